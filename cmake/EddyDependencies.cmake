@@ -1,0 +1,64 @@
+# Every library that Eddy uses, found on this machine and never fetched from a network.
+# A missing one stops the configuration with the name of its Debian and Ubuntu package.
+#
+# Targets for DEPENDS in eddy_layer():
+#   PkgConfig::liburing  PkgConfig::cares  PkgConfig::xxhash  Threads::Threads
+#   fmt::fmt-header-only  nlohmann_json::nlohmann_json  CLI11::CLI11
+# and in developer mode, for TEST_DEPENDS and the benchmarks:
+#   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
+#   benchmark::benchmark eddy_asio
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig QUIET)
+if(NOT PKG_CONFIG_FOUND)
+    message(FATAL_ERROR "Eddy needs pkg-config: run `apt install pkg-config`.")
+endif()
+
+# eddy_need_config(fmt libfmt-dev) finds a CMake package.
+function(eddy_need_config package apt)
+    find_package(${package} QUIET CONFIG GLOBAL)
+    if(NOT ${package}_FOUND)
+        message(FATAL_ERROR "Eddy needs the library ${package}: run `apt install ${apt}` "
+                            "(or `./eddy-dev build`, which installs all that is missing).")
+    endif()
+endfunction()
+
+# eddy_need_pkg(liburing liburing>=2.3 liburing-dev) makes the target PkgConfig::liburing.
+function(eddy_need_pkg name module apt)
+    pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL "${module}")
+    if(NOT ${name}_FOUND)
+        message(FATAL_ERROR "Eddy needs the library ${module}: run `apt install ${apt}` "
+                            "(or `./eddy-dev build`, which installs all that is missing).")
+    endif()
+endfunction()
+
+eddy_need_pkg(liburing "liburing>=2.3" liburing-dev)
+eddy_need_pkg(cares "libcares>=1.18" libc-ares-dev)
+eddy_need_pkg(xxhash "libxxhash>=0.8" libxxhash-dev)
+eddy_need_config(fmt libfmt-dev)
+eddy_need_config(nlohmann_json nlohmann-json3-dev)
+eddy_need_config(CLI11 libcli11-dev)
+
+if(EDDY_TESTS OR EDDY_FUZZ OR EDDY_CHECK_HEADERS)
+    find_package(Python3 3.9 QUIET COMPONENTS Interpreter)
+    if(NOT Python3_FOUND)
+        message(FATAL_ERROR "Eddy's tests need Python 3.9 or newer: run `apt install python3`.")
+    endif()
+endif()
+if(EDDY_TESTS)
+    eddy_need_config(GTest "libgtest-dev libgmock-dev")
+    eddy_need_config(rapidcheck librapidcheck-dev)
+endif()
+if(EDDY_BENCH)
+    eddy_need_config(benchmark libbenchmark-dev)
+    # Asio is a header without a package file in Debian 12; the benchmarks use it as a rival only.
+    find_path(EDDY_ASIO_INCLUDE asio.hpp)
+    if(NOT EDDY_ASIO_INCLUDE)
+        message(FATAL_ERROR "Eddy's benchmarks need Asio: run `apt install libasio-dev`, "
+                            "or configure with -DEDDY_BENCH=OFF.")
+    endif()
+    add_library(eddy_asio INTERFACE)
+    target_include_directories(eddy_asio SYSTEM INTERFACE "${EDDY_ASIO_INCLUDE}")
+    target_compile_definitions(eddy_asio INTERFACE ASIO_STANDALONE)
+    target_link_libraries(eddy_asio INTERFACE Threads::Threads)
+endif()

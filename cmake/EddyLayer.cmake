@@ -1,0 +1,229 @@
+# The functions that layers, fuzz targets, benchmarks and whole-system tests are declared with.
+#
+# A layer is a folder under src/ with one CMakeLists.txt, which calls
+#
+#   eddy_layer(net
+#       SOURCES tcp.cpp udp.cpp dns.cpp        # paths relative to src/net
+#       TESTS   tcp_test.cpp dns_test.cpp      # GoogleTest, into one program net_test
+#       LAYERS  base io                        # the layers it includes
+#       DEPENDS PkgConfig::cares fmt::fmt-header-only   # see cmake/EddyDependencies.cmake
+#       TEST_DEPENDS rapidcheck rapidcheck_gtest        # optional, for the tests alone
+#       TEST_LAYERS transport)                 # optional; must stand before this layer
+#
+# This makes the static library eddy_net with the alias eddy::net, and in developer mode the
+# program net_test, each of whose tests is one of ctest's. A layer of headers only has no SOURCES.
+# Include public headers as <eddy/net/tcp.hpp> and private ones as "net/name.hpp".
+# A new file needs no more than its name in SOURCES or TESTS; headers are not listed.
+#
+# The other functions:
+#
+#   eddy_program(eddy SOURCES main.cpp LAYERS cli daemon)      -> <build dir>/eddy, installed
+#   eddy_fuzz(resp SOURCES resp_fuzz.cpp LAYERS wire)          -> <build dir>/fuzz/resp
+#   eddy_bench(cache SOURCES cache_bench.cpp LAYERS cache)     -> <build dir>/bench/cache
+#   eddy_gtest(stack_test SOURCES stack_test.cpp LAYERS transport LABEL integration)
+#   eddy_integration_test(cli_test.py)                         -> ctest `integration/cli_test`
+
+include(GNUInstallDirs)
+
+# A test that waits for longer than this has hung.
+set(EDDY_TEST_TIMEOUT_S 60)
+
+# The layers that the installed library consists of. The others are the program's own.
+set(EDDY_LIBRARY_LAYERS base io wire net tls shm transport)
+
+# Settings common to all our targets.
+function(eddy_target_settings target)
+    target_compile_features(${target} PUBLIC cxx_std_23)
+    set_target_properties(${target} PROPERTIES
+        CXX_EXTENSIONS OFF CXX_SCAN_FOR_MODULES OFF POSITION_INDEPENDENT_CODE ON)
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    if(EDDY_DEVELOPER)
+        target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Werror)
+    endif()
+    if(EDDY_LTO)
+        set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ON)
+    endif()
+endfunction()
+
+# Links `layers`, or sets `result` to those which are absent from this build.
+function(eddy_absent_layers result)
+    set(absent "")
+    foreach(layer IN LISTS ARGN)
+        if(NOT TARGET eddy_${layer})
+            list(APPEND absent ${layer})
+        endif()
+    endforeach()
+    set(${result} "${absent}" PARENT_SCOPE)
+endfunction()
+
+# A target is left out, with a warning, when EDDY_LAYERS leaves out a layer that it needs.
+macro(eddy_skip_without_layers what)
+    eddy_absent_layers(absent ${ARGN})
+    if(absent)
+        message(WARNING "${what} is left out: it needs the layers ${absent}, which are not built.")
+        return()
+    endif()
+endmacro()
+
+function(eddy_layer layer)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+                          "SOURCES;TESTS;LAYERS;DEPENDS;TEST_DEPENDS;TEST_LAYERS")
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "eddy_layer(${layer}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+    endif()
+    eddy_skip_without_layers("The layer ${layer}" ${arg_LAYERS})
+
+    set(target eddy_${layer})
+    set(public INTERFACE)
+    if(arg_SOURCES)
+        set(public PUBLIC)
+        add_library(${target} STATIC ${arg_SOURCES})
+        eddy_target_settings(${target})
+    else()
+        add_library(${target} INTERFACE)
+        target_compile_features(${target} INTERFACE cxx_std_23)
+    endif()
+    add_library(eddy::${layer} ALIAS ${target})
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer})
+    target_include_directories(${target} ${public}
+        "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+        "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    foreach(below IN LISTS arg_LAYERS)
+        target_link_libraries(${target} ${public} eddy_${below})
+    endforeach()
+
+    foreach(dependency IN LISTS arg_DEPENDS)
+        if(NOT TARGET ${dependency})
+            message(FATAL_ERROR "eddy_layer(${layer}): there is no target ${dependency}; "
+                                "cmake/EddyDependencies.cmake lists those there are.")
+        endif()
+        # Headers alone leave nothing to link, so an installed copy need not find them again.
+        get_target_property(links ${dependency} INTERFACE_LINK_LIBRARIES)
+        get_target_property(type ${dependency} TYPE)
+        if(type STREQUAL "INTERFACE_LIBRARY" AND NOT links)
+            set(dependency "$<BUILD_INTERFACE:${dependency}>")
+        endif()
+        if(arg_SOURCES)
+            target_link_libraries(${target} PRIVATE "${dependency}")
+        else()
+            target_link_libraries(${target} INTERFACE "${dependency}")
+        endif()
+    endforeach()
+    set_property(GLOBAL APPEND PROPERTY EDDY_BUILT_LAYERS ${layer})
+
+    if(EDDY_TESTS AND arg_TESTS)
+        eddy_absent_layers(absent ${arg_TEST_LAYERS})
+        if(absent)
+            message(FATAL_ERROR "eddy_layer(${layer}): TEST_LAYERS ${absent} do not stand before it.")
+        endif()
+        eddy_gtest(${layer}_test SOURCES ${arg_TESTS} LAYERS ${layer} ${arg_TEST_LAYERS}
+                   DEPENDS ${arg_DEPENDS} ${arg_TEST_DEPENDS})
+    endif()
+endfunction()
+
+# One GoogleTest program, each of whose tests becomes a test of ctest's.
+function(eddy_gtest name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL" "SOURCES;LAYERS;DEPENDS")
+    eddy_skip_without_layers("The test ${name}" ${arg_LAYERS})
+    if(NOT arg_LABEL)
+        set(arg_LABEL unit)
+    endif()
+    add_executable(${name} ${arg_SOURCES} ${EDDY_PROGRAM_SOURCES})
+    eddy_target_settings(${name})
+    list(TRANSFORM arg_LAYERS PREPEND eddy::)
+    target_link_libraries(${name} PRIVATE ${arg_LAYERS} ${arg_DEPENDS}
+                          GTest::gmock GTest::gtest GTest::gtest_main)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test")
+    include(GoogleTest)
+    # Listing the tests when ctest starts, not while building, keeps a crash in a static
+    # initialiser from failing the build.
+    gtest_discover_tests(${name}
+        DISCOVERY_MODE PRE_TEST
+        DISCOVERY_TIMEOUT 60
+        TEST_PREFIX "${name}/"
+        WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+        PROPERTIES TIMEOUT ${EDDY_TEST_TIMEOUT_S} LABELS ${arg_LABEL})
+endfunction()
+
+function(eddy_program name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LAYERS;DEPENDS")
+    eddy_skip_without_layers("The program ${name}" ${arg_LAYERS})
+    add_executable(${name} ${arg_SOURCES} ${EDDY_PROGRAM_SOURCES})
+    eddy_target_settings(${name})
+    list(TRANSFORM arg_LAYERS PREPEND eddy::)
+    target_link_libraries(${name} PRIVATE ${arg_LAYERS} ${arg_DEPENDS})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+    if(EDDY_INSTALL)
+        install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+    endif()
+endfunction()
+
+# A libFuzzer target. ctest replays the corpus fuzz/corpus/<name> and then fuzzes for a moment.
+set(EDDY_FUZZ_SECONDS 10 CACHE STRING "How long ctest runs each fuzz target")
+function(eddy_fuzz name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LAYERS;DEPENDS")
+    if(NOT EDDY_FUZZ)
+        return()
+    endif()
+    eddy_skip_without_layers("The fuzz target ${name}" ${arg_LAYERS})
+    if(NOT arg_SOURCES)
+        set(arg_SOURCES ${name}_fuzz.cpp)
+    endif()
+    set(target fuzz_${name})
+    add_executable(${target} ${arg_SOURCES} ${EDDY_PROGRAM_SOURCES})
+    eddy_target_settings(${target})
+    list(TRANSFORM arg_LAYERS PREPEND eddy::)
+    target_link_libraries(${target} PRIVATE ${arg_LAYERS} ${arg_DEPENDS})
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    add_dependencies(fuzzers ${target})
+
+    # New inputs go to a folder of the build; only minimised ones are worth keeping in the corpus.
+    set(corpus "${PROJECT_SOURCE_DIR}/fuzz/corpus/${name}")
+    set(found "${PROJECT_BINARY_DIR}/fuzz/found/${name}")
+    file(MAKE_DIRECTORY "${found}")
+    if(EXISTS "${corpus}")
+        add_test(NAME "replay/${name}" COMMAND ${target} -runs=0 "${corpus}")
+        set_tests_properties("replay/${name}" PROPERTIES TIMEOUT 300 LABELS replay)
+    else()
+        set(corpus "")
+    endif()
+    add_test(NAME "fuzz/${name}" COMMAND ${target} "-max_total_time=${EDDY_FUZZ_SECONDS}"
+             -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
+             "-artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/${name}-" "${found}" ${corpus})
+    math(EXPR timeout_s "${EDDY_FUZZ_SECONDS} * 2 + 120")
+    set_tests_properties("fuzz/${name}" PROPERTIES TIMEOUT ${timeout_s} LABELS fuzz)
+endfunction()
+if(EDDY_FUZZ)
+    add_custom_target(fuzzers)
+endif()
+
+function(eddy_bench name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LAYERS;DEPENDS")
+    if(NOT EDDY_BENCH)
+        return()
+    endif()
+    eddy_skip_without_layers("The benchmark ${name}" ${arg_LAYERS})
+    set(target bench_${name})
+    add_executable(${target} ${arg_SOURCES} ${EDDY_PROGRAM_SOURCES})
+    eddy_target_settings(${target})
+    list(TRANSFORM arg_LAYERS PREPEND eddy::)
+    target_link_libraries(${target} PRIVATE ${arg_LAYERS} ${arg_DEPENDS})
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+endfunction()
+
+# A Python script that drives the program from outside. It finds it in $EDDY_BINARY.
+function(eddy_integration_test script)
+    cmake_path(GET script STEM name)
+    if(NOT TARGET eddy)
+        return()
+    endif()
+    add_test(NAME "integration/${name}"
+             COMMAND Python3::Interpreter "${CMAKE_CURRENT_SOURCE_DIR}/${script}"
+             WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties("integration/${name}" PROPERTIES
+        TIMEOUT 300 LABELS integration
+        ENVIRONMENT "EDDY_BINARY=$<TARGET_FILE:eddy>;PYTHONDONTWRITEBYTECODE=1")
+endfunction()

@@ -1,0 +1,30 @@
+# The target eddy::eddy, and the files with which `find_package(eddy CONFIG)` finds it installed.
+
+get_property(built GLOBAL PROPERTY EDDY_BUILT_LAYERS)
+add_library(eddy_library INTERFACE)
+add_library(eddy::eddy ALIAS eddy_library)
+set_target_properties(eddy_library PROPERTIES EXPORT_NAME eddy)
+set(exported eddy_library)
+foreach(layer IN LISTS EDDY_LIBRARY_LAYERS)
+    if(layer IN_LIST built)
+        target_link_libraries(eddy_library INTERFACE eddy_${layer})
+        list(APPEND exported eddy_${layer})
+    endif()
+endforeach()
+
+if(NOT EDDY_INSTALL)
+    return()
+endif()
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/eddy")
+install(TARGETS ${exported} EXPORT eddy-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(EXPORT eddy-targets NAMESPACE eddy:: DESTINATION "${package_dir}")
+if(EXISTS "${PROJECT_SOURCE_DIR}/include/eddy")
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/eddy" TYPE INCLUDE FILES_MATCHING PATTERN "*.hpp")
+endif()
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/eddy-config.cmake.in"
+    "${PROJECT_BINARY_DIR}/eddy-config.cmake" INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/eddy-config-version.cmake"
+    COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/eddy-config.cmake"
+              "${PROJECT_BINARY_DIR}/eddy-config-version.cmake" DESTINATION "${package_dir}")

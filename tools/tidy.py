@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""Checks the manners of the code: who includes whom, no dead file, no stray text.
+
+Usage: tools/tidy.py [ROOT]. Prints `path:line: what is wrong` for each fault; fails if there is one.
+The layers' table below is the law; docs/ARCHITECTURE.md explains it.
+"""
+
+import os
+import re
+import sys
+
+BELOW_RUNTIME = {
+    "base", "io", "wire", "net", "tls", "shm", "transport", "http", "cache", "proxy", "stream", "script",
+}
+ENGINE = {"base", "io", "wire", "transport", "http"}
+
+# What each layer may include, besides itself.
+LAYERS = {
+    "base": set(),
+    "io": {"base"},
+    "wire": {"base"},
+    "net": {"base", "io"},
+    "tls": {"base", "io", "net"},
+    "shm": {"base", "io", "net"},
+    "transport": {"base", "io", "net", "tls", "shm"},
+    "http": {"base", "io", "wire", "transport"},
+    "cache": ENGINE,
+    "proxy": ENGINE,
+    "stream": ENGINE,
+    "script": {"base", "io", "transport", "http"},
+    "runtime": BELOW_RUNTIME,
+    "daemon": BELOW_RUNTIME | {"runtime"},
+    "cli": {"base", "io", "net", "wire", "transport", "http"},
+}
+# The one file where the two halves of the program meet: `eddy daemon` against every other command.
+PROGRAM = "src/cli/main.cpp"
+PROGRAM_LAYERS = set(LAYERS)
+
+KERNEL_QUEUES = re.compile(r"^(liburing(/.*)?|liburing\.h|sys/epoll\.h|linux/io_uring\.h)$")
+LUA = re.compile(r"^(luajit[^/]*/.*|lua[0-9.]*/.*|(lua|lauxlib|lualib|luajit)\.h|lua\.hpp)$")
+THIRD_PARTY = re.compile(
+    r"^((fmt|nlohmann|CLI|gtest|gmock|rapidcheck|benchmark|asio|openssl|brotli|nghttp2|toml\+\+|kainjow|boost)/.*"
+    r"|(ares[a-z_]*|xxhash|xxh3|liburing|zlib|zstd|toml|lua|lauxlib|lualib|luajit|mustache|asio|rapidcheck)\.h(pp)?)$"
+)
+# Not in every standard library that a user of the public headers may have.
+UNPORTABLE = re.compile(
+    r"\bstd::(format|print|println|generator|flat_map|flat_set|move_only_function|jthread)\b"
+    r"|#\s*include\s*<(format|print|generator|flat_map|flat_set|stop_token|stacktrace|mdspan)>"
+)
+
+MAX_LINES = 900
+CODE = (".cpp", ".hpp", ".h", ".c", ".java", ".py", ".sh", ".cmake", ".lua", ".js")
+TEXT = CODE + (".txt", ".md", ".json", ".yml", ".yaml", ".toml", ".in", ".html", ".css", ".service", ".conf")
+TEXT_NAMES = {"eddy-dev", ".clang-format", ".clang-tidy", ".gitignore", ".editorconfig", "run", "Dockerfile", "LICENSE"}
+SKIPPED_FOLDERS = {".git", "build", "corpus", "__pycache__", "node_modules", ".cache", ".idea", ".vscode", "target"}
+CPP_FOLDERS = ("src/", "include/", "tests/", "fuzz/", "bench/", "examples/")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# Written in pieces, so that this file passes its own check.
+UNFINISHED = re.compile(r"\b(" + "FIX" + "ME|" + "XX" + r"X)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.$}-])/" + r"work/")
+
+
+class Tree:
+    """The text files below a root: `files` maps a path with slashes to the file's text."""
+
+    def __init__(self, root):
+        self.files = {}
+        for folder, folders, names in os.walk(root):
+            folders[:] = sorted(
+                f for f in folders
+                if f not in SKIPPED_FOLDERS and not os.path.exists(os.path.join(folder, f, "CMakeCache.txt")))
+            for name in sorted(names):
+                if not name.endswith(TEXT) and name not in TEXT_NAMES:
+                    continue
+                path = os.path.join(folder, name)
+                if os.path.islink(path):
+                    continue
+                with open(path, "rb") as file:
+                    data = file.read()
+                if b"\0" not in data:
+                    relative = os.path.relpath(path, root).replace(os.sep, "/")
+                    self.files[relative] = data.decode("utf-8", errors="replace")
+
+    def cpp(self):
+        """The C++ files, as (path, text)."""
+        return [(p, t) for p, t in self.files.items()
+                if p.endswith((".cpp", ".hpp")) and p.startswith(CPP_FOLDERS)]
+
+    def includes(self):
+        """Every include, as (path, line number, quote or angle bracket, what is included)."""
+        for path, text in self.cpp():
+            for number, line in enumerate(text.split("\n"), 1):
+                match = INCLUDE.match(line)
+                if match:
+                    yield path, number, match.group(1), match.group(2)
+
+    def resolve(self, path, quote, name):
+        """The file of this tree that an include means, or None if it lies outside."""
+        if name.startswith("eddy/"):
+            return "include/" + name
+        if quote == "<":
+            return None
+        candidates = ["src/" + name, os.path.normpath(os.path.join(os.path.dirname(path), name)), name]
+        for candidate in candidates:
+            if candidate in self.files:
+                return candidate
+        return None
+
+
+def layer_of(path):
+    """src/net/tcp.cpp and include/eddy/net/tcp.hpp are of the layer net; tests/ has none."""
+    parts = path.split("/")
+    if parts[0] == "src" and len(parts) > 2:
+        return parts[1]
+    if parts[:2] == ["include", "eddy"] and len(parts) > 3:
+        return parts[2]
+    return None
+
+
+def check_layers(tree):
+    """A layer includes only what stands below it."""
+    for path, text in tree.cpp():
+        layer = layer_of(path)
+        if layer is not None and layer not in LAYERS:
+            yield path, 1, f"the folder {layer} is no layer; tools/tidy.py and docs/ARCHITECTURE.md list them"
+    for path, number, quote, name in tree.includes():
+        layer = layer_of(path)
+        if layer not in LAYERS:
+            continue
+        target = tree.resolve(path, quote, name)
+        if target is None or (name.startswith("eddy/") and target not in tree.files):
+            if quote == '"' or name.startswith("eddy/"):
+                yield path, number, f"{name} is no file of ours; a third-party or system header takes <>"
+            continue
+        if quote == '"' and target != "src/" + name:
+            yield path, number, f'include a private header by its path below src/, as in "{layer}/x.hpp", not {name}'
+        if path.startswith("include/") and not target.startswith("include/"):
+            yield path, number, f"a public header includes the private {name}, which is not installed"
+        other = layer_of(target)
+        allowed = PROGRAM_LAYERS if path == PROGRAM else LAYERS[layer]
+        if other is not None and other != layer and other not in allowed:
+            below = ", ".join(sorted(allowed)) or "nothing"
+            yield path, number, f"{layer} may not include {other} ({name}); it may include {below}"
+        mine, theirs = path.split("/"), target.split("/")
+        if layer == other == "runtime" and len(mine) > 3 and len(theirs) > 3 and mine[2] != theirs[2]:
+            yield path, number, f"the runtime {mine[2]} may not include the runtime {theirs[2]} ({name})"
+
+
+def check_libraries(tree):
+    """Each third-party header has its place."""
+    for path, number, quote, name in tree.includes():
+        if path.startswith("bench/"):
+            continue
+        if KERNEL_QUEUES.match(name) and not path.startswith(("src/io/uring/", "src/io/epoll/")):
+            yield path, number, f"only src/io/uring and src/io/epoll include {name}; use the loop"
+        if LUA.match(name) and not path.startswith("src/script/"):
+            yield path, number, f"only src/script includes {name}"
+        if path.startswith("include/") and THIRD_PARTY.match(name):
+            yield path, number, f"a public header includes the third-party {name}; move it into a .cpp"
+        elif path.endswith(".hpp") and name.startswith("fmt/"):
+            yield path, number, f"{name} is for .cpp files: it doubles what every includer compiles"
+
+
+def check_portable(tree):
+    """Public headers keep to what libstdc++ 12, GCC 13 and libc++ share."""
+    for path, text in tree.cpp():
+        if not path.startswith("include/"):
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            match = UNPORTABLE.search(line.split("//")[0])
+            if match:
+                yield path, number, f"{match.group(0)} is missing from a standard library that users have"
+
+
+def check_dead(tree):
+    """Every source is built, and every header is included."""
+    lists = {os.path.dirname(p): t for p, t in tree.files.items() if os.path.basename(p) == "CMakeLists.txt"}
+    lists = {folder: re.sub(r"#[^\n]*", "", text) for folder, text in lists.items()}
+    for path, text in tree.cpp():
+        if not path.endswith(".cpp"):
+            continue
+        folder, rest = os.path.dirname(path), os.path.basename(path)
+        while True:
+            listed = lists.get(folder, "")
+            if re.search(r"(?<![\w./-])" + re.escape(rest) + r"(?![\w.-])", listed):
+                break
+            fuzz = re.fullmatch(r"(\w+)_fuzz\.cpp", rest)
+            if fuzz and re.search(r"\beddy_fuzz\(\s*" + fuzz.group(1) + r"\b", listed):
+                break
+            if not folder:
+                yield path, 1, "no CMakeLists.txt names this file: add it there, or remove it"
+                break
+            rest = os.path.basename(folder) + "/" + rest
+            folder = os.path.dirname(folder)
+    used = {tree.resolve(path, quote, name) for path, _, quote, name in tree.includes()}
+    for path, text in tree.cpp():
+        if path.endswith(".hpp") and path not in used:
+            yield path, 1, "nobody includes this header: use it, or remove it"
+
+
+def check_cpp_form(tree):
+    """A C++ file opens with a comment that says what it is; a header is included once."""
+    for path, text in tree.cpp():
+        if not text.startswith("//"):
+            yield path, 1, "the first line must be a comment (//) that says what the file is for"
+        if path.endswith(".hpp") and not re.search(r"^#pragma once$", text, re.M):
+            yield path, 1, "#pragma once is missing"
+
+
+def check_text(tree):
+    """No overlong file, tab, trailing space, unfinished mark or path of one machine."""
+    for path, text in tree.files.items():
+        lines = text.split("\n")
+        if path.endswith(CODE) and len(lines) - 1 > MAX_LINES:
+            yield path, len(lines) - 1, f"the file has over {MAX_LINES} lines: part it by subject"
+        if text and not text.endswith("\n"):
+            yield path, len(lines), "the last line does not end"
+        for number, line in enumerate(lines, 1):
+            if "\t" in line:
+                yield path, number, "a tab: write spaces, or \\t in a string"
+            if line != line.rstrip():
+                yield path, number, "white space at the end of the line"
+            mark = UNFINISHED.search(line)
+            if mark:
+                yield path, number, f"{mark.group(1)}: finish it, or say in a sentence what the limit is"
+            if MACHINE_PATH.search(line):
+                yield path, number, "a path of one machine"
+
+
+CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text)
+
+
+def check(root):
+    """All faults of the tree at root, as sorted (path, line, message)."""
+    tree = Tree(root)
+    return sorted(fault for one in CHECKS for fault in one(tree)), len(tree.files)
+
+
+def main(arguments):
+    root = arguments[1] if len(arguments) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    faults, count = check(root)
+    for path, number, message in faults:
+        print(f"{path}:{number}: {message}")
+    print(f"tidy: {count} files, {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

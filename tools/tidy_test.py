@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Tests of tidy.py, each on a small tree of its own: first that it passes, then what makes it fail."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tidy  # noqa: E402
+
+# A tree without a fault, which the tests then spoil.
+CLEAN = {
+    "include/eddy/base/result.hpp": "// Results.\n#pragma once\n#include <expected>\n",
+    "src/base/CMakeLists.txt": "eddy_layer(base SOURCES result.cpp TESTS result_test.cpp)\n",
+    "src/base/result.cpp": "// Results.\n#include <eddy/base/result.hpp>\n#include <fmt/format.h>\n",
+    "src/base/result_test.cpp": "// Tests.\n#include <eddy/base/result.hpp>\n#include <gtest/gtest.h>\n",
+    "src/io/CMakeLists.txt": "eddy_layer(io\n    SOURCES uring/ring.cpp # loop.cpp\n    LAYERS base)\n",
+    "src/io/uring/ring.hpp": "// The ring.\n#pragma once\n#include <liburing.h>\n",
+    "src/io/uring/ring.cpp": '// The ring.\n#include "io/uring/ring.hpp"\n#include <eddy/base/result.hpp>\n',
+    "fuzz/CMakeLists.txt": "eddy_fuzz(resp LAYERS base)\n",
+    "fuzz/resp_fuzz.cpp": "// Fuzzes.\n#include <eddy/base/result.hpp>\n",
+    "fuzz/corpus/resp/one.txt": "\t \tany bytes " + "XX" + "X",
+    "build/release/x.cpp": "no comment\n",
+    "out/CMakeCache.txt": "a build elsewhere\n",
+    "out/y.cpp": "no comment\n",
+}
+
+
+class TidyTest(unittest.TestCase):
+    def faults(self, changes=None):
+        """The faults of the clean tree with `changes`, where None as a text removes a file."""
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in {**CLEAN, **(changes or {})}.items():
+                if text is None:
+                    continue
+                full = os.path.join(root, path)
+                os.makedirs(os.path.dirname(full), exist_ok=True)
+                with open(full, "w", encoding="utf-8") as file:
+                    file.write(text)
+            return tidy.check(root)[0]
+
+    def assert_fault(self, changes, path, words, line=None):
+        faults = self.faults(changes)
+        self.assertEqual(len(faults), 1, faults)
+        self.assertEqual(faults[0][0], path)
+        self.assertIn(words, faults[0][2])
+        if line is not None:
+            self.assertEqual(faults[0][1], line)
+
+    def listed(self, path, text, extra=None):
+        """A source at `path` with its CMakeLists.txt, and a CMake list for its layer."""
+        folder, name = os.path.dirname(path), os.path.basename(path)
+        return {path: text, folder + "/CMakeLists.txt": f"x({name})\n", **(extra or {})}
+
+    def test_clean_tree_passes(self):
+        self.assertEqual(self.faults(), [])
+
+    def test_layer_includes_upwards(self):
+        text = "// Results.\n#include <eddy/base/result.hpp>\n#include \"io/uring/ring.hpp\"\n"
+        self.assert_fault({"src/base/result.cpp": text}, "src/base/result.cpp", "base may not include io", 3)
+
+    def test_wire_does_not_include_io(self):
+        changes = self.listed("src/wire/a.cpp", '// A.\n#include "io/uring/ring.hpp"\n')
+        self.assert_fault(changes, "src/wire/a.cpp", "wire may not include io")
+
+    def test_engines_do_not_include_each_other(self):
+        changes = self.listed("src/cache/a.cpp", '// A.\n#include "proxy/b.hpp"\n',
+                              {"src/proxy/b.hpp": "// B.\n#pragma once\n"})
+        self.assert_fault(changes, "src/cache/a.cpp", "cache may not include proxy")
+
+    def test_runtimes_do_not_include_each_other(self):
+        changes = self.listed("src/runtime/cache/a.cpp", '// A.\n#include "runtime/server/b.hpp"\n',
+                              {"src/runtime/server/b.hpp": "// B.\n#pragma once\n"})
+        self.assert_fault(changes, "src/runtime/cache/a.cpp", "runtime cache may not include the runtime server")
+
+    def test_runtimes_share_their_interface(self):
+        changes = self.listed("src/runtime/cache/a.cpp", '// A.\n#include "runtime/runtime.hpp"\n',
+                              {"src/runtime/runtime.hpp": "// B.\n#pragma once\n"})
+        self.assertEqual(self.faults(changes), [])
+
+    def test_only_the_program_joins_cli_and_daemon(self):
+        header = {"src/daemon/d.hpp": "// D.\n#pragma once\n"}
+        text = '// A.\n#include "daemon/d.hpp"\n'
+        self.assertEqual(self.faults(self.listed("src/cli/main.cpp", text, header)), [])
+        self.assert_fault(self.listed("src/cli/a.cpp", text, header), "src/cli/a.cpp", "cli may not include daemon")
+
+    def test_unknown_layer(self):
+        self.assert_fault(self.listed("src/util/a.cpp", "// A.\n"), "src/util/a.cpp", "is no layer")
+
+    def test_include_of_a_missing_file(self):
+        changes = self.listed("src/net/a.cpp", "// A.\n#include <eddy/io/gone.hpp>\n")
+        self.assert_fault(changes, "src/net/a.cpp", "is no file of ours")
+
+    def test_private_header_by_its_full_path(self):
+        text = '// The ring.\n#include "ring.hpp"\n'
+        self.assert_fault({"src/io/uring/ring.cpp": text}, "src/io/uring/ring.cpp", "by its path below src/")
+
+    def test_public_header_includes_private_one(self):
+        changes = {"include/eddy/io/loop.hpp": '// L.\n#pragma once\n#include "io/uring/ring.hpp"\n',
+                   "tests/CMakeLists.txt": "x(t.cpp)\n", "tests/t.cpp": "// T.\n#include <eddy/io/loop.hpp>\n"}
+        self.assert_fault(changes, "include/eddy/io/loop.hpp", "which is not installed")
+
+    def test_kernel_queues_stay_in_their_folders(self):
+        for header in ("liburing.h", "sys/epoll.h", "linux/io_uring.h"):
+            changes = self.listed("src/net/a.cpp", f"// A.\n#include <{header}>\n")
+            self.assert_fault(changes, "src/net/a.cpp", "use the loop")
+
+    def test_lua_stays_in_script(self):
+        changes = self.listed("src/daemon/a.cpp", "// A.\n#include <luajit-2.1/lua.hpp>\n")
+        self.assert_fault(changes, "src/daemon/a.cpp", "only src/script")
+        self.assertEqual(self.faults(self.listed("src/script/a.cpp", "// A.\n#include <lua.hpp>\n")), [])
+
+    def test_public_headers_show_no_third_party(self):
+        for header in ("fmt/core.h", "nlohmann/json.hpp", "ares.h", "xxhash.h", "openssl/ssl.h", "gtest/gtest.h"):
+            text = f"// Results.\n#pragma once\n#include <{header}>\n"
+            self.assert_fault({"include/eddy/base/result.hpp": text}, "include/eddy/base/result.hpp", "third-party")
+
+    def test_fmt_in_a_private_header(self):
+        text = "// The ring.\n#pragma once\n#include <fmt/core.h>\n"
+        self.assert_fault({"src/io/uring/ring.hpp": text}, "src/io/uring/ring.hpp", ".cpp files")
+
+    def test_unportable_library_in_a_public_header(self):
+        for use in ("#include <format>", "std::jthread t;", "std::move_only_function<void()> f;"):
+            text = f"// Results.\n#pragma once\n{use}\n"
+            self.assert_fault({"include/eddy/base/result.hpp": text}, "include/eddy/base/result.hpp", "missing")
+        text = "// Results.\n#pragma once\n// Not std::jthread.\n"
+        self.assertEqual(self.faults({"include/eddy/base/result.hpp": text}), [])
+
+    def test_source_in_no_list(self):
+        self.assert_fault({"src/io/loop.cpp": "// L.\n"}, "src/io/loop.cpp", "no CMakeLists.txt names")
+        self.assert_fault({"src/base/sult.cpp": "// L.\n"}, "src/base/sult.cpp", "no CMakeLists.txt names")
+        self.assert_fault({"fuzz/http1_fuzz.cpp": "// L.\n"}, "fuzz/http1_fuzz.cpp", "no CMakeLists.txt names")
+
+    def test_header_that_nobody_includes(self):
+        changes = {"src/io/spare.hpp": "// S.\n#pragma once\n"}
+        self.assert_fault(changes, "src/io/spare.hpp", "nobody includes")
+
+    def test_opening_comment(self):
+        changes = {"src/base/result.cpp": "#include <eddy/base/result.hpp>\n"}
+        self.assert_fault(changes, "src/base/result.cpp", "first line")
+
+    def test_pragma_once(self):
+        changes = {"include/eddy/base/result.hpp": "// Results.\n"}
+        self.assert_fault(changes, "include/eddy/base/result.hpp", "#pragma once")
+
+    def test_long_file(self):
+        text = "// Results.\n#include <eddy/base/result.hpp>\n" + "int x;\n" * (tidy.MAX_LINES - 2)
+        self.assertEqual(self.faults({"src/base/result.cpp": text}), [])
+        self.assert_fault({"src/base/result.cpp": text + "int y;\n"}, "src/base/result.cpp", "over 900 lines")
+
+    def test_stray_text(self):
+        for text, words in (("a\tb\n", "a tab"), ("a \n", "end of the line"), ("a", "does not end"),
+                            ("FIX" + "ME later\n", "finish it"), ("// XX" + "X\n", "finish it"),
+                            ("see /wo" + "rk/main\n", "one machine")):
+            self.assert_fault({"docs/a.md": text}, "docs/a.md", words)
+        self.assertEqual(self.faults({"docs/a.md": "mktemp /tmp/eddy.XX" + "XXXX, net" + "work/a\n"}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
