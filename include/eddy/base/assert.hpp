@@ -1,0 +1,12 @@
+// Assertions that stay on in every build: they catch our own bugs, never a peer's input.
+#pragma once
+
+namespace eddy::detail {
+[[noreturn]] void assertion_failed(const char* expression, const char* file, int line) noexcept;
+}  // namespace eddy::detail
+
+/// Prints the expression and its place to standard error and aborts when `condition` is false.
+#define EDDY_ASSERT(condition)                                                   \
+    (__builtin_expect(static_cast<bool>(condition), 1)                           \
+         ? static_cast<void>(0)                                                  \
+         : ::eddy::detail::assertion_failed(#condition, __FILE__, __LINE__))

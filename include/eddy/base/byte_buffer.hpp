@@ -1,0 +1,90 @@
+// A growable run of bytes with a front that is consumed and a back that is filled.
+#pragma once
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/bytes.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace eddy {
+
+/// Contiguous bytes: appended at the back, consumed at the front. Growth doubles, so an append is
+/// amortised O(1). It has no cap of its own: whoever fills it from a peer checks size() against
+/// a named limit. Views into it end with the next call that adds bytes. One thread.
+class byte_buffer {
+public:
+    byte_buffer() noexcept = default;
+    byte_buffer(byte_buffer&& other) noexcept { swap(other); }
+    byte_buffer& operator=(byte_buffer&& other) noexcept {
+        byte_buffer(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~byte_buffer();
+
+    std::size_t size() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
+    bool empty() const noexcept { return begin_ == end_; }
+    std::size_t capacity() const noexcept { return static_cast<std::size_t>(limit_ - block_); }
+
+    const_bytes bytes() const noexcept { return as_bytes(text()); }
+    std::string_view text() const noexcept { return {begin_, size()}; }
+
+    void append(std::string_view text) {
+        if (text.empty()) return;
+        std::memcpy(reserve(text.size()), text.data(), text.size());
+        end_ += text.size();
+    }
+    void append(const_bytes bytes) { append(as_text(bytes)); }
+    void append(char byte) {
+        *reserve(1) = byte;
+        ++end_;
+    }
+
+    /// Room for at least `size` more bytes; returns where to write them. Tell commit() how many
+    /// were written.
+    char* reserve(std::size_t size) {
+        if (static_cast<std::size_t>(limit_ - end_) < size) grow(size);
+        return end_;
+    }
+    void commit(std::size_t size) noexcept {
+        EDDY_ASSERT(size <= static_cast<std::size_t>(limit_ - end_));
+        end_ += size;
+    }
+    /// The free bytes behind the content: what reserve() can give without growing.
+    std::size_t available() const noexcept { return static_cast<std::size_t>(limit_ - end_); }
+
+    /// Drops `size` bytes from the front. An emptied buffer starts again at its block's beginning.
+    void consume(std::size_t size) noexcept {
+        EDDY_ASSERT(size <= this->size());
+        begin_ += size;
+        if (begin_ == end_) begin_ = end_ = block_;
+    }
+    /// Keeps the first `size` bytes and drops the rest.
+    void truncate(std::size_t size) noexcept {
+        EDDY_ASSERT(size <= this->size());
+        end_ = begin_ + size;
+    }
+    void clear() noexcept { begin_ = end_ = block_; }
+
+    /// Gives the block back when it is empty, so that an idle connection holds no memory.
+    void release_if_empty() noexcept;
+
+    void swap(byte_buffer& other) noexcept {
+        std::swap(block_, other.block_);
+        std::swap(begin_, other.begin_);
+        std::swap(end_, other.end_);
+        std::swap(limit_, other.limit_);
+    }
+
+private:
+    void grow(std::size_t size);
+
+    char* block_ = nullptr;
+    char* begin_ = nullptr;
+    char* end_ = nullptr;
+    char* limit_ = nullptr;
+};
+
+}  // namespace eddy

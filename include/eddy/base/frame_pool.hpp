@@ -1,0 +1,35 @@
+// Memory for coroutine frames, recycled thread by thread.
+//
+// A loop starts and ends the same few coroutines for every request. Their frames come from a
+// free list of the thread, one for each size class, and go back to the list of whichever thread
+// frees them: no lock, no atomic, no malloc in the steady state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace eddy {
+
+/// Sizes are rounded up to a multiple of this many bytes: one class for each multiple.
+inline constexpr std::size_t frame_class_step = 64;
+/// Larger frames go straight to malloc and back.
+inline constexpr std::size_t frame_size_limit = 4096;
+/// The most that a thread keeps in one class, in bytes; what is freed beyond it goes to free().
+inline constexpr std::size_t frame_cache_limit = 128 * 1024;
+
+/// Memory for `size` bytes, aligned to 16. Throws std::bad_alloc. Any thread.
+void* frame_allocate(std::size_t size);
+
+/// Takes back what frame_allocate(size) gave, with that same size. Any thread, also another than
+/// the one that allocated, also while a thread's local objects are being destroyed. Null is
+/// allowed.
+void frame_free(void* frame, std::size_t size) noexcept;
+
+/// How often frame_allocate() had to go to malloc on the calling thread, since it began.
+std::uint64_t frame_allocations() noexcept;
+
+/// False in builds with the address sanitizer: there every frame comes from malloc, so that a
+/// frame used after its end is seen.
+bool frame_pool_recycles() noexcept;
+
+} // namespace eddy

@@ -1,0 +1,22 @@
+// Glob patterns as the CLI's names and the cache's KEYS use them.
+#pragma once
+
+#include <string_view>
+
+namespace eddy {
+
+/// Whether the whole `text` matches `pattern`, with the rules of Redis's KEYS. Bytes, not
+/// characters:
+///
+///     *       any run of bytes, also none         ?       any one byte
+///     [abc]   one of these                        [a-z]   one in the range, either way round
+///     [^a]    one byte that is none of these      \x      x itself, in a class too
+///
+/// A class without its ']' ends with the pattern; a lone backslash at the end is itself. Time is
+/// at most pattern × text, with no recursion and no memory, whatever the pattern.
+bool glob_match(std::string_view pattern, std::string_view text) noexcept;
+
+/// Whether `pattern` has any of * ? [ or a backslash; without them it matches itself alone.
+bool glob_has_wildcard(std::string_view pattern) noexcept;
+
+} // namespace eddy

@@ -1,0 +1,58 @@
+// Errors as values.
+//
+// What can happen in the world (a peer resets, a port is taken, a limit is reached) comes back as a
+// result<T>. Our own bugs are assertions (assert.hpp). Exceptions never cross an I/O path.
+#pragma once
+
+#include <cerrno>
+#include <expected>
+#include <system_error>
+
+namespace eddy {
+
+/// Errors of Eddy's own, beside the operating system's in std::generic_category().
+enum class errc {
+    cancelled = 1,     ///< the operation was cancelled by its scope or its caller
+    timed_out,         ///< a deadline passed first
+    end_of_stream,     ///< the peer has finished sending
+    closed,            ///< the object was closed on this side
+    limit_reached,     ///< a named limit was reached; nothing was changed
+    no_buffers,        ///< the receive-buffer pool is empty for now
+    malformed,         ///< the bytes do not follow their format
+    bad_address,       ///< an address or URI could not be understood
+    unsupported,       ///< known, but not available in this build or on this kernel
+    name_not_found,    ///< the resolver knows no such host
+    resolver_failed,   ///< the resolver could not answer
+};
+
+/// The category of eddy::errc; its messages are full sentences' ends ("the peer closed ...").
+const std::error_category& error_category() noexcept;
+
+inline std::error_code make_error_code(errc e) noexcept {
+    return {static_cast<int>(e), error_category()};
+}
+
+/// A value, or the error code that says why there is none.
+template <class T = void>
+using result = std::expected<T, std::error_code>;
+
+/// The failing half of a result: `return fail(errc::closed);`.
+inline std::unexpected<std::error_code> fail(std::error_code e) noexcept {
+    return std::unexpected(e);
+}
+inline std::unexpected<std::error_code> fail(errc e) noexcept {
+    return std::unexpected(make_error_code(e));
+}
+
+/// `number` is an errno value, positive.
+inline std::error_code errno_code(int number) noexcept {
+    return {number, std::generic_category()};
+}
+inline std::unexpected<std::error_code> fail_errno(int number = errno) noexcept {
+    return std::unexpected(errno_code(number));
+}
+
+}  // namespace eddy
+
+template <>
+struct std::is_error_code_enum<eddy::errc> : std::true_type {};

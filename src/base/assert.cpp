@@ -1,0 +1,15 @@
+// Where a failed assertion ends: one line on standard error, then abort.
+#include <eddy/base/assert.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace eddy::detail {
+
+void assertion_failed(const char* expression, const char* file, int line) noexcept {
+    std::fprintf(stderr, "eddy: assertion failed: %s (%s:%d). This is a bug in Eddy.\n", expression,
+                 file, line);
+    std::abort();
+}
+
+}  // namespace eddy::detail

@@ -1,0 +1,154 @@
+// Recycling of coroutine frames, its bounds, and frames that change threads.
+#include <eddy/base/frame_pool.hpp>
+
+#include <eddy/base/random.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace eddy {
+namespace {
+
+// Each test takes a thread of its own, so that the pool it sees is new.
+template <class F>
+void on_new_thread(F f) {
+    std::thread(f).join();
+}
+
+std::vector<void*> allocate_many(std::size_t count, std::size_t size) {
+    std::vector<void*> frames;
+    for (std::size_t i = 0; i < count; ++i) frames.push_back(frame_allocate(size));
+    return frames;
+}
+
+void free_all(const std::vector<void*>& frames, std::size_t size) {
+    for (void* frame : frames) frame_free(frame, size);
+}
+
+TEST(frame_pool, reuses_a_freed_frame_of_the_same_class) {
+    if (!frame_pool_recycles()) GTEST_SKIP() << "the address sanitizer sees every frame";
+    on_new_thread([] {
+        void* first = frame_allocate(200);
+        frame_free(first, 200);
+        EXPECT_EQ(frame_allocations(), 1u);
+        void* second = frame_allocate(256); // 193..256 are one class
+        EXPECT_EQ(second, first);
+        EXPECT_EQ(frame_allocations(), 1u);
+        void* other = frame_allocate(257);
+        EXPECT_NE(other, second);
+        EXPECT_EQ(frame_allocations(), 2u);
+        frame_free(second, 256);
+        frame_free(other, 257);
+    });
+}
+
+TEST(frame_pool, makes_no_allocation_in_the_steady_state) {
+    if (!frame_pool_recycles()) GTEST_SKIP();
+    on_new_thread([] {
+        const std::vector<std::size_t> sizes{0, 1, 64, 65, 500, 1024, 4095, frame_size_limit};
+        for (const std::size_t size : sizes) frame_free(frame_allocate(size), size);
+        const std::uint64_t before = frame_allocations();
+        for (int round = 0; round < 1000; ++round) {
+            for (const std::size_t size : sizes) frame_free(frame_allocate(size), size);
+        }
+        EXPECT_EQ(frame_allocations(), before);
+    });
+}
+
+TEST(frame_pool, sends_large_frames_to_malloc) {
+    on_new_thread([] {
+        for (int i = 0; i < 3; ++i) {
+            void* frame = frame_allocate(frame_size_limit + 1);
+            std::memset(frame, 1, frame_size_limit + 1);
+            frame_free(frame, frame_size_limit + 1);
+        }
+        EXPECT_EQ(frame_allocations(), 3u);
+    });
+}
+
+TEST(frame_pool, keeps_no_more_than_its_limit) {
+    if (!frame_pool_recycles()) GTEST_SKIP();
+    on_new_thread([] {
+        for (const std::size_t size : {frame_class_step, std::size_t{1000}, frame_size_limit}) {
+            const std::size_t rounded =
+                (size + frame_class_step - 1) / frame_class_step * frame_class_step;
+            const std::size_t kept = frame_cache_limit / rounded;
+            free_all(allocate_many(kept + 10, size), size);
+            const std::uint64_t before = frame_allocations();
+            const std::vector<void*> frames = allocate_many(kept, size);
+            EXPECT_EQ(frame_allocations(), before);
+            void* one_more = frame_allocate(size);
+            EXPECT_EQ(frame_allocations(), before + 1) << "more than the limit was kept";
+            frame_free(one_more, size);
+            free_all(frames, size);
+        }
+    });
+}
+
+TEST(frame_pool, takes_frames_of_other_threads) {
+    const std::vector<void*> frames = allocate_many(100, 320);
+    on_new_thread([frames] {
+        free_all(frames, 320);
+        if (!frame_pool_recycles()) return;
+        const std::vector<void*> again = allocate_many(100, 320);
+        EXPECT_EQ(frame_allocations(), 0u);
+        free_all(again, 320);
+    });
+}
+
+// Constructed before the pool's own thread-exit hook, so destroyed after it.
+struct late_owner {
+    void* frame = nullptr;
+    ~late_owner() {
+        frame_free(frame, 128);
+        frame_free(frame_allocate(128), 128);
+    }
+};
+
+TEST(frame_pool, works_after_its_thread_has_let_go_of_it) {
+    // The leak and address checkers are what judges this one.
+    on_new_thread([] {
+        static thread_local late_owner owner;
+        owner.frame = frame_allocate(128);
+        frame_free(frame_allocate(64), 64);
+    });
+}
+
+TEST(frame_pool, aligns_and_never_gives_a_frame_twice) {
+    const std::uint64_t seed = entropy_seed();
+    SCOPED_TRACE(seed);
+    random_generator random(seed);
+    struct held {
+        unsigned char* frame;
+        std::size_t size;
+        unsigned char mark;
+    };
+    std::vector<held> all;
+    for (int i = 0; i < 20000; ++i) {
+        if (all.empty() || (all.size() < 200 && random.chance(0.5))) {
+            const std::size_t size = 1 + random.below(5000);
+            auto* frame = static_cast<unsigned char*>(frame_allocate(size));
+            ASSERT_EQ(reinterpret_cast<std::uintptr_t>(frame) % 16, 0u);
+            const auto mark = static_cast<unsigned char>(random());
+            std::memset(frame, mark, size);
+            all.push_back({frame, size, mark});
+        } else {
+            const std::size_t at = random.below(all.size());
+            const held one = all[at];
+            ASSERT_EQ(one.frame[0], one.mark);
+            ASSERT_EQ(one.frame[one.size - 1], one.mark);
+            frame_free(one.frame, one.size);
+            all[at] = all.back();
+            all.pop_back();
+        }
+    }
+    for (const held& one : all) frame_free(one.frame, one.size);
+}
+
+TEST(frame_pool, ignores_null) { frame_free(nullptr, 100); }
+
+} // namespace
+} // namespace eddy
