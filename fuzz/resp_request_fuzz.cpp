@@ -1,0 +1,101 @@
+// Fuzzes the request parser: whatever the bytes, however they are split, one command at a time or
+// in batches, it finds the same commands and the same error, and its views stay within the input.
+//
+// The first eight bytes seed the splits and choose the limits; the rest is the stream.
+#include <eddy/base/assert.hpp>
+#include <eddy/base/random.hpp>
+#include <eddy/wire/resp/request.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace eddy;
+
+struct parsed {
+    std::vector<std::vector<std::string>> commands;
+    std::string error;
+    std::size_t unread = 0;
+
+    friend bool operator==(const parsed&, const parsed&) = default;
+};
+
+struct choice {
+    resp::request_limits limits;
+    bool unauthenticated;
+};
+
+void keep(parsed& result, const resp::command& command, const choice& choice) {
+    EDDY_ASSERT(command.size() > 0);
+    for (const std::string_view arg : command.args()) {
+        EDDY_ASSERT(arg.size() <= std::max(choice.limits.max_bulk, choice.limits.max_inline));
+    }
+    result.commands.emplace_back(command.args().begin(), command.args().end());
+}
+
+// Feeds `stream` in pieces of random size; each call sees a copy, so that no byte is read beyond.
+parsed parse(std::string_view stream, const choice& choice, std::uint64_t seed,
+             std::size_t longest_piece, bool batches) {
+    random_generator random(seed);
+    resp::request_parser parser(choice.limits);
+    const auto batch = std::make_unique<resp::request_batch>();
+    parsed result;
+    std::string pending;
+    while (!stream.empty() && result.error.empty()) {
+        const std::size_t size =
+            std::min<std::size_t>(1 + random.below(longest_piece), stream.size());
+        pending += stream.substr(0, size);
+        stream.remove_prefix(size);
+        for (bool more = true; more;) {
+            const auto copy = std::make_unique<char[]>(pending.size());
+            std::memcpy(copy.get(), pending.data(), pending.size());
+            const std::string_view input(copy.get(), pending.size());
+            resp::parse_status status{};
+            std::size_t consumed = 0;
+            if (batches) {
+                const resp::batch_outcome outcome =
+                    batch->parse(parser, input, choice.unauthenticated);
+                for (const resp::command& command : outcome.commands) keep(result, command, choice);
+                status = outcome.status;
+                consumed = outcome.consumed;
+                result.error = outcome.error;
+            } else {
+                const resp::request_outcome outcome = parser.next(input, choice.unauthenticated);
+                status = outcome.status;
+                if (status == resp::parse_status::complete) keep(result, outcome.request, choice);
+                consumed = outcome.consumed;
+                result.error = outcome.error;
+            }
+            EDDY_ASSERT(consumed <= pending.size());
+            EDDY_ASSERT((status == resp::parse_status::error) == !result.error.empty());
+            pending.erase(0, consumed);
+            more = status == resp::parse_status::complete;
+        }
+    }
+    result.unread = result.error.empty() ? pending.size() : 0;
+    return result;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    std::uint64_t seed = 0;
+    if (size < sizeof seed) return 0;
+    std::memcpy(&seed, data, sizeof seed);
+    const std::string_view stream(reinterpret_cast<const char*>(data) + sizeof seed,
+                                  size - sizeof seed);
+    choice choice{};
+    choice.unauthenticated = (seed & 1) != 0;
+    if ((seed & 2) != 0) choice.limits = {32, 12, 100, 300, 4, 20};
+
+    const parsed whole =
+        parse(stream, choice, seed, std::max<std::size_t>(stream.size(), 1) * 64, false);
+    const std::size_t longest = 1 + (seed >> 8) % 64;
+    EDDY_ASSERT(parse(stream, choice, seed, longest, false) == whole);
+    EDDY_ASSERT(parse(stream, choice, seed + 1, longest, true) == whole);
+    return 0;
+}

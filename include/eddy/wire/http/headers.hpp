@@ -1,0 +1,111 @@
+// Header fields of an HTTP message, of whichever version.
+#pragma once
+
+#include <eddy/base/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::http {
+
+/// One field line. Both views point into the header_list that it came from.
+struct header {
+    std::string_view name;
+    std::string_view value;
+};
+
+/// The fields of one message in their order, names as they were spelled; lookups ignore the case
+/// of names. It owns its bytes. Views that it gave out end with the next call that changes it, but
+/// may be that call's arguments.
+/// Lookups are linear: a message has a handful of fields. One thread.
+class header_list {
+public:
+    /// The most that names and values may take together, in bytes.
+    static constexpr std::size_t size_limit = 1 << 20;
+
+    std::size_t size() const noexcept { return entries_.size(); }
+    bool empty() const noexcept { return entries_.empty(); }
+
+    /// The field at a position below size().
+    header operator[](std::size_t index) const noexcept {
+        const entry& e = entries_[index];
+        return {{text_.data() + e.at, e.name_size},
+                {text_.data() + e.at + e.name_size, e.value_size}};
+    }
+
+    class iterator {
+    public:
+        iterator(const header_list& list, std::size_t index) noexcept
+            : list_(&list), index_(index) {}
+        header operator*() const noexcept { return (*list_)[index_]; }
+        iterator& operator++() noexcept {
+            ++index_;
+            return *this;
+        }
+        bool operator==(const iterator& other) const noexcept { return index_ == other.index_; }
+
+    private:
+        const header_list* list_;
+        std::size_t index_;
+    };
+    iterator begin() const noexcept { return {*this, 0}; }
+    iterator end() const noexcept { return {*this, size()}; }
+
+    /// The value of the first field of that name.
+    std::optional<std::string_view> find(std::string_view name) const noexcept;
+    bool contains(std::string_view name) const noexcept { return find(name).has_value(); }
+
+    /// Whether `token` is an item of the comma-separated values of all fields of that name, case
+    /// ignored: contains_token("connection", "upgrade").
+    bool contains_token(std::string_view name, std::string_view token) const noexcept;
+
+    /// Appends a field. errc::malformed when the name is no token or the value holds CR, LF, NUL or
+    /// another control byte than tab; errc::limit_reached beyond size_limit. Copies both.
+    result<> add(std::string_view name, std::string_view value);
+
+    /// Replaces every field of that name by one at the end. Errors as of add(), which leave the
+    /// list as it was.
+    result<> set(std::string_view name, std::string_view value);
+
+    /// Removes every field of that name and says how many there were.
+    std::size_t remove(std::string_view name) noexcept;
+
+    /// Empties the list and keeps its memory.
+    void clear() noexcept {
+        text_.clear();
+        entries_.clear();
+    }
+
+private:
+    friend class message_parser;
+    struct entry {
+        std::uint32_t at;
+        std::uint32_t name_size;
+        std::uint32_t value_size;
+    };
+    bool has_room(std::string_view name, std::string_view value) const noexcept;
+    std::size_t erase_entries(std::string_view name) noexcept;
+    void compact() noexcept;
+    void append_valid(std::string_view name, std::string_view value);
+
+    std::string text_;
+    std::vector<entry> entries_;
+};
+
+/// Whether two texts are equal when ASCII letters of both cases are.
+bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
+
+/// Whether this is a token of RFC 9110 (5.6.2): a method or a field name.
+bool is_token(std::string_view text) noexcept;
+
+/// Whether this may stand as a field's value: no control byte other than tab.
+bool is_field_value(std::string_view text) noexcept;
+
+/// "Not Found" for 404; "Unknown" for a status that has no common name.
+std::string_view reason_phrase(int status) noexcept;
+
+} // namespace eddy::http

@@ -1,0 +1,309 @@
+// HTTP/1.1 without I/O (RFC 9112): parsers for requests and responses, and the writer of heads and
+// chunks. Bytes in, events out.
+//
+// A connection reads like this; `input` is whatever bytes have arrived:
+//
+//     http::step step = parser.parse(input.text());
+//     switch (step.what) {
+//         case http::event::head: ...      // parser.head(); answer "Expect: 100-continue" here
+//         case http::event::body: ...      // use step.body
+//         case http::event::end: ...       // answer; the next call begins the next request
+//         case http::event::error: ...     // answer parser.error().status and close
+//         case http::event::need_more: ... // receive, or parser.finish() when the peer has ended
+//     }
+//     input.consume(step.consumed);
+//
+// The events do not depend on how the bytes were cut, except that a body comes in other pieces.
+// The parser is strict where leniency lets a proxy and a server disagree about where a message
+// ends: CRLF only, no folded lines, never both framings.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/wire/http/headers.hpp>
+#include <eddy/wire/http/target.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace eddy::http {
+
+/// What a parser accepts from its peer. Beyond a limit it ends in event::error with the status
+/// that is named here (a response parser always with 502).
+struct limits {
+    std::size_t start_line = 8 * 1024;    ///< bytes of the first line without its CRLF; 414
+    std::size_t header_bytes = 16 * 1024; ///< field lines and the blank one with their CRLFs; 431
+    std::size_t header_count = 100;       ///< field lines; 431. Trailers are counted anew
+    std::size_t chunk_line = 256;         ///< a chunk's size and extensions without CRLF; 400
+    std::uint64_t body = 1024 * 1024;     ///< bytes of content, decoded; 413
+};
+
+/// How many blank lines may stand before a request; old clients send one behind a body.
+inline constexpr unsigned blank_line_limit = 1;
+
+enum class event : unsigned char { need_more, head, body, end, error };
+
+/// What a call of parse() came to.
+struct step {
+    event what = event::need_more;
+    /// How many bytes of the input are done with. All of them at need_more; at end exactly up
+    /// to the first byte behind the message.
+    std::size_t consumed = 0;
+    /// At event::body: content, a view into the input.
+    std::string_view body;
+};
+
+/// Why parsing ended: the status to answer, and a sentence's end for the log.
+struct parse_error {
+    int status = 0;
+    std::string_view what;
+};
+
+/// What requests and responses have in common.
+struct message_head {
+    unsigned minor_version = 1; ///< 0 or 1; higher ones are read as 1
+    bool keep_alive = false;    ///< the connection may carry another message after this one
+    bool chunked = false;       ///< the content comes in chunks
+    bool upgrade = false;       ///< "Connection: upgrade" together with an Upgrade field
+    std::optional<std::uint64_t> content_length;
+    header_list headers;
+};
+
+struct request_head : message_head {
+    std::string method;
+    std::string target; ///< of one of the four forms; split_target() takes it apart
+    /// The client waits for "100 Continue" before it sends the body.
+    bool expect_continue = false;
+
+    bool has_body() const noexcept { return chunked || content_length.value_or(0) > 0; }
+};
+
+struct response_head : message_head {
+    int status = 0;
+    std::string reason;
+};
+
+/// The machinery that both parsers share. Memory stays below the limits on start line and headers
+/// (a few times their sum); bodies are passed through. One thread.
+class message_parser {
+public:
+    virtual ~message_parser() = default;
+
+    /// Reads on. Call it until it says need_more, also with an empty input: it stops at every
+    /// event. After end it begins the next message; after error it only repeats the error.
+    step parse(std::string_view input);
+
+    /// As parse(), except that content goes to the end of `body`: a message comes as head and
+    /// end alone. The limit on the body bounds what is added.
+    step collect(std::string_view input, byte_buffer& body);
+
+    /// The peer has finished sending. end: a body that runs until the close is complete; need_more:
+    /// no message was open; error: one was cut off. Call it after need_more.
+    event finish();
+
+    /// Sets the limit on the body for the message at hand, best at event::head, and those to come.
+    /// A declared length beyond it is refused by the next parse(), so one with an empty input
+    /// tells before "100 Continue" is sent.
+    void set_body_limit(std::uint64_t bytes) noexcept { limits_.body = bytes; }
+
+    /// Fields behind a chunked body; complete at end, valid until the next parse().
+    const header_list& trailers() const noexcept { return trailers_; }
+
+    /// Meaningful after event::error.
+    const parse_error& error() const noexcept { return error_; }
+
+    /// Whether no byte of a message has come since the last one's end.
+    bool idle() const noexcept {
+        return (state_ == state::start_line && line_.empty()) || state_ == state::between;
+    }
+
+    /// Frees what the last message took, so that an idle connection costs little. Only when
+    /// idle(); head() is empty afterwards.
+    void release_memory() noexcept;
+
+protected:
+    enum class role : unsigned char { request, response };
+    message_parser(role reads, const limits& l) noexcept : limits_(l), reads_(reads) {}
+    message_parser(message_parser&&) = default;
+    message_parser& operator=(message_parser&&) = default;
+
+    enum class framing : unsigned char { none, sized, chunked, until_close, tunnel };
+
+    virtual message_head& base_head() noexcept = 0;
+    virtual void clear_head() noexcept = 0;
+    virtual void release_head() noexcept = 0;
+    // These two return false after fail().
+    virtual bool read_start_line(std::string_view line) = 0;
+    virtual bool read_head(framing& body) = 0;
+
+    // Ends parsing; returns false. `what` must live as long as the program.
+    bool fail(int status, std::string_view what) noexcept;
+    bool read_version(std::string_view text) noexcept;
+    // Fills message_head from the fields that say where the message ends and what follows it.
+    bool read_framing_fields() noexcept;
+
+private:
+    enum class state : unsigned char {
+        between, // the last message's head is still to be seen by the caller
+        start_line,
+        header_line,
+        body_begin,
+        body_sized,
+        body_until_close,
+        chunk_line,
+        chunk_data,
+        chunk_end,
+        trailer_line,
+        message_end,
+        tunnel,
+        failed,
+    };
+    enum class line_result : unsigned char { complete, partial, failed };
+
+    void begin_message() noexcept;
+    line_result take_line(std::string_view input, std::size_t& used, std::string_view& line);
+    std::size_t line_budget() const noexcept;
+    bool fail_line_too_long() noexcept;
+    bool read_line(std::string_view line);
+    bool read_field(std::string_view line, header_list& into);
+    bool read_content_length(std::string_view value) noexcept;
+    bool read_transfer_encoding(std::string_view value) noexcept;
+    bool read_chunk_line(std::string_view line) noexcept;
+    bool begin_body() noexcept;
+    step take_body(std::string_view input, std::size_t used) noexcept;
+
+    limits limits_;
+    role reads_;
+    state state_ = state::start_line;
+    framing framing_ = framing::none;
+    unsigned blank_lines_ = 0;
+    bool head_ready_ = false;
+    bool line_taken_ = false;     // line_ holds a line that has been read
+    std::size_t field_bytes_ = 0; // of this head's or trailer's lines so far
+    std::uint64_t remaining_ = 0; // of the sized body or the chunk
+    std::uint64_t body_size_ = 0; // of the content so far, with the chunk at hand
+    std::string line_;            // the beginning of a line whose end has not come
+    header_list trailers_;
+    parse_error error_;
+};
+
+/// Server side. Statuses of errors: 400, 413, 414, 431, 501 (a transfer coding that is unknown),
+/// 505.
+class request_parser final : public message_parser {
+public:
+    explicit request_parser(const limits& l = {}) noexcept : message_parser(role::request, l) {}
+
+    /// The request at hand, from event::head until the parse() after event::end. It may be moved
+    /// from at event::end.
+    const request_head& head() const noexcept { return head_; }
+    request_head& head() noexcept { return head_; }
+
+private:
+    message_head& base_head() noexcept override { return head_; }
+    void clear_head() noexcept override;
+    void release_head() noexcept override;
+    bool read_start_line(std::string_view line) override;
+    bool read_head(framing& body) override;
+
+    request_head head_;
+};
+
+/// Client side. The status of every error is 502, what a proxy answers.
+class response_parser final : public message_parser {
+public:
+    explicit response_parser(const limits& l = {}) noexcept : message_parser(role::response, l) {}
+
+    /// Says which method the next final response answers: those to HEAD and CONNECT have no body.
+    /// Call it before the response's first byte is parsed; without it, GET is presumed.
+    void expect_response_to(std::string_view method) noexcept;
+
+    /// The response at hand, from event::head until the parse() after event::end. Interim ones
+    /// (1xx) come as messages of their own, before the final one.
+    const response_head& head() const noexcept { return head_; }
+    response_head& head() noexcept { return head_; }
+
+    /// Whether the connection left HTTP with this response (101, or 2xx to CONNECT). What follows
+    /// event::end is not HTTP: parse() then takes nothing and repeats the end.
+    bool tunnel() const noexcept { return tunnel_; }
+
+private:
+    message_head& base_head() noexcept override { return head_; }
+    void clear_head() noexcept override;
+    void release_head() noexcept override;
+    bool read_start_line(std::string_view line) override;
+    bool read_head(framing& body) override;
+
+    response_head head_;
+    bool to_head_ = false;
+    bool to_connect_ = false;
+    bool tunnel_ = false;
+};
+
+/// How a message's content will be delimited.
+struct body_framing {
+    enum class kind : unsigned char { none, sized, chunked, until_close };
+    kind how = kind::none;
+    std::uint64_t size = 0;
+
+    /// No content and no field about it: requests without a body, 1xx, 204, 304, and what answers
+    /// HEAD or CONNECT. Other responses with it would leave the client waiting for the close.
+    static constexpr body_framing none() noexcept { return {}; }
+    /// Exactly `size` bytes follow, or would in answer to another method than HEAD.
+    static constexpr body_framing sized(std::uint64_t size) noexcept { return {kind::sized, size}; }
+    static constexpr body_framing chunked() noexcept { return {kind::chunked, 0}; }
+    /// Responses only: the close of the connection ends the content. Adds "Connection: close".
+    static constexpr body_framing until_close() noexcept { return {kind::until_close, 0}; }
+};
+
+/// Writes the head of one message to the end of a buffer:
+///
+///     http::head_writer writer(out);
+///     writer.response(200).field("Content-Type", "application/json");
+///     result<> written = writer.end(http::body_framing::sized(text.size()));
+///     out.append(text);
+///
+/// What cannot be written safely (CR, LF or NUL in a value, a name that is no token, a target with
+/// a space) makes end() fail with errc::malformed and leaves the buffer as it was. Content-Length
+/// and Transfer-Encoding come from end() alone; giving them to field() is such an error too. The
+/// buffer must outlive the writer and not be touched before end(). One thread.
+class head_writer {
+public:
+    explicit head_writer(byte_buffer& out) noexcept : out_(out), start_(out.size()) {}
+    head_writer(const head_writer&) = delete;
+    head_writer& operator=(const head_writer&) = delete;
+
+    /// The first line of a response; `status` is 100..999. An empty reason means the usual one.
+    head_writer& response(int status, std::string_view reason = {});
+    /// The first line of a request.
+    head_writer& request(std::string_view method, std::string_view target);
+    head_writer& field(std::string_view name, std::string_view value);
+    head_writer& field(std::string_view name, std::uint64_t value);
+    /// All of them but Content-Length and Transfer-Encoding, which are left out: for passing on
+    /// what was parsed.
+    head_writer& fields(const header_list& headers);
+
+    /// Writes the framing field and the blank line.
+    result<> end(body_framing body);
+
+private:
+    enum class first_line : unsigned char { missing, response, request };
+    void write_field(std::string_view name, std::string_view value);
+
+    byte_buffer& out_;
+    std::size_t start_;
+    int status_ = 0;
+    first_line first_line_ = first_line::missing;
+    bool refused_ = false;
+};
+
+/// Appends one chunk. An empty one is left out, since it would end the body.
+void write_chunk(byte_buffer& out, std::string_view content);
+
+/// Ends a chunked body, with fields behind it if there are any; Content-Length and
+/// Transfer-Encoding, which would be wrong there, are left out.
+void write_last_chunk(byte_buffer& out, const header_list& trailers = {});
+
+} // namespace eddy::http

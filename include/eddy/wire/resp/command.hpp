@@ -1,0 +1,25 @@
+// One RESP command: what the request parser yields and a command table executes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace eddy::resp {
+
+/// One command: argv[0] is its name as it was sent (any case, any bytes). The views, and the array
+/// that they stand in, live as long as the parser's documentation says: until its next call, and no
+/// longer than the input that was parsed.
+struct command {
+    const std::string_view* argv = nullptr;
+    std::size_t argc = 0;
+
+    std::size_t size() const noexcept { return argc; }
+    std::string_view operator[](std::size_t index) const noexcept { return argv[index]; }
+    /// The name. A parsed command always has one, which may be empty ("$0").
+    std::string_view name() const noexcept { return argv[0]; }
+    /// All of it, the name included.
+    std::span<const std::string_view> args() const noexcept { return {argv, argc}; }
+};
+
+} // namespace eddy::resp

@@ -1,0 +1,158 @@
+// Parses RESP requests: arrays of bulk strings, and inline commands as typed into a terminal.
+//
+// A connection owns a request_parser: some three hundred bytes that remember how far an incomplete
+// command has come. A loop owns one request_batch, which all its connections use in turn: it parses
+// a pipeline at once, so that the executor sees many commands before it runs the first.
+//
+//   batch.parse(parser, input)  ->  commands, bytes consumed, and why it stopped
+//
+// Accepts and refuses what Redis 7.0 does, in its words. Like Redis it does not look at the two
+// bytes behind a bulk string, nor at the one behind a CR. It differs in three places: a NUL byte in
+// a line is a byte like any other, where Redis would wait for more; an array has at most a million
+// arguments by default, where Redis allows 2^31 - 1; a command over max_request is answered with an
+// error before the connection closes, where Redis only closes it.
+#pragma once
+
+#include <eddy/wire/resp/command.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace eddy::resp {
+
+/// What a peer may send, in bytes and counts. Over any of them, parsing ends with an error. An
+/// inline command's arguments are bounded by its line alone.
+struct request_limits {
+    std::size_t max_inline = 64 * 1024;        ///< an inline command's line, and any count's line
+    std::size_t max_args = 1024 * 1024;        ///< an array's arguments, the name included
+    std::size_t max_bulk = 512U << 20;         ///< one argument
+    std::size_t max_request = 1U << 30;        ///< an array with its framing; at most 2 GiB
+    std::size_t max_args_unauthenticated = 10; ///< before the client has authenticated
+    std::size_t max_bulk_unauthenticated = 16 * 1024;
+};
+
+enum class parse_status : std::uint8_t {
+    complete,  ///< a command (or a full batch) is there; the input may hold more
+    need_more, ///< the input ends within a command, or before one
+    error,     ///< the peer broke the protocol: reply with the text, then close
+};
+
+/// What one call of request_parser::next() found.
+struct request_outcome {
+    parse_status status = parse_status::need_more;
+    /// Bytes that the caller drops from its input's front once it is done with `request`. With
+    /// need_more these are empty requests that were skipped.
+    std::size_t consumed = 0;
+    /// With need_more: how many more bytes the command needs at least; never 0. It repeats what the
+    /// peer claims, so it may be any size up to the limits: reserve in steps.
+    std::size_t wanted = 0;
+    command request;        ///< with complete
+    std::string_view error; ///< with error: "ERR Protocol error: ...", lives as long as the parser
+};
+
+/// Parses one command at a time from a byte stream. The work is linear in the bytes, however they
+/// are split. Memory: nothing is allocated for arrays of up to `inline_args` arguments; more take
+/// 24 bytes for each argument that has arrived. One thread.
+class request_parser {
+public:
+    static constexpr std::size_t inline_args = 8;
+    /// Room for this many arguments may stay allocated between commands.
+    static constexpr std::size_t kept_args = 1024;
+    /// Room for this many bytes of unescaped inline arguments may, too.
+    static constexpr std::size_t kept_scratch = 4096;
+
+    explicit request_parser(const request_limits& limits = {});
+    request_parser(request_parser&&) noexcept;
+    request_parser& operator=(request_parser&&) noexcept;
+    ~request_parser();
+
+    /// Parses the command at the start of `input`. After need_more, call again with an input whose
+    /// first byte is the one behind what was consumed and that holds the same bytes and more, at
+    /// any address. The command's views point into `input` or into the parser and end with the next
+    /// call. Call until need_more before waiting for bytes, even with an empty input: that gives
+    /// back what a huge command had allocated. Empty requests ("*0", "*-1", an empty line) are
+    /// skipped. An error is final: every later call returns it.
+    request_outcome next(std::string_view input, bool unauthenticated = false);
+
+    /// True when part of a command was seen: the connection is not idle between two commands.
+    bool in_progress() const noexcept { return stage_ != stage::start || scanned_ != 0; }
+
+    const request_limits& limits() const noexcept { return limits_; }
+
+private:
+    friend class request_batch;
+
+    enum class stage : std::uint8_t { start, bulk_head, bulk_body, failed };
+    struct argument {
+        std::uint32_t offset, size;
+    };
+    struct spill; // what a command of many arguments, escapes or an error needs; made on demand
+
+    request_outcome next_slow(std::string_view input, bool unauthenticated);
+    request_outcome parse_array(std::string_view input, bool unauthenticated);
+    request_outcome parse_inline(std::string_view input);
+    bool split_inline(std::string_view line);
+    bool unquote(std::string_view line, std::size_t& at);
+    bool find_line_end(std::string_view input, std::size_t& end) noexcept;
+    void add_argument(std::size_t offset, std::size_t size);
+    void add_view(std::string_view view);
+    request_outcome finish_array(const char* base);
+    request_outcome finish(std::size_t consumed);
+    request_outcome fail(std::string_view text);
+    void trim() noexcept;
+    spill& spilled();
+
+    request_limits limits_;
+    stage stage_ = stage::start;
+    bool uses_scratch_ = false;  // the last command's views point into the spill's scratch
+    std::uint32_t position_ = 0; // bytes of the current command that are understood
+    std::uint32_t scanned_ = 0;  // bytes of it in which no line ends behind position_
+    std::uint32_t args_expected_ = 0;
+    std::uint32_t args_seen_ = 0;
+    std::uint32_t bulk_size_ = 0;
+    std::array<argument, inline_args> arguments_; // offsets: the input may move between calls
+    std::array<std::string_view, inline_args> views_;
+    std::unique_ptr<spill> spill_;
+};
+
+/// What one call of request_batch::parse() found.
+struct batch_outcome {
+    /// complete: the batch is full, execute it and call again. need_more: the input is exhausted.
+    /// error: `commands` came before it and still are to be executed and answered.
+    parse_status status = parse_status::need_more;
+    std::size_t consumed = 0; ///< as in request_outcome
+    std::size_t wanted = 0;   ///< as in request_outcome
+    std::span<const command> commands;
+    std::string_view error; ///< as in request_outcome
+};
+
+/// Parses a pipeline: up to `max_commands` commands from one contiguous input. 18 KiB, no
+/// allocation of its own. One thread; shared by connections that are served in turn.
+class request_batch {
+public:
+    static constexpr std::size_t max_commands = 128;
+    static constexpr std::size_t max_args = 1024;
+
+    request_batch() noexcept = default;
+    request_batch(const request_batch&) = delete;
+    request_batch& operator=(const request_batch&) = delete;
+
+    /// Parses what `input` holds; `parser` is the connection's and carries an incomplete command
+    /// over to the next call, under the rules of request_parser::next(). The commands end with the
+    /// next call on this batch or that parser, or with the input's bytes. A command of more than
+    /// `max_args` arguments, or one with escapes in an inline line, ends its batch. Of an
+    /// unauthenticated client one command is parsed at a time: it may be the one that
+    /// authenticates.
+    batch_outcome parse(request_parser& parser, std::string_view input,
+                        bool unauthenticated = false);
+
+private:
+    std::array<command, max_commands> commands_;
+    std::array<std::string_view, max_args> args_;
+};
+
+} // namespace eddy::resp

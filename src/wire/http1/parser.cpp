@@ -1,0 +1,449 @@
+// The incremental parsers: lines are gathered and read one by one, content is passed through.
+#include <eddy/base/assert.hpp>
+#include <eddy/wire/http1.hpp>
+
+#include "wire/http1/text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace eddy::http {
+namespace {
+
+// Sizes in hexadecimal; more digits than these could not be a size in bytes.
+constexpr std::size_t chunk_digits_limit = 16;
+
+} // namespace
+
+bool message_parser::fail(int status, std::string_view what) noexcept {
+    error_ = {reads_ == role::response ? 502 : status, what};
+    state_ = state::failed;
+    return false;
+}
+
+void message_parser::begin_message() noexcept {
+    clear_head();
+    trailers_.clear();
+    line_.clear();
+    line_taken_ = false;
+    blank_lines_ = 0;
+    field_bytes_ = 0;
+    body_size_ = 0;
+    state_ = state::start_line;
+}
+
+void message_parser::release_memory() noexcept {
+    EDDY_ASSERT(idle());
+    release_head();
+    trailers_ = header_list();
+    line_ = std::string();
+    begin_message();
+}
+
+step message_parser::parse(std::string_view input) {
+    if (state_ == state::between && !input.empty()) begin_message();
+    for (std::size_t used = 0;;) {
+        switch (state_) {
+            case state::between: return {event::need_more, used, {}};
+            case state::start_line:
+            case state::header_line:
+            case state::chunk_line:
+            case state::chunk_end:
+            case state::trailer_line: {
+                std::string_view line;
+                const line_result got = take_line(input, used, line);
+                if (got == line_result::partial) return {event::need_more, used, {}};
+                if (got == line_result::failed || !read_line(line)) break;
+                if (std::exchange(head_ready_, false)) return {event::head, used, {}};
+                break;
+            }
+            case state::body_begin: begin_body(); break;
+            case state::body_sized:
+            case state::body_until_close:
+            case state::chunk_data: {
+                if (used == input.size()) return {event::need_more, used, {}};
+                const step taken = take_body(input, used);
+                if (state_ != state::failed) return taken;
+                break;
+            }
+            case state::message_end:
+                state_ = framing_ == framing::tunnel ? state::tunnel : state::between;
+                return {event::end, used, {}};
+            case state::tunnel: return {event::end, used, {}};
+            case state::failed: return {event::error, used, {}};
+        }
+    }
+}
+
+step message_parser::collect(std::string_view input, byte_buffer& body) {
+    for (std::size_t used = 0;;) {
+        step one = parse(input.substr(used));
+        used += one.consumed;
+        if (one.what != event::body) return {one.what, used, {}};
+        body.append(one.body);
+    }
+}
+
+event message_parser::finish() {
+    // Whatever needs no more bytes comes first: an end that was not asked for yet.
+    const step last = parse({});
+    if (last.what != event::need_more || idle()) return last.what;
+    if (state_ == state::body_until_close) {
+        state_ = state::between;
+        return event::end;
+    }
+    fail(400, "the message was cut off");
+    return event::error;
+}
+
+// How many bytes the line at hand may have, its CRLF included.
+std::size_t message_parser::line_budget() const noexcept {
+    constexpr std::size_t crlf = 2;
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max() - crlf;
+    switch (state_) {
+        case state::start_line: return std::min(limits_.start_line, most) + crlf;
+        case state::chunk_line: return std::min(limits_.chunk_line, most) + crlf;
+        case state::chunk_end: return crlf;
+        default: return limits_.header_bytes - field_bytes_;
+    }
+}
+
+bool message_parser::fail_line_too_long() noexcept {
+    switch (state_) {
+        case state::start_line: return fail(414, "the first line is too long");
+        case state::chunk_line: return fail(400, "a chunk's size line is too long");
+        case state::chunk_end: return fail(400, "a chunk is longer than its size");
+        default: return fail(431, "the header fields are too long");
+    }
+}
+
+// Gathers bytes up to LF. The length is judged before the content, and a beginning only when no
+// end could make it short enough: so the verdict does not depend on how the input was cut.
+message_parser::line_result message_parser::take_line(std::string_view input, std::size_t& used,
+                                                      std::string_view& line) {
+    if (std::exchange(line_taken_, false)) line_.clear();
+    const std::string_view rest = input.substr(used);
+    const std::size_t budget = line_budget();
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) {
+        const std::size_t gathered = line_.size() + rest.size();
+        if (gathered > 0 && gathered + 1 > budget) {
+            fail_line_too_long();
+            return line_result::failed;
+        }
+        line_.append(rest);
+        used = input.size();
+        return line_result::partial;
+    }
+    std::string_view whole = rest.substr(0, end);
+    const char last = !whole.empty() ? whole.back() : line_.empty() ? '\0' : line_.back();
+    const std::size_t content = line_.size() + whole.size() - (last == '\r' ? 1 : 0);
+    if (content + 2 > budget) {
+        fail_line_too_long();
+        return line_result::failed;
+    }
+    if (last != '\r') {
+        fail(400, "a line does not end in CRLF");
+        return line_result::failed;
+    }
+    used += end + 1;
+    if (!line_.empty()) {
+        line_.append(whole);
+        line_taken_ = true;
+        whole = line_;
+    }
+    line = whole.substr(0, content);
+    return line_result::complete;
+}
+
+bool message_parser::read_line(std::string_view line) {
+    switch (state_) {
+        case state::start_line:
+            if (line.empty() && reads_ == role::request && blank_lines_ < blank_line_limit) {
+                ++blank_lines_;
+                return true;
+            }
+            if (!read_start_line(line)) return false;
+            state_ = state::header_line;
+            return true;
+        case state::header_line:
+            if (!line.empty()) return read_field(line, base_head().headers);
+            if (!read_framing_fields() || !read_head(framing_)) return false;
+            state_ = state::body_begin;
+            head_ready_ = true;
+            return true;
+        case state::chunk_line: return read_chunk_line(line);
+        case state::chunk_end: state_ = state::chunk_line; return true;
+        default:
+            if (!line.empty()) return read_field(line, trailers_);
+            state_ = state::message_end;
+            return true;
+    }
+}
+
+bool message_parser::read_version(std::string_view text) noexcept {
+    const bool formed = text.size() == 8 && text.starts_with("HTTP/") && is_digit(text[5]) &&
+                        text[6] == '.' && is_digit(text[7]);
+    if (!formed) return fail(400, "the first line has no HTTP version");
+    if (text[5] != '1') return fail(505, "the version of HTTP is not 1");
+    base_head().minor_version = text[7] == '0' ? 0 : 1;
+    return true;
+}
+
+bool message_parser::read_field(std::string_view line, header_list& into) {
+    if (line[0] == ' ' || line[0] == '\t') return fail(400, "a header field is folded");
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return fail(400, "a header field has no colon");
+    const std::string_view name = line.substr(0, colon);
+    // A space before the colon is no token either.
+    if (!is_token(name)) return fail(400, "a header field's name is not a token");
+    const std::string_view value = trim(line.substr(colon + 1));
+    if (!is_field_value(value)) return fail(400, "a header field holds a control byte");
+    if (into.size() >= limits_.header_count) return fail(431, "there are too many header fields");
+    if (!into.has_room(name, value)) return fail_line_too_long();
+    into.append_valid(name, value);
+    field_bytes_ += line.size() + 2;
+    return true;
+}
+
+bool message_parser::read_content_length(std::string_view value) noexcept {
+    if (value.empty() || !std::all_of(value.begin(), value.end(), is_digit)) {
+        return fail(400, "Content-Length is not a number");
+    }
+    std::uint64_t length = 0;
+    const auto parsed = std::from_chars(value.data(), value.data() + value.size(), length);
+    if (parsed.ec != std::errc()) return fail(413, "Content-Length is too large");
+    std::optional<std::uint64_t>& known = base_head().content_length;
+    if (known && *known != length) return fail(400, "Content-Length is given twice, differently");
+    known = length;
+    return true;
+}
+
+bool message_parser::read_transfer_encoding(std::string_view value) noexcept {
+    std::string_view item;
+    while (next_item(value, item)) {
+        if (item.empty()) continue;
+        if (!equal_ignoring_case(item, "chunked")) return fail(501, "a transfer coding is unknown");
+        if (std::exchange(base_head().chunked, true)) {
+            return fail(400, "the transfer coding chunked is given twice");
+        }
+    }
+    return true;
+}
+
+bool message_parser::read_framing_fields() noexcept {
+    message_head& head = base_head();
+    bool transfer_encoding = false;
+    bool close = false;
+    bool keep_alive = false;
+    bool connection_upgrade = false;
+    bool upgrade_field = false;
+    for (const header h : head.headers) {
+        switch (h.name.size()) {
+            case 7: upgrade_field |= equal_ignoring_case(h.name, "upgrade"); break;
+            case 10: {
+                if (!equal_ignoring_case(h.name, "connection")) break;
+                std::string_view list = h.value;
+                std::string_view item;
+                while (next_item(list, item)) {
+                    close |= equal_ignoring_case(item, "close");
+                    keep_alive |= equal_ignoring_case(item, "keep-alive");
+                    connection_upgrade |= equal_ignoring_case(item, "upgrade");
+                }
+                break;
+            }
+            case 14:
+                if (equal_ignoring_case(h.name, "content-length") &&
+                    !read_content_length(h.value)) {
+                    return false;
+                }
+                break;
+            case 17:
+                if (!equal_ignoring_case(h.name, "transfer-encoding")) break;
+                transfer_encoding = true;
+                if (!read_transfer_encoding(h.value)) return false;
+                break;
+            default: break;
+        }
+    }
+    if (transfer_encoding) {
+        if (!head.chunked) return fail(400, "Transfer-Encoding is empty");
+        if (head.content_length)
+            return fail(400, "both Content-Length and Transfer-Encoding are given");
+        if (head.minor_version == 0)
+            return fail(400, "Transfer-Encoding does not exist in HTTP/1.0");
+    }
+    head.keep_alive = !close && (head.minor_version > 0 || keep_alive);
+    head.upgrade = upgrade_field && connection_upgrade;
+    return true;
+}
+
+bool message_parser::begin_body() noexcept {
+    switch (framing_) {
+        case framing::none:
+        case framing::tunnel: state_ = state::message_end; return true;
+        case framing::sized:
+            remaining_ = base_head().content_length.value_or(0);
+            if (remaining_ > limits_.body) return fail(413, "Content-Length is above the limit");
+            state_ = remaining_ > 0 ? state::body_sized : state::message_end;
+            return true;
+        case framing::chunked: state_ = state::chunk_line; return true;
+        case framing::until_close: state_ = state::body_until_close; return true;
+    }
+    return true;
+}
+
+step message_parser::take_body(std::string_view input, std::size_t used) noexcept {
+    std::string_view content = input.substr(used);
+    if (state_ == state::body_until_close) {
+        const std::uint64_t room = limits_.body - std::min(limits_.body, body_size_);
+        if (room == 0) fail(413, "the body is above the limit");
+        content = content.substr(
+            0, static_cast<std::size_t>(std::min<std::uint64_t>(room, content.size())));
+        body_size_ += content.size();
+    } else {
+        content = content.substr(
+            0, static_cast<std::size_t>(std::min<std::uint64_t>(remaining_, content.size())));
+        remaining_ -= content.size();
+        if (remaining_ == 0) {
+            state_ = state_ == state::chunk_data ? state::chunk_end : state::message_end;
+        }
+    }
+    return {event::body, used + content.size(), content};
+}
+
+bool message_parser::read_chunk_line(std::string_view line) noexcept {
+    std::uint64_t size = 0;
+    std::size_t digits = 0;
+    while (digits < line.size() && hex_value(line[digits]) >= 0) {
+        if (digits == chunk_digits_limit) return fail(400, "a chunk's size has too many digits");
+        size = size << 4 | static_cast<std::uint64_t>(hex_value(line[digits]));
+        ++digits;
+    }
+    if (digits == 0) return fail(400, "a chunk has no size");
+    // Extensions mean nothing to us, but they must be one: "5 \r\n" is read differently by others.
+    const std::string_view extension = line.substr(digits);
+    if (!extension.empty() && !trim(extension).starts_with(';')) {
+        return fail(400, "something that is no extension follows a chunk's size");
+    }
+    if (!is_field_value(extension)) return fail(400, "a chunk's extension holds a control byte");
+    if (size == 0) {
+        field_bytes_ = 0;
+        state_ = state::trailer_line;
+        return true;
+    }
+    const std::uint64_t room = limits_.body - std::min(limits_.body, body_size_);
+    if (size > room) return fail(413, "the body is above the limit");
+    body_size_ += size;
+    remaining_ = size;
+    state_ = state::chunk_data;
+    return true;
+}
+
+namespace {
+
+// Keeps the memory of the strings and the list for the next message.
+void clear_common(message_head& head) noexcept {
+    head.minor_version = 1;
+    head.keep_alive = head.chunked = head.upgrade = false;
+    head.content_length.reset();
+    head.headers.clear();
+}
+
+} // namespace
+
+void request_parser::clear_head() noexcept {
+    clear_common(head_);
+    head_.method.clear();
+    head_.target.clear();
+    head_.expect_continue = false;
+}
+
+void request_parser::release_head() noexcept { head_ = request_head(); }
+
+bool request_parser::read_start_line(std::string_view line) {
+    const std::size_t first = line.find(' ');
+    const std::size_t last = line.rfind(' ');
+    if (first == std::string_view::npos || first == last) {
+        return fail(400, "the request line does not have three parts");
+    }
+    const std::string_view method = line.substr(0, first);
+    const std::string_view target = line.substr(first + 1, last - first - 1);
+    if (!is_token(method)) return fail(400, "the method is not a token");
+    if (!read_version(line.substr(last + 1))) return false;
+    if (!split_target(method, target)) return fail(400, "the request's target is malformed");
+    head_.method = method;
+    head_.target = target;
+    return true;
+}
+
+bool request_parser::read_head(framing& body) {
+    std::size_t hosts = 0;
+    bool continue_expected = false;
+    for (const header h : head_.headers) {
+        if (equal_ignoring_case(h.name, "host")) {
+            if (!is_host(h.value)) return fail(400, "the Host field is malformed");
+            ++hosts;
+        } else if (equal_ignoring_case(h.name, "expect")) {
+            continue_expected |= equal_ignoring_case(h.value, "100-continue");
+        }
+    }
+    if (hosts > 1) return fail(400, "there is more than one Host field");
+    if (hosts == 0 && head_.minor_version > 0) return fail(400, "the Host field is missing");
+    head_.expect_continue = continue_expected && head_.minor_version > 0 && head_.has_body();
+    body = head_.chunked ? framing::chunked : head_.content_length ? framing::sized : framing::none;
+    return true;
+}
+
+void response_parser::clear_head() noexcept {
+    clear_common(head_);
+    head_.status = 0;
+    head_.reason.clear();
+}
+
+void response_parser::release_head() noexcept { head_ = response_head(); }
+
+void response_parser::expect_response_to(std::string_view method) noexcept {
+    to_head_ = method == "HEAD";
+    to_connect_ = method == "CONNECT";
+}
+
+bool response_parser::read_start_line(std::string_view line) {
+    // "HTTP/1.1 200 OK"; many servers leave the reason out, and the space before it.
+    if (!read_version(line.substr(0, line.find(' ')))) return false;
+    const std::string_view rest = line.size() > 9 ? line.substr(9) : std::string_view();
+    const bool formed = rest.size() >= 3 && rest[0] >= '1' && is_digit(rest[0]) &&
+                        is_digit(rest[1]) && is_digit(rest[2]) &&
+                        (rest.size() == 3 || rest[3] == ' ');
+    if (!formed) return fail(502, "the status line has no status");
+    const std::string_view reason = rest.size() > 4 ? rest.substr(4) : std::string_view();
+    if (!is_field_value(reason)) return fail(502, "the reason phrase holds a control byte");
+    head_.status = (rest[0] - '0') * 100 + (rest[1] - '0') * 10 + (rest[2] - '0');
+    head_.reason = reason;
+    return true;
+}
+
+bool response_parser::read_head(framing& body) {
+    const int status = head_.status;
+    const bool interim = status < 200 && status != 101;
+    tunnel_ = status == 101 || (to_connect_ && status >= 200 && status < 300);
+    if (tunnel_) {
+        body = framing::tunnel;
+    } else if (interim || to_head_ || status == 204 || status == 304) {
+        body = framing::none;
+    } else if (head_.chunked) {
+        body = framing::chunked;
+    } else if (head_.content_length) {
+        body = framing::sized;
+    } else {
+        body = framing::until_close;
+        head_.keep_alive = false;
+    }
+    if (!interim) to_head_ = to_connect_ = false;
+    return true;
+}
+
+} // namespace eddy::http
