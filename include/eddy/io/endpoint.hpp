@@ -1,0 +1,51 @@
+// The address of one end of a socket: IPv4, IPv6 or a Unix path.
+#pragma once
+
+#include <eddy/base/result.hpp>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace eddy {
+
+/// A socket address by value; ip(7), ipv6(7), unix(7). An empty one has family AF_UNSPEC.
+class endpoint {
+public:
+    endpoint() noexcept;
+    endpoint(const sockaddr* address, socklen_t size) noexcept;
+
+    /// `address` is a numeric IPv4 or IPv6 address ("127.0.0.1", "::1", "fe80::1%eth0"), or "" or
+    /// "*" for the dual-stack wildcard "::". Host names are the resolver's work.
+    static result<endpoint> ip(std::string_view address, std::uint16_t port);
+    /// A Unix socket path, at most 107 bytes; a leading '@' names the abstract namespace.
+    static result<endpoint> unix_path(std::string_view path);
+
+    int family() const noexcept { return address_.ss_family; }
+    bool is_unix() const noexcept { return family() == AF_UNIX; }
+    /// The port in host order; 0 for a Unix path.
+    std::uint16_t port() const noexcept;
+    void set_port(std::uint16_t port) noexcept;
+    /// The address alone, without the port.
+    std::string host() const;
+    /// "127.0.0.1:80", "[::1]:80" or "/run/x.sock".
+    std::string to_string() const;
+
+    const sockaddr* data() const noexcept { return reinterpret_cast<const sockaddr*>(&address_); }
+    sockaddr* data() noexcept { return reinterpret_cast<sockaddr*>(&address_); }
+    socklen_t size() const noexcept { return size_; }
+    /// Tells how many bytes the kernel wrote to data(); at most capacity().
+    void resize(socklen_t size) noexcept;
+    static constexpr socklen_t capacity() noexcept { return sizeof(sockaddr_storage); }
+
+    friend bool operator==(const endpoint& a, const endpoint& b) noexcept;
+
+private:
+    sockaddr_storage address_;
+    socklen_t size_ = 0;
+};
+
+}  // namespace eddy

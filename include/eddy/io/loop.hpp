@@ -1,0 +1,262 @@
+// The event loop: one a thread. It owns a backend (io_uring, epoll or the simulator), timers, and
+// the list of coroutines that are ready to go on.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace eddy {
+
+class backend;
+
+enum class backend_kind {
+    automatic,  ///< io_uring, or epoll where the kernel or a container refuses it
+    uring,
+    epoll,
+    sim,
+};
+
+/// "auto", "uring", "epoll", "sim".
+std::string_view to_string(backend_kind kind) noexcept;
+result<backend_kind> parse_backend_kind(std::string_view text) noexcept;
+
+/// Faults that the simulator injects; each is a chance from 0 to 1 an operation.
+struct sim_options {
+    std::uint64_t seed = 1;
+    double short_read = 0;       ///< a read gets fewer bytes than have arrived
+    double reset = 0;            ///< a connection is reset at a read or write
+    double no_buffers = 0;       ///< the receive-buffer pool is empty for a while
+    double datagram_loss = 0;    ///< a datagram vanishes
+    double datagram_reorder = 0; ///< a datagram arrives after later ones
+    double datagram_duplicate = 0;  ///< a datagram arrives twice
+    duration min_delay{};        ///< network delay of each piece of bytes, drawn evenly
+    duration max_delay{};
+    std::size_t socket_buffer = 64 * 1024;  ///< bytes in flight before a writer waits
+};
+
+struct loop_options {
+    backend_kind kind = backend_kind::automatic;
+    /// Receive buffers lent to all connections of the loop (io_uring rounds up to a power of 2).
+    std::uint32_t buffer_count = 256;
+    std::uint32_t buffer_size = 16 * 1024;
+    /// Spin this long before sleeping. Lowers latency, costs the core: 0 (the default) never
+    /// spins, so an idle loop uses no CPU.
+    duration spin{};
+    /// io_uring only: a kernel thread submits. It costs a core even when idle for a while.
+    bool sqpoll = false;
+    /// io_uring only: writes of at least this many bytes go without a copy. Loopback copies
+    /// anyway, so the default is never.
+    std::size_t zero_copy_threshold = SIZE_MAX;
+    sim_options sim;
+};
+
+/// Work handed to a loop from any thread. The object must live until run() was called.
+class posted_work {
+public:
+    virtual void run() noexcept = 0;
+
+protected:
+    ~posted_work() = default;
+
+private:
+    friend class loop;
+    posted_work* next_ = nullptr;
+};
+
+enum class readiness { readable, writable };
+
+/// Waits until a descriptor is readable or writable (or has failed), poll(2). For descriptors of
+/// other libraries; sockets of Eddy have their own operations.
+class poll_operation final : public operation, private completion {
+public:
+    poll_operation(backend& where, int fd, readiness wanted) noexcept
+        : backend_(&where), fd_(fd), wanted_(wanted) {}
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<> take_result() const noexcept {
+        if (error_) return fail(error_);
+        return {};
+    }
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override;
+    void on_completion(int result, unsigned flags) override;
+
+    backend* backend_;
+    int fd_;
+    readiness wanted_;
+    std::error_code error_;
+};
+
+class sleep_operation final : public operation, private timer {
+public:
+    sleep_operation(loop& where, time_point when) noexcept : loop_(&where), until_(when) {}
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<> take_result() const noexcept {
+        if (error_) return fail(error_);
+        return {};
+    }
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override;
+    void fire() noexcept override;
+
+    loop* loop_;
+    time_point until_;
+    std::error_code error_;
+};
+
+/// Goes to the end of the loop's ready list, so that others get their turn.
+class yield_operation final : public operation {
+public:
+    void set_error(std::error_code) noexcept override {}
+    void take_result() const noexcept {}
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override {}
+};
+
+/// Waits for an outgoing connection.
+class connect_operation final : public operation, private completion {
+public:
+    connect_operation(backend& where, const endpoint& peer) noexcept
+        : backend_(&where), peer_(peer) {}
+    const endpoint& peer() const noexcept { return peer_; }
+    void set_connected(stream connected) noexcept { connected_ = std::move(connected); }
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<stream> take_result() noexcept {
+        if (error_) return fail(error_);
+        return std::move(connected_);
+    }
+    /// For the backend: the socket that is connecting, and what to call when it is done.
+    unique_fd& socket() noexcept { return socket_; }
+    completion& when_done() noexcept { return *this; }
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override;
+    void on_completion(int result, unsigned flags) override;
+
+    backend* backend_;
+    endpoint peer_;
+    unique_fd socket_;
+    stream connected_;
+    std::error_code error_;
+};
+
+/// An event loop. Create it and run it on the same thread; every member function but post() and
+/// the constructor belongs to that thread.
+class loop {
+public:
+    /// Fails when no backend of the wanted kind can be had; errno says why.
+    static result<std::unique_ptr<loop>> create(const loop_options& options = {});
+    ~loop();
+    loop(const loop&) = delete;
+    loop& operator=(const loop&) = delete;
+
+    /// The loop that runs on this thread; there must be one.
+    static loop& current() noexcept;
+
+    /// Runs until `root` has finished; returns its value or throws its exception. Everything that
+    /// `root` started must be finished by then, which scopes see to.
+    template <class T>
+    T run(task<T> root) {
+        std::optional<T> value;
+        run_until_done(store_result(std::move(root), value));
+        return std::move(*value);
+    }
+    void run(task<void> root) { run_until_done(std::move(root)); }
+
+    backend_kind kind() const noexcept;
+    /// The time of this turn, read from the clock once it has ended waiting.
+    time_point now() const noexcept {
+        if (!now_is_known_) read_clock();
+        return now_;
+    }
+
+    /// Hands `work` to the loop, from any thread, without a lock. Wake-ups of one turn are merged.
+    void post(posted_work& work) noexcept;
+
+    /// Arms `node` to fire at `when` (at once in the next turn if that has passed).
+    void arm(timer& node, time_point when) noexcept;
+    void disarm(timer& node) noexcept;
+
+    [[nodiscard]] awaiting<sleep_operation> sleep_until(time_point when) {
+        return awaiting<sleep_operation>(*this, when);
+    }
+    [[nodiscard]] awaiting<sleep_operation> sleep_for(duration time) {
+        return sleep_until(now() + time);
+    }
+    [[nodiscard]] awaiting<yield_operation> yield() { return awaiting<yield_operation>(); }
+
+    /// Listens on `local`; errors are bind(2)'s and listen(2)'s.
+    result<listener> listen(const endpoint& local, const listen_options& options = {});
+    /// Connects; errors are connect(2)'s. Bound it by with_timeout().
+    [[nodiscard]] awaiting<connect_operation> connect(const endpoint& peer) {
+        return awaiting<connect_operation>(*backend_, peer);
+    }
+    /// A UDP socket bound to `local` (port 0 for any).
+    result<datagram> bind_datagram(const endpoint& local, const listen_options& options = {});
+    /// Takes a connected stream socket over; it is made non-blocking. Not on the simulator.
+    result<stream> adopt(unique_fd socket);
+
+    [[nodiscard]] awaiting<poll_operation> wait_readable(int fd) {
+        return awaiting<poll_operation>(*backend_, fd, readiness::readable);
+    }
+    [[nodiscard]] awaiting<poll_operation> wait_writable(int fd) {
+        return awaiting<poll_operation>(*backend_, fd, readiness::writable);
+    }
+
+    /// How many times in a row a coroutine may go on without giving others a turn.
+    static constexpr std::uint32_t inline_budget = 64;
+
+private:
+    friend class operation;
+    loop(const loop_options& options);
+
+    template <class T>
+    static task<void> store_result(task<T> root, std::optional<T>& value) {
+        value.emplace(co_await std::move(root));
+    }
+    void run_until_done(task<void> root);
+    void poll(time_point until);
+    void run_ready();
+    void run_posted() noexcept;
+    void fire_timers() noexcept;
+    void read_clock() const noexcept;
+    void make_ready(operation& op) noexcept { ready_.push_back(op); }
+    /// False when the running coroutine has had its share and must queue up.
+    bool spend_inline_budget() noexcept {
+        if (budget_left_ == 0) return false;
+        --budget_left_;
+        return true;
+    }
+    void resume(std::coroutine_handle<> waiter) {
+        budget_left_ = inline_budget;
+        waiter.resume();
+    }
+
+    std::unique_ptr<backend> backend_;
+    intrusive_list<operation> ready_;
+    timer_heap timers_;
+    mutable time_point now_{};
+    mutable bool now_is_known_ = false;
+    duration spin_;
+    std::uint32_t budget_left_ = inline_budget;
+    std::atomic<posted_work*> posted_{nullptr};
+    std::atomic<std::uint32_t> posting_{0};  // threads inside post()
+};
+
+}  // namespace eddy

@@ -1,0 +1,54 @@
+// loop_group: several loops, each on a thread of its own, for servers that use every core.
+//
+//     auto group = loop_group::start({});
+//     for (std::size_t i = 0; i < (*group)->size(); ++i) (*group)->post(i, accept_connections(port));
+//
+// Connections are spread by the kernel (listen_options::reuse_port) or handed over with post().
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/task.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace eddy {
+
+struct loop_group_options {
+    /// How many loops; 0 means one for each processor that the process may use.
+    std::size_t threads = 0;
+    loop_options loop;
+};
+
+class loop_group {
+public:
+    /// Starts the threads and their loops. Fails when one of the loops cannot be had. The threads
+    /// take no signals.
+    static result<std::unique_ptr<loop_group>> start(const loop_group_options& options);
+    /// stop().
+    ~loop_group();
+    loop_group(const loop_group&) = delete;
+    loop_group& operator=(const loop_group&) = delete;
+
+    std::size_t size() const noexcept { return members_.size(); }
+
+    /// Runs `work` on the loop `index` (below size()), from any thread and without a lock. What
+    /// the task refers to must live until it has ended and be safe to use from there. An exception
+    /// that leaves it is logged and ends nothing else. Fails with errc::closed after stop(); the
+    /// task never runs then.
+    result<> post(std::size_t index, task<void> work);
+
+    /// Cancels every task, waits until they have ended, and ends the threads. Not from a thread of
+    /// the group, and from one thread at a time.
+    void stop();
+
+private:
+    class member;
+    explicit loop_group(std::vector<std::unique_ptr<member>> members) noexcept;
+
+    std::vector<std::unique_ptr<member>> members_;
+};
+
+}  // namespace eddy

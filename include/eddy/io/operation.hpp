@@ -1,0 +1,123 @@
+// What a coroutine waits for, and how a wait is cancelled.
+//
+// An `operation` is one wait in flight. It lives in the awaiting coroutine's frame, so it costs no
+// allocation, and it has exactly one completion. A `cancel_source` knows the operations that wait
+// under it; requesting cancellation reaches each of them at once, without polling. Every task
+// carries a pointer to the source that it runs under and hands it to the tasks that it awaits
+// (task.hpp), so no function takes a token as a parameter.
+//
+// All of it belongs to one loop's thread.
+#pragma once
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/intrusive_list.hpp>
+
+#include <coroutine>
+#include <system_error>
+
+namespace eddy {
+
+class loop;
+
+/// Something that wants to hear of a cancellation.
+class cancel_hook : public list_link<> {
+public:
+    /// Called once, on the loop's thread, after the hook has left its source's list.
+    virtual void on_cancel() noexcept = 0;
+
+protected:
+    ~cancel_hook() = default;
+};
+
+/// Cancels everything that waits under it. Sources form a tree: a child hears of its parent's
+/// cancellation. A source stays cancelled.
+class cancel_source final : private cancel_hook {
+public:
+    cancel_source() noexcept = default;
+    /// A child of `parent`, which may be null and must outlive it.
+    explicit cancel_source(cancel_source* parent) noexcept;
+    ~cancel_source();
+
+    bool requested() const noexcept { return requested_; }
+
+    /// Cancels every operation and every child source registered here. Operations complete later,
+    /// from the loop, never inside this call.
+    void request() noexcept;
+
+    /// Registers a hook until it unlinks itself. The source must not be cancelled yet.
+    void add(cancel_hook& hook) noexcept {
+        EDDY_ASSERT(!requested_);
+        hooks_.push_back(hook);
+    }
+
+private:
+    void on_cancel() noexcept override { request(); }
+
+    intrusive_list<cancel_hook> hooks_;
+    bool requested_ = false;
+};
+
+/// One wait of one coroutine. Derived classes hold the arguments and the result.
+class operation : public cancel_hook {
+public:
+    /// Begins the wait for `waiter`. False when it completed at once: the coroutine goes on
+    /// without suspending. `source` may be null.
+    bool begin(std::coroutine_handle<> waiter, cancel_source* source);
+
+    /// Completes the wait and resumes the coroutine inside this call. Only from the loop's own
+    /// turn, never from code that a coroutine called.
+    void complete_now();
+
+    /// Completes the wait; the coroutine resumes in the loop's next turn. Callable from anywhere
+    /// on the loop's thread.
+    void complete_later() noexcept;
+
+    /// What begin() stores when the source was cancelled beforehand.
+    virtual void set_error(std::error_code error) noexcept = 0;
+
+protected:
+    ~operation() = default;
+
+    /// Starts the work. True when it is complete already, with its result stored; otherwise
+    /// complete_now() or complete_later() follows exactly once.
+    virtual bool start() = 0;
+
+private:
+    friend class loop;
+    std::coroutine_handle<> waiter_;
+};
+
+/// What a backend calls when the kernel is done with a request: exactly once for a one-shot
+/// request, however it ended. The object must live until then.
+class completion {
+public:
+    /// `result` as a system call inside the kernel returns it: a count, or a negative errno.
+    /// `flags` mean what the backend says.
+    virtual void on_completion(int result, unsigned flags) = 0;
+
+protected:
+    ~completion() = default;
+};
+
+/// Makes an operation awaitable: `co_await awaiting<read_operation>(...)`. `Op` offers
+/// `take_result()`.
+template <class Op>
+class [[nodiscard]] awaiting {
+public:
+    template <class... Args>
+    explicit awaiting(Args&&... args) : op_(static_cast<Args&&>(args)...) {}
+    awaiting(const awaiting&) = delete;
+    awaiting& operator=(const awaiting&) = delete;
+
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> waiter) {
+        return op_.begin(waiter, waiter.promise().source());
+    }
+    auto await_resume() { return op_.take_result(); }
+
+private:
+    Op op_;
+};
+
+}  // namespace eddy

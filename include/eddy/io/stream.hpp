@@ -1,0 +1,397 @@
+// stream, listener, datagram: what a connection, an accepting socket and a message socket look
+// like to every layer above, whatever carries them (TCP, a Unix socket, the simulator, and later
+// TLS or shared memory).
+//
+// Handles are move-only values; behind each stands a driver, an abstract class that the backends
+// implement. Closing a handle cancels what its coroutines wait for; the driver frees itself after
+// its last completion. One loop's thread for everything here.
+#pragma once
+
+#include <eddy/base/bytes.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/operation.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace eddy {
+
+/// Who lends receive buffers and takes them back.
+class lease_owner {
+public:
+    /// Takes one buffer back, on the loop's thread.
+    virtual void give_back(std::byte* data, std::uint32_t id) noexcept = 0;
+
+protected:
+    ~lease_owner() = default;
+};
+
+/// Received bytes, lent by the loop. They stay valid until the lease dies, which must be before
+/// the loop does. Buffers are few and shared by all connections of a loop: copy what must wait
+/// and let the lease go before waiting for anything else.
+class lease {
+public:
+    lease() noexcept = default;
+    lease(lease_owner& owner, std::byte* data, std::uint32_t size, std::uint32_t id) noexcept
+        : owner_(&owner), data_(data), size_(size), id_(id) {}
+    lease(lease&& other) noexcept
+        : owner_(std::exchange(other.owner_, nullptr)),
+          data_(other.data_),
+          size_(std::exchange(other.size_, 0)),
+          id_(other.id_) {}
+    lease& operator=(lease&& other) noexcept {
+        if (this != &other) {
+            reset();
+            owner_ = std::exchange(other.owner_, nullptr);
+            data_ = other.data_;
+            size_ = std::exchange(other.size_, 0);
+            id_ = other.id_;
+        }
+        return *this;
+    }
+    ~lease() { reset(); }
+
+    const_bytes bytes() const noexcept { return {data_, size_}; }
+    std::string_view text() const noexcept { return as_text(bytes()); }
+    std::size_t size() const noexcept { return size_; }
+
+    /// Forgets the buffer without giving it back: its owner keeps it in use.
+    void release() noexcept { owner_ = nullptr; }
+
+    /// Gives the buffer back now.
+    void reset() noexcept {
+        size_ = 0;
+        if (owner_) std::exchange(owner_, nullptr)->give_back(data_, id_);
+    }
+
+private:
+    lease_owner* owner_ = nullptr;
+    std::byte* data_ = nullptr;
+    std::uint32_t size_ = 0;
+    std::uint32_t id_ = 0;
+};
+
+class stream_driver;
+class listener_driver;
+class datagram_driver;
+class stream;
+
+/// Waits for received bytes: into `into` when that is not empty, else as a lease.
+class read_operation : public operation {
+public:
+    read_operation(stream_driver& driver, mutable_bytes into) noexcept
+        : driver_(&driver), into_(into) {}
+
+    mutable_bytes into() const noexcept { return into_; }
+    void set_received(lease received) noexcept { received_ = std::move(received); }
+    void set_size(std::size_t size) noexcept { size_ = size; }
+    void set_error(std::error_code error) noexcept final { error_ = error; }
+
+protected:
+    ~read_operation() = default;
+    stream_driver* driver_;
+    mutable_bytes into_;
+    std::size_t size_ = 0;
+    lease received_;
+    std::error_code error_;
+
+private:
+    bool start() final;
+    void on_cancel() noexcept final;
+};
+
+class read_lease_operation final : public read_operation {
+public:
+    explicit read_lease_operation(stream_driver& driver) noexcept : read_operation(driver, {}) {}
+    result<lease> take_result() noexcept {
+        if (error_) return fail(error_);
+        return std::move(received_);
+    }
+};
+
+class read_some_operation final : public read_operation {
+public:
+    using read_operation::read_operation;
+    result<std::size_t> take_result() const noexcept {
+        if (error_) return fail(error_);
+        return size_;
+    }
+};
+
+/// Waits until every byte of its pieces went to the kernel, or an error.
+class write_operation final : public operation {
+public:
+    write_operation(stream_driver& driver, const_bytes bytes) noexcept
+        : driver_(&driver), single_(bytes), pieces_(&single_), count_(1) {}
+    write_operation(stream_driver& driver, std::span<const const_bytes> pieces) noexcept
+        : driver_(&driver), pieces_(pieces.data()), count_(pieces.size()) {}
+
+    /// The pieces not yet fully written. Its first piece is without the bytes already written.
+    std::size_t pieces_left() const noexcept { return count_; }
+    const_bytes piece(std::size_t index) const noexcept {
+        return index == 0 ? pieces_[0].subspan(offset_) : pieces_[index];
+    }
+    /// Counts `size` more bytes as written. True when nothing is left.
+    bool advance(std::size_t size) noexcept;
+
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<> take_result() const noexcept {
+        if (error_) return fail(error_);
+        return {};
+    }
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override;
+
+    stream_driver* driver_;
+    const_bytes single_;
+    const const_bytes* pieces_;
+    std::size_t count_;
+    std::size_t offset_ = 0;
+    std::error_code error_;
+};
+
+/// What carries a stream's bytes. At most one read and one write wait at a time.
+class stream_driver {
+public:
+    /// True when `op` completed at once, with its result stored.
+    virtual bool start(read_operation& op) = 0;
+    virtual bool start(write_operation& op) = 0;
+    /// Takes as many bytes as it can without waiting, and says how many; 0 while a write waits.
+    virtual result<std::size_t> try_write(const_bytes bytes) noexcept;
+    /// Ends the wait of `op` as soon as its buffers are no longer in use.
+    virtual void cancel(read_operation& op) noexcept = 0;
+    virtual void cancel(write_operation& op) noexcept = 0;
+    virtual result<> shutdown_write() noexcept = 0;
+    virtual endpoint local() const noexcept = 0;
+    virtual endpoint peer() const noexcept = 0;
+    /// The socket, still owned by the driver; -1 where there is none (the simulator).
+    virtual int native_handle() const noexcept = 0;
+    /// The handle is gone: release everything, after the last completion.
+    virtual void close() noexcept = 0;
+
+protected:
+    ~stream_driver() = default;
+};
+
+/// The driver of every stream without a connection: each operation ends with errc::closed.
+stream_driver& closed_stream_driver() noexcept;
+
+/// A connected byte stream. Its handle may move while operations wait: they know the driver.
+/// Without a connection, and once closed, every operation fails with errc::closed.
+class stream {
+public:
+    stream() noexcept : driver_(&closed_stream_driver()) {}
+    explicit stream(stream_driver& driver) noexcept : driver_(&driver) {}
+    stream(stream&& other) noexcept
+        : driver_(std::exchange(other.driver_, &closed_stream_driver())) {}
+    stream& operator=(stream&& other) noexcept {
+        if (this != &other) {
+            close();
+            driver_ = std::exchange(other.driver_, &closed_stream_driver());
+        }
+        return *this;
+    }
+    ~stream() { close(); }
+
+    explicit operator bool() const noexcept { return driver_ != &closed_stream_driver(); }
+
+    /// Awaits the next received bytes as a lease of the loop's buffers: no copy. Fails with
+    /// errc::end_of_stream when the peer finished sending, errc::cancelled, or the socket's error.
+    awaiting<read_lease_operation> read() {
+        return awaiting<read_lease_operation>(*driver_);
+    }
+    /// Awaits at least one byte into `into`, which must live until completion and not be empty.
+    awaiting<read_some_operation> read_some(mutable_bytes into) {
+        EDDY_ASSERT(!into.empty());
+        return awaiting<read_some_operation>(*driver_, into);
+    }
+    /// Awaits until the kernel took every byte. The bytes must live until completion. After an
+    /// error it is unknown how many went out.
+    awaiting<write_operation> write_all(const_bytes bytes) {
+        return awaiting<write_operation>(*driver_, bytes);
+    }
+    awaiting<write_operation> write_all(std::string_view text) {
+        return write_all(as_bytes(text));
+    }
+    /// The same for several pieces in order, in as few system calls as possible. The array of
+    /// pieces must live until completion, too.
+    awaiting<write_operation> write_all(std::span<const const_bytes> pieces) {
+        return awaiting<write_operation>(*driver_, pieces);
+    }
+
+    /// Writes as many of the bytes as go without waiting, and says how many; 0 when none do, or
+    /// while a write waits.
+    result<std::size_t> try_write(const_bytes bytes) noexcept { return driver_->try_write(bytes); }
+
+    /// Tells the peer that no more bytes follow; shutdown(2).
+    result<> shutdown_write() noexcept { return driver_->shutdown_write(); }
+    /// Closes the connection. What its coroutines wait for ends with errc::cancelled.
+    void close() noexcept { std::exchange(driver_, &closed_stream_driver())->close(); }
+
+    endpoint local() const noexcept { return driver_->local(); }
+    endpoint peer() const noexcept { return driver_->peer(); }
+    int native_handle() const noexcept { return driver_->native_handle(); }
+
+private:
+    stream_driver* driver_;
+};
+
+/// Waits for a connection.
+class accept_operation final : public operation {
+public:
+    explicit accept_operation(listener_driver& driver) noexcept : driver_(&driver) {}
+    void set_accepted(stream accepted) noexcept { accepted_ = std::move(accepted); }
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<stream> take_result() noexcept {
+        if (error_) return fail(error_);
+        return std::move(accepted_);
+    }
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override;
+
+    listener_driver* driver_;
+    stream accepted_;
+    std::error_code error_;
+};
+
+class listener_driver {
+public:
+    virtual bool start(accept_operation& op) = 0;
+    virtual void cancel(accept_operation& op) noexcept = 0;
+    virtual endpoint local() const noexcept = 0;
+    virtual int native_handle() const noexcept = 0;
+    virtual void close() noexcept = 0;
+
+protected:
+    ~listener_driver() = default;
+};
+
+struct listen_options {
+    int backlog = 4096;
+    /// SO_REUSEPORT: several loops listen on one port and the kernel spreads the connections.
+    bool reuse_port = false;
+    /// An IPv6 wildcard takes IPv4 connections, too.
+    bool dual_stack = true;
+    /// Permissions of a Unix socket's file; -1 leaves the process's umask to decide. A stale file
+    /// of a dead listener is replaced, a live one is EADDRINUSE.
+    int unix_mode = -1;
+};
+
+/// An accepting socket. One accept waits at a time.
+class listener {
+public:
+    listener() noexcept = default;
+    explicit listener(listener_driver& driver) noexcept : driver_(&driver) {}
+    listener(listener&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
+    listener& operator=(listener&& other) noexcept {
+        if (this != &other) {
+            close();
+            driver_ = std::exchange(other.driver_, nullptr);
+        }
+        return *this;
+    }
+    ~listener() { close(); }
+
+    explicit operator bool() const noexcept { return driver_; }
+
+    /// Awaits the next connection. EMFILE, ENFILE, ENOBUFS and ENOMEM are passing conditions: wait
+    /// a little and call again. TCP streams have TCP_NODELAY set.
+    awaiting<accept_operation> accept() { return awaiting<accept_operation>(*driver_); }
+
+    /// The address that it listens on, with the port that the kernel chose for port 0.
+    endpoint local() const noexcept { return driver_->local(); }
+    int native_handle() const noexcept { return driver_->native_handle(); }
+    /// Stops listening. Connections that nobody accepted are reset.
+    void close() noexcept {
+        if (driver_) std::exchange(driver_, nullptr)->close();
+    }
+
+private:
+    listener_driver* driver_ = nullptr;
+};
+
+/// A received datagram and its sender.
+struct datagram_message {
+    lease payload;
+    endpoint from;
+    /// The datagram was longer than a receive buffer; its end is lost.
+    bool truncated = false;
+};
+
+class receive_from_operation final : public operation {
+public:
+    explicit receive_from_operation(datagram_driver& driver) noexcept : driver_(&driver) {}
+    void set_message(datagram_message message) noexcept { message_ = std::move(message); }
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<datagram_message> take_result() noexcept {
+        if (error_) return fail(error_);
+        return std::move(message_);
+    }
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override;
+
+    datagram_driver* driver_;
+    datagram_message message_;
+    std::error_code error_;
+};
+
+class datagram_driver {
+public:
+    virtual bool start(receive_from_operation& op) = 0;
+    virtual void cancel(receive_from_operation& op) noexcept = 0;
+    virtual result<> send_to(const_bytes bytes, const endpoint& to) noexcept = 0;
+    virtual endpoint local() const noexcept = 0;
+    virtual int native_handle() const noexcept = 0;
+    virtual void close() noexcept = 0;
+
+protected:
+    ~datagram_driver() = default;
+};
+
+/// A message socket (UDP). One receive waits at a time.
+class datagram {
+public:
+    datagram() noexcept = default;
+    explicit datagram(datagram_driver& driver) noexcept : driver_(&driver) {}
+    datagram(datagram&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
+    datagram& operator=(datagram&& other) noexcept {
+        if (this != &other) {
+            close();
+            driver_ = std::exchange(other.driver_, nullptr);
+        }
+        return *this;
+    }
+    ~datagram() { close(); }
+
+    explicit operator bool() const noexcept { return driver_; }
+
+    awaiting<receive_from_operation> receive() {
+        return awaiting<receive_from_operation>(*driver_);
+    }
+    /// Sends one datagram now; an empty `to` means the connected peer. UDP never waits: a full
+    /// socket buffer is EAGAIN and the datagram is lost, as on the network.
+    result<> send_to(const_bytes bytes, const endpoint& to) noexcept {
+        return driver_->send_to(bytes, to);
+    }
+    endpoint local() const noexcept { return driver_->local(); }
+    int native_handle() const noexcept { return driver_->native_handle(); }
+    void close() noexcept {
+        if (driver_) std::exchange(driver_, nullptr)->close();
+    }
+
+private:
+    datagram_driver* driver_ = nullptr;
+};
+
+}  // namespace eddy

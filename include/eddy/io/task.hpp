@@ -1,0 +1,165 @@
+// task<T>: a lazy coroutine that another coroutine awaits.
+//
+// A task starts when it is awaited and resumes its awaiter by symmetric transfer, so chains of any
+// depth use no stack. Its frame comes from a pool of the thread. It runs under the awaiter's
+// cancel_source. Tasks of a loop stay on that loop's thread.
+//
+// Rules that keep coroutines safe: take parameters by value (or references to what outlives the
+// task), never make a capturing lambda a coroutine, and never let an object with an operation in
+// flight die: a scope (scope.hpp) awaits its children for that reason.
+#pragma once
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/frame_pool.hpp>
+#include <eddy/io/operation.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace eddy {
+
+template <class T = void>
+class task;
+
+namespace detail {
+
+/// What every coroutine of Eddy's carries: who continues after it, and what cancels it.
+class promise_base {
+public:
+    static void* operator new(std::size_t size) { return frame_allocate(size); }
+    static void operator delete(void* frame, std::size_t size) noexcept {
+        frame_free(frame, size);
+    }
+
+    cancel_source* source() const noexcept { return source_; }
+    void set_source(cancel_source* source) noexcept { source_ = source; }
+    void set_continuation(std::coroutine_handle<> next) noexcept { continuation_ = next; }
+
+    std::suspend_always initial_suspend() const noexcept { return {}; }
+
+    struct final_awaiter {
+        bool await_ready() const noexcept { return false; }
+        template <class Promise>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> done) const noexcept {
+            return done.promise().continuation_;
+        }
+        void await_resume() const noexcept {}
+    };
+    final_awaiter final_suspend() const noexcept { return {}; }
+
+    void unhandled_exception() noexcept { exception_ = std::current_exception(); }
+    void rethrow_if_failed() const {
+        if (exception_) std::rethrow_exception(exception_);
+    }
+
+private:
+    std::coroutine_handle<> continuation_;
+    cancel_source* source_ = nullptr;
+    std::exception_ptr exception_;
+};
+
+template <class T>
+class promise final : public promise_base {
+public:
+    task<T> get_return_object() noexcept;
+    template <class U>
+    void return_value(U&& value) {
+        value_.emplace(std::forward<U>(value));
+    }
+    T take() {
+        rethrow_if_failed();
+        EDDY_ASSERT(value_.has_value());
+        return std::move(*value_);
+    }
+
+private:
+    std::optional<T> value_;
+};
+
+template <>
+class promise<void> final : public promise_base {
+public:
+    task<void> get_return_object() noexcept;
+    void return_void() const noexcept {}
+    void take() const { rethrow_if_failed(); }
+};
+
+}  // namespace detail
+
+/// A coroutine that yields one T when awaited. Move-only; awaited once. An exception that leaves
+/// the coroutine is thrown from the co_await.
+template <class T>
+class [[nodiscard]] task {
+public:
+    using promise_type = detail::promise<T>;
+
+    task(task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+    task& operator=(task&& other) noexcept {
+        std::swap(frame_, other.frame_);
+        return *this;
+    }
+    ~task() {
+        if (frame_) frame_.destroy();
+    }
+
+    /// Runs the awaited task under `source` instead of the awaiter's own. `source` must outlive it.
+    task under(cancel_source& source) && noexcept {
+        frame_.promise().set_source(&source);
+        return std::move(*this);
+    }
+
+    class awaiter {
+    public:
+        explicit awaiter(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
+        bool await_ready() const noexcept { return false; }
+        template <class Promise>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> parent) noexcept {
+            promise_type& own = frame_.promise();
+            own.set_continuation(parent);
+            if (!own.source()) own.set_source(parent.promise().source());
+            return frame_;
+        }
+        T await_resume() { return frame_.promise().take(); }
+
+    private:
+        std::coroutine_handle<promise_type> frame_;
+    };
+    awaiter operator co_await() && noexcept { return awaiter(frame_); }
+
+private:
+    friend promise_type;
+    explicit task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
+
+    std::coroutine_handle<promise_type> frame_;
+};
+
+namespace detail {
+
+template <class T>
+task<T> promise<T>::get_return_object() noexcept {
+    return task<T>(std::coroutine_handle<promise>::from_promise(*this));
+}
+inline task<void> promise<void>::get_return_object() noexcept {
+    return task<void>(std::coroutine_handle<promise>::from_promise(*this));
+}
+
+struct current_source_awaiter {
+    cancel_source* source = nullptr;
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> self) noexcept {
+        source = self.promise().source();
+        return false;
+    }
+    cancel_source* await_resume() const noexcept { return source; }
+};
+
+}  // namespace detail
+
+/// `co_await current_source()`: the cancel_source that the calling task runs under, or null.
+inline detail::current_source_awaiter current_source() noexcept { return {}; }
+
+}  // namespace eddy

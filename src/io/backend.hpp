@@ -1,0 +1,50 @@
+// The seam between the loop and the kernel: one abstract class, its children are io_uring, epoll
+// and the simulator. Everything above sees completions, never readiness.
+#pragma once
+
+#include <eddy/io/loop.hpp>
+
+#include <memory>
+
+namespace eddy {
+
+class backend {
+public:
+    virtual ~backend() = default;
+
+    virtual backend_kind kind() const noexcept = 0;
+
+    /// The clock that timers follow.
+    virtual time_point now() const noexcept = 0;
+
+    /// One turn: hands pending work to the kernel, waits until something has happened or `until`
+    /// has passed (time_point::min() polls without waiting, time_point::max() waits for ever), and
+    /// completes what is done with operation::complete_now() or complete_later(). True when
+    /// anything was completed.
+    virtual bool poll(time_point until) = 0;
+
+    /// Ends a wait in poll(), now or the next one. From any thread.
+    virtual void wake() noexcept = 0;
+
+    virtual result<listener> listen(const endpoint& local, const listen_options& options) = 0;
+    virtual result<datagram> bind_datagram(const endpoint& local,
+                                           const listen_options& options) = 0;
+    virtual result<stream> adopt(unique_fd socket) = 0;
+
+    /// True when the operation completed at once, as in stream_driver. Otherwise op.when_done() is
+    /// called with 0 or a negative errno, or the backend sets the result and completes it.
+    virtual bool start(connect_operation& op) = 0;
+    /// Ends a connect that waits; it completes soon, with success if that came first.
+    virtual void cancel(connect_operation& op) noexcept = 0;
+
+    /// Calls `done` once, with 0 when `fd` is ready or a negative errno, always from poll().
+    virtual void start_poll(int fd, readiness wanted, completion& done) = 0;
+    /// Ends that wait; `done` is still called once, with -ECANCELED if nothing came first.
+    virtual void cancel_poll(completion& done) noexcept = 0;
+};
+
+result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options);
+result<std::unique_ptr<backend>> make_epoll_backend(const loop_options& options);
+result<std::unique_ptr<backend>> make_sim_backend(const loop_options& options);
+
+}  // namespace eddy

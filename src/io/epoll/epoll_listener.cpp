@@ -1,0 +1,91 @@
+// Accepting connections on epoll.
+#include "io/epoll/epoll_listener.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace eddy {
+namespace {
+
+/// Errors of one connection that is gone already, not of the listener; accept(2).
+bool concerns_one_connection(int error) noexcept {
+    switch (error) {
+        case EINTR:
+        case ECONNABORTED:
+        case EPROTO:
+        case ENOPROTOOPT:
+        case ENETDOWN:
+        case ENETUNREACH:
+        case EHOSTDOWN:
+        case EHOSTUNREACH:
+        case ENONET: return true;
+        default: return false;
+    }
+}
+
+}  // namespace
+
+result<> epoll_listener::open() {
+    if (auto added = backend_.add(socket_.get(), EPOLLIN | EPOLLET, *this); !added) return added;
+    backend_.driver_opened();
+    return {};
+}
+
+bool epoll_listener::start(accept_operation& op) {
+    EDDY_ASSERT(!acceptor_);
+    if (readable_ && accept(op)) return true;
+    acceptor_ = &op;
+    return false;
+}
+
+/// True when `op` has a connection or an error. The listener counts as readable until the queue is
+/// known to be empty, so an accept after EMFILE tries again.
+bool epoll_listener::accept(accept_operation& op) {
+    for (;;) {
+        unique_fd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (socket) {
+            auto accepted = backend_.wrap(std::move(socket));
+            if (accepted)
+                op.set_accepted(std::move(*accepted));
+            else
+                op.set_error(accepted.error());
+            return true;
+        }
+        if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            readable_ = false;
+            return false;
+        }
+        if (!concerns_one_connection(errno)) {
+            op.set_error(errno_code(errno));
+            return true;
+        }
+    }
+}
+
+void epoll_listener::on_events(std::uint32_t) {
+    readable_ = true;
+    if (acceptor_ && accept(*acceptor_)) std::exchange(acceptor_, nullptr)->complete_now();
+}
+
+void epoll_listener::end_acceptor() noexcept {
+    accept_operation& op = *std::exchange(acceptor_, nullptr);
+    op.set_error(errc::cancelled);
+    op.complete_later();
+}
+
+void epoll_listener::cancel(accept_operation& op) noexcept {
+    EDDY_ASSERT(acceptor_ == &op);
+    end_acceptor();
+}
+
+void epoll_listener::close() noexcept {
+    if (acceptor_) end_acceptor();
+    remove_socket_file(local());
+    backend_.remove(socket_.get());
+    socket_.reset();
+    backend_.retire(*this);
+}
+
+}  // namespace eddy

@@ -1,0 +1,36 @@
+// An accepting socket on epoll: one accept4(2) an operation.
+#pragma once
+
+#include "io/epoll/epoll_backend.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace eddy {
+
+class epoll_listener final : public listener_driver, public epoll_driver {
+public:
+    epoll_listener(epoll_backend& backend, unique_fd socket) noexcept
+        : backend_(backend), socket_(std::move(socket)) {}
+    /// Registers the socket. After a failure the object may be deleted directly.
+    result<> open();
+
+    bool start(accept_operation& op) override;
+    void cancel(accept_operation& op) noexcept override;
+    endpoint local() const noexcept override { return local_endpoint(socket_.get()); }
+    int native_handle() const noexcept override { return socket_.get(); }
+    void close() noexcept override;
+
+    void on_events(std::uint32_t events) override;
+
+private:
+    bool accept(accept_operation& op);
+    void end_acceptor() noexcept;
+
+    epoll_backend& backend_;
+    unique_fd socket_;  // none after close()
+    accept_operation* acceptor_ = nullptr;
+    bool readable_ = false;
+};
+
+}  // namespace eddy

@@ -1,0 +1,153 @@
+// Receiving, sending and closing on epoll.
+#include "io/epoll/epoll_stream.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace eddy {
+
+result<> epoll_stream::open() {
+    int domain = AF_UNSPEC;
+    socklen_t size = sizeof(domain);
+    if (getsockopt(socket_.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0) return fail_errno();
+    short_read_drains_ = domain == AF_INET || domain == AF_INET6;
+    // Registration itself reports what is true already: bytes that came first are not missed.
+    if (auto added = backend_.add(
+            socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET, *this);
+        !added)
+        return added;
+    backend_.driver_opened();
+    return {};
+}
+
+bool epoll_stream::start(read_operation& op) {
+    EDDY_ASSERT(!reader_);
+    if (readable_ && receive(op)) return true;
+    reader_ = &op;
+    return false;
+}
+
+/// True when `op` has bytes or an error.
+bool epoll_stream::receive(read_operation& op) {
+    if (read_end_) {
+        op.set_error(read_end_);
+        return true;
+    }
+    buffer_pool& buffers = backend_.buffers();
+    const bool lend = op.into().empty();
+    std::byte* const bytes = lend ? buffers.take() : op.into().data();
+    const std::size_t room = lend ? buffers.buffer_size() : op.into().size();
+    ssize_t received;
+    do {
+        received = recv(socket_.get(), bytes, room, 0);
+    } while (received < 0 && errno == EINTR);
+
+    if (received > 0) {
+        const auto size = static_cast<std::size_t>(received);
+        if (size < room && short_read_drains_) readable_ = false;
+        if (lend) op.set_received(buffers.lend(bytes, size));
+        op.set_size(size);
+        return true;
+    }
+    const int error = errno;
+    if (lend) buffers.give_back(bytes, 0);
+    if (received < 0 && (error == EAGAIN || error == EWOULDBLOCK)) {
+        readable_ = false;
+        return false;
+    }
+    // The kernel tells an error once. If a write got it, this looks like an orderly end.
+    if (received < 0)
+        read_end_ = errno_code(error);
+    else
+        read_end_ = failure_ ? failure_ : make_error_code(errc::end_of_stream);
+    op.set_error(read_end_);
+    return true;
+}
+
+bool epoll_stream::start(write_operation& op) {
+    EDDY_ASSERT(!writer_);
+    if (writable_ && send(op)) return true;
+    writer_ = &op;
+    return false;
+}
+
+/// True when `op` is finished, well or not.
+bool epoll_stream::send(write_operation& op) {
+    const int error = send_now(socket_.get(), op);
+    if (error == EAGAIN || error == EWOULDBLOCK) {
+        writable_ = false;
+        return false;
+    }
+    if (error != 0) {
+        op.set_error(errno_code(error));
+        // EPIPE also follows shutdown_write(), which says nothing about reading.
+        if (error != EPIPE) failure_ = errno_code(error);
+    }
+    return true;
+}
+
+result<std::size_t> epoll_stream::try_write(const_bytes bytes) noexcept {
+    if (writer_ || !writable_ || bytes.empty()) return 0;
+    ssize_t sent;
+    do {
+        sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    if (sent >= 0) return static_cast<std::size_t>(sent);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        writable_ = false;
+        return 0;
+    }
+    if (errno != EPIPE) failure_ = errno_code(errno);
+    return fail_errno();
+}
+
+void epoll_stream::on_events(std::uint32_t events) {
+    constexpr std::uint32_t failed = EPOLLERR | EPOLLHUP;
+    if (events & (EPOLLIN | EPOLLRDHUP | EPOLLPRI | failed)) readable_ = true;
+    if (events & (EPOLLRDHUP | EPOLLPRI | failed)) short_read_drains_ = false;
+    if (events & (EPOLLOUT | failed)) writable_ = true;
+
+    // The coroutine that goes on may close this stream, or another's events may have done so
+    // before: the object is still there, but has neither socket nor waiters.
+    if (reader_ && readable_ && receive(*reader_)) std::exchange(reader_, nullptr)->complete_now();
+    if (writer_ && writable_ && send(*writer_)) std::exchange(writer_, nullptr)->complete_now();
+}
+
+void epoll_stream::end_reader(std::error_code error) noexcept {
+    read_operation& op = *std::exchange(reader_, nullptr);
+    op.set_error(error);
+    op.complete_later();
+}
+
+void epoll_stream::end_writer(std::error_code error) noexcept {
+    write_operation& op = *std::exchange(writer_, nullptr);
+    op.set_error(error);
+    op.complete_later();
+}
+
+void epoll_stream::cancel(read_operation& op) noexcept {
+    EDDY_ASSERT(reader_ == &op);
+    end_reader(errc::cancelled);
+}
+
+void epoll_stream::cancel(write_operation& op) noexcept {
+    EDDY_ASSERT(writer_ == &op);
+    end_writer(errc::cancelled);
+}
+
+result<> epoll_stream::shutdown_write() noexcept {
+    if (::shutdown(socket_.get(), SHUT_WR) < 0) return fail_errno();
+    return {};
+}
+
+void epoll_stream::close() noexcept {
+    if (reader_) end_reader(errc::cancelled);
+    if (writer_) end_writer(errc::cancelled);
+    backend_.remove(socket_.get());
+    socket_.reset();
+    backend_.retire(*this);
+}
+
+}  // namespace eddy

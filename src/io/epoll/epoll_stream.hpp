@@ -1,0 +1,59 @@
+// A connected socket on epoll.
+#pragma once
+
+#include "io/epoll/epoll_backend.hpp"
+
+#include <eddy/base/frame_pool.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+namespace eddy {
+
+class epoll_stream final : public stream_driver, public epoll_driver {
+public:
+    epoll_stream(epoll_backend& backend, unique_fd socket) noexcept
+        : backend_(backend), socket_(std::move(socket)) {}
+    static void* operator new(std::size_t size) { return frame_allocate(size); }
+    static void operator delete(void* block, std::size_t size) noexcept {
+        frame_free(block, size);
+    }
+    /// Registers the socket. After a failure the object may be deleted directly.
+    result<> open();
+
+    bool start(read_operation& op) override;
+    bool start(write_operation& op) override;
+    result<std::size_t> try_write(const_bytes bytes) noexcept override;
+    void cancel(read_operation& op) noexcept override;
+    void cancel(write_operation& op) noexcept override;
+    result<> shutdown_write() noexcept override;
+    endpoint local() const noexcept override { return local_endpoint(socket_.get()); }
+    endpoint peer() const noexcept override { return peer_endpoint(socket_.get()); }
+    int native_handle() const noexcept override { return socket_.get(); }
+    void close() noexcept override;
+
+    void on_events(std::uint32_t events) override;
+
+private:
+    bool receive(read_operation& op);
+    bool send(write_operation& op);
+    void end_reader(std::error_code error) noexcept;
+    void end_writer(std::error_code error) noexcept;
+
+    epoll_backend& backend_;
+    unique_fd socket_;  // none after close()
+    read_operation* reader_ = nullptr;
+    write_operation* writer_ = nullptr;
+    std::error_code read_end_;  // what every further read gets
+    std::error_code failure_;   // the socket's error, if a write was who heard of it
+    bool readable_ = false;     // a receive may find something
+    bool writable_ = true;
+    // A receive that fills less than its buffer has emptied the socket, and what comes later is a
+    // new event. That does not hold once the peer has finished or urgent data came, nor for Unix
+    // sockets, whose reads stop where descriptors were passed.
+    bool short_read_drains_ = true;
+};
+
+}  // namespace eddy

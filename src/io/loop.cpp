@@ -1,0 +1,236 @@
+// One turn of a loop: what was posted, what is ready, timers, then the backend.
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+
+#include "io/backend.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <thread>
+#include <utility>
+
+namespace eddy {
+namespace {
+
+thread_local loop* current_loop = nullptr;
+
+result<std::unique_ptr<backend>> make_backend(const loop_options& options) {
+    switch (options.kind) {
+        case backend_kind::sim: return make_sim_backend(options);
+        case backend_kind::epoll: return make_epoll_backend(options);
+        case backend_kind::uring: return make_uring_backend(options);
+        case backend_kind::automatic: break;
+    }
+    auto ring = make_uring_backend(options);
+    return ring ? std::move(ring) : make_epoll_backend(options);
+}
+
+}  // namespace
+
+std::string_view to_string(backend_kind kind) noexcept {
+    switch (kind) {
+        case backend_kind::automatic: return "auto";
+        case backend_kind::uring: return "uring";
+        case backend_kind::epoll: return "epoll";
+        case backend_kind::sim: return "sim";
+    }
+    return "unknown";
+}
+
+result<backend_kind> parse_backend_kind(std::string_view text) noexcept {
+    for (backend_kind kind : {backend_kind::automatic, backend_kind::uring, backend_kind::epoll,
+                              backend_kind::sim})
+        if (text == to_string(kind)) return kind;
+    return fail(errc::malformed);
+}
+
+loop::loop(const loop_options& options) : spin_(options.spin) {
+    EDDY_ASSERT(!current_loop);
+    current_loop = this;
+}
+
+result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
+    auto backend = make_backend(options);
+    if (!backend) return fail(backend.error());
+    std::unique_ptr<loop> made(new loop(options));
+    made->backend_ = std::move(*backend);
+    return made;
+}
+
+loop::~loop() {
+    while (posting_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+    // Drivers whose handles are gone may still await their last completions, which end operations
+    // that are already out of the ready list: the backend drains them while the loop exists.
+    backend_.reset();
+    EDDY_ASSERT(ready_.empty());
+    current_loop = nullptr;
+}
+
+loop& loop::current() noexcept {
+    EDDY_ASSERT(current_loop);
+    return *current_loop;
+}
+
+backend_kind loop::kind() const noexcept { return backend_->kind(); }
+
+void loop::run_until_done(task<void> root) {
+    now_is_known_ = false;
+    scope top;
+    top.spawn(std::move(root));
+    while (top.children() > 0) {
+        run_posted();
+        run_ready();
+        if (top.children() == 0) break;
+        time_point until = time_point::max();
+        if (!ready_.empty() || posted_.load(std::memory_order_relaxed))
+            until = time_point::min();
+        else if (!timers_.empty())
+            until = timers_.first().when();
+        // Waits may take long, and what completes at their end asks for the time after them.
+        now_is_known_ = false;
+        poll(until);
+        fire_timers();
+    }
+    top.rethrow_failure();
+}
+
+void loop::read_clock() const noexcept {
+    now_ = backend_->now();
+    now_is_known_ = true;
+}
+
+void loop::poll(time_point until) {
+    if (spin_ > duration::zero() && until != time_point::min()) {
+        // Reading the clock costs as much as a poll that finds nothing, so it is read every few.
+        constexpr int polls_between_clock_reads = 8;
+        const time_point stop = std::min(until, backend_->now() + spin_);
+        do {
+            for (int i = 0; i < polls_between_clock_reads; ++i)
+                if (backend_->poll(time_point::min())) return;
+        } while (backend_->now() < stop && !posted_.load(std::memory_order_relaxed));
+    }
+    backend_->poll(until);
+}
+
+void loop::run_ready() {
+    // Only what is ready now: what becomes ready meanwhile waits until I/O had its turn.
+    intrusive_list<operation> batch;
+    batch.splice_back(ready_);
+    while (!batch.empty()) resume(batch.pop_front().waiter_);
+}
+
+void loop::run_posted() noexcept {
+    posted_work* newest = posted_.exchange(nullptr, std::memory_order_acquire);
+    posted_work* oldest = nullptr;
+    while (newest) {
+        posted_work* next = newest->next_;
+        newest->next_ = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest) {
+        posted_work* next = oldest->next_;
+        oldest->run();
+        oldest = next;
+    }
+}
+
+void loop::post(posted_work& work) noexcept {
+    // The work may be what ends the loop, so the destructor waits until this call has left it.
+    posting_.fetch_add(1, std::memory_order_relaxed);
+    posted_work* head = posted_.load(std::memory_order_relaxed);
+    do {
+        work.next_ = head;
+    } while (!posted_.compare_exchange_weak(head, &work, std::memory_order_release,
+                                            std::memory_order_relaxed));
+    // Whoever finds the list empty wakes the loop; the others ride along.
+    if (!head) backend_->wake();
+    posting_.fetch_sub(1, std::memory_order_release);
+}
+
+void loop::arm(timer& node, time_point when) noexcept {
+    node.when_ = when;
+    timers_.insert(node);
+}
+
+void loop::disarm(timer& node) noexcept {
+    if (node.armed()) timers_.remove(node);
+}
+
+void loop::fire_timers() noexcept {
+    while (!timers_.empty() && timers_.first().when() <= now()) {
+        timer& due = timers_.first();
+        timers_.remove(due);
+        due.fire();
+    }
+}
+
+result<listener> loop::listen(const endpoint& local, const listen_options& options) {
+    return backend_->listen(local, options);
+}
+
+result<datagram> loop::bind_datagram(const endpoint& local, const listen_options& options) {
+    return backend_->bind_datagram(local, options);
+}
+
+result<stream> loop::adopt(unique_fd socket) { return backend_->adopt(std::move(socket)); }
+
+bool poll_operation::start() {
+    backend_->start_poll(fd_, wanted_, *this);
+    return false;
+}
+
+void poll_operation::on_cancel() noexcept { backend_->cancel_poll(*this); }
+
+void poll_operation::on_completion(int result, unsigned) {
+    if (result < 0) error_ = result == -ECANCELED ? make_error_code(errc::cancelled)
+                                                  : errno_code(-result);
+    complete_now();
+}
+
+bool sleep_operation::start() {
+    if (until_ <= loop_->now()) {
+        complete_later();
+        return false;
+    }
+    loop_->arm(*this, until_);
+    return false;
+}
+
+void sleep_operation::on_cancel() noexcept {
+    loop_->disarm(*this);
+    error_ = errc::cancelled;
+    complete_later();
+}
+
+void sleep_operation::fire() noexcept { complete_later(); }
+
+bool yield_operation::start() {
+    complete_later();
+    return false;
+}
+
+bool connect_operation::start() { return backend_->start(*this); }
+
+void connect_operation::on_cancel() noexcept { backend_->cancel(*this); }
+
+void connect_operation::on_completion(int result, unsigned) {
+    int error = -result;
+    if (error == 0) {
+        socklen_t size = sizeof(error);
+        if (getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) < 0) error = errno;
+    }
+    if (error == 0) {
+        auto adopted = backend_->adopt(std::move(socket_));
+        if (adopted)
+            connected_ = std::move(*adopted);
+        else
+            error_ = adopted.error();
+    } else {
+        error_ = error == ECANCELED ? make_error_code(errc::cancelled) : errno_code(error);
+    }
+    complete_now();
+}
+
+}  // namespace eddy

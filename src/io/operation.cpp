@@ -1,0 +1,54 @@
+// Beginning, completing and cancelling waits.
+#include <eddy/base/result.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/operation.hpp>
+
+namespace eddy {
+
+cancel_source::cancel_source(cancel_source* parent) noexcept {
+    if (!parent) return;
+    if (parent->requested())
+        requested_ = true;
+    else
+        parent->add(*this);
+}
+
+cancel_source::~cancel_source() {
+    EDDY_ASSERT(hooks_.empty());
+    unlink();
+}
+
+void cancel_source::request() noexcept {
+    if (requested_) return;
+    requested_ = true;
+    while (!hooks_.empty()) hooks_.pop_front().on_cancel();
+}
+
+bool operation::begin(std::coroutine_handle<> waiter, cancel_source* source) {
+    if (source && source->requested()) {
+        set_error(errc::cancelled);
+        return false;
+    }
+    waiter_ = waiter;
+    if (start()) {
+        loop& here = loop::current();
+        if (here.spend_inline_budget()) return false;
+        here.make_ready(*this);
+        return true;
+    }
+    // A start() that chose complete_later() has its result already and cannot be cancelled.
+    if (source && !linked()) source->add(*this);
+    return true;
+}
+
+void operation::complete_now() {
+    unlink();
+    loop::current().resume(waiter_);
+}
+
+void operation::complete_later() noexcept {
+    unlink();
+    loop::current().make_ready(*this);
+}
+
+}  // namespace eddy

@@ -1,0 +1,253 @@
+// Opening, binding and naming sockets; the inline send; the pool of receive buffers.
+#include "io/posix/sockets.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define EDDY_POISON_BUFFERS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EDDY_POISON_BUFFERS 1
+#endif
+#endif
+#if defined(EDDY_POISON_BUFFERS)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace eddy {
+namespace {
+
+result<> set_option(int fd, int level, int option, int value) noexcept {
+    if (::setsockopt(fd, level, option, &value, sizeof(value)) < 0) return fail_errno();
+    return {};
+}
+
+bool is_ip(const endpoint& address) noexcept {
+    return address.family() == AF_INET || address.family() == AF_INET6;
+}
+
+bool is_ipv6_wildcard(const endpoint& address) noexcept {
+    if (address.family() != AF_INET6) return false;
+    sockaddr_in6 ipv6;
+    std::memcpy(&ipv6, address.data(), sizeof(ipv6));
+    return IN6_IS_ADDR_UNSPECIFIED(&ipv6.sin6_addr);
+}
+
+/// A socket to be bound to `local`. On a kernel without IPv6 the dual-stack wildcard means the
+/// IPv4 one, and `local` is changed to that.
+result<unique_fd> open_for_bind(endpoint& local, int type, const listen_options& options) {
+    unique_fd fd(::socket(local.family(), type | SOCK_CLOEXEC, 0));
+    if (!fd && errno == EAFNOSUPPORT && options.dual_stack && is_ipv6_wildcard(local)) {
+        auto ipv4 = endpoint::ip("0.0.0.0", local.port());
+        if (!ipv4) return fail(ipv4.error());
+        local = *ipv4;
+        fd.reset(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
+    }
+    if (!fd) return fail_errno();
+    if (local.family() == AF_INET6)
+        if (auto set = set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, !options.dual_stack); !set)
+            return fail(set.error());
+    if (options.reuse_port && is_ip(local))
+        if (auto set = set_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1); !set)
+            return fail(set.error());
+    return fd;
+}
+
+result<> bind_to(int fd, const endpoint& local) noexcept {
+    if (::bind(fd, local.data(), local.size()) < 0) return fail_errno();
+    return {};
+}
+
+/// The path of a Unix address; empty for unnamed and abstract ones, which are not in the
+/// file system.
+std::string socket_path(const endpoint& local) {
+    if (!local.is_unix()) return {};
+    constexpr std::size_t head = offsetof(sockaddr_un, sun_path);
+    if (local.size() <= head) return {};
+    sockaddr_un address;
+    std::memcpy(&address, local.data(), sizeof(address));
+    return {address.sun_path, ::strnlen(address.sun_path, local.size() - head)};
+}
+
+/// True for a socket file that no process listens on. Any other file is not ours to replace.
+bool is_stale_socket_file(const endpoint& local, const std::string& path) noexcept {
+    struct stat info;
+    if (::lstat(path.c_str(), &info) < 0 || !S_ISSOCK(info.st_mode)) return false;
+    unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!probe) return false;
+    return ::connect(probe.get(), local.data(), local.size()) < 0 && errno == ECONNREFUSED;
+}
+
+result<> bind_unix(int fd, const endpoint& local, const listen_options& options) {
+    const std::string path = socket_path(local);
+    auto bound = bind_to(fd, local);
+    if (!bound && bound.error() == errno_code(EADDRINUSE) && !path.empty() &&
+        is_stale_socket_file(local, path)) {
+        ::unlink(path.c_str());
+        bound = bind_to(fd, local);
+    }
+    if (!bound) return bound;
+    // Nobody can connect before listen(2), so the permissions are in force from the beginning.
+    if (options.unix_mode >= 0 && !path.empty() &&
+        ::chmod(path.c_str(), static_cast<mode_t>(options.unix_mode)) < 0) {
+        const int error = errno;
+        ::unlink(path.c_str());
+        return fail_errno(error);
+    }
+    return {};
+}
+
+result<> bind_tcp(int fd, const endpoint& local) noexcept {
+    // A restarted server must not wait until the connections of the old one have left TIME_WAIT.
+    if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1); !set) return set;
+    if (auto set = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); !set) return set;
+    return bind_to(fd, local);
+}
+
+}  // namespace
+
+result<unique_fd> open_listener(const endpoint& local, const listen_options& options,
+                                bool nonblocking) {
+    endpoint address = local;
+    auto fd = open_for_bind(address, SOCK_STREAM | (nonblocking ? SOCK_NONBLOCK : 0), options);
+    if (!fd) return fd;
+    auto bound = address.is_unix() ? bind_unix(fd->get(), address, options)
+                                   : bind_tcp(fd->get(), address);
+    if (!bound) return fail(bound.error());
+    if (::listen(fd->get(), options.backlog) < 0) {
+        const int error = errno;
+        remove_socket_file(address);
+        return fail_errno(error);
+    }
+    return fd;
+}
+
+result<unique_fd> open_datagram(const endpoint& local, const listen_options& options) {
+    if (!is_ip(local)) return fail(errc::unsupported);
+    endpoint address = local;
+    auto fd = open_for_bind(address, SOCK_DGRAM | SOCK_NONBLOCK, options);
+    if (!fd) return fd;
+    if (auto bound = bind_to(fd->get(), address); !bound) return fail(bound.error());
+    return fd;
+}
+
+result<unique_fd> open_for_connect(const endpoint& peer, bool nonblocking) {
+    unique_fd fd(
+        ::socket(peer.family(), SOCK_STREAM | SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0), 0));
+    if (!fd) return fail_errno();
+    if (is_ip(peer))
+        if (auto set = set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1); !set)
+            return fail(set.error());
+    return fd;
+}
+
+endpoint local_endpoint(int fd) noexcept {
+    endpoint address;
+    socklen_t size = endpoint::capacity();
+    if (::getsockname(fd, address.data(), &size) == 0) address.resize(size);
+    return address;
+}
+
+endpoint peer_endpoint(int fd) noexcept {
+    endpoint address;
+    socklen_t size = endpoint::capacity();
+    if (::getpeername(fd, address.data(), &size) == 0) address.resize(size);
+    return address;
+}
+
+void remove_socket_file(const endpoint& local) noexcept {
+    const std::string path = socket_path(local);
+    if (!path.empty()) ::unlink(path.c_str());
+}
+
+std::size_t gather(const write_operation& op, iovec (&vectors)[max_write_pieces]) noexcept {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < op.pieces_left() && count < max_write_pieces; ++i) {
+        const const_bytes piece = op.piece(i);
+        if (piece.empty()) continue;
+        // The kernel only reads what an iovec of a send points to.
+        vectors[count++] = {const_cast<std::byte*>(piece.data()), piece.size()};
+    }
+    return count;
+}
+
+int send_now(int fd, write_operation& op) noexcept {
+    constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    for (;;) {
+        ssize_t sent;
+        if (op.pieces_left() == 1) {
+            const const_bytes piece = op.piece(0);
+            sent = ::send(fd, piece.data(), piece.size(), flags);
+        } else {
+            iovec vectors[max_write_pieces];
+            msghdr message{};
+            message.msg_iov = vectors;
+            message.msg_iovlen = gather(op, vectors);
+            sent = ::sendmsg(fd, &message, flags);
+        }
+        if (sent >= 0) {
+            if (op.advance(static_cast<std::size_t>(sent))) return 0;
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+}
+
+// A buffer that lies in the pool is poisoned under the address sanitizer, so that bytes used after
+// their lease are seen.
+buffer_pool::buffer_pool(std::uint32_t count, std::uint32_t size) noexcept
+    : keep_(count), size_(size) {
+    EDDY_ASSERT(size > 0);
+    free_.reserve(count);
+}
+
+buffer_pool::~buffer_pool() {
+    EDDY_ASSERT(lent_ == 0);
+    for (std::byte* data : free_) {
+#if defined(EDDY_POISON_BUFFERS)
+        ASAN_UNPOISON_MEMORY_REGION(data, size_);
+#endif
+        delete[] data;
+    }
+}
+
+std::byte* buffer_pool::take() {
+    std::byte* data;
+    if (free_.empty()) {
+        data = new std::byte[size_];
+    } else {
+        data = free_.back();
+        free_.pop_back();
+#if defined(EDDY_POISON_BUFFERS)
+        ASAN_UNPOISON_MEMORY_REGION(data, size_);
+#endif
+    }
+    ++lent_;
+    return data;
+}
+
+void buffer_pool::give_back(std::byte* data, std::uint32_t) noexcept {
+    EDDY_ASSERT(lent_ > 0);
+    --lent_;
+    if (free_.size() == keep_) {
+        delete[] data;
+        return;
+    }
+#if defined(EDDY_POISON_BUFFERS)
+    ASAN_POISON_MEMORY_REGION(data, size_);
+#endif
+    free_.push_back(data);
+}
+
+}  // namespace eddy

@@ -1,0 +1,70 @@
+// What the io_uring and epoll backends share: opening sockets, the speculative inline send, and
+// the pool of receive buffers that are lent as leases.
+#pragma once
+
+#include <eddy/io/loop.hpp>
+#include <eddy/io/stream.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace eddy {
+
+/// A listening socket, close-on-exec. TCP sockets have SO_REUSEADDR, and TCP_NODELAY, which
+/// accepted sockets inherit. A stale Unix socket file (nobody answers a connect) is replaced.
+result<unique_fd> open_listener(const endpoint& local, const listen_options& options,
+                                bool nonblocking);
+
+/// A UDP socket bound to `local`, non-blocking and close-on-exec.
+result<unique_fd> open_datagram(const endpoint& local, const listen_options& options);
+
+/// A stream socket for connecting to `peer`, close-on-exec, with TCP_NODELAY for TCP.
+result<unique_fd> open_for_connect(const endpoint& peer, bool nonblocking);
+
+endpoint local_endpoint(int fd) noexcept;
+endpoint peer_endpoint(int fd) noexcept;
+
+/// Removes a Unix listener's socket file; does nothing for other addresses.
+void remove_socket_file(const endpoint& local) noexcept;
+
+/// Most pieces that one system call takes.
+inline constexpr std::size_t max_write_pieces = 16;
+
+/// Fills `vectors` with the next pieces of `op`; returns how many.
+std::size_t gather(const write_operation& op, struct iovec (&vectors)[max_write_pieces]) noexcept;
+
+/// Sends without waiting until all is gone (0), the socket is full (EAGAIN), or another errno.
+int send_now(int fd, write_operation& op) noexcept;
+
+/// Receive buffers: `count` of them are kept, further ones come from the heap and go back to it.
+class buffer_pool final : public lease_owner {
+public:
+    buffer_pool(std::uint32_t count, std::uint32_t size) noexcept;
+    ~buffer_pool();
+    buffer_pool(const buffer_pool&) = delete;
+    buffer_pool& operator=(const buffer_pool&) = delete;
+
+    std::uint32_t buffer_size() const noexcept { return size_; }
+    /// The most recently returned buffer, since the processor's caches still hold it.
+    std::byte* take();
+    void give_back(std::byte* data, std::uint32_t id) noexcept override;
+    lease lend(std::byte* data, std::size_t size) noexcept {
+        return {*this, data, static_cast<std::uint32_t>(size), 0};
+    }
+
+private:
+    std::uint32_t keep_;
+    std::uint32_t size_;
+    std::size_t lent_ = 0;
+    std::vector<std::byte*> free_;
+};
+
+class backend;
+
+/// A UDP socket's driver over a backend's readiness polls.
+result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, const endpoint& local,
+                                     const listen_options& options);
+
+}  // namespace eddy

@@ -1,0 +1,123 @@
+// The simulator: a backend whose clock, network and faults exist in memory only.
+//
+// Everything that will happen is an event with a time. When the loop has nothing to do, the clock
+// jumps to the next event, so a year of sleeping costs nothing. All choices come from one seeded
+// generator, so a run repeats exactly from its seed, as long as only this thread posts work.
+//
+// The network is one host that owns every address; the backend knows its listeners, streams and
+// datagram sockets. Addresses of 192.0.2.0/24 and 2001:db8::/32 (documentation, RFC 5737 and
+// RFC 3849) never answer a connect.
+#pragma once
+
+#include "io/backend.hpp"
+
+#include <eddy/base/random.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace eddy {
+
+class sim_datagram;
+class sim_listener;
+class sim_stream;
+
+/// The address that a socket sees for what is `plain` on the network: IPv4 peers of an IPv6 socket
+/// appear as ::ffff:a.b.c.d.
+endpoint sim_seen_by(int family, const endpoint& plain);
+/// The reverse: ::ffff:a.b.c.d becomes a.b.c.d.
+endpoint sim_unmapped(const endpoint& address);
+bool sim_is_wildcard(const endpoint& address);
+/// Whether a socket bound to `bound` receives what is sent to `to`, which is unmapped.
+bool sim_reaches(const endpoint& bound, bool dual_stack, const endpoint& to);
+
+class sim_backend final : public backend, public lease_owner {
+public:
+    explicit sim_backend(const loop_options& options);
+    ~sim_backend() override;
+
+    backend_kind kind() const noexcept override { return backend_kind::sim; }
+    time_point now() const noexcept override { return now_; }
+    bool poll(time_point until) override;
+    void wake() noexcept override;
+
+    result<listener> listen(const endpoint& local, const listen_options& options) override;
+    result<datagram> bind_datagram(const endpoint& local, const listen_options& options) override;
+    result<stream> adopt(unique_fd socket) override;
+    bool start(connect_operation& op) override;
+    void cancel(connect_operation& op) noexcept override;
+    void start_poll(int fd, readiness wanted, completion& done) override;
+    void cancel_poll(completion& done) noexcept override;
+
+    void give_back(std::byte* data, std::uint32_t id) noexcept override;
+
+    // For the drivers.
+
+    const sim_options& options() const noexcept { return options_; }
+    random_generator& random() noexcept { return random_; }
+    /// How long the next piece of bytes travels.
+    duration delay() noexcept;
+    void schedule(time_point when, std::function<void()> what);
+
+    /// A copy of the first bytes, as many as a receive buffer holds, as a lease.
+    lease lend(const_bytes bytes);
+    std::size_t buffer_size() const noexcept { return buffer_size_; }
+    /// When receive buffers are out, the time at which there are some again; else now(). Asking
+    /// may begin such a spell, unless `begin_none`.
+    time_point buffers_at(bool begin_none) noexcept;
+
+    std::uint64_t add(sim_stream& made) noexcept;
+    sim_stream* find_stream(std::uint64_t id) noexcept;
+    void remove(sim_stream& gone) noexcept;
+    void remove(sim_listener& gone) noexcept;
+    std::uint64_t add(sim_datagram& made) noexcept;
+    sim_datagram* find_datagram(const endpoint& to) noexcept;
+    sim_datagram* find_datagram(std::uint64_t id) noexcept;
+    void remove(sim_datagram& gone) noexcept;
+
+private:
+    struct connecting {
+        std::uint64_t id;
+        connect_operation* op;
+    };
+
+    std::uint16_t free_port() noexcept;
+    bool take_wake() noexcept;
+    void wait_for_wake();
+    void connect_arrives(std::uint64_t id);
+    void connect_fails(std::uint64_t id, int error);
+    connect_operation* take_connecting(std::uint64_t id) noexcept;
+    sim_listener* find_listener(const endpoint& to) noexcept;
+
+    sim_options options_;
+    random_generator random_;
+    std::size_t buffer_size_;
+    time_point now_;
+    time_point buffers_back_{};
+    std::size_t lent_ = 0;
+    std::uint64_t next_id_ = 1;
+    std::uint16_t next_port_;
+
+    // By time, then by the order of scheduling.
+    std::map<std::pair<time_point, std::uint64_t>, std::function<void()>> events_;
+    std::uint64_t scheduled_ = 0;
+    std::map<completion*, int> polls_;
+
+    std::vector<connecting> connecting_;
+    std::vector<sim_listener*> listeners_;
+    std::unordered_map<std::uint64_t, sim_stream*> streams_;
+    std::vector<sim_datagram*> datagrams_;
+
+    std::mutex wake_mutex_;
+    std::condition_variable wake_condition_;
+    bool woken_ = false;
+};
+
+}  // namespace eddy

@@ -1,0 +1,68 @@
+// The few lines between stream operations and their drivers, and the driver of a closed stream.
+#include <eddy/io/stream.hpp>
+
+namespace eddy {
+namespace {
+
+class closed_driver final : public stream_driver {
+public:
+    bool start(read_operation& op) override {
+        op.set_error(errc::closed);
+        return true;
+    }
+    bool start(write_operation& op) override {
+        op.set_error(errc::closed);
+        return true;
+    }
+    result<std::size_t> try_write(const_bytes) noexcept override { return fail(errc::closed); }
+    // Nothing waits on it, so nothing is cancelled.
+    void cancel(read_operation&) noexcept override {}
+    void cancel(write_operation&) noexcept override {}
+    result<> shutdown_write() noexcept override { return fail(errc::closed); }
+    endpoint local() const noexcept override { return {}; }
+    endpoint peer() const noexcept override { return {}; }
+    int native_handle() const noexcept override { return -1; }
+    void close() noexcept override {}
+};
+
+constinit closed_driver the_closed_driver;
+
+}  // namespace
+
+stream_driver& closed_stream_driver() noexcept { return the_closed_driver; }
+
+result<std::size_t> stream_driver::try_write(const_bytes) noexcept { return 0; }
+
+bool read_operation::start() { return driver_->start(*this); }
+void read_operation::on_cancel() noexcept { driver_->cancel(*this); }
+
+bool write_operation::start() {
+    // Empty pieces in front would look like a finished write to a driver.
+    if (advance(0)) return true;
+    return driver_->start(*this);
+}
+void write_operation::on_cancel() noexcept { driver_->cancel(*this); }
+
+bool write_operation::advance(std::size_t size) noexcept {
+    while (count_ > 0) {
+        const std::size_t left = pieces_[0].size() - offset_;
+        if (size < left) {
+            offset_ += size;
+            return false;
+        }
+        size -= left;
+        offset_ = 0;
+        ++pieces_;
+        --count_;
+    }
+    EDDY_ASSERT(size == 0);
+    return true;
+}
+
+bool accept_operation::start() { return driver_->start(*this); }
+void accept_operation::on_cancel() noexcept { driver_->cancel(*this); }
+
+bool receive_from_operation::start() { return driver_->start(*this); }
+void receive_from_operation::on_cancel() noexcept { driver_->cancel(*this); }
+
+}  // namespace eddy

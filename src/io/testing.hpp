@@ -1,0 +1,225 @@
+// What the tests of this layer share: a fixture that runs each of them on every backend, and a few
+// words for coroutines in tests.
+//
+// EDDY_TEST_SEED=<number> repeats the run whose failure printed that number.
+#pragma once
+
+#include <eddy/base/random.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include <sys/resource.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace eddy::testing {
+
+using namespace std::chrono_literals;
+
+/// The value of a result that a test relies on; fails the test where there is none.
+template <class T>
+T must(result<T> outcome, std::source_location where = std::source_location::current()) {
+    if (!outcome)
+        throw std::runtime_error(std::string(where.file_name()) + ":" +
+                                 std::to_string(where.line()) + ": " + outcome.error().message());
+    if constexpr (!std::is_void_v<T>) return std::move(*outcome);
+}
+
+/// The error of a result, or none.
+template <class T>
+std::error_code error_of(const result<T>& outcome) {
+    return outcome ? std::error_code() : outcome.error();
+}
+
+inline std::uint64_t seed_of_this_run() {
+    static const std::uint64_t seed = [] {
+        const char* given = std::getenv("EDDY_TEST_SEED");
+        return given ? std::strtoull(given, nullptr, 10) : entropy_seed();
+    }();
+    return seed;
+}
+
+/// Bytes that tell their place in a stream, so that lost, doubled and swapped ones are seen.
+class pattern {
+public:
+    explicit pattern(std::uint64_t stream_number) noexcept : number_(stream_number) {}
+
+    std::vector<std::byte> next(std::size_t size) {
+        std::vector<std::byte> bytes(size);
+        for (std::byte& b : bytes) b = at(position_++);
+        return bytes;
+    }
+    /// True when these are the next bytes.
+    bool continues_with(const_bytes bytes) {
+        return std::all_of(bytes.begin(), bytes.end(),
+                           [&](std::byte b) { return b == at(position_++); });
+    }
+    std::uint64_t position() const noexcept { return position_; }
+
+private:
+    std::byte at(std::uint64_t position) const noexcept {
+        const std::uint64_t mixed = (position + number_ * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+        return static_cast<std::byte>(mixed >> 56);
+    }
+
+    std::uint64_t number_;
+    std::uint64_t position_ = 0;
+};
+
+/// A folder that is gone after the test.
+class temporary_folder {
+public:
+    temporary_folder() {
+        std::string name = (std::filesystem::temp_directory_path() / "eddy-io-XXXXXX").string();
+        if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp failed");
+        path_ = name;
+    }
+    ~temporary_folder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    temporary_folder(const temporary_folder&) = delete;
+    temporary_folder& operator=(const temporary_folder&) = delete;
+
+    std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+private:
+    std::filesystem::path path_;
+};
+
+struct connection {
+    stream client;
+    stream server;
+};
+
+/// Runs tests on a loop of each kind. Tests wait for what they expect; a test that waits for longer
+/// than `patience` is cancelled and fails. On the simulator that is virtual time.
+class on_backend : public ::testing::TestWithParam<backend_kind> {
+public:
+    static constexpr duration patience = 40s;
+
+protected:
+    void SetUp() override {
+        raise_descriptor_limit();
+        make_loop({});
+    }
+
+    void TearDown() override {
+        loop_.reset();
+        if (HasFailure())
+            std::fprintf(stderr, "backend=%s; repeat this with EDDY_TEST_SEED=%llu\n",
+                         std::string(to_string(GetParam())).c_str(),
+                         static_cast<unsigned long long>(seed_of_this_run()));
+    }
+
+    /// Replaces the loop by one with other options; `kind` and the seed are filled in.
+    void make_loop(loop_options options) {
+        loop_.reset();
+        options.kind = GetParam();
+        options.sim.seed = seed_of_this_run();
+        auto made = loop::create(options);
+        if (!made && GetParam() == backend_kind::uring)
+            GTEST_SKIP() << "io_uring is refused here: " << made.error().message();
+        ASSERT_TRUE(made) << made.error().message();
+        loop_ = std::move(*made);
+    }
+
+    loop& here() noexcept { return *loop_; }
+    bool simulated() const noexcept { return GetParam() == backend_kind::sim; }
+    random_generator& random() noexcept { return random_; }
+
+    /// Runs `body`, a callable that returns task<void>. An exception fails the test.
+    template <class Body>
+    void run(Body body) {
+        if (!loop_) return;
+        try {
+            loop_->run(bounded(body));
+        } catch (const std::exception& failure) {
+            ADD_FAILURE() << failure.what();
+        }
+    }
+
+    /// The same without the limit of patience: for tests in which other threads take part, since
+    /// their time is not the simulator's.
+    template <class Body>
+    void run_with_threads(Body body) {
+        if (!loop_) return;
+        try {
+            loop_->run(body());
+        } catch (const std::exception& failure) {
+            ADD_FAILURE() << failure.what();
+        }
+    }
+
+    static endpoint loopback(std::uint16_t port = 0) {
+        return must(endpoint::ip("127.0.0.1", port));
+    }
+
+    /// Both ends of a new TCP connection.
+    task<connection> connect() {
+        listener accepting = must(here().listen(loopback()));
+        connection made;
+        made.client = must(co_await here().connect(accepting.local()));
+        made.server = must(co_await accepting.accept());
+        co_return made;
+    }
+
+private:
+    template <class Body>
+    static task<void> bounded(Body& body) {
+        deadline_source limit(nullptr, loop::current().now() + patience);
+        co_await body().under(limit.source());
+        if (limit.expired()) ADD_FAILURE() << "the test waited for too long and was cancelled";
+    }
+
+    static void raise_descriptor_limit() {
+        rlimit limit;
+        if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+        limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 65536);
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+
+    std::unique_ptr<loop> loop_;
+    random_generator random_{seed_of_this_run()};
+};
+
+inline std::string backend_name(const ::testing::TestParamInfo<backend_kind>& info) {
+    return std::string(to_string(info.param));
+}
+
+/// Declares a suite whose tests, written with TEST_P, run on all backends.
+#define EDDY_ON_EVERY_BACKEND(suite)                                                            \
+    class suite : public ::eddy::testing::on_backend {};                                        \
+    INSTANTIATE_TEST_SUITE_P(io, suite,                                                         \
+                             ::testing::Values(::eddy::backend_kind::uring,                     \
+                                               ::eddy::backend_kind::epoll,                     \
+                                               ::eddy::backend_kind::sim),                      \
+                             ::eddy::testing::backend_name)
+
+/// The same without the simulator: for what needs descriptors or files.
+#define EDDY_ON_EVERY_KERNEL_BACKEND(suite)                                                     \
+    class suite : public ::eddy::testing::on_backend {};                                        \
+    INSTANTIATE_TEST_SUITE_P(io, suite,                                                         \
+                             ::testing::Values(::eddy::backend_kind::uring,                     \
+                                               ::eddy::backend_kind::epoll),                    \
+                             ::eddy::testing::backend_name)
+
+}  // namespace eddy::testing

@@ -1,0 +1,106 @@
+// Deadlines over slow work, and who is told what when one passes.
+#include "io/testing.hpp"
+
+#include <eddy/io/event.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_BACKEND(timeout_io);
+
+task<result<int>> value_after(duration time) {
+    const auto slept = co_await loop::current().sleep_for(time);
+    if (!slept) co_return fail(slept.error());
+    co_return 42;
+}
+
+task<result<int>> value_whatever_happens(duration time) {
+    static_cast<void>(co_await loop::current().sleep_for(time));
+    co_return 42;
+}
+
+task<result<>> nothing_after(duration time) { co_return co_await loop::current().sleep_for(time); }
+
+task<result<int>> failing_with(std::error_code error) { co_return fail(error); }
+
+TEST_P(timeout_io, ends_slow_work) {
+    run([]() -> task<> {
+        const auto value = co_await with_timeout(1ms, value_after(1h));
+        EXPECT_EQ(error_of(value), errc::timed_out);
+        const auto nothing = co_await with_timeout(1ms, nothing_after(1h));
+        EXPECT_EQ(error_of(nothing), errc::timed_out);
+    });
+}
+
+TEST_P(timeout_io, keeps_a_value_that_came_in_time) {
+    run([]() -> task<> {
+        const auto value = co_await with_timeout(1h, value_after(1ms));
+        EXPECT_EQ(must(value), 42);
+        must(co_await with_timeout(1h, nothing_after(1ms)));
+    });
+}
+
+TEST_P(timeout_io, keeps_a_value_that_came_in_spite_of_the_cancellation) {
+    run([]() -> task<> {
+        const auto value = co_await with_timeout(1ms, value_whatever_happens(1h));
+        EXPECT_EQ(must(value), 42);
+    });
+}
+
+TEST_P(timeout_io, leaves_other_errors_as_they_are) {
+    run([]() -> task<> {
+        const auto value = co_await with_timeout(1h, failing_with(errno_code(EPIPE)));
+        EXPECT_EQ(error_of(value), errno_code(EPIPE));
+        const auto cancelled = co_await with_timeout(1h, failing_with(errc::cancelled));
+        EXPECT_EQ(error_of(cancelled), errc::cancelled);
+    });
+}
+
+TEST_P(timeout_io, a_deadline_in_the_past_ends_work_at_its_first_wait) {
+    run([this]() -> task<> {
+        const auto value = co_await with_deadline(here().now() - 1h, value_after(1h));
+        EXPECT_EQ(error_of(value), errc::timed_out);
+    });
+}
+
+TEST_P(timeout_io, of_two_the_earlier_counts) {
+    run([]() -> task<> {
+        const auto outer = co_await with_timeout(1ms, with_timeout(1h, value_after(2h)));
+        EXPECT_EQ(error_of(outer), errc::timed_out);
+        const auto inner = co_await with_timeout(1h, with_timeout(1ms, value_after(2h)));
+        EXPECT_EQ(error_of(inner), errc::timed_out);
+    });
+}
+
+TEST_P(timeout_io, cancellation_from_above_is_not_a_timeout) {
+    run([]() -> task<> {
+        std::error_code seen;
+        co_await with_scope([&seen](scope& children) -> task<> {
+            children.spawn([](std::error_code& error) -> task<> {
+                const auto value = co_await with_timeout(1h, value_after(2h));
+                error = error_of(value);
+            }(seen));
+            co_return;
+        });
+        EXPECT_EQ(seen, errc::cancelled);
+    });
+}
+
+TEST_P(timeout_io, bounds_a_read) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        const auto reading = [](stream& from) -> task<result<std::size_t>> {
+            std::byte byte[1];
+            co_return co_await from.read_some(byte);
+        };
+        const auto read = co_await with_timeout(1ms, reading(pair.server));
+        EXPECT_EQ(error_of(read), errc::timed_out);
+        must(co_await pair.client.write_all("x"));
+        EXPECT_EQ(must(co_await with_timeout(1h, reading(pair.server))), 1u);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::testing

@@ -1,0 +1,231 @@
+// Setting up the ring, one turn of it, and the requests that need no driver.
+#include "io/uring/uring_backend.hpp"
+
+#include "io/uring/uring_listener.hpp"
+#include "io/uring/uring_stream.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace eddy {
+namespace {
+
+constexpr unsigned submission_entries = 1024;
+constexpr unsigned completion_entries = 16 * 1024;
+constexpr unsigned sqpoll_idle_ms = 1000;
+constexpr std::uint32_t most_receive_buffers = 32 * 1024;
+constexpr std::uint32_t spare_buffers_kept = 16;
+
+}  // namespace
+
+receive_ring::~receive_ring() {
+    EDDY_ASSERT(outstanding_ == 0);
+    if (ring_) munmap(ring_, ring_bytes_);
+    if (buffers_) munmap(buffers_, std::size_t{count_} * buffer_size_);
+}
+
+result<> receive_ring::open(io_uring& ring, std::uint32_t count, std::uint32_t size) {
+    count_ = std::bit_ceil(std::clamp(count, 1u, most_receive_buffers));
+    buffer_size_ = std::max(size, 64u);
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    ring_bytes_ = (count_ * sizeof(io_uring_buf) + page - 1) / page * page;
+    const auto map = [](std::size_t bytes) {
+        void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return at == MAP_FAILED ? nullptr : at;
+    };
+    ring_ = static_cast<io_uring_buf_ring*>(map(ring_bytes_));
+    buffers_ = static_cast<std::byte*>(map(std::size_t{count_} * buffer_size_));
+    if (!ring_ || !buffers_) return fail_errno(ENOMEM);
+    io_uring_buf_reg registration{};
+    registration.ring_addr = reinterpret_cast<std::uintptr_t>(ring_);
+    registration.ring_entries = count_;
+    registration.bgid = group;
+    if (int error = io_uring_register_buf_ring(&ring, &registration, 0); error < 0)
+        return fail_errno(-error);
+    io_uring_buf_ring_init(ring_);
+    slots_ = std::make_unique<slot[]>(count_);
+    for (std::uint32_t i = 0; i < count_; ++i) {
+        const auto id = static_cast<std::uint16_t>(i);
+        io_uring_buf_ring_add(ring_, data(id), buffer_size_, id, static_cast<int>(count_ - 1),
+                              static_cast<int>(i));
+    }
+    io_uring_buf_ring_advance(ring_, static_cast<int>(count_));
+    return {};
+}
+
+void receive_ring::give_back(std::byte*, std::uint32_t id) noexcept {
+    EDDY_ASSERT(outstanding_ > 0);
+    --outstanding_;
+    const auto buffer = static_cast<std::uint16_t>(id);
+    io_uring_buf_ring_add(ring_, data(buffer), buffer_size_, buffer, static_cast<int>(count_ - 1),
+                          0);
+    io_uring_buf_ring_advance(ring_, 1);
+}
+
+result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options) {
+    auto made = std::make_unique<uring_backend>(options);
+    if (auto opened = made->open(options); !opened) return fail(opened.error());
+    return made;
+}
+
+uring_backend::uring_backend(const loop_options& options) noexcept
+    : spares_(spare_buffers_kept, options.buffer_size),
+      zero_copy_threshold_(options.zero_copy_threshold) {}
+
+result<> uring_backend::open(const loop_options& options) {
+    io_uring_params parameters{};
+    parameters.flags =
+        IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL |
+        IORING_SETUP_SINGLE_ISSUER;
+    parameters.cq_entries = completion_entries;
+    if (options.sqpoll) {
+        parameters.flags |= IORING_SETUP_SQPOLL;
+        parameters.sq_thread_idle = sqpoll_idle_ms;
+    } else {
+        parameters.flags |= IORING_SETUP_DEFER_TASKRUN;
+        deferred_ = true;
+    }
+    if (int error = io_uring_queue_init_params(submission_entries, &ring_, &parameters); error < 0)
+        return fail_errno(-error);
+    open_ = true;
+    if (!(parameters.features & IORING_FEAT_EXT_ARG)) return fail(errc::unsupported);
+    // Saves a lookup of the ring's file in every system call; not having it is no harm.
+    static_cast<void>(io_uring_register_ring_fd(&ring_));
+    if (auto ready = receives_.open(ring_, options.buffer_count, options.buffer_size); !ready)
+        return ready;
+    wake_fd_.reset(eventfd(0, EFD_CLOEXEC));
+    if (!wake_fd_) return fail_errno();
+    arm_wake();
+    return {};
+}
+
+uring_backend::~uring_backend() {
+    if (!open_) return;
+    // Closed drivers wait for their last completions; each is on its way.
+    while (drivers_ > 0) poll(time_point::max());
+    io_uring_queue_exit(&ring_);
+}
+
+time_point uring_backend::now() const noexcept { return std::chrono::steady_clock::now(); }
+
+io_uring_sqe& uring_backend::submission() {
+    io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+    while (!entry) {
+        // A negative result here (EBUSY, EAGAIN) means the kernel wants completions reaped first;
+        // they are, in memory, by the kernel's own overflow list, and submitting again succeeds.
+        io_uring_submit(&ring_);
+        entry = io_uring_get_sqe(&ring_);
+    }
+    return *entry;
+}
+
+void uring_backend::cancel_request(completion& target, completion* done) {
+    io_uring_sqe& entry = submission();
+    io_uring_prep_cancel(&entry, &target, 0);
+    io_uring_sqe_set_data(&entry, done);
+}
+
+bool uring_backend::poll(time_point until) {
+    int outcome = 0;
+    if (until == time_point::min()) {
+        outcome = deferred_ ? io_uring_submit_and_get_events(&ring_) : io_uring_submit(&ring_);
+    } else if (until == time_point::max()) {
+        outcome = io_uring_submit_and_wait(&ring_, 1);
+    } else {
+        const auto left = std::max((until - now()).count(), std::int64_t{0});
+        __kernel_timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
+        io_uring_cqe* first = nullptr;
+        outcome = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
+    }
+    // EINTR: a signal. ETIME: `until` has passed. EAGAIN, EBUSY: reap, then try again.
+    EDDY_ASSERT(outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
+                outcome == -EBUSY);
+    return reap();
+}
+
+bool uring_backend::reap() {
+    unsigned head = 0;
+    unsigned count = 0;
+    io_uring_cqe* entry = nullptr;
+    io_uring_for_each_cqe(&ring_, head, entry) {
+        ++count;
+        auto* done = reinterpret_cast<completion*>(static_cast<std::uintptr_t>(entry->user_data));
+        if (done) done->on_completion(entry->res, entry->flags);
+    }
+    io_uring_cq_advance(&ring_, count);
+    return count > 0;
+}
+
+void uring_backend::wake() noexcept {
+    const std::uint64_t one = 1;
+    // It can only fail when the counter is full, and then the loop wakes anyway.
+    [[maybe_unused]] const ssize_t written = write(wake_fd_.get(), &one, sizeof(one));
+}
+
+void uring_backend::arm_wake() {
+    io_uring_sqe& entry = submission();
+    io_uring_prep_read(&entry, wake_fd_.get(), &wake_count_, sizeof(wake_count_), 0);
+    io_uring_sqe_set_data(&entry, &wake_done_);
+}
+
+void uring_backend::on_wake(int, unsigned) { arm_wake(); }
+
+result<listener> uring_backend::listen(const endpoint& local, const listen_options& options) {
+    auto socket = open_listener(local, options, false);
+    if (!socket) return fail(socket.error());
+    return listener(*new uring_listener(*this, std::move(*socket)));
+}
+
+result<datagram> uring_backend::bind_datagram(const endpoint& local,
+                                              const listen_options& options) {
+    return make_posix_datagram(*this, spares_, local, options);
+}
+
+stream uring_backend::wrap(unique_fd socket) {
+    return stream(*new uring_stream(*this, std::move(socket)));
+}
+
+result<stream> uring_backend::adopt(unique_fd socket) {
+    // On a non-blocking file io_uring answers EAGAIN instead of waiting.
+    const int flags = fcntl(socket.get(), F_GETFL);
+    if (flags < 0) return fail_errno();
+    if ((flags & O_NONBLOCK) && fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) < 0)
+        return fail_errno();
+    return wrap(std::move(socket));
+}
+
+bool uring_backend::start(connect_operation& op) {
+    auto socket = open_for_connect(op.peer(), false);
+    if (!socket) {
+        op.set_error(socket.error());
+        return true;
+    }
+    op.socket() = std::move(*socket);
+    io_uring_sqe& entry = submission();
+    io_uring_prep_connect(&entry, op.socket().get(), op.peer().data(), op.peer().size());
+    io_uring_sqe_set_data(&entry, &op.when_done());
+    return false;
+}
+
+void uring_backend::cancel(connect_operation& op) noexcept {
+    cancel_request(op.when_done(), nullptr);
+}
+
+void uring_backend::start_poll(int fd, readiness wanted, completion& done) {
+    io_uring_sqe& entry = submission();
+    io_uring_prep_poll_add(&entry, fd, wanted == readiness::readable ? POLLIN : POLLOUT);
+    io_uring_sqe_set_data(&entry, &done);
+}
+
+void uring_backend::cancel_poll(completion& done) noexcept { cancel_request(done, nullptr); }
+
+}  // namespace eddy

@@ -1,0 +1,125 @@
+// The io_uring backend: one ring a loop, set up for a single issuer with deferred task work, so
+// the kernel completes requests only when the loop asks. Needs Linux 6.1; loops fall back to epoll
+// elsewhere. See io_uring(7), io_uring_enter(2).
+//
+// Received bytes arrive by multishot receives in a ring of buffers that all streams share. A
+// buffer belongs to the kernel, to a stream's queue, or to a lease, never to two of them.
+#pragma once
+
+#include "io/backend.hpp"
+#include "io/posix/sockets.hpp"
+
+#include <eddy/base/unique_fd.hpp>
+
+#include <liburing.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace eddy {
+
+/// Routes a completion to a member function of its owner.
+template <class Owner, void (Owner::*Member)(int, unsigned)>
+class member_completion final : public completion {
+public:
+    explicit member_completion(Owner& owner) noexcept : owner_(&owner) {}
+    void on_completion(int result, unsigned flags) override { (owner_->*Member)(result, flags); }
+
+private:
+    Owner* owner_;
+};
+
+/// The ring of provided buffers. The kernel takes them in order; they come back in any order.
+class receive_ring final : public lease_owner {
+public:
+    receive_ring() noexcept = default;
+    ~receive_ring();
+    receive_ring(const receive_ring&) = delete;
+    receive_ring& operator=(const receive_ring&) = delete;
+
+    /// Maps `count` (rounded up to a power of two, at most 32,768) buffers and registers them.
+    result<> open(io_uring& ring, std::uint32_t count, std::uint32_t size);
+
+    static constexpr std::uint16_t group = 0;
+    static constexpr std::uint16_t none = UINT16_MAX;
+
+    std::byte* data(std::uint16_t id) const noexcept {
+        return buffers_ + std::size_t{id} * buffer_size_;
+    }
+    std::uint32_t buffer_size() const noexcept { return buffer_size_; }
+    /// The kernel handed this buffer over.
+    void taken() noexcept { ++outstanding_; }
+    /// No buffer is left for the kernel.
+    bool exhausted() const noexcept { return outstanding_ == count_; }
+    std::uint32_t outstanding() const noexcept { return outstanding_; }
+    void give_back(std::byte* data, std::uint32_t id) noexcept override;
+
+    /// A received buffer in its stream's queue: its size, and the next one's id.
+    struct slot {
+        std::uint32_t size;
+        std::uint16_t next;
+    };
+    slot& at(std::uint16_t id) noexcept { return slots_[id]; }
+
+private:
+    io_uring_buf_ring* ring_ = nullptr;
+    std::byte* buffers_ = nullptr;
+    std::size_t ring_bytes_ = 0;
+    std::uint32_t count_ = 0;
+    std::uint32_t buffer_size_ = 0;
+    std::uint32_t outstanding_ = 0;
+    std::unique_ptr<slot[]> slots_;
+};
+
+class uring_backend final : public backend {
+public:
+    explicit uring_backend(const loop_options& options) noexcept;
+    ~uring_backend() override;
+    result<> open(const loop_options& options);
+
+    backend_kind kind() const noexcept override { return backend_kind::uring; }
+    time_point now() const noexcept override;
+    bool poll(time_point until) override;
+    void wake() noexcept override;
+    result<listener> listen(const endpoint& local, const listen_options& options) override;
+    result<datagram> bind_datagram(const endpoint& local, const listen_options& options) override;
+    result<stream> adopt(unique_fd socket) override;
+    bool start(connect_operation& op) override;
+    void cancel(connect_operation& op) noexcept override;
+    void start_poll(int fd, readiness wanted, completion& done) override;
+    void cancel_poll(completion& done) noexcept override;
+
+    // For the drivers.
+
+    /// A free submission entry. Prepare it, then set its data to the completion to be called.
+    io_uring_sqe& submission();
+    /// Asks the kernel to end the request of `target`; `done` hears how that went.
+    void cancel_request(completion& target, completion* done);
+    stream wrap(unique_fd socket);
+    receive_ring& receives() noexcept { return receives_; }
+    /// Buffers for reads while the ring is empty.
+    buffer_pool& spares() noexcept { return spares_; }
+    std::size_t zero_copy_threshold() const noexcept { return zero_copy_threshold_; }
+    void driver_opened() noexcept { ++drivers_; }
+    void driver_closed() noexcept { --drivers_; }
+
+private:
+    void on_wake(int result, unsigned flags);
+    void arm_wake();
+    bool reap();
+
+    io_uring ring_{};
+    bool open_ = false;
+    bool deferred_ = false;
+    receive_ring receives_;
+    buffer_pool spares_;
+    std::size_t zero_copy_threshold_;
+    std::size_t drivers_ = 0;
+    unique_fd wake_fd_;
+    std::uint64_t wake_count_ = 0;
+    member_completion<uring_backend, &uring_backend::on_wake> wake_done_{*this};
+};
+
+}  // namespace eddy

@@ -1,0 +1,93 @@
+// Accepting connections by one multishot request.
+#include "io/uring/uring_listener.hpp"
+
+#include <sys/socket.h>
+
+#include <utility>
+
+namespace eddy {
+
+bool uring_listener::start(accept_operation& op) {
+    EDDY_ASSERT(!waiter_);
+    if (!waiting_.empty()) {
+        op.set_accepted(backend_.wrap(std::move(waiting_.front())));
+        waiting_.pop_front();
+        return true;
+    }
+    if (error_ != 0) {
+        op.set_error(errno_code(std::exchange(error_, 0)));
+        return true;
+    }
+    waiter_ = &op;
+    if (!accepting_) arm();
+    return false;
+}
+
+void uring_listener::arm() {
+    io_uring_sqe& entry = backend_.submission();
+    io_uring_prep_multishot_accept(&entry, socket_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+    io_uring_sqe_set_data(&entry, &accepted_);
+    accepting_ = true;
+    ++in_flight_;
+}
+
+void uring_listener::on_accepted(int result, unsigned flags) {
+    if (!(flags & IORING_CQE_F_MORE)) {
+        accepting_ = false;
+        stopping_ = false;
+        --in_flight_;
+    }
+    unique_fd socket(result >= 0 ? result : -1);
+    if (closing_) return free_if_done();
+
+    if (socket)
+        waiting_.push_back(std::move(socket));
+    else if (result != -ECANCELED && result != -EINTR && result != -EAGAIN &&
+             result != -ECONNABORTED)
+        error_ = -result;
+
+    if (waiter_) {
+        accept_operation& op = *std::exchange(waiter_, nullptr);
+        if (start(op)) op.complete_now();
+    } else if (waiting_.size() >= most_waiting && accepting_ && !stopping_) {
+        stopping_ = true;
+        backend_.cancel_request(accepted_, &cancelled_);
+        ++in_flight_;
+    }
+}
+
+void uring_listener::on_cancelled(int, unsigned) {
+    --in_flight_;
+    if (closing_) free_if_done();
+}
+
+void uring_listener::cancel(accept_operation& op) noexcept {
+    EDDY_ASSERT(waiter_ == &op);
+    waiter_ = nullptr;
+    op.set_error(errc::cancelled);
+    op.complete_later();
+}
+
+void uring_listener::close() noexcept {
+    closing_ = true;
+    remove_socket_file(local());
+    // The port is free for others now, not only when the accept request has ended.
+    ::shutdown(socket_.get(), SHUT_RDWR);
+    if (waiter_) {
+        accept_operation& op = *std::exchange(waiter_, nullptr);
+        op.set_error(errc::cancelled);
+        op.complete_later();
+    }
+    waiting_.clear();
+    if (accepting_ && !stopping_) {
+        backend_.cancel_request(accepted_, &cancelled_);
+        ++in_flight_;
+    }
+    free_if_done();
+}
+
+void uring_listener::free_if_done() noexcept {
+    if (in_flight_ == 0) delete this;
+}
+
+}  // namespace eddy

@@ -1,0 +1,48 @@
+// A listening socket on io_uring: one multishot accept.
+#pragma once
+
+#include "io/uring/uring_backend.hpp"
+
+#include <cstddef>
+#include <deque>
+
+namespace eddy {
+
+class uring_listener final : public listener_driver {
+public:
+    uring_listener(uring_backend& backend, unique_fd socket) noexcept
+        : backend_(backend), socket_(std::move(socket)) {
+        backend_.driver_opened();
+    }
+
+    bool start(accept_operation& op) override;
+    void cancel(accept_operation& op) noexcept override;
+    endpoint local() const noexcept override { return local_endpoint(socket_.get()); }
+    int native_handle() const noexcept override { return socket_.get(); }
+    void close() noexcept override;
+
+    /// Connections accepted ahead of the program; with more, accepting stops and the kernel's
+    /// backlog fills instead.
+    static constexpr std::size_t most_waiting = 128;
+
+private:
+    ~uring_listener() { backend_.driver_closed(); }
+    void on_accepted(int result, unsigned flags);
+    void on_cancelled(int result, unsigned flags);
+    void arm();
+    void free_if_done() noexcept;
+
+    uring_backend& backend_;
+    unique_fd socket_;
+    accept_operation* waiter_ = nullptr;
+    std::deque<unique_fd> waiting_;
+    member_completion<uring_listener, &uring_listener::on_accepted> accepted_{*this};
+    member_completion<uring_listener, &uring_listener::on_cancelled> cancelled_{*this};
+    int in_flight_ = 0;
+    int error_ = 0;  // reported once
+    bool accepting_ = false;
+    bool stopping_ = false;
+    bool closing_ = false;
+};
+
+}  // namespace eddy

@@ -1,0 +1,293 @@
+// Receiving, sending and closing on io_uring. Whatever resumes a coroutine is the last thing that
+// a function does, since the coroutine may close the stream and with it free this object.
+#include "io/uring/uring_stream.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace eddy {
+
+uring_stream::~uring_stream() { backend_.driver_closed(); }
+
+bool uring_stream::start(read_operation& op) {
+    EDDY_ASSERT(!reader_);
+    if (queued_ > 0) {
+        deliver(op);
+        return true;
+    }
+    if (read_end_ != 0) {
+        op.set_error(read_end_ == end_of_stream ? make_error_code(errc::end_of_stream)
+                                                : errno_code(read_end_));
+        return true;
+    }
+    reader_ = &op;
+    want_bytes();
+    return false;
+}
+
+void uring_stream::want_bytes() {
+    // A receive that is being stopped arms itself again from its last completion.
+    if (receiving_ || polling_) return;
+    if (backend_.receives().exhausted())
+        wait_readable();
+    else
+        arm_receive();
+}
+
+void uring_stream::arm_receive() {
+    io_uring_sqe& entry = backend_.submission();
+    io_uring_prep_recv_multishot(&entry, socket_.get(), nullptr, 0, 0);
+    io_uring_sqe_set_data(&entry, &received_);
+    entry.flags |= IOSQE_BUFFER_SELECT;
+    entry.buf_group = receive_ring::group;
+    receiving_ = true;
+    ++in_flight_;
+}
+
+void uring_stream::stop_receive() {
+    stopping_ = true;
+    backend_.cancel_request(received_, &cancelled_);
+    ++in_flight_;
+}
+
+void uring_stream::wait_readable() {
+    polling_ = true;
+    backend_.start_poll(socket_.get(), readiness::readable, readable_);
+    ++in_flight_;
+}
+
+void uring_stream::enqueue(std::uint16_t id, std::uint32_t size) noexcept {
+    receive_ring& ring = backend_.receives();
+    ring.at(id) = {size, receive_ring::none};
+    if (queued_++ == 0)
+        first_ = id;
+    else
+        ring.at(last_).next = id;
+    last_ = id;
+}
+
+void uring_stream::deliver(read_operation& op) noexcept {
+    receive_ring& ring = backend_.receives();
+    const std::uint16_t id = first_;
+    const receive_ring::slot front = ring.at(id);
+    std::byte* bytes = ring.data(id) + front_offset_;
+    const std::uint32_t left = front.size - front_offset_;
+    lease whole(ring, bytes, left, id);
+    const mutable_bytes into = op.into();
+    if (into.empty()) {
+        op.set_received(std::move(whole));
+    } else {
+        const std::size_t size = std::min<std::size_t>(into.size(), left);
+        std::memcpy(into.data(), bytes, size);
+        op.set_size(size);
+        if (size < left) {
+            front_offset_ += static_cast<std::uint32_t>(size);
+            whole.release();
+            return;
+        }
+    }
+    front_offset_ = 0;
+    first_ = front.next;
+    --queued_;
+}
+
+void uring_stream::drop_queue() noexcept {
+    receive_ring& ring = backend_.receives();
+    for (; queued_ > 0; --queued_) {
+        const std::uint16_t id = first_;
+        first_ = ring.at(id).next;
+        ring.give_back(nullptr, id);
+    }
+}
+
+void uring_stream::on_received(int result, unsigned flags) {
+    if (!(flags & IORING_CQE_F_MORE)) {
+        receiving_ = false;
+        stopping_ = false;
+        request_done();
+    }
+    if (flags & IORING_CQE_F_BUFFER) {
+        const auto id = static_cast<std::uint16_t>(flags >> IORING_CQE_BUFFER_SHIFT);
+        backend_.receives().taken();
+        if (closing_ || result <= 0)
+            backend_.receives().give_back(nullptr, id);
+        else
+            enqueue(id, static_cast<std::uint32_t>(result));
+    }
+    if (closing_) return free_if_done();
+
+    if (result == 0) {
+        read_end_ = end_of_stream;
+    } else if (result < 0 && result != -ENOBUFS && result != -ECANCELED && result != -EINTR &&
+               result != -EAGAIN) {
+        read_end_ = -result;
+    }
+    if (!reader_) {
+        if (queued_ >= most_queued_buffers && receiving_ && !stopping_) stop_receive();
+        return;
+    }
+    // start() finds what has arrived, or asks for more: the receive may have ended because the
+    // buffers ran out, or because it was stopped before anybody read.
+    read_operation& op = *std::exchange(reader_, nullptr);
+    if (start(op)) op.complete_now();
+}
+
+void uring_stream::on_readable(int result, unsigned) {
+    polling_ = false;
+    request_done();
+    if (closing_) return free_if_done();
+    if (!reader_) return;
+
+    // The ring was empty. Nothing but this call holds a buffer meanwhile, so a thousand starved
+    // connections still need only one.
+    read_operation& op = *reader_;
+    buffer_pool& spares = backend_.spares();
+    const bool lend = op.into().empty();
+    std::byte* bytes = lend ? spares.take() : op.into().data();
+    const std::size_t room = lend ? spares.buffer_size() : op.into().size();
+    ssize_t size = result < 0 ? -1 : recv(socket_.get(), bytes, room, MSG_DONTWAIT);
+    const int error = result < 0 ? -result : errno;
+    lease received;
+    if (lend) received = spares.lend(bytes, size > 0 ? static_cast<std::size_t>(size) : 0);
+    if (size < 0 && (error == EAGAIN || error == EINTR)) return want_bytes();
+
+    reader_ = nullptr;
+    if (size > 0) {
+        op.set_size(static_cast<std::size_t>(size));
+        if (lend) op.set_received(std::move(received));
+    } else {
+        read_end_ = size == 0 ? end_of_stream : error;
+        op.set_error(size == 0 ? make_error_code(errc::end_of_stream) : errno_code(error));
+    }
+    op.complete_now();
+}
+
+void uring_stream::cancel(read_operation& op) noexcept {
+    EDDY_ASSERT(reader_ == &op);
+    // The receive stays armed: what it brings is queued for the next read.
+    reader_ = nullptr;
+    op.set_error(errc::cancelled);
+    op.complete_later();
+}
+
+bool uring_stream::start(write_operation& op) {
+    EDDY_ASSERT(!writer_);
+    const bool zero_copy = op.piece(0).size() >= backend_.zero_copy_threshold();
+    if (!zero_copy) {
+        const int error = send_now(socket_.get(), op);
+        if (error == 0) return true;
+        if (error != EAGAIN) {
+            op.set_error(errno_code(error));
+            return true;
+        }
+    }
+    writer_ = &op;
+    write_cancelled_ = false;
+    queue_send();
+    return false;
+}
+
+result<std::size_t> uring_stream::try_write(const_bytes bytes) noexcept {
+    if (writer_ || bytes.empty()) return 0;
+    const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) return static_cast<std::size_t>(sent);
+    if (errno == EAGAIN || errno == EINTR) return 0;
+    return fail_errno();
+}
+
+void uring_stream::queue_send() {
+    const const_bytes piece = writer_->piece(0);
+    io_uring_sqe& entry = backend_.submission();
+    // MSG_WAITALL: the kernel goes on until the whole piece is gone.
+    if (piece.size() >= backend_.zero_copy_threshold())
+        io_uring_prep_send_zc(&entry, socket_.get(), piece.data(), piece.size(),
+                              MSG_NOSIGNAL | MSG_WAITALL, 0);
+    else
+        io_uring_prep_send(&entry, socket_.get(), piece.data(), piece.size(),
+                           MSG_NOSIGNAL | MSG_WAITALL);
+    io_uring_sqe_set_data(&entry, &sent_);
+    sending_ = true;
+    ++in_flight_;
+}
+
+void uring_stream::on_sent(int result, unsigned flags) {
+    // A zero-copy send completes twice: with its result, then when the kernel no longer needs the
+    // bytes. Only then may the writer have them back.
+    if (flags & IORING_CQE_F_MORE) {
+        zero_copy_result_ = result;
+        return;
+    }
+    request_done();
+    sending_ = false;
+    send_finished(flags & IORING_CQE_F_NOTIF ? zero_copy_result_ : result);
+}
+
+void uring_stream::send_finished(int result) {
+    write_operation& op = *writer_;
+    const bool retry = result == -EAGAIN || result == -EINTR;
+    bool finished = false;
+    if (result > 0) finished = op.advance(static_cast<std::size_t>(result));
+    if (!finished) {
+        if (write_cancelled_ || closing_) {
+            op.set_error(errc::cancelled);
+            finished = true;
+        } else if (result < 0 && !retry) {
+            op.set_error(result == -ECANCELED ? make_error_code(errc::cancelled)
+                                              : errno_code(-result));
+            finished = true;
+        }
+    }
+    if (!finished) return queue_send();
+    writer_ = nullptr;
+    if (closing_) free_if_done();
+    op.complete_now();
+}
+
+void uring_stream::cancel(write_operation& op) noexcept {
+    EDDY_ASSERT(writer_ == &op && sending_);
+    write_cancelled_ = true;
+    backend_.cancel_request(sent_, &cancelled_);
+    ++in_flight_;
+}
+
+void uring_stream::on_cancelled(int, unsigned) {
+    request_done();
+    if (closing_) free_if_done();
+}
+
+result<> uring_stream::shutdown_write() noexcept {
+    if (::shutdown(socket_.get(), SHUT_WR) < 0) return fail_errno();
+    return {};
+}
+
+void uring_stream::close() noexcept {
+    closing_ = true;
+    drop_queue();
+    if (reader_) {
+        read_operation& op = *std::exchange(reader_, nullptr);
+        op.set_error(errc::cancelled);
+        op.complete_later();
+    }
+    if (writer_) {
+        write_operation& op = *writer_;
+        op.unlink();  // it ends by the kernel's answer, not by a second cancellation
+    }
+    const auto cancel_if = [&](bool armed, completion& target) {
+        if (!armed) return;
+        backend_.cancel_request(target, &cancelled_);
+        ++in_flight_;
+    };
+    cancel_if(receiving_ && !stopping_, received_);
+    cancel_if(polling_, readable_);
+    cancel_if(sending_ && !write_cancelled_, sent_);
+    free_if_done();
+}
+
+void uring_stream::free_if_done() noexcept {
+    if (in_flight_ == 0) delete this;
+}
+
+}  // namespace eddy

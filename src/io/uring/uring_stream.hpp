@@ -1,0 +1,89 @@
+// A connected socket on io_uring: one multishot receive that stays armed for the connection's
+// life, and sends that are tried inline before they are queued.
+#pragma once
+
+#include "io/uring/uring_backend.hpp"
+
+#include <eddy/base/frame_pool.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace eddy {
+
+class uring_stream final : public stream_driver {
+public:
+    uring_stream(uring_backend& backend, unique_fd socket) noexcept
+        : backend_(backend), socket_(std::move(socket)) {
+        backend_.driver_opened();
+    }
+    static void* operator new(std::size_t size) { return frame_allocate(size); }
+    static void operator delete(void* block, std::size_t size) noexcept {
+        frame_free(block, size);
+    }
+
+    bool start(read_operation& op) override;
+    bool start(write_operation& op) override;
+    result<std::size_t> try_write(const_bytes bytes) noexcept override;
+    void cancel(read_operation& op) noexcept override;
+    void cancel(write_operation& op) noexcept override;
+    result<> shutdown_write() noexcept override;
+    endpoint local() const noexcept override { return local_endpoint(socket_.get()); }
+    endpoint peer() const noexcept override { return peer_endpoint(socket_.get()); }
+    int native_handle() const noexcept override { return socket_.get(); }
+    void close() noexcept override;
+
+    /// A stream that nobody reads stops receiving once this many buffers wait for it, so that one
+    /// slow consumer does not hold the buffers of all.
+    static constexpr std::uint16_t most_queued_buffers = 8;
+
+private:
+    ~uring_stream();
+
+    void on_received(int result, unsigned flags);
+    void on_readable(int result, unsigned flags);
+    void on_sent(int result, unsigned flags);
+    void on_cancelled(int result, unsigned flags);
+
+    void want_bytes();
+    void arm_receive();
+    void stop_receive();
+    void wait_readable();
+    void queue_send();
+    void send_finished(int result);
+    void enqueue(std::uint16_t id, std::uint32_t size) noexcept;
+    void deliver(read_operation& op) noexcept;
+    void drop_queue() noexcept;
+    void request_done() noexcept {
+        EDDY_ASSERT(in_flight_ > 0);
+        --in_flight_;
+    }
+    void free_if_done() noexcept;
+
+    uring_backend& backend_;
+    unique_fd socket_;
+    read_operation* reader_ = nullptr;
+    write_operation* writer_ = nullptr;
+    member_completion<uring_stream, &uring_stream::on_received> received_{*this};
+    member_completion<uring_stream, &uring_stream::on_readable> readable_{*this};
+    member_completion<uring_stream, &uring_stream::on_sent> sent_{*this};
+    member_completion<uring_stream, &uring_stream::on_cancelled> cancelled_{*this};
+
+    int zero_copy_result_ = 0;
+    std::uint32_t front_offset_ = 0;  // how much of the first queued buffer is consumed
+    std::uint16_t first_ = receive_ring::none;
+    std::uint16_t last_ = receive_ring::none;
+    std::uint16_t queued_ = 0;
+    std::uint16_t in_flight_ = 0;  // requests that will still complete
+    int read_end_ = 0;             // an errno, or end_of_stream below; delivered after the queue
+    bool receiving_ = false;       // the multishot receive is armed
+    bool stopping_ = false;        // and asked to end
+    bool polling_ = false;
+    bool sending_ = false;         // a send is in the kernel
+    bool write_cancelled_ = false;
+    bool closing_ = false;
+
+    static constexpr int end_of_stream = -1;
+};
+
+}  // namespace eddy
