@@ -1,0 +1,39 @@
+// A token bucket: so many per second on average, with bursts up to a limit.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/task.hpp>
+
+#include <cstdint>
+
+namespace eddy {
+
+/// Tokens arrive at `per_second` and pile up to `burst`; it starts full. A rate of 0 means no
+/// limit. 24 bytes, no allocation. One thread; time comes from the caller, so it costs no clock
+/// read.
+class rate_limiter {
+public:
+    rate_limiter(double per_second, double burst, time_point now) noexcept;
+
+    bool unlimited() const noexcept { return per_second_ <= 0; }
+
+    /// Takes `count` tokens if they are there now. A count above `burst` never is.
+    bool try_take(std::uint64_t count, time_point now) noexcept;
+
+    /// Takes `count` tokens on credit and returns how long the caller must wait before it goes
+    /// on; zero when they were there. Callers thus queue in the order in which they asked.
+    duration take_later(std::uint64_t count, time_point now) noexcept;
+
+    /// Waits until `count` tokens are the caller's. A cancelled wait does not give them back.
+    task<result<>> take(std::uint64_t count);
+
+private:
+    time_point full_after(std::uint64_t count, time_point now) const noexcept;
+
+    double per_second_;
+    duration burst_;     // the time in which an empty bucket fills
+    time_point full_at_; // says how many tokens there are, as one number
+};
+
+} // namespace eddy

@@ -1,0 +1,75 @@
+// TCP: listening, connecting to a host by name, socket options.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy {
+class resolver;
+}
+
+namespace eddy::tcp {
+
+/// tcp(7), socket(7).
+struct socket_options {
+    /// Send small pieces at once (TCP_NODELAY). Eddy's sockets start with it set.
+    bool nodelay = true;
+    /// Notice a peer that vanished without a word: after `keepalive_idle` without traffic it is
+    /// asked every `keepalive_interval`, and given up after `keepalive_probes` questions without
+    /// an answer, which ends waits with ETIMEDOUT. The kernel counts whole seconds, 1 to 32767.
+    bool keepalive = false;
+    std::chrono::seconds keepalive_idle{60};
+    std::chrono::seconds keepalive_interval{10};
+    int keepalive_probes = 6;
+    /// Kernel buffers in bytes, SO_SNDBUF and SO_RCVBUF; 0 leaves them to the kernel, which then
+    /// adapts them to the connection.
+    int send_buffer = 0;
+    int receive_buffer = 0;
+};
+
+/// Applies the options to a connected stream; errors are setsockopt(2)'s. Does nothing on streams
+/// that are no TCP sockets.
+result<> apply(const stream& connection, const socket_options& options) noexcept;
+
+struct connect_options {
+    /// For all attempts together, the name's lookup included; then errc::timed_out.
+    duration timeout = std::chrono::seconds(30);
+    /// How long one address may keep the next one waiting (RFC 8305, section 5).
+    duration attempt_delay = std::chrono::milliseconds(250);
+    /// Who looks names up; null for the thread's own resolver. It must outlive the connect.
+    resolver* names = nullptr;
+    socket_options socket;
+};
+
+/// Listens on the running loop. `address` is numeric, "localhost" (which is 127.0.0.1), or "" or
+/// "*" for every address of the machine, IPv4 and IPv6 alike where the kernel has both. Port 0
+/// lets the kernel choose; listener::local() tells. Errors: errc::bad_address, bind(2)'s and
+/// listen(2)'s.
+result<listener> listen(std::string_view address, std::uint16_t port,
+                        const listen_options& options = {});
+
+/// Connects to a name or a numeric address: looks it up, then tries its addresses, IPv6 first and
+/// families in turn, each after `attempt_delay` or as soon as the one before has failed. The first
+/// connection wins, the other attempts are cancelled (Happy Eyeballs, RFC 8305). Fails with the
+/// resolver's error, errc::timed_out, or connect(2)'s error of the address that came furthest.
+task<result<stream>> connect(std::string host, std::uint16_t port, connect_options options);
+task<result<stream>> connect(std::string_view host, std::uint16_t port);
+
+/// The same for addresses already known, in the order given. Ports are theirs; `options.names`
+/// is not used. An empty list is errc::bad_address.
+task<result<stream>> connect_any(std::vector<endpoint> addresses, connect_options options);
+
+/// The order in which connect() tries addresses: the families take turns, IPv6 begins, and within
+/// a family the order stays (RFC 8305, section 4).
+std::vector<endpoint> interleave_families(std::vector<endpoint> addresses);
+
+} // namespace eddy::tcp

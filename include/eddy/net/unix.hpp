@@ -1,0 +1,36 @@
+// Unix stream sockets, by path or abstract name, and who is at their other end. unix(7).
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+namespace eddy::unix_socket {
+
+/// Listens on the running loop at `path`, of at most 107 bytes; "@name" is a name in the abstract
+/// namespace, which has no file and no permissions. listen_options::unix_mode sets the file's
+/// permissions. The file goes when the listener closes. Errors: errc::bad_address, bind(2)'s.
+result<listener> listen(std::string_view path, const listen_options& options = {});
+
+/// Connects; errors are errc::bad_address and connect(2)'s: ENOENT without a file, ECONNREFUSED
+/// when nobody listens there any more, EACCES without permission to write to it.
+task<result<stream>> connect(std::string path);
+
+/// A process as the kernel saw it when it connected. It may have ended since.
+struct credentials {
+    pid_t pid;
+    uid_t uid;
+    gid_t gid;
+};
+
+/// Who is at the other end, SO_PEERCRED; on the simulator this process. errc::unsupported for a
+/// stream that is no Unix socket.
+result<credentials> peer_credentials(const stream& connection) noexcept;
+
+} // namespace eddy::unix_socket

@@ -1,0 +1,63 @@
+// An address as a URI, and what it opens: a listener, a stream or a datagram socket.
+//
+//     tcp://127.0.0.1:6379   tcp://[::1]:6379   tcp://db.example:6379   tcp://:6379 (every address)
+//     udp://127.0.0.1:514    unix:///run/eddy/control.sock    unix://@name (abstract)
+//     tls://...  shm://...  handoff://...   known, and refused until their layer is built in
+//
+// Callers hold a URI and get a stream; which protocol carries it is settled here alone.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/net/tcp.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace eddy::transport {
+
+enum class scheme : std::uint8_t { tcp, udp, unix_socket, tls, shm, handoff };
+
+/// "tcp", "udp", "unix", "tls", "shm", "handoff".
+std::string_view to_string(scheme kind) noexcept;
+
+/// A parsed URI. Host and port for tcp, udp and tls; a path for unix, shm and handoff.
+struct address {
+    scheme kind = scheme::tcp;
+    std::string host; ///< a name or numeric address without brackets; empty for every address
+    std::uint16_t port = 0;
+    std::string path; ///< absolute, or "@name"
+
+    /// The URI again, in its usual form.
+    std::string to_string() const;
+    friend bool operator==(const address&, const address&) = default;
+};
+
+/// URIs longer than this are errc::bad_address.
+inline constexpr std::size_t max_uri_size = 1024;
+
+/// Reads a URI; errc::bad_address when it is none of the forms above, or the scheme is unknown.
+/// A port must be given; paths are taken literally, without percent-decoding.
+result<address> parse(std::string_view uri);
+
+/// Why an open failed, as one sentence for whoever gave the URI, with what to do where that is
+/// known. `uri` and `error` as given to and returned by a function of this header.
+std::string explain(std::string_view uri, std::error_code error);
+
+/// Listens on the running loop. errc::bad_address; errc::unsupported for a scheme that carries no
+/// streams or is not built in; else the system's error.
+result<listener> listen(std::string_view uri, const listen_options& options = {});
+result<listener> listen(const address& where, const listen_options& options = {});
+
+/// Connects. Errors as above; for tcp those of tcp::connect().
+task<result<stream>> connect(std::string_view uri);
+task<result<stream>> connect(address where, tcp::connect_options options);
+
+/// A datagram socket; of the schemes above only udp has them.
+result<datagram> bind_datagram(std::string_view uri, const listen_options& options = {});
+result<datagram> bind_datagram(const address& where, const listen_options& options = {});
+
+} // namespace eddy::transport

@@ -1,0 +1,238 @@
+// Connecting by name and by several addresses at once, on every backend and in virtual time.
+#include <eddy/net/tcp.hpp>
+
+#include <eddy/net/resolver.hpp>
+
+#include "io/testing.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace eddy {
+namespace {
+
+using testing::error_of;
+using testing::must;
+using namespace std::chrono_literals;
+
+endpoint at(std::string_view address, std::uint16_t port) {
+    return must(endpoint::ip(address, port));
+}
+
+int option(const stream& connection, int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof(value);
+    getsockopt(connection.native_handle(), level, name, &value, &size);
+    return value;
+}
+
+class tcp_sockets : public testing::on_backend {};
+INSTANTIATE_TEST_SUITE_P(net, tcp_sockets,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
+                                           backend_kind::sim),
+                         testing::backend_name);
+
+TEST_P(tcp_sockets, connect_to_localhost_by_name) {
+    run([&]() -> task<> {
+        // ::1 refuses at once, so 127.0.0.1 is tried without waiting.
+        listener accepting = must(tcp::listen("localhost", 0));
+        EXPECT_EQ(accepting.local().host(), "127.0.0.1");
+        stream client = must(co_await tcp::connect("localhost", accepting.local().port()));
+        stream server = must(co_await accepting.accept());
+        must(co_await client.write_all("hello"));
+        EXPECT_EQ(must(co_await server.read()).text(), "hello");
+    });
+}
+
+TEST_P(tcp_sockets, listen_on_every_address) {
+    run([&]() -> task<> {
+        for (std::string_view wildcard : {"", "*"}) {
+            listener accepting = must(tcp::listen(wildcard, 0));
+            const std::uint16_t port = accepting.local().port();
+            stream client = must(co_await tcp::connect("127.0.0.1", port));
+            EXPECT_TRUE(co_await accepting.accept());
+        }
+    });
+}
+
+TEST_P(tcp_sockets, refuse_bad_and_taken_addresses) {
+    run([&]() -> task<> {
+        for (std::string_view bad : {"example.org", "127.0.0", "[::1]", "127.0.0.1:80"})
+            EXPECT_EQ(error_of(tcp::listen(bad, 0)), errc::bad_address) << bad;
+        listener first = must(tcp::listen("127.0.0.1", 0));
+        const std::uint16_t port = first.local().port();
+        EXPECT_EQ(error_of(tcp::listen("127.0.0.1", port)), errno_code(EADDRINUSE));
+        first.close();
+        EXPECT_EQ(error_of(co_await tcp::connect("127.0.0.1", port)), errno_code(ECONNREFUSED));
+        EXPECT_EQ(error_of(co_await tcp::connect("", 80)), errc::bad_address);
+        EXPECT_EQ(error_of(co_await tcp::connect("no name", 80)), errc::bad_address);
+        tcp::connect_options options;
+        EXPECT_EQ(error_of(co_await tcp::connect_any({}, options)), errc::bad_address);
+    });
+}
+
+TEST_P(tcp_sockets, apply_socket_options) {
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("127.0.0.1", 0));
+        tcp::connect_options options;
+        options.socket.nodelay = false;
+        options.socket.keepalive = true;
+        options.socket.keepalive_idle = 77s;
+        options.socket.keepalive_interval = 100'000s;
+        options.socket.keepalive_probes = 3;
+        options.socket.send_buffer = 40'000;
+        options.socket.receive_buffer = 50'000;
+        stream client = must(co_await tcp::connect("127.0.0.1", accepting.local().port(), options));
+        if (simulated()) co_return;
+        EXPECT_EQ(option(client, IPPROTO_TCP, TCP_NODELAY), 0);
+        EXPECT_EQ(option(client, SOL_SOCKET, SO_KEEPALIVE), 1);
+        EXPECT_EQ(option(client, IPPROTO_TCP, TCP_KEEPIDLE), 77);
+        EXPECT_EQ(option(client, IPPROTO_TCP, TCP_KEEPINTVL), 32767) << "the kernel's longest";
+        EXPECT_EQ(option(client, IPPROTO_TCP, TCP_KEEPCNT), 3);
+        EXPECT_EQ(option(client, SOL_SOCKET, SO_SNDBUF), 80'000) << "the kernel doubles it";
+        EXPECT_EQ(option(client, SOL_SOCKET, SO_RCVBUF), 100'000);
+        stream server = must(co_await accepting.accept());
+        EXPECT_NE(option(server, IPPROTO_TCP, TCP_NODELAY), 0) << "Eddy's sockets start with it";
+        must(tcp::apply(server, tcp::socket_options()));
+        server.close();
+        must(tcp::apply(server, tcp::socket_options()));
+    });
+}
+
+TEST_P(tcp_sockets, stop_connecting_when_cancelled) {
+    run([&]() -> task<> {
+        cancel_source stop;
+        stop.request();
+        auto connecting = tcp::connect("localhost", 1);
+        EXPECT_EQ(error_of(co_await std::move(connecting).under(stop)), errc::cancelled);
+    });
+}
+
+TEST_P(tcp_sockets, report_the_error_of_the_address_that_came_furthest) {
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("127.0.0.1", 0));
+        const endpoint refusing = accepting.local();
+        accepting.close();
+        // TCP has no broadcast: that fails on this side already.
+        const endpoint unreachable = at("255.255.255.255", 9);
+        tcp::connect_options options;
+        EXPECT_EQ(error_of(co_await tcp::connect_any({refusing, unreachable}, options)),
+                  errno_code(ECONNREFUSED));
+        EXPECT_EQ(error_of(co_await tcp::connect_any({unreachable, refusing}, options)),
+                  errno_code(ECONNREFUSED));
+    });
+}
+
+/// The race, in virtual time. 192.0.2.x and 2001:db8:: never answer there.
+class happy_eyeballs : public testing::on_backend {
+protected:
+    static constexpr std::uint16_t port = 80;
+
+    struct attempt {
+        result<stream> outcome;
+        duration took;
+    };
+    static task<attempt> try_all(std::vector<endpoint> addresses, tcp::connect_options options) {
+        const time_point start = loop::current().now();
+        auto outcome = co_await tcp::connect_any(std::move(addresses), options);
+        co_return attempt{std::move(outcome), loop::current().now() - start};
+    }
+};
+INSTANTIATE_TEST_SUITE_P(net, happy_eyeballs, ::testing::Values(backend_kind::sim),
+                         testing::backend_name);
+
+TEST_P(happy_eyeballs, a_silent_address_delays_the_next_by_a_quarter_second) {
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("127.0.0.1", port));
+        tcp::connect_options options;
+        const attempt got = co_await try_all(
+            {at("2001:db8::1", port), at("192.0.2.1", port), at("127.0.0.1", port)}, options);
+        EXPECT_TRUE(got.outcome);
+        EXPECT_GE(got.took, 500ms);
+        EXPECT_LT(got.took, 501ms);
+    });
+}
+
+TEST_P(happy_eyeballs, a_refusal_starts_the_next_at_once) {
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("127.0.0.9", port));
+        tcp::connect_options options;
+        const attempt got = co_await try_all(
+            {at("::1", port), at("127.0.0.1", port), at("127.0.0.9", port)}, options);
+        EXPECT_TRUE(got.outcome);
+        EXPECT_EQ(got.outcome->peer(), at("127.0.0.9", port));
+        EXPECT_LT(got.took, 1ms);
+    });
+}
+
+TEST_P(happy_eyeballs, the_first_connection_wins_and_the_others_end) {
+    loop_options slow;
+    slow.sim.min_delay = slow.sim.max_delay = 400ms;
+    make_loop(slow);
+    run([&]() -> task<> {
+        listener first = must(tcp::listen("::1", port));
+        listener second = must(tcp::listen("127.0.0.1", port));
+        tcp::connect_options options;
+        const attempt got = co_await try_all({at("::1", port), at("127.0.0.1", port)}, options);
+        EXPECT_TRUE(got.outcome);
+        EXPECT_EQ(got.outcome->peer(), at("::1", port));
+        EXPECT_GE(got.took, 400ms);
+        EXPECT_LT(got.took, 401ms);
+        EXPECT_TRUE(co_await first.accept());
+        auto stray = co_await with_timeout(10s, [](listener& from) -> task<result<stream>> {
+            co_return co_await from.accept();
+        }(second));
+        EXPECT_EQ(error_of(stray), errc::timed_out) << "the second attempt was given up";
+    });
+}
+
+TEST_P(happy_eyeballs, the_whole_race_has_a_deadline) {
+    run([&]() -> task<> {
+        tcp::connect_options options;
+        options.timeout = 3s;
+        std::vector<endpoint> silent;
+        for (int i = 0; i < 64; ++i) silent.push_back(at("192.0.2." + std::to_string(i), port));
+        const attempt got = co_await try_all(silent, options);
+        EXPECT_EQ(error_of(got.outcome), errc::timed_out);
+        EXPECT_GE(got.took, 3s);
+        EXPECT_LT(got.took, 3s + 1ms);
+    });
+}
+
+TEST_P(happy_eyeballs, races_the_addresses_of_a_name) {
+    const testing::temporary_folder folder;
+    const std::string hosts = folder.file("hosts");
+    std::ofstream(hosts) << "192.0.2.7 db.test\n127.0.0.1 db.test\n2001:db8::7 db.test\n";
+    run([&]() -> task<> {
+        resolver_options name_options;
+        name_options.hosts_file = hosts;
+        resolver names(name_options);
+        listener accepting = must(tcp::listen("127.0.0.1", port));
+        tcp::connect_options options;
+        options.names = &names;
+        const time_point start = loop::current().now();
+        stream client = must(co_await tcp::connect("db.test", port, options));
+        EXPECT_EQ(client.peer(), at("127.0.0.1", port));
+        EXPECT_GE(loop::current().now() - start, 500ms) << "2001:db8::7, 192.0.2.7, then this one";
+        EXPECT_EQ(error_of(co_await tcp::connect("other.test", port, options)),
+                  errc::name_not_found);
+    });
+}
+
+TEST(happy_eyeballs_order, lets_families_take_turns_with_ipv6_first) {
+    const std::vector<endpoint> mixed = tcp::interleave_families(
+        {at("1.1.1.1", 1), at("2.2.2.2", 1), at("::1", 1), at("3.3.3.3", 1), at("::2", 1)});
+    const std::vector<endpoint> expected = {at("::1", 1), at("1.1.1.1", 1), at("::2", 1),
+                                            at("2.2.2.2", 1), at("3.3.3.3", 1)};
+    EXPECT_EQ(mixed, expected);
+    EXPECT_TRUE(tcp::interleave_families({}).empty());
+}
+
+} // namespace
+} // namespace eddy

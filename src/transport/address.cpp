@@ -1,0 +1,186 @@
+// Reading and writing URIs, and saying what is wrong with one.
+#include <eddy/io/endpoint.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "transport/schemes.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+namespace eddy::transport {
+namespace {
+
+constexpr std::size_t longest_host = 253;
+
+std::unexpected<fault> wrong(std::string what) { return std::unexpected(fault{std::move(what)}); }
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/// The text in quotes, without bytes that could disturb a terminal or a log, and not too long.
+std::string quoted(std::string_view text) {
+    constexpr std::size_t longest = 120;
+    std::string made = "\"";
+    for (const char c : text.substr(0, longest))
+        made += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    if (text.size() > longest) made += "...";
+    return made + '"';
+}
+
+bool same_letters(std::string_view a, std::string_view lower) noexcept {
+    return std::equal(a.begin(), a.end(), lower.begin(), lower.end(), [](char x, char y) {
+        return (x >= 'A' && x <= 'Z' ? static_cast<char>(x - 'A' + 'a') : x) == y;
+    });
+}
+
+std::expected<std::uint16_t, fault> parse_port(std::string_view text) {
+    if (text.empty()) return wrong("the port is missing after the colon");
+    if (!std::all_of(text.begin(), text.end(), is_digit))
+        return wrong("the port " + quoted(text) + " is no number");
+    std::uint16_t port = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+    if (error != std::errc{} || text.size() > 5)
+        return wrong("the port " + quoted(text) + " is beyond 65535");
+    return port;
+}
+
+/// A name's characters, or what looks like an IPv4 address and then must be one. Whether the name
+/// exists is the resolver's to say.
+std::expected<std::string, fault> parse_name(std::string_view host) {
+    if (host.empty() || host == "*") return std::string();
+    if (host.size() > longest_host) return wrong("the host name is longer than 253 characters");
+    const bool good = std::all_of(host.begin(), host.end(), [](char c) {
+        return is_digit(c) || is_letter(c) || c == '-' || c == '.' || c == '_';
+    });
+    if (!good) return wrong(quoted(host) + " is no host name");
+    std::string_view last = host.ends_with('.') ? host.substr(0, host.size() - 1) : host;
+    last = last.substr(last.rfind('.') + 1);
+    if (std::all_of(last.begin(), last.end(), is_digit) && !endpoint::ip(host, 0))
+        return wrong(quoted(host) + " is no IPv4 address");
+    return std::string(host);
+}
+
+std::expected<void, fault> parse_host_and_port(std::string_view text, address& into) {
+    std::string_view port;
+    if (text.starts_with('[')) {
+        const std::size_t end = text.find(']');
+        if (end == std::string_view::npos) return wrong("the bracket of the IPv6 address is open");
+        const std::string_view inside = text.substr(1, end - 1);
+        const auto parsed = endpoint::ip(inside, 0);
+        if (!inside.contains(':') || !parsed) return wrong(quoted(inside) + " is no IPv6 address");
+        into.host = inside;
+        port = text.substr(end + 1);
+        if (!port.starts_with(':')) return wrong("the port is missing: add \":\" and a number");
+    } else {
+        const std::size_t colon = text.find(':');
+        if (colon == std::string_view::npos)
+            return wrong("the port is missing: add \":\" and a number");
+        port = text.substr(colon);
+        if (port.find(':', 1) != std::string_view::npos)
+            return wrong("an IPv6 address stands in brackets, as in tcp://[::1]:80");
+        auto host = parse_name(text.substr(0, colon));
+        if (!host) return std::unexpected(host.error());
+        into.host = std::move(*host);
+    }
+    const auto number = parse_port(port.substr(1));
+    if (!number) return std::unexpected(number.error());
+    into.port = *number;
+    return {};
+}
+
+std::expected<void, fault> parse_path(std::string_view path, address& into) {
+    if (!path.starts_with('/') && !path.starts_with('@'))
+        return wrong(
+            "the path must be absolute, as in unix:///run/x.sock, or an abstract name, as "
+            "in unix://@x");
+    if (path.contains('\0')) return wrong("the path holds a zero byte");
+    if (!endpoint::unix_path(path)) return wrong("the path must have 2 to 107 bytes");
+    into.path = path;
+    return {};
+}
+
+/// For errors that a person can do something about; empty for others.
+std::string_view advice(std::error_code error, const address& where) {
+    if (error == errno_code(EADDRINUSE))
+        return "; another program has it, stop that one or choose another address";
+    if (error == errno_code(EACCES) && where.path.empty() && where.port < 1024)
+        return "; ports below 1024 need root or CAP_NET_BIND_SERVICE";
+    if (error == errno_code(EADDRNOTAVAIL)) return "; this machine does not have that address";
+    if (error == errno_code(ECONNREFUSED)) return "; nobody listens there";
+    if (error == errno_code(ENOENT) && !where.path.empty())
+        return "; there is no such socket or folder";
+    if (error == errno_code(EMFILE)) return "; raise the limit of open files (ulimit -n)";
+    return {};
+}
+
+} // namespace
+
+std::expected<address, fault> parse_or_explain(std::string_view uri) {
+    if (uri.size() > max_uri_size)
+        return wrong("it is longer than " + std::to_string(max_uri_size) + " bytes");
+    constexpr std::string_view separator = "://";
+    const std::size_t end = uri.find(separator);
+    if (end == std::string_view::npos)
+        return wrong("it does not begin with a scheme, as in tcp://127.0.0.1:80");
+    const std::string_view name = uri.substr(0, end);
+    const std::string_view rest = uri.substr(end + separator.size());
+    for (const scheme_entry& one : schemes()) {
+        if (!same_letters(name, one.name)) continue;
+        address made;
+        made.kind = one.kind;
+        auto parsed = one.has_path ? parse_path(rest, made) : parse_host_and_port(rest, made);
+        if (!parsed) return std::unexpected(parsed.error());
+        return made;
+    }
+    std::string known;
+    for (const scheme_entry& one : schemes())
+        known += (known.empty() ? "" : ", ") + std::string(one.name) + "://";
+    return wrong("its scheme is none of " + known);
+}
+
+result<address> parse(std::string_view uri) {
+    auto parsed = parse_or_explain(uri);
+    if (!parsed) return fail(errc::bad_address);
+    return std::move(*parsed);
+}
+
+std::string_view to_string(scheme kind) noexcept {
+    for (const scheme_entry& one : schemes())
+        if (one.kind == kind) return one.name;
+    return "unknown";
+}
+
+std::string address::to_string() const {
+    std::string made(transport::to_string(kind));
+    made += "://";
+    if (!path.empty()) return made + path;
+    if (host.contains(':'))
+        made += '[' + host + ']';
+    else
+        made += host.empty() ? "*" : host;
+    return made + ':' + std::to_string(port);
+}
+
+std::string explain(std::string_view uri, std::error_code error) {
+    const auto parsed = parse_or_explain(uri);
+    if (!parsed) return quoted(uri) + " is no usable address: " + parsed.error().what;
+    const std::string shown = quoted(uri);
+    if (error == errc::unsupported) {
+        for (const scheme_entry& one : schemes())
+            if (one.kind == parsed->kind)
+                return shown + " cannot be opened: " + std::string(one.unsupported);
+    }
+    if (error == errc::bad_address) {
+        if (parsed->host.empty() && parsed->path.empty())
+            return shown + " cannot be connected to: name a host, not every address";
+        return shown +
+               " cannot be listened on: give a numeric address of this machine, or * for all";
+    }
+    if (error == errc::name_not_found)
+        return shown + " cannot be reached: there is no host " + quoted(parsed->host);
+    return shown + " cannot be opened: " + error.message() + std::string(advice(error, *parsed));
+}
+
+} // namespace eddy::transport

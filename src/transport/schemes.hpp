@@ -1,0 +1,34 @@
+// The table of schemes: the one place to add a protocol.
+#pragma once
+
+#include <eddy/transport/transport.hpp>
+
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace eddy::transport {
+
+/// How one scheme is written and opened. A null function means that it has no such thing, or that
+/// this build lacks it; `unsupported` says which, to the person who asked for it.
+struct scheme_entry {
+    std::string_view name;
+    scheme kind;
+    bool has_path; // else a host and a port
+    result<listener> (*listen)(const address& where, const listen_options& options);
+    task<result<stream>> (*connect)(address where, tcp::connect_options options);
+    result<datagram> (*bind_datagram)(const address& where, const listen_options& options);
+    std::string_view unsupported;
+};
+
+std::span<const scheme_entry> schemes() noexcept;
+
+/// What is wrong with a URI, as the end of a sentence.
+struct fault {
+    std::string what;
+};
+
+std::expected<address, fault> parse_or_explain(std::string_view uri);
+
+} // namespace eddy::transport

@@ -1,0 +1,99 @@
+// What each scheme opens.
+#include <eddy/transport/transport.hpp>
+
+#include <eddy/io/timeout.hpp>
+#include <eddy/net/tcp.hpp>
+#include <eddy/net/udp.hpp>
+#include <eddy/net/unix.hpp>
+
+#include "transport/schemes.hpp"
+
+#include <array>
+#include <utility>
+
+namespace eddy::transport {
+namespace {
+
+task<result<stream>> failed(std::error_code error) { co_return fail(error); }
+
+result<listener> listen_tcp(const address& where, const listen_options& options) {
+    return tcp::listen(where.host, where.port, options);
+}
+task<result<stream>> connect_tcp(address where, tcp::connect_options options) {
+    if (where.port == 0) return failed(errc::bad_address);
+    return tcp::connect(std::move(where.host), where.port, options);
+}
+result<datagram> bind_udp(const address& where, const listen_options& options) {
+    return udp::bind(where.host, where.port, options);
+}
+result<listener> listen_unix(const address& where, const listen_options& options) {
+    return unix_socket::listen(where.path, options);
+}
+task<result<stream>> connect_unix(address where, tcp::connect_options options) {
+    return with_timeout(options.timeout, unix_socket::connect(std::move(where.path)));
+}
+
+constexpr std::array table = {
+    scheme_entry{"tcp", scheme::tcp, false, listen_tcp, connect_tcp, nullptr,
+                 "tcp:// carries streams, not datagrams; use udp://"},
+    scheme_entry{"udp", scheme::udp, false, nullptr, nullptr, bind_udp,
+                 "udp:// carries datagrams, not streams; use tcp://"},
+    scheme_entry{"unix", scheme::unix_socket, true, listen_unix, connect_unix, nullptr,
+                 "unix:// carries streams, not datagrams; use udp://"},
+    scheme_entry{"tls", scheme::tls, false, nullptr, nullptr, nullptr,
+                 "tls:// needs the tls layer, which this build does not have; use tcp://"},
+    scheme_entry{"shm", scheme::shm, true, nullptr, nullptr, nullptr,
+                 "shm:// needs the shm layer (shared memory), which this build does not have; use "
+                 "unix://"},
+    scheme_entry{"handoff", scheme::handoff, true, nullptr, nullptr, nullptr,
+                 "handoff:// needs the stream runtime, which this build does not have; use "
+                 "unix://"},
+};
+
+const scheme_entry& entry_of(const address& where) noexcept {
+    for (const scheme_entry& one : table)
+        if (one.kind == where.kind) return one;
+    std::unreachable();
+}
+
+} // namespace
+
+std::span<const scheme_entry> schemes() noexcept { return table; }
+
+result<listener> listen(const address& where, const listen_options& options) {
+    const scheme_entry& entry = entry_of(where);
+    if (!entry.listen) return fail(errc::unsupported);
+    return entry.listen(where, options);
+}
+
+result<listener> listen(std::string_view uri, const listen_options& options) {
+    const auto where = parse(uri);
+    if (!where) return fail(where.error());
+    return listen(*where, options);
+}
+
+task<result<stream>> connect(address where, tcp::connect_options options) {
+    const scheme_entry& entry = entry_of(where);
+    if (!entry.connect) return failed(errc::unsupported);
+    return entry.connect(std::move(where), options);
+}
+
+task<result<stream>> connect(std::string_view uri) {
+    auto where = parse(uri);
+    if (!where) return failed(where.error());
+    return connect(std::move(*where), tcp::connect_options());
+}
+
+result<datagram> bind_datagram(const address& where, const listen_options& options) {
+    const scheme_entry& entry = entry_of(where);
+    if (!entry.bind_datagram) return fail(errc::unsupported);
+    return entry.bind_datagram(where, options);
+}
+
+result<datagram> bind_datagram(std::string_view uri, const listen_options& options) {
+    const auto where = parse(uri);
+    if (!where) return fail(where.error());
+    return bind_datagram(*where, options);
+}
+
+} // namespace eddy::transport

@@ -1,0 +1,217 @@
+// URIs: which are understood, what is said about the others, and what they open.
+#include <eddy/transport/transport.hpp>
+
+#include "io/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+namespace eddy::transport {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::must;
+using namespace std::chrono_literals;
+
+TEST(transport_uri, reads_and_writes_every_form) {
+    struct row {
+        std::string_view uri;
+        address parsed;
+        std::string_view again; // the usual form, if it is another
+    };
+    const row rows[] = {
+        {"tcp://127.0.0.1:6379", {scheme::tcp, "127.0.0.1", 6379, ""}, {}},
+        {"tcp://[::1]:6379", {scheme::tcp, "::1", 6379, ""}, {}},
+        {"tcp://[fe80::1%lo]:1", {scheme::tcp, "fe80::1%lo", 1, ""}, {}},
+        {"tcp://db.example:0", {scheme::tcp, "db.example", 0, ""}, {}},
+        {"tcp://db_1.example.:80", {scheme::tcp, "db_1.example.", 80, ""}, {}},
+        {"tcp://*:65535", {scheme::tcp, "", 65535, ""}, {}},
+        {"tcp://:80", {scheme::tcp, "", 80, ""}, "tcp://*:80"},
+        {"TCP://LocalHost:00080", {scheme::tcp, "LocalHost", 80, ""}, "tcp://LocalHost:80"},
+        {"udp://0.0.0.0:514", {scheme::udp, "0.0.0.0", 514, ""}, {}},
+        {"tls://example.org:443", {scheme::tls, "example.org", 443, ""}, {}},
+        {"unix:///run/eddy/control.sock",
+         {scheme::unix_socket, "", 0, "/run/eddy/control.sock"},
+         {}},
+        {"unix://@name", {scheme::unix_socket, "", 0, "@name"}, {}},
+        {"unix:///a b/%41?x#y:1", {scheme::unix_socket, "", 0, "/a b/%41?x#y:1"}, {}},
+        {"shm:///run/cache.shm", {scheme::shm, "", 0, "/run/cache.shm"}, {}},
+        {"handoff:///run/llm.sock", {scheme::handoff, "", 0, "/run/llm.sock"}, {}},
+    };
+    for (const row& row : rows) {
+        const auto parsed = parse(row.uri);
+        ASSERT_TRUE(parsed) << row.uri << ": " << explain(row.uri, parsed.error());
+        EXPECT_EQ(*parsed, row.parsed) << row.uri;
+        EXPECT_EQ(parsed->to_string(), row.again.empty() ? row.uri : row.again);
+        EXPECT_EQ(*parse(parsed->to_string()), *parsed);
+    }
+}
+
+TEST(transport_uri, says_what_is_wrong) {
+    struct row {
+        std::string uri;
+        std::string_view reason;
+    };
+    const row rows[] = {
+        {"", "scheme"},
+        {"tcp", "scheme"},
+        {"127.0.0.1:80", "scheme"},
+        {"tcp:/127.0.0.1:80", "scheme"},
+        {"tcp:127.0.0.1:80", "scheme"},
+        {"http://example.org:80", "none of tcp://, udp://, unix://"},
+        {"://host:80", "none of"},
+        {"tcp ://host:80", "none of"},
+        {"tcpp://host:80", "none of"},
+        {"tcp://", "port is missing"},
+        {"tcp://host", "port is missing"},
+        {"tcp://host:", "port is missing"},
+        {"tcp://[::1]", "port is missing"},
+        {"tcp://[::1]80", "port is missing"},
+        {"tcp://host:x", "no number"},
+        {"tcp://host:-1", "no number"},
+        {"tcp://host:+1", "no number"},
+        {"tcp://host: 80", "no number"},
+        {"tcp://host:80 ", "no number"},
+        {"tcp://host:80/", "no number"},
+        {"tcp://host:80/path", "no number"},
+        {"tcp://host:65536", "65535"},
+        {"tcp://host:000080", "65535"},
+        {"tcp://host:99999999999999999999", "65535"},
+        {"tcp://::1:80", "brackets"},
+        {"tcp://user:secret@host:80", "brackets"},
+        {"tcp://user@host:80", "no host name"},
+        {"tcp://ho st:80", "no host name"},
+        {"tcp://ho/st:80", "no host name"},
+        {"tcp://**:80", "no host name"},
+        {"tcp://1.2.3.4.5:80", "no IPv4 address"},
+        {"tcp://256.0.0.1:80", "no IPv4 address"},
+        {"tcp://[::1:80", "bracket"},
+        {"tcp://[]:80", "no IPv6 address"},
+        {"tcp://[127.0.0.1]:80", "no IPv6 address"},
+        {"tcp://[::g]:80", "no IPv6 address"},
+        {"tcp://[*]:80", "no IPv6 address"},
+        {"tcp://" + std::string(254, 'a') + ":80", "253"},
+        {"unix://", "absolute"},
+        {"unix://run/x.sock", "absolute"},
+        {"unix://./x.sock", "absolute"},
+        {"unix:///" + std::string(107, 'p'), "107"},
+        {"unix://@", "107"},
+        {std::string("unix:///a\0b", 11), "zero byte"},
+        {"tcp://" + std::string(2000, 'a'), "1024"},
+    };
+    for (const row& row : rows) {
+        const auto parsed = parse(row.uri);
+        EXPECT_EQ(error_of(parsed), errc::bad_address) << row.uri;
+        const std::string said = explain(row.uri, errc::bad_address);
+        EXPECT_THAT(said, HasSubstr(row.reason)) << row.uri;
+        EXPECT_LT(said.size(), 400U);
+    }
+    EXPECT_THAT(explain("tcp://\x1b[31m:80\n", errc::bad_address), HasSubstr("tcp://?[31m:80?"))
+        << "nothing that drives a terminal";
+}
+
+TEST(transport_uri, survives_any_bytes) {
+    random_generator random(testing::seed_of_this_run());
+    const std::string_view alphabet = "tcpudnix:/[]@*%.0123456789abf\0\n\xff-";
+    for (int i = 0; i < 20'000; ++i) {
+        std::string uri = random.chance(0.7) ? "tcp://" : "";
+        for (std::uint64_t left = random.below(40); left > 0; --left)
+            uri += alphabet[random.below(alphabet.size())];
+        const auto parsed = parse(uri);
+        if (parsed) EXPECT_EQ(*parse(parsed->to_string()), *parsed) << uri;
+        EXPECT_FALSE(explain(uri, parsed ? std::error_code() : parsed.error()).empty());
+    }
+}
+
+TEST(transport_uri, explains_failures_with_advice) {
+    const auto said = [](std::string_view uri, std::error_code error) {
+        return explain(uri, error);
+    };
+    EXPECT_THAT(said("tcp://*:80", errno_code(EADDRINUSE)), HasSubstr("another program"));
+    EXPECT_THAT(said("tcp://*:80", errno_code(EACCES)), HasSubstr("below 1024"));
+    EXPECT_THAT(said("tcp://9.9.9.9:80", errno_code(EADDRNOTAVAIL)), HasSubstr("this machine"));
+    EXPECT_THAT(said("tcp://h:80", errno_code(ECONNREFUSED)), HasSubstr("nobody listens"));
+    EXPECT_THAT(said("unix:///x", errno_code(ENOENT)), HasSubstr("no such socket"));
+    EXPECT_THAT(said("tcp://h:80", errno_code(EMFILE)), HasSubstr("ulimit"));
+    EXPECT_THAT(said("tcp://h.example:80", errc::name_not_found), HasSubstr("\"h.example\""));
+    EXPECT_THAT(said("tcp://h.example:80", errc::bad_address), HasSubstr("numeric address"));
+    EXPECT_THAT(said("tcp://*:80", errc::bad_address), HasSubstr("name a host"));
+    EXPECT_THAT(said("tcp://h:80", errc::timed_out), HasSubstr("deadline"));
+}
+
+class transports : public testing::on_backend {
+protected:
+    static task<void> echo_over(std::string uri) {
+        listener accepting = must(transport::listen(uri));
+        address there = must(parse(uri));
+        there.port = accepting.local().port();
+        const std::string to = there.to_string();
+        stream client = must(co_await transport::connect(to));
+        stream server = must(co_await accepting.accept());
+        must(co_await client.write_all("over any transport"));
+        EXPECT_EQ(must(co_await server.read()).text(), "over any transport");
+    }
+};
+INSTANTIATE_TEST_SUITE_P(transport, transports,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
+                                           backend_kind::sim),
+                         testing::backend_name);
+
+TEST_P(transports, carry_streams) {
+    const testing::temporary_folder folder;
+    const std::string pid = std::to_string(getpid());
+    for (const std::string& uri :
+         {std::string("tcp://127.0.0.1:0"), std::string("tcp://localhost:0"),
+          "unix://" + folder.file("x.sock"), "unix://@eddy-t-" + pid})
+        run([&]() { return echo_over(uri); });
+}
+
+TEST_P(transports, carry_datagrams) {
+    run([&]() -> task<> {
+        datagram one = must(bind_datagram("udp://127.0.0.1:0"));
+        datagram other = must(bind_datagram("udp://localhost:0"));
+        must(one.send_to(as_bytes("x"), other.local()));
+        EXPECT_EQ(must(co_await other.receive()).payload.text(), "x");
+    });
+}
+
+TEST_P(transports, answer_for_what_they_lack) {
+    run([&]() -> task<> {
+        for (std::string_view uri : {"tls://h:1", "shm:///x", "handoff:///x", "udp://h:1"}) {
+            EXPECT_EQ(error_of(transport::listen(uri)), errc::unsupported) << uri;
+            EXPECT_EQ(error_of(co_await transport::connect(uri)), errc::unsupported) << uri;
+        }
+        for (std::string_view uri :
+             {"tls://h:1", "shm:///x", "handoff:///x", "tcp://127.0.0.1:1", "unix:///x"})
+            EXPECT_EQ(error_of(bind_datagram(uri)), errc::unsupported) << uri;
+        EXPECT_THAT(explain("tls://h:1", errc::unsupported), HasSubstr("tls layer"));
+        EXPECT_THAT(explain("shm:///x", errc::unsupported), HasSubstr("shm layer"));
+        EXPECT_THAT(explain("handoff:///x", errc::unsupported), HasSubstr("stream runtime"));
+        EXPECT_THAT(explain("udp://h:1", errc::unsupported), HasSubstr("use tcp://"));
+
+        EXPECT_EQ(error_of(transport::listen("nonsense")), errc::bad_address);
+        EXPECT_EQ(error_of(bind_datagram("nonsense")), errc::bad_address);
+        EXPECT_EQ(error_of(co_await transport::connect("nonsense")), errc::bad_address);
+        EXPECT_EQ(error_of(co_await transport::connect("tcp://*:80")), errc::bad_address);
+        EXPECT_EQ(error_of(co_await transport::connect("tcp://127.0.0.1:0")), errc::bad_address);
+        EXPECT_EQ(error_of(transport::listen("tcp://example.org:80")), errc::bad_address);
+    });
+}
+
+TEST_P(transports, give_up_after_the_timeout) {
+    if (!simulated()) GTEST_SKIP() << "needs an address that never answers";
+    run([&]() -> task<> {
+        tcp::connect_options options;
+        options.timeout = 2s;
+        const address silent = must(parse("tcp://192.0.2.1:80"));
+        EXPECT_EQ(error_of(co_await transport::connect(silent, options)), errc::timed_out);
+    });
+}
+
+} // namespace
+} // namespace eddy::transport
