@@ -1,0 +1,125 @@
+// One command on its way: what its function is given, and the checks and replies they all share.
+#pragma once
+
+#include <eddy/wire/resp/reply_writer.hpp>
+
+#include "cache/collection.hpp"
+#include "cache/engine_state.hpp"
+#include "cache/keyspace.hpp"
+#include "cache/list.hpp"
+#include "cache/number.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace eddy::cache {
+
+struct command_spec;
+
+inline constexpr std::string_view wrong_type_text =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
+inline constexpr std::string_view not_an_integer_text =
+    "ERR value is not an integer or out of range";
+inline constexpr std::string_view not_a_float_text = "ERR value is not a valid float";
+inline constexpr std::string_view syntax_error_text = "ERR syntax error";
+inline constexpr std::string_view no_such_key_text = "ERR no such key";
+
+/// The arguments are the client's bytes: they never point into a keyspace or value.
+struct call {
+    using slot = keyspace::slot;
+
+    engine::state& state;
+    session& client;
+    resp::reply_writer& reply;
+    keyspace* keys; ///< the client's database
+    const command_spec* spec = nullptr;
+    const std::string_view* args = nullptr; ///< args[0] is the command's name
+    std::size_t count = 0;
+    std::uint64_t hash = 0;            ///< of args[1], where that is a key
+    std::size_t executed_in_batch = 0; ///< commands before this one that are not counted yet
+    std::size_t reply_begin = 0;       ///< where in the buffer this command's reply begins
+
+    std::string_view arg(std::size_t i) const noexcept { return args[i]; }
+    std::int64_t now_ms() const noexcept { return state.env.now_ms; }
+    slab& memory() const noexcept { return state.env.memory; }
+
+    /// The slot of the first key, or null; counts a hit or a miss.
+    slot* find_to_read() { return counted(keys->find(args[1], hash)); }
+    slot* find_to_read(std::string_view key) { return counted(keys->find(key)); }
+    /// The slot of the first key for a command that changes it.
+    slot* find_to_write() { return keys->find(args[1], hash); }
+
+    /// True, with the error replied, when the key holds something else.
+    bool is_not(const slot* place, value_type type) {
+        if (keyspace::at(place)->type == type) [[likely]]
+            return false;
+        error(wrong_type_text);
+        return true;
+    }
+
+    /// Replies with an error; `text` begins with its code word.
+    void error(std::string_view text) {
+        ++state.env.counters.errors;
+        reply.error(text);
+    }
+    void wrong_type() { error(wrong_type_text); }
+    void syntax_error() { error(syntax_error_text); }
+    void wrong_arity();
+    /// For commands that have several forms under one name: "client|setname".
+    void wrong_arity(std::string_view subcommand);
+    void unknown_subcommand();
+
+    /// The argument as a number, or none with the error replied.
+    std::optional<std::int64_t> integer(std::size_t i, std::string_view text = not_an_integer_text);
+    std::optional<std::int64_t> integer_in(std::size_t i, std::int64_t low, std::int64_t high,
+                                           std::string_view text);
+    /// Zero or more.
+    std::optional<std::int64_t> positive(std::size_t i);
+
+    /// The argument as a database's number; `no_number` replaces the errors about what is no 32-bit
+    /// number.
+    std::optional<std::size_t> database_number(std::size_t i, std::string_view no_number = {});
+
+    /// Removes a list, set or hash that has become empty.
+    void remove_if_empty(slot* place, std::uint64_t its_hash);
+
+    collection collection_of(const slot* place) const noexcept {
+        return {state.env, *keyspace::at(place)};
+    }
+    static list& list_of(const slot* place) noexcept {
+        return *keyspace::at(place)->pointer<list>();
+    }
+
+    /// True when the reply has passed engine_options::max_reply: it is taken back and an error is
+    /// there instead. Whoever replies with many elements asks before each, and stops.
+    bool reply_is_too_large() {
+        if (reply.buffer().size() - reply_begin <= state.options.max_reply) [[likely]]
+            return false;
+        refuse_reply();
+        return true;
+    }
+
+    /// True when the string may become that long, else the error is replied.
+    bool fits_text(std::uint64_t size, std::uint64_t added = 0);
+
+private:
+    void refuse_reply();
+    slot* counted(slot* place) noexcept {
+        ++(place != nullptr ? state.env.counters.hits : state.env.counters.misses);
+        return place;
+    }
+};
+
+/// Whether the argument is this word, which is given in lower case, in any case.
+inline bool is_word(std::string_view arg, std::string_view lower) noexcept {
+    if (arg.size() != lower.size()) return false;
+    for (std::size_t i = 0; i < arg.size(); ++i) {
+        const char c = arg[i];
+        if ((c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c) != lower[i]) return false;
+    }
+    return true;
+}
+
+} // namespace eddy::cache

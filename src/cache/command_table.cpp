@@ -1,0 +1,233 @@
+// The table, and a perfect-enough hash over it, both made by the compiler.
+#include "cache/command_table.hpp"
+
+#include "cache/commands.hpp"
+
+#include <array>
+#include <cstring>
+
+namespace eddy::cache {
+namespace {
+
+using namespace command_flag;
+
+constexpr std::uint16_t read_fast = readonly | fast;
+constexpr std::uint16_t write_fast = write | fast;
+constexpr std::uint16_t grow = write | denyoom;
+constexpr std::uint16_t grow_fast = write | denyoom | fast;
+constexpr std::uint16_t always = loading | stale;
+
+constexpr command_spec table[] = {
+    // Strings
+    {"get", commands::get, 2, read_fast, 1, 1, 1},
+    {"set", commands::set, -3, grow, 1, 1, 1},
+    {"getset", commands::getset, 3, grow_fast, 1, 1, 1},
+    {"getdel", commands::getdel, 2, write_fast, 1, 1, 1},
+    {"getex", commands::getex, -2, write_fast, 1, 1, 1},
+    {"setnx", commands::setnx, 3, grow_fast, 1, 1, 1},
+    {"setex", commands::setex, 4, grow, 1, 1, 1},
+    {"psetex", commands::psetex, 4, grow, 1, 1, 1},
+    {"mget", commands::mget, -2, read_fast, 1, -1, 1},
+    {"mset", commands::mset, -3, grow, 1, -1, 2},
+    {"msetnx", commands::msetnx, -3, grow, 1, -1, 2},
+    {"append", commands::append, 3, grow_fast, 1, 1, 1},
+    {"strlen", commands::strlen, 2, read_fast, 1, 1, 1},
+    {"getrange", commands::getrange, 4, readonly, 1, 1, 1},
+    {"substr", commands::getrange, 4, readonly, 1, 1, 1},
+    {"setrange", commands::setrange, 4, grow, 1, 1, 1},
+    {"incr", commands::incr, 2, grow_fast, 1, 1, 1},
+    {"decr", commands::decr, 2, grow_fast, 1, 1, 1},
+    {"incrby", commands::incrby, 3, grow_fast, 1, 1, 1},
+    {"decrby", commands::decrby, 3, grow_fast, 1, 1, 1},
+    {"incrbyfloat", commands::incrbyfloat, 3, grow_fast, 1, 1, 1},
+
+    // Lists
+    {"lpush", commands::lpush, -3, grow_fast, 1, 1, 1},
+    {"rpush", commands::rpush, -3, grow_fast, 1, 1, 1},
+    {"lpushx", commands::lpushx, -3, grow_fast, 1, 1, 1},
+    {"rpushx", commands::rpushx, -3, grow_fast, 1, 1, 1},
+    {"lpop", commands::lpop, -2, write_fast, 1, 1, 1},
+    {"rpop", commands::rpop, -2, write_fast, 1, 1, 1},
+    {"llen", commands::llen, 2, read_fast, 1, 1, 1},
+    {"lindex", commands::lindex, 3, readonly, 1, 1, 1},
+    {"lset", commands::lset, 4, grow, 1, 1, 1},
+    {"lrange", commands::lrange, 4, readonly, 1, 1, 1},
+    {"ltrim", commands::ltrim, 4, write, 1, 1, 1},
+    {"lrem", commands::lrem, 4, write, 1, 1, 1},
+    {"linsert", commands::linsert, 5, grow, 1, 1, 1},
+    {"lpos", commands::lpos, -3, readonly, 1, 1, 1},
+    {"lmove", commands::lmove, 5, grow, 1, 2, 1},
+    {"rpoplpush", commands::rpoplpush, 3, grow, 1, 2, 1},
+    {"lmpop", commands::lmpop, -4, write, 0, 0, 0},
+
+    // Sets
+    {"sadd", commands::sadd, -3, grow_fast, 1, 1, 1},
+    {"srem", commands::srem, -3, write_fast, 1, 1, 1},
+    {"smembers", commands::smembers, 2, readonly, 1, 1, 1},
+    {"sismember", commands::sismember, 3, read_fast, 1, 1, 1},
+    {"smismember", commands::smismember, -3, read_fast, 1, 1, 1},
+    {"scard", commands::scard, 2, read_fast, 1, 1, 1},
+    {"spop", commands::spop, -2, write_fast, 1, 1, 1},
+    {"srandmember", commands::srandmember, -2, readonly, 1, 1, 1},
+    {"smove", commands::smove, 4, write_fast, 1, 2, 1},
+    {"sscan", commands::sscan, -3, readonly, 1, 1, 1},
+    {"sinter", commands::sinter, -2, readonly, 1, -1, 1},
+    {"sunion", commands::sunion, -2, readonly, 1, -1, 1},
+    {"sdiff", commands::sdiff, -2, readonly, 1, -1, 1},
+    {"sinterstore", commands::sinterstore, -3, grow, 1, -1, 1},
+    {"sunionstore", commands::sunionstore, -3, grow, 1, -1, 1},
+    {"sdiffstore", commands::sdiffstore, -3, grow, 1, -1, 1},
+    {"sintercard", commands::sintercard, -3, readonly, 0, 0, 0},
+
+    // Hashes
+    {"hset", commands::hset, -4, grow_fast, 1, 1, 1},
+    {"hmset", commands::hmset, -4, grow_fast, 1, 1, 1},
+    {"hsetnx", commands::hsetnx, 4, grow_fast, 1, 1, 1},
+    {"hget", commands::hget, 3, read_fast, 1, 1, 1},
+    {"hmget", commands::hmget, -3, read_fast, 1, 1, 1},
+    {"hgetall", commands::hgetall, 2, readonly, 1, 1, 1},
+    {"hdel", commands::hdel, -3, write_fast, 1, 1, 1},
+    {"hlen", commands::hlen, 2, read_fast, 1, 1, 1},
+    {"hexists", commands::hexists, 3, read_fast, 1, 1, 1},
+    {"hkeys", commands::hkeys, 2, readonly, 1, 1, 1},
+    {"hvals", commands::hvals, 2, readonly, 1, 1, 1},
+    {"hstrlen", commands::hstrlen, 3, read_fast, 1, 1, 1},
+    {"hincrby", commands::hincrby, 4, grow_fast, 1, 1, 1},
+    {"hincrbyfloat", commands::hincrbyfloat, 4, grow_fast, 1, 1, 1},
+    {"hrandfield", commands::hrandfield, -2, readonly, 1, 1, 1},
+    {"hscan", commands::hscan, -3, readonly, 1, 1, 1},
+
+    // Keys
+    {"dbsize", commands::dbsize, 1, read_fast, 0, 0, 0},
+    {"flushdb", commands::flushdb, -1, write, 0, 0, 0},
+    {"flushall", commands::flushall, -1, write, 0, 0, 0},
+    {"keys", commands::keys, 2, readonly, 0, 0, 0},
+    {"scan", commands::scan, -2, readonly, 0, 0, 0},
+    {"type", commands::type, 2, read_fast, 1, 1, 1},
+    {"exists", commands::exists, -2, read_fast, 1, -1, 1},
+    {"del", commands::del, -2, write, 1, -1, 1},
+    {"unlink", commands::del, -2, write_fast, 1, -1, 1},
+    {"touch", commands::touch, -2, read_fast, 1, -1, 1},
+    {"rename", commands::rename, 3, write, 1, 2, 1},
+    {"renamenx", commands::renamenx, 3, write_fast, 1, 2, 1},
+    {"copy", commands::copy, -3, grow, 1, 2, 1},
+    {"move", commands::move, 3, write_fast, 1, 1, 1},
+    {"randomkey", commands::randomkey, 1, readonly, 0, 0, 0},
+    {"object", commands::object, -2, readonly, 0, 0, 0},
+    {"swapdb", commands::swapdb, 3, write_fast, 0, 0, 0},
+    {"memory", commands::memory, -2, readonly, 0, 0, 0},
+
+    // Expiry
+    {"expire", commands::expire, -3, write_fast, 1, 1, 1},
+    {"pexpire", commands::pexpire, -3, write_fast, 1, 1, 1},
+    {"expireat", commands::expireat, -3, write_fast, 1, 1, 1},
+    {"pexpireat", commands::pexpireat, -3, write_fast, 1, 1, 1},
+    {"ttl", commands::ttl, 2, read_fast, 1, 1, 1},
+    {"pttl", commands::pttl, 2, read_fast, 1, 1, 1},
+    {"expiretime", commands::expiretime, 2, read_fast, 1, 1, 1},
+    {"pexpiretime", commands::pexpiretime, 2, read_fast, 1, 1, 1},
+    {"persist", commands::persist, 2, write_fast, 1, 1, 1},
+
+    // Connections
+    {"ping", commands::ping, -1, fast, 0, 0, 0},
+    {"echo", commands::echo, 2, fast | always, 0, 0, 0},
+    {"quit", commands::quit, -1, fast | always | noauth | noscript, 0, 0, 0},
+    {"reset", commands::reset, 1, fast | always | noauth | noscript, 0, 0, 0},
+    {"select", commands::select, 2, fast | always, 0, 0, 0},
+    {"hello", commands::hello, -1, fast | always | noauth | noscript, 0, 0, 0},
+    {"auth", commands::auth, -2, fast | always | noauth | noscript, 0, 0, 0},
+    {"client", commands::client, -2, always | noscript, 0, 0, 0},
+
+    // The server
+    {"command", commands::command, -1, always, 0, 0, 0},
+    {"info", commands::info, -1, always, 0, 0, 0},
+    {"config", commands::config, -2, always | admin | noscript, 0, 0, 0},
+    {"time", commands::time, 1, fast | always, 0, 0, 0},
+};
+constexpr std::size_t table_size = std::size(table);
+
+constexpr command_name fold_slowly(std::string_view name) noexcept {
+    command_name words;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        const std::uint64_t upper = static_cast<unsigned char>(name[i]) & 0xdfU;
+        (i < 8 ? words.first : words.second) |= upper << 8 * (i % 8);
+    }
+    words.second |= static_cast<std::uint64_t>(name.size()) << 56;
+    return words;
+}
+
+constexpr std::size_t index_bits = 9;
+constexpr std::size_t index_size = std::size_t{1} << index_bits;
+static_assert(table_size < 255 && table_size * 2 <= index_size);
+
+constexpr std::size_t index_of(command_name name) noexcept {
+    return (name.first * 0x9e37'79b9'7f4a'7c15ULL ^ name.second * 0xc2b2'ae3d'27d4'eb4fULL) >>
+           (64 - index_bits);
+}
+
+// names[i] belongs to table[i]; index[h] is a place in both, or table_size.
+struct lookup {
+    std::array<command_name, table_size + 1> names{};
+    std::array<std::uint8_t, index_size> index{};
+};
+
+constexpr lookup folded = [] {
+    lookup made;
+    made.index.fill(table_size);
+    for (std::size_t i = 0; i < table_size; ++i) {
+        made.names[i] = fold_slowly(table[i].name);
+        std::size_t at = index_of(made.names[i]);
+        while (made.index[at] != table_size) at = (at + 1) % index_size;
+        made.index[at] = static_cast<std::uint8_t>(i);
+    }
+    return made;
+}();
+
+static_assert([] {
+    for (const command_spec& each : table) {
+        if (each.name.size() > max_command_name) return false;
+    }
+    return true;
+}());
+
+std::uint64_t load(const char* from, std::size_t size) noexcept {
+    std::uint64_t word = 0;
+    if (size >= 8) {
+        std::memcpy(&word, from, 8);
+    } else if (size >= 4) {
+        std::uint32_t low, high;
+        std::memcpy(&low, from, 4);
+        std::memcpy(&high, from + size - 4, 4);
+        word = static_cast<std::uint64_t>(high) << 8 * (size - 4) | low;
+    } else {
+        for (std::size_t i = 0; i < size; ++i) {
+            word |= static_cast<std::uint64_t>(static_cast<unsigned char>(from[i])) << 8 * i;
+        }
+    }
+    return word;
+}
+
+} // namespace
+
+// Clearing bit 5 makes an upper-case letter of a lower-case one; no other byte becomes a letter,
+// and names are letters only. The last byte is the size: a space or NUL becomes zero as well.
+command_name fold_command_name(std::string_view name) noexcept {
+    constexpr std::uint64_t upper = 0xdfdf'dfdf'dfdf'dfdfULL;
+    const std::size_t size = name.size();
+    if (size > max_command_name) return {};
+    command_name words{load(name.data(), size) & upper, static_cast<std::uint64_t>(size) << 56};
+    if (size > 8) words.second |= load(name.data() + 8, size - 8) & upper;
+    return words;
+}
+
+const command_spec* find_command(command_name name) noexcept {
+    for (std::size_t at = index_of(name);; at = (at + 1) % index_size) {
+        const std::size_t i = folded.index[at];
+        if (folded.names[i] == name && i != table_size) return &table[i];
+        if (i == table_size) return nullptr;
+    }
+}
+
+std::span<const command_spec> all_commands() noexcept { return table; }
+
+} // namespace eddy::cache

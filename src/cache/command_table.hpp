@@ -1,0 +1,53 @@
+// The commands by name: arity, flags, keys, function.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace eddy::cache {
+
+struct call;
+
+/// As COMMAND tells them.
+namespace command_flag {
+inline constexpr std::uint16_t write = 1 << 0;
+inline constexpr std::uint16_t readonly = 1 << 1;
+inline constexpr std::uint16_t denyoom = 1 << 2; ///< refused when memory is short
+inline constexpr std::uint16_t admin = 1 << 3;
+inline constexpr std::uint16_t fast = 1 << 4;
+inline constexpr std::uint16_t noauth = 1 << 5; ///< allowed before AUTH
+inline constexpr std::uint16_t loading = 1 << 6;
+inline constexpr std::uint16_t stale = 1 << 7;
+inline constexpr std::uint16_t noscript = 1 << 8;
+} // namespace command_flag
+
+struct command_spec {
+    std::string_view name; ///< lower case
+    void (*run)(call&);
+    std::int16_t arity; ///< with the name; negative: at least so many
+    std::uint16_t flags;
+    std::int16_t first_key; ///< 0: none, or not at a fixed place
+    std::int16_t last_key;  ///< negative: from the end
+    std::int16_t key_step;
+};
+
+/// A command's name as two words in upper case: what the lookup works with.
+struct command_name {
+    std::uint64_t first = 0;
+    std::uint64_t second = 0;
+    bool operator==(const command_name&) const noexcept = default;
+};
+
+inline constexpr std::size_t max_command_name = 15;
+
+/// Names above max_command_name come out as no command's name.
+command_name fold_command_name(std::string_view name) noexcept;
+
+/// The command, or null. Some three nanoseconds.
+const command_spec* find_command(command_name name) noexcept;
+
+std::span<const command_spec> all_commands() noexcept;
+
+} // namespace eddy::cache

@@ -1,0 +1,138 @@
+// The functions of the command table, by the file that has them. Each replies exactly once.
+#pragma once
+
+namespace eddy::cache {
+struct call;
+}
+
+namespace eddy::cache::commands {
+
+// commands_string.cpp
+void get(call&);
+void set(call&);
+void getset(call&);
+void getdel(call&);
+void getex(call&);
+void setnx(call&);
+void setex(call&);
+void psetex(call&);
+void mget(call&);
+void mset(call&);
+void msetnx(call&);
+void append(call&);
+void strlen(call&);
+void getrange(call&);
+void setrange(call&);
+
+// commands_number.cpp
+void incr(call&);
+void decr(call&);
+void incrby(call&);
+void decrby(call&);
+void incrbyfloat(call&);
+
+// commands_list.cpp
+void lpush(call&);
+void rpush(call&);
+void lpushx(call&);
+void rpushx(call&);
+void lpop(call&);
+void rpop(call&);
+void llen(call&);
+void lindex(call&);
+void lset(call&);
+void lrange(call&);
+void ltrim(call&);
+void lrem(call&);
+void linsert(call&);
+void lpos(call&);
+void lmove(call&);
+void rpoplpush(call&);
+void lmpop(call&);
+
+// commands_set.cpp
+void sadd(call&);
+void srem(call&);
+void smembers(call&);
+void sismember(call&);
+void smismember(call&);
+void scard(call&);
+void spop(call&);
+void srandmember(call&);
+void smove(call&);
+void sscan(call&);
+
+// commands_set_algebra.cpp
+void sinter(call&);
+void sunion(call&);
+void sdiff(call&);
+void sinterstore(call&);
+void sunionstore(call&);
+void sdiffstore(call&);
+void sintercard(call&);
+
+// commands_hash.cpp
+void hset(call&);
+void hmset(call&);
+void hsetnx(call&);
+void hget(call&);
+void hmget(call&);
+void hgetall(call&);
+void hdel(call&);
+void hlen(call&);
+void hexists(call&);
+void hkeys(call&);
+void hvals(call&);
+void hstrlen(call&);
+void hincrby(call&);
+void hincrbyfloat(call&);
+void hrandfield(call&);
+void hscan(call&);
+
+// commands_key.cpp
+void dbsize(call&);
+void flushdb(call&);
+void flushall(call&);
+void keys(call&);
+void scan(call&);
+void type(call&);
+void exists(call&);
+void del(call&);
+void touch(call&);
+void rename(call&);
+void renamenx(call&);
+void copy(call&);
+void move(call&);
+void randomkey(call&);
+void object(call&);
+void swapdb(call&);
+void memory(call&);
+
+// commands_expiry.cpp
+void expire(call&);
+void pexpire(call&);
+void expireat(call&);
+void pexpireat(call&);
+void ttl(call&);
+void pttl(call&);
+void expiretime(call&);
+void pexpiretime(call&);
+void persist(call&);
+
+// commands_connection.cpp
+void ping(call&);
+void echo(call&);
+void quit(call&);
+void reset(call&);
+void select(call&);
+void hello(call&);
+void auth(call&);
+void client(call&);
+
+// commands_server.cpp
+void command(call&);
+void info(call&);
+void config(call&);
+void time(call&);
+
+} // namespace eddy::cache::commands

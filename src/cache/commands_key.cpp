@@ -1,0 +1,287 @@
+// Keys of any type: finding, removing, renaming.
+#include <eddy/base/glob.hpp>
+
+#include "cache/call.hpp"
+#include "cache/command_table.hpp"
+#include "cache/commands.hpp"
+#include "cache/scan_options.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache::commands {
+namespace {
+
+using slot = call::slot;
+
+// How often RANDOMKEY draws again when the key's time is over.
+constexpr int max_random_tries = 100;
+
+// FLUSHDB and FLUSHALL may say how; memory is freed in slices either way.
+bool flush_options_fit(call& c) {
+    if (c.count == 1) return true;
+    if (c.count == 2 && (is_word(c.arg(1), "async") || is_word(c.arg(1), "sync"))) return true;
+    c.syntax_error();
+    return false;
+}
+
+std::int64_t count_keys(call& c) {
+    std::int64_t found = 0;
+    for (std::size_t i = 1; i < c.count; ++i) found += c.find_to_read(c.arg(i)) != nullptr ? 1 : 0;
+    return found;
+}
+
+enum class if_taken : std::uint8_t { replace, refuse };
+
+void rename_key(call& c, if_taken otherwise) {
+    if (c.find_to_write() == nullptr) return c.error(no_such_key_text);
+    const bool refusing = otherwise == if_taken::refuse;
+    const auto done = [&] { refusing ? c.reply.integer(1) : c.reply.ok(); };
+    const std::string_view to = c.arg(2);
+    if (c.arg(1) == to) return refusing ? c.reply.integer(0) : c.reply.ok();
+    const std::uint64_t to_hash = c.keys->hash(to);
+    if (slot* const taken = c.keys->find(to, to_hash)) {
+        if (refusing) return c.reply.integer(0);
+        c.keys->remove(taken, to_hash);
+    }
+    // The slot may have changed with the removal.
+    c.keys->move_value(*c.keys, c.find_to_write(), c.hash, to, to_hash);
+    done();
+}
+
+std::string_view encoding_name(call& c, slot* place) {
+    constexpr std::size_t max_embedded = 44;
+    constexpr std::size_t max_integers = 512;
+    constexpr std::size_t max_listed = 128;
+    constexpr std::size_t max_listed_text = 64;
+    entry& e = *keyspace::at(place);
+    switch (e.type) {
+        case value_type::string:
+            if (e.held_as == encoding::integer) return "int";
+            return e.has(entry::modified_text) || text_size(e) > max_embedded ? "raw" : "embstr";
+        case value_type::list: return "quicklist";
+        case value_type::set: {
+            const collection members = c.collection_of(place);
+            if (members.size() > max_integers) return "hashtable";
+            collection::walk walk(members);
+            for (collection::element m; walk.next(m);) {
+                if (!parse_integer(m.field)) return "hashtable";
+            }
+            return "intset";
+        }
+        case value_type::hash: {
+            const collection fields = c.collection_of(place);
+            if (fields.size() > max_listed) return "hashtable";
+            collection::walk walk(fields);
+            for (collection::element f; walk.next(f);) {
+                if (std::max(f.field.size(), f.value.size()) > max_listed_text) return "hashtable";
+            }
+            return "listpack";
+        }
+    }
+    return "unknown";
+}
+
+void reply_help(call& c, std::initializer_list<std::string_view> lines) {
+    c.reply.array(lines.size());
+    for (const std::string_view line : lines) c.reply.simple(line);
+}
+
+} // namespace
+
+void dbsize(call& c) { c.reply.integer(static_cast<std::int64_t>(c.keys->size())); }
+
+void flushdb(call& c) {
+    if (!flush_options_fit(c)) return;
+    c.keys->clear();
+    c.reply.ok();
+}
+
+void flushall(call& c) {
+    if (!flush_options_fit(c)) return;
+    for (const auto& each : c.state.keyspaces) {
+        if (each != nullptr) each->clear();
+    }
+    c.reply.ok();
+}
+
+void keys(call& c) {
+    scan_options options;
+    options.pattern = c.arg(1);
+    options.has_pattern = options.pattern != "*";
+    std::vector<std::string_view> found;
+    dictionary::iterator all(c.keys->table());
+    while (const slot* const place = all.next()) {
+        const entry& e = *keyspace::at(place);
+        if (!c.keys->is_over(e) && options.matches(e.key())) found.push_back(e.key());
+    }
+    c.reply.array(found.size());
+    for (const std::string_view key : found) {
+        if (c.reply_is_too_large()) return;
+        c.reply.bulk(key);
+    }
+}
+
+void scan(call& c) {
+    auto cursor = parse_cursor(c, 1);
+    if (!cursor) return;
+    scan_options options;
+    if (!options.parse(c, 2, true)) return;
+    std::vector<slot> found;
+    std::size_t visited = 0;
+    do {
+        const std::size_t before = found.size();
+        *cursor = c.keys->scan(*cursor, found);
+        visited += std::max<std::size_t>(found.size() - before, 1);
+        const auto unwanted = [&](slot s) {
+            const entry& e = *dictionary::entry_of(s);
+            return !options.matches(e.key()) ||
+                   (options.type && !is_word(*options.type, type_name(e.type)));
+        };
+        found.erase(std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
+                                   unwanted),
+                    found.end());
+    } while (*cursor != 0 && visited < static_cast<std::uint64_t>(options.count));
+    c.reply.array(2);
+    c.reply.bulk_integer(static_cast<std::int64_t>(*cursor));
+    c.reply.array(found.size());
+    for (const slot s : found) {
+        if (c.reply_is_too_large()) return;
+        c.reply.bulk(dictionary::entry_of(s)->key());
+    }
+}
+
+void type(call& c) {
+    const slot* const place = c.find_to_read();
+    c.reply.simple(place == nullptr ? "none" : type_name(keyspace::at(place)->type));
+}
+
+void exists(call& c) { c.reply.integer(count_keys(c)); }
+void touch(call& c) { c.reply.integer(count_keys(c)); }
+
+void del(call& c) {
+    std::int64_t removed = c.keys->remove(c.arg(1), c.hash) ? 1 : 0;
+    for (std::size_t i = 2; i < c.count; ++i) {
+        removed += c.keys->remove(c.arg(i), c.keys->hash(c.arg(i))) ? 1 : 0;
+    }
+    c.reply.integer(removed);
+}
+
+void rename(call& c) { rename_key(c, if_taken::replace); }
+void renamenx(call& c) { rename_key(c, if_taken::refuse); }
+
+void copy(call& c) {
+    std::size_t number = c.client.db;
+    bool replace = false;
+    for (std::size_t i = 3; i < c.count; ++i) {
+        if (is_word(c.arg(i), "replace")) {
+            replace = true;
+        } else if (is_word(c.arg(i), "db") && i + 1 < c.count) {
+            const auto given = c.database_number(++i);
+            if (!given) return;
+            number = *given;
+        } else {
+            return c.syntax_error();
+        }
+    }
+    keyspace& target = c.state.database(number);
+    const std::string_view to = c.arg(2);
+    if (&target == c.keys && c.arg(1) == to) {
+        return c.error("ERR source and destination objects are the same");
+    }
+    if (c.find_to_read() == nullptr) return c.reply.integer(0);
+    const std::uint64_t to_hash = target.hash(to);
+    if (slot* const taken = target.find(to, to_hash)) {
+        if (!replace) return c.reply.integer(0);
+        target.remove(taken, to_hash);
+    }
+    target.copy_value(c.find_to_write(), to, to_hash);
+    c.reply.integer(1);
+}
+
+void move(call& c) {
+    const auto number = c.database_number(2);
+    if (!number) return;
+    keyspace& target = c.state.database(*number);
+    if (&target == c.keys) return c.error("ERR source and destination objects are the same");
+    slot* const source = c.find_to_write();
+    if (source == nullptr || target.find(c.arg(1), c.hash) != nullptr) return c.reply.integer(0);
+    target.move_value(*c.keys, source, c.hash, c.arg(1), c.hash);
+    c.reply.integer(1);
+}
+
+void randomkey(call& c) {
+    for (int tries = 0; tries < max_random_tries; ++tries) {
+        const entry* const e = c.keys->random();
+        if (e == nullptr) break;
+        if (!c.keys->is_over(*e)) return c.reply.bulk(e->key());
+        const std::uint64_t hash = c.keys->hash(e->key());
+        static_cast<void>(c.keys->find(e->key(), hash)); // removes it
+    }
+    c.reply.null();
+}
+
+void object(call& c) {
+    const std::string_view what = c.arg(1);
+    if (c.count == 2 && is_word(what, "help")) {
+        return reply_help(c, {"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+                              "ENCODING <key>", "    How the value is kept, in Redis's words.",
+                              "IDLETIME <key>", "    Always 0: the time of use is not kept.",
+                              "REFCOUNT <key>", "    Always 1.", "HELP", "    Print this help."});
+    }
+    for (const std::string_view known : {"encoding", "refcount", "idletime", "freq"}) {
+        if (!is_word(what, known)) continue;
+        if (c.count != 3) return c.wrong_arity(known);
+        slot* const place = c.keys->find(c.arg(2));
+        if (place == nullptr) return c.reply.null();
+        if (known == "encoding") return c.reply.bulk(encoding_name(c, place));
+        if (known == "refcount") return c.reply.integer(1);
+        if (known == "idletime") return c.reply.integer(0);
+        return c.error(
+            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please "
+            "note "
+            "that when switching between policies at runtime LRU and LFU data will take some time "
+            "to adjust.");
+    }
+    c.unknown_subcommand();
+}
+
+void swapdb(call& c) {
+    const auto first = c.database_number(1, "ERR invalid first DB index");
+    if (!first) return;
+    const auto second = c.database_number(2, "ERR invalid second DB index");
+    if (!second) return;
+    std::swap(c.state.keyspaces[*first], c.state.keyspaces[*second]);
+    c.keys = &c.state.database(c.client.db);
+    c.reply.ok();
+}
+
+void memory(call& c) {
+    if (is_word(c.arg(1), "usage")) {
+        if (c.count < 3) return c.wrong_arity("usage");
+        std::size_t samples = 5;
+        for (std::size_t i = 3; i < c.count; i += 2) {
+            if (!is_word(c.arg(i), "samples") || i + 1 == c.count) return c.syntax_error();
+            const auto given = c.integer(i + 1);
+            if (!given) return;
+            if (*given < 0) return c.syntax_error();
+            samples = static_cast<std::size_t>(*given);
+        }
+        const slot* const place = c.keys->find(c.arg(2));
+        if (place == nullptr) return c.reply.null();
+        const std::size_t slot_bytes = c.keys->table_bytes() / c.keys->size();
+        return c.reply.integer(static_cast<std::int64_t>(
+            memory_usage(c.state.env, *keyspace::at(place), samples) + slot_bytes));
+    }
+    if (c.count == 2 && is_word(c.arg(1), "help")) {
+        return reply_help(
+            c, {"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+                "USAGE <key> [SAMPLES <count>]", "    Bytes used by the key and its value.", "HELP",
+                "    Print this help."});
+    }
+    c.unknown_subcommand();
+}
+
+} // namespace eddy::cache::commands

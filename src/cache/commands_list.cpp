@@ -1,0 +1,340 @@
+// Lists.
+#include "cache/call.hpp"
+#include "cache/commands.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace eddy::cache::commands {
+namespace {
+
+using slot = call::slot;
+
+enum class side : std::uint8_t { left, right };
+enum class if_absent : std::uint8_t { create, refuse };
+
+void push_element(call& c, list& to, side where, std::string_view element) {
+    if (where == side::left) {
+        to.push_front(c.memory(), element);
+    } else {
+        to.push_back(c.memory(), element);
+    }
+}
+
+std::string_view peek(const list& from, side where) noexcept {
+    return where == side::left ? from.front() : from.back();
+}
+
+void drop(call& c, list& from, side where) noexcept {
+    if (where == side::left) {
+        from.pop_front(c.memory());
+    } else {
+        from.pop_back(c.memory());
+    }
+}
+
+void push(call& c, side where, if_absent otherwise) {
+    slot* place = c.find_to_write();
+    if (place == nullptr) {
+        if (otherwise == if_absent::refuse) return c.reply.integer(0);
+        place = c.keys->add(c.arg(1), c.hash, value_type::list);
+    } else if (c.is_not(place, value_type::list)) {
+        return;
+    }
+    list& to = call::list_of(place);
+    for (std::size_t i = 2; i < c.count; ++i) push_element(c, to, where, c.arg(i));
+    c.reply.integer(static_cast<std::int64_t>(to.size()));
+}
+
+// Replies with up to `count` elements and removes them, and the list with its last one.
+void pop_range(call& c, slot* place, std::uint64_t hash, side where, std::uint64_t count) {
+    list& from = call::list_of(place);
+    std::uint64_t left = std::min<std::uint64_t>(count, from.size());
+    c.reply.array(left);
+    for (; left > 0; --left) {
+        c.reply.bulk(peek(from, where));
+        drop(c, from, where);
+    }
+    if (from.empty()) c.keys->remove(place, hash);
+}
+
+void pop(call& c, side where) {
+    if (c.count > 3) return c.wrong_arity();
+    std::optional<std::int64_t> count;
+    if (c.count == 3) {
+        count = c.positive(2);
+        if (!count) return;
+    }
+    slot* const place = c.find_to_write();
+    if (place == nullptr) return count ? c.reply.null_array() : c.reply.null();
+    if (c.is_not(place, value_type::list)) return;
+    if (count) {
+        if (*count == 0) return c.reply.array(0);
+        return pop_range(c, place, c.hash, where, static_cast<std::uint64_t>(*count));
+    }
+    list& from = call::list_of(place);
+    c.reply.bulk(peek(from, where));
+    drop(c, from, where);
+    if (from.empty()) c.keys->remove(place, c.hash);
+}
+
+bool parse_side(std::string_view word, side& to) noexcept {
+    if (is_word(word, "left")) {
+        to = side::left;
+    } else if (is_word(word, "right")) {
+        to = side::right;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+// Index from the front, negative from the back; none when it is outside.
+std::optional<std::size_t> resolve(std::int64_t index, std::size_t size) noexcept {
+    if (index < 0) index += static_cast<std::int64_t>(size);
+    if (index < 0 || index >= static_cast<std::int64_t>(size)) return std::nullopt;
+    return static_cast<std::size_t>(index);
+}
+
+struct range {
+    std::size_t first = 0;
+    std::size_t count = 0;
+};
+
+// Both ends are included, and either may be negative or outside.
+range resolve_range(std::int64_t from, std::int64_t to, std::size_t size) noexcept {
+    const auto length = static_cast<std::int64_t>(size);
+    if (from < 0) from = std::max<std::int64_t>(from + length, 0);
+    if (to < 0) to += length;
+    to = std::min(to, length - 1);
+    if (from > to || from >= length) return {};
+    return {static_cast<std::size_t>(from), static_cast<std::size_t>(to - from + 1)};
+}
+
+void move_element(call& c, side from_side, side to_side) {
+    slot* const source = c.find_to_write();
+    if (source == nullptr) return c.reply.null();
+    if (c.is_not(source, value_type::list)) return;
+    const std::string_view to_key = c.arg(2);
+    const std::uint64_t to_hash = c.keys->hash(to_key);
+    slot* const target = c.keys->find(to_key, to_hash);
+    if (target != nullptr && c.is_not(target, value_type::list)) return;
+    // Looking for the target may have removed it, expired, so the source is looked up again. The
+    // element leaves first: it may go into the block that it comes from.
+    list& from = call::list_of(c.find_to_write());
+    const std::string element(peek(from, from_side));
+    c.reply.bulk(element);
+    drop(c, from, from_side);
+    slot* to = target != nullptr ? c.keys->find(to_key, to_hash)
+                                 : c.keys->add(to_key, to_hash, value_type::list);
+    push_element(c, call::list_of(to), to_side, element);
+    c.remove_if_empty(c.find_to_write(), c.hash);
+}
+
+} // namespace
+
+void lpush(call& c) { push(c, side::left, if_absent::create); }
+void rpush(call& c) { push(c, side::right, if_absent::create); }
+void lpushx(call& c) { push(c, side::left, if_absent::refuse); }
+void rpushx(call& c) { push(c, side::right, if_absent::refuse); }
+void lpop(call& c) { pop(c, side::left); }
+void rpop(call& c) { pop(c, side::right); }
+
+void llen(call& c) {
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.integer(0);
+    if (c.is_not(place, value_type::list)) return;
+    c.reply.integer(static_cast<std::int64_t>(call::list_of(place).size()));
+}
+
+void lindex(call& c) {
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.null();
+    if (c.is_not(place, value_type::list)) return;
+    const auto index = c.integer(2);
+    if (!index) return;
+    const list& elements = call::list_of(place);
+    const auto at = resolve(*index, elements.size());
+    if (!at) return c.reply.null();
+    c.reply.bulk(list::get(elements.at(*at)));
+}
+
+void lset(call& c) {
+    const slot* const place = c.find_to_write();
+    if (place == nullptr) return c.error(no_such_key_text);
+    if (c.is_not(place, value_type::list)) return;
+    const auto index = c.integer(2);
+    if (!index) return;
+    list& elements = call::list_of(place);
+    const auto at = resolve(*index, elements.size());
+    if (!at) return c.error("ERR index out of range");
+    elements.replace(c.memory(), elements.at(*at), c.arg(3));
+    c.reply.ok();
+}
+
+void lrange(call& c) {
+    const auto from = c.integer(2);
+    if (!from) return;
+    const auto to = c.integer(3);
+    if (!to) return;
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.array(0);
+    if (c.is_not(place, value_type::list)) return;
+    const list& elements = call::list_of(place);
+    const range wanted = resolve_range(*from, *to, elements.size());
+    c.reply.array(wanted.count);
+    if (wanted.count == 0) return;
+    list::position at = elements.at(wanted.first);
+    for (std::size_t i = 0; i < wanted.count && !c.reply_is_too_large();
+         ++i, at = list::after(at)) {
+        c.reply.bulk(list::get(at));
+    }
+}
+
+void ltrim(call& c) {
+    const auto from = c.integer(2);
+    if (!from) return;
+    const auto to = c.integer(3);
+    if (!to) return;
+    slot* const place = c.find_to_write();
+    if (place == nullptr) return c.reply.ok();
+    if (c.is_not(place, value_type::list)) return;
+    list& elements = call::list_of(place);
+    const range kept = resolve_range(*from, *to, elements.size());
+    if (kept.count == 0) {
+        c.keys->remove(place, c.hash);
+        return c.reply.ok();
+    }
+    for (std::size_t i = 0; i < kept.first; ++i) elements.pop_front(c.memory());
+    while (elements.size() > kept.count) elements.pop_back(c.memory());
+    c.reply.ok();
+}
+
+void lrem(call& c) {
+    const auto count = c.integer(2);
+    if (!count) return;
+    slot* const place = c.find_to_write();
+    if (place == nullptr) return c.reply.integer(0);
+    if (c.is_not(place, value_type::list)) return;
+    list& elements = call::list_of(place);
+    const bool all = *count == 0 || *count == INT64_MIN;
+    const std::int64_t limit = all ? INT64_MAX : std::abs(*count);
+    std::int64_t removed = 0;
+    const bool from_back = *count < 0;
+    list::position at = from_back ? elements.last() : elements.first();
+    while (at && removed < limit) {
+        const bool same = same_bytes(list::get(at), c.arg(3));
+        if (same) ++removed;
+        if (from_back) {
+            const list::position before = list::before(at);
+            if (same) elements.erase(c.memory(), at);
+            at = before;
+        } else {
+            at = same ? elements.erase(c.memory(), at) : list::after(at);
+        }
+    }
+    c.remove_if_empty(place, c.hash);
+    c.reply.integer(removed);
+}
+
+void linsert(call& c) {
+    const bool before = is_word(c.arg(2), "before");
+    if (!before && !is_word(c.arg(2), "after")) return c.syntax_error();
+    const slot* const place = c.find_to_write();
+    if (place == nullptr) return c.reply.integer(0);
+    if (c.is_not(place, value_type::list)) return;
+    list& elements = call::list_of(place);
+    list::position at = elements.first();
+    while (at && !same_bytes(list::get(at), c.arg(3))) at = list::after(at);
+    if (!at) return c.reply.integer(-1);
+    if (before) {
+        elements.insert_before(c.memory(), at, c.arg(4));
+    } else {
+        elements.insert_after(c.memory(), at, c.arg(4));
+    }
+    c.reply.integer(static_cast<std::int64_t>(elements.size()));
+}
+
+void lpos(call& c) {
+    std::int64_t rank = 1;
+    std::optional<std::int64_t> count;
+    std::int64_t max_compared = 0;
+    for (std::size_t i = 3; i < c.count; i += 2) {
+        const bool has_value = i + 1 < c.count;
+        if (is_word(c.arg(i), "rank") && has_value) {
+            const auto given = c.integer_in(i + 1, -INT64_MAX, INT64_MAX, not_an_integer_text);
+            if (!given) return;
+            if (*given == 0) {
+                return c.error(
+                    "ERR RANK can't be zero: use 1 to start from the first match, 2 from "
+                    "the second ... or use negative to start from the end of the list");
+            }
+            rank = *given;
+        } else if (is_word(c.arg(i), "count") && has_value) {
+            count = c.integer_in(i + 1, 0, INT64_MAX, "ERR COUNT can't be negative");
+            if (!count) return;
+        } else if (is_word(c.arg(i), "maxlen") && has_value) {
+            const auto given = c.integer_in(i + 1, 0, INT64_MAX, "ERR MAXLEN can't be negative");
+            if (!given) return;
+            max_compared = *given;
+        } else {
+            return c.syntax_error();
+        }
+    }
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return count ? c.reply.array(0) : c.reply.null();
+    if (c.is_not(place, value_type::list)) return;
+
+    const list& elements = call::list_of(place);
+    const bool from_back = rank < 0;
+    std::int64_t to_skip = std::abs(rank) - 1;
+    const std::int64_t wanted = !count ? 1 : *count == 0 ? INT64_MAX : *count;
+    std::vector<std::int64_t> found;
+    list::position at = from_back ? elements.last() : elements.first();
+    for (std::int64_t seen = 0; at && (max_compared == 0 || seen < max_compared); ++seen) {
+        if (same_bytes(list::get(at), c.arg(2)) && to_skip-- <= 0) {
+            found.push_back(from_back ? static_cast<std::int64_t>(elements.size()) - 1 - seen
+                                      : seen);
+            if (static_cast<std::int64_t>(found.size()) == wanted) break;
+        }
+        at = from_back ? list::before(at) : list::after(at);
+    }
+    if (!count) return found.empty() ? c.reply.null() : c.reply.integer(found[0]);
+    c.reply.array(found.size());
+    for (const std::int64_t index : found) c.reply.integer(index);
+}
+
+void lmove(call& c) {
+    side from, to;
+    if (!parse_side(c.arg(3), from) || !parse_side(c.arg(4), to)) return c.syntax_error();
+    move_element(c, from, to);
+}
+
+void rpoplpush(call& c) { move_element(c, side::right, side::left); }
+
+void lmpop(call& c) {
+    const auto keys = c.integer_in(1, 1, INT64_MAX, "ERR numkeys should be greater than 0");
+    if (!keys) return;
+    if (static_cast<std::uint64_t>(*keys) >= c.count - 2) return c.syntax_error();
+    const std::size_t where_at = static_cast<std::size_t>(*keys) + 2;
+    side where;
+    if (!parse_side(c.arg(where_at), where)) return c.syntax_error();
+    std::optional<std::int64_t> count;
+    for (std::size_t i = where_at + 1; i < c.count; ++i) {
+        if (count || !is_word(c.arg(i), "count") || i + 1 == c.count) return c.syntax_error();
+        count = c.integer_in(++i, 1, INT64_MAX, "ERR count should be greater than 0");
+        if (!count) return;
+    }
+    for (std::size_t i = 2; i < where_at; ++i) {
+        const std::uint64_t hash = c.keys->hash(c.arg(i));
+        slot* const place = c.keys->find(c.arg(i), hash);
+        if (place == nullptr) continue;
+        if (c.is_not(place, value_type::list)) return;
+        c.reply.array(2);
+        c.reply.bulk(c.arg(i));
+        return pop_range(c, place, hash, where, static_cast<std::uint64_t>(count.value_or(1)));
+    }
+    c.reply.null_array();
+}
+
+} // namespace eddy::cache::commands

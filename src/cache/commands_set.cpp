@@ -1,0 +1,149 @@
+// Sets: members of one of them. Unions and the like are in commands_set_algebra.cpp.
+#include "cache/call.hpp"
+#include "cache/commands.hpp"
+#include "cache/random_picks.hpp"
+#include "cache/scan_options.hpp"
+
+#include <string>
+#include <vector>
+
+namespace eddy::cache::commands {
+namespace {
+
+using slot = call::slot;
+
+void reply_members(call& c, const collection& members) {
+    c.reply.set(members.size());
+    collection::walk walk(members);
+    for (collection::element e; walk.next(e) && !c.reply_is_too_large();) c.reply.bulk(e.field);
+}
+
+} // namespace
+
+void sadd(call& c) {
+    slot* place = c.find_to_write();
+    if (place == nullptr) {
+        place = c.keys->add(c.arg(1), c.hash, value_type::set);
+    } else if (c.is_not(place, value_type::set)) {
+        return;
+    }
+    collection members = c.collection_of(place);
+    std::int64_t added = 0;
+    for (std::size_t i = 2; i < c.count; ++i) added += members.put(c.arg(i)) ? 1 : 0;
+    c.reply.integer(added);
+}
+
+void srem(call& c) {
+    slot* const place = c.find_to_write();
+    if (place == nullptr) return c.reply.integer(0);
+    if (c.is_not(place, value_type::set)) return;
+    collection members = c.collection_of(place);
+    std::int64_t removed = 0;
+    for (std::size_t i = 2; i < c.count && !members.empty(); ++i) {
+        removed += members.erase(c.arg(i)) ? 1 : 0;
+    }
+    c.remove_if_empty(place, c.hash);
+    c.reply.integer(removed);
+}
+
+void smembers(call& c) {
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.set(0);
+    if (c.is_not(place, value_type::set)) return;
+    reply_members(c, c.collection_of(place));
+}
+
+void sismember(call& c) {
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.integer(0);
+    if (c.is_not(place, value_type::set)) return;
+    c.reply.integer(c.collection_of(place).contains(c.arg(2)) ? 1 : 0);
+}
+
+void smismember(call& c) {
+    const slot* const place = c.find_to_read();
+    if (place != nullptr && c.is_not(place, value_type::set)) return;
+    c.reply.array(c.count - 2);
+    for (std::size_t i = 2; i < c.count; ++i) {
+        c.reply.integer(place != nullptr && c.collection_of(place).contains(c.arg(i)) ? 1 : 0);
+    }
+}
+
+void scard(call& c) {
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.integer(0);
+    if (c.is_not(place, value_type::set)) return;
+    c.reply.integer(static_cast<std::int64_t>(c.collection_of(place).size()));
+}
+
+void spop(call& c) {
+    if (c.count > 3) return c.syntax_error();
+    std::optional<std::int64_t> count;
+    if (c.count == 3) {
+        count = c.positive(2);
+        if (!count) return;
+    }
+    slot* const place = c.find_to_write();
+    if (place == nullptr) return count ? c.reply.set(0) : c.reply.null();
+    if (c.is_not(place, value_type::set)) return;
+    collection members = c.collection_of(place);
+    if (count && static_cast<std::uint64_t>(*count) >= members.size()) {
+        reply_members(c, members);
+        return c.keys->remove(place, c.hash);
+    }
+    if (count) c.reply.set(static_cast<std::size_t>(*count));
+    for (std::int64_t left = count.value_or(1); left > 0; --left) {
+        const std::string member(members.random().field);
+        c.reply.bulk(member);
+        members.erase(member);
+    }
+    c.remove_if_empty(place, c.hash);
+}
+
+void srandmember(call& c) {
+    if (c.count > 3) return c.syntax_error();
+    if (c.count == 2) {
+        const slot* const place = c.find_to_read();
+        if (place == nullptr) return c.reply.null();
+        if (c.is_not(place, value_type::set)) return;
+        return c.reply.bulk(c.collection_of(place).random().field);
+    }
+    const auto count = random_count(c, 2);
+    if (!count) return;
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.array(0);
+    if (c.is_not(place, value_type::set)) return;
+    reply_random(c, c.collection_of(place), *count, picked::fields);
+}
+
+void smove(call& c) {
+    slot* const source = c.find_to_write();
+    if (source == nullptr) return c.reply.integer(0);
+    const std::uint64_t to_hash = c.keys->hash(c.arg(2));
+    const bool source_is_set = keyspace::at(source)->type == value_type::set;
+    slot* const target = c.keys->find(c.arg(2), to_hash);
+    if (!source_is_set) return c.wrong_type();
+    if (target != nullptr && c.is_not(target, value_type::set)) return;
+    if (c.arg(1) == c.arg(2)) {
+        return c.reply.integer(c.collection_of(target).contains(c.arg(3)) ? 1 : 0);
+    }
+    // Looking for the target may have removed it, so the source is looked up again.
+    slot* const from = c.find_to_write();
+    if (!c.collection_of(from).erase(c.arg(3))) return c.reply.integer(0);
+    c.remove_if_empty(from, c.hash);
+    slot* to = c.keys->find(c.arg(2), to_hash);
+    if (to == nullptr) to = c.keys->add(c.arg(2), to_hash, value_type::set);
+    c.collection_of(to).put(c.arg(3));
+    c.reply.integer(1);
+}
+
+void sscan(call& c) {
+    const auto cursor = parse_cursor(c, 2);
+    if (!cursor) return;
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return reply_empty_scan(c);
+    if (c.is_not(place, value_type::set)) return;
+    reply_scan(c, c.collection_of(place), *cursor);
+}
+
+} // namespace eddy::cache::commands

@@ -1,0 +1,241 @@
+// A hash table of entries: the keyspace, and every big set and hash.
+//
+// Extendible hashing over segments. The first bits of a key's hash choose a segment through the
+// directory; eight more bits choose one of its 256 buckets. A bucket is two cache lines: fourteen
+// one-byte tags, compared at once, and fourteen slots. A slot is an entry's address with the
+// hash's first fifteen bits above it, which weed out nearly all false matches and tell, without
+// looking at the entry, where it goes when its segment splits. What finds its bucket full goes to
+// the next one, and the bucket counts that it was passed over, so that a search knows when to stop
+// and erasing leaves no tombstones.
+//
+//   find, insert, erase   O(1): one directory slot, two lines of a bucket, one or two of the entry
+//   growth                one segment splits (some 10 microseconds); nothing else moves, and the
+//                         directory, 16 bytes a segment, doubles now and then
+//   memory                128 / 14 bytes a slot; a segment splits when it is 7/8 full, so an entry
+//                         costs 10.5 to 21 bytes beside its own block
+//
+// A table begins with one small segment that doubles up to full size; it shrinks by the same steps.
+#pragma once
+
+#include <eddy/base/random.hpp>
+
+#include "cache/entry.hpp"
+#include "cache/key_hash.hpp"
+#include "cache/slab.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace eddy::cache {
+
+/// Fourteen places; two cache lines.
+struct alignas(128) bucket {
+    static constexpr unsigned width = 14;
+    static constexpr unsigned full_mask = (1U << width) - 1;
+
+    std::uint8_t tags[width]; // 0: free
+    std::uint8_t passed_over; // entries that belong here and stand further on; sticks at 255
+    std::uint8_t guests;      // entries that stand here and belong to an earlier bucket
+    std::uint64_t slots[width];
+
+    /// A bit for each place with this tag.
+    unsigned match(std::uint8_t tag) const noexcept {
+#if defined(__SSE2__)
+        const __m128i line = _mm_load_si128(reinterpret_cast<const __m128i*>(tags));
+        const __m128i wanted = _mm_set1_epi8(static_cast<char>(tag));
+        return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(line, wanted))) & full_mask;
+#else
+        unsigned found = 0;
+        for (unsigned i = 0; i < width; ++i) found |= static_cast<unsigned>(tags[i] == tag) << i;
+        return found;
+#endif
+    }
+    /// A bit for each place in use.
+    unsigned occupied() const noexcept {
+#if defined(__SSE2__)
+        const __m128i line = _mm_load_si128(reinterpret_cast<const __m128i*>(tags));
+        return static_cast<unsigned>(_mm_movemask_epi8(line)) & full_mask;
+#else
+        return ~match(0) & full_mask;
+#endif
+    }
+};
+static_assert(sizeof(bucket) == 128);
+
+/// Owns its buckets, not its entries. Keys are unique. Slots and entries' places are good until the
+/// next insert() or erase(). One thread.
+class dictionary {
+public:
+    using slot = std::uint64_t;
+
+    /// Set in the slots of keys that have an expiry, so that the sweep for expired ones need not
+    /// look at the others.
+    static constexpr slot expires_bit = slot{1} << 48;
+    static constexpr unsigned hash_bits_in_slot = 15;
+    static constexpr unsigned max_bucket_bits = 8;
+    /// Some 2^26 segments of 2,000 entries or more: beyond any memory.
+    static constexpr unsigned max_depth = 26;
+
+    /// Both must outlive it.
+    dictionary(slab& memory, const key_hash& hash) noexcept : memory_(memory), hash_(hash) {}
+    /// Takes over the other's entries and leaves it empty.
+    dictionary(dictionary&& other) noexcept;
+    dictionary(const dictionary&) = delete;
+    dictionary& operator=(const dictionary&) = delete;
+    /// Frees the buckets. Its owner has released the entries before.
+    ~dictionary() { drop_buckets(); }
+
+    std::size_t size() const noexcept { return count_; }
+    std::uint64_t hash(std::string_view key) const noexcept { return hash_(key); }
+
+    static entry* entry_of(slot s) noexcept {
+        return reinterpret_cast<entry*>(static_cast<std::uintptr_t>(s & address_mask));
+    }
+    /// Puts another entry with the same key into the slot.
+    static void replace(slot* place, entry* with) noexcept {
+        *place = (*place & ~address_mask) | address(with);
+    }
+
+    /// The slot of `key`, or null.
+    slot* find(std::string_view key, std::uint64_t hash) const noexcept {
+        bucket* const buckets = root(hash).buckets;
+        const std::size_t mask = bucket_mask_;
+        std::size_t at = home(hash);
+        for (std::size_t probes = 0;;) {
+            bucket& b = buckets[at];
+            for (unsigned found = b.match(tag(hash)); found != 0; found &= found - 1) {
+                slot& place = b.slots[__builtin_ctz(found)];
+                if (((place ^ hash) & hash_mask) != 0) continue;
+                const entry* const e = entry_of(place);
+                if (same_bytes(e->key(), key)) return &place;
+            }
+            if (b.passed_over == 0 || probes++ == mask) [[likely]]
+                return nullptr;
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Adds an entry whose key is not there. Returns its slot.
+    slot* insert(entry* added, std::uint64_t hash);
+
+    /// Takes the entry out of its slot; the block is the caller's to release. `hash` is its key's.
+    void erase(slot* place, std::uint64_t hash) noexcept;
+
+    /// Forgets all entries and frees the buckets.
+    void clear() noexcept;
+
+    /// A pipelined batch asks for what it will touch before it needs it: first the buckets of all
+    /// its keys, then the entries.
+    void prefetch_bucket(std::uint64_t hash) const noexcept {
+        const bucket* const b = root(hash).buckets + home(hash);
+        __builtin_prefetch(b);
+        __builtin_prefetch(reinterpret_cast<const char*>(b) + 64);
+    }
+    void prefetch_entry(std::uint64_t hash) const noexcept {
+        const bucket& b = root(hash).buckets[home(hash)];
+        for (unsigned found = b.match(tag(hash)); found != 0; found &= found - 1) {
+            const slot place = b.slots[__builtin_ctz(found)];
+            if (((place ^ hash) & hash_mask) != 0) continue;
+            const char* const at = reinterpret_cast<const char*>(entry_of(place));
+            __builtin_prefetch(at);
+            __builtin_prefetch(at + 64);
+            return;
+        }
+    }
+
+    /// Bytes in buckets and directory.
+    std::size_t table_bytes() const noexcept;
+
+    /// Visits a part of the table: appends to `found` the slots of one home bucket's entries and
+    /// returns where to go on; 0 at the end, and 0 to begin. An entry that is there from the first
+    /// call to the last is found at least once, however the table grows or shrinks between the
+    /// calls.
+    std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found) const;
+
+    /// One entry, each about as likely as any other; null when there is none.
+    entry* random(random_generator& random) const noexcept;
+
+    /// Walks over all slots. Ends with the next insert() or erase().
+    class iterator {
+    public:
+        explicit iterator(const dictionary& over) noexcept : over_(over) {}
+        /// The next slot in use, or null at the end.
+        slot* next() noexcept;
+
+    private:
+        const dictionary& over_;
+        std::size_t segment_ = 0; // index into the directory
+        std::size_t bucket_ = 0;
+        unsigned left_ = 0; // places of the current bucket still to visit
+        bucket* current_ = nullptr;
+    };
+
+private:
+    struct segment {
+        bucket* buckets;
+        std::uint32_t count;
+        std::uint32_t depth; // the first bits of the hash that all its entries share
+    };
+    struct directory_slot {
+        bucket* buckets;
+        segment* owner;
+    };
+
+    static constexpr slot address_mask = (slot{1} << 48) - 1;
+    static constexpr slot hash_mask = ~((slot{1} << 49) - 1);
+    static constexpr std::size_t full_buckets = std::size_t{1} << max_bucket_bits;
+
+    static std::uint64_t address(const entry* e) noexcept {
+        return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(e));
+    }
+    static std::uint8_t tag(std::uint64_t hash) noexcept {
+        return static_cast<std::uint8_t>(0x80 | (hash >> max_bucket_bits));
+    }
+    static constexpr std::size_t fill_limit(std::size_t buckets) noexcept {
+        return buckets * bucket::width * 7 / 8;
+    }
+    // The bits of the hash that choose a bucket, its lowest eight; a smaller segment uses the upper
+    // ones of them, so that buckets keep their order when it doubles, which scan() relies on.
+    std::size_t home(std::uint64_t hash) const noexcept { return (hash & 0xff) >> bucket_shift_; }
+    std::size_t bucket_count() const noexcept { return bucket_mask_ + 1; }
+    std::size_t directory_index(std::uint64_t hash) const noexcept {
+        return (hash >> 1) >> (63 - depth_);
+    }
+    const directory_slot& root(std::uint64_t hash) const noexcept {
+        return directory_[directory_index(hash)];
+    }
+
+    slot* place(bucket* buckets, slot with, std::uint64_t hash) const noexcept;
+    void grow(std::uint64_t hash);
+    void resize_first(unsigned bucket_bits);
+    void split(std::uint64_t hash);
+    void double_directory();
+    void merge(std::uint64_t hash) noexcept;
+    void shrink_directory() noexcept;
+    void point_directory(std::size_t first, std::size_t slots, segment* owner) noexcept;
+    bucket* allocate_buckets(std::size_t buckets);
+    void release_buckets(bucket* buckets, std::size_t count) noexcept;
+    segment* allocate_segment(bucket* buckets, unsigned depth);
+    void drop_buckets() noexcept;
+    void forget() noexcept;
+    void collect(const bucket* buckets, std::size_t home_bucket, std::vector<slot>& found) const;
+
+    static bucket no_buckets[1]; // stands for the buckets of an empty table; never written
+
+    directory_slot first_{no_buckets, nullptr}; // the directory while it has one slot
+    directory_slot* directory_ = &first_;
+    std::size_t bucket_mask_ = 0;
+    std::uint8_t bucket_shift_ = max_bucket_bits;
+    std::uint8_t depth_ = 0;
+    std::size_t count_ = 0;
+    slab& memory_;
+    const key_hash& hash_;
+};
+
+} // namespace eddy::cache

@@ -1,0 +1,252 @@
+// Batches: checks, fetching ahead, execution; and the upkeep between them.
+#include "cache/engine.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/random.hpp>
+
+#include "cache/call.hpp"
+#include "cache/command_table.hpp"
+#include "cache/engine_state.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+struct planned {
+    const command_spec* spec;
+    std::uint64_t hash;
+};
+
+std::string make_run_id(random_generator& random) {
+    std::string id;
+    for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[random() >> 60];
+    return id;
+}
+
+std::int64_t system_time_us() {
+    using namespace std::chrono;
+    return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
+    const auto given = static_cast<std::int64_t>(count);
+    return spec.arity >= 0 ? given == spec.arity : given >= -spec.arity;
+}
+
+// What printf("%.*s") would take.
+std::string_view printable(std::string_view text, std::size_t limit) noexcept {
+    text = text.substr(0, limit);
+    return text.substr(0, text.find('\0'));
+}
+
+void refuse_unknown(call& c) {
+    constexpr std::size_t limit = 128;
+    std::string args;
+    for (std::size_t i = 1; i < c.count && args.size() < limit; ++i) {
+        args += '\'';
+        args += printable(c.arg(i), limit - args.size() + 1);
+        args += "' ";
+    }
+    c.error("ERR unknown command '" + std::string(printable(c.arg(0), limit)) +
+            "', with args beginning with: " + args);
+}
+
+// Whether the command may run; if not, the refusal is replied.
+bool admit(call& c) {
+    const command_spec* const spec = c.spec;
+    if (spec == nullptr) {
+        refuse_unknown(c);
+        return false;
+    }
+    if (!arity_fits(*spec, c.count)) {
+        c.wrong_arity();
+        return false;
+    }
+    if (!c.client.authenticated && (spec->flags & command_flag::noauth) == 0) {
+        c.error("NOAUTH Authentication required.");
+        return false;
+    }
+    const engine_options& options = c.state.options;
+    if (options.max_memory != 0 && !c.state.make_room() &&
+        (spec->flags & command_flag::denyoom) != 0) {
+        c.error("OOM command not allowed when used memory > 'maxmemory'.");
+        return false;
+    }
+    if (options.mode == access_mode::readonly && (spec->flags & command_flag::write) != 0) {
+        c.error("READONLY This cache is in readonly mode: it takes no command that writes.");
+        return false;
+    }
+    return true;
+}
+
+void execute_one(call& c, const resp::command& what, const planned& plan) {
+    c.spec = plan.spec;
+    c.args = what.argv;
+    c.count = what.argc;
+    c.hash = plan.hash;
+    c.reply_begin = c.reply.buffer().size();
+    if (!admit(c)) [[unlikely]]
+        return;
+    c.client.last_command = c.spec->name.data();
+    c.spec->run(c);
+}
+
+// Looks commands up; clients mostly send the same one again and again.
+class planner {
+public:
+    explicit planner(const key_hash& hash) noexcept : hash_(hash) {}
+
+    planned plan(const resp::command& what) noexcept {
+        const command_name name = fold_command_name(what.argv[0]);
+        if (name != last_name_) {
+            last_name_ = name;
+            last_spec_ = find_command(name);
+        }
+        const bool has_key = last_spec_ != nullptr && last_spec_->first_key == 1 && what.argc > 1;
+        return {last_spec_, has_key ? hash_(what.argv[1]) : 0};
+    }
+
+private:
+    const key_hash& hash_;
+    command_name last_name_;
+    const command_spec* last_spec_ = nullptr;
+};
+
+} // namespace
+
+engine::state::state(engine_options given)
+    : options(std::move(given)), env(options.seed != 0 ? options.seed : entropy_seed()) {
+    started_us = system_time_us();
+    env.now_us = started_us;
+    env.now_ms = started_us / 1000;
+    env.tracks_use = options.policy != eviction::none;
+    run_id = make_run_id(env.random);
+}
+
+bool engine::state::make_room() {
+    const std::size_t limit = options.max_memory;
+    if (limit == 0 || env.memory.used_bytes() <= limit) [[likely]]
+        return true;
+    // What was deleted but not freed yet comes first.
+    while (env.memory.used_bytes() > limit && env.free_some(64)) {
+    }
+    if (env.memory.used_bytes() <= limit) return true;
+    if (options.policy == eviction::none) return false;
+    bool evicted = true;
+    for (int i = 0; i < max_evictions && evicted && env.memory.used_bytes() > limit; ++i) {
+        evicted = false;
+        for (std::size_t tried = 0; tried < databases && !evicted; ++tried) {
+            keyspace* const victim = keyspaces[evict_database % databases].get();
+            ++evict_database;
+            evicted = victim != nullptr && victim->evict_one();
+        }
+    }
+    return evicted;
+}
+
+engine::engine(engine_options options) : state_(std::make_unique<state>(std::move(options))) {}
+
+engine::~engine() { EDDY_ASSERT(state_->sessions.empty()); }
+
+void engine::set_time(std::chrono::microseconds since_1970) noexcept {
+    state_->env.now_us = since_1970.count();
+    state_->env.now_ms = since_1970.count() / 1000;
+}
+
+const engine_options& engine::options() const noexcept { return state_->options; }
+
+std::size_t engine::execute(session& who, std::span<const resp::command> commands,
+                            byte_buffer& out) {
+    state& s = *state_;
+    resp::reply_writer reply(out, who.protocol);
+    call c{s, who, reply, &s.database(who.db)};
+    planner planner(s.env.hash);
+    who.last_used_us = s.env.now_us;
+    const std::size_t reply_limit = s.options.max_pending_reply;
+
+    std::size_t done = 0;
+    const auto may_go_on = [&] {
+        return done < commands.size() && !who.closing && (done == 0 || out.size() < reply_limit);
+    };
+    while (may_go_on()) {
+        const std::size_t batch = std::min(commands.size() - done, max_batch);
+        const resp::command* const next = commands.data() + done;
+        if (batch < min_prefetch_batch || c.keys->size() < min_prefetch_keys) {
+            for (std::size_t i = 0; i < batch && may_go_on(); ++i, ++done) {
+                c.executed_in_batch = done;
+                execute_one(c, next[i], planner.plan(next[i]));
+            }
+            continue;
+        }
+        planned plans[max_batch];
+        for (std::size_t i = 0; i < batch; ++i) {
+            plans[i] = planner.plan(next[i]);
+            c.keys->prefetch_bucket(plans[i].hash);
+        }
+        for (std::size_t i = 0; i < batch; ++i) c.keys->prefetch_entry(plans[i].hash);
+        for (std::size_t i = 0; i < batch && may_go_on(); ++i, ++done) {
+            c.executed_in_batch = done;
+            execute_one(c, next[i], plans[i]);
+        }
+    }
+    s.env.counters.commands += done;
+    s.peak_memory = std::max(s.peak_memory, s.env.memory.used_bytes());
+    return done;
+}
+
+bool engine::upkeep(std::size_t steps) {
+    state& s = *state_;
+    bool more = s.env.free_some(steps);
+    if (s.options.max_memory != 0) {
+        static_cast<void>(s.make_room());
+        more |=
+            s.options.policy != eviction::none && s.env.memory.used_bytes() > s.options.max_memory;
+    }
+    for (std::size_t tried = 0; tried < databases; ++tried) {
+        keyspace* const one = s.keyspaces[s.upkeep_database].get();
+        if (one != nullptr && one->expiring() > 0) {
+            // A database full of expired keys is worth another round at once.
+            more |= one->sweep(steps) > steps / 4;
+            s.upkeep_database = (s.upkeep_database + 1) % databases;
+            break;
+        }
+        s.upkeep_database = (s.upkeep_database + 1) % databases;
+    }
+    return more;
+}
+
+statistics engine::stats() const noexcept {
+    const state& s = *state_;
+    statistics all = s.env.counters;
+    for (const auto& each : s.keyspaces) {
+        if (each == nullptr) continue;
+        all.keys += each->size();
+        all.keys_with_expiry += each->expiring();
+    }
+    all.used_memory = s.env.memory.used_bytes();
+    all.peak_memory = std::max(s.peak_memory, all.used_memory);
+    all.reserved_memory = s.env.memory.reserved_bytes();
+    return all;
+}
+
+session::session(engine& at, std::string_view from, std::string_view to)
+    : home(at), address(from), local_address(to) {
+    engine::state& s = home.internals();
+    id = s.next_session_id++;
+    created_us = last_used_us = s.env.now_us;
+    authenticated = s.options.password.empty();
+    s.sessions.push_back(*this);
+    ++s.env.counters.sessions;
+    ++s.env.counters.total_sessions;
+}
+
+session::~session() {
+    unlink();
+    --home.internals().env.counters.sessions;
+}
+
+} // namespace eddy::cache

@@ -1,0 +1,106 @@
+// The cache engine: parsed commands in, RESP replies out. No sockets, no threads, no clock of its
+// own.
+//
+//   engine.hpp, session.hpp   what a server sees
+//   command_table.hpp         names, arity and flags; commands_*.cpp are the commands themselves
+//   keyspace.hpp              one database; entry.hpp how a key lies in memory
+//   dictionary.hpp            the hash table; slab.hpp the memory
+//   list.hpp, collection.hpp  the values; strings are in keyspace.hpp
+//
+// A pipelined batch is executed in order, but what it will touch is fetched first: the keys of up
+// to 128 commands are hashed and their buckets asked for, then their entries, then the commands
+// run. With a million keys this hides most of the memory's latency.
+//
+// Every command on one key is O(1) or O(elements it names or returns); LINDEX, LSET, LINSERT and
+// LREM also pay for the blocks they walk over; KEYS is O(keys). The replies are those of Redis 7.0.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/wire/resp/command.hpp>
+
+#include "cache/session.hpp"
+#include "cache/statistics.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace eddy::cache {
+
+/// What clients may do.
+enum class access_mode : std::uint8_t {
+    readwrite,
+    readonly, ///< commands that write are refused with READONLY
+    admin,    ///< all, also what stops or debugs the server once there are such commands
+};
+
+/// What happens when max_memory is reached.
+enum class eviction : std::uint8_t {
+    none,       ///< commands that need memory are refused with OOM
+    allkeys_lru ///< keys that were not used since the hand came by last go first (SIEVE's rule)
+};
+
+struct engine_options {
+    access_mode mode = access_mode::readwrite;
+    std::size_t max_memory = 0; ///< bytes of keys, values and tables; 0: no limit
+    eviction policy = eviction::none;
+    std::string password;   ///< what AUTH must give; empty: none is needed
+    std::uint64_t seed = 0; ///< of hash and random numbers; 0: from the operating system
+    std::uint16_t port = 0; ///< for INFO and CONFIG GET only
+    /// execute() stops when so many bytes of replies wait in its buffer. One reply may be larger.
+    std::size_t max_pending_reply = 1U << 20;
+    /// One reply of many elements that grows over this is replaced by an error: the same big key
+    /// may be asked for a million times in one MGET.
+    std::size_t max_reply = 512U << 20;
+    /// The longest string, as proto-max-bulk-len.
+    std::size_t max_text = 512U << 20;
+};
+
+/// 16 databases and their clients. One thread.
+class engine {
+public:
+    static constexpr unsigned databases = 16;
+    /// Commands whose keys are fetched together.
+    static constexpr std::size_t max_batch = 128;
+    /// Smaller batches, and databases whose tables fit into the second-level cache, are executed
+    /// without fetching ahead: it would cost more than it brings.
+    static constexpr std::size_t min_prefetch_batch = 4;
+    static constexpr std::size_t min_prefetch_keys = 1ULL << 60;
+    /// Keys that one command evicts at most; what is left over is for upkeep().
+    static constexpr int max_evictions = 64;
+
+    explicit engine(engine_options options = {});
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+    /// All its sessions are gone by then.
+    ~engine();
+
+    /// Tells the time, since 1970, UTC. Call it before execute() and upkeep(): once for each round
+    /// of the loop will do. Until then it is the time at construction, of the system's clock.
+    void set_time(std::chrono::microseconds since_1970) noexcept;
+
+    /// Executes the commands in order and appends their replies to `out`. Returns how many it has
+    /// executed: all, or fewer when `out` has reached max_pending_reply (send it, then call again
+    /// with the rest) or the session is closing (the rest is to be dropped). At least one is
+    /// executed unless the session is closing. The commands' views must stay until it returns.
+    std::size_t execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
+
+    /// Work that nobody waits for: removes expired keys, frees what was deleted, evicts what is
+    /// over the limit. Call it ten times a second. `steps` bounds one call; a step is under 200 ns
+    /// mostly. True when there is more to do at once: call again after the next round of the loop.
+    bool upkeep(std::size_t steps = 1000);
+
+    statistics stats() const noexcept;
+    const engine_options& options() const noexcept;
+
+    struct state;
+    state& internals() noexcept { return *state_; }
+
+private:
+    std::unique_ptr<state> state_;
+};
+
+} // namespace eddy::cache

@@ -1,0 +1,427 @@
+// The engine as a server sees it: batches, limits, modes, upkeep.
+#include "cache/engine.hpp"
+
+#include <eddy/base/random.hpp>
+#include <eddy/wire/resp/reply_counter.hpp>
+
+#include "cache/command_table.hpp"
+#include "cache/test_client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using testing::arguments;
+using testing::test_client;
+
+// Commands that stay where they are while they are executed.
+class pipeline {
+public:
+    void add(arguments args) { commands_.push_back(std::move(args)); }
+    void add(std::string_view line) { add(testing::split(line)); }
+
+    std::span<const resp::command> commands() {
+        views_.clear();
+        parsed_.clear();
+        for (const arguments& each : commands_) views_.emplace_back(each.begin(), each.end());
+        for (const auto& each : views_) parsed_.push_back({each.data(), each.size()});
+        return parsed_;
+    }
+
+private:
+    std::vector<arguments> commands_;
+    std::vector<std::vector<std::string_view>> views_;
+    std::vector<resp::command> parsed_;
+};
+
+std::string run(engine& on, session& who, pipeline& what) {
+    byte_buffer out;
+    EXPECT_EQ(on.execute(who, what.commands(), out), what.commands().size());
+    return std::string(out.text());
+}
+
+TEST(engine, answers_a_batch_in_order_with_errors_inside) {
+    engine e;
+    session who(e);
+    pipeline p;
+    p.add("SET a 1");
+    p.add("NOSUCH x");
+    p.add("INCR a");
+    p.add("LPUSH a x");
+    p.add("GET");
+    p.add("GET a");
+    EXPECT_EQ(run(e, who, p),
+              "+OK\r\n-ERR unknown command 'NOSUCH', with args beginning with: 'x' \r\n:2\r\n"
+              "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+              "-ERR wrong number of arguments for 'get' command\r\n$1\r\n2\r\n");
+    EXPECT_EQ(e.stats().commands, 6U);
+    EXPECT_EQ(e.stats().errors, 3U);
+}
+
+TEST(engine, executes_batches_of_any_length_the_same_with_and_without_fetching_ahead) {
+    const std::uint64_t seed = entropy_seed();
+    std::cout << "seed " << seed << "\n";
+    engine small;
+    engine large;
+    session small_who(small);
+    session large_who(large);
+    pipeline filler;
+    for (std::size_t i = 0; i < engine::min_prefetch_keys * 2; ++i) {
+        filler.add(arguments{"SET", "filler" + std::to_string(i), "x"});
+    }
+    run(large, large_who, filler);
+    random_generator random(seed);
+    for (const std::size_t size : {1U, 3U, 4U, 127U, 128U, 129U, 1'000U}) {
+        pipeline p;
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::string key = "k" + std::to_string(random.below(30));
+            switch (random.below(9)) {
+                case 0: p.add("SELECT 1"); break;
+                case 1: p.add("SELECT 0"); break;
+                case 2: p.add("SET " + key + " " + std::to_string(random.below(100))); break;
+                case 3: p.add("INCR " + key); break;
+                case 4: p.add("DEL " + key); break;
+                case 5: p.add("LPUSH " + key + " x"); break;
+                case 6: p.add("LPOP " + key); break;
+                case 7: p.add("bad" + key); break;
+                default: p.add("GET " + key); break;
+            }
+        }
+        EXPECT_EQ(run(small, small_who, p), run(large, large_who, p));
+    }
+}
+
+TEST(engine, stops_when_enough_replies_wait_and_goes_on_later) {
+    engine_options options;
+    options.max_pending_reply = 1'000;
+    engine e(options);
+    session who(e);
+    pipeline p;
+    p.add(arguments{"SET", "big", std::string(600, 'x')});
+    for (int i = 0; i < 9; ++i) p.add("GET big");
+    const auto commands = p.commands();
+    byte_buffer out;
+    EXPECT_EQ(e.execute(who, commands, out), 3U);
+    EXPECT_GE(out.size(), 1'000U);
+    // At least one goes each time, even into a buffer that is full.
+    EXPECT_EQ(e.execute(who, commands.subspan(3), out), 1U);
+    out.clear();
+    EXPECT_EQ(e.execute(who, commands.subspan(4), out), 2U);
+    EXPECT_EQ(e.execute(who, {}, out), 0U);
+}
+
+TEST(engine, refuses_a_reply_that_grows_over_its_limit) {
+    engine_options options;
+    options.max_reply = 10'000;
+    engine e(options);
+    test_client c(e);
+    c({"SET", "big", std::string(5'000, 'x')});
+    c("RPUSH list a");
+    c("SADD set a");
+    c("HSET hash a b");
+    EXPECT_TRUE(c("MGET big").starts_with("*1\r\n$5000\r\n"));
+    const std::string refused = c("MGET big big big big");
+    EXPECT_TRUE(refused.starts_with("-ERR the reply is larger than the limit of 10000 bytes"))
+        << refused;
+    EXPECT_EQ(refused.find("\r\n"), refused.size() - 2);
+    EXPECT_TRUE(c("SRANDMEMBER set -1000000000").starts_with("-ERR the reply is larger"));
+    EXPECT_TRUE(
+        c("HRANDFIELD hash -1000000000 WITHVALUES").starts_with("-ERR the reply is larger"));
+    for (int i = 0; i < 3'000; ++i) {
+        c({"RPUSH", "list", std::to_string(i)});
+        c({"SADD", "set", std::to_string(i)});
+        c({"HSET", "hash", std::to_string(i), "v"});
+        c({"SET", "key" + std::to_string(i), "v"});
+    }
+    for (const char* const line :
+         {"LRANGE list 0 -1", "SMEMBERS set", "HGETALL hash", "HKEYS hash", "HVALS hash",
+          "SUNION set", "SINTER set", "SDIFF set", "KEYS *", "SCAN 0 COUNT 100000",
+          "SSCAN set 0 COUNT 100000", "HSCAN hash 0 COUNT 100000", "SRANDMEMBER set 2900"}) {
+        EXPECT_TRUE(c(line).starts_with("-ERR the reply is larger")) << line;
+    }
+    EXPECT_EQ(c("GET big").size(), 5'009U);
+}
+
+TEST(engine, quit_ends_the_batch) {
+    engine e;
+    session who(e);
+    pipeline p;
+    p.add("SET a 1");
+    p.add("QUIT");
+    p.add("SET a 2");
+    byte_buffer out;
+    EXPECT_EQ(e.execute(who, p.commands(), out), 2U);
+    EXPECT_EQ(out.text(), "+OK\r\n+OK\r\n");
+    EXPECT_TRUE(who.closing);
+    EXPECT_EQ(e.execute(who, p.commands(), out), 0U);
+    test_client other(e);
+    EXPECT_EQ(other("GET a"), "$1\r\n1\r\n");
+}
+
+TEST(engine, readonly_mode_refuses_what_writes) {
+    engine_options options;
+    options.mode = access_mode::readonly;
+    engine e(options);
+    test_client c(e);
+    for (const command_spec& each : all_commands()) {
+        arguments args(static_cast<std::size_t>(std::abs(each.arity)), "1");
+        args[0] = each.name;
+        const bool refused = c.ask(args).starts_with("-READONLY ");
+        EXPECT_EQ(refused, (each.flags & command_flag::write) != 0) << each.name;
+    }
+    EXPECT_EQ(e.stats().keys, 0U);
+}
+
+TEST(engine, a_password_is_asked_for) {
+    engine_options options;
+    options.password = "secret";
+    engine e(options);
+    test_client c(e);
+    EXPECT_FALSE(c.who().authenticated);
+    EXPECT_EQ(c("GET a"), "-NOAUTH Authentication required.\r\n");
+    EXPECT_EQ(c("PING"), "-NOAUTH Authentication required.\r\n");
+    EXPECT_TRUE(c("HELLO 3").starts_with("-NOAUTH HELLO must be called"));
+    for (const char* const bad : {"AUTH wrong", "AUTH ''", "AUTH secretsecret", "AUTH secre",
+                                  "AUTH other secret", "HELLO 2 AUTH default wrong"}) {
+        EXPECT_EQ(c(bad), "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+            << bad;
+    }
+    EXPECT_EQ(c("AUTH secret"), "+OK\r\n");
+    EXPECT_TRUE(c.who().authenticated);
+    EXPECT_EQ(c("GET a"), "$-1\r\n");
+    EXPECT_EQ(c("RESET"), "+RESET\r\n");
+    EXPECT_EQ(c("GET a"), "-NOAUTH Authentication required.\r\n");
+    EXPECT_TRUE(c("HELLO 3 AUTH default secret").starts_with("%7\r\n"));
+    EXPECT_EQ(c("GET a"), "_\r\n");
+}
+
+TEST(engine, refuses_writes_over_max_memory) {
+    engine_options options;
+    options.max_memory = 1U << 20;
+    engine e(options);
+    test_client c(e);
+    std::string reply;
+    int stored = 0;
+    for (; stored < 100'000; ++stored) {
+        reply = c({"SET", "key" + std::to_string(stored), std::string(100, 'v')});
+        if (reply != "+OK\r\n") break;
+    }
+    EXPECT_EQ(reply, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    EXPECT_GT(stored, 5'000);
+    EXPECT_EQ(c("GET key1").size(), 108U);
+    EXPECT_EQ(c("LPUSH list x"), reply);
+    EXPECT_EQ(c("DEL key1 key2 key3 key4"), ":4\r\n");
+    EXPECT_EQ(c({"SET", "key1", "v"}), "+OK\r\n");
+    // What was flushed counts no more, though it is freed bit by bit.
+    EXPECT_EQ(c("FLUSHALL"), "+OK\r\n");
+    EXPECT_EQ(c({"SET", "key1", std::string(100, 'v')}), "+OK\r\n");
+}
+
+TEST(engine, evicts_the_unused_below_max_memory) {
+    engine_options options;
+    options.max_memory = 1U << 20;
+    options.policy = eviction::allkeys_lru;
+    engine e(options);
+    test_client c(e);
+    for (int i = 0; i < 50'000; ++i) {
+        ASSERT_EQ(c({"SET", "key" + std::to_string(i), std::string(100, 'v')}), "+OK\r\n");
+        ASSERT_NE(c({"GET", "key" + std::to_string(i % 10)}), i < 10 ? "" : "$-1\r\n") << i;
+        ASSERT_LE(e.stats().used_memory, options.max_memory + 64 * 1024);
+    }
+    EXPECT_GT(e.stats().evicted_keys, 40'000U);
+    c("CONFIG SET maxmemory 100kb");
+    while (e.upkeep()) {
+    }
+    EXPECT_LE(e.stats().used_memory, 100'000U + 64 * 1024);
+}
+
+TEST(engine, keys_expire_when_time_passes) {
+    engine e;
+    e.set_time(milliseconds(1'000'000));
+    test_client c(e);
+    c("SET a 1 PX 1500");
+    c("SET b 1 EX 10");
+    c("SET c 1");
+    EXPECT_EQ(c("PTTL a"), ":1500\r\n");
+    EXPECT_EQ(c("TTL a"), ":2\r\n");
+    EXPECT_EQ(c("PEXPIRETIME b"), ":1010000\r\n");
+    e.set_time(milliseconds(1'001'501));
+    EXPECT_EQ(c("GET a"), "$-1\r\n");
+    EXPECT_EQ(c("MGET a b c"), "*3\r\n$-1\r\n$1\r\n1\r\n$1\r\n1\r\n");
+    e.set_time(milliseconds(1'010'001));
+    // Not looked for, so still there; then swept.
+    EXPECT_EQ(c("DBSIZE"), ":2\r\n");
+    EXPECT_EQ(c("KEYS *"), "*1\r\n$1\r\nc\r\n");
+    EXPECT_EQ(c("SCAN 0"), "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nc\r\n");
+    EXPECT_FALSE(e.upkeep());
+    EXPECT_EQ(c("DBSIZE"), ":1\r\n");
+    EXPECT_EQ(e.stats().expired_keys, 2U);
+    // A clock that goes back is no harm.
+    e.set_time(milliseconds(5));
+    EXPECT_EQ(c("SET d 1 PX 10"), "+OK\r\n");
+    EXPECT_EQ(c("PTTL d"), ":10\r\n");
+    EXPECT_EQ(c("TIME"), "*2\r\n$1\r\n0\r\n$4\r\n5000\r\n");
+}
+
+TEST(engine, upkeep_sweeps_all_databases_and_says_when_there_is_more) {
+    engine e;
+    e.set_time(milliseconds(1'000));
+    test_client c(e);
+    for (const char* const database : {"0", "3", "15"}) {
+        c({"SELECT", database});
+        for (int i = 0; i < 5'000; ++i) c({"SET", "key" + std::to_string(i), "v", "PX", "10"});
+    }
+    EXPECT_EQ(e.stats().keys_with_expiry, 15'000U);
+    e.set_time(milliseconds(2'000));
+    EXPECT_TRUE(e.upkeep(10));
+    for (int i = 0; i < 2'000 && e.stats().keys > 0; ++i) e.upkeep(10);
+    EXPECT_EQ(e.stats().keys, 0U);
+    EXPECT_FALSE(e.upkeep(10));
+}
+
+TEST(engine, counts_hits_and_misses_and_memory) {
+    engine e;
+    test_client c(e);
+    c("SET a 1");
+    c("GET a");
+    c("GET b");
+    c("EXISTS a b");
+    const statistics s = e.stats();
+    EXPECT_EQ(s.hits, 2U);
+    EXPECT_EQ(s.misses, 2U);
+    EXPECT_EQ(s.keys, 1U);
+    EXPECT_EQ(s.sessions, 1U);
+    EXPECT_GT(s.used_memory, 0U);
+    EXPECT_GE(s.peak_memory, s.used_memory);
+    EXPECT_GE(s.reserved_memory, s.used_memory);
+    c("CONFIG RESETSTAT");
+    EXPECT_EQ(e.stats().hits, 0U);
+    EXPECT_EQ(e.stats().sessions, 1U);
+}
+
+TEST(engine, strings_end_at_their_limit) {
+    engine_options options;
+    options.max_text = 100;
+    engine e(options);
+    test_client c(e);
+    const std::string refused = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n";
+    EXPECT_EQ(c("SETRANGE a 99 x"), ":100\r\n");
+    EXPECT_EQ(c("SETRANGE a 100 x"), refused);
+    EXPECT_EQ(c("SETRANGE new 100 x"), refused);
+    EXPECT_EQ(c("APPEND a x"), refused);
+    EXPECT_EQ(c("STRLEN a"), ":100\r\n");
+    EXPECT_EQ(c("EXISTS new"), ":0\r\n");
+}
+
+TEST(engine, an_empty_one_holds_little) {
+    engine e;
+    test_client c(e);
+    c("GET a");
+    EXPECT_EQ(e.stats().used_memory, 0U);
+    EXPECT_LE(sizeof(session), 400U);
+}
+
+// Whatever the arguments, a command answers once and completely.
+TEST(engine, every_command_replies_exactly_once_to_anything) {
+    const std::uint64_t seed = entropy_seed();
+    std::cout << "seed " << seed << "\n";
+    random_generator random(seed);
+    engine_options options;
+    options.max_text = 1U << 20;
+    options.max_reply = 1U << 20;
+    engine e(options);
+    session who(e);
+    const auto commands = all_commands();
+    const std::string words[] = {"",
+                                 "a",
+                                 "b",
+                                 "list",
+                                 "set",
+                                 "hash",
+                                 "0",
+                                 "1",
+                                 "-1",
+                                 "2",
+                                 "100",
+                                 "-9223372036854775808",
+                                 "9223372036854775807",
+                                 "1.5",
+                                 "nan",
+                                 "inf",
+                                 "*",
+                                 "[",
+                                 "MATCH",
+                                 "COUNT",
+                                 "LIMIT",
+                                 "NX",
+                                 "XX",
+                                 "GT",
+                                 "LT",
+                                 "EX",
+                                 "PX",
+                                 "GET",
+                                 "LEFT",
+                                 "RIGHT",
+                                 "BEFORE",
+                                 "AFTER",
+                                 "WITHVALUES",
+                                 "RANK",
+                                 "MAXLEN",
+                                 "TYPE",
+                                 "string",
+                                 "REPLACE",
+                                 "DB",
+                                 "AUTH",
+                                 "SETNAME",
+                                 "ENCODING",
+                                 "USAGE",
+                                 "SAMPLES",
+                                 "LIST",
+                                 "INFO",
+                                 "DOCS",
+                                 "SET",
+                                 "ID",
+                                 "maxmemory",
+                                 "KEEPTTL",
+                                 "PERSIST",
+                                 std::string("\0\r\n", 3),
+                                 std::string(300, 'x'),
+                                 std::string(5'000, 'y')};
+    for (int i = 0; i < 200'000; ++i) {
+        const command_spec& spec = commands[random.below(commands.size())];
+        arguments args{std::string(spec.name)};
+        const auto least = static_cast<std::size_t>(std::abs(spec.arity));
+        while (args.size() < least || random.below(3) == 0) {
+            args.push_back(words[random.below(std::size(words))]);
+        }
+        const std::vector<std::string_view> views(args.begin(), args.end());
+        const resp::command one{views.data(), views.size()};
+        byte_buffer out;
+        ASSERT_EQ(e.execute(who, {&one, 1}, out), 1U);
+        resp::reply_counter counter;
+        ASSERT_EQ(counter.count(out.text()), 1U) << args[0] << ": " << out.text();
+        ASSERT_TRUE(counter.at_boundary()) << args[0];
+        who.closing = false;
+        who.authenticated = true;
+        if (random.below(50) == 0) e.upkeep(100);
+        if (random.below(5'000) == 0) {
+            pipeline p;
+            p.add("CONFIG SET maxmemory 0 requirepass ''");
+            p.add("RPUSH list a b c");
+            p.add("SADD set a b c");
+            p.add("HSET hash a 1 b 2");
+            run(e, who, p);
+        }
+    }
+}
+
+} // namespace
+} // namespace eddy::cache

@@ -1,0 +1,115 @@
+// Freeing values, at once or in slices.
+#include "cache/environment.hpp"
+
+#include "cache/collection.hpp"
+#include "cache/list.hpp"
+
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+// Tables up to this size are freed at once: some ten microseconds.
+constexpr std::size_t freed_at_once = 256;
+
+} // namespace
+
+void environment::discard(dictionary&& table) {
+    if (table.size() > freed_at_once) {
+        graves_.emplace_back(std::move(table));
+        return;
+    }
+    dictionary small(std::move(table));
+    dictionary::iterator entries(small);
+    // A keyspace's entries may have big tables in their turn, which are kept for later.
+    while (dictionary::slot* const place = entries.next()) {
+        release_entry(*this, dictionary::entry_of(*place));
+    }
+}
+
+bool environment::free_some(std::size_t entries) noexcept {
+    while (!graves_.empty()) {
+        grave& oldest = graves_.front();
+        dictionary::slot* place = nullptr;
+        while (entries > 0 && (place = oldest.rest.next()) != nullptr) {
+            --entries;
+            release_entry(*this, dictionary::entry_of(*place));
+        }
+        if (place != nullptr || entries == 0) return true;
+        graves_.pop_front();
+    }
+    return false;
+}
+
+std::size_t environment::discarded() const noexcept {
+    std::size_t entries = 0;
+    for (const grave& each : graves_) entries += each.table.size();
+    return entries;
+}
+
+void release_value(environment& env, entry& of) noexcept {
+    switch (of.held_as) {
+        case encoding::bytes:
+        case encoding::integer: return;
+        case encoding::external: {
+            auto* const text = of.pointer<text_block>();
+            env.memory.release(text, sizeof(text_block) + text->capacity);
+            return;
+        }
+        case encoding::list: {
+            list* const values = of.pointer<list>();
+            values->clear(env.memory);
+            env.memory.release(values, sizeof(list));
+            return;
+        }
+        case encoding::packed: {
+            auto* const packed = of.pointer<packed_block>();
+            env.memory.release(packed, sizeof(packed_block) + packed->capacity);
+            return;
+        }
+        case encoding::table: {
+            auto* const table = of.pointer<dictionary>();
+            env.discard(std::move(*table));
+            table->~dictionary();
+            env.memory.release(table, sizeof(dictionary));
+            return;
+        }
+    }
+}
+
+void release_entry(environment& env, entry* gone) noexcept {
+    release_value(env, *gone);
+    env.memory.release(gone, gone->size());
+}
+
+std::size_t memory_usage(const environment& env, const entry& of, std::size_t samples) {
+    const std::size_t own = slab::capacity(of.size());
+    switch (of.held_as) {
+        case encoding::bytes:
+        case encoding::integer: return own;
+        case encoding::external:
+            return own + slab::capacity(sizeof(text_block) + of.pointer<text_block>()->capacity);
+        case encoding::list:
+            return own + slab::capacity(sizeof(list)) + of.pointer<list>()->memory_bytes();
+        case encoding::packed:
+            return own +
+                   slab::capacity(sizeof(packed_block) + of.pointer<packed_block>()->capacity);
+        case encoding::table: {
+            const auto& table = *of.pointer<dictionary>();
+            std::size_t seen = 0;
+            std::size_t bytes = 0;
+            dictionary::iterator elements(table);
+            while (samples == 0 || seen < samples) {
+                const dictionary::slot* const place = elements.next();
+                if (place == nullptr) break;
+                bytes += memory_usage(env, *dictionary::entry_of(*place), samples);
+                ++seen;
+            }
+            if (seen > 0) bytes = bytes / seen * table.size() + bytes % seen;
+            return own + slab::capacity(sizeof(dictionary)) + table.table_bytes() + bytes;
+        }
+    }
+    return own;
+}
+
+} // namespace eddy::cache

@@ -1,0 +1,64 @@
+// What all keyspaces and values of one engine share: memory, hash, random numbers, the time.
+#pragma once
+
+#include <eddy/base/random.hpp>
+
+#include "cache/dictionary.hpp"
+#include "cache/entry.hpp"
+#include "cache/key_hash.hpp"
+#include "cache/slab.hpp"
+#include "cache/statistics.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+namespace eddy::cache {
+
+/// One for each engine; everything in it is used by one thread.
+struct environment {
+    explicit environment(std::uint64_t seed) noexcept : hash(seed), random(seed ^ 0x9e37'79b9ULL) {}
+    environment(const environment&) = delete;
+    environment& operator=(const environment&) = delete;
+    ~environment() { free_some(static_cast<std::size_t>(-1)); }
+
+    /// Hands over a table with all its entries, to be freed in slices: a DEL of millions of fields
+    /// must not hold up the others. Small ones are freed at once.
+    void discard(dictionary&& table);
+
+    /// Frees up to about `entries` entries of discarded tables; returns whether any are left.
+    bool free_some(std::size_t entries) noexcept;
+
+    /// Entries of discarded tables that were not freed yet, those freed already of the first table
+    /// included.
+    std::size_t discarded() const noexcept;
+
+    slab memory;
+    key_hash hash;
+    random_generator random;
+    std::int64_t now_us = 0; ///< microseconds since 1970, as last told
+    std::int64_t now_ms = 0;
+    bool tracks_use = false; ///< eviction is on: finding a key marks it
+    statistics counters;
+
+private:
+    struct grave {
+        explicit grave(dictionary&& discarded) noexcept
+            : table(std::move(discarded)), rest(table) {}
+        dictionary table;
+        dictionary::iterator rest;
+    };
+    std::deque<grave> graves_;
+};
+
+/// Frees what the entry's value holds beside the entry's own block.
+void release_value(environment& env, entry& of) noexcept;
+
+/// Frees the value and the block.
+void release_entry(environment& env, entry* gone) noexcept;
+
+/// Bytes of the entry and all that it holds, for MEMORY USAGE. O(blocks of a list); for a big set
+/// or hash it looks at `samples` elements and extrapolates (0: at all of them).
+std::size_t memory_usage(const environment& env, const entry& of, std::size_t samples);
+
+} // namespace eddy::cache

@@ -1,0 +1,127 @@
+// One database: keys, their values, their expiry.
+//
+// A key whose time is over is removed when it is looked for, or by the sweep. All functions are
+// O(1), but for what they say themselves.
+#pragma once
+
+#include "cache/environment.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+/// Owns its entries. Slots and entries are good until the next call that adds, removes or reshapes.
+/// `hash` is always the key's own, from hash(). One thread.
+class keyspace {
+public:
+    using slot = dictionary::slot;
+
+    /// Longer strings stand in a block of their own, so that moving the entry does not move them.
+    static constexpr std::size_t max_inline_text = 2048;
+
+    explicit keyspace(environment& env) noexcept : env_(env), table_(env.memory, env.hash) {}
+    ~keyspace() { clear(); }
+
+    std::size_t size() const noexcept { return table_.size(); }
+    std::size_t expiring() const noexcept { return expiring_; }
+    std::size_t table_bytes() const noexcept { return table_.table_bytes(); }
+    const dictionary& table() const noexcept { return table_; }
+
+    std::uint64_t hash(std::string_view key) const noexcept { return env_.hash(key); }
+    static entry* at(const slot* place) noexcept { return dictionary::entry_of(*place); }
+
+    /// The key's slot, or null when it is not there or its time is over.
+    slot* find(std::string_view key, std::uint64_t hash) {
+        slot* const place = table_.find(key, hash);
+        if (place == nullptr) return nullptr;
+        if ((*place & dictionary::expires_bit) != 0 && is_over(*at(place))) [[unlikely]] {
+            expire(place, hash);
+            return nullptr;
+        }
+        if (env_.tracks_use) at(place)->flags |= entry::recently_used;
+        return place;
+    }
+    slot* find(std::string_view key) { return find(key, hash(key)); }
+
+    /// Adds a key that is not there, with room for this many bytes of value; what they are is the
+    /// caller's to say.
+    slot* add(std::string_view key, std::uint64_t hash, std::size_t value_size);
+
+    /// Adds an empty list, set or hash under a key that is not there.
+    slot* add(std::string_view key, std::uint64_t hash, value_type type);
+
+    /// Stores a string: over whatever the slot holds, or under a new key when `place` is null.
+    /// A number in its usual writing is kept as a number. The key's expiry goes, if not kept.
+    slot* put_text(slot* place, std::string_view key, std::uint64_t hash, std::string_view text,
+                   bool keep_expiry = false);
+    slot* put_integer(slot* place, std::string_view key, std::uint64_t hash, std::int64_t number);
+
+    /// Makes the slot's string `size` bytes long (at most 512 MB), each of them in place and open
+    /// to changes; added ones are zero. Returns where the string begins. Its encoding becomes
+    /// "raw".
+    char* open_text(slot* place, std::size_t size);
+
+    void remove(slot* place, std::uint64_t hash);
+    bool remove(std::string_view key, std::uint64_t hash);
+
+    /// `at_ms` is not no_expiry.
+    void set_expiry(slot* place, expiry_time at_ms);
+    /// Whether there was one.
+    bool drop_expiry(slot* place);
+    bool is_over(const entry& e) const noexcept {
+        const expiry_time at_ms = e.expiry();
+        return at_ms != no_expiry && env_.now_ms > at_ms;
+    }
+
+    /// Gives the value of `from` (a slot of this or another keyspace) to the new key, with its
+    /// expiry. The old key is removed.
+    void move_value(keyspace& source, slot* from, std::uint64_t from_hash, std::string_view to,
+                    std::uint64_t to_hash);
+    /// As move_value, with a copy of all that the value holds. O(its size).
+    void copy_value(const slot* from, std::string_view to, std::uint64_t to_hash);
+
+    void prefetch_bucket(std::uint64_t hash) const noexcept { table_.prefetch_bucket(hash); }
+    void prefetch_entry(std::uint64_t hash) const noexcept { table_.prefetch_entry(hash); }
+
+    /// As dictionary::scan(), without the keys whose time is over.
+    std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found) const;
+    /// A key that is there, or null when there is none. Its time may be over.
+    entry* random() const noexcept { return table_.random(env_.random); }
+
+    /// Looks on through the keys that expire, through `buckets` buckets at most, and removes those
+    /// whose time is over. Returns how many it removed.
+    std::size_t sweep(std::size_t buckets);
+
+    /// Removes one key that was not used for a while; false when there is none at all.
+    bool evict_one();
+
+    /// Removes all keys. Their memory is freed later, by environment::free_some().
+    void clear();
+
+private:
+    void expire(slot* place, std::uint64_t hash);
+    entry* reshape(slot* place, std::size_t value_size, bool with_expiry, bool keep_value);
+    static text_block* make_external(slab& memory, std::size_t size, std::size_t capacity);
+
+    environment& env_;
+    dictionary table_;
+    std::size_t expiring_ = 0;
+    std::uint64_t sweep_cursor_ = 0;
+    std::uint64_t evict_cursor_ = 0;
+    std::vector<slot> seen_;
+};
+
+/// The text of a string entry. A number is written into `digits`, and the view ends with it;
+/// otherwise the view points into the entry and ends with the next change.
+struct text_view {
+    char digits[24];
+    std::string_view operator()(const entry& e) noexcept;
+};
+
+/// The bytes of a string entry's text.
+std::size_t text_size(const entry& e) noexcept;
+
+} // namespace eddy::cache

@@ -1,0 +1,247 @@
+// A database: strings of every size, expiry against a model, memory a key.
+#include "cache/keyspace.hpp"
+
+#include <eddy/base/random.hpp>
+
+#include "cache/collection.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
+
+namespace eddy::cache {
+namespace {
+
+class a_keyspace : public ::testing::Test {
+protected:
+    using slot = keyspace::slot;
+
+    void put(const std::string& key, std::string_view value, bool keep_expiry = false) {
+        const std::uint64_t hash = keys.hash(key);
+        keys.put_text(keys.find(key, hash), key, hash, value, keep_expiry);
+    }
+    std::string get(const std::string& key) {
+        const slot* const place = keys.find(key);
+        if (place == nullptr) return "(none)";
+        text_view view;
+        return std::string(view(*keyspace::at(place)));
+    }
+
+    environment env{entropy_seed()};
+    keyspace keys{env};
+};
+
+TEST_F(a_keyspace, keeps_strings_of_every_size_and_kind) {
+    const std::size_t sizes[] = {0,
+                                 1,
+                                 7,
+                                 8,
+                                 20,
+                                 21,
+                                 255,
+                                 256,
+                                 keyspace::max_inline_text - 1,
+                                 keyspace::max_inline_text,
+                                 keyspace::max_inline_text + 1,
+                                 100'000};
+    for (const std::size_t from : sizes) {
+        for (const std::size_t to : sizes) {
+            put("key", std::string(from, 'a'));
+            EXPECT_EQ(get("key"), std::string(from, 'a'));
+            put("key", std::string(to, 'b'));
+            EXPECT_EQ(get("key"), std::string(to, 'b'));
+            put("key", "-12345");
+            EXPECT_EQ(get("key"), "-12345");
+        }
+    }
+    EXPECT_EQ(keys.size(), 1U);
+    EXPECT_TRUE(keys.remove("key", keys.hash("key")));
+    EXPECT_EQ(env.memory.used_bytes(), 0U);
+}
+
+TEST_F(a_keyspace, keys_may_be_empty_long_and_binary) {
+    const std::string names[] = {"", std::string("\0\r\n", 3), std::string(65'535, 'k'),
+                                 std::string(65'536, 'k'), std::string(200'000, 'k')};
+    for (const std::string& name : names) {
+        put(name, "value of " + std::to_string(name.size()));
+        keys.set_expiry(keys.find(name), env.now_ms + 1'000);
+    }
+    for (const std::string& name : names) {
+        EXPECT_EQ(get(name), "value of " + std::to_string(name.size()));
+        EXPECT_EQ(keyspace::at(keys.find(name))->key(), name);
+    }
+    EXPECT_EQ(keys.expiring(), std::size(names));
+}
+
+TEST_F(a_keyspace, opens_text_for_changes_and_zeroes_what_is_added) {
+    for (const std::size_t before : {0U, 5U, 2'000U, 5'000U}) {
+        for (const std::size_t after : {6U, 2'048U, 2'049U, 10'000U}) {
+            put("key", std::string(before, 'x'));
+            char* const text =
+                keys.open_text(keys.find("key"), std::max(before, std::size_t{after}));
+            for (std::size_t i = before; i < after; ++i) ASSERT_EQ(text[i], '\0');
+            if (after > before) text[after - 1] = 'z';
+            const std::string got = get("key");
+            EXPECT_EQ(got.size(), std::max(before, std::size_t{after}));
+            EXPECT_EQ(got.substr(0, before), std::string(before, 'x'));
+        }
+    }
+    put("key", "123");
+    std::memcpy(keys.open_text(keys.find("key"), 4) + 3, "4", 1);
+    EXPECT_EQ(get("key"), "1234");
+}
+
+TEST_F(a_keyspace, expiry_agrees_with_a_model) {
+    const std::uint64_t seed = entropy_seed();
+    std::cout << "seed " << seed << "\n";
+    random_generator random(seed);
+    struct expected {
+        std::string value;
+        expiry_time at_ms;
+    };
+    std::map<std::string, expected> model;
+    env.now_ms = 1'000'000;
+    for (int i = 0; i < 200'000; ++i) {
+        const std::string key = "key:" + std::to_string(random.below(2'000));
+        std::erase_if(model, [&](const auto& each) {
+            return i % 64 == 0 && each.second.at_ms != no_expiry && env.now_ms > each.second.at_ms;
+        });
+        const auto known = model.find(key);
+        const bool there = known != model.end() &&
+                           (known->second.at_ms == no_expiry || env.now_ms <= known->second.at_ms);
+        if (known != model.end() && !there) model.erase(known);
+        switch (random.below(6)) {
+            case 0:
+            case 1: {
+                const std::string value(random.below(100), 'v');
+                const bool keep = random.below(2) == 0;
+                put(key, value, keep);
+                const expiry_time old = there && keep ? model[key].at_ms : no_expiry;
+                model[key] = {value, old};
+                break;
+            }
+            case 2:
+                if (!there) break;
+                model[key].at_ms = env.now_ms + static_cast<std::int64_t>(random.below(5'000));
+                keys.set_expiry(keys.find(key), model[key].at_ms);
+                break;
+            case 3:
+                ASSERT_EQ(keys.find(key) != nullptr && keys.drop_expiry(keys.find(key)),
+                          there && model[key].at_ms != no_expiry);
+                if (there) model[key].at_ms = no_expiry;
+                break;
+            case 4:
+                ASSERT_EQ(keys.remove(key, keys.hash(key)), there);
+                if (there) model.erase(key);
+                break;
+            default: ASSERT_EQ(get(key), there ? model[key].value : "(none)"); break;
+        }
+        if (random.below(100) == 0) env.now_ms += static_cast<std::int64_t>(random.below(100));
+        if (random.below(1'000) == 0) keys.sweep(50);
+    }
+    // The sweep removes all that is over, and nothing else.
+    env.now_ms += 10'000;
+    std::erase_if(model, [](const auto& each) { return each.second.at_ms != no_expiry; });
+    while (keys.expiring() > 0) keys.sweep(1'000);
+    EXPECT_EQ(keys.size(), model.size());
+    for (const auto& [key, what] : model) ASSERT_EQ(get(key), what.value);
+}
+
+TEST_F(a_keyspace, a_key_lives_through_its_last_millisecond) {
+    env.now_ms = 1'000;
+    put("key", "v");
+    keys.set_expiry(keys.find("key"), 1'500);
+    env.now_ms = 1'500;
+    EXPECT_EQ(get("key"), "v");
+    env.now_ms = 1'501;
+    EXPECT_EQ(get("key"), "(none)");
+    EXPECT_EQ(keys.size(), 0U);
+    EXPECT_EQ(env.counters.expired_keys, 1U);
+}
+
+TEST_F(a_keyspace, one_sweep_is_bounded) {
+    env.now_ms = 1;
+    for (int i = 0; i < 50'000; ++i) {
+        const std::string key = std::to_string(i);
+        put(key, "v");
+        keys.set_expiry(keys.find(key), 10);
+    }
+    env.now_ms = 100;
+    // A bucket holds 14, and a few more are its guests.
+    EXPECT_LE(keys.sweep(10), 300U);
+    EXPECT_GT(keys.size(), 49'000U);
+}
+
+TEST_F(a_keyspace, a_million_small_keys_cost_78_bytes_each_and_16_more_with_expiry) {
+    constexpr std::size_t count = 1'000'000;
+    char name[17];
+    for (std::size_t i = 0; i < count; ++i) {
+        std::snprintf(name, sizeof name, "key:%012zu", i);
+        put(name, "abcdefghijklmnopqrstuvwxyz012345");
+    }
+    const double each = static_cast<double>(env.memory.used_bytes()) / count;
+    std::cout << each << " bytes a key counted, "
+              << static_cast<double>(env.memory.reserved_bytes()) / count << " reserved\n";
+    EXPECT_LE(each, 78);
+    EXPECT_LE(env.memory.reserved_bytes(), count * 80);
+    for (std::size_t i = 0; i < count; ++i) {
+        std::snprintf(name, sizeof name, "key:%012zu", i);
+        keys.set_expiry(keys.find(name), 1'000'000);
+    }
+    EXPECT_LE(static_cast<double>(env.memory.used_bytes()) / count, each + 8.1);
+}
+
+TEST_F(a_keyspace, moved_and_copied_values_are_whole) {
+    keyspace other(env);
+    put("text", std::string(5'000, 't'));
+    keys.set_expiry(keys.find("text"), env.now_ms + 5'000);
+    slot* const set = keys.add("set", keys.hash("set"), value_type::set);
+    for (int i = 0; i < 100; ++i) {
+        collection(env, *keyspace::at(set)).put(std::to_string(i));
+    }
+    other.copy_value(keys.find("set"), "copy", keys.hash("copy"));
+    other.move_value(keys, keys.find("text"), keys.hash("text"), "moved", keys.hash("moved"));
+    EXPECT_EQ(get("text"), "(none)");
+    EXPECT_EQ(keys.expiring(), 0U);
+    EXPECT_EQ(other.expiring(), 1U);
+    text_view view;
+    EXPECT_EQ(view(*keyspace::at(other.find("moved"))), std::string(5'000, 't'));
+    collection copy(env, *keyspace::at(other.find("copy")));
+    EXPECT_EQ(copy.size(), 100U);
+    copy.erase("5");
+    EXPECT_TRUE(collection(env, *keyspace::at(keys.find("set"))).contains("5"));
+}
+
+TEST_F(a_keyspace, eviction_spares_what_is_used) {
+    env.tracks_use = true;
+    for (int i = 0; i < 1'000; ++i) put("key" + std::to_string(i), "v");
+    for (int round = 0; round < 900; ++round) {
+        for (int i = 0; i < 50; ++i) static_cast<void>(get("key" + std::to_string(i)));
+        ASSERT_TRUE(keys.evict_one());
+    }
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(get("key" + std::to_string(i)), "v") << i;
+    while (keys.evict_one()) {
+    }
+    EXPECT_EQ(keys.size(), 0U);
+}
+
+TEST_F(a_keyspace, is_cleared_at_once_and_freed_in_slices) {
+    for (int i = 0; i < 20'000; ++i) put("key" + std::to_string(i), "v");
+    keys.clear();
+    EXPECT_EQ(keys.size(), 0U);
+    EXPECT_EQ(get("key1"), "(none)");
+    put("key1", "new");
+    while (env.free_some(500)) {
+    }
+    EXPECT_EQ(get("key1"), "new");
+    keys.clear();
+    EXPECT_EQ(env.memory.used_bytes(), 0U);
+}
+
+} // namespace
+} // namespace eddy::cache

@@ -1,0 +1,129 @@
+// For tests: a real redis-server on a Unix socket of its own, to compare replies with.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/wire/resp/reply_parser.hpp>
+#include <eddy/wire/resp/reply_writer.hpp>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache::testing {
+
+/// A child process, ended with its folder by the destructor. One thread; calls block.
+class redis_process {
+public:
+    /// Null, with the reason in `why`, when there is no redis-server or it does not start.
+    static std::unique_ptr<redis_process> start(std::string& why) {
+        std::unique_ptr<redis_process> made(new redis_process);
+        char folder[] = "/tmp/eddy-redis-XXXXXX";
+        if (::mkdtemp(folder) == nullptr) {
+            why = "no temporary folder";
+            return nullptr;
+        }
+        made->folder_ = folder;
+        if (!made->launch()) {
+            why = "redis-server is not installed or did not start";
+            return nullptr;
+        }
+        return made;
+    }
+    redis_process(const redis_process&) = delete;
+    redis_process& operator=(const redis_process&) = delete;
+    ~redis_process() {
+        if (child_ > 0) {
+            ::kill(child_, SIGKILL);
+            ::waitpid(child_, nullptr, 0);
+        }
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+    }
+
+    /// Sends one command; returns the bytes of its reply, or nothing when the connection broke.
+    std::string ask(std::span<const std::string> args) {
+        const std::vector<std::string_view> views(args.begin(), args.end());
+        byte_buffer out;
+        resp::write_command(out, views);
+        std::string_view left = out.text();
+        while (!left.empty()) {
+            const ssize_t sent = ::send(socket_.get(), left.data(), left.size(), MSG_NOSIGNAL);
+            if (sent <= 0) return {};
+            left.remove_prefix(static_cast<std::size_t>(sent));
+        }
+        std::string reply;
+        std::size_t parsed = 0;
+        resp::reply_parser parser;
+        for (;;) {
+            const auto outcome = parser.next(std::string_view(reply).substr(parsed));
+            if (outcome.status == resp::parse_status::error) return {};
+            if (outcome.status == resp::parse_status::complete) {
+                parsed += outcome.consumed;
+                if (outcome.event.ends_reply) return reply;
+                continue;
+            }
+            char piece[16 * 1024];
+            const ssize_t got = ::recv(socket_.get(), piece, sizeof piece, 0);
+            if (got <= 0) return {};
+            reply.append(piece, static_cast<std::size_t>(got));
+        }
+    }
+
+private:
+    redis_process() = default;
+
+    bool launch() {
+        int pipe[2];
+        if (::pipe2(pipe, O_CLOEXEC) != 0) return false;
+        unique_fd output(pipe[0]);
+        unique_fd input(pipe[1]);
+        const std::string path = folder_ + "/redis.sock";
+        child_ = ::fork();
+        if (child_ == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            ::dup2(input.get(), STDOUT_FILENO);
+            ::execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path.c_str(),
+                     "--save", "", "--appendonly", "no", "--dir", folder_.c_str(),
+                     static_cast<char*>(nullptr));
+            ::_exit(127);
+        }
+        if (child_ < 0) return false;
+        input.reset();
+        // It says so when it is ready; the pipe's end means that it is gone.
+        std::string log;
+        while (log.find("accept connections") == std::string::npos) {
+            char piece[4096];
+            const ssize_t got = ::read(output.get(), piece, sizeof piece);
+            if (got <= 0) return false;
+            log.append(piece, static_cast<std::size_t>(got));
+        }
+        // Kept open: a log line into a closed pipe would end the server.
+        output_ = std::move(output);
+        socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+        return ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address),
+                         sizeof address) == 0;
+    }
+
+    std::string folder_;
+    pid_t child_ = -1;
+    unique_fd output_;
+    unique_fd socket_;
+};
+
+} // namespace eddy::cache::testing

@@ -1,0 +1,235 @@
+// Chunks, pages and the slow halves of allocate() and release().
+#include "cache/slab.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define EDDY_SLAB_POISONS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EDDY_SLAB_POISONS 1
+#endif
+#endif
+#ifdef EDDY_SLAB_POISONS
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace eddy::cache {
+namespace {
+
+constexpr std::size_t pages_in_chunk = slab::chunk_bytes / slab::page_bytes;
+constexpr std::size_t chunk_head_bytes = 4096;
+// What malloc adds to a block, as a round figure for the count of used bytes.
+constexpr std::size_t malloc_overhead = 16;
+
+[[noreturn]] void out_of_memory(std::size_t size) noexcept {
+    std::fprintf(stderr, "eddy: the cache could not get %zu bytes of memory from the system\n",
+                 size);
+    std::abort();
+}
+
+void* map_chunk() noexcept {
+    // Twice the size, of which the aligned half is kept.
+    constexpr std::size_t size = slab::chunk_bytes;
+    void* const mapped = ::mmap(nullptr, 2 * size, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) out_of_memory(size);
+    char* const begin = static_cast<char*>(mapped);
+    const std::size_t before = (size - reinterpret_cast<std::uintptr_t>(begin) % size) % size;
+    if (before > 0) ::munmap(begin, before);
+    if (before < size) ::munmap(begin + before + size, size - before);
+    return begin + before;
+}
+
+} // namespace
+
+struct slab::chunk {
+    chunk* previous;
+    chunk* next;
+    std::size_t pages_in_use;
+    page pages[pages_in_chunk];
+
+    static chunk* of(const void* inside) noexcept {
+        return reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(inside) &
+                                        ~(chunk_bytes - 1));
+    }
+    std::size_t number_of(const void* inside) const noexcept {
+        return static_cast<std::size_t>(static_cast<const char*>(inside) -
+                                        reinterpret_cast<const char*>(this)) /
+               page_bytes;
+    }
+};
+
+slab::~slab() {
+    EDDY_ASSERT(large_ == 0);
+    while (chunks_ != nullptr) {
+        chunk* const next = chunks_->next;
+        unpoison(chunks_, chunk_bytes);
+        ::munmap(chunks_, chunk_bytes);
+        chunks_ = next;
+    }
+}
+
+void slab::unpoison([[maybe_unused]] void* block, [[maybe_unused]] std::size_t size) noexcept {
+#ifdef EDDY_SLAB_POISONS
+    __asan_unpoison_memory_region(block, size);
+#endif
+}
+
+void slab::poison([[maybe_unused]] void* block, [[maybe_unused]] std::size_t size) noexcept {
+#ifdef EDDY_SLAB_POISONS
+    __asan_poison_memory_region(block, size);
+#endif
+}
+
+void* slab::allocate_large(std::size_t size) {
+    const std::size_t room = capacity(size);
+    void* const block = std::malloc(room);
+    if (block == nullptr) out_of_memory(room);
+    used_ += room + malloc_overhead;
+    large_ += room + malloc_overhead;
+    return block;
+}
+
+void* slab::allocate_slow(unsigned index) {
+    EDDY_ASSERT(index > 0);
+    page* const from = partial_[index] != nullptr ? partial_[index] : take_page(index);
+    char* const block = from->fresh;
+    unpoison(block, from->block_size);
+    from->fresh += from->block_size;
+    ++from->live;
+    used_ += from->block_size;
+    if (from->fresh == from->end) unlink_full(index);
+    return block;
+}
+
+void slab::unlink_full(unsigned index) noexcept {
+    page* const full = partial_[index];
+    full->listed = false;
+    partial_[index] = full->next;
+    if (full->next != nullptr) full->next->previous = nullptr;
+}
+
+void slab::release(void* block, std::size_t size) noexcept {
+    const unsigned index = class_of(size);
+    if (index == large_class) {
+        used_ -= capacity(size) + malloc_overhead;
+        large_ -= capacity(size) + malloc_overhead;
+        std::free(block);
+        return;
+    }
+    chunk* const home = chunk::of(block);
+    page* const p = &home->pages[home->number_of(block)];
+    EDDY_ASSERT(p->index == index && p->live > 0);
+    auto* const freed = static_cast<free_block*>(block);
+    freed->next = p->free;
+    p->free = freed;
+    --p->live;
+    used_ -= p->block_size;
+    poison(block, p->block_size);
+    if (!p->listed) {
+        p->listed = true;
+        p->previous = nullptr;
+        p->next = partial_[index];
+        if (p->next != nullptr) p->next->previous = p;
+        partial_[index] = p;
+    }
+    // The last page with room stays, or a block that comes and goes would take a page each time.
+    if (p->live == 0 && (p->previous != nullptr || p->next != nullptr)) release_page(p);
+}
+
+slab::page* slab::take_page(unsigned index) {
+    if (free_pages_ == nullptr) add_chunk();
+    page* const p = free_pages_;
+    free_pages_ = p->next;
+    if (free_pages_ != nullptr) free_pages_->previous = nullptr;
+
+    chunk* const home = chunk::of(p);
+    if (home->pages_in_use++ == 0) --free_chunks_;
+    const auto number = static_cast<std::size_t>(p - home->pages);
+    char* const begin = reinterpret_cast<char*>(home) + number * page_bytes;
+    const std::size_t size = class_size(index);
+    const std::size_t head = number == 0 ? chunk_head_bytes : 0;
+    p->free = nullptr;
+    p->fresh = begin + head;
+    p->end = p->fresh + (page_bytes - head) / size * size;
+    p->block_size = static_cast<std::uint32_t>(size);
+    p->live = 0;
+    p->index = static_cast<std::uint8_t>(index);
+    p->listed = true;
+    p->previous = nullptr;
+    p->next = nullptr;
+    partial_[index] = p;
+    return p;
+}
+
+void slab::release_page(page* p) noexcept {
+    if (p->previous != nullptr) {
+        p->previous->next = p->next;
+    } else {
+        partial_[p->index] = p->next;
+    }
+    if (p->next != nullptr) p->next->previous = p->previous;
+    p->listed = false;
+    p->previous = nullptr;
+    p->next = free_pages_;
+    if (p->next != nullptr) p->next->previous = p;
+    free_pages_ = p;
+
+    chunk* const home = chunk::of(p);
+    if (--home->pages_in_use > 0) return;
+    // One free chunk is kept for the next need.
+    if (free_chunks_ == 0) {
+        free_chunks_ = 1;
+        return;
+    }
+    for (page& each : home->pages) {
+        if (each.previous != nullptr) {
+            each.previous->next = each.next;
+        } else {
+            free_pages_ = each.next;
+        }
+        if (each.next != nullptr) each.next->previous = each.previous;
+    }
+    if (home->previous != nullptr) {
+        home->previous->next = home->next;
+    } else {
+        chunks_ = home->next;
+    }
+    if (home->next != nullptr) home->next->previous = home->previous;
+    --chunk_count_;
+    unpoison(home, chunk_bytes);
+    ::munmap(home, chunk_bytes);
+}
+
+void slab::add_chunk() {
+    static_assert(sizeof(chunk) <= chunk_head_bytes);
+    auto* const added = static_cast<chunk*>(map_chunk());
+    const bool huge = chunk_count_ >= chunks_without_huge_pages;
+    // Advice only: without it the cache works, slower.
+    static_cast<void>(::madvise(added, chunk_bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE));
+    added->previous = nullptr;
+    added->next = chunks_;
+    if (chunks_ != nullptr) chunks_->previous = added;
+    chunks_ = added;
+    added->pages_in_use = 0;
+    ++chunk_count_;
+    ++free_chunks_;
+    for (std::size_t i = pages_in_chunk; i-- > 0;) {
+        page* const p = &added->pages[i];
+        *p = page{};
+        p->next = free_pages_;
+        if (p->next != nullptr) p->next->previous = p;
+        free_pages_ = p;
+        char* const begin = reinterpret_cast<char*>(added) + i * page_bytes;
+        poison(i == 0 ? begin + chunk_head_bytes : begin,
+               i == 0 ? page_bytes - chunk_head_bytes : page_bytes);
+    }
+}
+
+} // namespace eddy::cache

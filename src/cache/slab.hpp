@@ -1,0 +1,130 @@
+// Memory for the cache's many small blocks.
+//
+// Chunks of 2 MiB come from the system and are cut into pages of 64 KiB; a page holds blocks of one
+// size class. A page whose last block is released goes back to the pool and may serve another
+// class, and a chunk whose last page comes back goes to the system. Sizes up to 512 bytes are
+// rounded to 8 bytes, up to 4 KiB to an eighth of their power of two; what is larger comes from
+// malloc. allocate() and release() are O(1): a free list, a counter, now and then a page.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace eddy::cache {
+
+/// Blocks by size. The caller remembers each block's size and gives it back with it. Blocks are
+/// aligned to 8 bytes, and to their size (128 at most) where that is a power of two. Running out of
+/// memory ends the process, as it ends Redis. One thread.
+class slab {
+public:
+    static constexpr std::size_t chunk_bytes = 2U << 20;
+    static constexpr std::size_t page_bytes = 64U << 10;
+    static constexpr std::size_t max_small = 4096;
+    /// The dictionaries' segments, which have classes of their own.
+    static constexpr std::size_t max_segment = 32U << 10;
+    /// From this chunk on the system is asked for huge pages: with a million keys the translation
+    /// of addresses costs as much as the caches' misses. The first chunks go without, so that an
+    /// idle cache takes no more than what it touches.
+    static constexpr std::size_t chunks_without_huge_pages = 1;
+
+    slab() noexcept = default;
+    slab(const slab&) = delete;
+    slab& operator=(const slab&) = delete;
+    /// Gives the chunks back. Blocks above max_small must have been released before.
+    ~slab();
+
+    [[nodiscard]] void* allocate(std::size_t size) {
+        const unsigned index = class_of(size);
+        if (index == large_class) return allocate_large(size);
+        page* const from = partial_[index];
+        if (from == nullptr || from->free == nullptr) return allocate_slow(index);
+        free_block* const block = from->free;
+        unpoison(block, from->block_size);
+        from->free = block->next;
+        ++from->live;
+        used_ += from->block_size;
+        if (from->free == nullptr && from->fresh == from->end) unlink_full(index);
+        return block;
+    }
+
+    void release(void* block, std::size_t size) noexcept;
+
+    /// What a block of `size` bytes has room for.
+    static std::size_t capacity(std::size_t size) noexcept {
+        const unsigned index = class_of(size);
+        return index == large_class ? (size + 15) / 16 * 16 : class_size(index);
+    }
+
+    /// Whether blocks of the two sizes are the same, so that one can be used as the other.
+    static bool same_class(std::size_t a, std::size_t b) noexcept {
+        return capacity(a) == capacity(b);
+    }
+
+    /// Bytes in blocks that are in use, each counted with its whole capacity.
+    std::size_t used_bytes() const noexcept { return used_; }
+    /// Bytes taken from the system: the used ones, free blocks and free pages.
+    std::size_t reserved_bytes() const noexcept { return chunk_count_ * chunk_bytes + large_; }
+
+private:
+    struct free_block {
+        free_block* next;
+    };
+    struct chunk;
+    // Describes one page; stands in its chunk's first bytes.
+    struct page {
+        free_block* free; // released blocks
+        char* fresh;      // the first block that was never used
+        char* end;        // behind the last block that fits
+        page* previous;   // in the list of pages with room, or of free pages
+        page* next;
+        std::uint32_t block_size;
+        std::uint16_t live; // blocks in use
+        std::uint8_t index; // the class
+        bool listed;        // in its class's list of pages with room
+    };
+
+    static constexpr unsigned fine_classes = 65;                 // 0, 8, .. 512
+    static constexpr unsigned small_classes = fine_classes + 24; // .. 4096
+    static constexpr unsigned class_count = small_classes + 3;   // 8, 16, 32 KiB
+    static constexpr unsigned large_class = class_count;
+
+    static unsigned class_of(std::size_t size) noexcept {
+        if (size <= 512) return static_cast<unsigned>((size + 7) / 8);
+        if (size <= max_small) {
+            const auto last = static_cast<unsigned>(size - 1);
+            const auto log = 31U - static_cast<unsigned>(__builtin_clz(last)); // 9 .. 11
+            return fine_classes + (log - 9) * 8 + ((last >> (log - 3)) & 7);
+        }
+        if (size == max_small * 2) return small_classes;
+        if (size == max_small * 4) return small_classes + 1;
+        if (size == max_segment) return small_classes + 2;
+        return large_class;
+    }
+    static std::size_t class_size(unsigned index) noexcept {
+        if (index < fine_classes) return index * 8U;
+        if (index >= small_classes) return max_small << (index - small_classes + 1);
+        const unsigned step = index - fine_classes;
+        return (9U + step % 8) << (6 + step / 8);
+    }
+
+    static void unpoison(void* block, std::size_t size) noexcept;
+    static void poison(void* block, std::size_t size) noexcept;
+
+    void* allocate_slow(unsigned index);
+    void* allocate_large(std::size_t size);
+    void release_page(page* p) noexcept;
+    void unlink_full(unsigned index) noexcept;
+    page* take_page(unsigned index);
+    void add_chunk();
+
+    std::array<page*, class_count> partial_{}; // pages with room, one list a class
+    page* free_pages_ = nullptr;
+    chunk* chunks_ = nullptr;
+    std::size_t chunk_count_ = 0;
+    std::size_t free_chunks_ = 0; // chunks with no page in use
+    std::size_t used_ = 0;
+    std::size_t large_ = 0;
+};
+
+} // namespace eddy::cache

@@ -1,0 +1,114 @@
+// The slab: sizes, reuse, true counts, memory going back.
+#include "cache/slab.hpp"
+
+#include <eddy/base/random.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <iostream>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+struct held {
+    unsigned char* block;
+    std::size_t size;
+    unsigned char mark;
+};
+
+TEST(slab, capacities_cover_their_sizes_with_little_waste) {
+    for (std::size_t size = 1; size <= 40'000; ++size) {
+        const std::size_t capacity = slab::capacity(size);
+        ASSERT_GE(capacity, size);
+        ASSERT_LE(capacity, size <= 512 ? size + 7 : size + size / 8 + 16) << size;
+    }
+    EXPECT_EQ(slab::capacity(56), 56U);
+    EXPECT_TRUE(slab::same_class(57, 64));
+    EXPECT_FALSE(slab::same_class(56, 57));
+}
+
+TEST(slab, blocks_are_apart_and_keep_their_bytes) {
+    const std::uint64_t seed = entropy_seed();
+    std::cout << "seed " << seed << "\n";
+    random_generator random(seed);
+    slab memory;
+    std::vector<held> blocks;
+    std::size_t used = memory.used_bytes();
+    EXPECT_EQ(used, 0U);
+    for (int i = 0; i < 200'000; ++i) {
+        if (blocks.empty() || random.below(5) < 3) {
+            const std::size_t size = 1 + random.below(random.below(8) == 0 ? 40'000 : 300);
+            auto* const block = static_cast<unsigned char*>(memory.allocate(size));
+            ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block) % 8, 0U);
+            const auto mark = static_cast<unsigned char>(random());
+            // All of the capacity may be used, not only what was asked for.
+            std::memset(block, mark, slab::capacity(size));
+            blocks.push_back({block, size, mark});
+        } else {
+            const std::size_t at = random.below(blocks.size());
+            const held gone = blocks[at];
+            blocks[at] = blocks.back();
+            blocks.pop_back();
+            for (std::size_t b = 0; b < gone.size; b += gone.size / 7 + 1) {
+                ASSERT_EQ(gone.block[b], gone.mark);
+            }
+            memory.release(gone.block, gone.size);
+        }
+    }
+    EXPECT_GE(memory.reserved_bytes(), memory.used_bytes());
+    for (const held& each : blocks) memory.release(each.block, each.size);
+    EXPECT_EQ(memory.used_bytes(), 0U);
+}
+
+TEST(slab, counts_the_capacity_of_each_block) {
+    slab memory;
+    void* const small = memory.allocate(50);
+    EXPECT_EQ(memory.used_bytes(), 56U);
+    void* const large = memory.allocate(100'000);
+    EXPECT_GE(memory.used_bytes(), 100'056U);
+    memory.release(large, 100'000);
+    memory.release(small, 50);
+    EXPECT_EQ(memory.used_bytes(), 0U);
+}
+
+TEST(slab, segment_sized_blocks_are_aligned_to_two_cache_lines) {
+    slab memory;
+    std::vector<held> blocks;
+    for (std::size_t size = 128; size <= slab::max_segment; size *= 2) {
+        for (int i = 0; i < 40; ++i) {
+            auto* const block = static_cast<unsigned char*>(memory.allocate(size));
+            ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block) % 128, 0U) << size;
+            blocks.push_back({block, size, 0});
+        }
+    }
+    for (const held& each : blocks) memory.release(each.block, each.size);
+}
+
+TEST(slab, what_one_size_gives_back_another_can_use) {
+    slab memory;
+    const auto fill = [&memory](std::size_t size) {
+        std::vector<void*> blocks;
+        for (std::size_t bytes = 0; bytes < (32U << 20); bytes += slab::capacity(size)) {
+            blocks.push_back(memory.allocate(size));
+        }
+        return blocks;
+    };
+    std::vector<void*> blocks = fill(64);
+    const std::size_t reserved = memory.reserved_bytes();
+    for (void* const each : blocks) memory.release(each, 64);
+    EXPECT_LE(memory.reserved_bytes(), 2 * slab::chunk_bytes);
+    blocks = fill(200);
+    EXPECT_LE(memory.reserved_bytes(), reserved + 2 * slab::chunk_bytes);
+    for (void* const each : blocks) memory.release(each, 200);
+}
+
+TEST(slab, an_empty_one_holds_nothing) {
+    const slab memory;
+    EXPECT_EQ(memory.reserved_bytes(), 0U);
+}
+
+} // namespace
+} // namespace eddy::cache

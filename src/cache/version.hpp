@@ -1,0 +1,10 @@
+// The Redis version whose behaviour the cache follows; clients decide by it what they may use.
+#pragma once
+
+#include <string_view>
+
+namespace eddy::cache {
+
+inline constexpr std::string_view compatible_version = "7.0.15";
+
+} // namespace eddy::cache
