@@ -3,7 +3,7 @@
 #
 # Targets for DEPENDS in eddy_layer():
 #   PkgConfig::liburing  PkgConfig::cares  PkgConfig::xxhash  Threads::Threads
-#   fmt::fmt-header-only  nlohmann_json::nlohmann_json  CLI11::CLI11
+#   fmt::fmt-header-only  nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
 #   benchmark::benchmark eddy_asio
@@ -37,7 +37,6 @@ eddy_need_pkg(cares "libcares>=1.18" libc-ares-dev)
 eddy_need_pkg(xxhash "libxxhash>=0.8" libxxhash-dev)
 eddy_need_config(fmt libfmt-dev)
 eddy_need_config(nlohmann_json nlohmann-json3-dev)
-eddy_need_config(CLI11 libcli11-dev)
 
 if(EDDY_TESTS OR EDDY_FUZZ OR EDDY_CHECK_HEADERS)
     find_package(Python3 3.9 QUIET COMPONENTS Interpreter)

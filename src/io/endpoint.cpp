@@ -45,7 +45,7 @@ unsigned scope_index(std::string_view zone) noexcept {
     return if_nametoindex(name.data());
 }
 
-}  // namespace
+} // namespace
 
 endpoint::endpoint() noexcept : address_{} {}
 
@@ -66,7 +66,8 @@ result<endpoint> endpoint::ip(std::string_view address, std::uint16_t port) {
     endpoint made;
     auto& as_v4 = reinterpret_cast<sockaddr_in&>(made.address_);
     auto& as_v6 = reinterpret_cast<sockaddr_in6&>(made.address_);
-    if (percent == std::string_view::npos && inet_pton(AF_INET, text.data(), &as_v4.sin_addr) == 1) {
+    if (percent == std::string_view::npos &&
+        inet_pton(AF_INET, text.data(), &as_v4.sin_addr) == 1) {
         as_v4.sin_family = AF_INET;
         made.size_ = sizeof(sockaddr_in);
     } else if (inet_pton(AF_INET6, text.data(), &as_v6.sin6_addr) == 1) {
@@ -164,4 +165,4 @@ bool operator==(const endpoint& a, const endpoint& b) noexcept {
     }
 }
 
-}  // namespace eddy
+} // namespace eddy

@@ -2,11 +2,10 @@
 #include <eddy/io/endpoint.hpp>
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 
 #include <cstddef>
 #include <string>
-
-#include <netinet/in.h>
 
 namespace eddy {
 namespace {
@@ -42,9 +41,10 @@ TEST(endpoint, prints_what_it_parsed) {
 TEST(endpoint, refuses_what_is_no_numeric_address) {
     const std::string long_zone = "fe80::1%" + std::string(300, 'x');
     for (std::string_view address :
-         {"localhost", "1.2.3", "1.2.3.4.5", "256.1.1.1", "1.2.3.4 ", ":", ":::", "[::1]", "1.2.3.4%lo",
-          "fe80::1%", "fe80::1%no-such-interface", "fe80::1%0", "g::", "1:2:3:4:5:6:7:8:9",
-          "0000:0000:0000:0000:0000:0000:0000:0000:0000:0000", long_zone.c_str()}) {
+         {"localhost", "1.2.3", "1.2.3.4.5", "256.1.1.1", "1.2.3.4 ", ":", ":::", "[::1]",
+          "1.2.3.4%lo", "fe80::1%", "fe80::1%no-such-interface", "fe80::1%0",
+          "g::", "1:2:3:4:5:6:7:8:9", "0000:0000:0000:0000:0000:0000:0000:0000:0000:0000",
+          long_zone.c_str()}) {
         const auto parsed = endpoint::ip(address, 1);
         ASSERT_FALSE(parsed) << address;
         EXPECT_EQ(parsed.error(), errc::bad_address) << address;
@@ -113,5 +113,5 @@ TEST(endpoint, keeps_what_the_kernel_writes) {
     EXPECT_EQ(endpoint().family(), AF_UNSPEC);
 }
 
-}  // namespace
-}  // namespace eddy
+} // namespace
+} // namespace eddy

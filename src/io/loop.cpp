@@ -109,6 +109,8 @@ void loop::poll(time_point until) {
             for (int i = 0; i < polls_between_clock_reads; ++i)
                 if (backend_->poll(time_point::min())) return;
         } while (backend_->now() < stop && !posted_.load(std::memory_order_relaxed));
+        // The wake-up for what was posted may be used up by now; waiting would be for ever.
+        if (posted_.load(std::memory_order_relaxed)) return;
     }
     backend_->poll(until);
 }

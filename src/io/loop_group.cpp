@@ -1,7 +1,8 @@
 // The threads of a loop group, and how tasks reach them.
+#include <eddy/io/loop_group.hpp>
+
 #include <eddy/base/log.hpp>
 #include <eddy/io/event.hpp>
-#include <eddy/io/loop_group.hpp>
 #include <eddy/io/scope.hpp>
 
 #include "io/posix/signals.hpp"
@@ -37,7 +38,7 @@ task<void> log_failure(task<void> work) {
     }
 }
 
-}  // namespace
+} // namespace
 
 class loop_group::member {
 public:
@@ -162,4 +163,4 @@ void loop_group::stop() {
     for (auto& each : members_) each->join();
 }
 
-}  // namespace eddy
+} // namespace eddy

@@ -42,8 +42,8 @@ scope::root scope::run_child(scope& owner, task<void> child) {
 }
 
 void scope::spawn(task<void> child) {
-    ++children_;
     root started = run_child(*this, std::move(child));
+    ++children_;  // not before: there may be no memory for the frame
     started.frame.promise().source_ = &source_;
     started.frame.resume();
 }

@@ -1,8 +1,9 @@
 // Scopes: children never outlive them, and failures and cancellations go the right way.
-#include "io/testing.hpp"
+#include <eddy/io/scope.hpp>
 
 #include <eddy/io/event.hpp>
-#include <eddy/io/scope.hpp>
+
+#include "io/testing.hpp"
 
 #include <stdexcept>
 #include <string>
@@ -204,5 +205,5 @@ TEST_P(scope_io, a_child_may_cancel_its_own_scope) {
     });
 }
 
-}  // namespace
-}  // namespace eddy::testing
+} // namespace
+} // namespace eddy::testing

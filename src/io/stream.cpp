@@ -1,4 +1,4 @@
-// The few lines between stream operations and their drivers, and the driver of a closed stream.
+// The few lines between operations and their drivers, and the drivers of closed handles.
 #include <eddy/io/stream.hpp>
 
 namespace eddy {
@@ -25,11 +25,40 @@ public:
     void close() noexcept override {}
 };
 
+class closed_accepting final : public listener_driver {
+public:
+    bool start(accept_operation& op) override {
+        op.set_error(errc::closed);
+        return true;
+    }
+    void cancel(accept_operation&) noexcept override {}
+    endpoint local() const noexcept override { return {}; }
+    int native_handle() const noexcept override { return -1; }
+    void close() noexcept override {}
+};
+
+class closed_messaging final : public datagram_driver {
+public:
+    bool start(receive_from_operation& op) override {
+        op.set_error(errc::closed);
+        return true;
+    }
+    void cancel(receive_from_operation&) noexcept override {}
+    result<> send_to(const_bytes, const endpoint&) noexcept override { return fail(errc::closed); }
+    endpoint local() const noexcept override { return {}; }
+    int native_handle() const noexcept override { return -1; }
+    void close() noexcept override {}
+};
+
 constinit closed_driver the_closed_driver;
+constinit closed_accepting the_closed_accepting;
+constinit closed_messaging the_closed_messaging;
 
 }  // namespace
 
 stream_driver& closed_stream_driver() noexcept { return the_closed_driver; }
+listener_driver& closed_listener_driver() noexcept { return the_closed_accepting; }
+datagram_driver& closed_datagram_driver() noexcept { return the_closed_messaging; }
 
 result<std::size_t> stream_driver::try_write(const_bytes) noexcept { return 0; }
 

@@ -1,8 +1,9 @@
 // Streams: every byte once and in order, both ways of reading, the orders of ending.
-#include "io/testing.hpp"
+#include <eddy/io/stream.hpp>
 
 #include <eddy/io/scope.hpp>
-#include <eddy/io/stream.hpp>
+
+#include "io/testing.hpp"
 
 #include <sys/socket.h>
 
@@ -199,6 +200,20 @@ TEST_P(stream_io, a_peer_that_closes_with_bytes_unread_is_a_reset) {
         pair.client.close();
         EXPECT_EQ(error_of(co_await pair.server.read()), errno_code(ECONNRESET));
         EXPECT_TRUE(error_of(co_await pair.server.write_all("to nobody")));
+    });
+}
+
+TEST_P(stream_io, a_reset_that_a_write_heard_of_is_no_orderly_end) {
+    run([this]() -> task<> {
+        // Linux tells an error of the socket once, to whoever comes first.
+        connection pair = co_await connect();
+        must(co_await pair.server.write_all("never read"));
+        must(co_await pair.client.write_all("y"));
+        EXPECT_EQ(must(co_await pair.server.read()).text(), "y");
+        pair.client.close();
+        must(co_await here().sleep_for(1ms));
+        EXPECT_TRUE(error_of(co_await pair.server.write_all("to nobody")));
+        EXPECT_EQ(error_of(co_await pair.server.read()), errno_code(ECONNRESET));
     });
 }
 
@@ -400,5 +415,5 @@ TEST_P(stream_io, a_thousand_connect_and_vanish) {
     });
 }
 
-}  // namespace
-}  // namespace eddy::testing
+} // namespace
+} // namespace eddy::testing

@@ -1,7 +1,7 @@
 // Tasks: chains, values, exceptions, and who cancels them.
-#include "io/testing.hpp"
-
 #include <eddy/io/task.hpp>
+
+#include "io/testing.hpp"
 
 #include <pthread.h>
 
@@ -101,7 +101,9 @@ TEST_P(task_io, exceptions_come_out_of_await_and_run) {
 
 TEST_P(task_io, a_task_that_nobody_awaits_never_runs) {
     int calls = 0;
-    { [[maybe_unused]] const task<void> dropped = count(calls); }
+    {
+        [[maybe_unused]] const task<void> dropped = count(calls);
+    }
     EXPECT_EQ(calls, 0);
     task<void> first = count(calls);
     first = count(calls);
@@ -122,5 +124,5 @@ TEST_P(task_io, runs_under_its_awaiters_source_unless_given_another) {
     });
 }
 
-}  // namespace
-}  // namespace eddy::testing
+} // namespace
+} // namespace eddy::testing

@@ -12,9 +12,9 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include <sys/resource.h>
-
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,12 +23,19 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <source_location>
 #include <stdexcept>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
+
+namespace eddy {
+
+// So that GoogleTest prints a parameter by its name.
+inline void PrintTo(backend_kind kind, std::ostream* out) { *out << to_string(kind); }
+
+} // namespace eddy
 
 namespace eddy::testing {
 
@@ -57,6 +64,15 @@ inline std::uint64_t seed_of_this_run() {
     return seed;
 }
 
+/// EDDY_TEST_SQPOLL=1 and EDDY_TEST_ZERO_COPY=<bytes> run the same tests in other modes of
+/// io_uring.
+inline loop_options with_environment(loop_options options) {
+    if (const char* on = std::getenv("EDDY_TEST_SQPOLL")) options.sqpoll = *on == '1';
+    if (const char* bytes = std::getenv("EDDY_TEST_ZERO_COPY"))
+        options.zero_copy_threshold = std::strtoull(bytes, nullptr, 10);
+    return options;
+}
+
 /// Bytes that tell their place in a stream, so that lost, doubled and swapped ones are seen.
 class pattern {
 public:
@@ -76,7 +92,8 @@ public:
 
 private:
     std::byte at(std::uint64_t position) const noexcept {
-        const std::uint64_t mixed = (position + number_ * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+        const std::uint64_t mixed =
+            (position + number_ * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
         return static_cast<std::byte>(mixed >> 56);
     }
 
@@ -133,6 +150,7 @@ protected:
     /// Replaces the loop by one with other options; `kind` and the seed are filled in.
     void make_loop(loop_options options) {
         loop_.reset();
+        options = with_environment(options);
         options.kind = GetParam();
         options.sim.seed = seed_of_this_run();
         auto made = loop::create(options);
@@ -206,20 +224,19 @@ inline std::string backend_name(const ::testing::TestParamInfo<backend_kind>& in
 }
 
 /// Declares a suite whose tests, written with TEST_P, run on all backends.
-#define EDDY_ON_EVERY_BACKEND(suite)                                                            \
-    class suite : public ::eddy::testing::on_backend {};                                        \
-    INSTANTIATE_TEST_SUITE_P(io, suite,                                                         \
-                             ::testing::Values(::eddy::backend_kind::uring,                     \
-                                               ::eddy::backend_kind::epoll,                     \
-                                               ::eddy::backend_kind::sim),                      \
-                             ::eddy::testing::backend_name)
+#define EDDY_ON_EVERY_BACKEND(suite)                                                \
+    class suite : public ::eddy::testing::on_backend {};                            \
+    INSTANTIATE_TEST_SUITE_P(                                                       \
+        io, suite,                                                                  \
+        ::testing::Values(::eddy::backend_kind::uring, ::eddy::backend_kind::epoll, \
+                          ::eddy::backend_kind::sim),                               \
+        ::eddy::testing::backend_name)
 
 /// The same without the simulator: for what needs descriptors or files.
 #define EDDY_ON_EVERY_KERNEL_BACKEND(suite)                                                     \
     class suite : public ::eddy::testing::on_backend {};                                        \
-    INSTANTIATE_TEST_SUITE_P(io, suite,                                                         \
-                             ::testing::Values(::eddy::backend_kind::uring,                     \
-                                               ::eddy::backend_kind::epoll),                    \
-                             ::eddy::testing::backend_name)
+    INSTANTIATE_TEST_SUITE_P(                                                                   \
+        io, suite, ::testing::Values(::eddy::backend_kind::uring, ::eddy::backend_kind::epoll), \
+        ::eddy::testing::backend_name)
 
-}  // namespace eddy::testing
+} // namespace eddy::testing

@@ -1,9 +1,10 @@
 // Deadlines over slow work, and who is told what when one passes.
-#include "io/testing.hpp"
+#include <eddy/io/timeout.hpp>
 
 #include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
-#include <eddy/io/timeout.hpp>
+
+#include "io/testing.hpp"
 
 namespace eddy::testing {
 namespace {
@@ -102,5 +103,5 @@ TEST_P(timeout_io, bounds_a_read) {
     });
 }
 
-}  // namespace
-}  // namespace eddy::testing
+} // namespace
+} // namespace eddy::testing

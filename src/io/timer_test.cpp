@@ -1,8 +1,9 @@
 // Timers: their order, their number, disarming, and the clocks that they follow.
-#include "io/testing.hpp"
+#include <eddy/io/timer.hpp>
 
 #include <eddy/io/scope.hpp>
-#include <eddy/io/timer.hpp>
+
+#include "io/testing.hpp"
 
 #include <memory>
 #include <vector>
@@ -81,8 +82,7 @@ TEST_P(timer_io, a_hundred_thousand_sleep_at_once) {
         const time_point base = here().now();
         co_await join_scope([&](scope& children) -> task<> {
             for (int i = 0; i < 100'000; ++i)
-                children.spawn(
-                    sleep_and_check(here(), base + 1us * random().below(50'000), done));
+                children.spawn(sleep_and_check(here(), base + 1us * random().below(50'000), done));
             co_return;
         });
         EXPECT_EQ(done, 100'000);
@@ -131,5 +131,5 @@ TEST_P(timer_io, virtual_time_costs_nothing_and_is_exact) {
     });
 }
 
-}  // namespace
-}  // namespace eddy::testing
+} // namespace
+} // namespace eddy::testing

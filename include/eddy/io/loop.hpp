@@ -55,7 +55,8 @@ struct loop_options {
     /// io_uring only: a kernel thread submits. It costs a core even when idle for a while.
     bool sqpoll = false;
     /// io_uring only: writes of at least this many bytes go without a copy. Loopback copies
-    /// anyway, so the default is never.
+    /// anyway, so the default is never. Cancelling such a write may reset the connection: a peer
+    /// that does not read would else hold its bytes for ever.
     std::size_t zero_copy_threshold = SIZE_MAX;
     sim_options sim;
 };
@@ -186,6 +187,12 @@ public:
         return now_;
     }
 
+    /// now() + time, or the end of time where that is later: duration::max() means never.
+    time_point after(duration time) const noexcept {
+        const time_point present = now();
+        return time < time_point::max() - present ? present + time : time_point::max();
+    }
+
     /// Hands `work` to the loop, from any thread, without a lock. Wake-ups of one turn are merged.
     void post(posted_work& work) noexcept;
 
@@ -197,7 +204,7 @@ public:
         return awaiting<sleep_operation>(*this, when);
     }
     [[nodiscard]] awaiting<sleep_operation> sleep_for(duration time) {
-        return sleep_until(now() + time);
+        return sleep_until(after(time));
     }
     [[nodiscard]] awaiting<yield_operation> yield() { return awaiting<yield_operation>(); }
 
@@ -209,7 +216,8 @@ public:
     }
     /// A UDP socket bound to `local` (port 0 for any).
     result<datagram> bind_datagram(const endpoint& local, const listen_options& options = {});
-    /// Takes a connected stream socket over; it is made non-blocking. Not on the simulator.
+    /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
+    /// it. Not on the simulator.
     result<stream> adopt(unique_fd socket);
 
     [[nodiscard]] awaiting<poll_operation> wait_readable(int fd) {

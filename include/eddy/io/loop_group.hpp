@@ -1,7 +1,8 @@
 // loop_group: several loops, each on a thread of its own, for servers that use every core.
 //
 //     auto group = loop_group::start({});
-//     for (std::size_t i = 0; i < (*group)->size(); ++i) (*group)->post(i, accept_connections(port));
+//     for (std::size_t i = 0; i < (*group)->size(); ++i)
+//         (*group)->post(i, accept_connections(port));
 //
 // Connections are spread by the kernel (listen_options::reuse_port) or handed over with post().
 #pragma once
@@ -51,4 +52,4 @@ private:
     std::vector<std::unique_ptr<member>> members_;
 };
 
-}  // namespace eddy
+} // namespace eddy

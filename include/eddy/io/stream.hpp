@@ -286,22 +286,27 @@ struct listen_options {
     int unix_mode = -1;
 };
 
-/// An accepting socket. One accept waits at a time.
+/// The driver of every listener that listens nowhere: each accept ends with errc::closed.
+listener_driver& closed_listener_driver() noexcept;
+
+/// An accepting socket. One accept waits at a time. Once closed, every accept fails with
+/// errc::closed.
 class listener {
 public:
-    listener() noexcept = default;
+    listener() noexcept : driver_(&closed_listener_driver()) {}
     explicit listener(listener_driver& driver) noexcept : driver_(&driver) {}
-    listener(listener&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
+    listener(listener&& other) noexcept
+        : driver_(std::exchange(other.driver_, &closed_listener_driver())) {}
     listener& operator=(listener&& other) noexcept {
         if (this != &other) {
             close();
-            driver_ = std::exchange(other.driver_, nullptr);
+            driver_ = std::exchange(other.driver_, &closed_listener_driver());
         }
         return *this;
     }
     ~listener() { close(); }
 
-    explicit operator bool() const noexcept { return driver_; }
+    explicit operator bool() const noexcept { return driver_ != &closed_listener_driver(); }
 
     /// Awaits the next connection. EMFILE, ENFILE, ENOBUFS and ENOMEM are passing conditions: wait
     /// a little and call again. TCP streams have TCP_NODELAY set.
@@ -311,12 +316,10 @@ public:
     endpoint local() const noexcept { return driver_->local(); }
     int native_handle() const noexcept { return driver_->native_handle(); }
     /// Stops listening. Connections that nobody accepted are reset.
-    void close() noexcept {
-        if (driver_) std::exchange(driver_, nullptr)->close();
-    }
+    void close() noexcept { std::exchange(driver_, &closed_listener_driver())->close(); }
 
 private:
-    listener_driver* driver_ = nullptr;
+    listener_driver* driver_;
 };
 
 /// A received datagram and its sender.
@@ -359,22 +362,27 @@ protected:
     ~datagram_driver() = default;
 };
 
-/// A message socket (UDP). One receive waits at a time.
+/// The driver of every datagram socket that is not open: all fails with errc::closed.
+datagram_driver& closed_datagram_driver() noexcept;
+
+/// A message socket (UDP). One receive waits at a time. Once closed, receiving and sending fail
+/// with errc::closed.
 class datagram {
 public:
-    datagram() noexcept = default;
+    datagram() noexcept : driver_(&closed_datagram_driver()) {}
     explicit datagram(datagram_driver& driver) noexcept : driver_(&driver) {}
-    datagram(datagram&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
+    datagram(datagram&& other) noexcept
+        : driver_(std::exchange(other.driver_, &closed_datagram_driver())) {}
     datagram& operator=(datagram&& other) noexcept {
         if (this != &other) {
             close();
-            driver_ = std::exchange(other.driver_, nullptr);
+            driver_ = std::exchange(other.driver_, &closed_datagram_driver());
         }
         return *this;
     }
     ~datagram() { close(); }
 
-    explicit operator bool() const noexcept { return driver_; }
+    explicit operator bool() const noexcept { return driver_ != &closed_datagram_driver(); }
 
     awaiting<receive_from_operation> receive() {
         return awaiting<receive_from_operation>(*driver_);
@@ -386,12 +394,10 @@ public:
     }
     endpoint local() const noexcept { return driver_->local(); }
     int native_handle() const noexcept { return driver_->native_handle(); }
-    void close() noexcept {
-        if (driver_) std::exchange(driver_, nullptr)->close();
-    }
+    void close() noexcept { std::exchange(driver_, &closed_datagram_driver())->close(); }
 
 private:
-    datagram_driver* driver_ = nullptr;
+    datagram_driver* driver_;
 };
 
 }  // namespace eddy

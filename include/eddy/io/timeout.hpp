@@ -43,7 +43,7 @@ task<result<T>> with_deadline(time_point when, task<result<T>> work) {
 
 template <class T>
 task<result<T>> with_timeout(duration time, task<result<T>> work) {
-    return with_deadline(loop::current().now() + time, std::move(work));
+    return with_deadline(loop::current().after(time), std::move(work));
 }
 
 }  // namespace eddy

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <new>
 
 namespace eddy {
 
@@ -24,7 +25,10 @@ result<std::unique_ptr<backend>> make_epoll_backend(const loop_options& options)
 }
 
 epoll_backend::epoll_backend(const loop_options& options) noexcept
-    : buffers_(options.buffer_count, options.buffer_size) {}
+    : buffers_(options.buffer_count, options.buffer_size) {
+    ended_polls_.reserve(spare_polls_kept);
+    spare_polls_.reserve(spare_polls_kept);
+}
 
 result<> epoll_backend::open() {
     epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
@@ -54,9 +58,7 @@ result<> epoll_backend::add(int fd, std::uint32_t events, event_target& target) 
     return {};
 }
 
-void epoll_backend::remove(int fd) noexcept {
-    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-}
+void epoll_backend::remove(int fd) noexcept { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
 bool epoll_backend::poll(time_point until) {
     epoll_event events[batch_size];
@@ -79,13 +81,15 @@ int epoll_backend::wait(time_point until, epoll_event* events) noexcept {
     } else if (until == time_point::max()) {
         count = epoll_wait(epoll, events, batch_size, -1);
     } else {
-        const std::int64_t left = std::max((until - now()).count(), std::int64_t{0});
+        const time_point present = now();
+        const std::int64_t left = until > present ? (until - present).count() : 0;
         errno = ENOSYS;
         if (has_pwait2_) {
             const timespec timeout{left / second, left % second};
             count = epoll_pwait2(epoll, events, batch_size, &timeout, nullptr);
         }
-        if (count < 0 && errno == ENOSYS) {  // before Linux 5.11
+        // Before Linux 5.11, and where a container's filter is older than the call.
+        if (count < 0 && (errno == ENOSYS || errno == EPERM)) {
             has_pwait2_ = false;
             // Rounded up: waking early would only mean to wait again.
             const std::int64_t rounded = (left + millisecond - 1) / millisecond;
@@ -141,13 +145,15 @@ result<listener> epoll_backend::listen(const endpoint& local, const listen_optio
 
 result<datagram> epoll_backend::bind_datagram(const endpoint& local,
                                               const listen_options& options) {
-    return make_posix_datagram(*this, buffers_, local, options);
+    return make_posix_datagram(*this, buffers_, drivers_, local, options);
 }
 
-result<stream> epoll_backend::wrap(unique_fd socket) {
+result<stream> epoll_backend::wrap(unique_fd socket) try {
     auto made = std::make_unique<epoll_stream>(*this, std::move(socket));
     if (auto opened = made->open(); !opened) return fail(opened.error());
     return stream(*made.release());
+} catch (const std::bad_alloc&) {
+    return fail_errno(ENOMEM);
 }
 
 result<stream> epoll_backend::adopt(unique_fd socket) {
@@ -238,9 +244,9 @@ void epoll_backend::poll_wait::on_events(std::uint32_t) {
 
 void epoll_backend::cancel_poll(completion& done) noexcept {
     const auto at = polls_.find(&done);
-    if (at == polls_.end()) return;  // due already
+    if (at == polls_.end()) return; // due already
     end_poll(at);
     due_.push_back({&done, -ECANCELED});
 }
 
-}  // namespace eddy
+} // namespace eddy

@@ -8,11 +8,11 @@
 // stand in the same batch. Closed objects therefore stay in memory until the batch is done.
 #pragma once
 
-#include "io/backend.hpp"
-#include "io/posix/sockets.hpp"
-
 #include <eddy/base/intrusive_list.hpp>
 #include <eddy/base/unique_fd.hpp>
+
+#include "io/backend.hpp"
+#include "io/posix/sockets.hpp"
 
 #include <sys/epoll.h>
 
@@ -84,7 +84,7 @@ private:
         void on_events(std::uint32_t events) override;
 
         epoll_backend* owner = nullptr;
-        completion* done = nullptr;  // null when the wait is over
+        completion* done = nullptr; // null when the wait is over
         int fd = -1;
         unique_fd duplicate;
     };
@@ -117,10 +117,10 @@ private:
     std::size_t drivers_ = 0;
     intrusive_list<epoll_driver> retired_;
     poll_table polls_;
-    std::vector<poll_table::node_type> ended_polls_;  // events of this batch may point to them
+    std::vector<poll_table::node_type> ended_polls_; // events of this batch may point to them
     std::vector<poll_table::node_type> spare_polls_;
-    std::vector<due_completion> due_;  // to be called in the next turn
+    std::vector<due_completion> due_; // to be called in the next turn
     std::vector<due_completion> due_now_;
 };
 
-}  // namespace eddy
+} // namespace eddy

@@ -7,26 +7,6 @@
 #include <cerrno>
 
 namespace eddy {
-namespace {
-
-/// Errors of one connection that is gone already, not of the listener; accept(2).
-bool concerns_one_connection(int error) noexcept {
-    switch (error) {
-        case EINTR:
-        case ECONNABORTED:
-        case EPROTO:
-        case ENOPROTOOPT:
-        case ENETDOWN:
-        case ENETUNREACH:
-        case EHOSTDOWN:
-        case EHOSTUNREACH:
-        case ENONET: return true;
-        default: return false;
-    }
-}
-
-}  // namespace
-
 result<> epoll_listener::open() {
     if (auto added = backend_.add(socket_.get(), EPOLLIN | EPOLLET, *this); !added) return added;
     backend_.driver_opened();
@@ -88,4 +68,4 @@ void epoll_listener::close() noexcept {
     backend_.retire(*this);
 }
 
-}  // namespace eddy
+} // namespace eddy

@@ -14,8 +14,8 @@ result<> epoll_stream::open() {
     if (getsockopt(socket_.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0) return fail_errno();
     short_read_drains_ = domain == AF_INET || domain == AF_INET6;
     // Registration itself reports what is true already: bytes that came first are not missed.
-    if (auto added = backend_.add(
-            socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET, *this);
+    if (auto added = backend_.add(socket_.get(),
+                                  EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET, *this);
         !added)
         return added;
     backend_.driver_opened();
@@ -39,6 +39,10 @@ bool epoll_stream::receive(read_operation& op) {
     const bool lend = op.into().empty();
     std::byte* const bytes = lend ? buffers.take() : op.into().data();
     const std::size_t room = lend ? buffers.buffer_size() : op.into().size();
+    if (!bytes) {
+        op.set_error(errno_code(ENOMEM));
+        return true;
+    }
     ssize_t received;
     do {
         received = recv(socket_.get(), bytes, room, 0);
@@ -150,4 +154,4 @@ void epoll_stream::close() noexcept {
     backend_.retire(*this);
 }
 
-}  // namespace eddy
+} // namespace eddy

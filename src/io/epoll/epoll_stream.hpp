@@ -1,9 +1,9 @@
 // A connected socket on epoll.
 #pragma once
 
-#include "io/epoll/epoll_backend.hpp"
-
 #include <eddy/base/frame_pool.hpp>
+
+#include "io/epoll/epoll_backend.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +17,7 @@ public:
     epoll_stream(epoll_backend& backend, unique_fd socket) noexcept
         : backend_(backend), socket_(std::move(socket)) {}
     static void* operator new(std::size_t size) { return frame_allocate(size); }
-    static void operator delete(void* block, std::size_t size) noexcept {
-        frame_free(block, size);
-    }
+    static void operator delete(void* block, std::size_t size) noexcept { frame_free(block, size); }
     /// Registers the socket. After a failure the object may be deleted directly.
     result<> open();
 
@@ -43,12 +41,12 @@ private:
     void end_writer(std::error_code error) noexcept;
 
     epoll_backend& backend_;
-    unique_fd socket_;  // none after close()
+    unique_fd socket_; // none after close()
     read_operation* reader_ = nullptr;
     write_operation* writer_ = nullptr;
-    std::error_code read_end_;  // what every further read gets
-    std::error_code failure_;   // the socket's error, if a write was who heard of it
-    bool readable_ = false;     // a receive may find something
+    std::error_code read_end_; // what every further read gets
+    std::error_code failure_;  // the socket's error, if a write was who heard of it
+    bool readable_ = false;    // a receive may find something
     bool writable_ = true;
     // A receive that fills less than its buffer has emptied the socket, and what comes later is a
     // new event. That does not hold once the peer has finished or urgent data came, nor for Unix
@@ -56,4 +54,4 @@ private:
     bool short_read_drains_ = true;
 };
 
-}  // namespace eddy
+} // namespace eddy

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <utility>
 
 namespace eddy {
@@ -14,8 +15,11 @@ namespace {
 
 class posix_datagram final : public datagram_driver, private completion {
 public:
-    posix_datagram(backend& where, buffer_pool& buffers, unique_fd socket) noexcept
-        : backend_(&where), buffers_(&buffers), socket_(std::move(socket)) {}
+    posix_datagram(backend& where, buffer_pool& buffers, std::size_t& drivers,
+                   unique_fd socket) noexcept
+        : backend_(&where), buffers_(&buffers), drivers_(&drivers), socket_(std::move(socket)) {
+        ++drivers;
+    }
 
     bool start(receive_from_operation& op) override {
         EDDY_ASSERT(!receiver_);
@@ -54,11 +58,15 @@ public:
     }
 
 private:
-    ~posix_datagram() = default;
+    ~posix_datagram() { --*drivers_; }
 
     /// True when `op` has a datagram or an error.
     bool receive(receive_from_operation& op) {
         std::byte* const buffer = buffers_->take();
+        if (!buffer) {
+            op.set_error(errno_code(ENOMEM));
+            return true;
+        }
         endpoint from;
         iovec vector{buffer, buffers_->buffer_size()};
         msghdr header{};
@@ -114,19 +122,20 @@ private:
 
     backend* backend_;
     buffer_pool* buffers_;
+    std::size_t* drivers_;
     unique_fd socket_;
     receive_from_operation* receiver_ = nullptr;
     bool polling_ = false;
     bool closed_ = false;
 };
 
-}  // namespace
+} // namespace
 
-result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, const endpoint& local,
-                                     const listen_options& options) {
+result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, std::size_t& drivers,
+                                     const endpoint& local, const listen_options& options) {
     auto socket = open_datagram(local, options);
     if (!socket) return fail(socket.error());
-    return datagram(*new posix_datagram(where, buffers, std::move(*socket)));
+    return datagram(*new posix_datagram(where, buffers, drivers, std::move(*socket)));
 }
 
-}  // namespace eddy
+} // namespace eddy

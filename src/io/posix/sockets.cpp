@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <string>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -115,15 +116,15 @@ result<> bind_tcp(int fd, const endpoint& local) noexcept {
     return bind_to(fd, local);
 }
 
-}  // namespace
+} // namespace
 
 result<unique_fd> open_listener(const endpoint& local, const listen_options& options,
                                 bool nonblocking) {
     endpoint address = local;
     auto fd = open_for_bind(address, SOCK_STREAM | (nonblocking ? SOCK_NONBLOCK : 0), options);
     if (!fd) return fd;
-    auto bound = address.is_unix() ? bind_unix(fd->get(), address, options)
-                                   : bind_tcp(fd->get(), address);
+    auto bound =
+        address.is_unix() ? bind_unix(fd->get(), address, options) : bind_tcp(fd->get(), address);
     if (!bound) return fail(bound.error());
     if (::listen(fd->get(), options.backlog) < 0) {
         const int error = errno;
@@ -150,6 +151,21 @@ result<unique_fd> open_for_connect(const endpoint& peer, bool nonblocking) {
         if (auto set = set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1); !set)
             return fail(set.error());
     return fd;
+}
+
+bool concerns_one_connection(int error) noexcept {
+    switch (error) {
+        case EINTR:
+        case ECONNABORTED:
+        case EPROTO:
+        case ENOPROTOOPT:
+        case ENETDOWN:
+        case ENETUNREACH:
+        case EHOSTDOWN:
+        case EHOSTUNREACH:
+        case ENONET: return true;
+        default: return false;
+    }
 }
 
 endpoint local_endpoint(int fd) noexcept {
@@ -222,10 +238,11 @@ buffer_pool::~buffer_pool() {
     }
 }
 
-std::byte* buffer_pool::take() {
+std::byte* buffer_pool::take() noexcept {
     std::byte* data;
     if (free_.empty()) {
-        data = new std::byte[size_];
+        data = new (std::nothrow) std::byte[size_];
+        if (!data) return nullptr;
     } else {
         data = free_.back();
         free_.pop_back();
@@ -250,4 +267,4 @@ void buffer_pool::give_back(std::byte* data, std::uint32_t) noexcept {
     free_.push_back(data);
 }
 
-}  // namespace eddy
+} // namespace eddy

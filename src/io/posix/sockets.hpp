@@ -23,6 +23,10 @@ result<unique_fd> open_datagram(const endpoint& local, const listen_options& opt
 /// A stream socket for connecting to `peer`, close-on-exec, with TCP_NODELAY for TCP.
 result<unique_fd> open_for_connect(const endpoint& peer, bool nonblocking);
 
+/// True for an errno of accept(2) that tells of one connection that is gone already, not of the
+/// listener.
+bool concerns_one_connection(int error) noexcept;
+
 endpoint local_endpoint(int fd) noexcept;
 endpoint peer_endpoint(int fd) noexcept;
 
@@ -47,8 +51,9 @@ public:
     buffer_pool& operator=(const buffer_pool&) = delete;
 
     std::uint32_t buffer_size() const noexcept { return size_; }
-    /// The most recently returned buffer, since the processor's caches still hold it.
-    std::byte* take();
+    /// The most recently returned buffer, since the processor's caches still hold it. Null when
+    /// there is no memory.
+    std::byte* take() noexcept;
     void give_back(std::byte* data, std::uint32_t id) noexcept override;
     lease lend(std::byte* data, std::size_t size) noexcept {
         return {*this, data, static_cast<std::uint32_t>(size), 0};
@@ -63,8 +68,9 @@ private:
 
 class backend;
 
-/// A UDP socket's driver over a backend's readiness polls.
-result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, const endpoint& local,
-                                     const listen_options& options);
+/// A UDP socket's driver over a backend's readiness polls. `drivers` counts it while it exists:
+/// after close() that is until its last poll has ended, which the backend must outlive.
+result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, std::size_t& drivers,
+                                     const endpoint& local, const listen_options& options);
 
-}  // namespace eddy
+} // namespace eddy

@@ -63,7 +63,7 @@ endpoint unnamed_unix() noexcept {
     return made;
 }
 
-}  // namespace
+} // namespace
 
 endpoint sim_unmapped(const endpoint& address) {
     if (address.family() != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&v6(address).sin6_addr))
@@ -207,8 +207,8 @@ std::uint16_t sim_backend::free_port() noexcept {
     };
     for (int tries = 0; tries <= UINT16_MAX - first_ephemeral_port; ++tries) {
         const std::uint16_t port = next_port_;
-        next_port_ = port == UINT16_MAX ? first_ephemeral_port
-                                        : static_cast<std::uint16_t>(port + 1);
+        next_port_ =
+            port == UINT16_MAX ? first_ephemeral_port : static_cast<std::uint16_t>(port + 1);
         if (!taken(port)) return port;
     }
     return 0;
@@ -223,8 +223,8 @@ result<listener> sim_backend::listen(const endpoint& local, const listen_options
     }
     for (const sim_listener* other : listeners_) {
         const bool shared = !local.is_unix() && options.reuse_port && other->options().reuse_port;
-        if (!shared && collide(address, options.dual_stack, other->local(),
-                               other->options().dual_stack))
+        if (!shared &&
+            collide(address, options.dual_stack, other->local(), other->options().dual_stack))
             return fail_errno(EADDRINUSE);
     }
     auto* made = new sim_listener(*this, address, options);
@@ -287,7 +287,7 @@ Socket* choose(const std::vector<Socket*>& sockets, const endpoint& to, random_g
     return best.size() == 1 ? best.front() : best[random.below(best.size())];
 }
 
-}  // namespace
+} // namespace
 
 sim_datagram* sim_backend::find_datagram(const endpoint& to) noexcept {
     return choose(datagrams_, to, random_);
@@ -394,4 +394,4 @@ result<std::unique_ptr<backend>> make_sim_backend(const loop_options& options) {
     return std::make_unique<sim_backend>(options);
 }
 
-}  // namespace eddy
+} // namespace eddy

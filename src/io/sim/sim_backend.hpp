@@ -9,9 +9,9 @@
 // RFC 3849) never answer a connect.
 #pragma once
 
-#include "io/backend.hpp"
-
 #include <eddy/base/random.hpp>
+
+#include "io/backend.hpp"
 
 #include <condition_variable>
 #include <cstddef>
@@ -120,4 +120,4 @@ private:
     bool woken_ = false;
 };
 
-}  // namespace eddy
+} // namespace eddy

@@ -14,7 +14,7 @@ constexpr std::size_t max_payload = 65507;
 /// A datagram that others overtake arrives this much later than it would have.
 constexpr duration latest_detour = std::chrono::milliseconds(20);
 
-}  // namespace
+} // namespace
 
 sim_datagram::~sim_datagram() { world_.remove(*this); }
 
@@ -38,7 +38,8 @@ bool sim_datagram::try_complete(receive_from_operation& op, bool after_spell) {
     const message first = std::move(arrived_.front());
     arrived_.pop_front();
     arrived_bytes_ -= first.bytes.size();
-    op.set_message({world_.lend(first.bytes), first.from, first.bytes.size() > world_.buffer_size()});
+    op.set_message(
+        {world_.lend(first.bytes), first.from, first.bytes.size() > world_.buffer_size()});
     return true;
 }
 
@@ -99,4 +100,4 @@ void sim_datagram::close() noexcept {
     delete this;
 }
 
-}  // namespace eddy
+} // namespace eddy

@@ -1,9 +1,9 @@
 // One end of a simulated connection.
 #pragma once
 
-#include "io/sim/sim_backend.hpp"
-
 #include <eddy/base/byte_buffer.hpp>
+
+#include "io/sim/sim_backend.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -77,4 +77,4 @@ private:
     bool reset_answered_ = false;
 };
 
-}  // namespace eddy
+} // namespace eddy

@@ -1,10 +1,9 @@
 // The simulator: virtual time, repeatability, and what its faults do to a program.
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/random.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
-
-#include <eddy/base/byte_buffer.hpp>
-#include <eddy/base/random.hpp>
 
 #include <gtest/gtest.h>
 
@@ -357,7 +356,9 @@ task<void> shut_down_under_a_writer() {
     EXPECT_EQ(write_end, errno_code(EPIPE));
 }
 
-TEST(sim_network, shutting_down_ends_a_waiting_write) { make_loop()->run(shut_down_under_a_writer()); }
+TEST(sim_network, shutting_down_ends_a_waiting_write) {
+    make_loop()->run(shut_down_under_a_writer());
+}
 
 task<void> accept_forever(listener& from, std::error_code& into) {
     auto got = co_await from.accept();
@@ -602,7 +603,8 @@ task<void> send_numbers(int count, numbers& into) {
     side.spawn(collect(receiver, into));
     for (int i = 0; i < count; ++i) {
         const std::string text = std::to_string(i);
-        EXPECT_TRUE(sender.send_to(as_bytes(text), *endpoint::ip("127.0.0.1", receiver.local().port())));
+        EXPECT_TRUE(
+            sender.send_to(as_bytes(text), *endpoint::ip("127.0.0.1", receiver.local().port())));
         co_await loop::current().sleep_for(100us);
     }
     co_await loop::current().sleep_for(1s);
@@ -674,5 +676,5 @@ task<void> misuse_datagrams() {
 
 TEST(sim_datagrams, have_limits) { make_loop()->run(misuse_datagrams()); }
 
-}  // namespace
-}  // namespace eddy
+} // namespace
+} // namespace eddy

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 namespace eddy {
 namespace {
@@ -24,6 +26,15 @@ constexpr unsigned completion_entries = 16 * 1024;
 constexpr unsigned sqpoll_idle_ms = 1000;
 constexpr std::uint32_t most_receive_buffers = 32 * 1024;
 constexpr std::uint32_t spare_buffers_kept = 16;
+/// How long the last completions of closed sockets may take. They take microseconds.
+constexpr std::chrono::seconds end_patience{60};
+
+/// What a call of io_uring_enter(2) may answer to a program without faults. EINTR: a signal. ETIME:
+/// the time has passed. EAGAIN, EBUSY: reap completions, then try again.
+bool is_usual(int outcome) noexcept {
+    return outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
+           outcome == -EBUSY;
+}
 
 }  // namespace
 
@@ -110,25 +121,32 @@ result<> uring_backend::open(const loop_options& options) {
 
 uring_backend::~uring_backend() {
     if (!open_) return;
-    // Closed drivers wait for their last completions; each is on its way.
-    while (drivers_ > 0) poll(time_point::max());
+    // Closed drivers wait for their last completions; each is on its way. A handle that is still
+    // open, or an operation, would make this wait for ever.
+    const time_point give_up = now() + end_patience;
+    while (drivers_ > 0) {
+        EDDY_ASSERT(now() < give_up);
+        poll(give_up);
+    }
     io_uring_queue_exit(&ring_);
 }
 
 time_point uring_backend::now() const noexcept { return std::chrono::steady_clock::now(); }
 
-io_uring_sqe& uring_backend::submission() {
+io_uring_sqe& uring_backend::submission() noexcept {
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
     while (!entry) {
         // A negative result here (EBUSY, EAGAIN) means the kernel wants completions reaped first;
         // they are, in memory, by the kernel's own overflow list, and submitting again succeeds.
-        io_uring_submit(&ring_);
+        EDDY_ASSERT(is_usual(io_uring_submit(&ring_)));
+        // With SQPOLL, submitting only tells the kernel's thread, which may take its time.
+        if (!deferred_) io_uring_sqring_wait(&ring_);
         entry = io_uring_get_sqe(&ring_);
     }
     return *entry;
 }
 
-void uring_backend::cancel_request(completion& target, completion* done) {
+void uring_backend::cancel_request(completion& target, completion* done) noexcept {
     io_uring_sqe& entry = submission();
     io_uring_prep_cancel(&entry, &target, 0);
     io_uring_sqe_set_data(&entry, done);
@@ -141,18 +159,18 @@ bool uring_backend::poll(time_point until) {
     } else if (until == time_point::max()) {
         outcome = io_uring_submit_and_wait(&ring_, 1);
     } else {
-        const auto left = std::max((until - now()).count(), std::int64_t{0});
+        const time_point present = now();
+        const std::int64_t left = until > present ? (until - present).count() : 0;
         __kernel_timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
         io_uring_cqe* first = nullptr;
         outcome = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
     }
-    // EINTR: a signal. ETIME: `until` has passed. EAGAIN, EBUSY: reap, then try again.
-    EDDY_ASSERT(outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
-                outcome == -EBUSY);
+    EDDY_ASSERT(is_usual(outcome));
     return reap();
 }
 
-bool uring_backend::reap() {
+// An exception half way would mean to complete the same operations again.
+bool uring_backend::reap() noexcept {
     unsigned head = 0;
     unsigned count = 0;
     io_uring_cqe* entry = nullptr;
@@ -187,11 +205,13 @@ result<listener> uring_backend::listen(const endpoint& local, const listen_optio
 
 result<datagram> uring_backend::bind_datagram(const endpoint& local,
                                               const listen_options& options) {
-    return make_posix_datagram(*this, spares_, local, options);
+    return make_posix_datagram(*this, spares_, drivers_, local, options);
 }
 
-stream uring_backend::wrap(unique_fd socket) {
+result<stream> uring_backend::wrap(unique_fd socket) noexcept try {
     return stream(*new uring_stream(*this, std::move(socket)));
+} catch (const std::bad_alloc&) {
+    return fail_errno(ENOMEM);
 }
 
 result<stream> uring_backend::adopt(unique_fd socket) {
@@ -204,9 +224,24 @@ result<stream> uring_backend::adopt(unique_fd socket) {
 }
 
 bool uring_backend::start(connect_operation& op) {
-    auto socket = open_for_connect(op.peer(), false);
+    // A Unix socket connects at once, unless the backlog is full. That is EAGAIN, as on epoll: the
+    // kernel would block a thread for each connect that waits.
+    const bool at_once = op.peer().is_unix();
+    auto socket = open_for_connect(op.peer(), at_once);
     if (!socket) {
         op.set_error(socket.error());
+        return true;
+    }
+    if (at_once) {
+        if (connect(socket->get(), op.peer().data(), op.peer().size()) < 0) {
+            op.set_error(errno_code(errno));
+            return true;
+        }
+        auto connected = adopt(std::move(*socket));
+        if (connected)
+            op.set_connected(std::move(*connected));
+        else
+            op.set_error(connected.error());
         return true;
     }
     op.socket() = std::move(*socket);

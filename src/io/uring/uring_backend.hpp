@@ -94,10 +94,14 @@ public:
     // For the drivers.
 
     /// A free submission entry. Prepare it, then set its data to the completion to be called.
-    io_uring_sqe& submission();
-    /// Asks the kernel to end the request of `target`; `done` hears how that went.
-    void cancel_request(completion& target, completion* done);
-    stream wrap(unique_fd socket);
+    io_uring_sqe& submission() noexcept;
+    /// Asks the kernel to end the request of `target`; `done`, if not null, hears how that went.
+    /// Without `done`, the memory of `target` may hold another request by the time that the kernel
+    /// acts. That one is safe: the kernel takes entries in their order and cancels inline, so it
+    /// has not seen the newer request yet.
+    void cancel_request(completion& target, completion* done) noexcept;
+    /// ENOMEM when there is no memory for the driver; the socket is closed then.
+    result<stream> wrap(unique_fd socket) noexcept;
     receive_ring& receives() noexcept { return receives_; }
     /// Buffers for reads while the ring is empty.
     buffer_pool& spares() noexcept { return spares_; }
@@ -108,7 +112,7 @@ public:
 private:
     void on_wake(int result, unsigned flags);
     void arm_wake();
-    bool reap();
+    bool reap() noexcept;
 
     io_uring ring_{};
     bool open_ = false;

@@ -3,15 +3,30 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
+#include <new>
 #include <utility>
 
 namespace eddy {
+namespace {
+
+/// As the kernel does with connections that nobody took from its queue.
+void reset_connection(unique_fd socket) noexcept {
+    const linger at_once{1, 0};
+    setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+}
+
+}  // namespace
 
 bool uring_listener::start(accept_operation& op) {
     EDDY_ASSERT(!waiter_);
     if (!waiting_.empty()) {
-        op.set_accepted(backend_.wrap(std::move(waiting_.front())));
+        auto accepted = backend_.wrap(std::move(waiting_.front()));
         waiting_.pop_front();
+        if (accepted)
+            op.set_accepted(std::move(*accepted));
+        else
+            op.set_error(accepted.error());
         return true;
     }
     if (error_ != 0) {
@@ -38,12 +53,14 @@ void uring_listener::on_accepted(int result, unsigned flags) {
         --in_flight_;
     }
     unique_fd socket(result >= 0 ? result : -1);
-    if (closing_) return free_if_done();
+    if (closing_) {
+        if (socket) reset_connection(std::move(socket));
+        return free_if_done();
+    }
 
     if (socket)
-        waiting_.push_back(std::move(socket));
-    else if (result != -ECANCELED && result != -EINTR && result != -EAGAIN &&
-             result != -ECONNABORTED)
+        queue(std::move(socket));
+    else if (result != -ECANCELED && result != -EAGAIN && !concerns_one_connection(-result))
         error_ = -result;
 
     if (waiter_) {
@@ -54,6 +71,12 @@ void uring_listener::on_accepted(int result, unsigned flags) {
         backend_.cancel_request(accepted_, &cancelled_);
         ++in_flight_;
     }
+}
+
+void uring_listener::queue(unique_fd socket) noexcept try {
+    waiting_.push_back(std::move(socket));
+} catch (const std::bad_alloc&) {
+    error_ = ENOMEM;
 }
 
 void uring_listener::on_cancelled(int, unsigned) {
@@ -78,7 +101,10 @@ void uring_listener::close() noexcept {
         op.set_error(errc::cancelled);
         op.complete_later();
     }
-    waiting_.clear();
+    while (!waiting_.empty()) {
+        reset_connection(std::move(waiting_.front()));
+        waiting_.pop_front();
+    }
     if (accepting_ && !stopping_) {
         backend_.cancel_request(accepted_, &cancelled_);
         ++in_flight_;

@@ -30,6 +30,7 @@ private:
     void on_accepted(int result, unsigned flags);
     void on_cancelled(int result, unsigned flags);
     void arm();
+    void queue(unique_fd socket) noexcept;
     void free_if_done() noexcept;
 
     uring_backend& backend_;

@@ -7,8 +7,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace eddy {
+namespace {
+
+/// A request's length has 32 bits and its result 31.
+constexpr std::size_t most_bytes_a_send = 1 << 30;
+
+}  // namespace
 
 uring_stream::~uring_stream() { backend_.driver_closed(); }
 
@@ -19,8 +26,7 @@ bool uring_stream::start(read_operation& op) {
         return true;
     }
     if (read_end_ != 0) {
-        op.set_error(read_end_ == end_of_stream ? make_error_code(errc::end_of_stream)
-                                                : errno_code(read_end_));
+        op.set_error(read_error());
         return true;
     }
     reader_ = &op;
@@ -119,12 +125,11 @@ void uring_stream::on_received(int result, unsigned flags) {
     }
     if (closing_) return free_if_done();
 
-    if (result == 0) {
-        read_end_ = end_of_stream;
-    } else if (result < 0 && result != -ENOBUFS && result != -ECANCELED && result != -EINTR &&
-               result != -EAGAIN) {
-        read_end_ = -result;
-    }
+    if (result == 0)
+        end_reading(end_of_stream);
+    else if (result < 0 && result != -ENOBUFS && result != -ECANCELED && result != -EINTR &&
+             result != -EAGAIN)
+        end_reading(-result);
     if (!reader_) {
         if (queued_ >= most_queued_buffers && receiving_ && !stopping_) stop_receive();
         return;
@@ -147,6 +152,11 @@ void uring_stream::on_readable(int result, unsigned) {
     buffer_pool& spares = backend_.spares();
     const bool lend = op.into().empty();
     std::byte* bytes = lend ? spares.take() : op.into().data();
+    if (!bytes) {
+        reader_ = nullptr;
+        op.set_error(errno_code(ENOMEM));
+        return op.complete_now();
+    }
     const std::size_t room = lend ? spares.buffer_size() : op.into().size();
     ssize_t size = result < 0 ? -1 : recv(socket_.get(), bytes, room, MSG_DONTWAIT);
     const int error = result < 0 ? -result : errno;
@@ -159,8 +169,8 @@ void uring_stream::on_readable(int result, unsigned) {
         op.set_size(static_cast<std::size_t>(size));
         if (lend) op.set_received(std::move(received));
     } else {
-        read_end_ = size == 0 ? end_of_stream : error;
-        op.set_error(size == 0 ? make_error_code(errc::end_of_stream) : errno_code(error));
+        end_reading(size == 0 ? end_of_stream : error);
+        op.set_error(read_error());
     }
     op.complete_now();
 }
@@ -173,13 +183,19 @@ void uring_stream::cancel(read_operation& op) noexcept {
     op.complete_later();
 }
 
+/// The kernel tells an error once. If a write got it, reading then looks like an orderly end.
+void uring_stream::note_failure(int error) noexcept {
+    // EPIPE also follows shutdown_write(), which says nothing about reading.
+    if (error != EPIPE) failure_ = error;
+}
+
 bool uring_stream::start(write_operation& op) {
     EDDY_ASSERT(!writer_);
-    const bool zero_copy = op.piece(0).size() >= backend_.zero_copy_threshold();
-    if (!zero_copy) {
+    if (zero_copy_refused_ || op.piece(0).size() < backend_.zero_copy_threshold()) {
         const int error = send_now(socket_.get(), op);
         if (error == 0) return true;
         if (error != EAGAIN) {
+            note_failure(error);
             op.set_error(errno_code(error));
             return true;
         }
@@ -195,19 +211,20 @@ result<std::size_t> uring_stream::try_write(const_bytes bytes) noexcept {
     const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EINTR) return 0;
+    note_failure(errno);
     return fail_errno();
 }
 
 void uring_stream::queue_send() {
     const const_bytes piece = writer_->piece(0);
+    const std::size_t size = std::min(piece.size(), most_bytes_a_send);
     io_uring_sqe& entry = backend_.submission();
-    // MSG_WAITALL: the kernel goes on until the whole piece is gone.
-    if (piece.size() >= backend_.zero_copy_threshold())
-        io_uring_prep_send_zc(&entry, socket_.get(), piece.data(), piece.size(),
-                              MSG_NOSIGNAL | MSG_WAITALL, 0);
+    // Without MSG_WAITALL: the kernel hands a send that had to wait for the peer more than about a
+    // hundred times to a thread of its own, so slow readers would cost a thread each.
+    if (!zero_copy_refused_ && piece.size() >= backend_.zero_copy_threshold())
+        io_uring_prep_send_zc(&entry, socket_.get(), piece.data(), size, MSG_NOSIGNAL, 0);
     else
-        io_uring_prep_send(&entry, socket_.get(), piece.data(), piece.size(),
-                           MSG_NOSIGNAL | MSG_WAITALL);
+        io_uring_prep_send(&entry, socket_.get(), piece.data(), size, MSG_NOSIGNAL);
     io_uring_sqe_set_data(&entry, &sent_);
     sending_ = true;
     ++in_flight_;
@@ -215,40 +232,63 @@ void uring_stream::queue_send() {
 
 void uring_stream::on_sent(int result, unsigned flags) {
     // A zero-copy send completes twice: with its result, then when the kernel no longer needs the
-    // bytes. Only then may the writer have them back.
-    if (flags & IORING_CQE_F_MORE) {
-        zero_copy_result_ = result;
+    // bytes. The next send need not wait for that, but the writer may have its bytes back only then.
+    if (flags & IORING_CQE_F_NOTIF) {
+        --notices_;
+        request_done();
+        if (!sending_ && notices_ == 0) finish_write();
         return;
     }
-    request_done();
     sending_ = false;
-    send_finished(flags & IORING_CQE_F_NOTIF ? zero_copy_result_ : result);
+    if (flags & IORING_CQE_F_MORE)
+        ++notices_;
+    else
+        request_done();
+    if (!take_send_result(result)) return queue_send();
+    if (notices_ == 0) return finish_write();
+    if (write_cancelled_ || closing_) give_up_unsent();
 }
 
-void uring_stream::send_finished(int result) {
+/// True when the write is over, well or not, but for the return of its bytes.
+bool uring_stream::take_send_result(int result) {
     write_operation& op = *writer_;
-    const bool retry = result == -EAGAIN || result == -EINTR;
-    bool finished = false;
-    if (result > 0) finished = op.advance(static_cast<std::size_t>(result));
-    if (!finished) {
-        if (write_cancelled_ || closing_) {
-            op.set_error(errc::cancelled);
-            finished = true;
-        } else if (result < 0 && !retry) {
-            op.set_error(result == -ECANCELED ? make_error_code(errc::cancelled)
-                                              : errno_code(-result));
-            finished = true;
-        }
+    if (result > 0 && op.advance(static_cast<std::size_t>(result))) return true;
+    if (write_cancelled_ || closing_) {
+        op.set_error(errc::cancelled);
+        return true;
     }
-    if (!finished) return queue_send();
-    writer_ = nullptr;
+    if (result >= 0 || result == -EAGAIN || result == -EINTR) return false;
+    if (result == -EOPNOTSUPP && !zero_copy_refused_) {  // a Unix socket
+        zero_copy_refused_ = true;
+        return false;
+    }
+    note_failure(-result);
+    op.set_error(errno_code(-result));
+    return true;
+}
+
+void uring_stream::finish_write() {
+    write_operation& op = *std::exchange(writer_, nullptr);
     if (closing_) free_if_done();
     op.complete_now();
 }
 
+/// Resets the connection. TCP holds on to bytes until the peer acknowledges them, and a peer that
+/// does not read need never do that; the writer must not wait for it.
+void uring_stream::give_up_unsent() noexcept {
+    failure_ = ECONNRESET;
+    sockaddr nobody{};
+    nobody.sa_family = AF_UNSPEC;
+    ::connect(socket_.get(), &nobody, sizeof(nobody));
+}
+
 void uring_stream::cancel(write_operation& op) noexcept {
-    EDDY_ASSERT(writer_ == &op && sending_);
+    EDDY_ASSERT(writer_ == &op);
     write_cancelled_ = true;
+    if (!sending_) {
+        op.set_error(errc::cancelled);
+        return give_up_unsent();
+    }
     backend_.cancel_request(sent_, &cancelled_);
     ++in_flight_;
 }
@@ -272,8 +312,8 @@ void uring_stream::close() noexcept {
         op.complete_later();
     }
     if (writer_) {
-        write_operation& op = *writer_;
-        op.unlink();  // it ends by the kernel's answer, not by a second cancellation
+        writer_->unlink();  // it ends by the kernel's answer, not by a second cancellation
+        if (!sending_ && !write_cancelled_) cancel(*writer_);
     }
     const auto cancel_if = [&](bool armed, completion& target) {
         if (!armed) return;

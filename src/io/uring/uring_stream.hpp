@@ -50,10 +50,18 @@ private:
     void stop_receive();
     void wait_readable();
     void queue_send();
-    void send_finished(int result);
+    bool take_send_result(int result);
+    void finish_write();
+    void give_up_unsent() noexcept;
+    void note_failure(int error) noexcept;
     void enqueue(std::uint16_t id, std::uint32_t size) noexcept;
     void deliver(read_operation& op) noexcept;
     void drop_queue() noexcept;
+    void end_reading(int error) noexcept { read_end_ = failure_ != 0 ? failure_ : error; }
+    std::error_code read_error() const noexcept {
+        return read_end_ == end_of_stream ? make_error_code(errc::end_of_stream)
+                                          : errno_code(read_end_);
+    }
     void request_done() noexcept {
         EDDY_ASSERT(in_flight_ > 0);
         --in_flight_;
@@ -69,18 +77,20 @@ private:
     member_completion<uring_stream, &uring_stream::on_sent> sent_{*this};
     member_completion<uring_stream, &uring_stream::on_cancelled> cancelled_{*this};
 
-    int zero_copy_result_ = 0;
     std::uint32_t front_offset_ = 0;  // how much of the first queued buffer is consumed
     std::uint16_t first_ = receive_ring::none;
     std::uint16_t last_ = receive_ring::none;
     std::uint16_t queued_ = 0;
-    std::uint16_t in_flight_ = 0;  // requests that will still complete
+    std::uint32_t in_flight_ = 0;  // requests that will still complete
+    std::uint32_t notices_ = 0;    // of them, zero-copy sends whose bytes are still in use
     int read_end_ = 0;             // an errno, or end_of_stream below; delivered after the queue
+    int failure_ = 0;              // the socket's error, if a write was who heard of it
     bool receiving_ = false;       // the multishot receive is armed
     bool stopping_ = false;        // and asked to end
     bool polling_ = false;
-    bool sending_ = false;         // a send is in the kernel
+    bool sending_ = false;         // a send is in the kernel, its result unknown
     bool write_cancelled_ = false;
+    bool zero_copy_refused_ = false;
     bool closing_ = false;
 
     static constexpr int end_of_stream = -1;

@@ -1,0 +1,183 @@
+// What one command costs inside the process: parsed, executed, replied; no socket.
+//
+//   cache_engine_bench [keys] [batch]      default: 1000000 100
+//
+// Pipelines are encoded in advance and cycled through. Each line is one row: nanoseconds of CPU an
+// operation, the best of five rounds, and for the filled database the bytes a key.
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/random.hpp>
+#include <eddy/wire/resp/reply_writer.hpp>
+#include <eddy/wire/resp/request.hpp>
+
+#include "cache/engine.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using eddy::byte_buffer;
+
+double cpu_ns() {
+    timespec t;
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+std::size_t resident_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    std::size_t pages = 0;
+    statm >> pages >> pages;
+    return pages * 4096;
+}
+
+using arguments = std::vector<std::string>;
+
+struct pipeline {
+    std::string bytes;
+    std::size_t commands = 0;
+};
+
+class bench {
+public:
+    bench(std::size_t keys, std::size_t batch) : keys_(keys), batch_(batch) {}
+
+    // Writes `make(i)`'s commands as pipelines of the batch size.
+    std::vector<pipeline> encode(std::size_t commands,
+                                 const std::function<arguments(std::size_t)>& make) {
+        std::vector<pipeline> made;
+        byte_buffer out;
+        for (std::size_t i = 0; i < commands; ++i) {
+            const arguments args = make(i);
+            const std::vector<std::string_view> views(args.begin(), args.end());
+            eddy::resp::write_command(out, views);
+            if ((i + 1) % batch_ == 0 || i + 1 == commands) {
+                made.push_back({std::string(out.text()), i % batch_ + 1});
+                out.clear();
+            }
+        }
+        return made;
+    }
+
+    std::size_t run(const std::vector<pipeline>& pipelines) {
+        std::size_t done = 0;
+        for (const pipeline& each : pipelines) {
+            std::string_view input = each.bytes;
+            while (!input.empty()) {
+                const auto parsed = batch_parser_.parse(parser_, input);
+                done += engine_.execute(client_, parsed.commands, out_);
+                input.remove_prefix(parsed.consumed);
+            }
+            out_.clear();
+        }
+        return done;
+    }
+
+    void row(const char* name, std::size_t commands,
+             const std::function<arguments(std::size_t)>& make, std::size_t rounds = 5) {
+        const auto pipelines = encode(commands, make);
+        double best = 1e18;
+        for (std::size_t i = 0; i < rounds; ++i) {
+            const double before = cpu_ns();
+            const std::size_t done = run(pipelines);
+            best = std::min(best, (cpu_ns() - before) / static_cast<double>(done));
+        }
+        std::printf("%-28s %8.1f ns  %7.2f M/s\n", name, best, 1e3 / best);
+        std::fflush(stdout);
+    }
+
+    std::string key(std::size_t i) const {
+        char text[32];
+        std::snprintf(text, sizeof text, "key:%012zu", i % keys_);
+        return text;
+    }
+
+    eddy::cache::engine& engine() noexcept { return engine_; }
+
+private:
+    std::size_t keys_;
+    std::size_t batch_;
+    eddy::cache::engine engine_{eddy::cache::engine_options{}};
+    eddy::cache::session client_{engine_};
+    eddy::resp::request_parser parser_;
+    eddy::resp::request_batch batch_parser_;
+    byte_buffer out_;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const std::size_t keys = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
+    const std::size_t batch = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 100;
+    const std::string value32(32, 'v');
+    constexpr std::size_t hot = 200'000;
+    std::printf("keys %zu, batch %zu\n", keys, batch);
+    {
+        bench b(keys, batch);
+        b.row("hot SET 3 B", hot,
+              [](std::size_t) { return arguments{"SET", "key:__rand", "xxx"}; });
+        b.row("hot GET 3 B", hot, [](std::size_t) { return arguments{"GET", "key:__rand"}; });
+        b.row("hot INCR", hot, [](std::size_t) { return arguments{"INCR", "counter"}; });
+        b.row("hot LPUSH", hot, [](std::size_t) { return arguments{"LPUSH", "mylist", "xxx"}; });
+        b.row("hot LPOP", hot, [](std::size_t) { return arguments{"LPOP", "mylist"}; }, 4);
+        b.row("hot RPUSH", hot, [](std::size_t) { return arguments{"RPUSH", "mylist", "xxx"}; });
+        b.row("hot SADD one", hot,
+              [](std::size_t) { return arguments{"SADD", "myset", "element:__rand_int__"}; });
+        b.row("hot SADD 100k members", hot, [](std::size_t i) {
+            return arguments{"SADD", "bigset", "element:" + std::to_string(i * 7919 % 100'000)};
+        });
+        b.row("hot HSET one", hot, [](std::size_t) {
+            return arguments{"HSET", "myhash", "element:__rand_int__", "xxx"};
+        });
+        b.row("hot HGET one", hot,
+              [](std::size_t) { return arguments{"HGET", "myhash", "element:__rand_int__"}; });
+        b.row("PING", hot, [](std::size_t) { return arguments{"PING"}; });
+    }
+    {
+        bench b(keys, batch);
+        const std::size_t before = resident_bytes();
+        std::size_t next = 0;
+        // In slices, so that the encoded commands do not count as the cache's memory.
+        const double started = cpu_ns();
+        double filling = 0;
+        while (next < keys) {
+            const std::size_t slice = std::min<std::size_t>(10'000, keys - next);
+            const auto pipelines = b.encode(
+                slice, [&](std::size_t i) { return arguments{"SET", b.key(next + i), value32}; });
+            const double at = cpu_ns();
+            b.run(pipelines);
+            filling += cpu_ns() - at;
+            next += slice;
+        }
+        static_cast<void>(started);
+        const double n = static_cast<double>(keys);
+        const auto stats = b.engine().stats();
+        std::printf("%-28s %8.1f ns\n", "fill", filling / n);
+        std::printf("%-28s %8.1f B counted, %.1f B reserved, %.1f B resident\n", "memory a key",
+                    static_cast<double>(stats.used_memory) / n,
+                    static_cast<double>(stats.reserved_memory) / n,
+                    static_cast<double>(resident_bytes() - before) / n);
+        eddy::random_generator random(1);
+        constexpr std::size_t commands = 1'000'000;
+        b.row("random GET", commands,
+              [&](std::size_t) { return arguments{"GET", b.key(random.below(keys))}; });
+        b.row("random SET", commands,
+              [&](std::size_t) { return arguments{"SET", b.key(random.below(keys)), value32}; });
+        b.row("random GET, missing", commands,
+              [&](std::size_t) { return arguments{"GET", b.key(random.below(keys)) + "x"}; });
+        b.row("random EXPIRE", commands,
+              [&](std::size_t) { return arguments{"EXPIRE", b.key(random.below(keys)), "1000"}; });
+        b.row("random DEL+SET", commands, [&, i = std::size_t{0}](std::size_t) mutable {
+            const std::string key = b.key(i / 2 * 7919);
+            return i++ % 2 == 0 ? arguments{"DEL", key} : arguments{"SET", key, value32};
+        });
+    }
+    return 0;
+}

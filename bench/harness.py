@@ -1,0 +1,459 @@
+"""What the benchmarks share: servers and loads on cores of their own, taking turns, and quiet.
+
+A run_<name>.py says what to measure. The rules that it keeps to are in docs/benchmarks.md.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+# Servers run in folders of their own, so these are absolute.
+EDDY = os.path.abspath(os.environ.get("EDDY_BINARY") or os.path.join(ROOT, "build/release/eddy"))
+PROGRAMS = os.path.abspath(os.environ.get("EDDY_BENCH_DIR") or os.path.join(ROOT, "build/release/bench"))
+
+MIN_PAIRS = 5            # fewer make no table in the documentation
+QUIET_SHARE = 0.02       # of a core's time: what other load may take before we warn
+READY_WITHIN_S = 20
+STOPPED_WITHIN_S = 20
+DESCRIPTORS = 65536
+FIRST_PORT = 17000
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Failure(Exception):
+    """A benchmark cannot go on; its text says why."""
+
+
+# --- Arguments --------------------------------------------------------------------------------
+
+def options(description, add=None):
+    """The parsed arguments that every benchmark takes, and those which add(parser) adds."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--pairs", type=int, default=MIN_PAIRS, metavar="N",
+                        help=f"how often each side is measured; under {MIN_PAIRS}, the results stay "
+                             "in build/bench/ (%(default)s)")
+    parser.add_argument("--quick", action="store_true",
+                        help="one short turn of each, to see that all works; results stay in build/bench/")
+    parser.add_argument("--server-core", type=int, default=0, metavar="CPU", help="core of the servers (%(default)s)")
+    parser.add_argument("--load-core", type=int, default=1, metavar="CPU", help="core of the load (%(default)s)")
+    if add:
+        add(parser)
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.pairs = 1
+    if chosen.pairs < 1:
+        parser.error("--pairs must be at least 1")
+    allowed = os.sched_getaffinity(0)
+    if chosen.server_core == chosen.load_core or not {chosen.server_core, chosen.load_core} <= allowed:
+        parser.error(f"server and load need two different cores of {sorted(allowed)}: "
+                     "choose --server-core and --load-core")
+    return chosen
+
+
+def run(main):
+    """Calls main(); a Failure, Ctrl-C or SIGTERM ends the program with one line, after the servers' end."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        sys.exit(main())
+    except Failure as why:
+        sys.exit(f"bench: {why}")
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted")
+
+
+# --- What the kernel says of a process --------------------------------------------------------
+
+def schedule_of(pid):
+    """(nanoseconds on a core, nanoseconds waiting for one) of all threads; proc(5), schedstat."""
+    ran = waited = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+                fields = file.read().split()
+        except OSError:
+            continue  # the thread has ended meanwhile
+        ran += int(fields[0])
+        waited += int(fields[1])
+    return ran, waited
+
+
+def wakeups_of(pid):
+    """How often the process's threads have gone to sleep and been woken."""
+    count = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/status") as file:
+            count += sum(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
+    return count
+
+
+def rss_of(pid):
+    """Bytes of physical memory, exactly: status and statm lag behind by some pages a core."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        for line in file:
+            if line.startswith("Rss:"):
+                return int(line.split()[1]) * 1024
+    raise Failure(f"/proc/{pid}/smaps_rollup has no Rss")
+
+
+def settled_rss(pid, quiet_s=0.4, within_s=15):
+    """The memory once it has stopped to change for a while."""
+    end = time.monotonic() + within_s
+    last, since = rss_of(pid), time.monotonic()
+    while time.monotonic() < end:
+        time.sleep(0.05)
+        now = rss_of(pid)
+        if now != last:
+            last, since = now, time.monotonic()
+        elif time.monotonic() - since >= quiet_s:
+            break
+    return last
+
+
+# --- Other load -------------------------------------------------------------------------------
+
+def busy_ticks():
+    """(busy, stolen by the hypervisor) clock ticks of all cores since boot."""
+    with open("/proc/stat") as file:
+        fields = [int(field) for field in file.readline().split()[1:]]
+    return sum(fields[:3]) + sum(fields[5:8]), fields[7]
+
+
+def ticks_by_process():
+    ticks = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                name, rest = file.read().rsplit(")", 1)
+        except OSError:
+            continue
+        fields = rest.split()
+        ticks[int(pid)] = (name.split("(", 1)[1], int(fields[11]) + int(fields[12]))
+    return ticks
+
+
+def check_quiet(seconds=1.0):
+    """Warns of other load before a run. The share of one core that it took."""
+    a_second = os.sysconf("SC_CLK_TCK")
+    before, processes = busy_ticks()[0], ticks_by_process()
+    time.sleep(seconds)
+    after = ticks_by_process()
+    share = (busy_ticks()[0] - before) / a_second / seconds
+    if share > QUIET_SHARE:
+        used = sorted(((ticks - processes.get(pid, (name, 0))[1], name, pid)
+                       for pid, (name, ticks) in after.items() if pid != os.getpid()), reverse=True)
+        who = ", ".join(f"{name} ({pid}) {ticks / a_second / seconds:.0%}" for ticks, name, pid in used[:3] if ticks)
+        warn(f"other load takes {share:.0%} of a core: {who or 'short-lived processes'}. "
+             "Figures taken beside it mean little.")
+    return share
+
+
+def warn(text):
+    print(f"bench: WARNING: {text}", file=sys.stderr, flush=True)
+
+
+# --- Processes on cores of their own ----------------------------------------------------------
+
+def settle(core):
+    """For the child, before its program: its core, and the first place on it.
+
+    Each child has a session of its own, which is a scheduling group of its own where the kernel
+    has autogroups (sched(7)); a shell's other processes then do not count against it.
+    """
+    def prepare():
+        os.sched_setaffinity(0, {core})
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        try:
+            os.setpriority(os.PRIO_PROCESS, 0, -20)
+            with open("/proc/self/autogroup", "w") as file:
+                file.write("-20")
+        except OSError:
+            pass  # not root, or no autogroups: the run is only more easily disturbed
+        raise_descriptor_limit()
+    return prepare
+
+
+def raise_descriptor_limit():
+    """Lets this process and its children open up to DESCRIPTORS files; how many it got."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    for most in (max(hard, DESCRIPTORS), hard):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, DESCRIPTORS), most))
+            break
+        except (ValueError, OSError):
+            continue  # only CAP_SYS_RESOURCE may go beyond the hard limit
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def free_port():
+    """A port below those that the kernel hands out to clients."""
+    for port in range(FIRST_PORT, FIRST_PORT + 2000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise Failure(f"no port from {FIRST_PORT} is free")
+
+
+def need(program, how):
+    path = program if os.path.isabs(program) else shutil.which(program)
+    if not path or not os.access(path, os.X_OK):
+        raise Failure(f"{program} is missing: {how}")
+    return path
+
+
+class Server:
+    """One server process while a `with` lasts: `port`, `pid`. `name` is the side's name."""
+
+    def __init__(self, name, core, argv, env=None):
+        self.name = name
+        self.core = core
+        self.argv = argv
+        self.env = dict(os.environ, **(env or {}))
+        self.process = None
+        self.port = None
+        self.folder = None
+
+    def arguments(self):
+        """The command line, with the port put in."""
+        return [word.format(port=self.port, folder=self.folder) for word in self.argv]
+
+    def is_ready(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            return True
+        except OSError:
+            return False
+
+    def after_start(self):
+        """What has to be done once the process answers."""
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="eddy-bench-")
+        self.port = free_port()
+        self.log = open(os.path.join(self.folder, "log"), "w+")
+        try:
+            self.process = subprocess.Popen(
+                self.arguments(), env=self.env, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=self.log,
+                stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=settle(self.core))
+            end = time.monotonic() + READY_WITHIN_S
+            while not self.is_ready():
+                if self.process.poll() is not None or time.monotonic() > end:
+                    raise Failure(f"{self.name} does not start: {self.last_words()}")
+                time.sleep(0.02)
+            self.after_start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOPPED_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                warn(f"{self.name} did not stop on SIGTERM within {STOPPED_WITHIN_S} s")
+                self.process.kill()
+                self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def last_words(self):
+        self.log.seek(0)
+        return " / ".join(self.log.read().strip().split("\n")[-5:]) or "it said nothing"
+
+
+class Redis(Server):
+    """redis-server as apt installs it, without persistence."""
+
+    def __init__(self, core, name="redis"):
+        program = need("redis-server", "run `apt install redis-server`")
+        super().__init__(name, core, [
+            program, "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+            "--dir", "{folder}", "--maxclients", "15000", "--tcp-backlog", "4096"])
+
+
+def eddy():
+    """The program's path."""
+    return need(EDDY, "run `./eddy-dev build`")
+
+
+class Eddy(Server):
+    """An `eddy daemon` with a socket and a state of its own; create() adds runtimes to it."""
+
+    def __init__(self, core, name="eddy", runtime="cache", flags=()):
+        super().__init__(name, core, [eddy(), "daemon"])
+        self.runtime = runtime
+        self.flags = list(flags)
+
+    def __enter__(self):
+        place = tempfile.mkdtemp(prefix="eddy-bench-state-")
+        self.place = place
+        self.env.update(EDDY_SOCKET=os.path.join(place, "eddy.sock"), EDDY_STATE_DIR=os.path.join(place, "state"))
+        os.mkdir(self.env["EDDY_STATE_DIR"])
+        return super().__enter__()
+
+    def __exit__(self, *_):
+        super().__exit__()
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def ask(self, *words):
+        """Runs an eddy command against this daemon."""
+        done = subprocess.run([EDDY, *words], env=self.env, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"eddy {' '.join(words)}: {(done.stderr or done.stdout).strip()}")
+        return done.stdout
+
+    def is_ready(self):
+        return os.path.exists(self.env["EDDY_SOCKET"]) and subprocess.run(
+            [EDDY, "ls"], env=self.env, capture_output=True).returncode == 0
+
+    def create(self, kind, name, *flags):
+        """Starts a runtime; its port."""
+        port = free_port()
+        self.ask("create", kind, name, "-p", str(port), *flags, "-s")
+        return port
+
+    def after_start(self):
+        if self.runtime:
+            self.port = self.create(self.runtime, "bench", *self.flags)
+
+
+class Program(Server):
+    """One of the programs built from this folder."""
+
+    def __init__(self, core, name, program, *flags):
+        super().__init__(name, core, [built(program), "--port", "{port}", *flags])
+
+
+def built(program):
+    return need(os.path.join(PROGRAMS, program), "run `./eddy-dev bench NAME`, which builds it")
+
+
+def measure(server, core, argv):
+    """Runs a load that prints JSON; its rows, each with the share of time that was lost to others.
+
+    `argv` gets the server's port and process.
+    """
+    argv = [word.format(port=server.port, pid=server.pid) for word in argv]
+    busy, stolen = busy_ticks()
+    waited = schedule_of(server.pid)[1]
+    started = time.monotonic()
+    load = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, start_new_session=True, preexec_fn=settle(core))
+    try:
+        out, err = load.communicate()
+    except BaseException:
+        load.kill()
+        load.wait()
+        raise
+    seconds = time.monotonic() - started
+    if load.returncode not in (0, 2) or server.process.poll() is not None:
+        ended = "" if server.process.poll() is None else f"; {server.name} has ended: {server.last_words()}"
+        raise Failure(f"the load on {server.name} failed: {err.strip()}{ended}")
+    try:
+        rows = json.loads(out)
+    except ValueError:
+        raise Failure(f"the load on {server.name} printed no JSON: {(out + err).strip()[:300]}") from None
+    rows = rows if isinstance(rows, list) else [rows]
+    lost = (schedule_of(server.pid)[1] - waited) / 1e9 / seconds
+    lost = max(lost, (busy_ticks()[1] - stolen) / os.sysconf("SC_CLK_TCK") / seconds)
+    for row in rows:
+        row["lost"] = round(lost, 5)
+    return rows
+
+
+# --- Turns ------------------------------------------------------------------------------------
+
+def turns(sides, pairs):
+    """Each side once a round, forwards and backwards by turns: A B, B A, A B and so on."""
+    for number in range(pairs):
+        for side in (sides if number % 2 == 0 else list(reversed(sides))):
+            yield number, side
+
+
+class Progress:
+    """One line a finished turn, with the time that is left."""
+
+    def __init__(self, total):
+        self.total = total
+        self.done = 0
+        self.started = time.monotonic()
+
+    def step(self, text):
+        self.done += 1
+        spent = time.monotonic() - self.started
+        left = spent / self.done * (self.total - self.done)
+        print(f"[{self.done}/{self.total}] {text}   ({spent:.0f} s, {left:.0f} s left)", file=sys.stderr, flush=True)
+
+
+class Spread:
+    """Median, least and greatest of some values."""
+
+    def __init__(self, values):
+        self.values = list(values)
+        self.median = statistics.median(self.values)
+        self.low = min(self.values)
+        self.high = max(self.values)
+
+    def json(self):
+        return {"median": self.median, "low": self.low, "high": self.high}
+
+
+class Comparison:
+    """The samples of one row, by side, in the order of the rounds."""
+
+    def __init__(self, samples):
+        self.samples = samples
+
+    def of(self, side, field="ops_per_second"):
+        return Spread(sample[field] for sample in self.samples[side])
+
+    def ratio(self, side, rival, field="ops_per_second"):
+        """side / rival: of the medians, with the least and the greatest of a round."""
+        spread = Spread(a[field] / b[field] for a, b in zip(self.samples[side], self.samples[rival]))
+        spread.median = self.of(side, field).median / self.of(rival, field).median
+        return spread
+
+    def is_void(self, *sides):
+        """The generator was the limit in half of a side's turns or more."""
+        return any(2 * sum(s["void"] for s in self.samples[side]) >= len(self.samples[side]) for side in sides)
+
+    def faults(self):
+        """What was wrong in any turn: a reply that was not the right one, or an error."""
+        found = []
+        for side, samples in self.samples.items():
+            if not all(sample["verified"] for sample in samples):
+                found.append(f"{side}: wrong replies")
+            if any(sample["errors"] for sample in samples):
+                found.append(f"{side}: error replies")
+        return found
+
+    def lost(self):
+        return max(sample["lost"] for samples in self.samples.values() for sample in samples)
+
+
+def verdict(met, void, faults):
+    if faults:
+        return "INVALID: " + ", ".join(faults)
+    if void:
+        return "void: the load was the limit"
+    return {True: "met", False: "missed", None: ""}[met]

@@ -1,0 +1,238 @@
+"""What a benchmark leaves behind: a table in Markdown, JSON and a figure."""
+
+import datetime
+import html
+import json
+import os
+import platform
+import re
+import subprocess
+
+import harness
+
+DOCUMENT = os.path.join(harness.ROOT, "docs/benchmarks.md")
+
+
+# --- The machine ------------------------------------------------------------------------------
+
+def first_line(*argv):
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, cwd=harness.ROOT).stdout.strip().split("\n")[0]
+    except OSError:
+        return ""
+
+
+def machine():
+    """What the figures depend on, as a dictionary of texts."""
+    with open("/proc/cpuinfo") as file:
+        cpu = re.search(r"^model name\s*: (.*)$", file.read(), re.M)
+    with open("/proc/meminfo") as file:
+        memory_kib = int(file.readline().split()[1])
+    try:
+        with open("/etc/os-release") as file:
+            system = re.search(r'^PRETTY_NAME="?([^"\n]*)', file.read(), re.M).group(1)
+    except (OSError, AttributeError):
+        system = "Linux"
+    virtual = first_line("systemd-detect-virt", "--vm")
+    redis = re.search(r"v=(\S+)", first_line("redis-server", "--version"))
+    asio = None
+    try:
+        with open("/usr/include/asio/version.hpp") as file:
+            asio = re.search(r"ASIO_VERSION (\d+)", file.read())
+    except OSError:
+        pass
+    number = int(asio.group(1)) if asio else 0
+    commit = first_line("git", "rev-parse", "--short=12", "HEAD")
+    if commit and first_line("git", "status", "--porcelain", "--untracked-files=no"):
+        commit += " with changes"
+    found = {
+        "cpu": " ".join(cpu.group(1).split()) if cpu else platform.machine(),
+        "cores": f"{os.cpu_count()} cores",
+        "virtual": f"virtual ({virtual})" if virtual not in ("", "none") else "",
+        "memory": f"{memory_kib / 2**20:.1f} GiB",
+        "kernel": f"Linux {platform.release()}",
+        "system": system,
+        "redis": f"redis-server {redis.group(1)}" if redis else "",
+        "asio": f"Asio {number // 100000}.{number // 100 % 1000}.{number % 100}" if number else "",
+        "eddy": first_line(harness.EDDY, "version") or "eddy",
+        "commit": f"commit {commit}" if commit else "",
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+    }
+    return {key: text for key, text in found.items() if text}
+
+
+# --- Text -------------------------------------------------------------------------------------
+
+def rate(value):
+    """Three figures and a unit: 3.42 M, 215 k."""
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            return f"{figures(value / size)} {unit}"
+    return figures(value)
+
+
+def figures(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def spread(value, form=rate):
+    """`median (low–high)`, or the value alone when there is but one."""
+    if len(value.values) == 1:
+        return form(value.median)
+    return f"{form(value.median)} ({form(value.low)}–{form(value.high)})"
+
+
+def times(value):
+    return f"{value:.2f} ×"
+
+
+def ratio(value):
+    """`3.42 × (3.31–3.50)`."""
+    return times(value.median) if len(value.values) == 1 else f"{times(value.median)} ({value.low:.2f}–{value.high:.2f})"
+
+
+def table(header, rows):
+    """A Markdown table; figures are to the right of the first column."""
+    lines = ["| " + " | ".join(header) + " |",
+             "|" + "|".join("---" if i == 0 else "---:" for i in range(len(header))) + "|"]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+# --- Where it goes ----------------------------------------------------------------------------
+
+def leave(name, chosen, text, data, svg, alt, lost=None):
+    """Prints the table and stores table, JSON and figure.
+
+    `lost` is the greatest share of time for which a server that was measured waited for its core.
+    """
+    about = machine()
+    quiet = ""
+    if lost is not None:
+        quiet = (f" A server that could have run had to wait for its core for at most {lost:.1%} of the time.")
+    if lost is not None and lost > harness.QUIET_SHARE:
+        quiet += " **That is other load: the figures are not to be trusted.**"
+        harness.warn("other load ran beside the measurement; repeat it on a quiet machine")
+    turns = "one turn each" if chosen.pairs == 1 else f"{chosen.pairs} turns each, median (least–greatest)"
+    text = f"{text}\n\n{'; '.join(about.values())}. {turns[0].upper()}{turns[1:]}.{quiet}"
+    print(f"\n{text}\n")
+
+    complete = chosen.pairs >= harness.MIN_PAIRS and not chosen.quick
+    figure, results = ("docs/figures", "bench/results") if complete else ("build/bench", "build/bench")
+    written = [store(f"{results}/{name}.json",
+                     json.dumps({"benchmark": name, "machine": about, "pairs": chosen.pairs, "lost": lost, **data},
+                                indent=1, ensure_ascii=False) + "\n"),
+               store(f"{figure}/{name}.svg", svg)]
+    if complete:
+        insert(name, f"![{alt}](figures/{name}.svg)\n\n{text}")
+        written.append("docs/benchmarks.md")
+    print("Written: " + ", ".join(written))
+    if not complete:
+        print(f"docs/benchmarks.md stays as it is: that takes {harness.MIN_PAIRS} pairs and no --quick.")
+
+
+def store(path, text):
+    full = os.path.join(harness.ROOT, path)
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    with open(full, "w") as file:
+        file.write(text)
+    return path
+
+
+def insert(name, text):
+    """Replaces what stands between the benchmark's markers in the document."""
+    with open(DOCUMENT) as file:
+        document = file.read()
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    head, found, rest = document.partition(begin)
+    old, also_found, tail = rest.partition(end)
+    if not found or not also_found:
+        raise harness.Failure(f"docs/benchmarks.md lacks the lines {begin} and {end}")
+    with open(DOCUMENT, "w") as file:
+        file.write(f"{head}{begin}\n{text}\n{end}{tail}")
+
+
+# --- The figure -------------------------------------------------------------------------------
+
+COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "redis": "#94a3b8", "asio": "#94a3b8",
+           "raw epoll": "#d6a85c", "raw uring": "#b7791f"}
+BAR, GAP, GROUP_GAP = 15, 3, 18
+LEFT, PLOT, WIDTH = 205, 400, 860       # labels, bars, then the columns of values and notes
+VALUES, NOTES = LEFT + PLOT + 72, LEFT + PLOT + 92
+
+
+class Group:
+    """Bars that are compared with each other. `bars` are (side, Spread, text); the rival's is 1.
+
+    `goal` is a ratio to the rival, or None; `note` stands at the right, as "3.4 × (goal 3 ×)".
+    """
+
+    def __init__(self, label, bars, rival, goal=None, note=""):
+        self.label, self.bars, self.rival, self.goal, self.note = label, bars, rival, goal, note
+
+    def unit(self):
+        return next(value.median for side, value, _ in self.bars if side == self.rival)
+
+
+def bars(title, subtitle, groups):
+    """An SVG of horizontal bars: each group in units of its rival, whiskers from least to greatest."""
+    most = max(max(value.high / group.unit() for _, value, _ in group.bars) for group in groups)
+    most = max([most] + [group.goal for group in groups if group.goal]) * 1.02
+    step = next(s for s in (0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100) if most / s <= 8)
+    height_of = {id(g): len(g.bars) * (BAR + GAP) - GAP for g in groups}
+    top = 92
+    bottom = top + sum(height_of.values()) + GROUP_GAP * (len(groups) - 1) + 10
+    height = bottom + 50
+
+    def x(value):
+        return LEFT + PLOT * value / most
+
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
+           f'viewBox="0 0 {WIDTH} {height}" font-family="system-ui, \'DejaVu Sans\', sans-serif" font-size="12">',
+           f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+           text_at(20, 28, title, size=17, weight="600"), text_at(20, 48, subtitle, fill="#64748b")]
+    legend = 20
+    for side in dict.fromkeys(side for group in groups for side, _, _ in group.bars):
+        out += [f'<rect x="{legend}" y="61" width="11" height="11" rx="2" fill="{colour(side)}"/>',
+                text_at(legend + 16, 71, side)]
+        legend += 34 + 7 * len(side)
+    if any(group.goal for group in groups):
+        out += [f'<path d="M{legend + 4} 60v13" stroke="#dc2626" stroke-width="2" stroke-dasharray="3 2"/>',
+                text_at(legend + 12, 71, "goal")]
+
+    for i in range(int(most / step) + 1):
+        out += [f'<path d="M{x(i * step):.1f} {top - 6}V{bottom}" stroke="#e2e8f0"/>',
+                text_at(x(i * step), bottom + 16, f"{i * step:g}", anchor="middle", fill="#64748b")]
+    rivals = " or ".join(dict.fromkeys(group.rival for group in groups))
+    out.append(text_at(LEFT + PLOT / 2, bottom + 36, f"times {rivals}", anchor="middle", fill="#64748b"))
+
+    y = top
+    for group in groups:
+        unit, size = group.unit(), height_of[id(group)]
+        out.append(text_at(LEFT - 10, y + size / 2 + 4, group.label, anchor="end", weight="600"))
+        if group.note:
+            out.append(text_at(NOTES, y + size / 2 + 4, group.note, weight="600"))
+        for index, (side, value, label) in enumerate(group.bars):
+            at = y + index * (BAR + GAP)
+            middle = at + BAR / 2
+            out.append(f'<rect x="{LEFT}" y="{at}" width="{max(x(value.median / unit) - LEFT, 1):.1f}" '
+                       f'height="{BAR}" rx="2" fill="{colour(side)}"/>')
+            if value.high > value.low:
+                low, high = x(value.low / unit), x(value.high / unit)
+                out.append(f'<path d="M{low:.1f} {middle}H{high:.1f}M{low:.1f} {middle - 3}v6M{high:.1f} {middle - 3}v6" '
+                           'stroke="#0f172a" stroke-opacity=".55" fill="none"/>')
+            out.append(text_at(VALUES, at + 12, label, anchor="end"))
+        if group.goal:
+            out.append(f'<path d="M{x(group.goal):.1f} {y - 4}v{size + 8}" stroke="#dc2626" stroke-width="2" '
+                       'stroke-dasharray="3 2"/>')
+        y += size + GROUP_GAP
+    return "\n".join(out + ["</svg>", ""])
+
+
+def colour(side):
+    return COLOURS.get(side, "#7c3aed")
+
+
+def text_at(x, y, text, anchor="start", size=12, weight="normal", fill="#0f172a"):
+    return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" font-weight="{weight}" '
+            f'fill="{fill}">{html.escape(text)}</text>')

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Memory: bytes a key and a connection against redis-server, and what an idle daemon uses."""
+
+import os
+import socket
+import time
+
+import harness
+import report
+from harness import Eddy, Failure, Progress, Redis, Spread, rss_of, schedule_of, settled_rss, turns, verdict, wakeups_of
+
+KEY_GOAL, CONNECTION_GOAL, IDLE_RSS_GOAL = 90, 1024, 15 * 10**6
+IDLE_CPU_GOAL = 0.0005  # of a core: what rounds to 0.0 %
+VALUE = b"0123456789abcdefghijklmnopqrstuv"
+BATCH = 1000
+
+
+# --- A small client ---------------------------------------------------------------------------
+
+def connect(port):
+    client = socket.create_connection(("127.0.0.1", port), timeout=30)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client
+
+
+def read_exactly(client, size):
+    data = bytearray()
+    while len(data) < size:
+        piece = client.recv(size - len(data))
+        if not piece:
+            raise Failure("the server closed a connection")
+        data += piece
+    return bytes(data)
+
+
+def ask(client, request, expected):
+    client.sendall(request)
+    reply = read_exactly(client, len(expected))
+    if reply != expected:
+        raise Failure(f"the server answered {reply[:60]!r}, not {expected[:60]!r}")
+
+
+def key(number):
+    return b"key:%012d" % number
+
+
+def set_all(port, keys):
+    """Sets `keys` keys of 16 bytes to values of 32, and checks that they are there."""
+    with connect(port) as client:
+        for start in range(0, keys, BATCH):
+            count = min(BATCH, keys - start)
+            ask(client, b"".join(b"*3\r\n$3\r\nSET\r\n$16\r\n%b\r\n$32\r\n%b\r\n" % (key(n), VALUE)
+                                 for n in range(start, start + count)), b"+OK\r\n" * count)
+        ask(client, b"*1\r\n$6\r\nDBSIZE\r\n", b":%d\r\n" % keys)
+        for number in range(0, keys, max(keys // 100, 1)):
+            ask(client, b"*2\r\n$3\r\nGET\r\n$16\r\n%b\r\n" % key(number), b"$32\r\n%b\r\n" % VALUE)
+
+
+# --- What is measured -------------------------------------------------------------------------
+
+def bytes_a_key(server, keys):
+    before = settled_rss(server.pid)
+    set_all(server.port, keys)
+    return (settled_rss(server.pid) - before) / keys
+
+
+def bytes_a_connection(server, count, speaks_resp):
+    """Growth for each of `count` connections that have been used once and idle then."""
+    # What the first connection makes the server set up once is not a connection's.
+    with connect(server.port) as first:
+        if speaks_resp:
+            ask(first, b"PING\r\n", b"+PONG\r\n")
+    before = settled_rss(server.pid)
+    clients = []
+    try:
+        for _ in range(count):
+            clients.append(connect(server.port))
+            if speaks_resp:
+                ask(clients[-1], b"PING\r\n", b"+PONG\r\n")
+        grown = settled_rss(server.pid) - before
+        if not speaks_resp:
+            # A broadcast shows that the server has them all. It comes after the measurement: the
+            # lines pass through every connection's queue.
+            clients[0].sendall(b"are you there?\n")
+            for client in clients[1:]:
+                if read_exactly(client, 15) != b"are you there?\n":
+                    raise Failure("a client got something else than the line that was broadcast")
+    finally:
+        for client in clients:
+            client.close()
+    return grown / count
+
+
+def idle(daemon, seconds):
+    """CPU (of a core), wake-ups a second and memory of a daemon with five runtimes."""
+    for number in range(3):
+        daemon.create("cache", f"cache{number}")
+    for number in range(2):
+        daemon.create("server", f"server{number}")
+    settled_rss(daemon.pid)
+    ran, woken = schedule_of(daemon.pid)[0], wakeups_of(daemon.pid)
+    started = time.monotonic()
+    time.sleep(seconds)
+    passed = time.monotonic() - started
+    return {"cpu": (schedule_of(daemon.pid)[0] - ran) / 1e9 / passed,
+            "wakeups": (wakeups_of(daemon.pid) - woken) / passed, "rss": rss_of(daemon.pid)}
+
+
+# --- The report -------------------------------------------------------------------------------
+
+def whole(value):
+    return f"{value:,.0f}".replace(",", " ")
+
+
+class Row:
+    """A figure of Redis's, where it has one, and of Eddy's; less is better."""
+
+    def __init__(self, label, goal, goal_text, samples, form=whole):
+        self.label, self.goal, self.goal_text, self.samples, self.form = label, goal, goal_text, samples, form
+        self.values = {side: Spread(values) for side, values in samples.items()}
+        self.verdict = verdict(None if goal is None else self.values["eddy"].median <= goal, False, [])
+
+    def cells(self):
+        redis = self.values.get("redis")
+        return [self.label, report.spread(redis, self.form) if redis else "–",
+                report.spread(self.values["eddy"], self.form),
+                f"{self.values['eddy'].median / redis.median:.2f} ×" if redis else "–", self.goal_text, self.verdict]
+
+    def json(self):
+        return {"row": self.label, "goal": self.goal, "verdict": self.verdict, "samples": self.samples}
+
+    def group(self):
+        redis, eddy = self.values["redis"], self.values["eddy"]
+        return report.Group(self.label, [("redis", redis, f"{self.form(redis.median)} B"),
+                                         ("eddy", eddy, f"{self.form(eddy.median)} B")], "redis",
+                            self.goal / redis.median,
+                            f"{eddy.median / redis.median:.2f} × (goal {whole(self.goal)} B)")
+
+
+def main():
+    chosen = harness.options(__doc__)
+    harness.check_quiet()
+    keys, connections, idle_s = (20_000, 500, 1) if chosen.quick else (1_000_000, 10_000, 10)
+    if harness.raise_descriptor_limit() < connections + 200:
+        raise Failure(f"{connections + 200} open files are needed: raise the hard limit (ulimit -Hn), or run as root")
+    os.sched_setaffinity(0, {chosen.load_core})
+    core = chosen.server_core
+    progress = Progress(chosen.pairs * 6)
+    of_key, of_cache, of_server = {"redis": [], "eddy": []}, {"redis": [], "eddy": []}, {"eddy": []}
+    of_idle = []
+    for number, side in turns(["redis", "eddy"], chosen.pairs):
+        start = {"redis": Redis, "eddy": Eddy}[side]
+        with start(core) as server:
+            of_key[side].append(bytes_a_key(server, keys))
+        progress.step(f"pair {number + 1}, {side}: {of_key[side][-1]:.1f} B a key")
+        with start(core) as server:
+            of_cache[side].append(bytes_a_connection(server, connections, speaks_resp=True))
+        progress.step(f"pair {number + 1}, {side}: {of_cache[side][-1]:.0f} B a connection")
+        if side == "redis":
+            continue
+        with Eddy(core, runtime="server") as server:
+            of_server["eddy"].append(bytes_a_connection(server, connections, speaks_resp=False))
+        progress.step(f"pair {number + 1}, eddy's server: {of_server['eddy'][-1]:.0f} B a connection")
+        with Eddy(core, runtime=None) as daemon:
+            of_idle.append(idle(daemon, idle_s))
+        progress.step(f"pair {number + 1}, eddy idle: {of_idle[-1]['cpu']:.3%} CPU, "
+                      f"{of_idle[-1]['rss'] / 1e6:.1f} MB")
+
+    many = whole(connections)
+    rows = [Row("bytes a key", KEY_GOAL, f"≤ {KEY_GOAL}", of_key, lambda v: f"{v:.1f}"),
+            Row("bytes a connection, cache", CONNECTION_GOAL, "≤ 1 024", of_cache),
+            Row("bytes a connection, server", CONNECTION_GOAL, "≤ 1 024", of_server),
+            Row("idle daemon: CPU", IDLE_CPU_GOAL, "0 %",
+                {"eddy": [each["cpu"] for each in of_idle]}, lambda v: f"{v:.3%}"),
+            Row("idle daemon: wake-ups a second", None, "",
+                {"eddy": [each["wakeups"] for each in of_idle]}, lambda v: f"{v:.1f}"),
+            Row("idle daemon: RSS in MB", IDLE_RSS_GOAL, "≤ 15",
+                {"eddy": [each["rss"] for each in of_idle]}, lambda v: f"{v / 1e6:.1f}")]
+    text = report.table(["", "redis", "eddy", "eddy / redis", "goal", ""], [row.cells() for row in rows])
+    text += (f"\n\n{whole(keys)} keys of 16 B with values of 32 B; {many} idle connections, after a PING each on the "
+             f"cache; a daemon with five runtimes, over {idle_s} s. Resident memory from smaps_rollup.")
+    report.leave("memory", chosen, text, {"rows": [row.json() for row in rows]},
+                 report.bars("Memory against Redis", "growth of the process's resident memory; less is better",
+                             [row.group() for row in rows if "redis" in row.values]),
+                 "Memory in multiples of Redis")
+    return 0
+
+
+if __name__ == "__main__":
+    harness.run(main)

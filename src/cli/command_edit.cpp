@@ -1,0 +1,221 @@
+// `eddy edit`: options by flags, or the whole in an editor.
+#include "cli/commands.hpp"
+#include "cli/request.hpp"
+#include "cli/table.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace eddy::cli {
+namespace {
+
+std::string json_name(std::string_view name) {
+    std::string key(name);
+    std::replace(key.begin(), key.end(), '-', '_');
+    return key;
+}
+
+std::vector<flag> edit_flags() {
+    return {{.name = "owner",
+             .letter = 'o',
+             .value_name = "NAME",
+             .help = "the runtime that it belongs to; \"\" for none"},
+            {.name = "group", .letter = 'g', .value_name = "NAME", .help = "its group; \"\" for none"},
+            {.name = "unset",
+             .value_name = "OPTION",
+             .help = "give an option its default value back; may be repeated"}};
+}
+
+std::expected<json, int> fetch(const context& with, std::string_view name) {
+    control_request request;
+    request.target = runtime_target(name);
+    return ask(with, std::move(request));
+}
+
+/// The flags are those of the runtime's type, so the daemon is asked which that is.
+std::expected<std::vector<flag>, std::string> flags_for_edit(context& with,
+                                                             std::span<const std::string> words) {
+    if (words.empty() || words[0].starts_with('-'))
+        return std::unexpected("the name comes first: eddy edit NAME [flags]");
+    // Without flags there is nothing to look up, and run() tells what is wrong.
+    if (words.size() == 1) return std::vector<flag>();
+    control_client client(with.socket);
+    control_request request;
+    request.target = runtime_target(words[0]);
+    const auto answer = client.ask(std::move(request));
+    if (answer && answer->status == 200) {
+        const json runtime = json::parse(answer->body, nullptr, false);
+        if (runtime.is_object())
+            if (const type_flags* type = with.find_type(text_of(runtime, "type")))
+                return type->flags;
+    }
+    // The daemon refuses the edit itself with the message that fits; any type's flags will do to
+    // get there.
+    std::vector<flag> every;
+    for (const type_flags& type : with.types)
+        every.insert(every.end(), type.flags.begin(), type.flags.end());
+    return every;
+}
+
+int apply(const context& with, std::string_view name, const json& change) {
+    control_request request;
+    request.method = "PATCH";
+    request.target = runtime_target(name);
+    request.body = change.dump(-1, ' ', false, json::error_handler_t::replace);
+    auto answer = ask(with, std::move(request));
+    if (!answer) return answer.error();
+    if (with.json) {
+        print(pretty(*answer));
+        return exit_ok;
+    }
+    const std::string effect = text_of(*answer, "effect");
+    const std::string shown = printable(name);
+    if (effect == "none")
+        print(fmt::format("{} is like that already\n", shown));
+    else if (effect == "live")
+        print(fmt::format("{} changed while running\n", shown));
+    else if (effect == "restarted")
+        print(fmt::format("{} changed and restarted\n", shown));
+    else
+        print(fmt::format("{} changed\n", shown));
+    return exit_ok;
+}
+
+/// A file that only this user can read, gone with the object unless it is kept.
+class scratch_file {
+public:
+    explicit scratch_file(std::string_view content) {
+        const std::filesystem::path folder = std::filesystem::temp_directory_path();
+        path_ = (folder / "eddy-edit-XXXXXX.json").string();
+        const int fd = ::mkstemps(path_.data(), 5);
+        if (fd < 0) {
+            path_.clear();
+            return;
+        }
+        const bool whole =
+            ::write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size());
+        ::close(fd);
+        if (!whole) {
+            ::unlink(path_.c_str());
+            path_.clear();
+        }
+    }
+    ~scratch_file() {
+        if (!path_.empty() && !kept_) ::unlink(path_.c_str());
+    }
+    scratch_file(const scratch_file&) = delete;
+    scratch_file& operator=(const scratch_file&) = delete;
+
+    const std::string& path() const noexcept { return path_; }
+    void keep() noexcept { kept_ = true; }
+    std::string content() const {
+        std::ifstream file(path_, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    }
+
+private:
+    std::string path_;
+    bool kept_ = false;
+};
+
+std::string choose_editor() {
+    for (const char* variable : {"VISUAL", "EDITOR"})
+        if (const char* value = std::getenv(variable); value && *value) return value;
+    return "vi";
+}
+
+/// What must be sent to make `before` into `after`: members that are gone become null.
+json difference(const json& before, const json& after) {
+    json change = json::object();
+    for (const auto& [name, value] : after.items())
+        if (!before.contains(name) || before.at(name) != value) change[name] = value;
+    for (const auto& [name, value] : before.items())
+        if (!after.contains(name)) change[name] = nullptr;
+    return change;
+}
+
+int edit_in_editor(const context& with, const std::string& name) {
+    auto runtime = fetch(with, name);
+    if (!runtime) return runtime.error();
+    const json before = {{"options", runtime->value("options", json::object())},
+                         {"owner", text_of(*runtime, "owner")},
+                         {"group", text_of(*runtime, "group")}};
+    scratch_file file(pretty(before));
+    if (file.path().empty()) {
+        complain("could not write a file for the editor; is $TMPDIR full?");
+        return exit_fatal;
+    }
+    // The editor's setting may hold arguments, so a shell takes it apart, as git does.
+    const std::string editor = choose_editor();
+    const int status = std::system(fmt::format("{} '{}'", editor, file.path()).c_str());
+    if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        complain(fmt::format("the editor `{}` failed; nothing was changed", editor));
+        return exit_bad_input;
+    }
+    const json after = json::parse(file.content(), nullptr, false);
+    if (!after.is_object() || !after.contains("options") || !after["options"].is_object()) {
+        file.keep();
+        complain(fmt::format("that is no JSON object with \"options\"; nothing was changed, and your "
+                             "text is kept in {}",
+                             file.path()));
+        return exit_bad_input;
+    }
+    if (after == before) {
+        print("nothing was changed\n");
+        return exit_ok;
+    }
+    json change = difference(before, after);
+    change["options"] = difference(before["options"], after["options"]);
+    const int applied = apply(with, name, change);
+    if (applied != exit_ok) {
+        file.keep();
+        complain(fmt::format("your text is kept in {}", file.path()));
+    }
+    return applied;
+}
+
+int edit(context& with, const arguments& given) {
+    const std::string& name = given.positional()[0];
+    json change = {{"options", json::object()}};
+    bool any = false;
+    for (const auto& [flag_name, value] : given.values()) {
+        if (flag_name == "socket" || flag_name == "json") continue;
+        any = true;
+        if (flag_name == "owner" || flag_name == "group")
+            change[flag_name] = value;
+        else if (flag_name == "unset")
+            change["options"][json_name(value)] = nullptr;
+        else
+            change["options"][json_name(flag_name)] = value;
+    }
+    return any ? apply(with, name, change) : edit_in_editor(with, name);
+}
+
+}  // namespace
+
+command edit_command() {
+    command c;
+    c.name = "edit";
+    c.operands = "<name> [flags]";
+    c.summary = "change a runtime, by flags or in $EDITOR";
+    c.flags = edit_flags();
+    c.least = c.most = 1;
+    c.examples = {{"eddy edit chat --max-connections 50", "applied without a restart"},
+                  {"eddy edit db", "opens the options in $VISUAL, $EDITOR or vi"},
+                  {"eddy edit db --unset max-connections", ""}};
+    c.more = "The flags are those of `eddy create` for the runtime's type. What cannot change while it\n"
+             "runs restarts it; when it does not start again, it goes on with the old options.";
+    c.run = edit;
+    c.more_flags = flags_for_edit;
+    return c;
+}
+
+}  // namespace eddy::cli

@@ -1,0 +1,268 @@
+// Commands that change runtimes.
+#include <eddy/base/nearest.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/request.hpp"
+#include "cli/table.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace eddy::cli {
+namespace {
+
+/// No bound on how many words a command takes.
+constexpr std::size_t any_number = 1'000'000;
+
+/// The largest message, which is the largest body that the daemon takes.
+constexpr std::size_t message_limit = 1024 * 1024;
+
+std::vector<flag> create_flags() {
+    return {{.name = "start", .letter = 's', .help = "start it at once"},
+            {.name = "owner",
+             .letter = 'o',
+             .value_name = "NAME",
+             .help = "the runtime that it belongs to: it stops and is removed with that one"},
+            {.name = "group",
+             .letter = 'g',
+             .value_name = "NAME",
+             .help = "a group, which @NAME means in other commands"}};
+}
+
+/// The type is the first word that is one; flags may stand anywhere.
+std::expected<std::vector<flag>, std::string> flags_for_create(context& with,
+                                                               std::span<const std::string> words) {
+    for (const std::string& word : words)
+        if (const type_flags* type = with.find_type(word)) return type->flags;
+    std::vector<std::string_view> names;
+    for (const type_flags& type : with.types) names.push_back(type.name);
+    const auto first = std::find_if(words.begin(), words.end(),
+                                    [](const std::string& w) { return !w.starts_with('-'); });
+    if (first == words.end())
+        return std::unexpected(fmt::format("which type? There are {}", fmt::join(names, ", ")));
+    const std::string_view meant = nearest_word(*first, names);
+    if (!meant.empty())
+        return std::unexpected(fmt::format("there is no type \"{}\"; did you mean \"{}\"?",
+                                           printable(*first), meant));
+    return std::unexpected(fmt::format("there is no type \"{}\"; there are {}", printable(*first),
+                                       fmt::join(names, ", ")));
+}
+
+std::string place_of(const json& runtime) {
+    const std::string address = text_of(runtime, "address");
+    return address.empty() ? "" : " on " + address;
+}
+
+int create(context& with, const arguments& given) {
+    json body = {{"type", given.positional()[0]},
+                 {"name", given.positional()[1]},
+                 {"start", given.is_set("start")},
+                 {"options", json::object()}};
+    const type_flags* type = with.find_type(given.positional()[0]);
+    if (!type) {
+        complain(fmt::format("the type comes first: eddy create TYPE NAME; there is no type \"{}\"",
+                             printable(given.positional()[0])));
+        return exit_bad_input;
+    }
+    for (const char* name : {"owner", "group"})
+        if (given.has(name)) body[name] = given.value(name);
+    for (const auto& [name, value] : given.values()) {
+        const bool is_option = std::any_of(type->flags.begin(), type->flags.end(),
+                                           [&](const flag& f) { return f.name == name; });
+        if (!is_option) continue;
+        std::string key = name;
+        std::replace(key.begin(), key.end(), '-', '_');
+        body["options"][key] = value;
+    }
+    control_request request;
+    request.method = "POST";
+    request.target = "/v1/runtimes";
+    request.body = body.dump(-1, ' ', false, json::error_handler_t::replace);
+    auto made = ask(with, std::move(request));
+    if (!made) return made.error();
+    if (with.json)
+        print(pretty(*made));
+    else if (text_of(*made, "status") == "running")
+        print(fmt::format("{} created and started{}\n", text_of(*made, "name"), place_of(*made)));
+    else
+        print(fmt::format("{0} created; start it with: eddy start {0}\n", text_of(*made, "name")));
+    return exit_ok;
+}
+
+/// Sends one request for each runtime that the words mean, and goes on after an error.
+int for_each_runtime(context& with, const arguments& given, std::string_view method,
+                     std::string_view action, std::string_view done) {
+    int status = exit_ok;
+    json answers = json::array();
+    for (const std::string& word : given.positional()) {
+        auto names = resolve(with, word);
+        if (!names) {
+            status = std::max(status, names.error());
+            // Without a daemon there is no point in asking for the next one.
+            if (status == exit_fatal) break;
+            continue;
+        }
+        for (const std::string& name : *names) {
+            control_request request;
+            request.method = method;
+            request.target = runtime_target(name, action);
+            auto answer = ask(with, std::move(request));
+            if (!answer) {
+                status = std::max(status, answer.error());
+                continue;
+            }
+            if (with.json)
+                answers.push_back(answer->is_null() ? json{{"name", name}} : std::move(*answer));
+            else
+                print(fmt::format("{} {}{}\n", printable(name), done,
+                                  answer->is_object() ? place_of(*answer) : ""));
+        }
+    }
+    if (with.json) print(pretty(answers));
+    return status;
+}
+
+/// Everything on standard input, up to the limit.
+std::expected<std::string, std::string> read_input() {
+    std::string text;
+    char chunk[16 * 1024];
+    for (;;) {
+        const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return std::unexpected(fmt::format("could not read standard input: {}",
+                                               std::generic_category().message(errno)));
+        if (got == 0) return text;
+        text.append(chunk, static_cast<std::size_t>(got));
+        if (text.size() > message_limit)
+            return std::unexpected(
+                fmt::format("standard input has more than {} bytes, the largest message; send it "
+                            "in pieces",
+                            message_limit));
+    }
+}
+
+int send(context& with, const arguments& given) {
+    std::string message;
+    if (given.positional().size() > 1) {
+        for (std::size_t i = 1; i < given.positional().size(); ++i) {
+            if (i > 1) message += ' ';
+            message += given.positional()[i];
+        }
+    } else {
+        auto input = read_input();
+        if (!input) {
+            complain(input.error());
+            return exit_bad_input;
+        }
+        message = std::move(*input);
+    }
+    control_request request;
+    request.method = "POST";
+    request.target = runtime_target(given.positional()[0], "/send");
+    request.body = std::move(message);
+    request.content_type = "application/octet-stream";
+    auto answer = ask(with, std::move(request));
+    if (!answer) return answer.error();
+    if (with.json)
+        print(pretty(*answer));
+    else
+        print(fmt::format("delivered to {}\n", number_of(*answer, "delivered")));
+    return exit_ok;
+}
+
+}  // namespace
+
+command create_command() {
+    command c;
+    c.name = "create";
+    c.operands = "<type> <name> [flags]";
+    c.summary = "make a runtime, and start it with -s";
+    c.flags = create_flags();
+    c.least = c.most = 2;
+    c.examples = {{"eddy create cache db -p 6379 -s", "a cache for any Redis client"},
+                  {"eddy create server chat -p 9000 --max-connections 100 -s",
+                   "what one client sends, the others get"},
+                  {"eddy help create cache", "the flags of a cache"}};
+    c.more = "A name is 1 to 128 letters, digits, dots, dashes and underscores.";
+    c.run = create;
+    c.more_flags = flags_for_create;
+    return c;
+}
+
+command start_command() {
+    command c;
+    c.name = "start";
+    c.operands = "<name|pattern>...";
+    c.summary = "start runtimes";
+    c.least = 1;
+    c.most = any_number;
+    c.examples = {{"eddy start db", ""},
+                  {"eddy start 'api-*'", "every runtime whose name begins so"},
+                  {"eddy start @web", "every runtime of the group web"}};
+    c.run = [](context& with, const arguments& given) {
+        return for_each_runtime(with, given, "POST", "/start", "started");
+    };
+    return c;
+}
+
+command stop_command() {
+    command c;
+    c.name = "stop";
+    c.operands = "<name|pattern>...";
+    c.summary = "stop runtimes; connections may finish first";
+    c.least = 1;
+    c.most = any_number;
+    c.examples = {{"eddy stop db", ""}, {"eddy stop '*'", "all of them"}};
+    c.run = [](context& with, const arguments& given) {
+        return for_each_runtime(with, given, "POST", "/stop", "stopped");
+    };
+    return c;
+}
+
+command reload_command() {
+    command c;
+    c.name = "reload";
+    c.operands = "<name|pattern>...";
+    c.summary = "stop running runtimes and start them again";
+    c.least = 1;
+    c.most = any_number;
+    c.examples = {{"eddy reload chat", ""}};
+    c.run = [](context& with, const arguments& given) {
+        return for_each_runtime(with, given, "POST", "/reload", "reloaded");
+    };
+    return c;
+}
+
+command remove_command() {
+    command c;
+    c.name = "remove";
+    c.operands = "<name|pattern>...";
+    c.summary = "stop and forget runtimes";
+    c.least = 1;
+    c.most = any_number;
+    c.examples = {{"eddy remove db", ""}, {"eddy remove 'test-?'", ""}};
+    c.run = [](context& with, const arguments& given) {
+        return for_each_runtime(with, given, "DELETE", "", "removed");
+    };
+    return c;
+}
+
+command send_command() {
+    command c;
+    c.name = "send";
+    c.operands = "<name> [message]";
+    c.summary = "send a message to a server's clients, or a command to a cache";
+    c.least = 1;
+    c.most = any_number;
+    c.examples = {{"eddy send chat 'Hello, all'", "every client gets the line"},
+                  {"date | eddy send chat", "without a message, standard input is sent"}};
+    c.run = send;
+    return c;
+}
+
+}  // namespace eddy::cli

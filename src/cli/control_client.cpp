@@ -1,0 +1,111 @@
+// One exchange with the daemon.
+#include "cli/control_client.hpp"
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/wire/http1.hpp>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+
+namespace eddy::cli {
+
+std::expected<control_answer, unreachable> control_client::ask(control_request request) {
+    return follow(std::move(request), nullptr);
+}
+
+std::expected<control_answer, unreachable> control_client::follow(control_request request,
+                                                                  body_sink sink) {
+    if (!loop_) {
+        // A short command needs none of io_uring's speed and all of epoll's quick start.
+        loop_options options;
+        options.kind = backend_kind::epoll;
+        auto made = loop::create(options);
+        if (!made)
+            return std::unexpected(unreachable{
+                fmt::format("could not make an event loop: {}", made.error().message())});
+        loop_ = std::move(*made);
+    }
+    auto answer = loop_->run(exchange(std::move(request), std::move(sink)));
+    if (!answer) return std::unexpected(unreachable{explain(answer.error())});
+    return std::move(*answer);
+}
+
+task<result<control_answer>> control_client::exchange(control_request request, body_sink sink) {
+    const auto address = endpoint::unix_path(socket_path_);
+    if (!address) co_return fail(address.error());
+    auto connected = co_await loop::current().connect(*address);
+    if (!connected) co_return fail(connected.error());
+    stream daemon = std::move(*connected);
+
+    byte_buffer out;
+    http::head_writer writer(out);
+    writer.request(request.method, request.target).field("Host", "eddy");
+    writer.field("Connection", "close");
+    if (!request.body.empty()) writer.field("Content-Type", request.content_type);
+    const auto written = writer.end(request.body.empty() && request.method == "GET"
+                                        ? http::body_framing::none()
+                                        : http::body_framing::sized(request.body.size()));
+    if (!written) co_return fail(written.error());
+    out.append(request.body);
+    // A daemon that refuses a request early closes before it has read all of it; its answer is
+    // there to read all the same.
+    const auto sent = co_await daemon.write_all(out.bytes());
+
+    http::limits limits;
+    limits.body = sink ? UINT64_MAX : answer_limit;
+    http::response_parser parser(limits);
+    parser.expect_response_to(request.method);
+    control_answer answer;
+    byte_buffer in;
+    for (;;) {
+        const http::step step = parser.parse(in.text());
+        if (step.what == http::event::body) {
+            const bool streamed = sink && answer.status / 100 == 2;
+            if (streamed && !sink(step.body)) co_return answer;
+            if (!streamed) answer.body += step.body;
+        }
+        if (step.what == http::event::head) answer.status = parser.head().status;
+        in.consume(step.consumed);
+        if (step.what == http::event::error) co_return fail(errc::malformed);
+        if (step.what == http::event::end) {
+            if (answer.status >= 200) co_return answer;
+            answer = {};
+        }
+        if (step.what != http::event::need_more) continue;
+
+        auto received = co_await daemon.read();
+        if (received) {
+            in.append(received->bytes());
+            continue;
+        }
+        if (received.error() == errc::end_of_stream && parser.finish() == http::event::end)
+            co_return answer;
+        if (!sent) co_return fail(sent.error());
+        co_return fail(received.error());
+    }
+}
+
+std::string control_client::explain(std::error_code error) const {
+    if (error == std::errc::no_such_file_or_directory || error == std::errc::connection_refused)
+        return fmt::format("the daemon is not running at {}. Start it with: eddy daemon",
+                           socket_path_);
+    if (error == std::errc::permission_denied)
+        return fmt::format("no permission to use the daemon's socket {}. Run this as the user who "
+                           "started the daemon, or as root",
+                           socket_path_);
+    if (error == errc::bad_address)
+        return fmt::format("\"{}\" cannot be a socket's path: use at most 107 bytes", socket_path_);
+    if (error == errc::malformed)
+        return fmt::format("what listens on {} is not an Eddy daemon: it does not speak HTTP",
+                           socket_path_);
+    if (error == errc::end_of_stream || error == std::errc::connection_reset ||
+        error == std::errc::broken_pipe)
+        return fmt::format("the daemon at {} closed the connection before it answered; its log may "
+                           "say why",
+                           socket_path_);
+    return fmt::format("could not talk to the daemon at {}: {}", socket_path_, error.message());
+}
+
+}  // namespace eddy::cli

@@ -1,0 +1,64 @@
+// Talks to the daemon: HTTP/1.1 over its Unix socket, one connection a request.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/task.hpp>
+
+#include <cstddef>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace eddy::cli {
+
+/// A request to the daemon. `target` is encoded already; see http::percent_encode().
+struct control_request {
+    std::string method = "GET";
+    std::string target;
+    std::string body = {};
+    std::string content_type = "application/json";
+};
+
+/// The daemon's answer, whatever its status.
+struct control_answer {
+    int status = 0;
+    std::string body;
+};
+
+/// The daemon could not be asked; the text says why and what to do.
+struct unreachable {
+    std::string message;
+};
+
+/// Takes the pieces of a long answer as they come; false ends the request.
+using body_sink = std::function<bool(std::string_view piece)>;
+
+/// A client of one daemon. It has a loop of its own and blocks; one thread.
+class control_client {
+public:
+    /// The largest answer that is kept in memory.
+    static constexpr std::size_t answer_limit = 64 * 1024 * 1024;
+
+    explicit control_client(std::string socket_path) : socket_path_(std::move(socket_path)) {}
+
+    const std::string& socket_path() const noexcept { return socket_path_; }
+
+    /// Sends a request and awaits the whole answer.
+    std::expected<control_answer, unreachable> ask(control_request request);
+
+    /// The same; the body of a successful (2xx) answer goes to `sink` piece by piece, and the
+    /// answer's own body stays empty. An error's body is in the answer.
+    std::expected<control_answer, unreachable> follow(control_request request, body_sink sink);
+
+private:
+    task<result<control_answer>> exchange(control_request request, body_sink sink);
+    std::string explain(std::error_code error) const;
+
+    std::string socket_path_;
+    std::unique_ptr<loop> loop_;
+};
+
+}  // namespace eddy::cli

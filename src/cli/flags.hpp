@@ -1,0 +1,59 @@
+// Flags of the command line: tables of what a command takes, and a parser over them.
+//
+// The tables of `eddy create` and `eddy edit` are the runtime types' own option tables, so a
+// runtime's new option is a new flag without a line here. Which values are right is the daemon's to
+// say; the parser knows names only.
+#pragma once
+
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::cli {
+
+struct flag {
+    std::string name;          ///< without the dashes in front: "max-connections"
+    char letter = 0;           ///< 0 for none
+    std::string value_name = {};            ///< what help calls the value; empty for a flag without one
+    std::string help = {};
+    std::string default_value = {};        ///< as help shows it
+    std::vector<std::string> choices = {};
+    /// A flag without a value may be taken back: --no-NAME, --NAME=false.
+    bool negatable = false;
+
+    bool takes_value() const noexcept { return !value_name.empty(); }
+};
+
+/// What a command line said.
+class arguments {
+public:
+    const std::vector<std::string>& positional() const noexcept { return positional_; }
+    /// In the order given; the last one counts where only one can.
+    const std::vector<std::pair<std::string, std::string>>& values() const noexcept {
+        return values_;
+    }
+    bool has(std::string_view name) const noexcept;
+    /// The last value given, or `otherwise`. A flag without a value has "true" or "false".
+    std::string_view value(std::string_view name, std::string_view otherwise = "") const noexcept;
+    bool is_set(std::string_view name) const noexcept { return value(name) == "true"; }
+
+private:
+    friend std::expected<arguments, std::string> parse_arguments(std::span<const std::string>,
+                                                                 std::span<const flag>);
+    std::vector<std::string> positional_;
+    std::vector<std::pair<std::string, std::string>> values_;
+};
+
+/// Takes a command line apart: --name VALUE, --name=VALUE, -n VALUE, -nVALUE, -abc for several
+/// flags without values, `--` before what is no flag. Flags and the rest may mix. The error is a
+/// sentence that names the flag and, where one is near, the one that was meant.
+std::expected<arguments, std::string> parse_arguments(std::span<const std::string> words,
+                                                      std::span<const flag> table);
+
+/// The lines of a help text for a table, two columns, at most 100 wide.
+std::string describe_flags(std::span<const flag> table);
+
+}  // namespace eddy::cli

@@ -1,0 +1,145 @@
+// Finding commands, help, and exit statuses, without a daemon.
+#include "cli/program.hpp"
+
+#include "cli/commands.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace eddy::cli {
+namespace {
+
+context test_context() {
+    context with;
+    with.version = "1.2.3";
+    with.default_socket = "/nonexistent/eddy.sock";
+    with.types = {{"cache", "keys and values", {{.name = "port", .letter = 'p', .value_name = "PORT",
+                                                 .help = "where"}}},
+                  {"server", "broadcast", {{.name = "mode", .value_name = "MODE", .help = "how"}}}};
+    return with;
+}
+
+struct outcome {
+    int status;
+    std::string out;
+    std::string err;
+};
+
+outcome run(std::vector<std::string> words) {
+    ::unsetenv("EDDY_SOCKET");
+    context with = test_context();
+    const std::vector<command> commands = all_commands();
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int status = run_program(with, commands, words);
+    outcome all{status, testing::internal::GetCapturedStdout(), ""};
+    all.err = testing::internal::GetCapturedStderr();
+    return all;
+}
+
+TEST(program, help_lists_every_command_and_type) {
+    const outcome shown = run({"help"});
+    EXPECT_EQ(shown.status, exit_ok);
+    for (const command& each : all_commands())
+        EXPECT_NE(shown.out.find("  " + each.name + " "), std::string::npos) << each.name;
+    EXPECT_NE(shown.out.find("keys and values"), std::string::npos);
+    EXPECT_EQ(run({"--help"}).out, shown.out);
+    EXPECT_EQ(run({"-h"}).out, shown.out);
+}
+
+TEST(program, every_command_explains_itself_in_two_ways) {
+    for (const command& each : all_commands()) {
+        const outcome by_flag = run({each.name, "--help"});
+        const outcome by_help = run({"help", each.name});
+        EXPECT_EQ(by_flag.status, exit_ok) << each.name;
+        EXPECT_EQ(by_flag.out, by_help.out) << each.name;
+        EXPECT_NE(by_flag.out.find("Usage: eddy " + each.name), std::string::npos);
+        EXPECT_TRUE(each.most == 0 || !each.examples.empty()) << each.name;
+        for (const flag& f : each.flags) {
+            EXPECT_NE(by_flag.out.find("--" + f.name), std::string::npos) << f.name;
+            EXPECT_FALSE(f.help.empty()) << f.name;
+        }
+    }
+}
+
+TEST(program, names_and_letters_are_unique) {
+    std::set<std::string> names;
+    for (const command& each : all_commands()) {
+        EXPECT_TRUE(names.insert(each.name).second) << each.name;
+        std::set<char> letters = {'h'};
+        for (const flag& f : each.flags)
+            if (f.letter) EXPECT_TRUE(letters.insert(f.letter).second) << each.name << f.letter;
+        EXPECT_NE(!each.run, !each.run_raw) << each.name;
+    }
+}
+
+TEST(program, help_of_create_shows_the_flags_of_the_type) {
+    EXPECT_NE(run({"help", "create", "cache"}).out.find("--port PORT"), std::string::npos);
+    EXPECT_NE(run({"create", "cache", "--help"}).out.find("--port PORT"), std::string::npos);
+    EXPECT_EQ(run({"help", "create"}).out.find("--port PORT"), std::string::npos);
+    EXPECT_EQ(run({"help", "create", "proxi"}).status, exit_bad_input);
+}
+
+TEST(program, a_misspelt_command_is_guessed) {
+    const outcome wrong = run({"strat", "db"});
+    EXPECT_EQ(wrong.status, exit_bad_input);
+    EXPECT_NE(wrong.err.find("did you mean `eddy start`?"), std::string::npos);
+    EXPECT_EQ(run({"help", "strat"}).status, exit_bad_input);
+}
+
+TEST(program, mistakes_end_with_status_1_and_a_hint) {
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {}, {"start"}, {"show"}, {"logs", "a", "b"}, {"version", "x"}, {"ls", "a", "b"},
+             {"create"}, {"create", "cache"}, {"create", "cahce", "db"}, {"create", "cache", "a", "b"},
+             {"create", "server", "a", "--port", "1"}, {"create", "db", "cache"}, {"--nonsense"},
+             {"--socket"}, {"ls", "--nonsense"}, {"logs", "a", "-n", "many"}, {"edit"},
+             {"edit", "--mode", "in"}}) {
+        const outcome wrong = run(words);
+        EXPECT_EQ(wrong.status, exit_bad_input) << testing::PrintToString(words);
+        EXPECT_TRUE(wrong.err.starts_with("eddy: ")) << testing::PrintToString(words);
+        EXPECT_EQ(wrong.out, "") << testing::PrintToString(words);
+    }
+    EXPECT_NE(run({"create", "cahce", "db"}).err.find("did you mean \"cache\"?"), std::string::npos);
+    EXPECT_NE(run({"create", "cache", "db", "--prot", "1"}).err.find("did you mean --port?"),
+              std::string::npos);
+}
+
+TEST(program, without_a_daemon_the_status_is_2_and_the_message_says_what_to_do) {
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"ls"}, {"ps"}, {"start", "a"}, {"stop", "a*"}, {"remove", "a"}, {"reload", "a"},
+             {"show", "a"}, {"stats", "a"}, {"logs", "a"}, {"send", "a", "hello"}, {"edit", "a"},
+             {"edit", "a", "--mode", "in"}, {"create", "cache", "a", "-p", "1"}}) {
+        const outcome failed = run(words);
+        EXPECT_EQ(failed.status, exit_fatal) << testing::PrintToString(words);
+        EXPECT_NE(failed.err.find("/nonexistent/eddy.sock"), std::string::npos);
+        EXPECT_NE(failed.err.find("eddy daemon"), std::string::npos);
+    }
+}
+
+TEST(program, version_works_without_a_daemon) {
+    const outcome shown = run({"version"});
+    EXPECT_EQ(shown.status, exit_ok);
+    EXPECT_NE(shown.out.find("eddy 1.2.3"), std::string::npos);
+    EXPECT_EQ(run({"--version"}).out, "eddy 1.2.3\n");
+    EXPECT_EQ(run({"--json", "version"}).out.find("daemon\": null") == std::string::npos, false);
+}
+
+TEST(program, socket_may_stand_anywhere) {
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"--socket", "/elsewhere", "ls"}, {"--socket=/elsewhere", "ls"},
+             {"ls", "--socket", "/elsewhere"}, {"ls", "--socket=/elsewhere"},
+             {"edit", "a", "--mode", "in", "--socket", "/elsewhere"}})
+        EXPECT_NE(run(words).err.find("/elsewhere"), std::string::npos)
+            << testing::PrintToString(words);
+}
+
+TEST(program, a_socket_path_that_is_too_long_is_explained) {
+    EXPECT_NE(run({"--socket", "/" + std::string(200, 'x'), "ls"}).err.find("107 bytes"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace eddy::cli

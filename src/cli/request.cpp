@@ -1,0 +1,92 @@
+// Asking the daemon and reading its answers.
+#include "cli/request.hpp"
+
+#include <eddy/base/glob.hpp>
+#include <eddy/wire/http/target.hpp>
+
+#include <fmt/format.h>
+
+namespace eddy::cli {
+
+std::expected<json, int> ask(const context& with, control_request request) {
+    control_client client(with.socket);
+    auto answer = client.ask(std::move(request));
+    if (!answer) {
+        complain(answer.error().message);
+        return std::unexpected(exit_fatal);
+    }
+    if (answer->status / 100 != 2) {
+        complain(error_message(answer->status, answer->body));
+        return std::unexpected(exit_status_for(answer->status));
+    }
+    if (answer->body.empty()) return json();
+    json value = json::parse(answer->body, nullptr, false);
+    if (value.is_discarded()) {
+        complain(fmt::format("what listens on {} did not answer with JSON; is it an Eddy daemon?",
+                             with.socket));
+        return std::unexpected(exit_fatal);
+    }
+    return value;
+}
+
+std::string runtime_target(std::string_view name, std::string_view rest) {
+    return fmt::format("/v1/runtimes/{}{}", http::percent_encode(name), rest);
+}
+
+std::expected<json, int> list_matching(const context& with, std::string_view pattern) {
+    control_request request;
+    request.target = fmt::format("/v1/runtimes?match={}", http::percent_encode(pattern));
+    auto answer = ask(with, std::move(request));
+    if (!answer) return answer;
+    if (!answer->is_object() || !answer->contains("runtimes") ||
+        !answer->at("runtimes").is_array()) {
+        complain("the daemon's answer has no list of runtimes; are its version and this one's the "
+                 "same? See: eddy version");
+        return std::unexpected(exit_fatal);
+    }
+    return answer->at("runtimes");
+}
+
+std::expected<std::vector<std::string>, int> resolve(const context& with, std::string_view word) {
+    if (!glob_has_wildcard(word) && !word.starts_with('@'))
+        return std::vector<std::string>{std::string(word)};
+    auto list = list_matching(with, word);
+    if (!list) return std::unexpected(list.error());
+    std::vector<std::string> names;
+    for (const json& each : *list) names.push_back(text_of(each, "name"));
+    if (names.empty()) {
+        complain(fmt::format("no runtime matches \"{}\"; `eddy ls` shows those there are", word));
+        return std::unexpected(exit_bad_input);
+    }
+    return names;
+}
+
+std::string error_message(int status, std::string_view body) {
+    const json value = json::parse(body, nullptr, false);
+    if (value.is_object() && value.contains("error") && value["error"].is_object())
+        return text_of(value["error"], "message");
+    return fmt::format("the daemon answered with status {} and no message", status);
+}
+
+int exit_status_for(int status) noexcept {
+    if (status / 100 == 2) return exit_ok;
+    return status >= 500 ? exit_fatal : exit_bad_input;
+}
+
+std::string pretty(const json& value) {
+    return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string text_of(const json& object, std::string_view name) {
+    const auto found = object.find(name);
+    if (found == object.end() || found->is_null()) return {};
+    if (found->is_string()) return found->get<std::string>();
+    return found->dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+double number_of(const json& object, std::string_view name) {
+    const auto found = object.find(name);
+    return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+}  // namespace eddy::cli

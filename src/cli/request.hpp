@@ -1,0 +1,43 @@
+// What commands have in common: asking the daemon for JSON, telling its errors, resolving names.
+#pragma once
+
+#include "cli/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cli {
+
+using nlohmann::json;
+
+/// Asks the daemon. On failure the message has been printed and the error is the exit status.
+std::expected<json, int> ask(const context& with, control_request request);
+
+/// The target of a runtime: "/v1/runtimes/NAME" and what follows.
+std::string runtime_target(std::string_view name, std::string_view rest = "");
+
+/// The runtimes that match a name, a pattern or a @group, as the daemon shows them.
+std::expected<json, int> list_matching(const context& with, std::string_view pattern);
+
+/// The names that a word of the command line means: itself, or what a pattern matches. A pattern
+/// that matches nothing is an error.
+std::expected<std::vector<std::string>, int> resolve(const context& with, std::string_view word);
+
+/// A message of an answer that is no success; `status` is HTTP's.
+std::string error_message(int status, std::string_view body);
+
+/// The exit status for an answer's HTTP status.
+int exit_status_for(int status) noexcept;
+
+/// A value as indented JSON with a newline behind it.
+std::string pretty(const json& value);
+
+/// A member of an object as a text for people: nothing for null or an absent one.
+std::string text_of(const json& object, std::string_view name);
+double number_of(const json& object, std::string_view name);
+
+}  // namespace eddy::cli

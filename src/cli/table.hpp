@@ -1,0 +1,49 @@
+// Columns of text, for people to read.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cli {
+
+/// How a cell is shown on a terminal.
+enum class tint { none, bold, green, yellow, red, faint };
+
+struct cell {
+    std::string text;
+    tint colour = tint::none;
+};
+
+/// A table whose columns are as wide as their widest cell. Text counts by characters of UTF-8, and
+/// control bytes are shown as '?', so that nobody's name can drive the terminal.
+class table {
+public:
+    explicit table(std::vector<std::string> header) : header_(std::move(header)) {}
+
+    void add(std::vector<cell> row);
+    std::size_t rows() const noexcept { return rows_.size(); }
+
+    /// Header and rows, each ending in a newline, with no spaces at the end of a line.
+    std::string to_string(bool colours) const;
+
+private:
+    std::vector<std::string> header_;
+    std::vector<std::vector<cell>> rows_;
+};
+
+/// Wraps a text in the escape sequences of its tint, when `colours`.
+std::string tinted(std::string_view text, tint colour, bool colours);
+
+/// A text without what drives a terminal: control bytes become '?'; newlines too.
+std::string printable(std::string_view text);
+
+/// "3s", "12m 5s", "7h 30m", "12d 4h".
+std::string format_age(double seconds);
+/// "512 B", "1.2 KiB", "34 MiB".
+std::string format_bytes(double bytes);
+/// "1234567" as "1,234,567".
+std::string format_count(double count);
+
+}  // namespace eddy::cli

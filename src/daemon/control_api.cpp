@@ -1,0 +1,427 @@
+// The handlers of the control API.
+#include "daemon/control_api.hpp"
+
+#include <eddy/io/loop.hpp>
+
+#include "daemon/json.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <initializer_list>
+
+namespace eddy::daemon {
+namespace {
+
+/// How many lines `logs` shows when nobody says.
+constexpr std::size_t default_tail = 100;
+
+http_response json_response(int status, const json& value) {
+    http_response response;
+    response.status = status;
+    response.body = dump_json(value, 2) + "\n";
+    return response;
+}
+
+http_response error_response(const problem& what) {
+    return daemon::error_response(what.status, what.message);
+}
+
+/// The body as a JSON object that has no other members than `known`; an empty one is {}.
+outcome<json> read_object(const std::string& body, std::initializer_list<std::string_view> known) {
+    if (body.empty()) return json::object();
+    auto value = parse_json(body, "the request's body");
+    if (!value) return value;
+    if (!value->is_object()) return refuse(400, "the request's body must be a JSON object");
+    for (const auto& [name, ignored] : value->items())
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            return refuse(400, fmt::format("the request's body has an unknown member \"{}\"; it "
+                                           "may have {}",
+                                           name, fmt::join(known, ", ")));
+    return value;
+}
+
+outcome<json> object_member(const json& object, std::string_view name) {
+    const auto found = object.find(name);
+    if (found == object.end() || found->is_null()) return json::object();
+    if (!found->is_object())
+        return refuse(400, fmt::format("\"{}\" must be an object, not {}", name,
+                                       found->type_name()));
+    return *found;
+}
+
+/// A text that may be absent; null counts as empty, which takes the value back.
+outcome<std::optional<std::string>> optional_text(const json& object, std::string_view name) {
+    if (!object.contains(name)) return std::nullopt;
+    auto text = text_member(object, name);
+    if (!text) return std::unexpected(std::move(text.error()));
+    return std::optional(std::move(*text));
+}
+
+outcome<bool> flag_parameter(const http_request& request, std::string_view name) {
+    const auto given = request.parameter(name);
+    if (!given || *given == "false" || *given == "0") return false;
+    if (*given == "true" || *given == "1" || given->empty()) return true;
+    return refuse(400, fmt::format("{} must be true or false, not \"{}\"", name, *given));
+}
+
+outcome<std::size_t> count_parameter(const http_request& request, std::string_view name,
+                                     std::size_t otherwise) {
+    const auto given = request.parameter(name);
+    if (!given) return otherwise;
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), number);
+    if (error != std::errc{} || end != given->data() + given->size())
+        return refuse(400, fmt::format("{} must be a whole number, not \"{}\"", name, *given));
+    return number;
+}
+
+json latency_json(const histogram& values) {
+    const auto microseconds = [](std::uint64_t ns) { return static_cast<double>(ns) / 1000; };
+    return {{"count", values.count()},
+            {"mean_us", values.mean() / 1000},
+            {"p50_us", microseconds(values.percentile(50))},
+            {"p90_us", microseconds(values.percentile(90))},
+            {"p99_us", microseconds(values.percentile(99))},
+            {"p999_us", microseconds(values.percentile(99.9))},
+            {"max_us", microseconds(values.max())}};
+}
+
+std::string_view kind_name(runtime::option_kind kind) {
+    switch (kind) {
+        case runtime::option_kind::flag: return "flag";
+        case runtime::option_kind::integer: return "integer";
+        case runtime::option_kind::size: return "size";
+        case runtime::option_kind::duration: return "duration";
+        case runtime::option_kind::text: return "text";
+        case runtime::option_kind::choice: return "choice";
+    }
+    return "unknown";
+}
+
+json type_json(const runtime::type& type) {
+    json options = json::array();
+    for (const runtime::option& option : type.options) {
+        std::string name(option.name);
+        std::replace(name.begin(), name.end(), '-', '_');
+        json shown = {{"name", name},
+                      {"kind", kind_name(option.kind)},
+                      {"default", nullptr},
+                      {"help", option.help},
+                      {"live", option.live}};
+        if (!option.default_value.empty()) shown["default"] = option.default_value;
+        if (!option.choices.empty()) shown["choices"] = option.choices;
+        options.push_back(std::move(shown));
+    }
+    return {{"name", type.name}, {"summary", type.summary}, {"options", std::move(options)}};
+}
+
+}  // namespace
+
+http_response error_response(int status, std::string_view message) {
+    return json_response(status, {{"error", {{"status", status}, {"message", message}}}});
+}
+
+struct control_api::entry {
+    route where;
+    handler what;
+};
+
+std::span<const control_api::entry> control_api::table() {
+    static constexpr entry all[] = {
+        {{"GET", "/v1/version"}, &control_api::get_version},
+        {{"GET", "/v1/daemon"}, &control_api::get_daemon},
+        {{"POST", "/v1/daemon/reload"}, &control_api::reload_daemon},
+        {{"GET", "/v1/types"}, &control_api::get_types},
+        {{"GET", "/v1/runtimes"}, &control_api::list_runtimes},
+        {{"POST", "/v1/runtimes"}, &control_api::create_runtime},
+        {{"GET", "/v1/runtimes/{name}"}, &control_api::get_runtime},
+        {{"PATCH", "/v1/runtimes/{name}"}, &control_api::edit_runtime},
+        {{"DELETE", "/v1/runtimes/{name}"}, &control_api::remove_runtime},
+        {{"POST", "/v1/runtimes/{name}/start"}, &control_api::start_runtime},
+        {{"POST", "/v1/runtimes/{name}/stop"}, &control_api::stop_runtime},
+        {{"POST", "/v1/runtimes/{name}/reload"}, &control_api::reload_runtime},
+        {{"POST", "/v1/runtimes/{name}/send"}, &control_api::send_to_runtime},
+        {{"GET", "/v1/runtimes/{name}/stats"}, &control_api::get_stats},
+        {{"GET", "/v1/runtimes/{name}/logs"}, &control_api::get_logs},
+        {{"GET", "/metrics"}, &control_api::get_metrics},
+    };
+    return all;
+}
+
+std::span<const route> control_api::routes() {
+    static const std::vector<route> all = [] {
+        std::vector<route> routes;
+        for (const entry& each : table()) routes.push_back(each.where);
+        return routes;
+    }();
+    return all;
+}
+
+task<http_response> control_api::handle(http_request request) {
+    const time_point began = loop::current().now();
+    routing to = find_route(routes(), request.method, request.path);
+    http_response response;
+    if (to.index) {
+        const handler what = table()[*to.index].what;
+        response = co_await (this->*what)(std::move(request), std::move(to.parameters));
+    } else if (!to.allow.empty()) {
+        response = daemon::error_response(405, fmt::format("{} cannot be used with {}; use {}",
+                                                           request.method, request.path, to.allow));
+        response.allow = std::move(to.allow);
+    } else {
+        response = daemon::error_response(
+            404, fmt::format("there is no {} in this API; docs/control-api.openapi.json lists what "
+                             "there is",
+                             request.path));
+    }
+    count(response, began);
+    co_return response;
+}
+
+http_response control_api::reject(int status, std::string_view what) {
+    http_response response = daemon::error_response(status, what);
+    count(response, loop::current().now());
+    return response;
+}
+
+void control_api::count(const http_response& response, time_point began) {
+    const auto digit = static_cast<std::size_t>(response.status / 100);
+    if (digit < counted_.answers.size()) ++counted_.answers[digit];
+    counted_.answer_time.record(
+        static_cast<std::uint64_t>((loop::current().now() - began).count()));
+}
+
+// --- The daemon -----------------------------------------------------------------------------
+
+task<http_response> control_api::get_version(http_request, parameters) {
+    co_return json_response(200, {{"version", facts_.version}, {"api", "v1"}});
+}
+
+task<http_response> control_api::get_daemon(http_request, parameters) {
+    const auto up = loop::current().now() - facts_.started_at;
+    co_return json_response(200, {{"name", facts_.name},
+                                  {"pid", ::getpid()},
+                                  {"version", facts_.version},
+                                  {"backend", facts_.backend},
+                                  {"loops", facts_.loops},
+                                  {"socket", facts_.socket},
+                                  {"state", facts_.state},
+                                  {"uptime_s", std::chrono::duration<double>(up).count()},
+                                  {"runtimes", runtimes_.all().size()}});
+}
+
+task<http_response> control_api::reload_daemon(http_request, parameters) {
+    auto summary = co_await runtimes_.reread();
+    if (!summary) co_return error_response(summary.error());
+    co_return json_response(200, {{"created", summary->created},
+                                  {"changed", summary->changed},
+                                  {"unchanged", summary->unchanged},
+                                  {"problems", summary->problems}});
+}
+
+task<http_response> control_api::get_types(http_request, parameters) {
+    json types = json::array();
+    for (const runtime::type& type : runtimes_.types()) types.push_back(type_json(type));
+    co_return json_response(200, {{"types", std::move(types)}});
+}
+
+task<http_response> control_api::get_metrics(http_request, parameters) {
+    co_await runtimes_.refresh();
+    http_response response;
+    response.content_type = metrics_content_type;
+    response.body = render_metrics(runtimes_, facts_, counted_);
+    co_return response;
+}
+
+// --- Runtimes -------------------------------------------------------------------------------
+
+task<http_response> control_api::list_runtimes(http_request request, parameters) {
+    const auto pattern = request.parameter("match");
+    const auto status = request.parameter("status");
+    co_await runtimes_.refresh();
+    json list = json::array();
+    for (const runtime_ref& each : runtimes_.match(pattern.value_or("*"))) {
+        if (status && *status != to_string(each->status)) continue;
+        list.push_back(runtimes_.describe(*each));
+    }
+    co_return json_response(200, {{"runtimes", std::move(list)}});
+}
+
+task<http_response> control_api::create_runtime(http_request request, parameters) {
+    auto body = read_object(request.body, {"type", "name", "owner", "group", "options", "start"});
+    if (!body) co_return error_response(body.error());
+    runtime_request wanted;
+    for (auto [name, to] : {std::pair("type", &wanted.type), std::pair("name", &wanted.name),
+                            std::pair("owner", &wanted.owner), std::pair("group", &wanted.group)}) {
+        auto text = text_member(*body, name);
+        if (!text) co_return error_response(text.error());
+        *to = std::move(*text);
+    }
+    auto options = object_member(*body, "options");
+    if (!options) co_return error_response(options.error());
+    wanted.options = std::move(*options);
+    auto start = flag_member(*body, "start", false);
+    if (!start) co_return error_response(start.error());
+
+    auto created = co_await runtimes_.create(std::move(wanted));
+    if (!created) co_return error_response(created.error());
+    if (*start) {
+        auto started = co_await runtimes_.start(*created);
+        if (!started)
+            co_return daemon::error_response(
+                started.error().status,
+                fmt::format("{}. It was created; `eddy edit {}` changes it, `eddy start {}` tries "
+                            "again",
+                            started.error().message, (*created)->record.name,
+                            (*created)->record.name));
+    }
+    co_return json_response(201, runtimes_.describe(**created));
+}
+
+task<http_response> control_api::get_runtime(http_request, parameters with) {
+    auto found = runtimes_.find(with[0]);
+    if (!found) co_return error_response(found.error());
+    co_await runtimes_.refresh();
+    co_return json_response(200, runtimes_.describe(**found));
+}
+
+task<http_response> control_api::edit_runtime(http_request request, parameters with) {
+    auto found = runtimes_.find(with[0]);
+    if (!found) co_return error_response(found.error());
+    auto body = read_object(request.body, {"options", "owner", "group"});
+    if (!body) co_return error_response(body.error());
+    auto options = object_member(*body, "options");
+    if (!options) co_return error_response(options.error());
+    auto owner = optional_text(*body, "owner");
+    if (!owner) co_return error_response(owner.error());
+    auto group = optional_text(*body, "group");
+    if (!group) co_return error_response(group.error());
+    auto effect = co_await runtimes_.edit(*found, std::move(*options), std::move(*owner),
+                                          std::move(*group));
+    if (!effect) co_return error_response(effect.error());
+    json shown = runtimes_.describe(**found);
+    shown["effect"] = to_string(*effect);
+    co_return json_response(200, shown);
+}
+
+task<http_response> control_api::remove_runtime(http_request, parameters with) {
+    auto found = runtimes_.find(with[0]);
+    if (!found) co_return error_response(found.error());
+    auto removed = co_await runtimes_.remove(*found);
+    if (!removed) co_return error_response(removed.error());
+    http_response response;
+    response.status = 204;
+    co_return response;
+}
+
+task<http_response> control_api::start_runtime(http_request, parameters with) {
+    auto found = runtimes_.find(with[0]);
+    if (!found) co_return error_response(found.error());
+    auto started = co_await runtimes_.start(*found);
+    if (!started) co_return error_response(started.error());
+    co_return json_response(200, runtimes_.describe(**found));
+}
+
+task<http_response> control_api::stop_runtime(http_request, parameters with) {
+    auto found = runtimes_.find(with[0]);
+    if (!found) co_return error_response(found.error());
+    auto stopped = co_await runtimes_.stop(*found);
+    if (!stopped) co_return error_response(stopped.error());
+    co_return json_response(200, runtimes_.describe(**found));
+}
+
+task<http_response> control_api::reload_runtime(http_request, parameters with) {
+    auto found = runtimes_.find(with[0]);
+    if (!found) co_return error_response(found.error());
+    auto reloaded = co_await runtimes_.reload(*found);
+    if (!reloaded) co_return error_response(reloaded.error());
+    co_return json_response(200, runtimes_.describe(**found));
+}
+
+task<http_response> control_api::send_to_runtime(http_request request, parameters with) {
+    auto found = runtimes_.find(with[0]);
+    if (!found) co_return error_response(found.error());
+    auto sent = co_await runtimes_.send(*found, std::move(request.body));
+    if (!sent) co_return error_response(sent.error());
+    co_return json_response(200, {{"delivered", *sent}});
+}
+
+task<http_response> control_api::get_stats(http_request, parameters with) {
+    auto found = runtimes_.find(with[0]);
+    if (!found) co_return error_response(found.error());
+    co_await runtimes_.refresh();
+    const managed_runtime& which = **found;
+    const runtime::counters& counted = which.last.counted;
+    json stats = {{"name", which.record.name},
+                  {"type", which.record.type},
+                  {"status", to_string(which.status)},
+                  {"uptime_s", runtimes_.describe(which).at("uptime_s")},
+                  {"connections", counted.connections_now},
+                  {"connections_total", counted.connections_total},
+                  {"connections_refused", counted.connections_refused},
+                  {"messages_in", counted.messages_in},
+                  {"messages_out", counted.messages_out},
+                  {"bytes_in", counted.bytes_in},
+                  {"bytes_out", counted.bytes_out},
+                  {"errors", counted.errors},
+                  {"dropped", counted.dropped},
+                  {"latency", nullptr}};
+    for (const auto& [name, value] : counted.more) stats[name] = value;
+    if (counted.latency) stats["latency"] = latency_json(*counted.latency);
+    co_return json_response(200, stats);
+}
+
+task<http_response> control_api::get_logs(http_request request, parameters with) {
+    auto found = runtimes_.find(with[0]);
+    if (!found) co_return error_response(found.error());
+    const auto follow = flag_parameter(request, "follow");
+    if (!follow) co_return error_response(follow.error());
+    const auto tail = count_parameter(request, "tail", default_tail);
+    if (!tail) co_return error_response(tail.error());
+
+    http_response response;
+    response.content_type = "text/plain; charset=utf-8";
+    if (*follow) {
+        response.pieces = follow_journal((*found)->journal, *tail);
+    } else {
+        for (const journal_line& line : (*found)->journal->read(0, *tail))
+            response.body += format_journal_line(line);
+    }
+    co_return response;
+}
+
+// --- Handlers for others --------------------------------------------------------------------
+
+task<http_response> closed_door::handle(http_request) {
+    co_return daemon::error_response(status_, message_);
+}
+
+http_response closed_door::reject(int, std::string_view) {
+    return daemon::error_response(status_, message_);
+}
+
+task<http_response> metrics_page::handle(http_request request) {
+    static constexpr route only[] = {{"GET", "/metrics"}};
+    routing to = find_route(only, request.method, request.path);
+    if (!to.index) {
+        http_response response = daemon::error_response(to.allow.empty() ? 404 : 405,
+                                                        "this port has GET /metrics alone");
+        response.allow = std::move(to.allow);
+        co_return response;
+    }
+    co_await runtimes_.refresh();
+    http_response response;
+    response.content_type = metrics_content_type;
+    response.body = render_metrics(runtimes_, facts_, counted_);
+    co_return response;
+}
+
+http_response metrics_page::reject(int status, std::string_view what) {
+    return daemon::error_response(status, what);
+}
+
+}  // namespace eddy::daemon

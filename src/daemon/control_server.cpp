@@ -1,0 +1,105 @@
+// Accepting control connections.
+#include "daemon/control_server.hpp"
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/log.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+#include <eddy/net/unix.hpp>
+
+#include "daemon/control_api.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace eddy::daemon {
+namespace {
+
+/// How long a connection that is one too many may take to hear so.
+constexpr duration turn_away_time = std::chrono::seconds(1);
+
+bool is_shortage(std::error_code error) {
+    return error == std::errc::too_many_files_open ||
+           error == std::errc::too_many_files_open_in_system ||
+           error == std::errc::no_buffer_space || error == std::errc::not_enough_memory;
+}
+
+task<result<>> transmit(stream& to, const_bytes bytes) { co_return co_await to.write_all(bytes); }
+
+}  // namespace
+
+bool may_control(uid_t peer, uid_t own) noexcept { return peer == own || peer == 0; }
+
+task<void> control_server::run() {
+    scope sessions(co_await current_source());
+    bool starved = false;
+    for (;;) {
+        auto accepted = co_await listener_.accept();
+        if (accepted) {
+            if (starved) log_info("daemon", "accepting control connections again");
+            starved = false;
+            if (counted_.connections < limits_.connections) {
+                sessions.spawn(serve(std::move(*accepted)));
+            } else {
+                ++counted_.connections_refused;
+                sessions.spawn(turn_away(std::move(*accepted)));
+            }
+            continue;
+        }
+        if (accepted.error() == errc::cancelled || accepted.error() == errc::closed) break;
+        // A connection that went before it was accepted, or a shortage that will pass: neither
+        // may end the daemon.
+        if (!starved) {
+            log_warn("daemon", fmt::format("control connections wait: {}{}",
+                                           accepted.error().message(),
+                                           is_shortage(accepted.error())
+                                               ? "; raise the limit (ulimit -n) or close some "
+                                                 "connections"
+                                               : ""));
+        }
+        starved = true;
+        const auto slept = co_await loop::current().sleep_for(limits_.starved_pause);
+        if (!slept) break;
+    }
+    // Without a listener the sessions stay until this task is cancelled.
+    event never;
+    if (sessions.children() > 0) static_cast<void>(co_await never.wait());
+    sessions.cancel();
+    co_await sessions.join();
+}
+
+task<void> control_server::serve(stream peer) {
+    ++counted_.connections;
+    if (ask_who_) {
+        const auto who = unix_socket::peer_credentials(peer);
+        if (!who || !may_control(who->uid, ::geteuid())) {
+            const std::string name = who ? fmt::format("user id {}", who->uid) : "an unknown user";
+            log_warn("daemon", fmt::format("refused a control connection of {}", name));
+            closed_door door(403, fmt::format("{} may not control this daemon: it takes orders from "
+                                              "its own user (id {}) and from root. Use sudo, or "
+                                              "start a daemon of your own",
+                                              name, ::geteuid()));
+            co_await serve_http(std::move(peer), door, limits_.session);
+            --counted_.connections;
+            co_return;
+        }
+    }
+    co_await serve_http(std::move(peer), handler_, limits_.session);
+    --counted_.connections;
+}
+
+task<void> control_server::turn_away(stream peer) {
+    const http_response refusal = error_response(
+        503, fmt::format("there are {} control connections, which is the limit; try again later",
+                         limits_.connections));
+    byte_buffer out;
+    http::head_writer writer(out);
+    writer.response(503).field("Content-Type", refusal.content_type).field("Connection", "close");
+    const auto written = writer.end(http::body_framing::sized(refusal.body.size()));
+    EDDY_ASSERT(written.has_value());
+    out.append(refusal.body);
+    static_cast<void>(co_await with_timeout(turn_away_time, transmit(peer, out.bytes())));
+}
+
+}  // namespace eddy::daemon

@@ -1,0 +1,57 @@
+// Accepts the connections of the control plane and gives each its session: on the Unix socket for
+// those who may control the daemon, and on a TCP port of this machine for metrics.
+#pragma once
+
+#include <eddy/io/scope.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+
+#include "daemon/http_session.hpp"
+#include "daemon/metrics.hpp"
+
+#include <cstddef>
+#include <string>
+#include <sys/types.h>
+
+namespace eddy::daemon {
+
+struct server_limits {
+    std::size_t connections = 128;  ///< further ones get 503
+    /// How long to wait before accepting again when descriptors have run out.
+    duration starved_pause = std::chrono::milliseconds(100);
+    session_limits session{};
+};
+
+/// Whether a peer of this user id may control a daemon that runs as `own`: its own user and root.
+bool may_control(uid_t peer, uid_t own) noexcept;
+
+/// One accepting socket. Everything given outlives it; control loop.
+class control_server {
+public:
+    /// `ask_who` checks the peer's user id, which only a Unix socket has.
+    control_server(listener from, request_handler& handler, daemon_counters& counted,
+                   server_limits limits, bool ask_who)
+        : listener_(std::move(from)),
+          handler_(handler),
+          counted_(counted),
+          limits_(limits),
+          ask_who_(ask_who) {}
+
+    /// Accepts until it is cancelled or the listener is closed; then ends the sessions.
+    task<void> run();
+
+    /// Accepts no more; sessions go on until run() is cancelled.
+    void stop_accepting() noexcept { listener_.close(); }
+
+private:
+    task<void> serve(stream peer);
+    task<void> turn_away(stream peer);
+
+    listener listener_;
+    request_handler& handler_;
+    daemon_counters& counted_;
+    server_limits limits_;
+    bool ask_who_;
+};
+
+}  // namespace eddy::daemon

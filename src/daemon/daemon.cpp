@@ -1,0 +1,322 @@
+// Starting the daemon, its main task, and its end.
+#include "daemon/daemon.hpp"
+
+#include <eddy/base/log.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/loop_group.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/net/tcp.hpp>
+#include <eddy/net/unix.hpp>
+
+#include "daemon/control_api.hpp"
+#include "daemon/control_server.hpp"
+#include "daemon/manager.hpp"
+#include "daemon/metrics.hpp"
+#include "daemon/single_instance.hpp"
+#include "daemon/state_store.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+namespace eddy::daemon {
+namespace {
+
+constexpr int exit_fatal = 2;
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+void complain(const std::string& message) {
+    fmt::print(stderr, "eddy daemon: {}\n", message);
+}
+
+/// Blocks the signals that the main task awaits, for this thread and those that it starts.
+unique_fd take_signals() {
+    std::signal(SIGPIPE, SIG_IGN);
+    sigset_t awaited;
+    sigemptyset(&awaited);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&awaited, number);
+    pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
+    return unique_fd(signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+/// A connection needs a descriptor; the soft limit is there for programs that use select().
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        log_warn("daemon", "the limit on open files could not be raised");
+}
+
+std::size_t choose_loops(std::size_t asked) {
+    if (asked > 0) return std::min(asked, loop_limit);
+    cpu_set_t usable;
+    if (sched_getaffinity(0, sizeof usable, &usable) != 0) return 1;
+    return std::clamp<std::size_t>(static_cast<std::size_t>(CPU_COUNT(&usable)), 1,
+                                   automatic_loop_limit);
+}
+
+/// Makes the folder of the socket where it is missing, for this user alone.
+outcome<> prepare_socket_folder(const std::string& socket) {
+    if (socket.starts_with('@')) return {};
+    const std::filesystem::path folder = std::filesystem::path(socket).parent_path();
+    if (folder.empty()) return {};
+    std::error_code error;
+    if (std::filesystem::create_directories(folder, error)) ::chmod(folder.c_str(), 0700);
+    if (error)
+        return refuse(500, fmt::format("could not make the folder {}: {}. Choose another socket "
+                                       "with --socket or EDDY_SOCKET",
+                                       folder.string(), error.message()));
+    return {};
+}
+
+/// Everything that lives as long as the daemon; the members end in the reverse order.
+class daemon_process {
+public:
+    daemon_process(const daemon_options& options, unique_fd signals)
+        : options_(options), signals_(std::move(signals)), store_(options.state) {}
+
+    int run();
+
+private:
+    outcome<> prepare();
+    task<outcome<>> serve();
+    task<outcome<>> open_control_socket();
+    task<outcome<>> open_metrics_port();
+    task<void> await_signals(scope& services);
+    task<void> reread();
+    task<void> force_end();
+    task<void> stop();
+    void announce() const;
+
+    const daemon_options& options_;
+    unique_fd signals_;
+    state_store store_;
+    std::optional<state_lock> lock_;
+    daemon_facts facts_;
+    daemon_counters counted_;
+    blocking_pool disk_;
+    std::unique_ptr<loop> loop_;
+    std::unique_ptr<loop_group> loops_;
+    std::unique_ptr<manager> runtimes_;
+    std::unique_ptr<control_api> api_;
+    std::unique_ptr<metrics_page> metrics_;
+    std::unique_ptr<control_server> control_;
+    std::unique_ptr<control_server> metrics_server_;
+};
+
+outcome<> daemon_process::prepare() {
+    if (auto ready = store_.prepare(); !ready) return ready;
+    auto lock = state_lock::take(store_.directory());
+    if (!lock) return std::unexpected(std::move(lock.error()));
+    lock_ = std::move(*lock);
+    if (auto free = check_socket_is_free(options_.socket); !free) return free;
+    if (auto ready = prepare_socket_folder(options_.socket); !ready) return ready;
+
+    loop_options on_loop;
+    on_loop.kind = options_.backend;
+    loop_options for_control = on_loop;
+    // Requests are few and short.
+    for_control.buffer_count = 16;
+    auto made = loop::create(for_control);
+    if (!made)
+        return refuse(500, fmt::format("the backend {} cannot be used here: {}. Try --backend epoll",
+                                       to_string(options_.backend), made.error().message()));
+    loop_ = std::move(*made);
+
+    loop_group_options group;
+    group.threads = choose_loops(options_.loops);
+    group.loop = on_loop;
+    group.loop.kind = loop_->kind();
+    auto started = loop_group::start(group);
+    if (!started)
+        return refuse(500, fmt::format("could not start {} loops: {}", group.threads,
+                                       started.error().message()));
+    loops_ = std::move(*started);
+
+    facts_.name = options_.name;
+    facts_.version = version();
+    facts_.socket = options_.socket;
+    facts_.state = options_.state;
+    facts_.backend = to_string(loop_->kind());
+    facts_.loops = loops_->size();
+    facts_.started_at = loop_->now();
+    return {};
+}
+
+int daemon_process::run() {
+    if (auto ready = prepare(); !ready) {
+        complain(ready.error().message);
+        return exit_fatal;
+    }
+    manager_options managing;
+    managing.types = options_.types;
+    managing.drain = options_.drain;
+    runtimes_ = std::make_unique<manager>(store_, disk_, *loops_, managing);
+    api_ = std::make_unique<control_api>(*runtimes_, facts_, counted_);
+    metrics_ = std::make_unique<metrics_page>(*runtimes_, facts_, counted_);
+    auto served = loop_->run(serve());
+    if (!served) {
+        complain(served.error().message);
+        return exit_fatal;
+    }
+    return 0;
+}
+
+task<outcome<>> daemon_process::serve() {
+    auto restored = co_await runtimes_->restore();
+    if (restored) restored = co_await open_control_socket();
+    if (restored) restored = co_await open_metrics_port();
+    if (restored) {
+        scope services(co_await current_source());
+        services.spawn(control_->run());
+        if (metrics_server_) services.spawn(metrics_server_->run());
+        announce();
+        co_await await_signals(services);
+        control_->stop_accepting();
+        services.spawn(force_end());
+        co_await stop();
+        services.cancel();
+        co_await services.join();
+    } else {
+        co_await stop();
+    }
+    // The threads end while this loop still runs: what they report last finds a listener.
+    loop_group& loops = *loops_;
+    static_cast<void>(co_await run_blocking(disk_, [&loops] { loops.stop(); }));
+    co_await loop_->yield();
+    if (restored) log_info("daemon", "stopped");
+    co_return restored;
+}
+
+task<outcome<>> daemon_process::open_control_socket() {
+    listen_options how;
+    how.unix_mode = 0600;
+    auto opened = unix_socket::listen(options_.socket, how);
+    if (!opened)
+        co_return refuse(500, fmt::format("could not listen on {}: {}. Choose another path with "
+                                          "--socket or EDDY_SOCKET",
+                                          options_.socket, opened.error().message()));
+    control_ = std::make_unique<control_server>(std::move(*opened), *api_, counted_,
+                                                server_limits(), true);
+    co_return outcome<>();
+}
+
+task<outcome<>> daemon_process::open_metrics_port() {
+    if (!options_.metrics_port) co_return outcome<>();
+    auto opened = tcp::listen("127.0.0.1", *options_.metrics_port);
+    if (!opened)
+        co_return refuse(500, fmt::format("could not listen on 127.0.0.1:{} for metrics: {}. Choose "
+                                          "another port with --metrics-port",
+                                          *options_.metrics_port, opened.error().message()));
+    log_info("daemon", fmt::format("metrics on http://{}/metrics", opened->local().to_string()));
+    metrics_server_ = std::make_unique<control_server>(std::move(*opened), *metrics_, counted_,
+                                                       server_limits(), false);
+    co_return outcome<>();
+}
+
+void daemon_process::announce() const {
+    fmt::print("eddy daemon ready: socket {}, state {}, backend {}, pid {}\n", options_.socket,
+               options_.state, facts_.backend, ::getpid());
+    std::fflush(stdout);
+}
+
+/// Returns at the signal that ends the daemon.
+task<void> daemon_process::await_signals(scope& services) {
+    for (;;) {
+        const auto ready = co_await loop_->wait_readable(signals_.get());
+        if (!ready) {
+            log_error("daemon", fmt::format("cannot wait for signals: {}", ready.error().message()));
+            co_return;
+        }
+        signalfd_siginfo signal{};
+        while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+            if (signal.ssi_signo != SIGHUP) {
+                log_info("daemon", fmt::format("{}: stopping",
+                                               signal.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM"));
+                co_return;
+            }
+            log_info("daemon", "SIGHUP: reading the state again");
+            services.spawn(reread());
+        }
+    }
+}
+
+task<void> daemon_process::reread() {
+    auto summary = co_await runtimes_->reread();
+    if (!summary) log_error("daemon", summary.error().message);
+}
+
+/// A second signal during the drain: the user is in a hurry, and the state is saved already.
+task<void> daemon_process::force_end() {
+    for (;;) {
+        const auto ready = co_await loop_->wait_readable(signals_.get());
+        if (!ready) co_return;
+        signalfd_siginfo signal{};
+        while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+            if (signal.ssi_signo == SIGHUP) continue;
+            log_warn("daemon", "a second signal: ending without waiting for connections");
+            ::unlink(options_.socket.c_str());
+            std::_Exit(exit_fatal);
+        }
+    }
+}
+
+task<void> daemon_process::stop() {
+    const bool complete = co_await runtimes_->shut_down(options_.drain);
+    if (complete) co_return;
+    // A thread that does not answer cannot be joined. Everything that must last is on the disk.
+    log_error("daemon", "a loop does not answer; ending without it");
+    ::unlink(options_.socket.c_str());
+    std::_Exit(exit_fatal);
+}
+
+}  // namespace
+
+std::string default_socket() {
+    if (::geteuid() == 0) return "/run/eddy/eddy.sock";
+    const std::string folder = environment("XDG_RUNTIME_DIR");
+    if (!folder.empty()) return folder + "/eddy.sock";
+    return fmt::format("/tmp/eddy-{}/eddy.sock", ::geteuid());
+}
+
+std::string default_state() {
+    if (::geteuid() == 0) return "/var/lib/eddy";
+    const std::string state = environment("XDG_STATE_HOME");
+    if (!state.empty()) return state + "/eddy";
+    const std::string home = environment("HOME");
+    return (home.empty() ? "/tmp" : home) + "/.local/state/eddy";
+}
+
+std::string version() { return EDDY_VERSION; }
+
+int run_daemon(const daemon_options& options) {
+    ::umask(0077);
+    raise_descriptor_limit();
+    unique_fd signals = take_signals();
+    if (!signals) {
+        complain(fmt::format("cannot receive signals: {}", std::generic_category().message(errno)));
+        return exit_fatal;
+    }
+    daemon_process process(options, std::move(signals));
+    return process.run();
+}
+
+}  // namespace eddy::daemon

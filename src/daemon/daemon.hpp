@@ -1,0 +1,48 @@
+// The daemon as a whole: `eddy daemon`.
+#pragma once
+
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "runtime/runtime.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace eddy::daemon {
+
+struct daemon_options {
+    std::string name;    ///< shown by the API and in metrics
+    std::string socket;  ///< path of the control socket
+    std::string state;   ///< folder of state
+    backend_kind backend = backend_kind::automatic;
+    std::size_t loops = 0;  ///< loops for runtimes; 0 means one a processor, at most 4
+    std::optional<std::uint16_t> metrics_port;  ///< /metrics on 127.0.0.1; 0 lets the kernel choose
+    /// How long connections may take to finish when the daemon or a runtime stops.
+    duration drain = std::chrono::seconds(5);
+    std::span<const runtime::type> types;
+};
+
+/// The most loops that one may ask for.
+inline constexpr std::size_t loop_limit = 64;
+/// The most loops that are chosen when nobody asks.
+inline constexpr std::size_t automatic_loop_limit = 4;
+
+/// The socket when nobody says: $XDG_RUNTIME_DIR/eddy.sock, for root /run/eddy/eddy.sock, else
+/// /tmp/eddy-UID/eddy.sock.
+std::string default_socket();
+/// The folder of state when nobody says: ~/.local/state/eddy, for root /var/lib/eddy.
+std::string default_state();
+/// The version of this build, "0.1.0".
+std::string version();
+
+/// Runs a daemon on this thread until SIGTERM or SIGINT; SIGHUP has it read its state again. Prints
+/// one line on standard output when it is ready, and its log on standard error. Returns the
+/// process's exit status: 0, or 2 when it could not start. Once a process.
+int run_daemon(const daemon_options& options);
+
+}  // namespace eddy::daemon

@@ -1,0 +1,121 @@
+// Starting, asking and stopping instances on their own loop.
+#include "daemon/host.hpp"
+
+#include "daemon/remote.hpp"
+
+#include <atomic>
+
+namespace eddy::daemon {
+namespace {
+
+std::unexpected<problem> gone() { return refuse(409, "it is not running"); }
+
+template <class T>
+outcome<T> flatten(outcome<outcome<T>> nested) {
+    if (!nested) return std::unexpected(std::move(nested.error()));
+    return std::move(*nested);
+}
+
+}  // namespace
+
+/// Who has the last word about a start that takes too long: the side that changes `pending` first.
+struct host::start_ticket {
+    enum state { pending, served, given_up };
+    std::atomic<state> now{pending};
+
+    bool change_to(state next) {
+        state expected = pending;
+        return now.compare_exchange_strong(expected, next);
+    }
+};
+
+task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& type,
+                                    std::string name, runtime::settings options,
+                                    std::shared_ptr<runtime_journal> events) {
+    ++load_;
+    auto ticket = std::make_shared<start_ticket>();
+    auto started = flatten(co_await run_on(group_, index_,
+                                           start_there(number, type, std::move(name),
+                                                       std::move(options), std::move(events),
+                                                       ticket),
+                                           start_patience));
+    if (started) co_return started;
+    // When it came up in the very moment in which the patience ended, it is taken down again.
+    if (ticket->change_to(start_ticket::given_up))
+        --load_;
+    else
+        static_cast<void>(co_await stop(number, duration::zero()));
+    co_return started;
+}
+
+task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::type& type,
+                                          std::string name, runtime::settings options,
+                                          std::shared_ptr<runtime_journal> events,
+                                          std::shared_ptr<start_ticket> ticket) {
+    auto made = std::make_shared<guest>();
+    made->events = std::move(events);
+    made->instance = type.make({std::move(name), std::move(options), made->events.get()});
+    auto started = co_await made->instance->start();
+    if (!started) co_return std::unexpected(std::move(started.error()));
+    if (!ticket->change_to(start_ticket::served)) {
+        co_await made->instance->stop(duration::zero());
+        co_return refuse(503, "it started too late");
+    }
+    endpoint local = made->instance->local();
+    guests_.emplace(number, std::move(made));
+    co_return local;
+}
+
+task<outcome<>> host::stop(std::uint64_t number, duration drain) {
+    auto stopped = flatten(
+        co_await run_on(group_, index_, stop_there(number, drain), drain + loop_patience));
+    if (stopped) --load_;
+    co_return stopped;
+}
+
+task<outcome<>> host::stop_there(std::uint64_t number, duration drain) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return outcome<>();
+    const auto leaving = found->second;
+    co_await leaving->instance->stop(drain);
+    guests_.erase(number);
+    co_return outcome<>();
+}
+
+task<outcome<std::uint64_t>> host::send(std::uint64_t number, std::string message) {
+    co_return flatten(co_await run_on(group_, index_, send_there(number, std::move(message)),
+                                      send_patience));
+}
+
+task<outcome<std::uint64_t>> host::send_there(std::uint64_t number, std::string message) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return gone();
+    // Held, since a stop may come while the message is under way.
+    const auto receiver = found->second;
+    co_return co_await receiver->instance->send(std::move(message));
+}
+
+task<outcome<>> host::apply(std::uint64_t number, runtime::settings changed) {
+    co_return flatten(co_await run_on(group_, index_, apply_there(number, std::move(changed)),
+                                      loop_patience));
+}
+
+task<outcome<>> host::apply_there(std::uint64_t number, runtime::settings changed) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return gone();
+    co_return found->second->instance->apply(changed);
+}
+
+task<outcome<vitals_by_number>> host::vitals() {
+    co_return co_await run_on(group_, index_, vitals_there(), vitals_patience);
+}
+
+task<vitals_by_number> host::vitals_there() {
+    vitals_by_number all;
+    all.reserve(guests_.size());
+    for (const auto& [number, guest] : guests_)
+        all.emplace(number, runtime_vitals{guest->instance->count(), guest->instance->local()});
+    co_return all;
+}
+
+}  // namespace eddy::daemon

@@ -1,0 +1,88 @@
+// The runtimes that live on one data loop. The control loop knows each by a number and asks; the
+// instances themselves are made, used and destroyed on their loop's thread alone.
+#pragma once
+
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/loop_group.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "daemon/problem.hpp"
+#include "daemon/runtime_journal.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+namespace eddy::daemon {
+
+/// How long a loop may take to answer what needs no waiting on its side.
+inline constexpr duration loop_patience = std::chrono::seconds(2);
+/// Counting is a question of microseconds; a loop that takes longer is shown with old numbers.
+inline constexpr duration vitals_patience = std::chrono::milliseconds(500);
+/// How long opening what a runtime serves on may take.
+inline constexpr duration start_patience = std::chrono::seconds(30);
+/// How long peers may take to accept what `eddy send` hands them.
+inline constexpr duration send_patience = std::chrono::seconds(30);
+
+/// What is told of a runtime from outside.
+struct runtime_vitals {
+    runtime::counters counted;
+    endpoint local;
+};
+
+using vitals_by_number = std::unordered_map<std::uint64_t, runtime_vitals>;
+
+/// All members are called on the control loop, and the host outlives its group's threads.
+class host {
+public:
+    host(loop_group& group, std::size_t index) : group_(group), index_(index) {}
+
+    std::size_t index() const noexcept { return index_; }
+    /// How many runtimes were given to this loop and not taken back.
+    std::size_t load() const noexcept { return load_; }
+
+    /// Makes and starts an instance under a new number. On failure nothing is left. Yields the
+    /// address that it serves on.
+    task<outcome<endpoint>> start(std::uint64_t number, const runtime::type& type,
+                                  std::string name, runtime::settings options,
+                                  std::shared_ptr<runtime_journal> events);
+
+    /// Stops and destroys an instance; connections get `drain` to finish. When the loop does not
+    /// answer the instance stays there, and stop() may be tried again.
+    task<outcome<>> stop(std::uint64_t number, duration drain);
+
+    task<outcome<std::uint64_t>> send(std::uint64_t number, std::string message);
+    task<outcome<>> apply(std::uint64_t number, runtime::settings changed);
+
+    /// What all instances of the loop count, by number.
+    task<outcome<vitals_by_number>> vitals();
+
+private:
+    struct guest {
+        std::shared_ptr<runtime_journal> events;
+        std::unique_ptr<runtime::instance> instance;
+    };
+
+    struct start_ticket;
+
+    // These run on the loop.
+    task<outcome<endpoint>> start_there(std::uint64_t number, const runtime::type& type,
+                                        std::string name, runtime::settings options,
+                                        std::shared_ptr<runtime_journal> events,
+                                        std::shared_ptr<start_ticket> ticket);
+    task<outcome<>> stop_there(std::uint64_t number, duration drain);
+    task<outcome<std::uint64_t>> send_there(std::uint64_t number, std::string message);
+    task<outcome<>> apply_there(std::uint64_t number, runtime::settings changed);
+    task<vitals_by_number> vitals_there();
+
+    loop_group& group_;
+    std::size_t index_;
+    std::size_t load_ = 0;
+    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> guests_;  // the loop's thread only
+};
+
+}  // namespace eddy::daemon

@@ -1,0 +1,762 @@
+// Changes to runtimes: create, start, stop, reload, edit, remove.
+#include "daemon/manager.hpp"
+
+#include <eddy/base/glob.hpp>
+#include <eddy/base/log.hpp>
+#include <eddy/base/nearest.hpp>
+#include <eddy/base/random.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+
+#include "daemon/runtime_name.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace eddy::daemon {
+namespace {
+
+std::unexpected<problem> with_context(std::string_view context, problem cause) {
+    return refuse(cause.status, fmt::format("{}: {}", context, cause.message));
+}
+
+std::unexpected<problem> interrupted() {
+    return refuse(503, "the daemon is stopping; try again with the next one");
+}
+
+std::unexpected<problem> vanished(const managed_runtime& which) {
+    return refuse(404, fmt::format("the runtime \"{}\" was removed meanwhile", which.record.name));
+}
+
+std::string new_id() {
+    // Twelve hexadecimal digits: unique among the few that one daemon keeps.
+    return fmt::format("{:012x}", entropy_seed() >> 16);
+}
+
+std::string address_text(const endpoint& where) {
+    return where.family() == AF_UNSPEC ? std::string() : where.to_string();
+}
+
+/// What the table says, and then what it cannot say.
+outcome<runtime::settings> check_options(const runtime::type& type, const json& given) {
+    auto options = runtime::settings::parse(type.options, given);
+    if (!options || !type.check) return options;
+    if (auto valid = type.check(*options); !valid) return std::unexpected(std::move(valid.error()));
+    return options;
+}
+
+class turn_guard {
+public:
+    explicit turn_guard(turnstile& at) noexcept : at_(at) {}
+    ~turn_guard() { at_.leave(); }
+    turn_guard(const turn_guard&) = delete;
+    turn_guard& operator=(const turn_guard&) = delete;
+
+private:
+    turnstile& at_;
+};
+
+}  // namespace
+
+std::string_view to_string(runtime_status status) noexcept {
+    switch (status) {
+        case runtime_status::created: return "created";
+        case runtime_status::starting: return "starting";
+        case runtime_status::running: return "running";
+        case runtime_status::stopping: return "stopping";
+        case runtime_status::stopped: return "stopped";
+        case runtime_status::failed: return "failed";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(edit_effect effect) noexcept {
+    switch (effect) {
+        case edit_effect::none: return "none";
+        case edit_effect::saved: return "saved";
+        case edit_effect::live: return "live";
+        case edit_effect::restarted: return "restarted";
+    }
+    return "unknown";
+}
+
+task<result<>> turnstile::enter() {
+    while (taken_) {
+        freed_.reset();
+        const auto woken = co_await freed_.wait();
+        if (!woken) co_return woken;
+    }
+    taken_ = true;
+    co_return result<>();
+}
+
+void turnstile::leave() noexcept {
+    taken_ = false;
+    freed_.set();
+}
+
+manager::manager(const state_store& store, blocking_pool& disk, loop_group& loops,
+                 manager_options options)
+    : store_(store), disk_(disk), options_(options) {
+    for (std::size_t i = 0; i < loops.size(); ++i)
+        hosts_.push_back(std::make_unique<host>(loops, i));
+}
+
+manager::~manager() = default;
+
+// --- Looking up -----------------------------------------------------------------------------
+
+const runtime::type* manager::find_type(std::string_view name) const noexcept {
+    for (const runtime::type& type : options_.types)
+        if (type.name == name) return &type;
+    return nullptr;
+}
+
+outcome<runtime_ref> manager::find(std::string_view name_or_id) const {
+    if (const auto found = runtimes_.find(name_or_id); found != runtimes_.end())
+        return found->second;
+    std::vector<std::string_view> names;
+    for (const auto& [name, entry] : runtimes_) {
+        if (entry->record.id == name_or_id) return entry;
+        names.push_back(name);
+    }
+    const std::string_view meant = nearest_word(name_or_id, names);
+    if (!meant.empty())
+        return refuse(404, fmt::format("there is no runtime \"{}\"; did you mean \"{}\"?",
+                                       name_or_id, meant));
+    return refuse(404, fmt::format("there is no runtime \"{}\"; `eddy ls` shows those there are",
+                                   name_or_id));
+}
+
+std::vector<runtime_ref> manager::match(std::string_view pattern) const {
+    std::vector<runtime_ref> matching;
+    for (const auto& [name, entry] : runtimes_) {
+        const bool matches = pattern.starts_with('@')
+                                 ? glob_match(pattern.substr(1), entry->record.group) &&
+                                       !entry->record.group.empty()
+                                 : glob_match(pattern, name) || entry->record.id == pattern;
+        if (matches) matching.push_back(entry);
+    }
+    return matching;
+}
+
+std::vector<runtime_ref> manager::all() const {
+    std::vector<runtime_ref> every;
+    for (const auto& [name, entry] : runtimes_) every.push_back(entry);
+    return every;
+}
+
+std::vector<runtime_ref> manager::children_of(std::string_view owner) const {
+    std::vector<runtime_ref> children;
+    for (const auto& [name, entry] : runtimes_)
+        if (entry->record.owner == owner) children.push_back(entry);
+    return children;
+}
+
+host& manager::least_loaded() noexcept {
+    return **std::min_element(hosts_.begin(), hosts_.end(), [](const auto& a, const auto& b) {
+        return a->load() < b->load();
+    });
+}
+
+duration manager::drain_of(const managed_runtime& which) const {
+    const auto& table = which.type->options;
+    const bool has_own = std::any_of(table.begin(), table.end(),
+                                     [](const runtime::option& o) { return o.name == "drain"; });
+    return has_own ? duration(which.options->number("drain")) : options_.drain;
+}
+
+outcome<> manager::check_owner(std::string_view owner, std::string_view of) const {
+    // Whoever owns the owner, and so on, must not be the runtime itself.
+    for (std::string_view above = owner; !above.empty();) {
+        if (above == of)
+            return refuse(409, fmt::format("\"{}\" cannot own \"{}\": it would own itself", owner,
+                                           of));
+        const auto found = runtimes_.find(above);
+        if (found == runtimes_.end()) {
+            if (above != owner) break;
+            return with_context("--owner", find(owner).error());
+        }
+        above = found->second->record.owner;
+    }
+    return {};
+}
+
+// --- State ----------------------------------------------------------------------------------
+
+task<outcome<>> manager::save(runtime_record record) {
+    const state_store& store = store_;
+    auto saved = co_await run_blocking(disk_, [&store, &record] { return store.save(record); });
+    if (!saved)
+        co_return refuse(503, fmt::format("the state could not be saved: {}",
+                                          saved.error().message()));
+    co_return std::move(*saved);
+}
+
+task<outcome<>> manager::erase(std::string name) {
+    const state_store& store = store_;
+    auto erased = co_await run_blocking(disk_, [&store, &name] { return store.erase(name); });
+    if (!erased)
+        co_return refuse(503, fmt::format("the state could not be changed: {}",
+                                          erased.error().message()));
+    co_return std::move(*erased);
+}
+
+/// Makes an entry of a record; it does not run yet.
+runtime_ref manager::adopt(runtime_record record) {
+    auto entry = std::make_shared<managed_runtime>();
+    entry->record = std::move(record);
+    entry->journal = std::make_shared<runtime_journal>(loop::current());
+    interpret(*entry);
+    runtimes_.emplace(entry->record.name, entry);
+    return entry;
+}
+
+/// Finds the type and checks the options of what was loaded.
+void manager::interpret(managed_runtime& which) const {
+    const runtime_record& record = which.record;
+    which.type = find_type(record.type);
+    if (!which.type) {
+        which.status = runtime_status::failed;
+        which.reason = fmt::format("this Eddy has no runtimes of type \"{}\"", record.type);
+        return;
+    }
+    auto options = check_options(*which.type, record.options);
+    if (!options) {
+        which.status = runtime_status::failed;
+        which.reason = fmt::format("its options are not valid: {}", options.error().message);
+        return;
+    }
+    which.options = std::move(*options);
+}
+
+// --- Starting and stopping ------------------------------------------------------------------
+
+task<outcome<>> manager::bring_up(runtime_ref which) {
+    const std::string& name = which->record.name;
+    if (which->where)
+        co_return refuse(503, fmt::format("\"{}\" is still there: {}", name, which->reason));
+    if (!which->type || !which->options) co_return refuse(409, which->reason);
+
+    which->status = runtime_status::starting;
+    which->reason.clear();
+    which->number = ++last_number_;
+    which->where = &least_loaded();
+    auto started = co_await which->where->start(which->number, *which->type, name, *which->options,
+                                                which->journal);
+    if (!started) {
+        which->where = nullptr;
+        which->status = runtime_status::failed;
+        which->reason = started.error().message;
+        which->journal->write(fmt::format("could not start: {}", which->reason));
+        log_warn(name, fmt::format("could not start: {}", which->reason));
+        co_return std::unexpected(std::move(started.error()));
+    }
+    which->status = runtime_status::running;
+    which->started_at = loop::current().now();
+    which->last = {};
+    which->last.local = *started;
+    const std::string where = address_text(*started);
+    which->journal->write(where.empty() ? "started" : fmt::format("started on {}", where));
+    log_info(name, where.empty() ? "started" : fmt::format("started on {}", where));
+    co_return outcome<>();
+}
+
+task<outcome<>> manager::take_down(runtime_ref which, duration drain) {
+    if (!which->where) co_return outcome<>();
+    which->status = runtime_status::stopping;
+    auto stopped = co_await which->where->stop(which->number, drain);
+    if (!stopped) {
+        which->status = runtime_status::failed;
+        which->reason = fmt::format("it could not be stopped: {}", stopped.error().message);
+        log_error(which->record.name, which->reason);
+        co_return with_context(fmt::format("\"{}\" could not be stopped", which->record.name),
+                               std::move(stopped.error()));
+    }
+    which->where = nullptr;
+    which->status = runtime_status::stopped;
+    which->last.counted.connections_now = 0;
+    which->last.local = {};
+    which->journal->write("stopped");
+    log_info(which->record.name, "stopped");
+    co_return outcome<>();
+}
+
+task<outcome<>> manager::start(runtime_ref which) {
+    const auto entered = co_await which->turn.enter();
+    if (!entered) co_return interrupted();
+    const turn_guard turn(which->turn);
+    if (which->removed) co_return vanished(*which);
+
+    const std::string context = fmt::format("\"{}\" could not be started", which->record.name);
+    const bool was_to_run = which->record.running;
+    if (!was_to_run) {
+        runtime_record wanted = which->record;
+        wanted.running = true;
+        auto saved = co_await save(wanted);
+        if (!saved) co_return with_context(context, std::move(saved.error()));
+        which->record.running = true;
+    }
+    if (which->status == runtime_status::running) co_return outcome<>();
+    auto up = co_await bring_up(which);
+    if (up) co_return outcome<>();
+    if (!was_to_run) {
+        which->record.running = false;
+        auto saved = co_await save(which->record);
+        if (!saved) log_warn(which->record.name, saved.error().message);
+    }
+    co_return with_context(context, std::move(up.error()));
+}
+
+task<outcome<>> manager::stop(runtime_ref which) {
+    const std::string name = which->record.name;
+    {
+        const auto entered = co_await which->turn.enter();
+        if (!entered) co_return interrupted();
+        const turn_guard turn(which->turn);
+        if (which->removed) co_return vanished(*which);
+        if (which->where) {
+            auto down = co_await take_down(which, drain_of(*which));
+            if (!down) co_return down;
+        }
+        if (which->record.running) {
+            runtime_record wanted = which->record;
+            wanted.running = false;
+            auto saved = co_await save(wanted);
+            if (!saved)
+                co_return with_context(
+                    fmt::format("\"{}\" is stopped, but will run again with the next daemon", name),
+                    std::move(saved.error()));
+            which->record.running = false;
+        }
+    }
+    co_return co_await stop_children(name);
+}
+
+task<outcome<>> manager::stop_children(std::string owner) {
+    outcome<> all_stopped;
+    for (runtime_ref child : children_of(owner)) {
+        if (child->removed || !child->record.running) continue;
+        auto stopped = co_await stop(child);
+        if (!stopped) all_stopped = std::move(stopped);
+    }
+    co_return all_stopped;
+}
+
+task<outcome<>> manager::reload(runtime_ref which) {
+    const auto entered = co_await which->turn.enter();
+    if (!entered) co_return interrupted();
+    const turn_guard turn(which->turn);
+    if (which->removed) co_return vanished(*which);
+    const std::string& name = which->record.name;
+    if (!which->where)
+        co_return refuse(409, fmt::format("\"{}\" is not running; start it with: eddy start {}",
+                                          name, name));
+    auto down = co_await take_down(which, drain_of(*which));
+    if (!down) co_return down;
+    auto up = co_await bring_up(which);
+    if (!up)
+        co_return with_context(fmt::format("\"{}\" is stopped and could not be started again", name),
+                               std::move(up.error()));
+    co_return outcome<>();
+}
+
+// --- Making and removing --------------------------------------------------------------------
+
+task<outcome<runtime_ref>> manager::create(runtime_request request) {
+    if (auto valid = check_runtime_name(request.name); !valid)
+        co_return std::unexpected(std::move(valid.error()));
+    if (!request.group.empty()) {
+        if (auto valid = check_group_name(request.group); !valid)
+            co_return std::unexpected(std::move(valid.error()));
+    }
+    const runtime::type* type = find_type(request.type);
+    if (!type) {
+        std::vector<std::string_view> names;
+        for (const runtime::type& each : options_.types) names.push_back(each.name);
+        const std::string_view meant = nearest_word(request.type, names);
+        co_return refuse(400, meant.empty()
+                                  ? fmt::format("there is no type \"{}\"; there are {}",
+                                                request.type, fmt::join(names, ", "))
+                                  : fmt::format("there is no type \"{}\"; did you mean \"{}\"?",
+                                                request.type, meant));
+    }
+    auto options = check_options(*type, request.options);
+    if (!options) co_return std::unexpected(std::move(options.error()));
+    if (auto valid = check_owner(request.owner, request.name); !valid)
+        co_return std::unexpected(std::move(valid.error()));
+    if (runtimes_.contains(request.name))
+        co_return refuse(409, fmt::format("there is a runtime \"{}\" already. Choose another name, "
+                                          "or remove it with: eddy remove {}",
+                                          request.name, request.name));
+    if (runtimes_.size() >= options_.runtimes)
+        co_return refuse(409, fmt::format("there are {} runtimes, which is the limit; remove one "
+                                          "first",
+                                          options_.runtimes));
+
+    runtime_record record;
+    record.id = new_id();
+    record.name = request.name;
+    record.type = request.type;
+    record.owner = request.owner;
+    record.group = request.group;
+    // The file knows whole seconds.
+    record.created =
+        std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    record.options = options->to_json();
+    const runtime_ref entry = adopt(std::move(record));
+    // Nobody else has seen the entry, so the turn is free.
+    const auto entered = co_await entry->turn.enter();
+    if (!entered) {
+        runtimes_.erase(entry->record.name);
+        co_return interrupted();
+    }
+    const turn_guard turn(entry->turn);
+    auto saved = co_await save(entry->record);
+    if (!saved) {
+        entry->removed = true;
+        entry->journal->close();
+        runtimes_.erase(entry->record.name);
+        co_return with_context(fmt::format("\"{}\" was not created", entry->record.name),
+                               std::move(saved.error()));
+    }
+    entry->journal->write("created");
+    log_info(entry->record.name, fmt::format("created, type {}", entry->record.type));
+    co_return entry;
+}
+
+task<outcome<>> manager::remove(runtime_ref which) {
+    const std::string name = which->record.name;
+    {
+        const auto entered = co_await which->turn.enter();
+        if (!entered) co_return interrupted();
+        const turn_guard turn(which->turn);
+        if (which->removed) co_return outcome<>();
+        if (which->where) {
+            auto down = co_await take_down(which, drain_of(*which));
+            if (!down) co_return down;
+        }
+        auto erased = co_await erase(name);
+        if (!erased)
+            co_return with_context(fmt::format("\"{}\" is stopped, but was not removed", name),
+                                   std::move(erased.error()));
+        which->removed = true;
+        which->journal->write("removed");
+        which->journal->close();
+        runtimes_.erase(name);
+        log_info(name, "removed");
+    }
+    outcome<> all_removed;
+    for (runtime_ref child : children_of(name)) {
+        auto removed = co_await remove(child);
+        if (!removed) all_removed = std::move(removed);
+    }
+    co_return all_removed;
+}
+
+// --- Changing -------------------------------------------------------------------------------
+
+bool manager::all_live(const managed_runtime& which, const runtime::settings& fresh) const {
+    const json before = which.options->to_json();
+    const json after = fresh.to_json();
+    for (const runtime::option& option : which.type->options) {
+        if (option.live) continue;
+        std::string name(option.name);
+        std::replace(name.begin(), name.end(), '-', '_');
+        const json old_value = before.contains(name) ? before.at(name) : json();
+        const json new_value = after.contains(name) ? after.at(name) : json();
+        if (old_value != new_value) return false;
+    }
+    return true;
+}
+
+task<outcome<edit_effect>> manager::edit(runtime_ref which, json options,
+                                         std::optional<std::string> owner,
+                                         std::optional<std::string> group) {
+    const auto entered = co_await which->turn.enter();
+    if (!entered) co_return interrupted();
+    const turn_guard turn(which->turn);
+    if (which->removed) co_return vanished(*which);
+    if (!which->type) co_return refuse(409, which->reason);
+
+    runtime_record fresh = which->record;
+    if (owner) {
+        if (auto valid = check_owner(*owner, fresh.name); !valid)
+            co_return std::unexpected(std::move(valid.error()));
+        fresh.owner = std::move(*owner);
+    }
+    if (group) {
+        if (!group->empty()) {
+            if (auto valid = check_group_name(*group); !valid)
+                co_return std::unexpected(std::move(valid.error()));
+        }
+        fresh.group = std::move(*group);
+    }
+    fresh.options.merge_patch(options);
+    auto checked = check_options(*which->type, fresh.options);
+    if (!checked) co_return std::unexpected(std::move(checked.error()));
+    fresh.options = checked->to_json();
+    if (fresh == which->record) co_return edit_effect::none;
+
+    const runtime_record before = which->record;
+    auto saved = co_await save(fresh);
+    if (!saved)
+        co_return with_context(fmt::format("\"{}\" was not changed", fresh.name),
+                               std::move(saved.error()));
+    auto effect = co_await put_into_effect(which, std::move(fresh), std::move(*checked));
+    if (!effect) {
+        auto restored = co_await save(before);
+        if (!restored) log_error(before.name, restored.error().message);
+    }
+    co_return effect;
+}
+
+/// Makes a running runtime follow a record that was saved already. On failure the entry is as it
+/// was, running again where that is possible.
+task<outcome<edit_effect>> manager::put_into_effect(runtime_ref which, runtime_record fresh,
+                                                    runtime::settings options) {
+    const bool same_options = which->options && fresh.options == which->record.options;
+    if (!which->where || same_options) {
+        which->record = std::move(fresh);
+        which->options = std::move(options);
+        // What was wrong with the old options is no longer.
+        if (!which->where && which->status == runtime_status::failed) {
+            which->status = runtime_status::stopped;
+            which->reason.clear();
+        }
+        co_return edit_effect::saved;
+    }
+    const std::string context = fmt::format("\"{}\" keeps its old options", fresh.name);
+    if (all_live(*which, options)) {
+        auto applied = co_await which->where->apply(which->number, options);
+        if (!applied) co_return with_context(context, std::move(applied.error()));
+        which->record = std::move(fresh);
+        which->options = std::move(options);
+        which->journal->write("options changed");
+        co_return edit_effect::live;
+    }
+    auto down = co_await take_down(which, drain_of(*which));
+    if (!down) co_return std::unexpected(std::move(down.error()));
+    runtime::settings old_options = std::move(*which->options);
+    which->options = std::move(options);
+    auto up = co_await bring_up(which);
+    if (up) {
+        which->record = std::move(fresh);
+        co_return edit_effect::restarted;
+    }
+    which->options = std::move(old_options);
+    auto again = co_await bring_up(which);
+    if (!again)
+        co_return with_context(fmt::format("\"{}\" is stopped, and did not start with its old "
+                                           "options either ({})",
+                                           fresh.name, again.error().message),
+                               std::move(up.error()));
+    co_return with_context(context, std::move(up.error()));
+}
+
+task<outcome<std::uint64_t>> manager::send(runtime_ref which, std::string message) {
+    const std::string& name = which->record.name;
+    if (!which->where || which->status != runtime_status::running)
+        co_return refuse(409, fmt::format("\"{}\" is not running; start it with: eddy start {}",
+                                          name, name));
+    auto sent = co_await which->where->send(which->number, std::move(message));
+    if (!sent)
+        co_return with_context(fmt::format("\"{}\" did not send it", name),
+                               std::move(sent.error()));
+    co_return sent;
+}
+
+// --- The whole ------------------------------------------------------------------------------
+
+task<outcome<>> manager::restore() {
+    const state_store& store = store_;
+    auto read = co_await run_blocking(disk_, [&store] { return store.load(); });
+    if (!read) co_return refuse(500, read.error().message());
+    if (!*read) co_return std::unexpected(std::move(read->error()));
+    for (const std::string& complaint : (*read)->complaints) log_error("daemon", complaint);
+
+    scope starting(co_await current_source());
+    for (runtime_record& record : (*read)->records) {
+        const bool run = record.running;
+        const runtime_ref entry = adopt(std::move(record));
+        if (entry->status == runtime_status::failed)
+            log_error(entry->record.name, entry->reason);
+        else
+            entry->status = runtime_status::stopped;
+        if (run && entry->options) starting.spawn(start_restored(entry));
+    }
+    co_await starting.join();
+    co_return outcome<>();
+}
+
+task<void> manager::start_restored(runtime_ref which) {
+    const auto entered = co_await which->turn.enter();
+    if (!entered) co_return;
+    const turn_guard turn(which->turn);
+    // It stays one that is to run: the next daemon tries again.
+    static_cast<void>(co_await bring_up(which));
+}
+
+task<outcome<manager::reread_summary>> manager::reread() {
+    std::map<std::string, runtime_record, std::less<>> before;
+    for (const auto& [name, entry] : runtimes_) before.emplace(name, entry->record);
+
+    const state_store& store = store_;
+    auto read = co_await run_blocking(disk_, [&store] { return store.load(); });
+    if (!read) co_return refuse(500, read.error().message());
+    if (!*read) co_return std::unexpected(std::move(read->error()));
+    reread_summary summary;
+    summary.problems = (*read)->complaints;
+    std::set<std::string, std::less<>> on_disk;
+    for (const runtime_record& each : (*read)->records) on_disk.insert(each.name);
+
+    for (runtime_record& fresh : (*read)->records) {
+        const std::string name = fresh.name;
+        const auto known = runtimes_.find(name);
+        const auto old = before.find(name);
+        if (known == runtimes_.end()) {
+            // One that was removed since the folder was read.
+            if (old != before.end()) continue;
+            if (runtimes_.size() >= options_.runtimes) {
+                summary.problems.push_back(fmt::format("\"{}\" is one runtime too many", name));
+                continue;
+            }
+            const bool run = fresh.running;
+            const runtime_ref entry = adopt(std::move(fresh));
+            ++summary.created;
+            if (!entry->options) {
+                summary.problems.push_back(fmt::format("\"{}\": {}", name, entry->reason));
+                continue;
+            }
+            entry->status = runtime_status::stopped;
+            if (run) co_await start_restored(entry);
+            if (entry->status == runtime_status::failed)
+                summary.problems.push_back(fmt::format("\"{}\": {}", name, entry->reason));
+            continue;
+        }
+        // One that was created or changed through the API meanwhile.
+        const runtime_ref entry = known->second;
+        if (old == before.end() || fresh == old->second) {
+            summary.unchanged += old == before.end() ? 0 : 1;
+            continue;
+        }
+        auto applied = co_await apply_record(entry, std::move(fresh));
+        if (applied)
+            ++summary.changed;
+        else
+            summary.problems.push_back(applied.error().message);
+    }
+
+    for (const auto& [name, record] : before) {
+        const auto known = runtimes_.find(name);
+        if (on_disk.contains(name) || known == runtimes_.end()) continue;
+        summary.problems.push_back(fmt::format("the state file of \"{}\" was gone and is written "
+                                               "anew; to remove it: eddy remove {}",
+                                               name, name));
+        auto saved = co_await save(known->second->record);
+        if (!saved) summary.problems.push_back(saved.error().message);
+    }
+    for (const std::string& each : summary.problems) log_error("daemon", each);
+    log_info("daemon", fmt::format("state read again: {} created, {} changed, {} unchanged",
+                                   summary.created, summary.changed, summary.unchanged));
+    co_return summary;
+}
+
+task<outcome<>> manager::apply_record(runtime_ref which, runtime_record fresh) {
+    const auto entered = co_await which->turn.enter();
+    if (!entered) co_return interrupted();
+    const turn_guard turn(which->turn);
+    if (which->removed) co_return outcome<>();
+    const std::string name = fresh.name;
+    if (fresh.type != which->record.type || fresh.id != which->record.id)
+        co_return refuse(400, fmt::format("the state file of \"{}\" changes its type or id, which "
+                                          "a runtime keeps for life; remove it and create another",
+                                          name));
+    if (!which->type) co_return refuse(409, fmt::format("\"{}\": {}", name, which->reason));
+    auto options = check_options(*which->type, fresh.options);
+    if (!options)
+        co_return with_context(fmt::format("the state file of \"{}\" is not valid", name),
+                               std::move(options.error()));
+    const bool run = fresh.running;
+    if (which->where && !run) {
+        auto down = co_await take_down(which, drain_of(*which));
+        if (!down) co_return down;
+    }
+    auto effect = co_await put_into_effect(which, std::move(fresh), std::move(*options));
+    if (!effect) co_return std::unexpected(std::move(effect.error()));
+    if (!which->where && run) co_return co_await bring_up(which);
+    co_return outcome<>();
+}
+
+task<bool> manager::shut_down(duration drain) {
+    bool complete = true;
+    scope stopping(co_await current_source());
+    for (const runtime_ref& entry : all())
+        stopping.spawn(stop_for_shutdown(entry, drain, complete));
+    co_await stopping.join();
+    co_return complete;
+}
+
+task<void> manager::stop_for_shutdown(runtime_ref which, duration drain, bool& complete) {
+    const auto entered = co_await which->turn.enter();
+    if (!entered) {
+        complete = false;
+        co_return;
+    }
+    const turn_guard turn(which->turn);
+    auto down = co_await take_down(which, drain);
+    if (!down) complete = false;
+    which->journal->close();
+}
+
+task<void> manager::refresh() {
+    scope asking(co_await current_source());
+    for (const auto& each : hosts_) asking.spawn(refresh_from(*each));
+    co_await asking.join();
+}
+
+task<void> manager::refresh_from(host& where) {
+    auto counted = co_await where.vitals();
+    if (!counted) co_return;
+    for (const auto& [name, entry] : runtimes_) {
+        if (entry->where != &where) continue;
+        const auto found = counted->find(entry->number);
+        if (found != counted->end()) entry->last = std::move(found->second);
+    }
+}
+
+json manager::describe(const managed_runtime& which) const {
+    json shown = {{"id", which.record.id},
+                  {"name", which.record.name},
+                  {"type", which.record.type},
+                  {"status", to_string(which.status)},
+                  {"port", nullptr},
+                  {"address", nullptr},
+                  {"uptime_s", nullptr},
+                  {"connections", which.last.counted.connections_now},
+                  {"owner", which.record.owner},
+                  {"group", which.record.group},
+                  {"created", format_time(which.record.created)},
+                  {"loop", nullptr},
+                  {"options", which.record.options}};
+    if (which.status == runtime_status::failed) shown["reason"] = which.reason;
+    if (which.where) {
+        shown["loop"] = which.where->index();
+        const auto up = loop::current().now() - which.started_at;
+        if (which.status != runtime_status::starting)
+            shown["uptime_s"] = std::chrono::duration<double>(up).count();
+    }
+    const endpoint& local = which.last.local;
+    if (local.family() != AF_UNSPEC) {
+        shown["address"] = local.to_string();
+        if (local.port() != 0) shown["port"] = local.port();
+    } else if (which.record.options.contains("port")) {
+        shown["port"] = which.record.options.at("port");
+    }
+    return shown;
+}
+
+}  // namespace eddy::daemon

@@ -1,0 +1,176 @@
+// The runtimes of this daemon: what there is, what runs where, and every change to it.
+//
+// The manager lives on the control loop. A change is saved before it is reported, and undone when it
+// cannot be saved. Changes to one runtime take turns; different runtimes do not wait for each other.
+#pragma once
+
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/loop_group.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "daemon/host.hpp"
+#include "daemon/json.hpp"
+#include "daemon/problem.hpp"
+#include "daemon/runtime_journal.hpp"
+#include "daemon/state_store.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::daemon {
+
+/// How many runtimes a daemon keeps.
+inline constexpr std::size_t runtime_limit = 1000;
+
+enum class runtime_status { created, starting, running, stopping, stopped, failed };
+std::string_view to_string(runtime_status status) noexcept;
+
+/// Lets one coroutine at a time pass. One loop.
+class turnstile {
+public:
+    /// Waits for the turn; fails when cancelled.
+    task<result<>> enter();
+    void leave() noexcept;
+
+private:
+    bool taken_ = false;
+    event freed_;
+};
+
+/// One runtime, running or not. The control loop's.
+struct managed_runtime {
+    runtime_record record;
+    const runtime::type* type = nullptr;         ///< null when this Eddy does not know the type
+    std::optional<runtime::settings> options;    ///< none when the saved ones are not valid
+    runtime_status status = runtime_status::created;
+    std::string reason;                          ///< why it failed
+    std::shared_ptr<runtime_journal> journal;
+    bool removed = false;
+
+    host* where = nullptr;                       ///< set while an instance exists
+    std::uint64_t number = 0;                    ///< the instance's, on its host
+    time_point started_at{};
+    runtime_vitals last;                         ///< as of the last refresh
+    turnstile turn;
+};
+
+using runtime_ref = std::shared_ptr<managed_runtime>;
+
+/// What is wanted of a new runtime.
+struct runtime_request {
+    std::string type;
+    std::string name;
+    std::string owner = {};
+    std::string group = {};
+    json options = json::object();
+};
+
+/// What edit() made of a change.
+enum class edit_effect { none, saved, live, restarted };
+std::string_view to_string(edit_effect effect) noexcept;
+
+struct manager_options {
+    std::span<const runtime::type> types;
+    /// For a runtime whose own options do not say how long its connections may take to finish.
+    duration drain = std::chrono::seconds(5);
+    std::size_t runtimes = runtime_limit;  ///< kept at most
+};
+
+class manager {
+public:
+    /// Everything given outlives the manager; it is used on the control loop's thread alone.
+    manager(const state_store& store, blocking_pool& disk, loop_group& loops,
+            manager_options options);
+    ~manager();
+
+    /// Reads the state folder and starts what is to run. Failures of single runtimes are logged and
+    /// shown as their status; the error is one of the folder as a whole.
+    task<outcome<>> restore();
+
+    /// What reread() came to.
+    struct reread_summary {
+        std::size_t created = 0;
+        std::size_t changed = 0;
+        std::size_t unchanged = 0;
+        std::vector<std::string> problems;
+    };
+    /// Applies what was changed in the state folder by hand: SIGHUP. Runtimes whose file did not
+    /// change are left alone; one whose file is gone keeps running, and its file is written anew.
+    task<outcome<reread_summary>> reread();
+
+    /// Stops every instance, with `drain` for all of them together, and keeps the saved state, so
+    /// that they run again with the next daemon. False when a loop did not answer.
+    task<bool> shut_down(duration drain);
+
+    task<outcome<runtime_ref>> create(runtime_request request);
+    task<outcome<>> start(runtime_ref which);
+    task<outcome<>> stop(runtime_ref which);
+    task<outcome<>> reload(runtime_ref which);
+    task<outcome<>> remove(runtime_ref which);
+    /// Merges `options` into those of the runtime (null takes one back) and sets owner and group
+    /// where given. A running runtime is told, or restarted where that is not enough; when it does
+    /// not start with the new options, it goes on with the old ones.
+    task<outcome<edit_effect>> edit(runtime_ref which, json options,
+                                    std::optional<std::string> owner,
+                                    std::optional<std::string> group);
+    task<outcome<std::uint64_t>> send(runtime_ref which, std::string message);
+
+    /// By name, or by id. Refuses (404) with the name that was probably meant.
+    outcome<runtime_ref> find(std::string_view name_or_id) const;
+    /// By name; all that match a glob pattern, or are of a group ("@group").
+    std::vector<runtime_ref> match(std::string_view pattern) const;
+    std::vector<runtime_ref> all() const;
+
+    /// Brings `last` of every running runtime up to date. A loop that does not answer leaves its
+    /// runtimes' numbers as they were.
+    task<void> refresh();
+
+    /// A runtime as the control API shows it.
+    json describe(const managed_runtime& which) const;
+    std::size_t loops() const noexcept { return hosts_.size(); }
+    std::span<const runtime::type> types() const noexcept { return options_.types; }
+
+private:
+    const runtime::type* find_type(std::string_view name) const noexcept;
+    runtime_ref adopt(runtime_record record);
+    void interpret(managed_runtime& which) const;
+    host& least_loaded() noexcept;
+    duration drain_of(const managed_runtime& which) const;
+    outcome<> check_owner(std::string_view owner, std::string_view of) const;
+    std::vector<runtime_ref> children_of(std::string_view owner) const;
+
+    task<outcome<>> save(runtime_record record);
+    task<outcome<>> erase(std::string name);
+
+    // These expect the caller to have the runtime's turn, and leave the saved state alone.
+    task<outcome<>> bring_up(runtime_ref which);
+    task<outcome<>> take_down(runtime_ref which, duration drain);
+
+    task<outcome<>> stop_children(std::string owner);
+    task<void> start_restored(runtime_ref which);
+    task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
+    task<outcome<>> apply_record(runtime_ref which, runtime_record fresh);
+    task<outcome<edit_effect>> put_into_effect(runtime_ref which, runtime_record fresh,
+                                               runtime::settings options);
+    task<void> refresh_from(host& where);
+    bool all_live(const managed_runtime& which, const runtime::settings& fresh) const;
+
+    const state_store& store_;
+    blocking_pool& disk_;
+    manager_options options_;
+    std::vector<std::unique_ptr<host>> hosts_;
+    std::map<std::string, runtime_ref, std::less<>> runtimes_;
+    std::uint64_t last_number_ = 0;
+};
+
+}  // namespace eddy::daemon

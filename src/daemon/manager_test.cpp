@@ -1,0 +1,481 @@
+// The life of runtimes under the manager, with a fake type.
+#include "daemon/manager.hpp"
+
+#include <eddy/io/scope.hpp>
+
+#include "daemon/testing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace eddy::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_runtimes = 8;
+
+class manager_test : public ::testing::Test {
+protected:
+    void SetUp() override {
+        std::string pattern = (fs::temp_directory_path() / "eddy-manager-XXXXXX").string();
+        ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+        folder_ = pattern;
+        store_ = std::make_unique<state_store>(folder_);
+        ASSERT_TRUE(store_->prepare());
+    }
+    void TearDown() override {
+        fs::remove_all(folder_);
+        EXPECT_EQ(testing::instances.load(), 0) << "instances were lost";
+    }
+
+    using steps = task<void> (*)(manager&);
+
+    /// Runs `body` with a manager over the folder of state, as one daemon's life. What runs at the
+    /// end is shut down, as by SIGTERM.
+    void live(steps body) {
+        loop_options options;
+        options.kind = backend_kind::epoll;
+        auto control = std::move(*loop::create(options));
+        loop_group_options group;
+        group.threads = 2;
+        group.loop = options;
+        auto loops = std::move(*loop_group::start(group));
+        blocking_pool disk;
+        manager_options managing;
+        managing.types = types_;
+        managing.runtimes = most_runtimes;
+        manager runtimes(*store_, disk, *loops, managing);
+        control->run(lead(runtimes, body));
+    }
+
+    static task<void> lead(manager& runtimes, steps body) {
+        const auto restored = co_await runtimes.restore();
+        EXPECT_TRUE(restored);
+        co_await body(runtimes);
+        const bool complete = co_await runtimes.shut_down(std::chrono::seconds(1));
+        EXPECT_TRUE(complete);
+    }
+
+    std::string file(const std::string& name) const {
+        return folder_ + "/runtimes/" + name + ".json";
+    }
+    json saved(const std::string& name) const {
+        std::ifstream stream(file(name));
+        return json::parse(stream, nullptr, false);
+    }
+
+    std::string folder_;
+    std::unique_ptr<state_store> store_;
+    std::vector<runtime::type> types_ = testing::fake_types();
+};
+
+runtime_request wanted(std::string name, json options = json::object()) {
+    runtime_request request;
+    request.type = "fake";
+    request.name = std::move(name);
+    request.options = std::move(options);
+    return request;
+}
+
+task<runtime_ref> make(manager& runtimes, runtime_request request) {
+    auto made = co_await runtimes.create(std::move(request));
+    EXPECT_TRUE(made) << (made ? "" : made.error().message);
+    co_return made ? *made : nullptr;
+}
+
+task<void> nothing(manager&) { co_return; }
+
+TEST_F(manager_test, starts_what_is_created_and_stops_it) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
+        EXPECT_EQ(a->status, runtime_status::created);
+        EXPECT_EQ(runtimes.describe(*a).at("port"), 80);
+        EXPECT_TRUE(co_await runtimes.start(a));
+        EXPECT_EQ(a->status, runtime_status::running);
+        co_await runtimes.refresh();
+        const json shown = runtimes.describe(*a);
+        EXPECT_EQ(shown.at("address"), "127.0.0.1:80");
+        EXPECT_EQ(shown.at("connections"), 3);
+        EXPECT_TRUE(shown.at("uptime_s").is_number());
+        EXPECT_TRUE(co_await runtimes.start(a)) << "starting twice is no error";
+        EXPECT_TRUE(co_await runtimes.stop(a));
+        EXPECT_EQ(a->status, runtime_status::stopped);
+        EXPECT_TRUE(runtimes.describe(*a).at("address").is_null());
+        EXPECT_EQ(runtimes.describe(*a).at("connections"), 0);
+        EXPECT_TRUE(co_await runtimes.stop(a)) << "stopping twice is no error";
+        EXPECT_TRUE(co_await runtimes.remove(a));
+        EXPECT_FALSE(runtimes.find("a"));
+    });
+}
+
+TEST_F(manager_test, spreads_runtimes_over_the_loops) {
+    live([](manager& runtimes) -> task<void> {
+        EXPECT_EQ(runtimes.loops(), 2U);
+        int on_first = 0;
+        for (int i = 0; i < 6; ++i) {
+            const runtime_ref each = co_await make(runtimes, wanted("r" + std::to_string(i)));
+            EXPECT_TRUE(co_await runtimes.start(each));
+            if (each->where->index() == 0) ++on_first;
+        }
+        EXPECT_EQ(on_first, 3);
+    });
+}
+
+TEST_F(manager_test, what_ran_runs_again_and_what_was_stopped_does_not) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref running = co_await make(runtimes, wanted("running", {{"level", 5}}));
+        const runtime_ref stopped = co_await make(runtimes, wanted("stopped"));
+        co_await make(runtimes, wanted("created"));
+        EXPECT_TRUE(co_await runtimes.start(running));
+        EXPECT_TRUE(co_await runtimes.start(stopped));
+        EXPECT_TRUE(co_await runtimes.stop(stopped));
+    });
+    live([](manager& runtimes) -> task<void> {
+        EXPECT_EQ((*runtimes.find("running"))->status, runtime_status::running);
+        EXPECT_EQ((*runtimes.find("stopped"))->status, runtime_status::stopped);
+        EXPECT_EQ((*runtimes.find("created"))->status, runtime_status::stopped);
+        EXPECT_EQ((*runtimes.find("running"))->record.options.at("level"), 5);
+        co_return;
+    });
+}
+
+TEST_F(manager_test, a_failure_stays_with_its_runtime) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref good = co_await make(runtimes, wanted("good"));
+        const runtime_ref refusing = co_await make(runtimes, wanted("refusing", {{"port", 666}}));
+        const runtime_ref throwing = co_await make(runtimes, wanted("throwing", {{"throwing", true}}));
+        EXPECT_TRUE(co_await runtimes.start(good));
+        const auto refused = co_await runtimes.start(refusing);
+        EXPECT_FALSE(refused);
+        if (refused) co_return;
+        EXPECT_EQ(refused.error().status, 409);
+        EXPECT_NE(refused.error().message.find("port 666 is taken"), std::string::npos);
+        EXPECT_EQ(refusing->status, runtime_status::failed);
+        EXPECT_EQ(runtimes.describe(*refusing).at("reason"), "port 666 is taken");
+        const auto thrown = co_await runtimes.start(throwing);
+        EXPECT_FALSE(thrown);
+        EXPECT_NE(throwing->reason.find("thrown on purpose"), std::string::npos);
+        EXPECT_EQ(good->status, runtime_status::running);
+        EXPECT_FALSE(refusing->record.running) << "what never ran is not to run again";
+    });
+    live([](manager& runtimes) -> task<void> {
+        EXPECT_EQ((*runtimes.find("good"))->status, runtime_status::running);
+        EXPECT_EQ((*runtimes.find("refusing"))->status, runtime_status::stopped);
+        co_return;
+    });
+}
+
+TEST_F(manager_test, what_cannot_run_again_is_tried_at_the_next_start) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a"));
+        EXPECT_TRUE(co_await runtimes.start(a));
+    });
+    json record = saved("a");
+    record["options"]["port"] = 666;
+    std::ofstream(file("a")) << record;
+    live([](manager& runtimes) -> task<void> {
+        EXPECT_EQ((*runtimes.find("a"))->status, runtime_status::failed);
+        co_return;
+    });
+    EXPECT_EQ(saved("a").at("running"), true);
+}
+
+TEST_F(manager_test, refuses_bad_requests_with_their_reason) {
+    live([](manager& runtimes) -> task<void> {
+        const auto refusal = [](outcome<runtime_ref> made) {
+            return made ? std::string() : made.error().message;
+        };
+        co_await make(runtimes, wanted("a"));
+        EXPECT_NE(refusal(co_await runtimes.create(wanted("a"))).find("already"), std::string::npos);
+        EXPECT_NE(refusal(co_await runtimes.create(wanted(".a"))).find("1 to 128"),
+                  std::string::npos);
+        EXPECT_NE(refusal(co_await runtimes.create(wanted("b", {{"prot", 1}}))).find("--port"),
+                  std::string::npos);
+        EXPECT_NE(refusal(co_await runtimes.create(wanted("b", {{"port", 99999}}))).find("65535"),
+                  std::string::npos);
+        EXPECT_NE(refusal(co_await runtimes.create(wanted("b", {{"port", 1}}))).find("another level"),
+                  std::string::npos);
+        runtime_request no_type = wanted("b");
+        no_type.type = "fakes";
+        EXPECT_NE(refusal(co_await runtimes.create(no_type)).find("did you mean \"fake\""),
+                  std::string::npos);
+        runtime_request no_owner = wanted("b");
+        no_owner.owner = "nobody";
+        EXPECT_NE(refusal(co_await runtimes.create(no_owner)).find("nobody"), std::string::npos);
+        runtime_request bad_group = wanted("b");
+        bad_group.group = "a b";
+        EXPECT_NE(refusal(co_await runtimes.create(bad_group)).find("group"), std::string::npos);
+        EXPECT_EQ(runtimes.all().size(), 1U);
+    });
+}
+
+TEST_F(manager_test, keeps_no_more_than_the_limit) {
+    live([](manager& runtimes) -> task<void> {
+        for (std::size_t i = 0; i < most_runtimes; ++i)
+            co_await make(runtimes, wanted("r" + std::to_string(i)));
+        const auto over = co_await runtimes.create(wanted("over"));
+        EXPECT_FALSE(over);
+        if (!over) EXPECT_NE(over.error().message.find("8 runtimes"), std::string::npos);
+        EXPECT_TRUE(co_await runtimes.remove(*runtimes.find("r0")));
+        EXPECT_TRUE(co_await runtimes.create(wanted("over")));
+    });
+}
+
+TEST_F(manager_test, finds_by_name_and_id_and_guesses) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref api = co_await make(runtimes, wanted("api-1"));
+        runtime_request grouped = wanted("api-2");
+        grouped.group = "web";
+        co_await make(runtimes, grouped);
+        EXPECT_EQ(*runtimes.find("api-1"), api);
+        EXPECT_EQ(*runtimes.find(api->record.id), api);
+        EXPECT_EQ(api->record.id.size(), 12U);
+        EXPECT_NE(runtimes.find("api1").error().message.find("did you mean \"api-1\"?"),
+                  std::string::npos);
+        EXPECT_EQ(runtimes.find("zzz").error().status, 404);
+        EXPECT_EQ(runtimes.match("api-*").size(), 2U);
+        EXPECT_EQ(runtimes.match("*").size(), 2U);
+        EXPECT_EQ(runtimes.match("@web").size(), 1U);
+        EXPECT_EQ(runtimes.match("@*").size(), 1U) << "those without a group are in none";
+        EXPECT_EQ(runtimes.match("x*").size(), 0U);
+    });
+}
+
+TEST_F(manager_test, edits_live_what_it_can_and_restarts_for_the_rest) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a"));
+        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 81}}, {}, {}), edit_effect::saved);
+        EXPECT_TRUE(co_await runtimes.start(a));
+        const auto number = a->number;
+        EXPECT_EQ(*co_await runtimes.edit(a, {{"level", 2}}, {}, {}), edit_effect::live);
+        EXPECT_EQ(a->number, number);
+        EXPECT_EQ(a->journal->read(0, 100).at(a->journal->read(0, 100).size() - 2).text, "level 2");
+        EXPECT_EQ(*co_await runtimes.edit(a, {{"level", 2}}, {}, {}), edit_effect::none);
+        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 82}}, {}, {}), edit_effect::restarted);
+        EXPECT_NE(a->number, number);
+        EXPECT_EQ(a->status, runtime_status::running);
+        co_await runtimes.refresh();
+        EXPECT_EQ(runtimes.describe(*a).at("port"), 82);
+        EXPECT_EQ(*co_await runtimes.edit(a, {{"level", nullptr}}, {}, {}), edit_effect::live);
+        EXPECT_FALSE(a->record.options.contains("level"));
+        EXPECT_EQ(*co_await runtimes.edit(a, json::object(), {}, std::string("g")),
+                  edit_effect::saved);
+        EXPECT_EQ(a->record.group, "g");
+    });
+    EXPECT_EQ(saved("a").at("options").at("port"), 82);
+    EXPECT_EQ(saved("a").at("group"), "g");
+}
+
+TEST_F(manager_test, an_edit_that_fails_changes_nothing) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
+        EXPECT_TRUE(co_await runtimes.start(a));
+        const auto unlucky = co_await runtimes.edit(a, {{"level", 13}}, {}, {});
+        EXPECT_FALSE(unlucky);
+        const auto taken = co_await runtimes.edit(a, {{"port", 666}}, {}, {});
+        EXPECT_FALSE(taken);
+        if (!taken) EXPECT_NE(taken.error().message.find("keeps its old options"), std::string::npos);
+        EXPECT_FALSE(co_await runtimes.edit(a, {{"nonsense", 1}}, {}, {}));
+        EXPECT_FALSE(co_await runtimes.edit(a, json::object(), std::string("a"), {}))
+            << "nothing owns itself";
+        EXPECT_EQ(a->status, runtime_status::running);
+        co_await runtimes.refresh();
+        EXPECT_EQ(runtimes.describe(*a).at("port"), 80);
+        EXPECT_EQ(a->record.options, json({{"port", 80}}));
+    });
+    EXPECT_EQ(saved("a").at("options"), json({{"port", 80}}));
+}
+
+TEST_F(manager_test, a_change_that_cannot_be_saved_is_undone) {
+    // A folder where the new file would go makes saving fail, for root as well.
+    fs::create_directory(folder_ + "/runtimes/.b.json.new");
+    live([](manager& runtimes) -> task<void> {
+        const auto b = co_await runtimes.create(wanted("b"));
+        EXPECT_FALSE(b);
+        if (!b) EXPECT_NE(b.error().message.find("was not created"), std::string::npos);
+        EXPECT_FALSE(runtimes.find("b"));
+        co_await make(runtimes, wanted("a"));
+    });
+    fs::create_directory(folder_ + "/runtimes/.a.json.new");
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = *runtimes.find("a");
+        EXPECT_FALSE(co_await runtimes.start(a));
+        EXPECT_EQ(a->status, runtime_status::stopped);
+        EXPECT_FALSE(co_await runtimes.edit(a, {{"level", 9}}, {}, {}));
+        EXPECT_FALSE(a->record.options.contains("level"));
+    });
+}
+
+TEST_F(manager_test, a_stop_that_cannot_be_saved_stops_and_says_so) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a"));
+        EXPECT_TRUE(co_await runtimes.start(a));
+    });
+    fs::create_directory(folder_ + "/runtimes/.a.json.new");
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = *runtimes.find("a");
+        const auto stopped = co_await runtimes.stop(a);
+        EXPECT_FALSE(stopped);
+        if (!stopped)
+            EXPECT_NE(stopped.error().message.find("will run again with the next daemon"),
+                      std::string::npos);
+        EXPECT_EQ(a->status, runtime_status::stopped);
+    });
+}
+
+TEST_F(manager_test, owned_runtimes_stop_and_go_with_their_owner) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref boss = co_await make(runtimes, wanted("boss"));
+        runtime_request owned = wanted("child");
+        owned.owner = "boss";
+        const runtime_ref child = co_await make(runtimes, owned);
+        owned = wanted("grandchild");
+        owned.owner = "child";
+        const runtime_ref grandchild = co_await make(runtimes, owned);
+        EXPECT_FALSE(co_await runtimes.edit(boss, json::object(), std::string("grandchild"), {}));
+        for (const runtime_ref& each : {boss, child, grandchild})
+            EXPECT_TRUE(co_await runtimes.start(each));
+        EXPECT_TRUE(co_await runtimes.stop(boss));
+        EXPECT_EQ(child->status, runtime_status::stopped);
+        EXPECT_EQ(grandchild->status, runtime_status::stopped);
+        EXPECT_TRUE(co_await runtimes.remove(boss));
+        EXPECT_TRUE(runtimes.all().empty());
+    });
+    live(nothing);
+}
+
+TEST_F(manager_test, reload_starts_anew_and_only_what_runs) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a"));
+        EXPECT_FALSE(co_await runtimes.reload(a));
+        EXPECT_TRUE(co_await runtimes.start(a));
+        const auto number = a->number;
+        EXPECT_TRUE(co_await runtimes.reload(a));
+        EXPECT_NE(a->number, number);
+        EXPECT_EQ(a->status, runtime_status::running);
+    });
+}
+
+TEST_F(manager_test, sends_to_what_runs) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a"));
+        EXPECT_FALSE(co_await runtimes.send(a, "hello"));
+        EXPECT_TRUE(co_await runtimes.start(a));
+        EXPECT_EQ(*co_await runtimes.send(a, "hello"), 5U);
+        const auto refused = co_await runtimes.send(a, "refuse");
+        EXPECT_FALSE(refused);
+        if (!refused) EXPECT_NE(refused.error().message.find("nobody listens"), std::string::npos);
+    });
+}
+
+task<void> start_one(manager& runtimes, runtime_ref which, int& succeeded) {
+    if (co_await runtimes.start(which)) ++succeeded;
+}
+task<void> stop_one(manager& runtimes, runtime_ref which, int& succeeded) {
+    if (co_await runtimes.stop(which)) ++succeeded;
+}
+task<void> remove_one(manager& runtimes, runtime_ref which, int& succeeded) {
+    if (co_await runtimes.remove(which)) ++succeeded;
+}
+
+TEST_F(manager_test, changes_to_one_runtime_take_turns) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a"));
+        int succeeded = 0;
+        scope all(co_await current_source());
+        for (int i = 0; i < 20; ++i) {
+            all.spawn(start_one(runtimes, a, succeeded));
+            all.spawn(stop_one(runtimes, a, succeeded));
+        }
+        co_await all.join();
+        EXPECT_EQ(succeeded, 40);
+        EXPECT_EQ(a->where == nullptr, a->status == runtime_status::stopped);
+        all.spawn(remove_one(runtimes, a, succeeded));
+        all.spawn(remove_one(runtimes, a, succeeded));
+        all.spawn(start_one(runtimes, a, succeeded));
+        co_await all.join();
+        EXPECT_EQ(succeeded, 42) << "what is removed cannot be started";
+        EXPECT_TRUE(runtimes.all().empty());
+    });
+}
+
+TEST_F(manager_test, reads_again_what_was_changed_by_hand) {
+    static std::string folder;
+    folder = folder_;
+    live([](manager& runtimes) -> task<void> {
+        for (const char* name : {"changed", "same", "gone", "stopped", "broken"}) {
+            const runtime_ref each = co_await make(runtimes, wanted(name, {{"port", 80}}));
+            EXPECT_TRUE(co_await runtimes.start(each));
+        }
+        const auto edit_file = [](const std::string& name, auto&& change) {
+            const std::string path = folder + "/runtimes/" + name + ".json";
+            std::ifstream in(path);
+            json record = json::parse(in);
+            change(record);
+            std::ofstream(folder + "/runtimes/" + record.at("name").get<std::string>() + ".json")
+                << record;
+        };
+        edit_file("changed", [](json& r) { r["options"]["port"] = 99; });
+        edit_file("stopped", [](json& r) { r["running"] = false; });
+        edit_file("same", [](json& r) { r["name"] = "added", r["id"] = "ffffffffffff"; });
+        fs::remove(folder + "/runtimes/gone.json");
+        std::ofstream(folder + "/runtimes/broken.json") << "{";
+
+        const auto same_number = (*runtimes.find("same"))->number;
+        const auto summary = co_await runtimes.reread();
+        EXPECT_TRUE(summary);
+        if (!summary) co_return;
+        EXPECT_EQ(summary->created, 1U);
+        EXPECT_EQ(summary->changed, 2U);
+        EXPECT_EQ(summary->unchanged, 1U);
+        EXPECT_EQ(summary->problems.size(), 3U) << "broken, and broken and gone written anew";
+        co_await runtimes.refresh();
+        EXPECT_EQ(runtimes.describe(**runtimes.find("changed")).at("port"), 99);
+        EXPECT_EQ((*runtimes.find("stopped"))->status, runtime_status::stopped);
+        EXPECT_EQ((*runtimes.find("added"))->status, runtime_status::running);
+        EXPECT_EQ((*runtimes.find("same"))->number, same_number);
+        EXPECT_EQ((*runtimes.find("gone"))->status, runtime_status::running);
+        EXPECT_TRUE(fs::exists(folder + "/runtimes/gone.json"));
+        EXPECT_TRUE(fs::exists(folder + "/damaged/broken.json"));
+        const auto again = co_await runtimes.reread();
+        EXPECT_EQ(again->unchanged, 6U);
+        EXPECT_TRUE(again->problems.empty());
+    });
+}
+
+TEST_F(manager_test, a_record_of_an_unknown_type_is_kept_and_explained) {
+    runtime_record strange;
+    strange.id = "0123456789ab";
+    strange.name = "strange";
+    strange.type = "teleporter";
+    strange.created = *parse_time("2026-01-01T00:00:00Z");
+    strange.running = true;
+    ASSERT_TRUE(store_->save(strange));
+    strange.name = "wrong";
+    strange.type = "fake";
+    strange.options = {{"port", "many"}};
+    ASSERT_TRUE(store_->save(strange));
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref unknown = *runtimes.find("strange");
+        EXPECT_EQ(unknown->status, runtime_status::failed);
+        EXPECT_NE(unknown->reason.find("teleporter"), std::string::npos);
+        EXPECT_FALSE(co_await runtimes.start(unknown));
+        EXPECT_FALSE(co_await runtimes.edit(unknown, json::object(), {}, {}));
+        const runtime_ref wrong = *runtimes.find("wrong");
+        EXPECT_EQ(wrong->status, runtime_status::failed);
+        EXPECT_FALSE(co_await runtimes.start(wrong));
+        EXPECT_TRUE(co_await runtimes.edit(wrong, {{"port", 5}}, {}, {}));
+        EXPECT_TRUE(co_await runtimes.start(wrong));
+        EXPECT_TRUE(co_await runtimes.remove(unknown));
+    });
+}
+
+}  // namespace
+}  // namespace eddy::daemon

@@ -1,0 +1,233 @@
+// Rendering metrics.
+#include "daemon/metrics.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <system_error>
+#include <vector>
+
+namespace eddy::daemon {
+namespace {
+
+/// Upper bounds of the buckets, in nanoseconds: 1, 2 and 5 of each decade from 1 µs to 10 s.
+constexpr std::array<std::uint64_t, 22> bucket_bounds = {
+    1'000,         2'000,         5'000,         10'000,        20'000,        50'000,
+    100'000,       200'000,       500'000,       1'000'000,     2'000'000,     5'000'000,
+    10'000'000,    20'000'000,    50'000'000,    100'000'000,   200'000'000,   500'000'000,
+    1'000'000'000, 2'000'000'000, 5'000'000'000, 10'000'000'000};
+
+/// Writes families one after the other: a head once, then its samples.
+class page {
+public:
+    void family(std::string_view name, std::string_view kind, std::string_view help) {
+        fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name, help, name,
+                       kind);
+    }
+    void sample(std::string_view name, std::string_view labels, double value) {
+        if (labels.empty())
+            fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
+        else
+            fmt::format_to(std::back_inserter(text_), "{}{{{}}} {}\n", name, labels, value);
+    }
+    void sample(std::string_view name, std::string_view labels, std::uint64_t value) {
+        if (labels.empty())
+            fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
+        else
+            fmt::format_to(std::back_inserter(text_), "{}{{{}}} {}\n", name, labels, value);
+    }
+    void distribution(std::string_view name, std::string_view labels, const histogram& values) {
+        const std::string_view comma = labels.empty() ? "" : ",";
+        for (const std::uint64_t bound : bucket_bounds)
+            fmt::format_to(std::back_inserter(text_), "{}_bucket{{{}{}le=\"{}\"}} {}\n", name,
+                           labels, comma, static_cast<double>(bound) / 1e9,
+                           values.count_up_to(bound));
+        fmt::format_to(std::back_inserter(text_), "{}_bucket{{{}{}le=\"+Inf\"}} {}\n", name, labels,
+                       comma, values.count());
+        sample(fmt::format("{}_sum", name), labels, static_cast<double>(values.sum()) / 1e9);
+        sample(fmt::format("{}_count", name), labels, values.count());
+    }
+    std::string take() { return std::move(text_); }
+
+private:
+    std::string text_;
+};
+
+double cpu_seconds() {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    const auto seconds = [](const timeval& t) {
+        return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+std::uint64_t resident_bytes() {
+    std::uint64_t pages = 0;
+    if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
+        if (std::fscanf(file, "%*u %lu", &pages) != 1) pages = 0;
+        std::fclose(file);
+    }
+    return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t open_descriptors() {
+    std::error_code error;
+    std::uint64_t count = 0;
+    for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
+         at.increment(error))
+        ++count;
+    return count;
+}
+
+void add_daemon(page& out, const manager& runtimes, const daemon_facts& facts,
+                const daemon_counters& counted) {
+    out.family("eddy_build_info", "gauge", "What this daemon is; the value is always 1.");
+    out.sample("eddy_build_info",
+               fmt::format("version=\"{}\",backend=\"{}\",name=\"{}\"", escape_label(facts.version),
+                           escape_label(facts.backend), escape_label(facts.name)),
+               std::uint64_t{1});
+    out.family("eddy_uptime_seconds", "gauge", "Time since the daemon started.");
+    out.sample("eddy_uptime_seconds", "",
+               std::chrono::duration<double>(loop::current().now() - facts.started_at).count());
+    out.family("eddy_loops", "gauge", "Event loops that runtimes are spread over.");
+    out.sample("eddy_loops", "", std::uint64_t{facts.loops});
+
+    out.family("eddy_runtimes", "gauge", "Runtimes by status.");
+    std::map<std::string_view, std::uint64_t> by_status;
+    for (const runtime_status status :
+         {runtime_status::created, runtime_status::starting, runtime_status::running,
+          runtime_status::stopping, runtime_status::stopped, runtime_status::failed})
+        by_status[to_string(status)] = 0;
+    for (const runtime_ref& each : runtimes.all()) ++by_status[to_string(each->status)];
+    for (const auto& [status, count] : by_status)
+        out.sample("eddy_runtimes", fmt::format("status=\"{}\"", status), count);
+
+    out.family("eddy_control_connections", "gauge", "Connections of the control API.");
+    out.sample("eddy_control_connections", "", counted.connections);
+    out.family("eddy_control_connections_refused_total", "counter",
+               "Connections of the control API that were one too many.");
+    out.sample("eddy_control_connections_refused_total", "", counted.connections_refused);
+    out.family("eddy_control_requests_total", "counter", "Answers of the control API.");
+    for (std::size_t digit = 2; digit < counted.answers.size(); ++digit)
+        out.sample("eddy_control_requests_total", fmt::format("status=\"{}xx\"", digit),
+                   counted.answers[digit]);
+    out.family("eddy_control_request_duration_seconds", "histogram",
+               "Time that the control API took to answer.");
+    out.distribution("eddy_control_request_duration_seconds", "", counted.answer_time);
+}
+
+void add_process(page& out) {
+    out.family("process_cpu_seconds_total", "counter", "CPU time, user and system.");
+    out.sample("process_cpu_seconds_total", "", cpu_seconds());
+    out.family("process_resident_memory_bytes", "gauge", "Resident memory.");
+    out.sample("process_resident_memory_bytes", "", resident_bytes());
+    out.family("process_open_fds", "gauge", "Open file descriptors.");
+    out.sample("process_open_fds", "", open_descriptors());
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    out.family("process_max_fds", "gauge", "The limit on open file descriptors.");
+    out.sample("process_max_fds", "", std::uint64_t{limit.rlim_cur});
+}
+
+struct runtime_family {
+    std::string_view name;
+    std::string_view kind;
+    std::string_view help;
+    std::uint64_t runtime::counters::* value;
+};
+
+constexpr runtime_family runtime_families[] = {
+    {"eddy_runtime_connections", "gauge", "Open connections.",
+     &runtime::counters::connections_now},
+    {"eddy_runtime_connections_total", "counter", "Connections accepted.",
+     &runtime::counters::connections_total},
+    {"eddy_runtime_connections_refused_total", "counter", "Connections refused by a limit.",
+     &runtime::counters::connections_refused},
+    {"eddy_runtime_messages_in_total", "counter", "Lines, datagrams or commands received.",
+     &runtime::counters::messages_in},
+    {"eddy_runtime_messages_out_total", "counter", "Lines, datagrams or answers sent.",
+     &runtime::counters::messages_out},
+    {"eddy_runtime_bytes_in_total", "counter", "Bytes received.", &runtime::counters::bytes_in},
+    {"eddy_runtime_bytes_out_total", "counter", "Bytes sent.", &runtime::counters::bytes_out},
+    {"eddy_runtime_errors_total", "counter", "Errors, as the type counts them.",
+     &runtime::counters::errors},
+    {"eddy_runtime_dropped_total", "counter", "Messages dropped by a limit or a slow reader.",
+     &runtime::counters::dropped},
+};
+
+void add_runtimes(page& out, const manager& runtimes) {
+    struct member {
+        runtime_ref runtime;
+        std::string labels;
+    };
+    std::vector<member> members;
+    for (runtime_ref& each : runtimes.all()) {
+        std::string labels = fmt::format("runtime=\"{}\",type=\"{}\"",
+                                         escape_label(each->record.name),
+                                         escape_label(each->record.type));
+        members.push_back({std::move(each), std::move(labels)});
+    }
+    out.family("eddy_runtime_up", "gauge", "Whether the runtime is running.");
+    for (const member& m : members)
+        out.sample("eddy_runtime_up", m.labels,
+                   std::uint64_t{m.runtime->status == runtime_status::running});
+    std::erase_if(members, [](const member& m) { return !m.runtime->where; });
+
+    for (const runtime_family& each : runtime_families) {
+        out.family(each.name, each.kind, each.help);
+        for (const member& m : members)
+            out.sample(each.name, m.labels, m.runtime->last.counted.*each.value);
+    }
+    out.family("eddy_runtime_latency_seconds", "histogram",
+               "Time from a message's arrival to its answer.");
+    for (const member& m : members)
+        if (m.runtime->last.counted.latency)
+            out.distribution("eddy_runtime_latency_seconds", m.labels,
+                             *m.runtime->last.counted.latency);
+
+    // What only one type counts; a family's samples must stand together.
+    std::map<std::string, std::vector<std::pair<std::string_view, double>>> special;
+    for (const member& m : members)
+        for (const auto& [name, value] : m.runtime->last.counted.more)
+            special[fmt::format("eddy_{}_{}", m.runtime->record.type, name)].emplace_back(m.labels,
+                                                                                          value);
+    for (const auto& [name, samples] : special) {
+        const bool counter = name.ends_with("_total");
+        out.family(name, counter ? "counter" : "gauge", "Counted by runtimes of this type.");
+        for (const auto& [labels, value] : samples) out.sample(name, labels, value);
+    }
+}
+
+}  // namespace
+
+std::string escape_label(std::string_view value) {
+    std::string escaped;
+    for (const char c : value) {
+        if (c == '\\' || c == '"')
+            escaped += '\\';
+        else if (c == '\n') {
+            escaped += "\\n";
+            continue;
+        }
+        escaped += c;
+    }
+    return escaped;
+}
+
+std::string render_metrics(const manager& runtimes, const daemon_facts& facts,
+                           const daemon_counters& counted) {
+    page out;
+    add_daemon(out, runtimes, facts, counted);
+    add_process(out);
+    add_runtimes(out, runtimes);
+    return out.take();
+}
+
+}  // namespace eddy::daemon

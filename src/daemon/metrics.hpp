@@ -1,0 +1,46 @@
+// The page /metrics in Prometheus's text format.
+#pragma once
+
+#include <eddy/base/histogram.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "daemon/manager.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace eddy::daemon {
+
+inline constexpr std::string_view metrics_content_type = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What the daemon counts about itself.
+struct daemon_counters {
+    /// Answers of the control API by the first digit of their status.
+    std::array<std::uint64_t, 6> answers{};
+    histogram answer_time;  ///< nanoseconds
+    std::uint64_t connections = 0;
+    std::uint64_t connections_refused = 0;
+};
+
+/// What stays the same while the daemon runs.
+struct daemon_facts {
+    std::string name;
+    std::string version;
+    std::string socket;
+    std::string state;
+    std::string backend;
+    std::size_t loops = 0;
+    time_point started_at{};
+};
+
+/// Writes the page. Call manager::refresh() before.
+std::string render_metrics(const manager& runtimes, const daemon_facts& facts,
+                           const daemon_counters& counted);
+
+/// The value of a label with what the format reserves escaped.
+std::string escape_label(std::string_view value);
+
+}  // namespace eddy::daemon

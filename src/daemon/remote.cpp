@@ -1,0 +1,70 @@
+// The way to another loop and back.
+#include "daemon/remote.hpp"
+
+#include <eddy/io/event.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <string>
+
+namespace eddy::daemon {
+namespace {
+
+/// Comes home when the work is done. It holds itself while it is on its way, since whoever waits
+/// may have left meanwhile.
+struct homecoming final : posted_work {
+    void run() noexcept override {
+        done.set();
+        const auto last = std::move(self);
+    }
+
+    std::shared_ptr<homecoming> self;
+    std::string failure;
+    event done;  // home's thread only
+};
+
+task<void> carry(task<void> work, loop& home, std::shared_ptr<homecoming> back) {
+    try {
+        co_await std::move(work);
+    } catch (const std::exception& failure) {
+        back->failure = failure.what();
+    } catch (...) {
+        back->failure = "an unknown exception";
+    }
+    {
+        // Its frame goes on this thread, before anybody at home hears of the end.
+        const task<void> finished = std::move(work);
+    }
+    homecoming& node = *back;
+    node.self = std::move(back);
+    home.post(node);
+}
+
+task<result<>> wait_for(event& what) { co_return co_await what.wait(); }
+
+}  // namespace
+
+task<outcome<>> detail::run_on(loop_group& group, std::size_t index, task<void> work,
+                               duration patience) {
+    auto back = std::make_shared<homecoming>();
+    loop& home = loop::current();
+    const auto posted = group.post(index, carry(std::move(work), home, back));
+    if (!posted) co_return refuse(503, "the daemon is stopping");
+
+    deadline_source deadline(co_await current_source(), home.now() + patience);
+    const auto waited = co_await wait_for(back->done).under(deadline.source());
+    if (!waited) {
+        co_return refuse(503, deadline.expired()
+                                  ? fmt::format("loop {} did not answer within {} s", index,
+                                                std::chrono::duration<double>(patience).count())
+                                  : "the request was cancelled");
+    }
+    if (!back->failure.empty())
+        co_return refuse(500, fmt::format("an exception ended it: {}", back->failure));
+    co_return outcome<>();
+}
+
+}  // namespace eddy::daemon

@@ -1,0 +1,150 @@
+// Writing, reading and following a journal.
+#include "daemon/runtime_journal.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace eddy::daemon {
+namespace {
+
+// Nobody's text may forge another line or drive a terminal.
+std::string escaped(std::string_view text) {
+    std::string shown;
+    shown.reserve(text.size());
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '\t')
+            shown += ' ';
+        else if (byte < 0x20 || byte == 0x7f)
+            shown += fmt::format("\\x{:02x}", byte);
+        else
+            shown += c;
+        if (shown.size() > runtime_journal::line_bytes_limit) {
+            shown.resize(runtime_journal::line_bytes_limit - 3);
+            shown += "...";
+            break;
+        }
+    }
+    return shown;
+}
+
+class journal_follower final : public body_source {
+public:
+    journal_follower(std::shared_ptr<runtime_journal> from, std::size_t tail)
+        : from_(std::move(from)), tail_(tail) {}
+
+    task<std::optional<std::string>> next() override {
+        if (std::exchange(first_, false)) {
+            std::string text = take(tail_);
+            if (!text.empty()) co_return text;
+        }
+        const auto woken = co_await from_->wait_beyond(seen_);
+        if (!woken) co_return std::nullopt;
+        std::string text = take(runtime_journal::line_limit);
+        if (text.empty()) co_return std::nullopt;
+        co_return text;
+    }
+
+private:
+    std::string take(std::size_t most) {
+        // With a tail of 0 the lines so far count as seen.
+        const auto lines = from_->read(seen_, std::max<std::size_t>(most, 1));
+        std::string text;
+        if (lines.empty()) return text;
+        if (seen_ > 0 && lines.front().number > seen_ + 1)
+            text = fmt::format("... {} lines are lost: they came faster than they were read\n",
+                               lines.front().number - seen_ - 1);
+        seen_ = lines.back().number;
+        if (most == 0) return {};
+        for (const journal_line& line : lines) text += format_journal_line(line);
+        return text;
+    }
+
+    std::shared_ptr<runtime_journal> from_;
+    std::size_t tail_;
+    std::uint64_t seen_ = 0;
+    bool first_ = true;
+};
+
+}  // namespace
+
+/// Carries the news to the control loop; it holds the journal until then.
+struct runtime_journal::wake_up final : posted_work {
+    explicit wake_up(std::shared_ptr<runtime_journal> of) : journal(std::move(of)) {}
+    void run() noexcept override {
+        journal->news_.set();
+        delete this;
+    }
+    std::shared_ptr<runtime_journal> journal;
+};
+
+void runtime_journal::write(std::string_view line) {
+    while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
+    bool wake = false;
+    {
+        const std::lock_guard lock(mutex_);
+        for (;;) {
+            const std::size_t end = line.find('\n');
+            add(line.substr(0, end));
+            if (end == std::string_view::npos) break;
+            line.remove_prefix(end + 1);
+        }
+        wake = std::exchange(followed_, false);
+    }
+    if (wake) control_.post(*new wake_up(shared_from_this()));
+}
+
+void runtime_journal::add(std::string_view line) {
+    lines_.push_back({++last_number_, std::chrono::system_clock::now(), escaped(line)});
+    bytes_ += lines_.back().text.size();
+    while (lines_.size() > line_limit || bytes_ > byte_limit) {
+        bytes_ -= lines_.front().text.size();
+        lines_.pop_front();
+    }
+}
+
+std::vector<journal_line> runtime_journal::read(std::uint64_t after, std::size_t most) const {
+    const std::lock_guard lock(mutex_);
+    const auto behind = std::find_if(lines_.begin(), lines_.end(),
+                                     [&](const journal_line& l) { return l.number > after; });
+    const auto count = static_cast<std::size_t>(lines_.end() - behind);
+    const auto begin = behind + static_cast<std::ptrdiff_t>(count - std::min(count, most));
+    return {begin, lines_.end()};
+}
+
+task<result<>> runtime_journal::wait_beyond(std::uint64_t after) {
+    for (;;) {
+        news_.reset();
+        {
+            const std::lock_guard lock(mutex_);
+            if (last_number_ > after) co_return result<>();
+            followed_ = true;
+        }
+        if (closed_) co_return fail(errc::closed);
+        const auto woken = co_await news_.wait();
+        if (!woken) co_return woken;
+    }
+}
+
+void runtime_journal::close() {
+    closed_ = true;
+    news_.set();
+}
+
+std::string format_journal_line(const journal_line& line) {
+    const auto second = std::chrono::floor<std::chrono::seconds>(line.when);
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(line.when - second);
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {}\n", fmt::gmtime(second), ms.count(),
+                       line.text);
+}
+
+std::unique_ptr<body_source> follow_journal(std::shared_ptr<runtime_journal> from,
+                                            std::size_t tail) {
+    return std::make_unique<journal_follower>(std::move(from), tail);
+}
+
+}  // namespace eddy::daemon

@@ -1,0 +1,137 @@
+// The ring of lines, at its limits, and following it.
+#include "daemon/runtime_journal.hpp"
+
+#include <eddy/io/scope.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace eddy::daemon {
+namespace {
+
+class runtime_journal_test : public testing::Test {
+protected:
+    runtime_journal_test() {
+        loop_options options;
+        options.kind = backend_kind::epoll;
+        loop_ = std::move(*loop::create(options));
+        journal_ = std::make_shared<runtime_journal>(*loop_);
+    }
+    std::unique_ptr<loop> loop_;
+    std::shared_ptr<runtime_journal> journal_;
+};
+
+TEST_F(runtime_journal_test, keeps_lines_in_order) {
+    journal_->write("one");
+    journal_->write("two\n");
+    const auto lines = journal_->read(0, 10);
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines[0].text, "one");
+    EXPECT_EQ(lines[1].text, "two");
+    EXPECT_EQ(lines[1].number, 2U);
+}
+
+TEST_F(runtime_journal_test, reads_the_newest_where_there_are_more) {
+    for (int i = 1; i <= 5; ++i) journal_->write(std::to_string(i));
+    const auto lines = journal_->read(0, 2);
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines[0].text, "4");
+    EXPECT_EQ(journal_->read(4, 10).size(), 1U);
+    EXPECT_TRUE(journal_->read(5, 10).empty());
+    EXPECT_TRUE(journal_->read(0, 0).empty());
+}
+
+TEST_F(runtime_journal_test, forgets_the_oldest_line_at_the_limit) {
+    for (std::size_t i = 1; i <= runtime_journal::line_limit + 1; ++i)
+        journal_->write(std::to_string(i));
+    const auto lines = journal_->read(0, 10'000);
+    EXPECT_EQ(lines.size(), runtime_journal::line_limit);
+    EXPECT_EQ(lines.front().text, "2");
+}
+
+TEST_F(runtime_journal_test, keeps_within_its_bytes) {
+    const std::string long_line(runtime_journal::line_bytes_limit / 2, 'x');
+    for (int i = 0; i < 500; ++i) journal_->write(long_line);
+    std::size_t bytes = 0;
+    for (const auto& line : journal_->read(0, 10'000)) bytes += line.text.size();
+    EXPECT_LE(bytes, runtime_journal::byte_limit);
+    EXPECT_GE(bytes, runtime_journal::byte_limit - long_line.size());
+}
+
+TEST_F(runtime_journal_test, cuts_a_long_line) {
+    journal_->write(std::string(100'000, 'x'));
+    const auto lines = journal_->read(0, 1);
+    EXPECT_EQ(lines[0].text.size(), runtime_journal::line_bytes_limit);
+    EXPECT_TRUE(lines[0].text.ends_with("..."));
+}
+
+TEST_F(runtime_journal_test, lets_nobody_forge_a_line_or_drive_a_terminal) {
+    journal_->write("a\r\x1b[31mred\x7f");
+    EXPECT_EQ(journal_->read(0, 1)[0].text, "a\\x0d\\x1b[31mred\\x7f");
+    journal_->write("two\nlines");
+    EXPECT_EQ(journal_->read(1, 10).size(), 2U);
+}
+
+task<void> collect(body_source& source, int pieces, std::string& into) {
+    for (int i = 0; i < pieces; ++i) {
+        auto piece = co_await source.next();
+        if (!piece) {
+            into += "<end>";
+            co_return;
+        }
+        into += *piece;
+    }
+}
+
+TEST_F(runtime_journal_test, follower_gets_what_another_thread_writes) {
+    journal_->write("before");
+    auto follower = follow_journal(journal_, 10);
+    std::string seen;
+    loop_->run(collect(*follower, 1, seen));
+    EXPECT_NE(seen.find("before"), std::string::npos);
+    std::thread writer([journal = journal_] { journal->write("after"); });
+    loop_->run(collect(*follower, 1, seen));
+    writer.join();
+    EXPECT_NE(seen.find("after"), std::string::npos);
+}
+
+task<void> collect_while_writing(body_source& source, runtime_journal& journal, std::string& into) {
+    scope reader(co_await current_source());
+    reader.spawn(collect(source, 1, into));
+    journal.write("after");
+    co_await reader.join();
+}
+
+TEST_F(runtime_journal_test, follower_without_tail_begins_with_the_next_line) {
+    journal_->write("before");
+    auto follower = follow_journal(journal_, 0);
+    std::string seen;
+    loop_->run(collect_while_writing(*follower, *journal_, seen));
+    EXPECT_EQ(seen.find("before"), std::string::npos);
+    EXPECT_NE(seen.find("after"), std::string::npos);
+}
+
+TEST_F(runtime_journal_test, follower_hears_how_many_lines_it_missed) {
+    journal_->write("first");
+    auto follower = follow_journal(journal_, 10);
+    std::string seen;
+    loop_->run(collect(*follower, 1, seen));
+    for (std::size_t i = 0; i < runtime_journal::line_limit + 7; ++i) journal_->write("more");
+    seen.clear();
+    loop_->run(collect(*follower, 1, seen));
+    EXPECT_NE(seen.find("7 lines are lost"), std::string::npos) << seen.substr(0, 200);
+}
+
+TEST_F(runtime_journal_test, follower_ends_when_the_journal_closes) {
+    auto follower = follow_journal(journal_, 10);
+    journal_->close();
+    std::string seen;
+    loop_->run(collect(*follower, 1, seen));
+    EXPECT_EQ(seen, "<end>");
+}
+
+}  // namespace
+}  // namespace eddy::daemon

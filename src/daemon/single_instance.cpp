@@ -1,0 +1,67 @@
+// The lock on the state folder and the probe of the socket.
+#include "daemon/single_instance.hpp"
+
+#include <eddy/io/endpoint.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+namespace eddy::daemon {
+
+outcome<state_lock> state_lock::take(const std::string& directory) {
+    const std::string path = directory + "/lock";
+    unique_fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!file)
+        return refuse(500, fmt::format("could not open {}: {}. Choose another folder with --state "
+                                       "or EDDY_STATE_DIR",
+                                       path, std::generic_category().message(errno)));
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK)
+            return refuse(500, fmt::format("could not lock {}: {}", path,
+                                           std::generic_category().message(errno)));
+        char text[32] = {};
+        const ssize_t size = ::pread(file.get(), text, sizeof text - 1, 0);
+        std::string_view pid(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+        pid = pid.substr(0, pid.find('\n'));
+        return refuse(409, fmt::format("another daemon (pid {}) uses the state folder {}. Stop it "
+                                       "with `kill {}`, or give this one its own folder with "
+                                       "--state and its own --socket",
+                                       pid.empty() ? "unknown" : pid, directory,
+                                       pid.empty() ? "PID" : pid));
+    }
+    const std::string pid = fmt::format("{}\n", ::getpid());
+    // The pid is for people; the lock works without it, so a full disk does not matter here.
+    if (::ftruncate(file.get(), 0) == 0) (void)::pwrite(file.get(), pid.data(), pid.size(), 0);
+    return state_lock(std::move(file));
+}
+
+outcome<> check_socket_is_free(const std::string& path) {
+    const auto address = endpoint::unix_path(path);
+    if (!address)
+        return refuse(400, fmt::format("\"{}\" cannot be a socket's path: use at most 107 bytes",
+                                       path));
+    const unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!probe)
+        return refuse(500, fmt::format("could not make a socket: {}",
+                                       std::generic_category().message(errno)));
+    // EAGAIN is a listener whose queue is full.
+    if (::connect(probe.get(), address->data(), address->size()) != 0 && errno != EAGAIN) return {};
+    ucred who{};
+    socklen_t size = sizeof who;
+    if (::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.pid > 0)
+        return refuse(409, fmt::format("another daemon (pid {}) listens on {}. Stop it with `kill "
+                                       "{}`, or choose another path with --socket",
+                                       who.pid, path, who.pid));
+    return refuse(409, fmt::format("another daemon listens on {}. Stop it, or choose another path "
+                                   "with --socket",
+                                   path));
+}
+
+}  // namespace eddy::daemon

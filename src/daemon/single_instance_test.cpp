@@ -1,0 +1,70 @@
+// One daemon a folder and a socket.
+#include "daemon/single_instance.hpp"
+
+#include <eddy/io/endpoint.hpp>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace eddy::daemon {
+namespace {
+
+class single_instance_test : public testing::Test {
+protected:
+    void SetUp() override {
+        std::string pattern =
+            (std::filesystem::temp_directory_path() / "eddy-one-XXXXXX").string();
+        ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+        folder_ = pattern;
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+    std::string folder_;
+};
+
+TEST_F(single_instance_test, a_second_lock_is_refused_with_the_pid) {
+    const auto first = state_lock::take(folder_);
+    ASSERT_TRUE(first);
+    const auto second = state_lock::take(folder_);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().status, 409);
+    EXPECT_NE(second.error().message.find(std::to_string(::getpid())), std::string::npos);
+    EXPECT_NE(second.error().message.find("--state"), std::string::npos);
+}
+
+TEST_F(single_instance_test, the_lock_ends_with_its_holder) {
+    { ASSERT_TRUE(state_lock::take(folder_)); }
+    EXPECT_TRUE(state_lock::take(folder_));
+}
+
+TEST_F(single_instance_test, a_missing_folder_is_refused_with_advice) {
+    const auto taken = state_lock::take(folder_ + "/missing");
+    ASSERT_FALSE(taken);
+    EXPECT_NE(taken.error().message.find("--state"), std::string::npos);
+}
+
+TEST_F(single_instance_test, a_socket_that_somebody_listens_on_is_not_free) {
+    const std::string path = folder_ + "/s.sock";
+    EXPECT_TRUE(check_socket_is_free(path));
+    const auto address = endpoint::unix_path(path);
+    unique_fd listening(::socket(AF_UNIX, SOCK_STREAM, 0));
+    ASSERT_EQ(::bind(listening.get(), address->data(), address->size()), 0);
+    ASSERT_EQ(::listen(listening.get(), 1), 0);
+    const auto taken = check_socket_is_free(path);
+    ASSERT_FALSE(taken);
+    EXPECT_NE(taken.error().message.find(std::to_string(::getpid())), std::string::npos);
+    listening.reset();
+    // The file is still there, but nobody listens.
+    EXPECT_TRUE(check_socket_is_free(path));
+}
+
+TEST_F(single_instance_test, a_path_that_is_too_long_is_refused) {
+    EXPECT_FALSE(check_socket_is_free("/" + std::string(200, 'x')));
+}
+
+}  // namespace
+}  // namespace eddy::daemon

@@ -1,0 +1,73 @@
+// What survives the daemon: one JSON file a runtime, `<state>/runtimes/<name>.json`.
+//
+// A file is replaced atomically (written beside, fsynced, renamed, the folder fsynced), so that
+// kill -9 or a power cut leaves the old or the new one. A file that cannot be understood is moved to
+// `<state>/damaged/` and reported; it never keeps the rest from being loaded.
+#pragma once
+
+#include "daemon/json.hpp"
+#include "daemon/problem.hpp"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::daemon {
+
+/// The version that is written; a file with a higher one is left for the newer Eddy that wrote it.
+inline constexpr int state_version = 1;
+
+/// What is known of a runtime while it does not run.
+struct runtime_record {
+    std::string id;
+    std::string name;
+    std::string type;
+    std::string owner;  ///< the runtime that this one belongs to, or empty
+    std::string group;  ///< or empty
+    std::chrono::system_clock::time_point created;
+    bool running = false;  ///< whether it is to run, as far as the user said
+    json options = json::object();
+
+    friend bool operator==(const runtime_record&, const runtime_record&) = default;
+};
+
+/// The record as the file has it.
+json to_json(const runtime_record& record);
+/// Checks every member; the message says which one is wrong.
+outcome<runtime_record> record_from_json(const json& value);
+
+/// The folder of state. Members block on the disk: call them where that is allowed. They share
+/// nothing, but two calls about one name at the same time are the caller's mistake.
+class state_store {
+public:
+    explicit state_store(std::string directory) : directory_(std::move(directory)) {}
+
+    const std::string& directory() const noexcept { return directory_; }
+
+    /// Makes the folders (0700) where they are missing and sees that files can be written.
+    outcome<> prepare() const;
+
+    /// Writes a record; on failure the old file is still there.
+    outcome<> save(const runtime_record& record) const;
+
+    /// Removes a record; one that is not there is no error.
+    outcome<> erase(std::string_view name) const;
+
+    struct loaded {
+        std::vector<runtime_record> records;   ///< in the order of creation
+        std::vector<std::string> complaints;   ///< a sentence for each file that was set aside
+    };
+    /// Reads every record and sets damaged files aside.
+    outcome<loaded> load() const;
+
+private:
+    std::string path_of(std::string_view name) const;
+    outcome<runtime_record> load_file(const std::string& path, std::string_view name) const;
+    std::string set_aside(const std::string& path, const std::string& file,
+                          const std::string& reason) const;
+
+    std::string directory_;
+};
+
+}  // namespace eddy::daemon

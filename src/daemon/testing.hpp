@@ -1,0 +1,97 @@
+// For this layer's tests: a type of runtime that serves nothing and does as it is told.
+#pragma once
+
+#include "runtime/runtime.hpp"
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace eddy::daemon::testing {
+
+/// How many instances exist in the process; a test that ends with some has lost them.
+inline std::atomic<int> instances{0};
+
+class fake_runtime final : public runtime::instance {
+public:
+    explicit fake_runtime(runtime::creation made) : made_(std::move(made)) { ++instances; }
+    ~fake_runtime() override { --instances; }
+
+    task<runtime::outcome<>> start() override {
+        if (made_.options.flag("throwing")) throw std::runtime_error("thrown on purpose");
+        if (made_.options.number("port") == 666)
+            co_return runtime::refuse(409, "port 666 is taken");
+        made_.events->write("level " + std::to_string(made_.options.number("level")));
+        running_ = true;
+        co_return runtime::outcome<>();
+    }
+    task<void> stop(duration) override {
+        running_ = false;
+        co_return;
+    }
+    runtime::counters count() const override {
+        runtime::counters counted;
+        counted.connections_now = 3;
+        counted.connections_total = sent_;
+        counted.more.emplace_back("tricks_total", 7);
+        auto latency = std::make_shared<histogram>();
+        latency->record(1'500);
+        counted.latency = latency;
+        return counted;
+    }
+    endpoint local() const override {
+        if (!running_) return {};
+        return *endpoint::ip("127.0.0.1", static_cast<std::uint16_t>(made_.options.number("port")));
+    }
+    task<runtime::outcome<std::uint64_t>> send(std::string message) override {
+        if (message == "refuse") co_return runtime::refuse(409, "nobody listens");
+        ++sent_;
+        co_return message.size();
+    }
+    runtime::outcome<> apply(const runtime::settings& changed) override {
+        if (changed.number("level") == 13) return runtime::refuse(400, "13 is unlucky");
+        made_.options = changed;
+        made_.events->write("level " + std::to_string(changed.number("level")));
+        return {};
+    }
+
+private:
+    runtime::creation made_;
+    std::uint64_t sent_ = 0;
+    bool running_ = false;
+};
+
+inline std::vector<runtime::type> fake_types() {
+    using runtime::option_kind;
+    runtime::type fake;
+    fake.name = "fake";
+    fake.summary = "serves nothing";
+    fake.options = {{.name = "port",
+                     .letter = 'p',
+                     .kind = option_kind::integer,
+                     .value_name = "PORT",
+                     .default_value = "1000",
+                     .help = "where it pretends to be",
+                     .maximum = 65535},
+                    {.name = "level",
+                     .kind = option_kind::integer,
+                     .value_name = "N",
+                     .default_value = "1",
+                     .help = "a number",
+                     .live = true},
+                    {.name = "throwing", .kind = option_kind::flag, .help = "start() throws"}};
+    fake.make = [](runtime::creation made) -> std::unique_ptr<runtime::instance> {
+        return std::make_unique<fake_runtime>(std::move(made));
+    };
+    fake.check = [](const runtime::settings& given) -> runtime::outcome<> {
+        if (given.number("port") == 1 && given.number("level") == 1)
+            return runtime::refuse(400, "port 1 needs another level");
+        return {};
+    };
+    return {fake};
+}
+
+}  // namespace eddy::daemon::testing

@@ -1,0 +1,167 @@
+// The pool of receive buffers when it is empty: slower, but never anybody else's bytes.
+#include <eddy/io/event.hpp>
+#include <eddy/io/scope.hpp>
+
+#include "io/posix/sockets.hpp"
+#include "io/testing.hpp"
+
+#include <sys/uio.h>
+
+#include <array>
+#include <deque>
+#include <vector>
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_BACKEND(buffers_io);
+
+constexpr std::size_t stream_count = 200;
+constexpr std::size_t bytes_each = 20'000;
+
+struct barrier {
+    std::size_t missing = stream_count;
+    event complete;
+    void arrive() {
+        if (--missing == 0) complete.set();
+    }
+};
+
+task<void> send_pattern(stream& to, std::uint64_t number) {
+    const std::vector<std::byte> bytes = pattern(number).next(bytes_each);
+    must(co_await to.write_all(bytes));
+    must(to.shutdown_write());
+}
+
+/// Reads to the end and keeps up to `hold` leases meanwhile, each checked when it is given back.
+task<void> receive_pattern(stream& from, std::uint64_t number, std::size_t hold,
+                           barrier& everybody_holds, std::size_t& complete) {
+    struct held_lease {
+        lease bytes;
+        pattern expected;
+    };
+    std::deque<held_lease> held;
+    pattern expected(number);
+    bool arrived = false;
+    for (;;) {
+        auto received = co_await from.read();
+        if (!received) {
+            EXPECT_EQ(received.error(), errc::end_of_stream);
+            break;
+        }
+        const pattern before = expected;
+        EXPECT_TRUE(expected.continues_with(received->bytes())) << "bytes of somebody else";
+        held.push_back({std::move(*received), before});
+        if (!std::exchange(arrived, true)) {
+            everybody_holds.arrive();
+            must(co_await everybody_holds.complete.wait());
+        }
+        if (held.size() > hold) {
+            EXPECT_TRUE(held.front().expected.continues_with(held.front().bytes.bytes()))
+                << "a lease changed while it was held";
+            held.pop_front();
+        }
+    }
+    for (held_lease& each : held) EXPECT_TRUE(each.expected.continues_with(each.bytes.bytes()));
+    complete += expected.position() == bytes_each;
+}
+
+TEST_P(buffers_io, an_exhausted_pool_loses_and_mixes_nothing) {
+    loop_options tiny;
+    tiny.buffer_count = 4;
+    tiny.buffer_size = 512;
+    make_loop(tiny);
+    run([this]() -> task<> {
+        std::vector<connection> all;
+        for (std::size_t i = 0; i < stream_count; ++i) all.push_back(co_await connect());
+        barrier everybody_holds;
+        std::size_t complete = 0;
+        co_await join_scope([&](scope& children) -> task<> {
+            for (std::size_t i = 0; i < stream_count; ++i) {
+                children.spawn(receive_pattern(all[i].server, i, random().below(4), everybody_holds,
+                                               complete));
+                children.spawn(send_pattern(all[i].client, i));
+            }
+            co_return;
+        });
+        EXPECT_EQ(complete, stream_count);
+    });
+}
+
+TEST_P(buffers_io, readers_with_their_own_memory_need_none) {
+    loop_options tiny;
+    tiny.buffer_count = 4;
+    tiny.buffer_size = 512;
+    make_loop(tiny);
+    run([this]() -> task<> {
+        // All buffers are lent out, and stay so.
+        std::vector<connection> holding;
+        std::vector<lease> leases;
+        for (int i = 0; i < 20; ++i) {
+            holding.push_back(co_await connect());
+            must(co_await holding.back().client.write_all("held"));
+            leases.push_back(must(co_await holding.back().server.read()));
+        }
+        connection pair = co_await connect();
+        std::array<std::byte, 100> room;
+        for (int i = 0; i < 100; ++i) {
+            must(co_await pair.client.write_all("ping"));
+            EXPECT_EQ(must(co_await pair.server.read_some(room)), 4u);
+        }
+        for (const lease& each : leases) EXPECT_EQ(each.text(), "held");
+    });
+}
+
+TEST_P(buffers_io, a_lease_outlives_its_stream) {
+    run([this]() -> task<> {
+        lease kept;
+        {
+            connection pair = co_await connect();
+            must(co_await pair.client.write_all("kept"));
+            kept = must(co_await pair.server.read());
+        }
+        for (int i = 0; i < 3; ++i) co_await here().yield();
+        EXPECT_EQ(kept.text(), "kept");
+    });
+}
+
+TEST(buffer_pool_test, lends_the_last_returned_buffer_first_and_keeps_no_more_than_told) {
+    buffer_pool pool(2, 4096);
+    EXPECT_EQ(pool.buffer_size(), 4096u);
+    std::byte* const first = pool.take();
+    std::byte* const second = pool.take();
+    std::byte* const third = pool.take();
+    {
+        const lease one = pool.lend(first, 10);
+        const lease two = pool.lend(second, 20);
+        EXPECT_EQ(one.size(), 10u);
+        EXPECT_EQ(two.size(), 20u);
+    }
+    // `two` went back first, then `one`.
+    EXPECT_EQ(pool.take(), first);
+    EXPECT_EQ(pool.take(), second);
+    pool.give_back(first, 0);
+    pool.give_back(second, 0);
+    pool.give_back(third, 0);
+}
+
+TEST(gather_test, takes_the_pieces_that_are_left_without_the_empty_ones) {
+    const std::array<std::string_view, 5> texts{"abc", "", "defg", "", "h"};
+    std::vector<const_bytes> pieces;
+    for (int i = 0; i < 10; ++i)
+        for (const std::string_view text : texts) pieces.push_back(as_bytes(text));
+    write_operation op(closed_stream_driver(), pieces);
+    EXPECT_FALSE(op.advance(1));
+    iovec vectors[max_write_pieces];
+    EXPECT_EQ(gather(op, vectors), max_write_pieces);
+    EXPECT_EQ(vectors[0].iov_len, 2u);
+    EXPECT_EQ(vectors[1].iov_len, 4u);
+    EXPECT_EQ(vectors[2].iov_len, 1u);
+    EXPECT_FALSE(op.advance(8 * 10 - 2));
+    EXPECT_EQ(gather(op, vectors), 1u);
+    EXPECT_EQ(vectors[0].iov_len, 1u);
+    EXPECT_TRUE(op.advance(1));
+}
+
+} // namespace
+} // namespace eddy::testing

@@ -1,0 +1,171 @@
+// Datagrams: whole, from whom, cut where they do not fit, dropped where nobody listens.
+#include <eddy/io/scope.hpp>
+
+#include "io/testing.hpp"
+
+#include <string>
+#include <vector>
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_BACKEND(datagram_io);
+EDDY_ON_EVERY_KERNEL_BACKEND(datagram_kernel_io);
+
+task<void> expect_conversation(loop& here, const char* host) {
+    datagram a = must(here.bind_datagram(must(endpoint::ip(host, 0))));
+    datagram b = must(here.bind_datagram(must(endpoint::ip(host, 0))));
+    EXPECT_NE(a.local().port(), 0);
+    must(a.send_to(as_bytes("question"), b.local()));
+    const datagram_message question = must(co_await b.receive());
+    EXPECT_EQ(question.payload.text(), "question");
+    EXPECT_EQ(question.from, a.local());
+    EXPECT_FALSE(question.truncated);
+    must(b.send_to(as_bytes("answer"), question.from));
+    const datagram_message answer = must(co_await a.receive());
+    EXPECT_EQ(answer.payload.text(), "answer");
+    EXPECT_EQ(answer.from, b.local());
+}
+
+TEST_P(datagram_io, go_both_ways_over_ipv4) {
+    run([this]() -> task<> { co_await expect_conversation(here(), "127.0.0.1"); });
+}
+
+TEST_P(datagram_io, go_both_ways_over_ipv6) {
+    run([this]() -> task<> { co_await expect_conversation(here(), "::1"); });
+}
+
+TEST_P(datagram_io, stay_apart_and_in_order) {
+    run([this]() -> task<> {
+        datagram to = must(here().bind_datagram(loopback()));
+        datagram from = must(here().bind_datagram(loopback()));
+        for (int round = 0; round < 20; ++round) {
+            for (int i = 0; i < 20; ++i)
+                must(from.send_to(as_bytes(std::string(static_cast<std::size_t>(i), 'x')),
+                                  to.local()));
+            for (std::size_t i = 0; i < 20; ++i)
+                EXPECT_EQ(must(co_await to.receive()).payload.size(), i) << "empty ones count";
+        }
+    });
+}
+
+TEST_P(datagram_io, one_that_is_too_long_is_cut_and_says_so) {
+    loop_options small;
+    small.buffer_size = 1024;
+    make_loop(small);
+    run([this]() -> task<> {
+        datagram to = must(here().bind_datagram(loopback()));
+        datagram from = must(here().bind_datagram(loopback()));
+        for (const std::size_t size : {1023u, 1024u, 1025u, 9000u}) {
+            const std::vector<std::byte> bytes = pattern(1).next(size);
+            must(from.send_to(bytes, to.local()));
+            const datagram_message got = must(co_await to.receive());
+            EXPECT_EQ(got.truncated, size > 1024);
+            EXPECT_EQ(got.payload.size(), std::min<std::size_t>(size, 1024));
+            EXPECT_TRUE(pattern(1).continues_with(got.payload.bytes()));
+        }
+    });
+}
+
+TEST_P(datagram_io, a_waiting_receive_gets_the_next_one) {
+    run([this]() -> task<> {
+        datagram to = must(here().bind_datagram(loopback()));
+        datagram from = must(here().bind_datagram(loopback()));
+        for (int i = 0; i < 100; ++i) {
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn([](datagram& at, int number) -> task<> {
+                    EXPECT_EQ(must(co_await at.receive()).payload.text(), std::to_string(number));
+                }(to, i));
+                co_await here().yield();
+                must(from.send_to(as_bytes(std::to_string(i)), to.local()));
+            });
+        }
+    });
+}
+
+TEST_P(datagram_io, closing_ends_a_receive_that_waits) {
+    run([this]() -> task<> {
+        datagram socket = must(here().bind_datagram(loopback()));
+        const endpoint where = socket.local();
+        std::error_code seen;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](datagram& at, std::error_code& error) -> task<> {
+                error = error_of(co_await at.receive());
+            }(socket, seen));
+            co_await here().yield();
+            socket.close();
+        });
+        EXPECT_EQ(seen, errc::cancelled);
+        // The port is free as soon as the loop has turned.
+        must(co_await here().sleep_for(1ms));
+        must(here().bind_datagram(where));
+    });
+}
+
+TEST_P(datagram_io, a_receiver_may_close_its_socket) {
+    run([this]() -> task<> {
+        datagram from = must(here().bind_datagram(loopback()));
+        for (int i = 0; i < 20; ++i) {
+            datagram to = must(here().bind_datagram(loopback()));
+            const endpoint where = to.local();
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn([](datagram at) -> task<> {
+                    static_cast<void>(must(co_await at.receive()));
+                    at.close();
+                }(std::move(to)));
+                co_await here().yield();
+                must(from.send_to(as_bytes("x"), where));
+            });
+        }
+    });
+}
+
+TEST_P(datagram_io, a_port_in_use_is_refused) {
+    run([this]() -> task<> {
+        datagram first = must(here().bind_datagram(loopback()));
+        EXPECT_EQ(error_of(here().bind_datagram(first.local())), errno_code(EADDRINUSE));
+        co_return;
+    });
+}
+
+TEST_P(datagram_kernel_io, a_dual_stack_socket_serves_both_families) {
+    run([this]() -> task<> {
+        datagram both = must(here().bind_datagram(must(endpoint::ip("*", 0))));
+        for (const char* host : {"127.0.0.1", "::1"}) {
+            datagram from = must(here().bind_datagram(must(endpoint::ip(host, 0))));
+            must(from.send_to(as_bytes("hello"), must(endpoint::ip(host, both.local().port()))));
+            const datagram_message got = must(co_await both.receive());
+            EXPECT_EQ(got.payload.text(), "hello");
+            EXPECT_EQ(got.from.port(), from.local().port());
+            must(both.send_to(as_bytes("back"), got.from));
+            EXPECT_EQ(must(co_await from.receive()).payload.text(), "back");
+        }
+    });
+}
+
+TEST_P(datagram_kernel_io, a_connected_socket_needs_no_address_and_hears_of_refusal) {
+    run([this]() -> task<> {
+        datagram to = must(here().bind_datagram(loopback()));
+        datagram from = must(here().bind_datagram(loopback()));
+        const endpoint there = to.local();
+        EXPECT_EQ(::connect(from.native_handle(), there.data(), there.size()), 0);
+        must(from.send_to(as_bytes("hello"), {}));
+        EXPECT_EQ(must(co_await to.receive()).payload.text(), "hello");
+        to.close();
+        must(co_await here().sleep_for(1ms));
+        must(from.send_to(as_bytes("anybody?"), {}));
+        EXPECT_EQ(error_of(co_await from.receive()), errno_code(ECONNREFUSED));
+    });
+}
+
+TEST_P(datagram_kernel_io, one_that_is_too_long_for_ip_is_refused) {
+    run([this]() -> task<> {
+        datagram socket = must(here().bind_datagram(loopback()));
+        const std::vector<std::byte> bytes(70'000);
+        EXPECT_EQ(error_of(socket.send_to(bytes, socket.local())), errno_code(EMSGSIZE));
+        co_return;
+    });
+}
+
+} // namespace
+} // namespace eddy::testing

@@ -1,0 +1,222 @@
+// Descriptors from outside: polled for other libraries, or adopted as streams.
+#include <eddy/io/scope.hpp>
+
+#include "io/testing.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_KERNEL_BACKEND(descriptor_io);
+
+struct descriptor_pair {
+    unique_fd first;
+    unique_fd second;
+};
+
+descriptor_pair make_pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) throw std::runtime_error("pipe2 failed");
+    return {unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+descriptor_pair make_sockets() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        throw std::runtime_error("socketpair failed");
+    return {unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+task<void> wait_for(loop& here, int fd, readiness wanted, int& ready) {
+    if (wanted == readiness::readable)
+        must(co_await here.wait_readable(fd));
+    else
+        must(co_await here.wait_writable(fd));
+    ++ready;
+}
+
+void put(int fd, std::string_view text) {
+    EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+TEST_P(descriptor_io, a_poll_waits_until_ready) {
+    run([this]() -> task<> {
+        const descriptor_pair ends = make_pipe();
+        for (int i = 0; i < 3; ++i) {
+            int ready = 0;
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn(wait_for(here(), ends.first.get(), readiness::readable, ready));
+                for (int turn = 0; turn < 3; ++turn) co_await here().yield();
+                EXPECT_EQ(ready, 0);
+                put(ends.second.get(), "x");
+            });
+            EXPECT_EQ(ready, 1);
+            // Still ready: it is a level, not an edge.
+            must(co_await here().wait_readable(ends.first.get()));
+            char byte;
+            EXPECT_EQ(read(ends.first.get(), &byte, 1), 1);
+        }
+        must(co_await here().wait_writable(ends.second.get()));
+    });
+}
+
+TEST_P(descriptor_io, the_end_of_the_peer_is_readiness) {
+    run([this]() -> task<> {
+        descriptor_pair ends = make_pipe();
+        int ready = 0;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(wait_for(here(), ends.first.get(), readiness::readable, ready));
+            co_await here().yield();
+            ends.second.reset();
+        });
+        EXPECT_EQ(ready, 1);
+    });
+}
+
+TEST_P(descriptor_io, one_descriptor_may_be_polled_several_times_at_once) {
+    run([this]() -> task<> {
+        const descriptor_pair ends = make_sockets();
+        int readable = 0;
+        int writable = 0;
+        co_await join_scope([&](scope& children) -> task<> {
+            for (int i = 0; i < 3; ++i)
+                children.spawn(wait_for(here(), ends.first.get(), readiness::readable, readable));
+            children.spawn(wait_for(here(), ends.first.get(), readiness::writable, writable));
+            while (writable == 0) co_await here().yield();
+            EXPECT_EQ(readable, 0);
+            put(ends.second.get(), "x");
+        });
+        EXPECT_EQ(readable, 3);
+        EXPECT_EQ(writable, 1);
+    });
+}
+
+TEST_P(descriptor_io, the_socket_of_a_stream_may_be_polled_beside_it) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        int ready = 0;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(
+                wait_for(here(), pair.server.native_handle(), readiness::readable, ready));
+            co_await here().yield();
+            must(co_await pair.client.write_all("x"));
+        });
+        EXPECT_EQ(ready, 1);
+        EXPECT_EQ(must(co_await pair.server.read()).text(), "x");
+        // Nothing keeps the socket open: its peer hears of the end.
+        pair.server.close();
+        EXPECT_EQ(error_of(co_await pair.client.read()), errc::end_of_stream);
+    });
+}
+
+TEST_P(descriptor_io, a_regular_file_is_always_ready) {
+    run([this]() -> task<> {
+        temporary_folder folder;
+        const unique_fd file(open(folder.file("file").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+        EXPECT_TRUE(file);
+        must(co_await here().wait_readable(file.get()));
+        must(co_await here().wait_writable(file.get()));
+    });
+}
+
+TEST_P(descriptor_io, a_bad_descriptor_is_an_error) {
+    run([this]() -> task<> {
+        EXPECT_EQ(error_of(co_await here().wait_readable(-1)), errno_code(EBADF));
+        EXPECT_EQ(error_of(here().adopt(unique_fd())), errno_code(EBADF));
+    });
+}
+
+TEST_P(descriptor_io, an_adopted_socket_is_a_stream) {
+    run([this]() -> task<> {
+        for (const bool nonblocking : {false, true}) {
+            descriptor_pair ends = make_sockets();
+            if (nonblocking) fcntl(ends.first.get(), F_SETFL, O_NONBLOCK);
+            put(ends.second.get(), "before");
+            stream adopted = must(here().adopt(std::move(ends.first)));
+            EXPECT_EQ(must(co_await adopted.read()).text(), "before");
+            must(co_await adopted.write_all("back"));
+            char text[4];
+            EXPECT_EQ(read(ends.second.get(), text, sizeof(text)), 4);
+            ends.second.reset();
+            EXPECT_EQ(error_of(co_await adopted.read()), errc::end_of_stream);
+        }
+    });
+}
+
+TEST_P(descriptor_io, a_closed_stream_whose_socket_lives_on_elsewhere_is_gone) {
+    run([this]() -> task<> {
+        descriptor_pair ends = make_sockets();
+        const unique_fd handed_over(fcntl(ends.first.get(), F_DUPFD_CLOEXEC, 0));
+        stream adopted = must(here().adopt(std::move(ends.first)));
+        put(ends.second.get(), "x");
+        EXPECT_EQ(must(co_await adopted.read()).text(), "x");
+        adopted.close();
+        for (int i = 0; i < 3; ++i) co_await here().yield();
+        // Bytes for whoever has the socket now are no business of the loop.
+        put(ends.second.get(), "y");
+        must(co_await here().sleep_for(1ms));
+        char text[4];
+        EXPECT_EQ(recv(handed_over.get(), text, sizeof(text), MSG_DONTWAIT), 1);
+        EXPECT_EQ(text[0], 'y');
+    });
+}
+
+void put_with_descriptor(int fd, std::string_view text, int passed) {
+    iovec piece{const_cast<char*>(text.data()), text.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &passed, sizeof(passed));
+    EXPECT_EQ(sendmsg(fd, &message, 0), static_cast<ssize_t>(text.size()));
+}
+
+task<std::string> read_text(stream& from, std::size_t size) {
+    std::string text;
+    while (text.size() < size) text += must(co_await from.read()).text();
+    co_return text;
+}
+
+TEST_P(descriptor_io, descriptors_that_somebody_passes_do_not_stop_the_bytes) {
+    run([this]() -> task<> {
+        // The kernel ends a read where a descriptor was passed, though more bytes are there.
+        descriptor_pair ends = make_sockets();
+        stream adopted = must(here().adopt(std::move(ends.first)));
+        for (int i = 0; i < 10; ++i) {
+            put(ends.second.get(), "one ");
+            put_with_descriptor(ends.second.get(), "two ", STDERR_FILENO);
+            put(ends.second.get(), "three");
+            EXPECT_EQ(co_await read_text(adopted, 13), "one two three");
+        }
+    });
+}
+
+TEST_P(descriptor_io, urgent_data_does_not_stop_the_bytes) {
+    run([this]() -> task<> {
+        // So does urgent data in the middle, which is not delivered itself.
+        connection pair = co_await connect();
+        const int fd = pair.client.native_handle();
+        for (int i = 0; i < 10; ++i) {
+            EXPECT_EQ(send(fd, "one ", 4, 0), 4);
+            EXPECT_EQ(send(fd, "!", 1, MSG_OOB), 1);
+            EXPECT_EQ(send(fd, "two", 3, 0), 3);
+            EXPECT_EQ(co_await read_text(pair.server, 7), "one two");
+        }
+    });
+}
+
+} // namespace
+} // namespace eddy::testing

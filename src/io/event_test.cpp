@@ -1,0 +1,87 @@
+// Events: who waits, who passes, who is cancelled.
+#include <eddy/io/event.hpp>
+
+#include <eddy/io/scope.hpp>
+
+#include "io/testing.hpp"
+
+#include <string>
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_BACKEND(event_io);
+
+task<void> wait_and_say(event& of, std::string& order, char name) {
+    const auto passed = co_await of.wait();
+    order += passed ? name : '-';
+}
+
+TEST_P(event_io, releases_all_waiters_in_their_order) {
+    run([this]() -> task<> {
+        event door;
+        std::string order;
+        co_await join_scope([&](scope& children) -> task<> {
+            for (const char name : {'a', 'b', 'c'}) children.spawn(wait_and_say(door, order, name));
+            co_await here().yield();
+            EXPECT_EQ(order, "");
+            door.set();
+            EXPECT_EQ(order, "") << "they go on from the loop, not inside set()";
+        });
+        EXPECT_EQ(order, "abc");
+    });
+}
+
+TEST_P(event_io, stays_set_until_reset) {
+    run([]() -> task<> {
+        event door;
+        door.set();
+        door.set();
+        EXPECT_TRUE(door.is_set());
+        must(co_await door.wait());
+        must(co_await door.wait());
+        door.reset();
+        EXPECT_FALSE(door.is_set());
+        const auto waiting = [](event& of) -> task<result<>> { co_return co_await of.wait(); };
+        EXPECT_EQ(error_of(co_await with_timeout(1ms, waiting(door))), errc::timed_out);
+    });
+}
+
+TEST_P(event_io, a_reset_does_not_hold_those_already_released) {
+    run([this]() -> task<> {
+        event door;
+        std::string order;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(wait_and_say(door, order, 'a'));
+            co_await here().yield();
+            door.set();
+            door.reset();
+            children.spawn(wait_and_say(door, order, 'b'));
+            co_await here().yield();
+            EXPECT_EQ(order, "a");
+            door.set();
+        });
+        EXPECT_EQ(order, "ab");
+    });
+}
+
+TEST_P(event_io, a_cancelled_wait_leaves_the_others) {
+    run([this]() -> task<> {
+        event door;
+        std::string order;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(wait_and_say(door, order, 'a'));
+            co_await with_scope([&](scope& cancelled) -> task<> {
+                cancelled.spawn(wait_and_say(door, order, 'x'));
+                cancelled.spawn(wait_and_say(door, order, 'y'));
+                co_await here().yield();
+            });
+            children.spawn(wait_and_say(door, order, 'b'));
+            door.set();
+        });
+        EXPECT_EQ(order, "--ab");
+    });
+}
+
+} // namespace
+} // namespace eddy::testing

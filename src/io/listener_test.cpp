@@ -1,0 +1,239 @@
+// Listeners: the addresses that they take, what is in their way, and what they leave behind.
+#include <eddy/io/scope.hpp>
+
+#include "io/testing.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_BACKEND(listener_io);
+EDDY_ON_EVERY_KERNEL_BACKEND(listener_kernel_io);
+
+task<void> expect_conversation(loop& here, listener& accepting, endpoint to) {
+    stream client = must(co_await here.connect(to));
+    stream server = must(co_await accepting.accept());
+    must(co_await client.write_all("ping"));
+    EXPECT_EQ(must(co_await server.read()).text(), "ping");
+    must(co_await server.write_all("pong"));
+    EXPECT_EQ(must(co_await client.read()).text(), "pong");
+}
+
+TEST_P(listener_io, takes_ipv4_and_tells_the_port_it_got) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(loopback()));
+        EXPECT_NE(accepting.local().port(), 0);
+        EXPECT_EQ(accepting.local().host(), "127.0.0.1");
+        co_await expect_conversation(here(), accepting, accepting.local());
+    });
+}
+
+TEST_P(listener_io, takes_ipv6) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(must(endpoint::ip("::1", 0))));
+        co_await expect_conversation(here(), accepting, accepting.local());
+    });
+}
+
+TEST_P(listener_io, a_dual_stack_wildcard_takes_both) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(must(endpoint::ip("*", 0))));
+        const std::uint16_t port = accepting.local().port();
+        co_await expect_conversation(here(), accepting, must(endpoint::ip("127.0.0.1", port)));
+        co_await expect_conversation(here(), accepting, must(endpoint::ip("::1", port)));
+    });
+}
+
+TEST_P(listener_io, an_ipv6_only_wildcard_takes_ipv6_alone) {
+    run([this]() -> task<> {
+        listen_options only;
+        only.dual_stack = false;
+        listener accepting = must(here().listen(must(endpoint::ip("::", 0)), only));
+        const std::uint16_t port = accepting.local().port();
+        EXPECT_EQ(error_of(co_await here().connect(must(endpoint::ip("127.0.0.1", port)))),
+                  errno_code(ECONNREFUSED));
+        co_await expect_conversation(here(), accepting, must(endpoint::ip("::1", port)));
+        // So the same port is free for IPv4.
+        listener other = must(here().listen(must(endpoint::ip("0.0.0.0", port))));
+        co_await expect_conversation(here(), other, must(endpoint::ip("127.0.0.1", port)));
+    });
+}
+
+TEST_P(listener_io, a_port_in_use_is_refused_until_it_is_free) {
+    run([this]() -> task<> {
+        listener first = must(here().listen(loopback()));
+        const endpoint taken = first.local();
+        EXPECT_EQ(error_of(here().listen(taken)), errno_code(EADDRINUSE));
+        first.close();
+        listener second = must(here().listen(taken));
+        co_await expect_conversation(here(), second, taken);
+    });
+}
+
+TEST_P(listener_io, a_closed_one_refuses) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(loopback()));
+        const endpoint where = accepting.local();
+        accepting.close();
+        EXPECT_FALSE(accepting);
+        EXPECT_EQ(error_of(co_await here().connect(where)), errno_code(ECONNREFUSED));
+    });
+}
+
+TEST_P(listener_io, closing_ends_connections_that_nobody_accepted) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(loopback()));
+        std::vector<stream> clients;
+        for (int i = 0; i < 10; ++i)
+            clients.push_back(must(co_await here().connect(accepting.local())));
+        // On some backends part of them has left the kernel's queue by now.
+        static_cast<void>(must(co_await accepting.accept()));
+        accepting.close();
+        for (std::size_t i = 1; i < clients.size(); ++i) {
+            const std::error_code ended = error_of(co_await clients[i].read());
+            EXPECT_TRUE(ended == errno_code(ECONNRESET) || ended == errc::end_of_stream)
+                << ended.message();
+        }
+    });
+}
+
+TEST_P(listener_io, closing_ends_an_accept_that_waits) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(loopback()));
+        std::error_code seen;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](listener& from, std::error_code& error) -> task<> {
+                error = error_of(co_await from.accept());
+            }(accepting, seen));
+            co_await here().yield();
+            accepting.close();
+        });
+        EXPECT_EQ(seen, errc::cancelled);
+    });
+}
+
+TEST_P(listener_io, accepts_in_the_order_of_connecting) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(loopback()));
+        std::vector<stream> clients;
+        for (int i = 0; i < 300; ++i)
+            clients.push_back(must(co_await here().connect(accepting.local())));
+        for (const stream& client : clients) {
+            stream server = must(co_await accepting.accept());
+            EXPECT_EQ(server.peer(), client.local());
+        }
+    });
+}
+
+TEST_P(listener_io, nobody_listening_is_a_refused_connection) {
+    run([this]() -> task<> {
+        EXPECT_EQ(error_of(co_await here().connect(loopback(1))), errno_code(ECONNREFUSED));
+    });
+}
+
+TEST_P(listener_kernel_io, two_share_a_port_when_both_say_so) {
+    run([this]() -> task<> {
+        listen_options shared;
+        shared.reuse_port = true;
+        listener first = must(here().listen(loopback(), shared));
+        EXPECT_EQ(error_of(here().listen(first.local())), errno_code(EADDRINUSE));
+        listener second = must(here().listen(first.local(), shared));
+        EXPECT_EQ(second.local(), first.local());
+        co_return;
+    });
+}
+
+TEST_P(listener_kernel_io, too_many_open_files_passes_when_some_are_closed) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(loopback()));
+        // connect() has its socket before the limit is lowered; accept() has none left.
+        stream client = must(co_await here().connect(accepting.local()));
+        rlimit before;
+        EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+        const unique_fd lowest(open("/dev/null", O_RDONLY | O_CLOEXEC));
+        rlimit none = before;
+        none.rlim_cur = static_cast<rlim_t>(lowest.get());
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+        for (int i = 0; i < 3; ++i)
+            EXPECT_EQ(error_of(co_await accepting.accept()), errno_code(EMFILE));
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+        stream server = must(co_await accepting.accept());
+        must(co_await client.write_all("x"));
+        EXPECT_EQ(must(co_await server.read()).text(), "x");
+    });
+}
+
+TEST_P(listener_kernel_io, takes_a_unix_path_and_removes_it) {
+    run([this]() -> task<> {
+        temporary_folder folder;
+        const std::string path = folder.file("socket");
+        const endpoint where = must(endpoint::unix_path(path));
+        listen_options options;
+        options.unix_mode = 0600;
+        listener accepting = must(here().listen(where, options));
+        EXPECT_EQ(accepting.local(), where);
+        struct stat info;
+        EXPECT_EQ(lstat(path.c_str(), &info), 0);
+        EXPECT_TRUE(S_ISSOCK(info.st_mode));
+        EXPECT_EQ(info.st_mode & 0777, 0600u);
+        co_await expect_conversation(here(), accepting, where);
+        accepting.close();
+        EXPECT_FALSE(std::filesystem::exists(path));
+    });
+}
+
+TEST_P(listener_kernel_io, replaces_a_stale_socket_file_but_no_other) {
+    run([this]() -> task<> {
+        temporary_folder folder;
+        const std::string path = folder.file("socket");
+        const endpoint where = must(endpoint::unix_path(path));
+        {
+            // What a killed process leaves behind: a bound socket without a process.
+            const unique_fd dead(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            EXPECT_EQ(bind(dead.get(), where.data(), where.size()), 0);
+        }
+        EXPECT_TRUE(std::filesystem::exists(path));
+        listener accepting = must(here().listen(where));
+        co_await expect_conversation(here(), accepting, where);
+        EXPECT_EQ(error_of(here().listen(where)), errno_code(EADDRINUSE)) << "it is alive";
+        stream client = must(co_await here().connect(where));
+        accepting.close();
+
+        std::ofstream(path) << "precious";
+        EXPECT_EQ(error_of(here().listen(where)), errno_code(EADDRINUSE));
+        EXPECT_EQ(std::filesystem::file_size(path), 8u) << "a file that is no socket was touched";
+    });
+}
+
+TEST_P(listener_kernel_io, says_why_a_unix_path_cannot_be_had) {
+    run([this]() -> task<> {
+        temporary_folder folder;
+        const auto listen_on = [&](const std::string& path) {
+            return error_of(here().listen(must(endpoint::unix_path(path))));
+        };
+        EXPECT_EQ(listen_on(folder.file("absent/socket")), errno_code(ENOENT));
+        EXPECT_EQ(error_of(co_await here().connect(must(endpoint::unix_path(folder.file("no"))))),
+                  errno_code(ENOENT));
+    });
+}
+
+TEST_P(listener_kernel_io, takes_an_abstract_unix_name) {
+    run([this]() -> task<> {
+        const endpoint where =
+            must(endpoint::unix_path("@eddy-io-test-" + std::to_string(random()())));
+        listener accepting = must(here().listen(where));
+        EXPECT_EQ(accepting.local(), where);
+        co_await expect_conversation(here(), accepting, where);
+    });
+}
+
+} // namespace
+} // namespace eddy::testing

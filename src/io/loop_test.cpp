@@ -1,0 +1,401 @@
+// The loop itself: turns, fairness, work from other threads, and what it never allocates.
+#include <eddy/base/frame_pool.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/scope.hpp>
+
+#include "io/testing.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define EDDY_COUNTS_ALLOCATIONS 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define EDDY_COUNTS_ALLOCATIONS 0
+#endif
+#endif
+#if !defined(EDDY_COUNTS_ALLOCATIONS)
+#define EDDY_COUNTS_ALLOCATIONS 1
+
+namespace {
+
+thread_local std::uint64_t news = 0;
+
+void* counted_allocation(std::size_t size) {
+    ++news;
+    void* memory = std::malloc(size ? size : 1);
+    if (!memory) throw std::bad_alloc();
+    return memory;
+}
+
+} // namespace
+
+// Counted for the whole program, whose sanitizers bring their own; only the difference around a few
+// lines is looked at.
+void* operator new(std::size_t size) { return counted_allocation(size); }
+void* operator new[](std::size_t size) { return counted_allocation(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_BACKEND(loop_io);
+EDDY_ON_EVERY_KERNEL_BACKEND(loop_kernel_io);
+
+TEST(loop_options_test, backend_names_are_read_back) {
+    for (const backend_kind kind :
+         {backend_kind::automatic, backend_kind::uring, backend_kind::epoll, backend_kind::sim})
+        EXPECT_EQ(must(parse_backend_kind(to_string(kind))), kind);
+    EXPECT_EQ(error_of(parse_backend_kind("kqueue")), errc::malformed);
+    EXPECT_EQ(error_of(parse_backend_kind("")), errc::malformed);
+}
+
+TEST(loop_options_test, automatic_chooses_a_backend_of_the_kernel) {
+    auto made = loop::create();
+    ASSERT_TRUE(made) << made.error().message();
+    EXPECT_TRUE((*made)->kind() == backend_kind::uring || (*made)->kind() == backend_kind::epoll);
+}
+
+TEST_P(loop_io, knows_its_kind_and_its_thread) {
+    EXPECT_EQ(here().kind(), GetParam());
+    EXPECT_EQ(&loop::current(), &here());
+}
+
+TEST_P(loop_io, runs_one_root_after_another) {
+    for (int i = 0; i < 3; ++i) {
+        int seen = 0;
+        run([&]() -> task<> {
+            must(co_await here().sleep_for(1us));
+            connection pair = co_await connect();
+            must(co_await pair.client.write_all("x"));
+            static_cast<void>(must(co_await pair.server.read()));
+            ++seen;
+        });
+        EXPECT_EQ(seen, 1);
+    }
+}
+
+TEST_P(loop_io, yield_gives_others_their_turn_in_order) {
+    run([this]() -> task<> {
+        std::string order;
+        const auto speak = [](loop& where, std::string& to, char name) -> task<> {
+            for (int i = 0; i < 3; ++i) {
+                to += name;
+                co_await where.yield();
+            }
+        };
+        co_await join_scope([&](scope& children) -> task<> {
+            for (const char name : {'a', 'b', 'c'}) children.spawn(speak(here(), order, name));
+            co_return;
+        });
+        EXPECT_EQ(order, "abcabcabc");
+    });
+}
+
+/// Never suspends by itself: everything that it waits for is there already.
+task<void> hog(event& always_set, const bool& stop, std::uint64_t& steps) {
+    while (!stop) {
+        must(co_await always_set.wait());
+        ++steps;
+    }
+}
+
+TEST_P(loop_io, a_coroutine_that_never_has_to_wait_does_not_starve_others) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        event always_set;
+        always_set.set();
+        bool stop = false;
+        std::uint64_t steps = 0;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(hog(always_set, stop, steps));
+            // Others go on, and so does the network.
+            for (int i = 0; i < 100; ++i) {
+                const std::uint64_t before = steps;
+                must(co_await pair.client.write_all("ping"));
+                EXPECT_EQ(must(co_await pair.server.read()).text(), "ping");
+                co_await here().yield();
+                EXPECT_LE(steps - before, 50 * loop::inline_budget);
+            }
+            stop = true;
+        });
+        EXPECT_GT(steps, 0u);
+    });
+}
+
+TEST_P(loop_io, bytes_that_are_there_already_are_read_in_bounded_turns) {
+    run([this]() -> task<> {
+        connection busy = co_await connect();
+        must(co_await busy.client.write_all(std::string(10'000, 'x')));
+        busy.client.close();
+        std::size_t read = 0;
+        std::size_t longest = 0;
+        std::size_t since_a_turn = 0;
+        bool ended = false;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(
+                [](stream from, std::size_t& total, std::size_t& run_length, bool& done) -> task<> {
+                    std::byte byte[1];
+                    while (co_await from.read_some(byte)) {
+                        ++total;
+                        ++run_length;
+                    }
+                    done = true;
+                }(std::move(busy.server), read, since_a_turn, ended));
+            while (!ended) {
+                longest = std::max(longest, std::exchange(since_a_turn, 0));
+                co_await here().yield();
+            }
+        });
+        EXPECT_EQ(read, 10'000u);
+        // An event, or a turn of the ready list, and then the budget.
+        EXPECT_LE(longest, 2 * (loop::inline_budget + 2));
+    });
+}
+
+struct counting_work final : posted_work {
+    void run() noexcept override {
+        EXPECT_EQ(std::this_thread::get_id(), home);
+        ++*runs;
+        if (--*left == 0) all_done->set();
+    }
+    std::thread::id home;
+    std::size_t* runs = nullptr;
+    std::size_t* left = nullptr;
+    event* all_done = nullptr;
+};
+
+TEST_P(loop_io, work_posted_by_many_threads_all_runs_on_the_loop) {
+    constexpr std::size_t thread_count = 8;
+    constexpr std::size_t posts_each = 5000;
+    std::vector<counting_work> work(thread_count * posts_each);
+    std::size_t runs = 0;
+    std::size_t left = work.size();
+    event all_done;
+    for (counting_work& each : work) {
+        each.home = std::this_thread::get_id();
+        each.runs = &runs;
+        each.left = &left;
+        each.all_done = &all_done;
+    }
+    std::vector<std::thread> threads;
+    run_with_threads([&]() -> task<> {
+        for (std::size_t t = 0; t < thread_count; ++t)
+            threads.emplace_back([&, t] {
+                for (std::size_t i = 0; i < posts_each; ++i) {
+                    here().post(work[t * posts_each + i]);
+                    // Let the loop fall asleep now and then.
+                    if (i % 64 == 0) std::this_thread::yield();
+                }
+            });
+        must(co_await all_done.wait());
+    });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(runs, work.size());
+}
+
+TEST_P(loop_io, work_of_one_thread_runs_in_its_order) {
+    struct ordered_work final : posted_work {
+        void run() noexcept override {
+            order->push_back(number);
+            if (order->size() == 1000) done->set();
+        }
+        int number = 0;
+        std::vector<int>* order = nullptr;
+        event* done = nullptr;
+    };
+    std::vector<ordered_work> work(1000);
+    std::vector<int> order;
+    event done;
+    std::thread poster;
+    run_with_threads([&]() -> task<> {
+        poster = std::thread([&] {
+            for (int i = 0; i < 1000; ++i) {
+                ordered_work& each = work[static_cast<std::size_t>(i)];
+                each.number = i;
+                each.order = &order;
+                each.done = &done;
+                here().post(each);
+            }
+        });
+        must(co_await done.wait());
+    });
+    poster.join();
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+}
+
+TEST_P(loop_io, a_post_wakes_a_loop_that_sleeps) {
+    // One at a time: each post finds the loop with nothing to do.
+    std::atomic<int> wanted{0};
+    std::size_t runs = 0;
+    std::thread poster;
+    run_with_threads([&]() -> task<> {
+        constexpr int rounds = 500;
+        std::vector<counting_work> work(rounds);
+        event next;
+        std::size_t left = 0;
+        poster = std::thread([&] {
+            for (int i = 0; i < rounds; ++i) {
+                wanted.wait(i);
+                here().post(work[static_cast<std::size_t>(i)]);
+            }
+        });
+        for (int i = 0; i < rounds; ++i) {
+            counting_work& each = work[static_cast<std::size_t>(i)];
+            each.home = std::this_thread::get_id();
+            each.runs = &runs;
+            each.left = &left;
+            each.all_done = &next;
+            left = 1;
+            wanted.store(i + 1);
+            wanted.notify_one();
+            must(co_await next.wait());
+            next.reset();
+        }
+    });
+    poster.join();
+    EXPECT_EQ(runs, 500u);
+}
+
+TEST_P(loop_io, work_may_end_the_loop_while_its_poster_is_still_in_post) {
+    for (int i = 0; i < 300; ++i) {
+        std::thread poster;
+        counting_work work;
+        std::size_t runs = 0;
+        std::size_t left = 1;
+        event done;
+        work.home = std::this_thread::get_id();
+        work.runs = &runs;
+        work.left = &left;
+        work.all_done = &done;
+        run_with_threads([&]() -> task<> {
+            poster = std::thread([&] { here().post(work); });
+            must(co_await done.wait());
+        });
+        make_loop({}); // destroys the loop at once
+        poster.join();
+    }
+}
+
+TEST_P(loop_io, work_posted_before_run_is_run) {
+    std::size_t runs = 0;
+    std::size_t left = 1;
+    event done;
+    counting_work work;
+    work.home = std::this_thread::get_id();
+    work.runs = &runs;
+    work.left = &left;
+    work.all_done = &done;
+    here().post(work);
+    run([&]() -> task<> { must(co_await done.wait()); });
+    EXPECT_EQ(runs, 1u);
+}
+
+TEST_P(loop_io, spinning_finds_the_same_events) {
+    loop_options options;
+    options.spin = 200us;
+    make_loop(options);
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        for (int i = 0; i < 200; ++i) {
+            must(co_await pair.client.write_all("ping"));
+            EXPECT_EQ(must(co_await pair.server.read()).text(), "ping");
+        }
+        must(co_await here().sleep_for(1ms));
+    });
+}
+
+#if EDDY_COUNTS_ALLOCATIONS
+std::uint64_t allocations() { return news + frame_allocations(); }
+
+task<void> count_echo(stream peer) {
+    while (true) {
+        const auto request = co_await peer.read();
+        if (!request) break;
+        if (!co_await peer.write_all(request->bytes())) break;
+    }
+}
+
+TEST_P(loop_kernel_io, a_warm_connection_allocates_nothing) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(count_echo(std::move(pair.server)));
+            const auto ask = [](stream& server) -> task<result<std::size_t>> {
+                std::byte room[64];
+                if (auto sent = co_await server.write_all("a message of a usual size"); !sent)
+                    co_return fail(sent.error());
+                co_return co_await server.read_some(room);
+            };
+            std::uint64_t before = 0;
+            for (int i = 0; i < 10'100; ++i) {
+                if (i == 100) before = allocations();
+                const auto answer = co_await with_timeout(10s, ask(pair.client));
+                EXPECT_EQ(must(answer), 25u);
+            }
+            EXPECT_EQ(allocations() - before, 0u);
+            pair.client.close();
+        });
+    });
+}
+
+TEST_P(loop_kernel_io, warm_datagram_sockets_allocate_nothing) {
+    run([this]() -> task<> {
+        datagram a = must(here().bind_datagram(loopback()));
+        datagram b = must(here().bind_datagram(loopback()));
+        const endpoint where = b.local();
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](datagram& socket) -> task<> {
+                for (int i = 0; i < 2100; ++i) {
+                    const datagram_message got = must(co_await socket.receive());
+                    must(socket.send_to(got.payload.bytes(), got.from));
+                }
+            }(b));
+            std::uint64_t before = 0;
+            for (int i = 0; i < 2100; ++i) {
+                if (i == 100) before = allocations();
+                must(a.send_to(as_bytes("message"), where));
+                static_cast<void>(must(co_await a.receive()));
+            }
+            EXPECT_EQ(allocations() - before, 0u);
+        });
+    });
+}
+
+#endif // EDDY_COUNTS_ALLOCATIONS
+
+std::size_t open_descriptors() {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+        ++count;
+    return count;
+}
+
+TEST_P(loop_kernel_io, leaves_no_descriptor_behind) {
+    const std::size_t before = open_descriptors();
+    run([this]() -> task<> {
+        const std::size_t begin = open_descriptors();
+        for (int i = 0; i < 20; ++i) {
+            connection pair = co_await connect();
+            datagram socket = must(here().bind_datagram(loopback()));
+            must(co_await pair.client.write_all("x"));
+            static_cast<void>(must(co_await pair.server.read()));
+        }
+        // A backend may need a turn or two to give up what it had asked the kernel for.
+        while (open_descriptors() > begin) must(co_await here().sleep_for(1ms));
+    });
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+} // namespace
+} // namespace eddy::testing

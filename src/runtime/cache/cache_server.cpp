@@ -1,0 +1,316 @@
+// Serving RESP clients.
+#include "runtime/cache/cache_server.hpp"
+
+#include <eddy/wire/resp/reply_writer.hpp>
+
+#include "runtime/clock.hpp"
+#include "runtime/stop_timer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+constexpr std::string_view refusal = "-ERR max number of clients reached\r\n";
+
+/// A reply buffer that grew beyond this is given back.
+constexpr std::size_t kept_reply_capacity = 256 * 1024;
+/// Replies go out in parts of this size at most, so that a slow client is seen to make progress.
+constexpr std::size_t largest_write = 1024 * 1024;
+/// One batch in so many is timed: reading the clock for each would cost half a percent.
+constexpr std::uint32_t batches_a_sample = 16;
+
+/// Keys that expire are looked for this often; less often while none is found.
+constexpr duration shortest_upkeep = std::chrono::milliseconds(100);
+constexpr duration longest_upkeep = std::chrono::seconds(1);
+
+}  // namespace
+
+struct cache_server::running {
+    running(noted_listener opened, eddy::cache::engine_options options)
+        : listening(std::move(opened)), engine(std::move(options)) {}
+
+    noted_listener listening;
+    endpoint address;
+    eddy::cache::engine engine;
+    scope accepting;
+    scope background;
+    scope sessions;
+};
+
+cache_server::cache_server(creation from)
+    : name_(std::move(from.name)),
+      options_(std::move(from.options)),
+      events_(*from.events),
+      clients_(counted_, events_) {}
+
+cache_server::~cache_server() = default;
+
+connections::limits cache_server::limits() const noexcept {
+    connections::limits chosen;
+    chosen.most = config_.max_connections;
+    chosen.idle = config_.idle_timeout;
+    chosen.stuck = config_.write_timeout;
+    return chosen;
+}
+
+task<outcome<>> cache_server::start() {
+    if (running_) co_return refuse(409, name_ + " runs already");
+    outcome<config> read = read_config(options_);
+    if (!read) co_return std::unexpected(read.error());
+    config_ = std::move(*read);
+
+    outcome<noted_listener> opened = listen_on(config_.where, name_);
+    if (!opened) co_return std::unexpected(opened.error());
+    config_.engine.port = opened->socket.local().port();
+    running_ = std::make_unique<running>(std::move(*opened), config_.engine);
+    running_->address = running_->listening.socket.local();
+    told_time_ = {};
+    clients_.reset();
+    clients_.set_limits(limits());
+    work_done_.reset();
+    running_->background.spawn(keep_up());
+    running_->accepting.spawn(accept_all());
+    co_return outcome<>();
+}
+
+task<void> cache_server::stop(duration drain) {
+    if (!running_) co_return;
+    running_->accepting.cancel();
+    co_await running_->accepting.join();
+    running_->listening.socket.close();
+    // Clients between two commands go now; the others when they have their replies, or when the
+    // time is over.
+    clients_.drain();
+    {
+        stop_timer limit(running_->sessions, drain);
+        co_await running_->sessions.join();
+    }
+    running_->background.cancel();
+    co_await running_->background.join();
+    last_stats_ = running_->engine.stats();
+    last_stats_.keys = last_stats_.keys_with_expiry = 0;
+    last_stats_.used_memory = last_stats_.reserved_memory = 0;
+    running_.reset();
+    replies_ = byte_buffer();
+}
+
+counters cache_server::count() const {
+    const eddy::cache::statistics now = running_ ? running_->engine.stats() : last_stats_;
+    counters copy = counted_;
+    copy.errors += now.errors;
+    copy.more = {
+        {"hits_total", static_cast<double>(now.hits)},
+        {"misses_total", static_cast<double>(now.misses)},
+        {"expired_keys_total", static_cast<double>(now.expired_keys)},
+        {"evicted_keys_total", static_cast<double>(now.evicted_keys)},
+        {"keys", static_cast<double>(now.keys)},
+        {"used_memory_bytes", static_cast<double>(now.used_memory)},
+    };
+    copy.latency = std::make_shared<const histogram>(*latency_);
+    return copy;
+}
+
+endpoint cache_server::local() const { return running_ ? running_->address : endpoint(); }
+
+outcome<> cache_server::apply(const settings& changed) {
+    outcome<config> read = read_config(changed);
+    if (!read) return std::unexpected(read.error());
+    config_.max_connections = read->max_connections;
+    config_.idle_timeout = read->idle_timeout;
+    config_.write_timeout = read->write_timeout;
+    options_ = changed;
+    if (running_) clients_.set_limits(limits());
+    return {};
+}
+
+task<outcome<std::uint64_t>> cache_server::send(std::string) {
+    co_return refuse(400, fmt::format("{} is a cache, which takes commands, not messages; use "
+                                      "redis-cli -p {}",
+                                      name_, local().port()));
+}
+
+task<void> cache_server::accept_all() {
+    for (;;) {
+        result<stream> peer = co_await clients_.accept(running_->listening.socket, refusal);
+        if (!peer) co_return;
+        auto c = std::make_unique<client>(clients_, std::move(*peer), running_->sessions.source(),
+                                          running_->engine);
+        cancel_source& cancel = c->cancel;
+        running_->sessions.spawn(serve(std::move(c)).under(cancel));
+    }
+}
+
+/// A client's life: read, execute, reply, until one side ends it.
+task<void> cache_server::serve(std::unique_ptr<client> c) {
+    try {
+        next then = next::read;
+        while (then != next::close) {
+            if (then == next::read) {
+                c->input.release_if_empty();
+                if (!c->input.empty()) {
+                    c->enter(activity::reading);
+                } else {
+                    c->enter(activity::resting);
+                    if (clients_.draining()) co_return;
+                }
+                result<lease> got = co_await c->socket.read();
+                if (!got) co_return;
+                c->touch();
+                counted_.bytes_in += got->size();
+                then = receive(*c, got->text());
+            } else {
+                then = execute_input(*c);
+            }
+            if (!replies_.empty() && !co_await send_replies(*c)) co_return;
+        }
+        c->input = byte_buffer();
+        if (c->socket.shutdown_write()) co_await discard_input(c->socket);
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+        replies_ = byte_buffer();
+        events_.write(fmt::format("client {} closed: no memory for what it wants", c->id()));
+    }
+}
+
+/// Executes what was received, together with what was left before. What cannot be executed yet is
+/// copied to the client's input.
+cache_server::next cache_server::receive(client& c, std::string_view received) {
+    tell_time();
+    if (!work_done_.is_set()) work_done_.set();
+    // First the command whose beginning came earlier, and no byte more of what is behind it.
+    while (!c.input.empty()) {
+        const std::size_t size = std::min(c.wanted, received.size());
+        c.input.append(received.substr(0, size));
+        received.remove_prefix(size);
+        const next then = execute_input(c);
+        if (then == next::close) return then;
+        if (then == next::again) {
+            c.input.append(received);
+            return then;
+        }
+        if (received.empty()) return then;
+    }
+    std::size_t used = 0;
+    const next then = execute(c, received, used);
+    if (then != next::close) c.input.append(received.substr(used));
+    return then;
+}
+
+cache_server::next cache_server::execute_input(client& c) {
+    std::size_t used = 0;
+    const next then = execute(c, c.input.text(), used);
+    c.input.consume(used);
+    return then;
+}
+
+/// Executes the whole commands at the start of `input`, batch by batch.
+cache_server::next cache_server::execute(client& c, std::string_view input, std::size_t& used) {
+    eddy::cache::engine& engine = running_->engine;
+    for (;;) {
+        const std::string_view rest = input.substr(used);
+        const resp::batch_outcome parsed =
+            batch_.parse(c.parser, rest, !c.session.authenticated);
+        if (!parsed.commands.empty()) {
+            const std::size_t executed = engine.execute(c.session, parsed.commands, replies_);
+            counted_.messages_in += executed;
+            counted_.messages_out += executed;
+            if (c.session.closing) return next::close;
+            if (executed < parsed.commands.size()) {
+                // Much is to be sent before the others. Their views will not last: they are parsed
+                // anew, from where the first of them begins.
+                resp::request_parser again(c.parser.limits());
+                for (std::size_t i = 0; i < executed; ++i)
+                    used += again.next(input.substr(used)).consumed;
+                c.parser = resp::request_parser(c.parser.limits());
+                return next::again;
+            }
+        }
+        used += parsed.consumed;
+        switch (parsed.status) {
+            case resp::parse_status::need_more: c.wanted = parsed.wanted; return next::read;
+            case resp::parse_status::error:
+                ++counted_.errors;
+                resp::reply_writer(replies_, c.session.protocol).error(parsed.error);
+                return next::close;
+            case resp::parse_status::complete: break;
+        }
+        if (replies_.size() >= config_.engine.max_pending_reply) return next::again;
+    }
+}
+
+/// Sends and empties the reply buffer; false when the connection is over.
+task<bool> cache_server::send_replies(client& c) {
+    // It is this client's until the last byte is taken; the others get a new one if that takes time.
+    byte_buffer going;
+    going.swap(replies_);
+    // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
+    if (going.size() > config_.max_queue + config_.engine.max_pending_reply) {
+        ++counted_.errors;
+        ++counted_.dropped;
+        events_.write(fmt::format("client {} closed: a reply of {} bytes is over --max-queue",
+                                  c.id(), going.size()));
+        co_return false;
+    }
+    const bool timed = batches_++ % batches_a_sample == 0;
+    const time_point arrived = loop::current().now();
+    c.enter(activity::writing);
+    while (!going.empty()) {
+        const const_bytes part = going.bytes().first(std::min(going.size(), largest_write));
+        if (!co_await c.socket.write_all(part)) co_return false;
+        c.touch();
+        counted_.bytes_out += part.size();
+        going.consume(part.size());
+    }
+    c.enter(activity::working);
+    if (timed)
+        latency_->record(static_cast<std::uint64_t>(
+            std::max<std::int64_t>((precise_now() - arrived).count(), 0)));
+    if (replies_.capacity() == 0 && going.capacity() <= kept_reply_capacity) going.swap(replies_);
+    co_return true;
+}
+
+/// Tells the engine the time, once a turn.
+void cache_server::tell_time() {
+    const loop& here = loop::current();
+    if (here.now() == told_time_) return;
+    told_time_ = here.now();
+    using std::chrono::duration_cast;
+    using std::chrono::microseconds;
+    running_->engine.set_time(
+        here.kind() == backend_kind::sim
+            ? duration_cast<microseconds>(here.now().time_since_epoch())
+            : duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch()));
+}
+
+/// Has expired keys removed while there are any that expire, and memory given back after commands.
+/// Without either it sleeps until a client does something.
+task<void> cache_server::keep_up() {
+    eddy::cache::engine& engine = running_->engine;
+    duration pause = shortest_upkeep;
+    std::uint64_t expired = 0;
+    for (;;) {
+        if (engine.stats().keys_with_expiry == 0) {
+            work_done_.reset();
+            pause = shortest_upkeep;
+            if (!co_await work_done_.wait()) co_return;
+        }
+        if (!co_await loop::current().sleep_for(pause)) co_return;
+        tell_time();
+        while (engine.upkeep()) {
+            co_await loop::current().yield();
+            if (running_->background.source().requested()) co_return;
+            tell_time();
+        }
+        const std::uint64_t now_expired = engine.stats().expired_keys;
+        pause = now_expired != expired ? shortest_upkeep : std::min(pause * 2, longest_upkeep);
+        expired = now_expired;
+    }
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,102 @@
+// The table of the cache's options, and which of them contradict each other.
+#include "runtime/cache/options.hpp"
+
+#include "runtime/listening.hpp"
+
+#include <algorithm>
+
+namespace eddy::runtime::cache {
+
+using transport::scheme;
+
+/// Replies of a long pipeline go out when there are so many bytes of them.
+constexpr std::size_t flush_at = 128 * 1024;
+
+std::vector<option> option_table() {
+    return {
+        port_option(),
+        bind_option("127.0.0.1",
+                    "address of this machine to serve on; * for all, so that others on the network "
+                    "may read and write the cache"),
+        unix_option(),
+        listen_option("serve on a URI instead: tcp://HOST:PORT or unix:///PATH"),
+        {.name = "mode",
+         .kind = option_kind::choice,
+         .value_name = "MODE",
+         .default_value = "readwrite",
+         .help = "what clients may do: readonly, readwrite, or admin, which also allows commands "
+                 "that stop or debug the cache",
+         .choices = {"readonly", "readwrite", "admin"}},
+        {.name = "maxmemory",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "0",
+         .help = "memory for keys and values, such as 512M or 2GiB; 0 is no limit",
+         .maximum = std::int64_t{1} << 50},
+        {.name = "eviction",
+         .kind = option_kind::choice,
+         .value_name = "POLICY",
+         .default_value = "none",
+         .help = "what happens at --maxmemory: none, writes are refused; allkeys-lru, keys that "
+                 "were not used for long are removed",
+         .choices = {"none", "allkeys-lru"}},
+        {.name = "max-connections",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .default_value = "10000",
+         .help = "clients at a time; further ones are told so and closed",
+         .minimum = 1,
+         .maximum = 10'000'000,
+         .live = true},
+        {.name = "idle-timeout",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "0",
+         .help = "close a client that sends nothing for so long, such as 30s or 5m; 0 is never",
+         .live = true},
+        {.name = "write-timeout",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "60s",
+         .help = "close a client that takes nothing of its replies for so long; 0 is never",
+         .live = true},
+        {.name = "max-queue",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "1GiB",
+         .help = "largest reply, such as that of a GET or LRANGE: a larger one closes its client; more "
+                 "replies than that never wait, as nothing is read from a client that does not take its "
+                 "replies",
+         .minimum = 16 * 1024,
+         .maximum = std::int64_t{1} << 40},
+    };
+}
+
+outcome<config> read_config(const settings& chosen) {
+    auto where = choose_address(chosen, scheme::tcp);
+    if (!where) return std::unexpected(where.error());
+    if (where->kind == scheme::udp)
+        return refuse(400, "a cache cannot serve udp://; write --listen tcp://HOST:PORT");
+
+    config read;
+    read.where = std::move(*where);
+    const std::string& mode = chosen.text("mode");
+    if (mode == "readonly")
+        read.engine.mode = eddy::cache::access_mode::readonly;
+    else if (mode == "admin")
+        read.engine.mode = eddy::cache::access_mode::admin;
+    read.engine.max_memory = static_cast<std::size_t>(chosen.number("maxmemory"));
+    if (chosen.text("eviction") == "allkeys-lru") {
+        if (read.engine.max_memory == 0)
+            return refuse(400, "--eviction has no effect without a limit; add --maxmemory SIZE");
+        read.engine.policy = eddy::cache::eviction::allkeys_lru;
+    }
+    read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
+    read.idle_timeout = duration(chosen.number("idle-timeout"));
+    read.write_timeout = duration(chosen.number("write-timeout"));
+    read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
+    read.engine.max_pending_reply = std::min(flush_at, read.max_queue);
+    return read;
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,29 @@
+// The options of `eddy create cache`, as a table and as what the cache works with.
+#pragma once
+
+#include <eddy/io/timer.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "cache/engine.hpp"
+#include "runtime/runtime.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace eddy::runtime::cache {
+
+/// Checked and converted.
+struct config {
+    transport::address where;
+    eddy::cache::engine_options engine;
+    std::uint64_t max_connections = 0;
+    duration idle_timeout{};   ///< 0: none
+    duration write_timeout{};  ///< 0: none
+    std::size_t max_queue = 0;
+};
+
+std::vector<option> option_table();
+outcome<config> read_config(const settings& chosen);
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,149 @@
+// Accepting, watching and draining connections.
+#include "runtime/connections.hpp"
+
+#include <eddy/io/timeout.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy::runtime {
+namespace {
+
+/// How long to leave the listener alone when descriptors or memory have run out.
+constexpr duration starved_pause = std::chrono::milliseconds(50);
+
+/// A round over all connections is O(their number), so rounds are at least this part of the limit
+/// apart: a connection is closed between its limit and 1/64 later.
+constexpr int rounds_per_limit = 64;
+
+/// How long and how much discard_input() reads.
+constexpr duration discard_time = std::chrono::seconds(1);
+constexpr std::size_t discard_bytes = 1024 * 1024;
+
+task<result<>> read_to_end(stream& from) {
+    for (std::size_t seen = 0; from && seen < discard_bytes;) {
+        result<lease> got = co_await from.read();
+        if (!got) co_return fail(got.error());
+        seen += got->size();
+    }
+    co_return result<>();
+}
+
+}  // namespace
+
+connection::connection(connections& all, stream accepted, cancel_source& parent)
+    : socket(std::move(accepted)),
+      cancel(&parent),
+      all_(all),
+      active_at_(loop::current().now()),
+      id_(++all.last_id_) {
+    all.members_.push_back(*this);
+    ++all.count_;
+    all.counted_.connections_now = all.count_;
+    ++all.counted_.connections_total;
+    all.watch();
+}
+
+connection::~connection() {
+    unlink();
+    --all_.count_;
+    all_.counted_.connections_now = all_.count_;
+    if (all_.count_ < all_.limits_.most) all_.said_full_ = false;
+    if (all_.count_ == 0 && all_.armed()) loop::current().disarm(all_);
+}
+
+void connection::touch() noexcept { active_at_ = loop::current().now(); }
+
+void connections::set_limits(const limits& chosen) noexcept {
+    limits_ = chosen;
+    if (armed()) loop::current().disarm(*this);
+    watch();
+}
+
+duration connections::shortest() const noexcept {
+    if (limits_.idle == duration{}) return limits_.stuck;
+    if (limits_.stuck == duration{}) return limits_.idle;
+    return std::min(limits_.idle, limits_.stuck);
+}
+
+void connections::watch() noexcept {
+    if (armed() || count_ == 0 || shortest() == duration{}) return;
+    loop& here = loop::current();
+    here.arm(*this, here.now() + shortest());
+}
+
+void connections::fire() noexcept {
+    loop& here = loop::current();
+    const time_point now = here.now();
+    time_point next = time_point::max();
+    members_.for_each([&](connection& c) {
+        if (c.doing_ == activity::working) {
+            // The pause is this side's doing and ends by itself.
+            c.active_at_ = now;
+            return;
+        }
+        const duration allowed = c.doing_ == activity::writing ? limits_.stuck : limits_.idle;
+        if (allowed == duration{}) return;
+        const time_point until = c.active_at_ + allowed;
+        if (until <= now) {
+            c.cancel.request();
+            return;
+        }
+        next = std::min(next, until);
+    });
+    if (count_ == 0) return;
+    const time_point soonest = now + shortest() / rounds_per_limit;
+    here.arm(*this, std::max(soonest, std::min(next, now + shortest())));
+}
+
+task<void> connections::wait_for_descriptors(std::error_code error) {
+    if (!std::exchange(said_starved_, true)) {
+        events_.write(fmt::format("cannot accept connections for now: {}; clients wait. If it stays, "
+                                  "raise the limit of open files (ulimit -n) or lower "
+                                  "--max-connections",
+                                  error.message()));
+    }
+    (void)co_await loop::current().sleep_for(starved_pause);
+}
+
+task<result<stream>> connections::accept(listener& from, std::string_view refusal) {
+    for (;;) {
+        result<stream> peer = co_await from.accept();
+        if (!peer) {
+            if (peer.error() == errc::cancelled) co_return peer;
+            co_await wait_for_descriptors(peer.error());
+            continue;
+        }
+        said_starved_ = false;
+        if (count_ < limits_.most) co_return peer;
+
+        ++counted_.connections_refused;
+        if (!std::exchange(said_full_, true)) {
+            events_.write(fmt::format("{} connections, which is the limit; further ones are refused",
+                                      limits_.most));
+        }
+        // The text fits a new socket's buffer: this does not wait for the peer.
+        if (!refusal.empty()) (void)co_await peer->write_all(refusal);
+    }
+}
+
+task<void> discard_input(stream& from) {
+    (void)co_await with_timeout(discard_time, read_to_end(from));
+}
+
+void connections::drain() noexcept {
+    draining_ = true;
+    members_.for_each([](connection& c) {
+        if (c.doing_ == activity::resting) c.cancel.request();
+    });
+}
+
+void connections::reset() noexcept {
+    draining_ = false;
+    said_full_ = false;
+    said_starved_ = false;
+}
+
+}  // namespace eddy::runtime

@@ -1,0 +1,119 @@
+// The connections of a runtime: accepting them within a limit, closing those which are idle or
+// stuck, and letting them finish when the runtime stops.
+//
+// A runtime derives its own connection class from `connection` and serves each in one coroutine,
+// which runs under the connection's own cancel_source: cancelling that ends the coroutine at its
+// current wait, whatever it is.
+#pragma once
+
+#include <eddy/base/intrusive_list.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "runtime/runtime.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <system_error>
+
+namespace eddy::runtime {
+
+class connections;
+
+/// What a connection waits for. A pause that the runtime imposes (a rate limit) counts as working.
+enum class activity : std::uint8_t {
+    resting,  ///< for bytes, with nothing owed in either direction: may be closed at any time
+    reading,  ///< for the rest of a message
+    working,  ///< for something on this side
+    writing,  ///< for the peer to take bytes
+};
+
+/// One accepted connection; it counts as long as it lives.
+class connection : public list_link<> {
+public:
+    connection(connections& all, stream accepted, cancel_source& parent);
+
+    stream socket;
+    cancel_source cancel;
+
+    std::uint64_t id() const noexcept { return id_; }
+
+    /// Says what the next wait is for. Both idle and stuck times count from the last call of
+    /// touch().
+    void enter(activity now) noexcept { doing_ = now; }
+    activity doing() const noexcept { return doing_; }
+    /// Bytes came or went.
+    void touch() noexcept;
+
+protected:
+    ~connection();
+
+    connections& all_;
+
+private:
+    friend class connections;
+    time_point active_at_;
+    std::uint64_t id_;
+    activity doing_ = activity::resting;
+};
+
+/// All of them. One loop's thread.
+class connections final : private timer {
+public:
+    struct limits {
+        std::uint64_t most = 10'000;
+        duration idle{};   ///< silent for this long: closed; 0 means never
+        duration stuck{};  ///< takes no byte of what is written for this long: closed; 0 is never
+    };
+
+    /// `counted` and `events` outlive it.
+    connections(counters& counted, journal& events) noexcept
+        : counted_(counted), events_(events) {}
+
+    void set_limits(const limits& chosen) noexcept;
+
+    /// Awaits the next connection that is within the limit; the others get `refusal`, which must
+    /// outlive this object, and are closed. Out of descriptors it waits for some to be free. Fails
+    /// when cancelled.
+    task<result<stream>> accept(listener& from, std::string_view refusal);
+
+    bool draining() const noexcept { return draining_; }
+    /// Closes the connections that rest, and has the others close when they would rest.
+    void drain() noexcept;
+    /// Ends draining, for another start.
+    void reset() noexcept;
+
+    std::uint64_t count() const noexcept { return count_; }
+
+    /// Calls f(connection&) for each; f may destroy the one that it is given.
+    template <class F>
+    void for_each(F&& f) {
+        members_.for_each(static_cast<F&&>(f));
+    }
+
+private:
+    friend class connection;
+    void fire() noexcept override;
+    void watch() noexcept;
+    duration shortest() const noexcept;
+    task<void> wait_for_descriptors(std::error_code error);
+
+    counters& counted_;
+    journal& events_;
+    limits limits_;
+    intrusive_list<connection> members_;
+    std::uint64_t count_ = 0;
+    std::uint64_t last_id_ = 0;
+    bool draining_ = false;
+    bool said_full_ = false;
+    bool said_starved_ = false;
+};
+
+/// Reads and drops what the peer still sends after our last bytes and shutdown_write(), for a short
+/// time: closing a socket with unread input would reset it, and the peer might lose those bytes.
+task<void> discard_input(stream& from);
+
+}  // namespace eddy::runtime

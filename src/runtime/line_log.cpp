@@ -1,0 +1,97 @@
+// Opening the file and writing it on a thread.
+#include "runtime/line_log.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace eddy::runtime {
+namespace {
+
+result<> write_fully(int file, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(file, bytes.data(), bytes.size());
+        if (written < 0) {
+            if (errno == EINTR) continue;
+            return fail_errno();
+        }
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return {};
+}
+
+}  // namespace
+
+outcome<> line_log::open(const std::string& path) {
+    constexpr mode_t private_to_group = 0640;
+    const int opened =
+        ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, private_to_group);
+    if (opened < 0) {
+        const std::error_code error = errno_code(errno);
+        const bool permission = error == std::errc::permission_denied;
+        return refuse(permission ? 403 : 400,
+                      fmt::format("--log: cannot append to {}: {}", path, error.message()));
+    }
+    file_.reset(opened);
+    path_ = path;
+    blocking_options one_thread;
+    one_thread.max_threads = 1;
+    threads_ = std::make_unique<blocking_pool>(one_thread);
+    finishing_ = false;
+    said_full_ = false;
+    said_failed_ = false;
+    return {};
+}
+
+bool line_log::append(std::string_view messages) {
+    if (waiting_.size() + messages.size() > max_waiting) {
+        if (!std::exchange(said_full_, true))
+            events_.write(fmt::format("the disk is too slow for {}: some messages are not logged",
+                                      path_));
+        return false;
+    }
+    waiting_.append(messages);
+    filled_.set();
+    return true;
+}
+
+task<void> line_log::run() {
+    while (!(finishing_ && waiting_.empty())) {
+        if (waiting_.empty()) {
+            filled_.reset();
+            if (!co_await filled_.wait()) co_return;
+            continue;
+        }
+        byte_buffer going;
+        going.swap(waiting_);
+        const int file = file_.get();
+        const std::string_view bytes = going.text();
+        const result<> written =
+            co_await run_blocking(*threads_, [file, bytes] { return write_fully(file, bytes); });
+        if (written) {
+            said_full_ = false;
+            said_failed_ = false;
+        } else if (!std::exchange(said_failed_, true)) {
+            events_.write(fmt::format("cannot append to {}: {}; messages are not logged until it "
+                                      "works again",
+                                      path_, written.error().message()));
+        }
+    }
+}
+
+void line_log::finish() noexcept {
+    finishing_ = true;
+    filled_.set();
+}
+
+void line_log::close() noexcept {
+    threads_.reset();
+    file_.reset();
+    waiting_ = byte_buffer();
+}
+
+}  // namespace eddy::runtime

@@ -1,0 +1,57 @@
+// A file that received messages are appended to, without making the loop wait for the disk.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/task.hpp>
+
+#include "runtime/runtime.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace eddy::runtime {
+
+/// Collects what is appended and writes it out by a thread of its own, in large pieces. When the
+/// disk is slower than the messages, those that do not fit are dropped and counted. One loop's
+/// thread.
+class line_log {
+public:
+    /// Bytes that may wait for the disk.
+    static constexpr std::size_t max_waiting = 4 * 1024 * 1024;
+
+    explicit line_log(journal& events) noexcept : events_(events) {}
+
+    bool is_open() const noexcept { return static_cast<bool>(file_); }
+
+    /// Opens `path` for appending, or creates it; a failure says what to do.
+    outcome<> open(const std::string& path);
+
+    /// Takes whole messages; false when there was no room and they were dropped.
+    bool append(std::string_view messages);
+
+    /// Writes what is appended; runs until finish() was called and all is written.
+    task<void> run();
+    /// Has run() end when nothing is left. It does not wait.
+    void finish() noexcept;
+    /// After run() has ended.
+    void close() noexcept;
+
+private:
+    journal& events_;
+    std::string path_;
+    unique_fd file_;
+    std::unique_ptr<blocking_pool> threads_;
+    byte_buffer waiting_;
+    event filled_;
+    bool finishing_ = false;
+    bool said_full_ = false;
+    bool said_failed_ = false;
+};
+
+}  // namespace eddy::runtime

@@ -1,0 +1,242 @@
+// Choosing an address from options, and explaining why it cannot be had.
+#include "runtime/listening.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime {
+namespace {
+
+using transport::address;
+using transport::scheme;
+
+struct noted_address {
+    std::uint64_t id;
+    endpoint where;
+    bool datagram;
+    std::string runtime;
+};
+
+struct noted_addresses {
+    std::mutex guard;
+    std::vector<noted_address> all;
+    std::uint64_t last_id = 0;
+};
+
+noted_addresses& noted() {
+    static noted_addresses instance;
+    return instance;
+}
+
+bool is_wildcard(const endpoint& where) {
+    const std::string host = where.host();
+    return host == "::" || host == "0.0.0.0";
+}
+
+bool collide(const endpoint& a, const endpoint& b) {
+    if (a.is_unix() || b.is_unix()) return a == b;
+    return a.port() == b.port() && (is_wildcard(a) || is_wildcard(b) || a.host() == b.host());
+}
+
+/// The runtime of this process that serves there, or "".
+std::string who_serves(const endpoint& where, bool datagram) {
+    noted_addresses& known = noted();
+    const std::lock_guard lock(known.guard);
+    const auto found =
+        std::find_if(known.all.begin(), known.all.end(), [&](const noted_address& n) {
+            return n.datagram == datagram && collide(n.where, where);
+        });
+    return found == known.all.end() ? std::string() : found->runtime;
+}
+
+result<endpoint> endpoint_of(const address& where) {
+    if (where.kind == scheme::unix_socket) return endpoint::unix_path(where.path);
+    return endpoint::ip(where.host == "localhost" ? "127.0.0.1" : where.host, where.port);
+}
+
+problem explain_path_failure(const std::string& path, std::error_code error) {
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    if (error == std::errc::address_in_use) {
+        const result<endpoint> where = endpoint::unix_path(path);
+        const std::string owner = where ? who_serves(*where, false) : std::string();
+        if (!owner.empty()) {
+            return {409, fmt::format("the runtime {} serves on {} already; stop it with `eddy stop "
+                                     "{}`, or take another path",
+                                     owner, path, owner)};
+        }
+        return {409, fmt::format("another program serves on {}, or a file is in the way; take "
+                                 "another path",
+                                 path)};
+    }
+    if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
+        return {400, fmt::format("cannot make the socket {}: there is no folder {}; create it first",
+                                 path, folder)};
+    }
+    if (error == std::errc::permission_denied || error == std::errc::read_only_file_system) {
+        return {403, fmt::format("cannot make the socket {}: no permission to write in {}", path,
+                                 folder)};
+    }
+    return {500, fmt::format("cannot make the socket {}: {}", path, error.message())};
+}
+
+problem explain_failure(const address& wanted, std::error_code error) {
+    if (wanted.kind == scheme::unix_socket) return explain_path_failure(wanted.path, error);
+    if (wanted.kind != scheme::tcp && wanted.kind != scheme::udp)
+        return {400, transport::explain(wanted.to_string(), error)};
+
+    const bool datagram = wanted.kind == scheme::udp;
+    const std::string_view protocol = datagram ? "UDP" : "TCP";
+    const std::string host = wanted.host.empty() ? "*" : wanted.host;
+    if (error == std::errc::address_in_use) {
+        const result<endpoint> where = endpoint_of(wanted);
+        const std::string owner = where ? who_serves(*where, datagram) : std::string();
+        if (!owner.empty()) {
+            return {409, fmt::format("the runtime {} serves on {} port {} already; stop it with `eddy "
+                                     "stop {}`, or take another port with -p",
+                                     owner, protocol, wanted.port, owner)};
+        }
+        return {409,
+                fmt::format("{} port {} is in use by another program; `ss -lpn{} 'sport = :{}'` "
+                            "shows which. Stop it, or take another port with -p (0: any free one)",
+                            protocol, wanted.port, datagram ? 'u' : 't', wanted.port)};
+    }
+    if (error == std::errc::permission_denied) {
+        return {403, fmt::format("no permission to serve on {} port {}: ports below 1024 need root or "
+                                 "CAP_NET_BIND_SERVICE; take a higher one with -p",
+                                 protocol, wanted.port)};
+    }
+    if (error == std::errc::address_not_available) {
+        return {400, fmt::format("this machine has no address {}; `ip address` lists those it has, "
+                                 "--bind chooses one",
+                                 host)};
+    }
+    if (error == errc::bad_address) {
+        return {400, fmt::format("\"{}\" is no address to serve on; write a numeric one of this "
+                                 "machine, such as 127.0.0.1 or ::1, or * for all",
+                                 host)};
+    }
+    if (error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system) {
+        return {503, fmt::format("cannot serve on {} port {}: too many open files; raise the limit "
+                                 "(ulimit -n) or close connections",
+                                 protocol, wanted.port)};
+    }
+    return {500, fmt::format("cannot serve on {} port {} of {}: {}", protocol, wanted.port, host,
+                             error.message())};
+}
+
+outcome<> only(const settings& chosen, std::string_view one,
+               std::initializer_list<std::string_view> others) {
+    for (const std::string_view other : others) {
+        if (!chosen.given(other)) continue;
+        return refuse(400, fmt::format("--{} and --{} exclude each other; give one of them", one,
+                                       other));
+    }
+    return {};
+}
+
+}  // namespace
+
+option port_option() {
+    return {.name = "port",
+            .letter = 'p',
+            .kind = option_kind::integer,
+            .value_name = "N",
+            .help = "port to serve on; 0 takes any free one",
+            .maximum = 65535};
+}
+
+option bind_option(std::string_view default_address, std::string_view help) {
+    return {.name = "bind",
+            .value_name = "ADDRESS",
+            .default_value = default_address,
+            .help = help};
+}
+
+option unix_option() {
+    return {.name = "unix",
+            .value_name = "PATH",
+            .help = "serve on a Unix socket instead of a port; @NAME is one without a file"};
+}
+
+option listen_option(std::string_view help) {
+    return {.name = "listen", .value_name = "URI", .help = help};
+}
+
+outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
+    if (chosen.has("listen")) {
+        if (auto alone = only(chosen, "listen", {"port", "bind", "unix"}); !alone)
+            return std::unexpected(alone.error());
+        const std::string& uri = chosen.text("listen");
+        const result<address> where = transport::parse(uri);
+        if (!where) return refuse(400, "--listen: " + transport::explain(uri, where.error()));
+        return *where;
+    }
+    if (chosen.has("unix")) {
+        if (auto alone = only(chosen, "unix", {"port", "bind"}); !alone)
+            return std::unexpected(alone.error());
+        const std::string& path = chosen.text("unix");
+        if (port_scheme == scheme::udp)
+            return refuse(400, "--udp needs --port: a Unix socket carries streams only");
+        if (!endpoint::unix_path(path)) {
+            return refuse(400, fmt::format("--unix cannot be \"{}\": a socket's path has at most 107 "
+                                           "bytes",
+                                           path));
+        }
+        address where;
+        where.kind = scheme::unix_socket;
+        where.path = path;
+        return where;
+    }
+    if (!chosen.has("port")) {
+        return refuse(400, "give an address to serve on: a port such as -p 9000 (-p 0 takes any free "
+                           "one), --unix PATH, or --listen URI");
+    }
+    address where;
+    where.kind = port_scheme;
+    where.port = static_cast<std::uint16_t>(chosen.number("port"));
+    where.host = chosen.text("bind") == "*" ? std::string() : chosen.text("bind");
+    if (!endpoint_of(where)) return std::unexpected(explain_failure(where, errc::bad_address));
+    return where;
+}
+
+outcome<noted_listener> listen_on(const address& where, const std::string& name) {
+    result<listener> opened = transport::listen(where);
+    if (!opened) return std::unexpected(explain_failure(where, opened.error()));
+    address_note note(opened->local(), false, name);
+    return noted_listener{std::move(*opened), std::move(note)};
+}
+
+outcome<noted_datagram> bind_datagram_on(const address& where, const std::string& name) {
+    result<datagram> opened = transport::bind_datagram(where);
+    if (!opened) return std::unexpected(explain_failure(where, opened.error()));
+    address_note note(opened->local(), true, name);
+    return noted_datagram{std::move(*opened), std::move(note)};
+}
+
+address_note::address_note(const endpoint& where, bool datagram, std::string runtime) {
+    noted_addresses& known = noted();
+    const std::lock_guard lock(known.guard);
+    id_ = ++known.last_id;
+    known.all.push_back({id_, where, datagram, std::move(runtime)});
+}
+
+address_note::address_note(address_note&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
+
+address_note& address_note::operator=(address_note&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+}
+
+address_note::~address_note() {
+    if (id_ == 0) return;
+    noted_addresses& known = noted();
+    const std::lock_guard lock(known.guard);
+    std::erase_if(known.all, [&](const noted_address& n) { return n.id == id_; });
+}
+
+}  // namespace eddy::runtime

@@ -1,0 +1,56 @@
+// Where a runtime serves: the options that say so, and errors that say what to do.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "runtime/runtime.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace eddy::runtime {
+
+/// Notes, for as long as it lives, that a runtime of this process serves on an address, so that
+/// another one which wants the same can be told who has it. Any thread.
+class address_note {
+public:
+    address_note() noexcept = default;
+    address_note(const endpoint& where, bool datagram, std::string runtime);
+    address_note(address_note&& other) noexcept;
+    address_note& operator=(address_note&& other) noexcept;
+    ~address_note();
+
+private:
+    std::uint64_t id_ = 0;
+};
+
+/// A listener and the note that it is there.
+struct noted_listener {
+    listener socket;
+    address_note note;
+};
+struct noted_datagram {
+    datagram socket;
+    address_note note;
+};
+
+/// The options --port, --bind, --unix and --listen, the same for every type that listens.
+option port_option();
+/// `default_address` and `help` must live as long as the program.
+option bind_option(std::string_view default_address, std::string_view help);
+option unix_option();
+option listen_option(std::string_view help);
+
+/// The address that those options of `chosen` name, a --port's as `port_scheme` (tcp or udp).
+/// Refuses what contradicts itself and what names nothing.
+outcome<transport::address> choose_address(const settings& chosen, transport::scheme port_scheme);
+
+/// Listens there for the runtime `name`; a failure says what to do.
+outcome<noted_listener> listen_on(const transport::address& where, const std::string& name);
+outcome<noted_datagram> bind_datagram_on(const transport::address& where, const std::string& name);
+
+}  // namespace eddy::runtime

@@ -1,0 +1,472 @@
+// No option is ever accepted and ignored: every option of every type has a test here that sees its
+// effect, and an option without one fails.
+#include "runtime/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime {
+namespace {
+
+using namespace runtime::testing;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const json any_port = {{"port", 0}, {"bind", "127.0.0.1"}};
+
+json with(json options) {
+    options.update(any_port);
+    return options;
+}
+
+task<talker> join(subject& server) {
+    const std::uint64_t before = server->count().connections_now;
+    talker made = co_await talker::to(server->local());
+    co_await until([&] { return server->count().connections_now > before; });
+    co_return made;
+}
+
+std::uint16_t free_port() {
+    return must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)))).local().port();
+}
+
+std::string contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// --- Effects shared by both types -------------------------------------------------------------
+
+task<void> port_is_served(std::string type) {
+    const std::uint16_t port = free_port();
+    subject s(type, {{"port", port}, {"bind", "127.0.0.1"}});
+    co_await s.start();
+    EXPECT_EQ(s->local().port(), port);
+    talker client = co_await join(s);
+    co_await s->stop(0s);
+}
+
+task<void> bind_chooses_the_address(std::string type) {
+    subject s(type, {{"port", 0}, {"bind", "127.0.0.2"}});
+    co_await s.start();
+    EXPECT_EQ(s->local().host(), "127.0.0.2");
+    EXPECT_FALSE(co_await loop::current().connect(must(endpoint::ip("127.0.0.1", s->local().port()))));
+    co_await s->stop(0s);
+}
+
+task<void> unix_serves_on_a_path(std::string type) {
+    temporary_folder folder;
+    const std::string path = folder.file("socket");
+    subject s(type, {{"unix", path}});
+    co_await s.start();
+    EXPECT_EQ(s->local().to_string(), path);
+    talker client = co_await join(s);
+    subject second(type, {{"unix", path}}, "second");
+    EXPECT_THAT(co_await second.failure_to_start(),
+                HasSubstr("the runtime subject serves on " + path));
+    co_await s->stop(0s);
+    EXPECT_FALSE(std::filesystem::exists(path));
+    subject nowhere(type, {{"unix", folder.file("missing/socket")}});
+    EXPECT_THAT(co_await nowhere.failure_to_start(), HasSubstr("there is no folder"));
+}
+
+task<void> listen_takes_uris(std::string type) {
+    temporary_folder folder;
+    for (const std::string& uri :
+         {std::string("tcp://127.0.0.1:") + std::to_string(free_port()), "unix://" + folder.file("s")}) {
+        subject s(type, {{"listen", uri}});
+        co_await s.start();
+        EXPECT_TRUE(uri.ends_with(s->local().to_string())) << uri;
+        talker client = co_await join(s);
+        co_await s->stop(0s);
+    }
+}
+
+task<void> connections_are_limited(std::string type) {
+    subject s(type, with({{"max_connections", 1}}));
+    co_await s.start();
+    talker first = co_await join(s);
+    talker second = co_await talker::to(s->local());
+    EXPECT_THAT(co_await second.rest(), HasSubstr(type == "cache" ? "max number of clients" : "full"));
+    co_await s->stop(0s);
+}
+
+task<void> idle_clients_are_closed(std::string type) {
+    subject s(type, with({{"idle_timeout", "50ms"}}));
+    co_await s.start();
+    talker client = co_await join(s);
+    EXPECT_EQ(co_await client.rest(), "");
+    co_await s->stop(0s);
+}
+
+// --- The server's -----------------------------------------------------------------------------
+
+task<void> udp_takes_datagrams(std::string type) {
+    subject s(type, with({{"udp", true}}));
+    co_await s.start();
+    datagram peer = must(loop::current().bind_datagram(must(endpoint::ip("127.0.0.1", 0))));
+    must(peer.send_to(as_bytes("x"), s->local()));
+    co_await until([&] { return s->count().messages_in == 1; });
+    co_await s->stop(0s);
+}
+
+task<void> mode_directs_messages(std::string type) {
+    for (const std::string& mode : {std::string("inout"), std::string("in"), std::string("out")}) {
+        subject s(type, with({{"mode", mode}}));
+        co_await s.start();
+        talker a = co_await join(s);
+        talker b = co_await join(s);
+        co_await a.say("from a\n");
+        co_await until([&] { return s->count().bytes_in == 7; });
+        const auto sent = co_await s->send("sent");
+        EXPECT_EQ(sent.has_value(), mode != "in");
+        if (mode == "in") {
+            EXPECT_TRUE(s.events.has("client 1: from a"));
+            EXPECT_THAT(sent.error().message, HasSubstr("only receives"));
+        } else {
+            EXPECT_EQ(co_await a.line(), "sent");
+        }
+        co_await s->stop(1s);
+        EXPECT_EQ(co_await b.rest(), mode == "inout" ? "from a\nsent\n"
+                                     : mode == "in"  ? ""
+                                                     : "sent\n");
+        EXPECT_EQ(s->count().messages_in, mode == "out" ? 0U : 1U);
+    }
+}
+
+task<void> framing_says_what_a_message_is(std::string type) {
+    for (const bool raw : {false, true}) {
+        subject s(type, with({{"framing", raw ? "raw" : "line"}}));
+        co_await s.start();
+        talker a = co_await join(s);
+        talker b = co_await join(s);
+        co_await a.say("part");
+        co_await until([&] { return s->count().bytes_in == 4; });
+        EXPECT_EQ(s->count().messages_in, raw ? 1U : 0U);
+        if (raw) EXPECT_EQ(co_await b.bytes(4), "part");
+        EXPECT_EQ(must_do(co_await s->send("x")), 2U);
+        EXPECT_EQ(co_await b.bytes(raw ? 1 : 2), raw ? "x" : "x\n");
+        co_await s->stop(0s);
+    }
+}
+
+task<void> rates_are_limited(std::string option) {
+    subject s("server", with({{option, 5}}));
+    co_await s.start();
+    talker a = co_await join(s);
+    talker b = co_await join(s);
+    const time_point before = loop::current().now();
+    co_await a.say("1\n2\n3\n4\n5\n6\n");
+    for (int i = 0; i < 6; ++i) co_await b.line();
+    EXPECT_GE(loop::current().now() - before, 195ms);
+    co_await s->stop(0s);
+}
+task<void> each_clients_rate_is_limited(std::string) { return rates_are_limited("rate_limit"); }
+task<void> the_common_rate_is_limited(std::string) { return rates_are_limited("global_rate_limit"); }
+
+task<void> lines_are_limited(std::string type) {
+    subject s(type, with({{"max_line", 10}}));
+    co_await s.start();
+    talker a = co_await join(s);
+    co_await a.say("12345678901\n");
+    EXPECT_THAT(co_await a.rest(), HasSubstr("longer than 10B"));
+    co_await s->stop(0s);
+}
+
+/// Sends until the client, which does not read, is disconnected or loses messages, or the senders
+/// must wait.
+task<std::string> fate_of_a_slow_reader(std::string policy, std::string queue, std::size_t& sent) {
+    subject s("server", with({{"slow_reader", policy}, {"max_queue", queue}, {"framing", "raw"}}));
+    co_await s.start();
+    talker slow = co_await join(s);
+    std::string fate;
+    const std::string message(1024, 'x');
+    for (sent = 0; fate.empty(); sent += message.size()) {
+        const auto done = co_await s->send(message);
+        co_await loop::current().yield();
+        if (!done)
+            fate = "wait";
+        else if (s->count().connections_now == 0)
+            fate = "disconnect";
+        else if (s->count().dropped > 0)
+            fate = "drop-oldest";
+    }
+    co_await s->stop(0s);
+    co_return fate;
+}
+
+task<void> slow_readers_meet_their_fate(std::string) {
+    for (const std::string& policy :
+         {std::string("wait"), std::string("drop-oldest"), std::string("disconnect")}) {
+        std::size_t sent = 0;
+        EXPECT_EQ(co_await fate_of_a_slow_reader(policy, "64k", sent), policy);
+    }
+}
+
+task<void> a_longer_queue_holds_more(std::string) {
+    std::size_t with_short = 0;
+    std::size_t with_long = 0;
+    co_await fate_of_a_slow_reader("disconnect", "64k", with_short);
+    co_await fate_of_a_slow_reader("disconnect", "4M", with_long);
+    EXPECT_GT(with_long, with_short + (3U << 20));
+}
+
+task<void> lines_are_appended_to_the_file(std::string type) {
+    temporary_folder folder;
+    const std::string path = folder.file("lines.log");
+    std::ofstream(path) << "before\n";
+    subject s(type, with({{"log", path}}));
+    co_await s.start();
+    talker a = co_await join(s);
+    co_await a.say("one\ntwo\nunfinished");
+    must(a.socket.shutdown_write());
+    co_await a.rest();
+    co_await s->stop(1s);
+    EXPECT_EQ(contents(path), "before\none\ntwo\nunfinished\n");
+    subject nowhere(type, with({{"log", folder.file("missing/x.log")}}));
+    EXPECT_THAT(co_await nowhere.failure_to_start(), HasSubstr("--log: cannot append to"));
+}
+
+task<void> traffic_is_written_to_the_journal(std::string type) {
+    subject s(type, with({{"log_traffic", true}}));
+    co_await s.start();
+    {
+        talker a = co_await join(s);
+        co_await a.say("one\r\nt\x1bwo\n");
+        co_await until([&] { return s->count().messages_in == 2; });
+    }
+    co_await until([&] { return s->count().connections_now == 0; });
+    s.events.lines.resize(std::max<std::size_t>(s.events.lines.size(), 4));
+    EXPECT_THAT(s.events.lines[0], StartsWith("client 1 connected from 127.0.0.1:"));
+    EXPECT_EQ(s.events.lines[1], "client 1: one");
+    EXPECT_EQ(s.events.lines[2], "client 1: t\\x1bwo");
+    EXPECT_EQ(s.events.lines[3], "client 1 left");
+    co_await s->stop(0s);
+}
+
+// --- The cache's ------------------------------------------------------------------------------
+
+task<std::string> ask(talker& client, std::string command) {
+    co_await client.say(command + "\r\n");
+    co_return co_await client.line();
+}
+
+task<void> mode_allows_or_refuses_writing(std::string type) {
+    for (const std::string& mode :
+         {std::string("readonly"), std::string("readwrite"), std::string("admin")}) {
+        subject s(type, with({{"mode", mode}}));
+        co_await s.start();
+        talker client = co_await join(s);
+        EXPECT_THAT(co_await ask(client, "SET k v"),
+                    StartsWith(mode == "readonly" ? "-READONLY" : "+OK"));
+        co_await s->stop(0s);
+    }
+}
+
+task<int> refused_of_2000(subject& s) {
+    talker client = co_await join(s);
+    int refused = 0;
+    for (int i = 0; i < 2000; ++i) {
+        if (!(co_await ask(client, "SET k" + std::to_string(i) + " " + std::string(1000, 'x')))
+                 .starts_with("+OK"))
+            ++refused;
+    }
+    co_return refused;
+}
+
+task<void> memory_is_limited(std::string type) {
+    subject s(type, with({{"maxmemory", "1M"}}));
+    co_await s.start();
+    EXPECT_GT(co_await refused_of_2000(s), 500);
+    co_await s->stop(0s);
+}
+
+task<void> eviction_makes_room(std::string type) {
+    subject s(type, with({{"maxmemory", "1M"}, {"eviction", "allkeys-lru"}}));
+    co_await s.start();
+    EXPECT_EQ(co_await refused_of_2000(s), 0);
+    co_await s->stop(0s);
+    subject pointless(type, with({{"eviction", "allkeys-lru"}}));
+    EXPECT_THAT(co_await pointless.failure_to_start(), HasSubstr("add --maxmemory"));
+}
+
+task<void> who_takes_nothing_is_closed(std::string type) {
+    subject s(type, with({{"write_timeout", "50ms"}}));
+    co_await s.start();
+    talker client = co_await join(s);
+    EXPECT_THAT(co_await ask(client, "SETRANGE k 16777216 x"), StartsWith(":"));
+    co_await client.say("GET k\r\n");
+    co_await until([&] { return s->count().connections_now == 0; });
+    co_await s->stop(0s);
+}
+
+task<void> replies_are_limited(std::string type) {
+    subject s(type, with({{"max_queue", "1M"}}));
+    co_await s.start();
+    talker client = co_await join(s);
+    EXPECT_THAT(co_await ask(client, "SETRANGE k 2000000 x"), StartsWith(":"));
+    co_await client.say("GET k\r\n");
+    EXPECT_EQ(co_await client.rest(), "");
+    co_await s->stop(0s);
+}
+
+// --- The walk ---------------------------------------------------------------------------------
+
+using effect = task<void> (*)(std::string type);
+
+const std::map<std::pair<std::string_view, std::string_view>, effect> effects = {
+    {{"server", "port"}, port_is_served},
+    {{"server", "bind"}, bind_chooses_the_address},
+    {{"server", "unix"}, unix_serves_on_a_path},
+    {{"server", "listen"}, listen_takes_uris},
+    {{"server", "udp"}, udp_takes_datagrams},
+    {{"server", "mode"}, mode_directs_messages},
+    {{"server", "framing"}, framing_says_what_a_message_is},
+    {{"server", "max-connections"}, connections_are_limited},
+    {{"server", "rate-limit"}, each_clients_rate_is_limited},
+    {{"server", "global-rate-limit"}, the_common_rate_is_limited},
+    {{"server", "idle-timeout"}, idle_clients_are_closed},
+    {{"server", "max-line"}, lines_are_limited},
+    {{"server", "slow-reader"}, slow_readers_meet_their_fate},
+    {{"server", "max-queue"}, a_longer_queue_holds_more},
+    {{"server", "log"}, lines_are_appended_to_the_file},
+    {{"server", "log-traffic"}, traffic_is_written_to_the_journal},
+    {{"cache", "port"}, port_is_served},
+    {{"cache", "bind"}, bind_chooses_the_address},
+    {{"cache", "unix"}, unix_serves_on_a_path},
+    {{"cache", "listen"}, listen_takes_uris},
+    {{"cache", "mode"}, mode_allows_or_refuses_writing},
+    {{"cache", "maxmemory"}, memory_is_limited},
+    {{"cache", "eviction"}, eviction_makes_room},
+    {{"cache", "max-connections"}, connections_are_limited},
+    {{"cache", "idle-timeout"}, idle_clients_are_closed},
+    {{"cache", "write-timeout"}, who_takes_nothing_is_closed},
+    {{"cache", "max-queue"}, replies_are_limited},
+};
+
+struct named_option {
+    std::string_view type;
+    std::string_view name;
+};
+
+std::vector<named_option> every_option() {
+    std::vector<named_option> all;
+    for (const type& t : types())
+        for (const option& o : t.options) all.push_back({t.name, o.name});
+    return all;
+}
+
+class every_option_has_its_effect : public ::testing::TestWithParam<named_option> {};
+
+TEST_P(every_option_has_its_effect, seen) {
+    const auto [type, name] = GetParam();
+    const auto found = effects.find({type, name});
+    ASSERT_NE(found, effects.end()) << "no test shows the effect of --" << name << " of " << type;
+    const auto made = loop::create();
+    ASSERT_TRUE(made) << made.error().message();
+    try {
+        (*made)->run(found->second(std::string(type)));
+    } catch (const std::exception& failure) {
+        ADD_FAILURE() << failure.what();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(runtime, every_option_has_its_effect, ::testing::ValuesIn(every_option()),
+                         [](const auto& info) {
+                             std::string name = std::string(info.param.type) + "_" +
+                                                std::string(info.param.name);
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
+                         });
+
+TEST(options, every_effect_is_of_an_option_that_exists) {
+    for (const auto& [key, test] : effects) {
+        const type* t = find_type(key.first);
+        ASSERT_TRUE(t) << key.first;
+        EXPECT_TRUE(std::any_of(t->options.begin(), t->options.end(),
+                                [&](const option& o) { return o.name == key.second; }))
+            << key.second;
+    }
+}
+
+TEST(options, the_tables_are_sound) {
+    for (const type& t : types()) {
+        EXPECT_EQ(find_type(t.name), &t);
+        EXPECT_FALSE(t.summary.empty());
+        std::string letters;
+        std::vector<std::string_view> names;
+        for (const option& o : t.options) {
+            EXPECT_EQ(std::count(names.begin(), names.end(), o.name), 0) << o.name;
+            names.push_back(o.name);
+            if (o.letter) {
+                EXPECT_EQ(letters.find(o.letter), std::string::npos) << o.letter;
+                letters += o.letter;
+            }
+            EXPECT_GE(o.help.size(), 10U) << o.name;
+            EXPECT_EQ(o.kind == option_kind::choice, !o.choices.empty()) << o.name;
+            EXPECT_EQ(o.kind == option_kind::flag, o.value_name.empty()) << o.name;
+        }
+        // Every default is a valid value.
+        EXPECT_TRUE(settings::parse(t.options, json::object())) << t.name;
+    }
+    EXPECT_EQ(find_type("servr"), nullptr);
+}
+
+struct refused_combination {
+    std::string_view type;
+    json options;
+    std::string_view told;
+};
+
+TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
+    const std::vector<refused_combination> cases = {
+        {"server", json::object(), "give an address to serve on"},
+        {"cache", json::object(), "give an address to serve on"},
+        {"server", {{"port", 1}, {"unix", "/x"}}, "--unix and --port exclude each other"},
+        {"server", {{"bind", "::1"}, {"unix", "/x"}}, "--unix and --bind exclude each other"},
+        {"server", {{"port", 1}, {"listen", "tcp://:1"}}, "--listen and --port exclude each other"},
+        {"server", {{"udp", true}, {"listen", "tcp://:1"}}, "--udp and --listen exclude each other"},
+        {"server", {{"udp", true}, {"unix", "/x"}}, "--udp needs --port"},
+        {"server", {{"unix", "/" + std::string(107, 'x')}}, "at most 107 bytes"},
+        {"server", {{"listen", "nonsense"}}, "--listen: "},
+        {"server", {{"port", 1}, {"bind", "here"}}, "\"here\" is no address to serve on"},
+        {"server", {{"port", 1}, {"udp", true}, {"framing", "raw"}}, "--framing has no effect with UDP"},
+        {"server", {{"port", 1}, {"udp", true}, {"max_line", 9}}, "--max-line has no effect with UDP"},
+        {"server", {{"port", 1}, {"udp", true}, {"slow_reader", "wait"}}, "--slow-reader has no effect"},
+        {"server", {{"listen", "udp://:1"}, {"max_queue", "1M"}}, "--max-queue has no effect with UDP"},
+        {"server", {{"port", 1}, {"mode", "out"}, {"log", "/x"}}, "--log has no effect with --mode out"},
+        {"server", {{"port", 1}, {"mode", "out"}, {"rate_limit", 5}}, "--rate-limit has no effect"},
+        {"server", {{"port", 1}, {"mode", "in"}, {"max_queue", "1M"}}, "--max-queue has no effect"},
+        {"server", {{"port", 1}, {"mode", "in"}, {"log_traffic", true}}, "go to the journal anyway"},
+        {"server", {{"port", 1}, {"framing", "raw"}, {"max_line", 9}}, "there are no lines"},
+        {"server", {{"port", 1}, {"max_queue", "64k"}}, "--max-queue 64k is too small for lines"},
+        {"cache", {{"port", 1}, {"eviction", "allkeys-lru"}}, "add --maxmemory"},
+        {"cache", {{"listen", "udp://:1"}}, "a cache cannot serve udp://"},
+    };
+    for (const auto& [name, options, told] : cases) {
+        const type& t = *find_type(name);
+        const auto parsed = settings::parse(t.options, options);
+        ASSERT_TRUE(parsed) << options << parsed.error().message;
+        const auto checked = t.check(*parsed);
+        ASSERT_FALSE(checked) << options;
+        EXPECT_EQ(checked.error().status, 400);
+        EXPECT_THAT(checked.error().message, HasSubstr(told)) << options;
+    }
+    const type& server = *find_type("server");
+    const auto good = settings::parse(server.options, {{"port", 1}, {"max_line", "32767"},
+                                                       {"max_queue", "64k"}});
+    EXPECT_TRUE(server.check(*good));
+}
+
+}  // namespace
+}  // namespace eddy::runtime

@@ -1,0 +1,162 @@
+// What the daemon asks of a runtime: a server, a cache, and whatever types follow.
+//
+// A runtime type is a table of its options plus a factory. The table is the single place that
+// knows an option's name, form and help: the CLI's flags, the control API's validation, `edit`,
+// the stored JSON and the help texts all come from it. A runtime runs on one loop and belongs to
+// that loop's thread from start() to the end of stop().
+#pragma once
+
+#include <eddy/base/histogram.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/task.hpp>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace eddy::runtime {
+
+/// Why a request about a runtime failed: told to the user as it stands, so `message` says what
+/// happened, to what, and what to do. `status` is the HTTP status that fits (400, 403, 404, 409,
+/// 500, 503).
+struct problem {
+    int status = 400;
+    std::string message;
+};
+
+template <class T = void>
+using outcome = std::expected<T, problem>;
+
+inline std::unexpected<problem> refuse(int status, std::string message) {
+    return std::unexpected(problem{status, std::move(message)});
+}
+
+enum class option_kind { flag, integer, size, duration, text, choice };
+
+/// One option of a type. `--max-connections` is named "max_connections" in JSON.
+struct option {
+    std::string_view name = {};      ///< with dashes: "max-connections"
+    char letter = 0;                 ///< short flag, 0 for none
+    option_kind kind = option_kind::text;
+    std::string_view value_name = {};     ///< what help shows: "N", "SECONDS", "ADDRESS"
+    std::string_view default_value = {};  ///< as the user would write it; "" means unset
+    std::string_view help = {};
+    std::vector<std::string_view> choices = {};  ///< for option_kind::choice
+    std::int64_t minimum = 0;
+    std::int64_t maximum = INT64_MAX;
+    bool live = false;               ///< `edit` applies it to a running runtime without a restart
+};
+
+/// Checked option values of one runtime, in their written form; unset options have their default.
+class settings {
+public:
+    /// Parses and checks `given` (option name -> JSON value) against `table`; unknown names, wrong
+    /// kinds and values out of range are refused with a message that names the option and shows
+    /// what would be right.
+    static outcome<settings> parse(std::span<const option> table, const nlohmann::json& given);
+    nlohmann::json to_json() const;
+
+    /// Whether it has a value, given or by default.
+    bool has(std::string_view name) const;
+    /// Whether the user gave it.
+    bool given(std::string_view name) const;
+    bool flag(std::string_view name) const;
+    /// integer; size in bytes ("64k", "1GiB"); duration in nanoseconds ("30", "1.5s", "100ms").
+    std::int64_t number(std::string_view name) const;
+    const std::string& text(std::string_view name) const;
+
+private:
+    struct value {
+        std::string_view name;
+        option_kind kind;
+        bool given;
+        std::int64_t number;
+        std::string text;
+    };
+    const value& find(std::string_view name) const;
+    std::vector<value> values_;
+};
+
+/// What a runtime counts; read on its loop, copied to whoever asks.
+struct counters {
+    std::uint64_t connections_now = 0;
+    std::uint64_t connections_total = 0;
+    std::uint64_t connections_refused = 0;  ///< by a limit
+    std::uint64_t messages_in = 0;          ///< lines, datagrams, commands
+    std::uint64_t messages_out = 0;
+    std::uint64_t bytes_in = 0;
+    std::uint64_t bytes_out = 0;
+    std::uint64_t errors = 0;
+    std::uint64_t dropped = 0;              ///< by a slow reader's policy or a rate limit
+    /// What only this type counts: name (Prometheus style, without prefix), value.
+    std::vector<std::pair<std::string, double>> more;
+    /// Time from a message's arrival to its answer, in nanoseconds, where the type measures it.
+    std::shared_ptr<const histogram> latency;
+};
+
+/// Where a runtime reports what happens to it; lines appear in `eddy logs NAME`. Any thread.
+class journal {
+public:
+    virtual void write(std::string_view line) = 0;
+
+protected:
+    ~journal() = default;
+};
+
+/// What a runtime is made from. `events` outlives the runtime.
+struct creation {
+    std::string name;
+    settings options;
+    journal* events;
+};
+
+/// A runtime that exists. All members are called on its loop.
+class instance {
+public:
+    virtual ~instance() = default;
+
+    /// Opens what it serves on; fails without leaving anything behind. After success it serves
+    /// until stop().
+    virtual task<outcome<>> start() = 0;
+
+    /// Stops accepting, lets connections finish for at most `drain`, then closes the rest. The
+    /// instance may be destroyed or started again afterwards.
+    virtual task<void> stop(duration drain) = 0;
+
+    virtual counters count() const = 0;
+
+    /// The address that it serves on, with the real port; empty when it is not running.
+    virtual endpoint local() const = 0;
+
+    /// `eddy send`: what that means is the type's affair. Returns how many peers got it.
+    virtual task<outcome<std::uint64_t>> send(std::string message) = 0;
+
+    /// Applies changed live options (`option::live`) to a running runtime.
+    virtual outcome<> apply(const settings& changed) = 0;
+};
+
+/// A type of runtime.
+struct type {
+    std::string_view name;      ///< "server"
+    std::string_view summary;   ///< one line for `eddy help create`
+    std::vector<option> options;
+    std::function<std::unique_ptr<instance>(creation)> make;
+    /// What the table cannot say: options that exclude or need each other. start() checks the same;
+    /// call it before anything is stored, so that the user hears of it at once.
+    std::function<outcome<>(const settings&)> check;
+};
+
+/// Every type of this build, in the order of `eddy help`.
+std::span<const type> types();
+const type* find_type(std::string_view name);
+
+}  // namespace eddy::runtime

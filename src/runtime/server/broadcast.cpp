@@ -1,0 +1,126 @@
+// Collecting, and sending to everyone but the sender.
+#include "runtime/server/broadcast.hpp"
+
+#include "runtime/clock.hpp"
+#include "runtime/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy::runtime::server {
+
+void broadcast::add(client* sender, std::string_view messages, std::uint64_t count,
+                    time_point arrived) {
+    if (batch_->size() + messages.size() > batch_limit_) flush();
+    batch_->append(messages);
+    messages_ += count;
+    const std::uint64_t id = sender ? sender->id() : 0;
+    if (sender) sender->sent_in_batch = true;
+    // Lines that arrive one after the other from one client are one segment.
+    if (!segments_.empty() && segments_.back().sender == id) {
+        segments_.back().size += messages.size();
+        segments_.back().messages += count;
+    } else {
+        segments_.push_back({id, messages.size(), count, arrived});
+    }
+    filled_.set();
+}
+
+std::uint64_t broadcast::flush() {
+    if (batch_->empty()) return 0;
+    std::uint64_t reached = 0;
+    clients_.for_each([&](connection& each) {
+        if (send_batch(static_cast<client&>(each))) ++reached;
+    });
+
+    const time_point now = precise_now();
+    for (const segment& s : segments_)
+        latency_.record(static_cast<std::uint64_t>(std::max<std::int64_t>(
+            (now - s.arrived).count(), 0)));
+    segments_.clear();
+    messages_ = 0;
+    // Somebody's queue may still hold the payload; else its memory serves the next turn.
+    if (batch_.use_count() == 1)
+        batch_->clear();
+    else
+        batch_ = std::make_shared<byte_buffer>();
+    return reached;
+}
+
+bool broadcast::send_batch(client& to) {
+    const const_bytes all = batch_->bytes();
+    if (!std::exchange(to.sent_in_batch, false)) return send_part(to, all, messages_);
+
+    bool took = false;
+    std::size_t first = 0;
+    std::size_t at = 0;
+    std::uint64_t messages = 0;
+    for (const segment& s : segments_) {
+        if (s.sender == to.id()) {
+            if (at > first) took |= send_part(to, all.subspan(first, at - first), messages);
+            first = at + s.size;
+            messages = 0;
+        } else {
+            messages += s.messages;
+        }
+        at += s.size;
+    }
+    if (at > first) took |= send_part(to, all.subspan(first, at - first), messages);
+    return took;
+}
+
+bool broadcast::send_part(client& to, const_bytes part, std::uint64_t messages) {
+    if (!to.listens()) return false;
+    const std::uint64_t dropped_before = to.out.dropped();
+    const result<> sent = to.out.enqueue(batch_, part);
+    if (!sent) {
+        if (sent.error() == errc::limit_reached) {
+            counted_.dropped += messages;
+            if (!to.socket) {
+                events_.write(fmt::format("client {} reads too slowly: disconnected, see "
+                                          "--slow-reader and --max-queue",
+                                          to.id()));
+            }
+        }
+        return false;
+    }
+    counted_.dropped += to.out.dropped() - dropped_before;
+    counted_.messages_out += messages;
+    counted_.bytes_out += part.size();
+    if (to.out.queued_bytes() == 0) to.touch();
+    return true;
+}
+
+client* broadcast::find_slow(const client* sender) const {
+    client* slow = nullptr;
+    clients_.for_each([&](connection& each) {
+        auto& c = static_cast<client&>(each);
+        if (!slow && &c != sender && c.listens() && c.out.high_watermark_active()) slow = &c;
+    });
+    return slow;
+}
+
+bool broadcast::must_wait(const client* sender) {
+    // The queues that count are those after the batch has gone.
+    if (batch_->size() + largest_add_ > batch_limit_) flush();
+    return find_slow(sender) != nullptr;
+}
+
+task<result<>> broadcast::wait_for_readers(const client* sender) {
+    while (client* slow = find_slow(sender)) {
+        const result<> waited = co_await slow->out.ready();
+        if (!waited && waited.error() == errc::cancelled) co_return waited;
+    }
+    co_return result<>();
+}
+
+task<void> broadcast::run() {
+    while (co_await filled_.wait()) {
+        filled_.reset();
+        flush();
+    }
+}
+
+}  // namespace eddy::runtime::server

@@ -1,0 +1,39 @@
+// One client of a stream server.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/net/queued_writer.hpp>
+#include <eddy/net/rate_limit.hpp>
+
+#include "runtime/connections.hpp"
+
+#include <utility>
+
+namespace eddy::runtime::server {
+
+/// Lives in the coroutine that serves it; broadcasts reach it through `out`.
+class client final : public connection {
+public:
+    client(connections& all, stream accepted, scope& tasks, const queued_writer_options& queue,
+           const rate_limiter& pace)
+        : connection(all, std::move(accepted), tasks.source()),
+          out(socket, tasks, queue),
+          limiter(pace) {}
+    /// Whoever waits for this client to read need not any more.
+    ~client() { out.abort(); }
+
+    queued_writer out;
+    rate_limiter limiter;
+    /// What has arrived and could not be passed on yet: part of a line, or what a limit holds back.
+    byte_buffer input;
+    /// The first message of `input` has its rate limits' leave.
+    bool paid = false;
+    /// Part of the batch that goes out next is this client's own.
+    bool sent_in_batch = false;
+    /// It is being closed and gets no more messages.
+    bool leaving = false;
+
+    bool listens() const noexcept { return socket && !leaving && !out.error(); }
+};
+
+}  // namespace eddy::runtime::server

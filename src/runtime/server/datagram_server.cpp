@@ -1,0 +1,245 @@
+// Receiving datagrams and passing them on to the known peers.
+#include "runtime/server/datagram_server.hpp"
+
+#include <eddy/net/udp.hpp>
+
+#include "runtime/clock.hpp"
+#include "runtime/message_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace eddy::runtime::server {
+namespace {
+
+/// After an error of the socket, before the next receive.
+constexpr duration error_pause = std::chrono::milliseconds(50);
+
+rate_limiter limiter_for(std::uint64_t per_second) noexcept {
+    const auto rate = static_cast<double>(per_second);
+    return rate_limiter(rate, rate, loop::current().now());
+}
+
+}  // namespace
+
+struct datagram_server::running {
+    explicit running(noted_datagram opened) : bound(std::move(opened)) {}
+
+    noted_datagram bound;
+    endpoint address;
+    scope tasks;
+    scope logging;
+};
+
+std::size_t datagram_server::endpoint_hash::operator()(const endpoint& where) const noexcept {
+    return std::hash<std::string_view>()(
+        std::string_view(reinterpret_cast<const char*>(where.data()), where.size()));
+}
+
+datagram_server::datagram_server(creation from)
+    : name_(std::move(from.name)),
+      options_(std::move(from.options)),
+      events_(*from.events),
+      global_limiter_(0, 0, {}),
+      peer_limiter_(0, 0, {}),
+      log_(events_) {}
+
+datagram_server::~datagram_server() { by_age_.for_each([](peer& p) { p.unlink(); }); }
+
+duration datagram_server::expiry() const noexcept {
+    return config_.idle_timeout > duration{} ? config_.idle_timeout : default_peer_expiry;
+}
+
+void datagram_server::set_pace() {
+    global_limiter_ = limiter_for(config_.global_rate_limit);
+    peer_limiter_ = limiter_for(config_.rate_limit);
+    by_age_.for_each([&](peer& p) { p.limiter = peer_limiter_; });
+}
+
+task<outcome<>> datagram_server::start() {
+    if (running_) co_return refuse(409, name_ + " runs already");
+    outcome<config> read = read_config(options_);
+    if (!read) co_return std::unexpected(read.error());
+    config_ = std::move(*read);
+    if (!config_.log_file.empty()) {
+        if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
+    }
+    outcome<noted_datagram> opened = bind_datagram_on(config_.where, name_);
+    if (!opened) {
+        log_.close();
+        co_return std::unexpected(opened.error());
+    }
+    running_ = std::make_unique<running>(std::move(*opened));
+    running_->address = running_->bound.socket.local();
+    set_pace();
+    said_full_ = false;
+    if (log_.is_open()) running_->logging.spawn(log_.run());
+    running_->tasks.spawn(receive_all());
+    co_return outcome<>();
+}
+
+task<void> datagram_server::stop(duration) {
+    if (!running_) co_return;
+    running_->tasks.cancel();
+    co_await running_->tasks.join();
+    running_->bound.socket.close();
+    log_.finish();
+    co_await running_->logging.join();
+    log_.close();
+    loop::current().disarm(*this);
+    while (!by_age_.empty()) forget(by_age_.front());
+    running_.reset();
+}
+
+counters datagram_server::count() const {
+    counters copy = counted_;
+    copy.latency = std::make_shared<const histogram>(*latency_);
+    return copy;
+}
+
+endpoint datagram_server::local() const { return running_ ? running_->address : endpoint(); }
+
+outcome<> datagram_server::apply(const settings& changed) {
+    outcome<config> read = read_config(changed);
+    if (!read) return std::unexpected(read.error());
+    const bool new_pace = read->rate_limit != config_.rate_limit ||
+                          read->global_rate_limit != config_.global_rate_limit;
+    config_.max_connections = read->max_connections;
+    config_.rate_limit = read->rate_limit;
+    config_.global_rate_limit = read->global_rate_limit;
+    config_.idle_timeout = read->idle_timeout;
+    options_ = changed;
+    if (running_) {
+        if (new_pace) set_pace();
+        loop::current().disarm(*this);
+        watch();
+    }
+    return {};
+}
+
+task<outcome<std::uint64_t>> datagram_server::send(std::string message) {
+    if (!running_)
+        co_return refuse(409, fmt::format("{} is not running; `eddy start {}` first", name_, name_));
+    if (config_.mode == flow::in) {
+        co_return refuse(409, fmt::format("{} only receives (--mode in); `eddy edit {} --mode inout` "
+                                          "changes that",
+                                          name_, name_));
+    }
+    if (message.size() > udp::max_payload) {
+        co_return refuse(400, fmt::format("the message has {} bytes; a datagram holds at most {}",
+                                          message.size(), udp::max_payload));
+    }
+    co_return send_to_all(as_bytes(message), nullptr);
+}
+
+task<void> datagram_server::receive_all() {
+    for (;;) {
+        result<datagram_message> got = co_await running_->bound.socket.receive();
+        if (got) {
+            take(*got);
+            continue;
+        }
+        if (got.error() == errc::cancelled) co_return;
+        ++counted_.errors;
+        if (!co_await loop::current().sleep_for(error_pause)) co_return;
+    }
+}
+
+void datagram_server::take(const datagram_message& message) {
+    const time_point now = loop::current().now();
+    counted_.bytes_in += message.payload.size();
+    peer* const from = know(message.from);
+    if (!from) return;
+    if (message.truncated) {
+        ++counted_.errors;
+        return;
+    }
+    if (config_.mode == flow::out) return;
+    // The peer's own limit first: one that exceeds it takes nothing from the others' share.
+    if (!from->limiter.try_take(1, now) || !global_limiter_.try_take(1, now)) {
+        ++counted_.dropped;
+        return;
+    }
+    ++counted_.messages_in;
+    const std::string_view text = message.payload.text();
+    if (config_.mode == flow::inout) {
+        send_to_all(message.payload.bytes(), from);
+        latency_->record(static_cast<std::uint64_t>(
+            std::max<std::int64_t>((precise_now() - now).count(), 0)));
+    }
+    if (log_.is_open() && !(log_.append(text) && (text.ends_with('\n') || log_.append("\n"))))
+        ++counted_.dropped;
+    if (config_.mode == flow::in || config_.log_traffic)
+        journal_messages(events_, from->id, text, false);
+}
+
+/// The peer at this address, a new one if there is room.
+datagram_server::peer* datagram_server::know(const endpoint& from) {
+    const time_point now = loop::current().now();
+    auto found = peers_.find(from);
+    if (found == peers_.end()) {
+        if (peers_.size() >= config_.max_connections) {
+            ++counted_.connections_refused;
+            if (!std::exchange(said_full_, true)) {
+                events_.write(fmt::format("{} peers, which is the limit; datagrams of others are "
+                                          "dropped",
+                                          config_.max_connections));
+            }
+            return nullptr;
+        }
+        found = peers_.emplace(from, std::make_unique<peer>(from, ++last_id_, peer_limiter_)).first;
+        ++counted_.connections_total;
+        counted_.connections_now = peers_.size();
+        if (config_.log_traffic) {
+            events_.write(
+                fmt::format("client {} appeared at {}", found->second->id, from.to_string()));
+        }
+    }
+    peer& known = *found->second;
+    known.seen_at = now;
+    known.unlink();
+    by_age_.push_back(known);
+    watch();
+    return &known;
+}
+
+void datagram_server::forget(peer& gone) {
+    if (config_.log_traffic) events_.write(fmt::format("client {} forgotten", gone.id));
+    gone.unlink();
+    const endpoint where = gone.where;
+    peers_.erase(where);
+    counted_.connections_now = peers_.size();
+    said_full_ = false;
+}
+
+std::uint64_t datagram_server::send_to_all(const_bytes message, const peer* except) {
+    std::uint64_t sent = 0;
+    by_age_.for_each([&](peer& to) {
+        if (&to == except) return;
+        if (running_->bound.socket.send_to(message, to.where)) {
+            ++sent;
+            ++counted_.messages_out;
+            counted_.bytes_out += message.size();
+        } else {
+            ++counted_.dropped;
+        }
+    });
+    return sent;
+}
+
+/// Arms the timer for the peer that was silent longest; without peers nothing ticks.
+void datagram_server::watch() noexcept {
+    if (armed() || by_age_.empty()) return;
+    loop::current().arm(*this, by_age_.front().seen_at + expiry());
+}
+
+void datagram_server::fire() noexcept {
+    const time_point silent_since = loop::current().now() - expiry();
+    while (!by_age_.empty() && by_age_.front().seen_at <= silent_since) forget(by_age_.front());
+    watch();
+}
+
+}  // namespace eddy::runtime::server

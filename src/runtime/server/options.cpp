@@ -1,0 +1,187 @@
+// The table of the server's options, and which of them contradict each other.
+#include "runtime/server/options.hpp"
+
+#include "runtime/listening.hpp"
+
+#include <fmt/format.h>
+
+namespace eddy::runtime::server {
+namespace {
+
+using transport::scheme;
+
+constexpr std::int64_t most_per_second = 1'000'000'000;
+
+flow read_flow(const std::string& text) {
+    if (text == "in") return flow::in;
+    return text == "out" ? flow::out : flow::inout;
+}
+
+slow_reader_policy read_policy(const std::string& text) {
+    if (text == "wait") return slow_reader_policy::wait;
+    return text == "drop-oldest" ? slow_reader_policy::drop_oldest : slow_reader_policy::disconnect;
+}
+
+/// Refuses options that would have no effect beside `reason`.
+outcome<> without_effect(const settings& chosen, std::string_view reason, std::string_view why,
+                         std::initializer_list<std::string_view> options) {
+    for (const std::string_view name : options) {
+        if (!chosen.given(name)) continue;
+        return refuse(400, fmt::format("--{} has no effect with {}: {}; leave it out", name, reason,
+                                       why));
+    }
+    return {};
+}
+
+outcome<> check_combinations(const settings& chosen, const config& read) {
+    if (read.where.kind == scheme::udp) {
+        if (auto ok = without_effect(chosen, "UDP", "a datagram is a message by itself",
+                                     {"framing", "max-line"});
+            !ok)
+            return ok;
+        if (auto ok = without_effect(chosen, "UDP", "datagrams are never queued for a peer",
+                                     {"slow-reader", "max-queue"});
+            !ok)
+            return ok;
+    }
+    if (read.mode == flow::out) {
+        if (auto ok = without_effect(chosen, "--mode out", "what clients send is discarded",
+                                     {"framing", "max-line", "rate-limit", "global-rate-limit", "log",
+                                      "log-traffic"});
+            !ok)
+            return ok;
+    }
+    if (read.mode == flow::in) {
+        if (auto ok = without_effect(chosen, "--mode in", "clients get nothing",
+                                     {"slow-reader", "max-queue"});
+            !ok)
+            return ok;
+        if (auto ok = without_effect(chosen, "--mode in", "lines go to the journal anyway",
+                                     {"log-traffic"});
+            !ok)
+            return ok;
+    }
+    if (read.messages == framing::raw) {
+        if (auto ok = without_effect(chosen, "--framing raw", "there are no lines", {"max-line"}); !ok)
+            return ok;
+    }
+    if (read.where.kind != scheme::udp && read.mode == flow::inout &&
+        read.messages == framing::line && read.max_queue / 2 <= read.max_line) {
+        return refuse(400, fmt::format("--max-queue {} is too small for lines of up to {}: it must "
+                                       "hold more than two of them",
+                                       chosen.text("max-queue"), chosen.text("max-line")));
+    }
+    return {};
+}
+
+}  // namespace
+
+std::vector<option> option_table() {
+    return {
+        port_option(),
+        bind_option("*", "address of this machine to serve on; * for all"),
+        unix_option(),
+        listen_option("serve on a URI instead: tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH"),
+        {.name = "udp",
+         .kind = option_kind::flag,
+         .help = "serve UDP on the port: peers are those who sent something lately"},
+        {.name = "mode",
+         .kind = option_kind::choice,
+         .value_name = "MODE",
+         .default_value = "inout",
+         .help = "who gets what a client sends: inout, all the others; in, nobody but the journal; "
+                 "out, nobody, and only `eddy send` reaches the clients",
+         .choices = {"inout", "in", "out"}},
+        {.name = "framing",
+         .kind = option_kind::choice,
+         .value_name = "HOW",
+         .default_value = "line",
+         .help = "what a message is: a line of text, or raw, the bytes as they arrive",
+         .choices = {"line", "raw"}},
+        {.name = "max-connections",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .default_value = "10000",
+         .help = "clients at a time; further ones are told so and closed",
+         .minimum = 1,
+         .maximum = 10'000'000,
+         .live = true},
+        {.name = "rate-limit",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .default_value = "0",
+         .help = "messages a second that each client may send, in bursts of as many; a faster TCP "
+                 "client is slowed down, datagrams are dropped; 0 is no limit",
+         .maximum = most_per_second,
+         .live = true},
+        {.name = "global-rate-limit",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .default_value = "0",
+         .help = "the same for all clients together",
+         .maximum = most_per_second,
+         .live = true},
+        {.name = "idle-timeout",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "0",
+         .help = "close a client to and from which no byte went for so long, such as 30s or 5m; 0 "
+                 "is never. With UDP: forget the peer, after 5m if this is not given",
+         .live = true},
+        {.name = "max-line",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "64KiB",
+         .help = "longest line, such as 4096, 64k or 1M; who sends a longer one is told so and "
+                 "closed",
+         .minimum = 1,
+         .maximum = std::int64_t{1} << 30},
+        {.name = "slow-reader",
+         .kind = option_kind::choice,
+         .value_name = "WHAT",
+         .default_value = "disconnect",
+         .help = "what to do when a client reads too slowly and --max-queue is full: wait (all the "
+                 "senders), drop-oldest (of its messages) or disconnect (it)",
+         .choices = {"wait", "drop-oldest", "disconnect"}},
+        {.name = "max-queue",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "1MiB",
+         .help = "bytes that may wait for one client that reads slowly",
+         .minimum = 4096,
+         .maximum = std::int64_t{1} << 34},
+        {.name = "log",
+         .value_name = "FILE",
+         .help = "append what clients send to this file"},
+        {.name = "log-traffic",
+         .letter = 'b',
+         .kind = option_kind::flag,
+         .help = "write connections and messages to the journal, which `eddy logs` shows"},
+    };
+}
+
+outcome<config> read_config(const settings& chosen) {
+    const bool udp = chosen.flag("udp");
+    if (udp && chosen.has("listen"))
+        return refuse(400, "--udp and --listen exclude each other; write --listen udp://HOST:PORT");
+    auto where = choose_address(chosen, udp ? scheme::udp : scheme::tcp);
+    if (!where) return std::unexpected(where.error());
+
+    config read;
+    read.where = std::move(*where);
+    read.mode = read_flow(chosen.text("mode"));
+    read.messages = chosen.text("framing") == "raw" ? framing::raw : framing::line;
+    read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
+    read.rate_limit = static_cast<std::uint64_t>(chosen.number("rate-limit"));
+    read.global_rate_limit = static_cast<std::uint64_t>(chosen.number("global-rate-limit"));
+    read.idle_timeout = duration(chosen.number("idle-timeout"));
+    read.max_line = static_cast<std::size_t>(chosen.number("max-line"));
+    read.slow_reader = read_policy(chosen.text("slow-reader"));
+    read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
+    read.log_file = chosen.text("log");
+    read.log_traffic = chosen.flag("log-traffic");
+    if (auto ok = check_combinations(chosen, read); !ok) return std::unexpected(ok.error());
+    return read;
+}
+
+}  // namespace eddy::runtime::server

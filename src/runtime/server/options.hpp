@@ -1,0 +1,48 @@
+// The options of `eddy create server`, as a table and as what the server works with.
+#pragma once
+
+#include <eddy/io/timer.hpp>
+#include <eddy/net/queued_writer.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "runtime/runtime.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace eddy::runtime::server {
+
+/// Who gets what a client sends.
+enum class flow : std::uint8_t {
+    inout,  ///< all the other clients
+    in,     ///< the journal; clients get nothing
+    out,    ///< nobody: only `eddy send` reaches the clients
+};
+
+enum class framing : std::uint8_t {
+    line,  ///< a message ends with a newline
+    raw,   ///< a message is what arrived at once
+};
+
+/// Checked and converted.
+struct config {
+    transport::address where;
+    flow mode = flow::inout;
+    framing messages = framing::line;
+    std::uint64_t max_connections = 0;
+    std::uint64_t rate_limit = 0;         ///< messages a second and connection; 0: none
+    std::uint64_t global_rate_limit = 0;  ///< messages a second
+    duration idle_timeout{};              ///< 0: none
+    std::size_t max_line = 0;
+    slow_reader_policy slow_reader = slow_reader_policy::disconnect;
+    std::size_t max_queue = 0;
+    std::string log_file;  ///< empty: none
+    bool log_traffic = false;
+};
+
+std::vector<option> option_table();
+outcome<config> read_config(const settings& chosen);
+
+}  // namespace eddy::runtime::server

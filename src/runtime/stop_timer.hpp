@@ -1,0 +1,27 @@
+// Cancels what still runs in a scope when a runtime's time to stop is over.
+#pragma once
+
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/timer.hpp>
+
+namespace eddy::runtime {
+
+/// Lives while the scope is joined.
+class stop_timer final : private timer {
+public:
+    stop_timer(scope& children, duration limit) noexcept : children_(children) {
+        if (limit <= duration{})
+            children_.cancel();
+        else
+            loop::current().arm(*this, loop::current().now() + limit);
+    }
+    ~stop_timer() { loop::current().disarm(*this); }
+
+private:
+    void fire() noexcept override { children_.cancel(); }
+
+    scope& children_;
+};
+
+}  // namespace eddy::runtime

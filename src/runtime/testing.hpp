@@ -1,0 +1,143 @@
+// What the tests of runtimes share: a journal that remembers, an instance made from JSON, and
+// clients that talk to it.
+#pragma once
+
+#include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "io/testing.hpp"
+#include "runtime/runtime.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::testing {
+
+using eddy::testing::must;
+using eddy::testing::on_backend;
+using eddy::testing::temporary_folder;
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+class recorder final : public journal {
+public:
+    void write(std::string_view line) override { lines.emplace_back(line); }
+
+    bool has(std::string_view part) const {
+        return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+            return line.find(part) != std::string::npos;
+        });
+    }
+
+    std::vector<std::string> lines;
+};
+
+/// The value of an outcome that a test relies on.
+template <class T>
+T must_do(outcome<T> made) {
+    if (!made) throw std::runtime_error(made.error().message);
+    if constexpr (!std::is_void_v<T>) return std::move(*made);
+}
+
+/// A runtime with its journal. Stop it before it dies.
+class subject {
+public:
+    subject(std::string_view type_name, const json& options, std::string name = "subject")
+        : name_(std::move(name)), type_(find_type(type_name)) {
+        if (!type_) throw std::runtime_error("no such type");
+        made_ = type_->make({name_, parse(options), &events});
+    }
+
+    settings parse(const json& options) const {
+        return must_do(settings::parse(type_->options, options));
+    }
+    instance& operator*() noexcept { return *made_; }
+    instance* operator->() noexcept { return made_.get(); }
+
+    task<void> start() { must_do(co_await made_->start()); }
+    task<std::string> failure_to_start() {
+        auto started = co_await made_->start();
+        if (started) throw std::runtime_error("it started");
+        co_return started.error().message;
+    }
+
+    recorder events;
+
+private:
+    std::string name_;
+    const type* type_;
+    std::unique_ptr<instance> made_;
+};
+
+/// One end of a connection to a runtime.
+class talker {
+public:
+    talker() = default;
+    explicit talker(stream connected) : socket(std::move(connected)) {}
+
+    static task<talker> to(endpoint where) {
+        co_return talker(must(co_await loop::current().connect(where)));
+    }
+
+    task<void> say(std::string text) { must(co_await socket.write_all(text)); }
+
+    /// The next line, without its newline; throws at the end of the stream.
+    task<std::string> line() {
+        for (;;) {
+            const std::size_t end = unread.find('\n');
+            if (end != std::string::npos) {
+                std::string found = unread.substr(0, end);
+                unread.erase(0, end + 1);
+                co_return found;
+            }
+            auto got = co_await socket.read();
+            if (!got) throw std::runtime_error("no line: " + got.error().message());
+            unread += got->text();
+        }
+    }
+
+    /// The next `size` bytes.
+    task<std::string> bytes(std::size_t size) {
+        while (unread.size() < size) {
+            auto got = co_await socket.read();
+            if (!got) throw std::runtime_error("too few bytes: " + got.error().message());
+            unread += got->text();
+        }
+        std::string found = unread.substr(0, size);
+        unread.erase(0, size);
+        co_return found;
+    }
+
+    /// Everything until the runtime closes the connection, or resets it.
+    task<std::string> rest() {
+        for (;;) {
+            auto got = co_await socket.read();
+            if (!got) {
+                if (got.error() == errc::cancelled) throw std::runtime_error("cancelled");
+                co_return std::move(unread);
+            }
+            unread += got->text();
+        }
+    }
+
+    stream socket;
+    std::string unread;
+};
+
+/// Gives other coroutines turns until `met()`; the fixture's patience bounds it.
+template <class Condition>
+task<void> until(Condition met) {
+    while (!met()) {
+        if (!co_await loop::current().sleep_for(1ms)) throw std::runtime_error("waited in vain");
+    }
+}
+
+}  // namespace eddy::runtime::testing

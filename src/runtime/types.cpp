@@ -1,0 +1,59 @@
+// Every type of runtime of this build.
+#include "runtime/runtime.hpp"
+
+#include "runtime/cache/cache_server.hpp"
+#include "runtime/server/datagram_server.hpp"
+#include "runtime/server/stream_server.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace eddy::runtime {
+namespace {
+
+type server_type() {
+    return {"server",
+            "passes messages among its clients, over TCP, UDP or a Unix socket",
+            server::option_table(),
+            [](creation from) -> std::unique_ptr<instance> {
+                const auto read = server::read_config(from.options);
+                if (read && read->where.kind == transport::scheme::udp)
+                    return std::make_unique<server::datagram_server>(std::move(from));
+                return std::make_unique<server::stream_server>(std::move(from));
+            },
+            [](const settings& chosen) -> outcome<> {
+                auto read = server::read_config(chosen);
+                if (!read) return std::unexpected(read.error());
+                return {};
+            }};
+}
+
+type cache_type() {
+    return {"cache",
+            "keeps keys and values in memory, for any Redis client",
+            cache::option_table(),
+            [](creation from) -> std::unique_ptr<instance> {
+                return std::make_unique<cache::cache_server>(std::move(from));
+            },
+            [](const settings& chosen) -> outcome<> {
+                auto read = cache::read_config(chosen);
+                if (!read) return std::unexpected(read.error());
+                return {};
+            }};
+}
+
+}  // namespace
+
+std::span<const type> types() {
+    static const std::array all{server_type(), cache_type()};
+    return all;
+}
+
+const type* find_type(std::string_view name) {
+    const std::span<const type> all = types();
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const type& t) { return t.name == name; });
+    return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace eddy::runtime

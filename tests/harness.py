@@ -1,0 +1,341 @@
+"""What the tests of the whole program have in common: a daemon of one's own, the command line, the
+control API, and waiting without hoping. Standard library alone.
+
+Every daemon has its own socket, state and ports, so that tests run side by side. Nothing sleeps for a
+guessed time: eventually() asks again until a deadline that only a broken program reaches.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+BINARY = os.environ.get("EDDY_BINARY") or os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "build", "release", "eddy")
+
+# How long anything may take before it counts as broken; generous, for sanitizers on a busy machine.
+DEADLINE_S = 60
+
+
+def eventually(condition, what="the condition", deadline_s=DEADLINE_S):
+    """Asks until `condition()` is true and returns its value; fails at the deadline."""
+    end = time.monotonic() + deadline_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not come true within {deadline_s} s")
+        time.sleep(0.02)
+
+
+def free_port(kind=socket.SOCK_STREAM):
+    """A port of 127.0.0.1 that nobody had a moment ago."""
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def connect(port, timeout_s=DEADLINE_S):
+    return socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+
+
+def read_line(stream):
+    """One line from a socket, without what ends it."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = stream.recv(1)
+        if not byte:
+            raise AssertionError(f"the connection ended after {line!r}")
+        line += byte
+    return line.rstrip(b"\r\n").decode()
+
+
+class Unix(http.client.HTTPConnection):
+    """An HTTP connection over a Unix socket."""
+
+    def __init__(self, path, timeout_s=DEADLINE_S):
+        super().__init__("eddy", timeout=timeout_s)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Result:
+    """What a command line came to."""
+
+    def __init__(self, process, out, err):
+        self.status = process.returncode
+        self.out = out
+        self.err = err
+
+    def __repr__(self):
+        return f"status {self.status}\n--- out\n{self.out}--- err\n{self.err}"
+
+
+class Daemon:
+    """A daemon in a folder of its own. Use it with `with`, or stop() it."""
+
+    def __init__(self, backend="auto", folder=None, flags=(), limit_files=None, state=None):
+        self.backend = backend
+        self.own_folder = folder is None
+        # The kernel takes 107 bytes for a socket's path, so the folder's name is short.
+        self.folder = folder or tempfile.mkdtemp(prefix="eddy-")
+        self.socket = os.path.join(self.folder, "s.sock")
+        self.state = state or os.path.join(self.folder, "state")
+        self.flags = list(flags)
+        self.limit_files = limit_files
+        self.process = None
+        self.ready_line = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *ignored):
+        self.stop()
+        if self.own_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def environment(self):
+        return dict(os.environ, EDDY_SOCKET=self.socket, EDDY_STATE_DIR=self.state)
+
+    def command(self):
+        words = [BINARY, "daemon", "--backend", self.backend] + self.flags
+        if self.limit_files:
+            words = ["sh", "-c", f"ulimit -n {self.limit_files} && exec \"$@\"", "sh"] + words
+        return words
+
+    def start(self):
+        self.log = open(os.path.join(self.folder, "log"), "ab")
+        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=self.log,
+                                        env=self.environment())
+        line = self._first_line()
+        if not line.startswith("eddy daemon ready: "):
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"the daemon said {line!r}; its log:\n{self.read_log()}")
+        self.ready_line = line
+        return self
+
+    def _first_line(self):
+        found = []
+        reader = threading.Thread(target=lambda: found.append(self.process.stdout.readline()))
+        reader.start()
+        reader.join(DEADLINE_S)
+        return found[0].decode().rstrip("\n") if found else "nothing in time"
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        """As by kill -9."""
+        self.process.kill()
+        self._reap()
+
+    def stop(self):
+        """As by SIGTERM. Returns the exit status."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self._reap()
+
+    def _reap(self):
+        try:
+            status = self.process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"the daemon did not end; its log:\n{self.read_log()}")
+        self.process.stdout.close()
+        self.log.close()
+        self.process = None
+        return status
+
+    def read_log(self):
+        with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    # --- The command line ---
+
+    def run(self, *words, stdin=None, env=None):
+        """Runs `eddy WORDS...` against this daemon."""
+        environment = self.environment()
+        environment.update(env or {})
+        if isinstance(stdin, str):
+            stdin = stdin.encode()
+        process = subprocess.Popen([BINARY, *words], env=environment, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            out, err = process.communicate(stdin or b"", timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"eddy {words} did not end:\n{out!r}\n{err!r}")
+        return Result(process, out.decode(errors="replace"), err.decode(errors="replace"))
+
+    def must(self, *words, **more):
+        """Runs a command that must succeed; returns its output."""
+        result = self.run(*words, **more)
+        if result.status != 0:
+            raise AssertionError(f"eddy {' '.join(words)} failed: {result}")
+        return result.out
+
+    def json(self, *words):
+        return json.loads(self.must("--json", *words))
+
+    def list(self, *words):
+        """The runtimes by name, as `eddy ls --json` shows them."""
+        return {each["name"]: each for each in self.json("ls", *words)}
+
+    def show(self, name):
+        return self.json("show", name)
+
+    # --- The control API ---
+
+    def request(self, method, target, body=None, headers=None):
+        """One request on a connection of its own; returns (status, body as JSON or text)."""
+        connection = Unix(self.socket)
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body)
+        connection.request(method, target, body=body, headers=headers or {})
+        response = connection.getresponse()
+        text = response.read().decode(errors="replace")
+        connection.close()
+        if "json" in (response.getheader("Content-Type") or ""):
+            return response.status, json.loads(text)
+        return response.status, text
+
+    def raw(self):
+        """A bare connection to the control socket."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(DEADLINE_S)
+        connection.connect(self.socket)
+        return connection
+
+    def metric(self, name, **labels):
+        """The value of a metric, or None."""
+        page = self.request("GET", "/metrics")[1]
+        wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
+        pattern = re.escape(name + ("{" + wanted + "}" if wanted else "")) + r" (\S+)"
+        found = re.search("^" + pattern + "$", page, re.M)
+        return float(found.group(1)) if found else None
+
+    # --- The process ---
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def resident_kib(self):
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
+            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
+
+    def cpu_ticks(self):
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+
+def all_of(stream):
+    """Everything that comes on a socket until its end."""
+    received = b""
+    while True:
+        try:
+            piece = stream.recv(65536)
+        except ConnectionResetError:
+            return received
+        if not piece:
+            return received
+        received += piece
+
+
+def backends():
+    """The backends to test: EDDY_BACKEND alone, or those that this kernel has."""
+    chosen = os.environ.get("EDDY_BACKEND")
+    if chosen:
+        return [chosen]
+    folder = tempfile.mkdtemp(prefix="eddy-")
+    try:
+        probe = Daemon("uring", folder)
+        try:
+            probe.start().stop()
+            return ["uring", "epoll"]
+        except AssertionError as refused:
+            if "backend uring cannot be used" not in str(refused):
+                raise
+            print("io_uring is refused here: epoll alone is tested", file=sys.stderr)
+            return ["epoll"]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def on_each_backend(test_case):
+    """Makes a copy of a test case for each backend, in the module of the original."""
+    module = sys.modules[test_case.__module__]
+    for backend in backends():
+        name = f"{test_case.__name__}_{backend}"
+        setattr(module, name, type(name, (test_case,), {"backend": backend,
+                                                        "__module__": test_case.__module__}))
+    return None
+
+
+class EddyTest(unittest.TestCase):
+    """A test with daemons that are gone when it ends, whatever happens."""
+
+    backend = "auto"
+
+    def daemon(self, **options):
+        daemon = Daemon(backend=options.pop("backend", self.backend), **options)
+        self.addCleanup(daemon.__exit__)
+        return daemon.start()
+
+    def folder(self):
+        path = tempfile.mkdtemp(prefix="eddy-")
+        self.addCleanup(shutil.rmtree, path, ignore_errors=True)
+        return path
+
+    def assert_refused(self, result, status, *texts):
+        self.assertEqual(result.status, status, result)
+        for text in texts:
+            self.assertIn(text, result.err)
+
+
+def is_root():
+    return os.geteuid() == 0
+
+
+@contextlib.contextmanager
+def small_disk(path, size_kib):
+    """A file system of its own on `path`; None where it cannot be mounted."""
+    os.makedirs(path, exist_ok=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_kib}k", "eddy-test", path],
+                             stderr=subprocess.DEVNULL, check=False).returncode == 0
+    try:
+        yield path if mounted else None
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", path], check=False)
+
+
+def main():
+    if not os.path.exists(BINARY):
+        sys.exit(f"there is no program {BINARY}: build it, or set EDDY_BINARY")
+    signal.signal(signal.SIGTERM, lambda *ignored: sys.exit("stopped"))
+    unittest.main(verbosity=2)
