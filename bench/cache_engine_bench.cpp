@@ -145,7 +145,6 @@ int main(int argc, char** argv) {
         const std::size_t before = resident_bytes();
         std::size_t next = 0;
         // In slices, so that the encoded commands do not count as the cache's memory.
-        const double started = cpu_ns();
         double filling = 0;
         while (next < keys) {
             const std::size_t slice = std::min<std::size_t>(10'000, keys - next);
@@ -156,7 +155,6 @@ int main(int argc, char** argv) {
             filling += cpu_ns() - at;
             next += slice;
         }
-        static_cast<void>(started);
         const double n = static_cast<double>(keys);
         const auto stats = b.engine().stats();
         std::printf("%-28s %8.1f ns\n", "fill", filling / n);

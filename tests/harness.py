@@ -232,7 +232,9 @@ class Daemon:
 
     def metric(self, name, **labels):
         """The value of a metric, or None."""
-        page = self.request("GET", "/metrics")[1]
+        status, page = self.request("GET", "/metrics")
+        if status != 200:
+            return None
         wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
         pattern = re.escape(name + ("{" + wanted + "}" if wanted else "")) + r" (\S+)"
         found = re.search("^" + pattern + "$", page, re.M)
@@ -268,6 +270,8 @@ def all_of(stream):
 
 def backends():
     """The backends to test: EDDY_BACKEND alone, or those that this kernel has."""
+    if not os.path.exists(BINARY):
+        sys.exit(f"there is no program {BINARY}: build it, or set EDDY_BINARY")
     chosen = os.environ.get("EDDY_BACKEND")
     if chosen:
         return [chosen]
@@ -335,7 +339,5 @@ def small_disk(path, size_kib):
 
 
 def main():
-    if not os.path.exists(BINARY):
-        sys.exit(f"there is no program {BINARY}: build it, or set EDDY_BINARY")
     signal.signal(signal.SIGTERM, lambda *ignored: sys.exit("stopped"))
     unittest.main(verbosity=2)

@@ -172,27 +172,38 @@ class Lifecycle(harness.EddyTest):
         self.assertIn("a failed", daemon.run("ls").err)
 
     def test_sigterm_lets_connections_finish(self):
-        daemon = self.daemon(flags=["--drain", "20s"])
+        daemon = self.daemon(flags=["--drain", "60s"])
         port = free_port()
-        daemon.must("create", "server", "chat", "-p", str(port), "-s")
-        with connect(port) as sender, connect(port) as reader:
-            eventually(lambda: daemon.list()["chat"]["connections"] == 2, "both are there")
-            sender.sendall(b"half a ")
-            eventually(lambda: daemon.json("stats", "chat")["bytes_in"] == 7, "the half arrived")
+        daemon.must("create", "cache", "db", "-p", str(port), "-s")
+        with connect(port) as busy, connect(port) as resting:
+            eventually(lambda: daemon.list()["db"]["connections"] == 2, "both are there")
+            busy.sendall(b"*1\r\n$4\r\nPI")
+            eventually(lambda: daemon.json("stats", "db")["bytes_in"] == 10, "the half arrived")
             daemon.signal(signal.SIGTERM)
-            eventually(lambda: "SIGTERM" in daemon.read_log(), "the signal is noticed")
-            eventually(lambda: not _accepts(port), "no new connection is accepted")
-            sender.sendall(b"line\n")
-            self.assertEqual(read_line(reader), "half a line")
-        self.assertEqual(daemon.stop(), 0)
+            self.assertEqual(resting.recv(1), b"", "a connection that rests is closed")
+            self.assertFalse(_accepts(port), "no new connection is accepted")
+            busy.sendall(b"NG\r\n")
+            self.assertEqual(read_line(busy), "+PONG")
+            self.assertEqual(busy.recv(1), b"", "then it is closed as well")
+            self.assertEqual(daemon.stop(), 0)
+
+    def test_a_drain_ends_with_its_time(self):
+        daemon = self.daemon(flags=["--drain", "50ms"])
+        port = free_port()
+        daemon.must("create", "cache", "db", "-p", str(port), "-s")
+        with connect(port) as stuck:
+            stuck.sendall(b"*1\r\n$4\r\nPI")
+            eventually(lambda: daemon.json("stats", "db")["bytes_in"] == 10, "the half arrived")
+            self.assertEqual(daemon.stop(), 0)
+            self.assertEqual(stuck.recv(1), b"")
 
     def test_a_second_sigterm_does_not_wait(self):
         daemon = self.daemon(flags=["--drain", "10m"])
         port = free_port()
-        daemon.must("create", "server", "chat", "-p", str(port), "-s")
-        with connect(port) as client:
-            client.sendall(b"half a line")
-            eventually(lambda: daemon.json("stats", "chat")["bytes_in"] == 11, "it arrived")
+        daemon.must("create", "cache", "db", "-p", str(port), "-s")
+        with connect(port) as stuck:
+            stuck.sendall(b"*1\r\n$4\r\nPI")
+            eventually(lambda: daemon.json("stats", "db")["bytes_in"] == 10, "the half arrived")
             daemon.signal(signal.SIGTERM)
             eventually(lambda: "SIGTERM" in daemon.read_log(), "the signal is noticed")
             daemon.signal(signal.SIGTERM)

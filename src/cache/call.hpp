@@ -48,6 +48,9 @@ struct call {
     /// The slot of the first key, or null; counts a hit or a miss.
     slot* find_to_read() { return counted(keys->find(args[1], hash)); }
     slot* find_to_read(std::string_view key) { return counted(keys->find(key)); }
+    slot* find_to_read(std::string_view key, std::uint64_t its_hash) {
+        return counted(keys->find(key, its_hash));
+    }
     /// The slot of the first key for a command that changes it.
     slot* find_to_write() { return keys->find(args[1], hash); }
 

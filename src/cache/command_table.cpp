@@ -142,6 +142,8 @@ constexpr command_spec table[] = {
     {"command", commands::command, -1, always, 0, 0, 0},
     {"info", commands::info, -1, always, 0, 0, 0},
     {"config", commands::config, -2, always | admin | noscript, 0, 0, 0},
+    {"shutdown", commands::shutdown, -1, always | admin | noscript | dangerous, 0, 0, 0},
+    {"debug", commands::debug, -2, always | admin | noscript | dangerous, 0, 0, 0},
     {"time", commands::time, 1, fast | always, 0, 0, 0},
 };
 constexpr std::size_t table_size = std::size(table);

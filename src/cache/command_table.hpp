@@ -21,6 +21,7 @@ inline constexpr std::uint16_t noauth = 1 << 5; ///< allowed before AUTH
 inline constexpr std::uint16_t loading = 1 << 6;
 inline constexpr std::uint16_t stale = 1 << 7;
 inline constexpr std::uint16_t noscript = 1 << 8;
+inline constexpr std::uint16_t dangerous = 1 << 9; ///< in admin mode only; COMMAND does not tell it
 } // namespace command_flag
 
 struct command_spec {

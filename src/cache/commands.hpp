@@ -1,4 +1,5 @@
-// The functions of the command table, by the file that has them. Each replies exactly once.
+// The functions of the command table, by the file that has them. Each replies exactly once, but
+// SHUTDOWN does not at all.
 #pragma once
 
 namespace eddy::cache {
@@ -134,5 +135,9 @@ void command(call&);
 void info(call&);
 void config(call&);
 void time(call&);
+
+// commands_admin.cpp
+void shutdown(call&);
+void debug(call&);
 
 } // namespace eddy::cache::commands

@@ -4,6 +4,7 @@
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/keys_ahead.hpp"
 #include "cache/scan_options.hpp"
 
 #include <algorithm>
@@ -29,7 +30,10 @@ bool flush_options_fit(call& c) {
 
 std::int64_t count_keys(call& c) {
     std::int64_t found = 0;
-    for (std::size_t i = 1; i < c.count; ++i) found += c.find_to_read(c.arg(i)) != nullptr ? 1 : 0;
+    keys_ahead ahead(c, 1, 1);
+    for (std::size_t i = 1; i < c.count; ++i) {
+        found += c.find_to_read(c.arg(i), ahead.next_hash()) != nullptr ? 1 : 0;
+    }
     return found;
 }
 
@@ -162,9 +166,10 @@ void exists(call& c) { c.reply.integer(count_keys(c)); }
 void touch(call& c) { c.reply.integer(count_keys(c)); }
 
 void del(call& c) {
-    std::int64_t removed = c.keys->remove(c.arg(1), c.hash) ? 1 : 0;
-    for (std::size_t i = 2; i < c.count; ++i) {
-        removed += c.keys->remove(c.arg(i), c.keys->hash(c.arg(i))) ? 1 : 0;
+    std::int64_t removed = 0;
+    keys_ahead ahead(c, 1, 1);
+    for (std::size_t i = 1; i < c.count; ++i) {
+        removed += c.keys->remove(c.arg(i), ahead.next_hash()) ? 1 : 0;
     }
     c.reply.integer(removed);
 }

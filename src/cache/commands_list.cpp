@@ -205,8 +205,8 @@ void ltrim(call& c) {
         c.keys->remove(place, c.hash);
         return c.reply.ok();
     }
-    for (std::size_t i = 0; i < kept.first; ++i) elements.pop_front(c.memory());
-    while (elements.size() > kept.count) elements.pop_back(c.memory());
+    elements.drop_front(c.memory(), kept.first);
+    elements.drop_back(c.memory(), elements.size() - kept.count);
     c.reply.ok();
 }
 

@@ -85,7 +85,7 @@ void memory_section(call& c, info_text& to) {
     to.bytes("maxmemory", s.options.max_memory);
     to.field("maxmemory_policy", policy_name(s.options.policy));
     to.field("mem_allocator", "eddy-slab");
-    to.field("lazyfree_pending_objects", s.env.discarded());
+    to.field("lazyfree_pending_objects", std::uint64_t{s.env.discarded()});
 }
 
 void persistence_section(call&, info_text& to) {

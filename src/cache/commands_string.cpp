@@ -3,6 +3,7 @@
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/expiry_argument.hpp"
+#include "cache/keys_ahead.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -97,8 +98,9 @@ void set_with_expiry(call& c, expiry_unit unit) {
 }
 
 void set_pairs(call& c) {
+    keys_ahead ahead(c, 1, 2);
     for (std::size_t i = 1; i < c.count; i += 2) {
-        const std::uint64_t hash = c.keys->hash(c.arg(i));
+        const std::uint64_t hash = ahead.next_hash();
         c.keys->put_text(c.keys->find(c.arg(i), hash), c.arg(i), hash, c.arg(i + 1));
     }
 }
@@ -154,8 +156,9 @@ void psetex(call& c) { set_with_expiry(c, expiry_unit::milliseconds); }
 
 void mget(call& c) {
     c.reply.array(c.count - 1);
+    keys_ahead ahead(c, 1, 1);
     for (std::size_t i = 1; i < c.count && !c.reply_is_too_large(); ++i) {
-        const slot* const place = c.find_to_read(c.arg(i));
+        const slot* const place = c.find_to_read(c.arg(i), ahead.next_hash());
         if (place == nullptr || keyspace::at(place)->type != value_type::string) {
             c.reply.null();
         } else {

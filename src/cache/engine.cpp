@@ -76,6 +76,12 @@ bool admit(call& c) {
         c.error("OOM command not allowed when used memory > 'maxmemory'.");
         return false;
     }
+    if (options.mode != access_mode::admin && (spec->flags & command_flag::dangerous) != 0) {
+        c.error(
+            "ERR this command is refused, as it can stop or debug the cache: create the cache with "
+            "--mode admin to allow it");
+        return false;
+    }
     if (options.mode == access_mode::readonly && (spec->flags & command_flag::write) != 0) {
         c.error("READONLY This cache is in readonly mode: it takes no command that writes.");
         return false;
@@ -132,7 +138,8 @@ bool engine::state::make_room() {
     if (limit == 0 || env.memory.used_bytes() <= limit) [[likely]]
         return true;
     // What was deleted but not freed yet comes first.
-    while (env.memory.used_bytes() > limit && env.free_some(64)) {
+    for (int i = 0; i < max_evictions && env.memory.used_bytes() > limit; ++i) {
+        if (!env.free_some(max_evictions)) break;
     }
     if (env.memory.used_bytes() <= limit) return true;
     if (options.policy == eviction::none) return false;
@@ -156,6 +163,8 @@ void engine::set_time(std::chrono::microseconds since_1970) noexcept {
     state_->env.now_us = since_1970.count();
     state_->env.now_ms = since_1970.count() / 1000;
 }
+
+bool engine::stop_requested() const noexcept { return state_->stop_requested; }
 
 const engine_options& engine::options() const noexcept { return state_->options; }
 
@@ -206,7 +215,7 @@ bool engine::upkeep(std::size_t steps) {
         more |=
             s.options.policy != eviction::none && s.env.memory.used_bytes() > s.options.max_memory;
     }
-    for (std::size_t tried = 0; tried < databases; ++tried) {
+    for (std::size_t tried = 0; s.sweeps && tried < databases; ++tried) {
         keyspace* const one = s.keyspaces[s.upkeep_database].get();
         if (one != nullptr && one->expiring() > 0) {
             // A database full of expired keys is worth another round at once.

@@ -68,8 +68,9 @@ public:
     /// Smaller batches, and databases whose tables fit into the second-level cache, are executed
     /// without fetching ahead: it would cost more than it brings.
     static constexpr std::size_t min_prefetch_batch = 4;
-    static constexpr std::size_t min_prefetch_keys = 1ULL << 60;
-    /// Keys that one command evicts at most; what is left over is for upkeep().
+    static constexpr std::size_t min_prefetch_keys = 8 * 1024;
+    /// Keys that one command evicts at most, or slices of as many discarded entries that it frees;
+    /// what is left over is for upkeep().
     static constexpr int max_evictions = 64;
 
     explicit engine(engine_options options = {});
@@ -92,6 +93,9 @@ public:
     /// over the limit. Call it ten times a second. `steps` bounds one call; a step is under 200 ns
     /// mostly. True when there is more to do at once: call again after the next round of the loop.
     bool upkeep(std::size_t steps = 1000);
+
+    /// A client gave SHUTDOWN, in admin mode: whoever runs the engine is to stop it.
+    bool stop_requested() const noexcept;
 
     statistics stats() const noexcept;
     const engine_options& options() const noexcept;

@@ -166,6 +166,51 @@ TEST(engine, quit_ends_the_batch) {
     EXPECT_EQ(other("GET a"), "$1\r\n1\r\n");
 }
 
+TEST(engine, commands_of_many_keys_find_them_in_a_large_database) {
+    engine e;
+    test_client c(e);
+    arguments mset{"MSET"};
+    arguments mget{"MGET"};
+    arguments del{"DEL"};
+    std::string values = "*20000\r\n";
+    for (std::size_t i = 0; i < 20'000; ++i) {
+        const std::string key = "key" + std::to_string(i);
+        const std::string value = std::to_string(i * 7);
+        mset.push_back(key);
+        mset.push_back(value);
+        mget.push_back(key);
+        del.push_back(key);
+        values += "$" + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+    }
+    EXPECT_EQ(c.ask(mset), "+OK\r\n");
+    EXPECT_EQ(c.ask(mget), values);
+    mget[0] = "EXISTS";
+    EXPECT_EQ(c.ask(mget), ":20000\r\n");
+    del.push_back("nosuch");
+    del.push_back("key1");
+    EXPECT_EQ(c.ask(del), ":20000\r\n");
+}
+
+TEST(engine, big_values_are_freed_in_slices) {
+    engine e;
+    test_client c(e);
+    arguments push{"RPUSH", "list"};
+    arguments add{"SADD", "set"};
+    for (int i = 0; i < 100'000; ++i) {
+        push.push_back(std::to_string(i));
+        add.push_back(std::to_string(i));
+    }
+    c.ask(push);
+    c.ask(add);
+    const std::size_t used = e.stats().used_memory;
+    EXPECT_EQ(c("DEL list set"), ":2\r\n");
+    EXPECT_GT(e.stats().used_memory, used / 2);
+    int slices = 0;
+    while (e.upkeep(1'000)) ++slices;
+    EXPECT_GE(slices, 50);
+    EXPECT_EQ(e.stats().used_memory, 0U);
+}
+
 TEST(engine, readonly_mode_refuses_what_writes) {
     engine_options options;
     options.mode = access_mode::readonly;
@@ -178,6 +223,26 @@ TEST(engine, readonly_mode_refuses_what_writes) {
         EXPECT_EQ(refused, (each.flags & command_flag::write) != 0) << each.name;
     }
     EXPECT_EQ(e.stats().keys, 0U);
+}
+
+TEST(engine, only_admin_mode_allows_what_stops_or_debugs_it) {
+    for (const access_mode mode :
+         {access_mode::readonly, access_mode::readwrite, access_mode::admin}) {
+        engine_options options;
+        options.mode = mode;
+        engine e(options);
+        test_client c(e);
+        const bool allowed = mode == access_mode::admin;
+        EXPECT_EQ(c("DEBUG ERROR MINE"), allowed
+                                             ? "-MINE\r\n"
+                                             : "-ERR this command is refused, as it can stop or "
+                                               "debug the cache: create the cache with --mode "
+                                               "admin to allow it\r\n");
+        EXPECT_FALSE(e.stop_requested());
+        EXPECT_EQ(c("SHUTDOWN NOSAVE").empty(), allowed);
+        EXPECT_EQ(e.stop_requested(), allowed);
+        EXPECT_EQ(c.who().closing, allowed);
+    }
 }
 
 TEST(engine, a_password_is_asked_for) {

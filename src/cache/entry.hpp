@@ -77,11 +77,11 @@ struct entry {
     void set_integer(std::int64_t number) noexcept { store(number); }
     template <class T>
     T* pointer() const noexcept {
-        return load<T*>();
+        return reinterpret_cast<T*>(load<std::uintptr_t>());
     }
     template <class T>
     void set_pointer(T* to) noexcept {
-        store(to);
+        store(reinterpret_cast<std::uintptr_t>(to));
     }
 
     expiry_time expiry() const noexcept {

@@ -2,21 +2,22 @@
 #include "cache/environment.hpp"
 
 #include "cache/collection.hpp"
-#include "cache/list.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace eddy::cache {
 namespace {
 
-// Tables up to this size are freed at once: some ten microseconds.
+// Tables of so many entries are freed at once, and lists of so many elements: some ten
+// microseconds.
 constexpr std::size_t freed_at_once = 256;
 
 } // namespace
 
 void environment::discard(dictionary&& table) {
     if (table.size() > freed_at_once) {
-        graves_.emplace_back(std::move(table));
+        tables_.emplace_back(std::move(table));
         return;
     }
     dictionary small(std::move(table));
@@ -27,24 +28,34 @@ void environment::discard(dictionary&& table) {
     }
 }
 
-bool environment::free_some(std::size_t entries) noexcept {
-    while (!graves_.empty()) {
-        grave& oldest = graves_.front();
-        dictionary::slot* place = nullptr;
-        while (entries > 0 && (place = oldest.rest.next()) != nullptr) {
-            --entries;
-            release_entry(*this, dictionary::entry_of(*place));
-        }
-        if (place != nullptr || entries == 0) return true;
-        graves_.pop_front();
+void environment::discard(list&& elements) {
+    if (elements.size() > freed_at_once) {
+        lists_.push_back(elements);
+    } else {
+        elements.clear(memory);
     }
-    return false;
+    elements = list();
 }
 
-std::size_t environment::discarded() const noexcept {
-    std::size_t entries = 0;
-    for (const grave& each : graves_) entries += each.table.size();
-    return entries;
+bool environment::free_some(std::size_t steps) noexcept {
+    while (!lists_.empty()) {
+        list& oldest = lists_.front();
+        const std::size_t blocks = std::min(steps, oldest.size());
+        if (oldest.free_some(memory, blocks)) return true;
+        steps -= blocks;
+        lists_.pop_front();
+    }
+    while (!tables_.empty()) {
+        grave& oldest = tables_.front();
+        dictionary::slot* place = nullptr;
+        while (steps > 0 && (place = oldest.rest.next()) != nullptr) {
+            --steps;
+            release_entry(*this, dictionary::entry_of(*place));
+        }
+        if (place != nullptr || steps == 0) return true;
+        tables_.pop_front();
+    }
+    return !lists_.empty();
 }
 
 void release_value(environment& env, entry& of) noexcept {
@@ -58,7 +69,7 @@ void release_value(environment& env, entry& of) noexcept {
         }
         case encoding::list: {
             list* const values = of.pointer<list>();
-            values->clear(env.memory);
+            env.discard(std::move(*values));
             env.memory.release(values, sizeof(list));
             return;
         }

@@ -6,6 +6,7 @@
 #include "cache/dictionary.hpp"
 #include "cache/entry.hpp"
 #include "cache/key_hash.hpp"
+#include "cache/list.hpp"
 #include "cache/slab.hpp"
 #include "cache/statistics.hpp"
 
@@ -20,18 +21,23 @@ struct environment {
     explicit environment(std::uint64_t seed) noexcept : hash(seed), random(seed ^ 0x9e37'79b9ULL) {}
     environment(const environment&) = delete;
     environment& operator=(const environment&) = delete;
-    ~environment() { free_some(static_cast<std::size_t>(-1)); }
+    ~environment() {
+        while (free_some(static_cast<std::size_t>(-1))) {
+        }
+    }
 
     /// Hands over a table with all its entries, to be freed in slices: a DEL of millions of fields
     /// must not hold up the others. Small ones are freed at once.
     void discard(dictionary&& table);
+    /// The same for a list's elements.
+    void discard(list&& elements);
 
-    /// Frees up to about `entries` entries of discarded tables; returns whether any are left.
-    bool free_some(std::size_t entries) noexcept;
+    /// Frees up to about `steps` entries of discarded tables, or blocks of lists; returns whether
+    /// any are left.
+    bool free_some(std::size_t steps) noexcept;
 
-    /// Entries of discarded tables that were not freed yet, those freed already of the first table
-    /// included.
-    std::size_t discarded() const noexcept;
+    /// Tables and lists that wait to be freed.
+    std::size_t discarded() const noexcept { return tables_.size() + lists_.size(); }
 
     slab memory;
     key_hash hash;
@@ -48,7 +54,8 @@ private:
         dictionary table;
         dictionary::iterator rest;
     };
-    std::deque<grave> graves_;
+    std::deque<grave> tables_;
+    std::deque<list> lists_;
 };
 
 /// Frees what the entry's value holds beside the entry's own block.

@@ -309,15 +309,15 @@ std::size_t keyspace::sweep(std::size_t buckets) {
 }
 
 bool keyspace::evict_one() {
-    // Twice around: the first time every key may have been marked as used.
-    for (int rounds = 0; rounds < 3 && size() > 0;) {
+    std::size_t spared = 0;
+    while (size() > 0) {
         seen_.clear();
         evict_cursor_ = table_.scan(evict_cursor_, seen_);
-        if (evict_cursor_ == 0) ++rounds;
         for (const slot s : seen_) {
             entry* const e = dictionary::entry_of(s);
-            if (e->has(entry::recently_used)) {
+            if (e->has(entry::recently_used) && spared < max_spared) {
                 e->flags &= static_cast<std::uint8_t>(~entry::recently_used);
+                ++spared;
                 continue;
             }
             const std::uint64_t its = hash(e->key());

@@ -21,6 +21,9 @@ public:
 
     /// Longer strings stand in a block of their own, so that moving the entry does not move them.
     static constexpr std::size_t max_inline_text = 2048;
+    /// Used keys that one eviction passes over at most; then the next key goes, used or not, so
+    /// that no command waits for a walk over all keys.
+    static constexpr std::size_t max_spared = 256;
 
     explicit keyspace(environment& env) noexcept : env_(env), table_(env.memory, env.hash) {}
     ~keyspace() { clear(); }

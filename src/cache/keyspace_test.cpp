@@ -177,7 +177,7 @@ TEST_F(a_keyspace, one_sweep_is_bounded) {
     EXPECT_GT(keys.size(), 49'000U);
 }
 
-TEST_F(a_keyspace, a_million_small_keys_cost_78_bytes_each_and_16_more_with_expiry) {
+TEST_F(a_keyspace, a_million_small_keys_cost_78_bytes_each_and_8_more_with_expiry) {
     constexpr std::size_t count = 1'000'000;
     char name[17];
     for (std::size_t i = 0; i < count; ++i) {

@@ -176,6 +176,26 @@ void list::pop_back(slab& memory) noexcept {
     if (--b->count == 0) remove_block(memory, b);
 }
 
+void list::drop_front(slab& memory, std::size_t count) noexcept {
+    EDDY_ASSERT(count <= size_);
+    while (count > 0 && head_->count <= count) {
+        count -= head_->count;
+        size_ -= head_->count;
+        remove_block(memory, head_);
+    }
+    for (; count > 0; --count) pop_front(memory);
+}
+
+void list::drop_back(slab& memory, std::size_t count) noexcept {
+    EDDY_ASSERT(count <= size_);
+    while (count > 0 && tail_->count <= count) {
+        count -= tail_->count;
+        size_ -= tail_->count;
+        remove_block(memory, tail_);
+    }
+    for (; count > 0; --count) pop_back(memory);
+}
+
 list::position list::first() const noexcept {
     return head_ == nullptr ? position{} : position{head_, head_->begin};
 }
@@ -339,9 +359,14 @@ void list::replace(slab& memory, position place, std::string_view element) {
     insert_before(memory, {b, b->begin + skipped}, element);
 }
 
-void list::clear(slab& memory) noexcept {
-    while (head_ != nullptr) remove_block(memory, head_);
-    size_ = 0;
+void list::clear(slab& memory) noexcept { static_cast<void>(free_some(memory, SIZE_MAX)); }
+
+bool list::free_some(slab& memory, std::size_t blocks) noexcept {
+    for (; head_ != nullptr && blocks > 0; --blocks) {
+        size_ -= head_->count;
+        remove_block(memory, head_);
+    }
+    return head_ != nullptr;
 }
 
 std::size_t list::memory_bytes() const noexcept {

@@ -58,6 +58,10 @@ public:
     void pop_front(slab& memory) noexcept;
     void pop_back(slab& memory) noexcept;
 
+    /// Drops `count` elements, size() at most, from one end. O(blocks + elements of one block).
+    void drop_front(slab& memory, std::size_t count) noexcept;
+    void drop_back(slab& memory, std::size_t count) noexcept;
+
     position first() const noexcept;
     position last() const noexcept;
     /// `index` < size().
@@ -73,6 +77,8 @@ public:
     void replace(slab& memory, position place, std::string_view element);
 
     void clear(slab& memory) noexcept;
+    /// Frees up to `blocks` blocks with their elements; returns whether any are left.
+    bool free_some(slab& memory, std::size_t blocks) noexcept;
     /// Bytes in blocks, the list itself not counted. O(blocks).
     std::size_t memory_bytes() const noexcept;
 

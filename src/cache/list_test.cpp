@@ -151,6 +151,20 @@ TEST(list, small_lists_are_small_and_long_ones_dense) {
     EXPECT_EQ(big.values.memory_bytes(), big.memory.used_bytes());
 }
 
+TEST(list, many_elements_are_dropped_from_either_end) {
+    for (const std::size_t from_front : {0U, 1U, 500U, 4'999U, 5'000U}) {
+        owned_list l;
+        for (int i = 0; i < 5'000; ++i) l.values.push_back(l.memory, std::to_string(i));
+        l.values.drop_front(l.memory, from_front);
+        const std::size_t from_back = l.values.size() / 2;
+        l.values.drop_back(l.memory, from_back);
+        ASSERT_EQ(l.values.size(), 5'000 - from_front - from_back);
+        if (l.values.empty()) continue;
+        EXPECT_EQ(l.values.front(), std::to_string(from_front));
+        EXPECT_EQ(l.values.back(), std::to_string(4'999 - from_back));
+    }
+}
+
 TEST(list, every_index_is_found_from_both_ends) {
     owned_list l;
     for (int i = 0; i < 5'000; ++i) l.values.push_back(l.memory, std::to_string(i));

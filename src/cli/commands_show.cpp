@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <iterator>
 
 namespace eddy::cli {
 namespace {
@@ -156,8 +157,19 @@ void show_stats(const json& stats, bool colours) {
     const auto line = [](std::string_view name, std::string_view value) {
         print(fmt::format("  {:<22}{}\n", name, value));
     };
-    for (const auto& [key, value] : stats.items()) {
-        if (key == "name" || key == "type" || key == "status" || value.is_null()) continue;
+    // What every type counts comes first, then what only this one does.
+    static constexpr std::string_view common[] = {
+        "uptime_s",   "connections", "connections_total", "connections_refused",
+        "messages_in", "messages_out", "bytes_in",         "bytes_out",
+        "errors",     "dropped",     "latency"};
+    std::vector<std::string> keys(std::begin(common), std::end(common));
+    for (const auto& [key, ignored] : stats.items())
+        if (key != "name" && key != "type" && key != "status" &&
+            std::find(keys.begin(), keys.end(), key) == keys.end())
+            keys.push_back(key);
+    for (const std::string& key : keys) {
+        if (!stats.contains(key) || stats.at(key).is_null()) continue;
+        const json& value = stats.at(key);
         std::string name = printable(key);
         std::replace(name.begin(), name.end(), '_', ' ');
         if (key == "uptime_s")

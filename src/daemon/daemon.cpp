@@ -169,6 +169,7 @@ int daemon_process::run() {
     manager_options managing;
     managing.types = options_.types;
     managing.drain = options_.drain;
+    if (lock_->after_a_crash()) managing.address_grace = crash_grace;
     runtimes_ = std::make_unique<manager>(store_, disk_, *loops_, managing);
     api_ = std::make_unique<control_api>(*runtimes_, facts_, counted_);
     metrics_ = std::make_unique<metrics_page>(*runtimes_, facts_, counted_);
@@ -202,7 +203,10 @@ task<outcome<>> daemon_process::serve() {
     loop_group& loops = *loops_;
     static_cast<void>(co_await run_blocking(disk_, [&loops] { loops.stop(); }));
     co_await loop_->yield();
-    if (restored) log_info("daemon", "stopped");
+    if (restored) {
+        lock_->release();
+        log_info("daemon", "stopped");
+    }
     co_return restored;
 }
 

@@ -19,6 +19,9 @@
 namespace eddy::daemon {
 namespace {
 
+/// Between the first two attempts to start what found its address taken; then twice as long.
+constexpr duration first_restart_pause = std::chrono::milliseconds(50);
+
 std::unexpected<problem> with_context(std::string_view context, problem cause) {
     return refuse(cause.status, fmt::format("{}: {}", context, cause.message));
 }
@@ -586,18 +589,25 @@ task<outcome<>> manager::restore() {
             log_error(entry->record.name, entry->reason);
         else
             entry->status = runtime_status::stopped;
-        if (run && entry->options) starting.spawn(start_restored(entry));
+        if (run && entry->options) starting.spawn(start_restored(entry, options_.address_grace));
     }
     co_await starting.join();
     co_return outcome<>();
 }
 
-task<void> manager::start_restored(runtime_ref which) {
+task<void> manager::start_restored(runtime_ref which, duration grace) {
     const auto entered = co_await which->turn.enter();
     if (!entered) co_return;
     const turn_guard turn(which->turn);
-    // It stays one that is to run: the next daemon tries again.
-    static_cast<void>(co_await bring_up(which));
+    // Whatever comes of it, it stays one that is to run: the next daemon tries again.
+    loop& here = loop::current();
+    const time_point patience_ends = here.now() + grace;
+    for (duration pause = first_restart_pause;; pause *= 2) {
+        auto up = co_await bring_up(which);
+        if (up || up.error().status != 409 || here.now() >= patience_ends) co_return;
+        const auto slept = co_await here.sleep_until(std::min(here.now() + pause, patience_ends));
+        if (!slept) co_return;
+    }
 }
 
 task<outcome<manager::reread_summary>> manager::reread() {
@@ -632,7 +642,7 @@ task<outcome<manager::reread_summary>> manager::reread() {
                 continue;
             }
             entry->status = runtime_status::stopped;
-            if (run) co_await start_restored(entry);
+            if (run) co_await start_restored(entry, duration::zero());
             if (entry->status == runtime_status::failed)
                 summary.problems.push_back(fmt::format("\"{}\": {}", name, entry->reason));
             continue;

@@ -84,6 +84,9 @@ struct manager_options {
     /// For a runtime whose own options do not say how long its connections may take to finish.
     duration drain = std::chrono::seconds(5);
     std::size_t runtimes = runtime_limit;  ///< kept at most
+    /// For so long restore() tries again to start what finds its address taken: after a crash the
+    /// kernel may still be closing the sockets of the daemon before.
+    duration address_grace{};
 };
 
 class manager {
@@ -157,7 +160,7 @@ private:
     task<outcome<>> take_down(runtime_ref which, duration drain);
 
     task<outcome<>> stop_children(std::string owner);
-    task<void> start_restored(runtime_ref which);
+    task<void> start_restored(runtime_ref which, duration grace);
     task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
     task<outcome<>> apply_record(runtime_ref which, runtime_record fresh);
     task<outcome<edit_effect>> put_into_effect(runtime_ref which, runtime_record fresh,

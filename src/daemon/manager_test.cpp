@@ -51,6 +51,7 @@ protected:
         manager_options managing;
         managing.types = types_;
         managing.runtimes = most_runtimes;
+        managing.drain = duration::zero();
         manager runtimes(*store_, disk, *loops, managing);
         control->run(lead(runtimes, body));
     }
@@ -403,6 +404,36 @@ TEST_F(manager_test, changes_to_one_runtime_take_turns) {
         co_await all.join();
         EXPECT_EQ(succeeded, 42) << "what is removed cannot be started";
         EXPECT_TRUE(runtimes.all().empty());
+    });
+}
+
+task<void> send_one(manager& runtimes, runtime_ref which, std::string message) {
+    static_cast<void>(co_await runtimes.send(which, std::move(message)));
+}
+
+TEST_F(manager_test, a_loop_that_hangs_stops_nobody_else) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref stuck = co_await make(runtimes, wanted("stuck"));
+        const runtime_ref lively = co_await make(runtimes, wanted("lively"));
+        EXPECT_TRUE(co_await runtimes.start(stuck));
+        EXPECT_TRUE(co_await runtimes.start(lively));
+        EXPECT_NE(stuck->where, lively->where);
+        testing::hanging = true;
+        scope hung(co_await current_source());
+        hung.spawn(send_one(runtimes, stuck, "hang"));
+        co_await runtimes.refresh();
+        EXPECT_EQ(*co_await runtimes.send(lively, "hello"), 5U);
+        const auto stopped = co_await runtimes.stop(stuck);
+        EXPECT_FALSE(stopped);
+        if (!stopped) EXPECT_NE(stopped.error().message.find("did not answer"), std::string::npos);
+        EXPECT_EQ(stuck->status, runtime_status::failed);
+        EXPECT_FALSE(co_await runtimes.start(stuck)) << "the old one is still there";
+        EXPECT_TRUE(co_await runtimes.stop(lively));
+        testing::hanging = false;
+        testing::hanging.notify_all();
+        co_await hung.join();
+        EXPECT_TRUE(co_await runtimes.stop(stuck)) << "it answers again";
+        EXPECT_TRUE(co_await runtimes.start(stuck));
     });
 }
 

@@ -10,10 +10,41 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <optional>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 namespace eddy::daemon {
+namespace {
+
+std::string read_pid(int file) {
+    char text[32] = {};
+    const ssize_t size = ::pread(file, text, sizeof text, 0);
+    const std::string_view pid(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+    return std::string(pid.substr(0, pid.find('\n')));
+}
+
+/// Who listens on a Unix socket: none, or a process whose id is 0 when it cannot be known.
+outcome<std::optional<pid_t>> find_listener(const endpoint& address) {
+    const unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!probe)
+        return refuse(500, fmt::format("could not make a socket: {}",
+                                       std::generic_category().message(errno)));
+    // EAGAIN is a listener whose queue is full.
+    if (::connect(probe.get(), address.data(), address.size()) != 0)
+        return errno == EAGAIN ? std::optional<pid_t>(0) : std::nullopt;
+    ucred who{};
+    socklen_t size = sizeof who;
+    if (::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return 0;
+    return who.pid;
+}
+
+bool has_ended(pid_t process) { return process > 0 && ::kill(process, 0) != 0 && errno == ESRCH; }
+
+}  // namespace
 
 outcome<state_lock> state_lock::take(const std::string& directory) {
     const std::string path = directory + "/lock";
@@ -26,42 +57,46 @@ outcome<state_lock> state_lock::take(const std::string& directory) {
         if (errno != EWOULDBLOCK)
             return refuse(500, fmt::format("could not lock {}: {}", path,
                                            std::generic_category().message(errno)));
-        char text[32] = {};
-        const ssize_t size = ::pread(file.get(), text, sizeof text - 1, 0);
-        std::string_view pid(text, size > 0 ? static_cast<std::size_t>(size) : 0);
-        pid = pid.substr(0, pid.find('\n'));
+        const std::string pid = read_pid(file.get());
         return refuse(409, fmt::format("another daemon (pid {}) uses the state folder {}. Stop it "
                                        "with `kill {}`, or give this one its own folder with "
                                        "--state and its own --socket",
                                        pid.empty() ? "unknown" : pid, directory,
                                        pid.empty() ? "PID" : pid));
     }
+    const bool after_a_crash = !read_pid(file.get()).empty();
     const std::string pid = fmt::format("{}\n", ::getpid());
-    // The pid is for people; the lock works without it, so a full disk does not matter here.
-    if (::ftruncate(file.get(), 0) == 0) (void)::pwrite(file.get(), pid.data(), pid.size(), 0);
-    return state_lock(std::move(file));
+    // The lock works without the pid, so a full disk does not matter here.
+    if (::ftruncate(file.get(), 0) == 0)
+        static_cast<void>(::pwrite(file.get(), pid.data(), pid.size(), 0));
+    return state_lock(std::move(file), after_a_crash);
 }
+
+void state_lock::release() noexcept { static_cast<void>(::ftruncate(file_.get(), 0)); }
 
 outcome<> check_socket_is_free(const std::string& path) {
     const auto address = endpoint::unix_path(path);
     if (!address)
         return refuse(400, fmt::format("\"{}\" cannot be a socket's path: use at most 107 bytes",
                                        path));
-    const unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!probe)
-        return refuse(500, fmt::format("could not make a socket: {}",
-                                       std::generic_category().message(errno)));
-    // EAGAIN is a listener whose queue is full.
-    if (::connect(probe.get(), address->data(), address->size()) != 0 && errno != EAGAIN) return {};
-    ucred who{};
-    socklen_t size = sizeof who;
-    if (::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.pid > 0)
+    constexpr std::chrono::milliseconds pause{10};
+    for (auto waited = pause;; waited += pause) {
+        const auto listener = find_listener(*address);
+        if (!listener) return std::unexpected(listener.error());
+        if (!*listener) return {};
+        const pid_t process = **listener;
+        if (has_ended(process) && waited < crash_grace) {
+            std::this_thread::sleep_for(pause);
+            continue;
+        }
+        if (process <= 0)
+            return refuse(409, fmt::format("another daemon listens on {}. Stop it, or choose "
+                                           "another path with --socket",
+                                           path));
         return refuse(409, fmt::format("another daemon (pid {}) listens on {}. Stop it with `kill "
                                        "{}`, or choose another path with --socket",
-                                       who.pid, path, who.pid));
-    return refuse(409, fmt::format("another daemon listens on {}. Stop it, or choose another path "
-                                   "with --socket",
-                                   path));
+                                       process, path, process));
+    }
 }
 
 }  // namespace eddy::daemon

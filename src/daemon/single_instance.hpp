@@ -5,7 +5,9 @@
 
 #include "daemon/problem.hpp"
 
+#include <chrono>
 #include <string>
+#include <utility>
 
 namespace eddy::daemon {
 
@@ -16,13 +18,27 @@ public:
     /// Takes the lock on an existing folder. Refuses (409) with the pid of the daemon that has it.
     static outcome<state_lock> take(const std::string& directory);
 
+    /// Whether the last daemon of this folder ended without release(): it was killed, or crashed.
+    /// The kernel may still be closing its sockets then.
+    bool after_a_crash() const noexcept { return after_a_crash_; }
+
+    /// Notes that this daemon ended in order.
+    void release() noexcept;
+
 private:
-    explicit state_lock(unique_fd file) noexcept : file_(std::move(file)) {}
+    state_lock(unique_fd file, bool after_a_crash) noexcept
+        : file_(std::move(file)), after_a_crash_(after_a_crash) {}
     unique_fd file_;
+    bool after_a_crash_;
 };
 
+/// How long the kernel may take to close the sockets of a daemon that was killed: those that an
+/// io_uring works on outlive their process by a moment.
+inline constexpr std::chrono::milliseconds crash_grace{5000};
+
 /// Refuses (409) with a pid when a process listens on the Unix socket `path`. A socket without a
-/// listener is left over from a daemon that was killed; listening anew replaces it.
+/// listener is left over from a daemon that was killed; listening anew replaces it. Blocks for at
+/// most crash_grace when the listener's process is gone and the kernel has not noticed.
 outcome<> check_socket_is_free(const std::string& path);
 
 }  // namespace eddy::daemon

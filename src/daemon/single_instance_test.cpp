@@ -41,6 +41,16 @@ TEST_F(single_instance_test, the_lock_ends_with_its_holder) {
     EXPECT_TRUE(state_lock::take(folder_));
 }
 
+TEST_F(single_instance_test, knows_whether_the_last_daemon_ended_in_order) {
+    EXPECT_FALSE(state_lock::take(folder_)->after_a_crash());
+    auto after_crash = state_lock::take(folder_);
+    ASSERT_TRUE(after_crash);
+    EXPECT_TRUE(after_crash->after_a_crash());
+    after_crash->release();
+    { const auto dropped = std::move(after_crash); }
+    EXPECT_FALSE(state_lock::take(folder_)->after_a_crash());
+}
+
 TEST_F(single_instance_test, a_missing_folder_is_refused_with_advice) {
     const auto taken = state_lock::take(folder_ + "/missing");
     ASSERT_FALSE(taken);

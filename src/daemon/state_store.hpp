@@ -15,7 +15,8 @@
 
 namespace eddy::daemon {
 
-/// The version that is written; a file with a higher one is left for the newer Eddy that wrote it.
+/// The version that is written. A file with a higher one is set aside unchanged: a newer Eddy wrote
+/// it, and may have it back.
 inline constexpr int state_version = 1;
 
 /// What is known of a runtime while it does not run.

@@ -12,6 +12,9 @@
 
 namespace eddy::daemon::testing {
 
+/// While this is set, a message "hang" keeps the thread of its runtime's loop.
+inline std::atomic<bool> hanging{false};
+
 /// How many instances exist in the process; a test that ends with some has lost them.
 inline std::atomic<int> instances{0};
 
@@ -47,6 +50,7 @@ public:
         return *endpoint::ip("127.0.0.1", static_cast<std::uint16_t>(made_.options.number("port")));
     }
     task<runtime::outcome<std::uint64_t>> send(std::string message) override {
+        if (message == "hang") hanging.wait(true);
         if (message == "refuse") co_return runtime::refuse(409, "nobody listens");
         ++sent_;
         co_return message.size();

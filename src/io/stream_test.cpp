@@ -203,20 +203,6 @@ TEST_P(stream_io, a_peer_that_closes_with_bytes_unread_is_a_reset) {
     });
 }
 
-TEST_P(stream_io, a_reset_that_a_write_heard_of_is_no_orderly_end) {
-    run([this]() -> task<> {
-        // Linux tells an error of the socket once, to whoever comes first.
-        connection pair = co_await connect();
-        must(co_await pair.server.write_all("never read"));
-        must(co_await pair.client.write_all("y"));
-        EXPECT_EQ(must(co_await pair.server.read()).text(), "y");
-        pair.client.close();
-        must(co_await here().sleep_for(1ms));
-        EXPECT_TRUE(error_of(co_await pair.server.write_all("to nobody")));
-        EXPECT_EQ(error_of(co_await pair.server.read()), errno_code(ECONNRESET));
-    });
-}
-
 TEST_P(stream_io, writing_to_a_closed_peer_fails_in_the_end) {
     run([this]() -> task<> {
         connection pair = co_await connect();

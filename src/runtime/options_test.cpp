@@ -322,36 +322,40 @@ task<void> replies_are_limited(std::string type) {
 
 // --- The walk ---------------------------------------------------------------------------------
 
-using effect = task<void> (*)(std::string type);
+struct effect {
+    task<void> (*seen)(std::string type);
+    backend_kind on = backend_kind::automatic;  // the simulator where time decides
+};
+constexpr auto sim = backend_kind::sim;
 
 const std::map<std::pair<std::string_view, std::string_view>, effect> effects = {
-    {{"server", "port"}, port_is_served},
-    {{"server", "bind"}, bind_chooses_the_address},
-    {{"server", "unix"}, unix_serves_on_a_path},
-    {{"server", "listen"}, listen_takes_uris},
-    {{"server", "udp"}, udp_takes_datagrams},
-    {{"server", "mode"}, mode_directs_messages},
-    {{"server", "framing"}, framing_says_what_a_message_is},
-    {{"server", "max-connections"}, connections_are_limited},
-    {{"server", "rate-limit"}, each_clients_rate_is_limited},
-    {{"server", "global-rate-limit"}, the_common_rate_is_limited},
-    {{"server", "idle-timeout"}, idle_clients_are_closed},
-    {{"server", "max-line"}, lines_are_limited},
-    {{"server", "slow-reader"}, slow_readers_meet_their_fate},
-    {{"server", "max-queue"}, a_longer_queue_holds_more},
-    {{"server", "log"}, lines_are_appended_to_the_file},
-    {{"server", "log-traffic"}, traffic_is_written_to_the_journal},
-    {{"cache", "port"}, port_is_served},
-    {{"cache", "bind"}, bind_chooses_the_address},
-    {{"cache", "unix"}, unix_serves_on_a_path},
-    {{"cache", "listen"}, listen_takes_uris},
-    {{"cache", "mode"}, mode_allows_or_refuses_writing},
-    {{"cache", "maxmemory"}, memory_is_limited},
-    {{"cache", "eviction"}, eviction_makes_room},
-    {{"cache", "max-connections"}, connections_are_limited},
-    {{"cache", "idle-timeout"}, idle_clients_are_closed},
-    {{"cache", "write-timeout"}, who_takes_nothing_is_closed},
-    {{"cache", "max-queue"}, replies_are_limited},
+    {{"server", "port"}, {port_is_served}},
+    {{"server", "bind"}, {bind_chooses_the_address}},
+    {{"server", "unix"}, {unix_serves_on_a_path}},
+    {{"server", "listen"}, {listen_takes_uris}},
+    {{"server", "udp"}, {udp_takes_datagrams}},
+    {{"server", "mode"}, {mode_directs_messages}},
+    {{"server", "framing"}, {framing_says_what_a_message_is}},
+    {{"server", "max-connections"}, {connections_are_limited}},
+    {{"server", "rate-limit"}, {each_clients_rate_is_limited, sim}},
+    {{"server", "global-rate-limit"}, {the_common_rate_is_limited, sim}},
+    {{"server", "idle-timeout"}, {idle_clients_are_closed, sim}},
+    {{"server", "max-line"}, {lines_are_limited}},
+    {{"server", "slow-reader"}, {slow_readers_meet_their_fate, sim}},
+    {{"server", "max-queue"}, {a_longer_queue_holds_more}},
+    {{"server", "log"}, {lines_are_appended_to_the_file}},
+    {{"server", "log-traffic"}, {traffic_is_written_to_the_journal}},
+    {{"cache", "port"}, {port_is_served}},
+    {{"cache", "bind"}, {bind_chooses_the_address}},
+    {{"cache", "unix"}, {unix_serves_on_a_path}},
+    {{"cache", "listen"}, {listen_takes_uris}},
+    {{"cache", "mode"}, {mode_allows_or_refuses_writing}},
+    {{"cache", "maxmemory"}, {memory_is_limited}},
+    {{"cache", "eviction"}, {eviction_makes_room}},
+    {{"cache", "max-connections"}, {connections_are_limited}},
+    {{"cache", "idle-timeout"}, {idle_clients_are_closed, sim}},
+    {{"cache", "write-timeout"}, {who_takes_nothing_is_closed, sim}},
+    {{"cache", "max-queue"}, {replies_are_limited}},
 };
 
 struct named_option {
@@ -372,10 +376,12 @@ TEST_P(every_option_has_its_effect, seen) {
     const auto [type, name] = GetParam();
     const auto found = effects.find({type, name});
     ASSERT_NE(found, effects.end()) << "no test shows the effect of --" << name << " of " << type;
-    const auto made = loop::create();
+    loop_options options;
+    options.kind = found->second.on;
+    const auto made = loop::create(options);
     ASSERT_TRUE(made) << made.error().message();
     try {
-        (*made)->run(found->second(std::string(type)));
+        (*made)->run(found->second.seen(std::string(type)));
     } catch (const std::exception& failure) {
         ADD_FAILURE() << failure.what();
     }

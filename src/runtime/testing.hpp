@@ -56,6 +56,13 @@ public:
         made_ = type_->make({name_, parse(options), &events});
     }
 
+    /// A test that fails leaves it running; its message should be what is seen, not an assertion.
+    ~subject() {
+        if (made_->local().family() != AF_UNSPEC) (void)made_.release();
+    }
+    subject(const subject&) = delete;
+    subject& operator=(const subject&) = delete;
+
     settings parse(const json& options) const {
         return must_do(settings::parse(type_->options, options));
     }

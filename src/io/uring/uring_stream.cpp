@@ -2,6 +2,7 @@
 // a function does, since the coroutine may close the stream and with it free this object.
 #include "io/uring/uring_stream.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -36,7 +37,7 @@ bool uring_stream::start(read_operation& op) {
 
 void uring_stream::want_bytes() {
     // A receive that is being stopped arms itself again from its last completion.
-    if (receiving_ || polling_) return;
+    if (receiving_ || polling_readable_) return;
     if (backend_.receives().exhausted())
         wait_readable();
     else
@@ -60,7 +61,7 @@ void uring_stream::stop_receive() {
 }
 
 void uring_stream::wait_readable() {
-    polling_ = true;
+    polling_readable_ = true;
     backend_.start_poll(socket_.get(), readiness::readable, readable_);
     ++in_flight_;
 }
@@ -141,7 +142,7 @@ void uring_stream::on_received(int result, unsigned flags) {
 }
 
 void uring_stream::on_readable(int result, unsigned) {
-    polling_ = false;
+    polling_readable_ = false;
     request_done();
     if (closing_) return free_if_done();
     if (!reader_) return;
@@ -191,40 +192,72 @@ void uring_stream::note_failure(int error) noexcept {
 
 bool uring_stream::start(write_operation& op) {
     EDDY_ASSERT(!writer_);
-    if (zero_copy_refused_ || op.piece(0).size() < backend_.zero_copy_threshold()) {
-        const int error = send_now(socket_.get(), op);
-        if (error == 0) return true;
-        if (error != EAGAIN) {
-            note_failure(error);
-            op.set_error(errno_code(error));
-            return true;
-        }
-    }
+    if (send(op)) return true;
     writer_ = &op;
+    write_over_ = false;
     write_cancelled_ = false;
-    queue_send();
     return false;
+}
+
+/// Sends what goes. True when `op` is finished, well or not; else its socket will be heard of.
+bool uring_stream::send(write_operation& op) {
+    if (!zero_copy_refused_ && op.piece(0).size() >= backend_.zero_copy_threshold()) {
+        queue_zero_copy(op.piece(0));
+        return false;
+    }
+    const int error = send_now(socket_.get(), op);
+    if (error == 0) return true;
+    if (error == EAGAIN) {
+        wait_writable();
+        return false;
+    }
+    note_failure(error);
+    op.set_error(errno_code(error));
+    return true;
 }
 
 result<std::size_t> uring_stream::try_write(const_bytes bytes) noexcept {
     if (writer_ || bytes.empty()) return 0;
-    const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EINTR) return 0;
     note_failure(errno);
     return fail_errno();
 }
 
-void uring_stream::queue_send() {
-    const const_bytes piece = writer_->piece(0);
-    const std::size_t size = std::min(piece.size(), most_bytes_a_send);
+/// Arms a poll that stays for the rest of the connection and tells of changes alone, as an
+/// edge-triggered epoll does. A send request would not do: once the peer has finished sending, the
+/// kernel counts its poll as ready all the time, tries a hundred times in a row, and then blocks a
+/// thread of its own for each writer that waits. A one-shot poll would turn without end.
+void uring_stream::wait_writable() {
+    if (polling_writable_) return;
     io_uring_sqe& entry = backend_.submission();
-    // Without MSG_WAITALL: the kernel hands a send that had to wait for the peer more than about a
-    // hundred times to a thread of its own, so slow readers would cost a thread each.
-    if (!zero_copy_refused_ && piece.size() >= backend_.zero_copy_threshold())
-        io_uring_prep_send_zc(&entry, socket_.get(), piece.data(), size, MSG_NOSIGNAL, 0);
+    io_uring_prep_poll_multishot(&entry, socket_.get(), POLLOUT);
+    io_uring_sqe_set_data(&entry, &writable_);
+    polling_writable_ = true;
+    ++in_flight_;
+}
+
+void uring_stream::on_writable(int result, unsigned flags) {
+    if (!(flags & IORING_CQE_F_MORE)) {
+        polling_writable_ = false;
+        request_done();
+        if (closing_) return free_if_done();
+    }
+    if (!writer_ || sending_ || write_over_) return;
+    bool over = true;
+    if (result < 0 && result != -ECANCELED)
+        writer_->set_error(errno_code(-result));
     else
-        io_uring_prep_send(&entry, socket_.get(), piece.data(), size, MSG_NOSIGNAL);
+        over = send(*writer_);
+    if (over) end_write();
+}
+
+/// One zero-copy send, which never waits.
+void uring_stream::queue_zero_copy(const_bytes piece) {
+    io_uring_sqe& entry = backend_.submission();
+    io_uring_prep_send_zc(&entry, socket_.get(), piece.data(),
+                          std::min(piece.size(), most_bytes_a_send), MSG_NOSIGNAL | MSG_DONTWAIT, 0);
     io_uring_sqe_set_data(&entry, &sent_);
     sending_ = true;
     ++in_flight_;
@@ -236,7 +269,7 @@ void uring_stream::on_sent(int result, unsigned flags) {
     if (flags & IORING_CQE_F_NOTIF) {
         --notices_;
         request_done();
-        if (!sending_ && notices_ == 0) finish_write();
+        if (write_over_ && notices_ == 0) finish_write();
         return;
     }
     sending_ = false;
@@ -244,9 +277,7 @@ void uring_stream::on_sent(int result, unsigned flags) {
         ++notices_;
     else
         request_done();
-    if (!take_send_result(result)) return queue_send();
-    if (notices_ == 0) return finish_write();
-    if (write_cancelled_ || closing_) give_up_unsent();
+    if (take_send_result(result)) end_write();
 }
 
 /// True when the write is over, well or not, but for the return of its bytes.
@@ -257,14 +288,24 @@ bool uring_stream::take_send_result(int result) {
         op.set_error(errc::cancelled);
         return true;
     }
-    if (result >= 0 || result == -EAGAIN || result == -EINTR) return false;
+    if (result == -EAGAIN) {
+        wait_writable();
+        return false;
+    }
+    if (result >= 0 || result == -EINTR) return send(op);
     if (result == -EOPNOTSUPP && !zero_copy_refused_) {  // a Unix socket
         zero_copy_refused_ = true;
-        return false;
+        return send(op);
     }
     note_failure(-result);
     op.set_error(errno_code(-result));
     return true;
+}
+
+void uring_stream::end_write() {
+    write_over_ = true;
+    if (notices_ == 0) return finish_write();
+    if (write_cancelled_ || closing_) give_up_unsent();
 }
 
 void uring_stream::finish_write() {
@@ -285,12 +326,15 @@ void uring_stream::give_up_unsent() noexcept {
 void uring_stream::cancel(write_operation& op) noexcept {
     EDDY_ASSERT(writer_ == &op);
     write_cancelled_ = true;
-    if (!sending_) {
-        op.set_error(errc::cancelled);
+    // The result of a send comes in this turn or the next.
+    if (sending_) return;
+    op.set_error(errc::cancelled);
+    if (notices_ > 0) {
+        write_over_ = true;
         return give_up_unsent();
     }
-    backend_.cancel_request(sent_, &cancelled_);
-    ++in_flight_;
+    writer_ = nullptr;
+    op.complete_later();
 }
 
 void uring_stream::on_cancelled(int, unsigned) {
@@ -312,8 +356,9 @@ void uring_stream::close() noexcept {
         op.complete_later();
     }
     if (writer_) {
-        writer_->unlink();  // it ends by the kernel's answer, not by a second cancellation
-        if (!sending_ && !write_cancelled_) cancel(*writer_);
+        // While the kernel uses its bytes it ends by the kernel's answer, not by a cancellation.
+        writer_->unlink();
+        cancel(*writer_);
     }
     const auto cancel_if = [&](bool armed, completion& target) {
         if (!armed) return;
@@ -321,8 +366,8 @@ void uring_stream::close() noexcept {
         ++in_flight_;
     };
     cancel_if(receiving_ && !stopping_, received_);
-    cancel_if(polling_, readable_);
-    cancel_if(sending_ && !write_cancelled_, sent_);
+    cancel_if(polling_readable_, readable_);
+    cancel_if(polling_writable_, writable_);
     free_if_done();
 }
 

@@ -1,5 +1,6 @@
 // A connected socket on io_uring: one multishot receive that stays armed for the connection's
-// life, and sends that are tried inline before they are queued.
+// life, and sends that are made inline, again and again whenever a full socket has room. Only
+// zero-copy sends are requests.
 #pragma once
 
 #include "io/uring/uring_backend.hpp"
@@ -42,6 +43,7 @@ private:
 
     void on_received(int result, unsigned flags);
     void on_readable(int result, unsigned flags);
+    void on_writable(int result, unsigned flags);
     void on_sent(int result, unsigned flags);
     void on_cancelled(int result, unsigned flags);
 
@@ -49,8 +51,11 @@ private:
     void arm_receive();
     void stop_receive();
     void wait_readable();
-    void queue_send();
+    bool send(write_operation& op);
+    void wait_writable();
+    void queue_zero_copy(const_bytes piece);
     bool take_send_result(int result);
+    void end_write();
     void finish_write();
     void give_up_unsent() noexcept;
     void note_failure(int error) noexcept;
@@ -74,6 +79,7 @@ private:
     write_operation* writer_ = nullptr;
     member_completion<uring_stream, &uring_stream::on_received> received_{*this};
     member_completion<uring_stream, &uring_stream::on_readable> readable_{*this};
+    member_completion<uring_stream, &uring_stream::on_writable> writable_{*this};
     member_completion<uring_stream, &uring_stream::on_sent> sent_{*this};
     member_completion<uring_stream, &uring_stream::on_cancelled> cancelled_{*this};
 
@@ -87,8 +93,10 @@ private:
     int failure_ = 0;              // the socket's error, if a write was who heard of it
     bool receiving_ = false;       // the multishot receive is armed
     bool stopping_ = false;        // and asked to end
-    bool polling_ = false;
-    bool sending_ = false;         // a send is in the kernel, its result unknown
+    bool polling_readable_ = false;
+    bool polling_writable_ = false;
+    bool sending_ = false;         // a zero-copy send is in the kernel, its result unknown
+    bool write_over_ = false;      // the writer waits only for its bytes
     bool write_cancelled_ = false;
     bool zero_copy_refused_ = false;
     bool closing_ = false;

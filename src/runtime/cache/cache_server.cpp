@@ -20,6 +20,9 @@ constexpr std::string_view refusal = "-ERR max number of clients reached\r\n";
 
 /// A reply buffer that grew beyond this is given back.
 constexpr std::size_t kept_reply_capacity = 256 * 1024;
+/// Replies that may wait for the end of a turn; beyond it they go out one by one.
+constexpr std::size_t most_waiting_bytes = 4 * 1024 * 1024;
+constexpr std::size_t most_spare_buffers = 64;
 /// Replies go out in parts of this size at most, so that a slow client is seen to make progress.
 constexpr std::size_t largest_write = 1024 * 1024;
 /// One batch in so many is timed: reading the clock for each would cost half a percent.
@@ -98,6 +101,7 @@ task<void> cache_server::stop(duration drain) {
     last_stats_.used_memory = last_stats_.reserved_memory = 0;
     running_.reset();
     replies_ = byte_buffer();
+    spare_buffers_.clear();
 }
 
 counters cache_server::count() const {
@@ -152,12 +156,11 @@ task<void> cache_server::serve(std::unique_ptr<client> c) {
         next then = next::read;
         while (then != next::close) {
             if (then == next::read) {
-                c->input.release_if_empty();
-                if (!c->input.empty()) {
-                    c->enter(activity::reading);
-                } else {
-                    c->enter(activity::resting);
+                if (c->input.empty()) {
                     if (clients_.draining()) co_return;
+                    rest(*c);
+                } else {
+                    c->enter(activity::reading);
                 }
                 result<lease> got = co_await c->socket.read();
                 if (!got) co_return;
@@ -167,15 +170,33 @@ task<void> cache_server::serve(std::unique_ptr<client> c) {
             } else {
                 then = execute_input(*c);
             }
-            if (!replies_.empty() && !co_await send_replies(*c)) co_return;
+            if (replies_.empty()) continue;
+            if (waiting_bytes_ + replies_.size() <= most_waiting_bytes) {
+                // The first reply of a turn wakes a sleeping peer, which costs this side some
+                // microseconds; those that follow at once find it awake. So every client whose
+                // commands have arrived is served before the first reply goes out.
+                byte_buffer waiting = set_aside();
+                co_await loop::current().yield();
+                bring_back(std::move(waiting));
+            }
+            if (!send_now(*c)) co_return;
+            if (!replies_.empty() && !co_await send_rest(*c, std::move(replies_))) co_return;
         }
-        c->input = byte_buffer();
+        c->input.clear();
+        rest(*c);
         if (c->socket.shutdown_write()) co_await discard_input(c->socket);
     } catch (const std::bad_alloc&) {
         ++counted_.errors;
         replies_ = byte_buffer();
         events_.write(fmt::format("client {} closed: no memory for what it wants", c->id()));
     }
+}
+
+/// Gives back what only a client in the middle of a command needs.
+void cache_server::rest(client& c) {
+    c.input.release_if_empty();
+    c.parser.reset();
+    c.enter(activity::resting);
 }
 
 /// Executes what was received, together with what was left before. What cannot be executed yet is
@@ -213,30 +234,37 @@ cache_server::next cache_server::execute_input(client& c) {
 cache_server::next cache_server::execute(client& c, std::string_view input, std::size_t& used) {
     eddy::cache::engine& engine = running_->engine;
     for (;;) {
-        const std::string_view rest = input.substr(used);
+        resp::request_parser& parser = c.parser ? *c.parser : parser_;
         const resp::batch_outcome parsed =
-            batch_.parse(c.parser, rest, !c.session.authenticated);
+            batch_.parse(parser, input.substr(used), !c.session.authenticated);
         if (!parsed.commands.empty()) {
             const std::size_t executed = engine.execute(c.session, parsed.commands, replies_);
             counted_.messages_in += executed;
             counted_.messages_out += executed;
-            if (c.session.closing) return next::close;
-            if (executed < parsed.commands.size()) {
-                // Much is to be sent before the others. Their views will not last: they are parsed
-                // anew, from where the first of them begins.
-                resp::request_parser again(c.parser.limits());
+            if (c.session.closing || executed < parsed.commands.size()) {
+                // Much is to be sent before the other commands. Their views will not last: they are
+                // parsed anew, from where the first of them begins.
+                parser = resp::request_parser(parser.limits());
+                if (c.session.closing) return next::close;
+                resp::request_parser again(parser.limits());
                 for (std::size_t i = 0; i < executed; ++i)
                     used += again.next(input.substr(used)).consumed;
-                c.parser = resp::request_parser(c.parser.limits());
                 return next::again;
             }
         }
         used += parsed.consumed;
         switch (parsed.status) {
-            case resp::parse_status::need_more: c.wanted = parsed.wanted; return next::read;
+            case resp::parse_status::need_more:
+                c.wanted = parsed.wanted;
+                if (!c.parser && parser_.in_progress()) {
+                    c.parser = std::make_unique<resp::request_parser>(std::move(parser_));
+                    parser_ = resp::request_parser(c.parser->limits());
+                }
+                return next::read;
             case resp::parse_status::error:
                 ++counted_.errors;
                 resp::reply_writer(replies_, c.session.protocol).error(parsed.error);
+                parser = resp::request_parser(parser.limits());
                 return next::close;
             case resp::parse_status::complete: break;
         }
@@ -244,34 +272,64 @@ cache_server::next cache_server::execute(client& c, std::string_view input, std:
     }
 }
 
-/// Sends and empties the reply buffer; false when the connection is over.
-task<bool> cache_server::send_replies(client& c) {
-    // It is this client's until the last byte is taken; the others get a new one if that takes time.
-    byte_buffer going;
-    going.swap(replies_);
+/// Takes the replies out of the shared buffer until the turn's end.
+byte_buffer cache_server::set_aside() {
+    byte_buffer waiting = std::move(replies_);
+    waiting_bytes_ += waiting.size();
+    if (!spare_buffers_.empty()) {
+        replies_ = std::move(spare_buffers_.back());
+        spare_buffers_.pop_back();
+    }
+    return waiting;
+}
+
+void cache_server::bring_back(byte_buffer waiting) {
+    waiting_bytes_ -= waiting.size();
+    waiting.swap(replies_);
+    if (spare_buffers_.size() < most_spare_buffers && waiting.capacity() <= kept_reply_capacity)
+        spare_buffers_.push_back(std::move(waiting));
+}
+
+/// Sends what goes out at once, which is nearly always all of it, and takes that out of the reply
+/// buffer; false when the connection is over.
+bool cache_server::send_now(client& c) {
     // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
-    if (going.size() > config_.max_queue + config_.engine.max_pending_reply) {
+    if (replies_.size() > config_.max_queue + config_.engine.max_pending_reply) {
         ++counted_.errors;
         ++counted_.dropped;
         events_.write(fmt::format("client {} closed: a reply of {} bytes is over --max-queue",
-                                  c.id(), going.size()));
-        co_return false;
+                                  c.id(), replies_.size()));
+        replies_ = byte_buffer();
+        return false;
     }
-    const bool timed = batches_++ % batches_a_sample == 0;
-    const time_point arrived = loop::current().now();
+    const result<std::size_t> sent = c.socket.try_write(replies_.bytes());
+    if (!sent) {
+        replies_.clear();
+        return false;
+    }
+    counted_.bytes_out += *sent;
+    replies_.consume(*sent);
+    if (batches_++ % batches_a_sample == 0)
+        latency_->record(static_cast<std::uint64_t>(std::max<std::int64_t>(
+            (precise_now() - loop::current().now()).count(), 0)));
+    return true;
+}
+
+/// Sends what the kernel does not take now. The buffer is this client's until the last byte is
+/// gone; the others get a new one.
+task<bool> cache_server::send_rest(client& c, byte_buffer replies) {
+    c.touch();
     c.enter(activity::writing);
-    while (!going.empty()) {
-        const const_bytes part = going.bytes().first(std::min(going.size(), largest_write));
+    while (!replies.empty()) {
+        const const_bytes part = replies.bytes().first(std::min(replies.size(), largest_write));
         if (!co_await c.socket.write_all(part)) co_return false;
         c.touch();
         counted_.bytes_out += part.size();
-        going.consume(part.size());
+        replies.consume(part.size());
     }
     c.enter(activity::working);
-    if (timed)
-        latency_->record(static_cast<std::uint64_t>(
-            std::max<std::int64_t>((precise_now() - arrived).count(), 0)));
-    if (replies_.capacity() == 0 && going.capacity() <= kept_reply_capacity) going.swap(replies_);
+    if (replies_.capacity() == 0 && replies.capacity() <= kept_reply_capacity)
+        replies.swap(replies_);
     co_return true;
 }
 
@@ -301,6 +359,7 @@ task<void> cache_server::keep_up() {
             if (!co_await work_done_.wait()) co_return;
         }
         if (!co_await loop::current().sleep_for(pause)) co_return;
+        spare_buffers_.clear();
         tell_time();
         while (engine.upkeep()) {
             co_await loop::current().yield();

@@ -23,6 +23,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace eddy::runtime::cache {
 
@@ -49,9 +50,13 @@ private:
     task<void> accept_all();
     task<void> serve(std::unique_ptr<client> c);
     next receive(client& c, std::string_view received);
+    void rest(client& c);
     next execute(client& c, std::string_view input, std::size_t& used);
     next execute_input(client& c);
-    task<bool> send_replies(client& c);
+    byte_buffer set_aside();
+    void bring_back(byte_buffer waiting);
+    bool send_now(client& c);
+    task<bool> send_rest(client& c, byte_buffer replies);
     task<void> keep_up();
     void tell_time();
     connections::limits limits() const noexcept;
@@ -67,7 +72,10 @@ private:
 
     // Shared by all clients, which use them within one turn.
     resp::request_batch batch_;
+    resp::request_parser parser_;
     byte_buffer replies_;
+    std::vector<byte_buffer> spare_buffers_;
+    std::size_t waiting_bytes_ = 0;
     time_point told_time_{};
     std::uint32_t batches_ = 0;
     event work_done_;

@@ -8,6 +8,7 @@
 #include "runtime/connections.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -21,7 +22,8 @@ public:
           session(engine, socket.peer().to_string(), socket.local().to_string()) {}
 
     eddy::cache::session session;
-    resp::request_parser parser;
+    /// While a command is incomplete; the others use the cache's parser in turn.
+    std::unique_ptr<resp::request_parser> parser;
     /// Received bytes that are not executed yet: the part of a command, or what waits until the
     /// replies before it are sent.
     byte_buffer input;

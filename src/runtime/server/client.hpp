@@ -30,6 +30,8 @@ public:
     bool paid = false;
     /// Part of the batch that goes out next is this client's own.
     bool sent_in_batch = false;
+    /// It sends nothing more.
+    bool finished = false;
     /// It is being closed and gets no more messages.
     bool leaving = false;
 

@@ -80,6 +80,7 @@ TEST_P(datagram_server, a_datagram_reaches_the_other_known_peers) {
 }
 
 TEST_P(datagram_server, peers_that_are_silent_are_forgotten) {
+    if (!simulated()) GTEST_SKIP() << "needs a clock that nothing else disturbs";
     run([&]() -> task<void> {
         subject server("server", with({{"idle_timeout", "100ms"}}));
         co_await server.start();
@@ -91,6 +92,7 @@ TEST_P(datagram_server, peers_that_are_silent_are_forgotten) {
             speaks.say("still here");
         }
         EXPECT_GE(here().now() - before, 80ms);
+        EXPECT_LE(here().now() - before, 120ms);
         EXPECT_EQ(must_do(co_await server->send("news")), 1U);
         co_await until([&] { return server->count().connections_now == 0; });
         EXPECT_EQ(must_do(co_await server->send("news")), 0U);
@@ -125,7 +127,7 @@ TEST_P(datagram_server, a_shorter_timeout_holds_at_once) {
 
 TEST_P(datagram_server, peers_over_the_limit_are_not_listened_to) {
     run([&]() -> task<void> {
-        subject server("server", with({{"max_connections", 2}, {"idle_timeout", "200ms"}}));
+        subject server("server", with({{"max_connections", 2}}));
         co_await server.start();
         mouth a = co_await join(server);
         mouth b = co_await join(server);
@@ -137,9 +139,9 @@ TEST_P(datagram_server, peers_over_the_limit_are_not_listened_to) {
         EXPECT_EQ(co_await a.hear(), "heard");
         EXPECT_EQ(server->count().connections_now, 2U);
         EXPECT_TRUE(server.events.has("2 peers, which is the limit"));
-        co_await until([&] { return server->count().connections_now == 0; });
+        must_do(server->apply(server.parse(with({{"max_connections", 3}}))));
         late.say("now there is room");
-        co_await until([&] { return server->count().connections_now == 1; });
+        co_await until([&] { return server->count().connections_now == 3; });
         co_await server->stop(0s);
     });
 }
@@ -156,7 +158,7 @@ TEST_P(datagram_server, datagrams_over_a_rate_are_dropped_and_counted) {
                 return c.messages_in + c.dropped == 20;
             });
             EXPECT_GE(server->count().messages_in, 5U);
-            EXPECT_LT(server->count().messages_in, 10U);
+            if (simulated()) EXPECT_EQ(server->count().messages_in, 5U);
             must_do(server->apply(server.parse(with({{limit, 0}}))));
             const std::uint64_t before = server->count().messages_in;
             for (int i = 0; i < 20; ++i) a.say("x");
@@ -210,11 +212,13 @@ TEST_P(datagram_server, the_second_on_a_port_is_told_who_has_it) {
         subject second("server", same, "second");
         EXPECT_THAT(co_await second.failure_to_start(),
                     HasSubstr("the runtime first serves on UDP port"));
-        // TCP has ports of its own.
-        same.erase("udp");
-        subject third("server", same, "third");
-        co_await third.start();
-        co_await third->stop(0s);
+        if (simulated()) {  // elsewhere somebody else may have it
+            // TCP has ports of its own.
+            same.erase("udp");
+            subject third("server", same, "third");
+            co_await third.start();
+            co_await third->stop(0s);
+        }
         co_await first->stop(0s);
     });
 }

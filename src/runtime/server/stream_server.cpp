@@ -213,75 +213,98 @@ task<void> stream_server::accept_all() {
     }
 }
 
+/// A client's life: read, pass on, until one side ends it. Tens of thousands of these may sleep at
+/// a time: what is rare is done by other functions, to keep this frame small.
 task<void> stream_server::serve(std::unique_ptr<client> c) {
-    if (config_.log_traffic) {
-        events_.write(fmt::format("client {} connected from {}", c->id(),
-                                  c->socket.peer().to_string()));
-    }
+    greet(*c);
     bool out_of_memory = false;
     try {
-        co_await converse(*c);
+        progress state;
+        while (state.next < progress::then::close) {
+            if (state.next == progress::then::read) {
+                c->enter(c->input.empty() ? activity::resting : activity::reading);
+                result<lease> got = co_await c->socket.read();
+                c->enter(activity::working);
+                if (got)
+                    state = receive(*c, std::move(*got));
+                else if (got.error() == errc::end_of_stream)
+                    state = finish_input(*c);
+                else
+                    break;
+            } else {
+                co_await pause(state.next, state.pause, *c);
+                if (c->cancel.requested()) break;
+                state = consume_rest(*c, loop::current().now());
+            }
+        }
+        if (state.next >= progress::then::close) co_await say_farewell(*c, state.next);
     } catch (const std::bad_alloc&) {
         out_of_memory = true;
     }
+    see_off(*c, out_of_memory);
+}
+
+void stream_server::greet(const client& c) {
+    if (!config_.log_traffic) return;
+    events_.write(
+        fmt::format("client {} connected from {}", c.id(), c.socket.peer().to_string()));
+}
+
+void stream_server::see_off(const client& c, bool out_of_memory) {
     if (out_of_memory) {
         ++counted_.errors;
-        events_.write(fmt::format("client {} closed: no memory for what it sends", c->id()));
+        events_.write(fmt::format("client {} closed: no memory for what it sends", c.id()));
     } else if (config_.log_traffic) {
-        events_.write(fmt::format("client {} left", c->id()));
+        events_.write(fmt::format("client {} left", c.id()));
     }
 }
 
-/// A client's life: read, pass on, until one side ends it.
-task<void> stream_server::converse(client& c) {
-    progress state;
-    bool ended = false;
-    for (;;) {
-        const time_point now = loop::current().now();
-        switch (state.next) {
-            case progress::then::read: {
-                if (ended || !c.socket) {
-                    c.leaving = true;
-                    if (c.socket) (void)co_await c.out.graceful_shutdown(farewell);
-                    co_return;
-                }
-                c.enter(c.input.empty() ? activity::resting : activity::reading);
-                result<lease> got = co_await c.socket.read();
-                c.enter(activity::working);
-                if (!got) {
-                    if (got.error() != errc::end_of_stream) co_return;
-                    ended = true;
-                    if (c.input.empty()) continue;
-                    // A last line without a newline is a line all the same.
-                    c.input.append('\n');
-                    state = consume_rest(c, loop::current().now());
-                    continue;
-                }
-                c.touch();
-                counted_.bytes_in += got->size();
-                const time_point arrived = loop::current().now();
-                if (c.input.empty()) {
-                    state = consume(c, got->text(), arrived);
-                    c.input.append(got->text().substr(state.used));
-                } else {
-                    c.input.append(got->text());
-                    state = consume_rest(c, arrived);
-                }
-                got->reset();
-                continue;
-            }
-            case progress::then::pause:
-                if (!co_await loop::current().sleep_for(state.pause)) co_return;
-                break;
-            case progress::then::wait_for_readers:
-                if (!co_await running_->out->wait_for_readers(&c)) co_return;
-                break;
-            case progress::then::close:
-                co_await refuse_long_line(c);
-                co_return;
-        }
-        state = consume_rest(c, now);
+stream_server::progress stream_server::receive(client& c, lease got) {
+    c.touch();
+    counted_.bytes_in += got.size();
+    const time_point arrived = loop::current().now();
+    if (!c.input.empty()) {
+        c.input.append(got.text());
+        got.reset();
+        return consume_rest(c, arrived);
     }
+    const progress made = consume(c, got.text(), arrived);
+    c.input.append(got.text().substr(made.used));
+    return made;
+}
+
+/// The client has finished sending. A last line without a newline is a line all the same.
+stream_server::progress stream_server::finish_input(client& c) {
+    progress made;
+    if (!std::exchange(c.finished, true) && !c.input.empty()) {
+        c.input.append('\n');
+        made = consume_rest(c, loop::current().now());
+    }
+    if (made.next == progress::then::read) made.next = progress::then::close;
+    return made;
+}
+
+/// Waits for a rate limit or for slow readers.
+[[gnu::noinline]] task<void> stream_server::pause(progress::then why, duration length, client& c) {
+    if (why == progress::then::pause)
+        (void)co_await loop::current().sleep_for(length);
+    else
+        (void)co_await running_->out->wait_for_readers(&c);
+}
+
+/// Lets the client have what is queued for it, and perhaps the reason, before it is closed.
+[[gnu::noinline]] task<void> stream_server::say_farewell(client& c, progress::then why) {
+    c.leaving = true;
+    c.input = byte_buffer();
+    if (why == progress::then::refuse) {
+        ++counted_.errors;
+        const std::string most = format_size(static_cast<std::int64_t>(config_.max_line));
+        events_.write(fmt::format("client {} closed: it sent a line longer than {} (--max-line)",
+                                  c.id(), most));
+        (void)c.out.enqueue(fmt::format("error: a line is longer than {}; closing\n", most));
+    }
+    if (!co_await c.out.graceful_shutdown(farewell)) co_return;
+    if (why == progress::then::refuse) co_await discard_input(c.socket);
 }
 
 stream_server::progress stream_server::consume_rest(client& c, time_point arrived) {
@@ -311,7 +334,7 @@ stream_server::progress stream_server::consume(client& c, std::string_view input
         if (next.size > 0) deliver(c, rest.substr(0, next.size), next.messages, arrived);
         made.used += next.size;
         if (next.too_long) {
-            made.next = progress::then::close;
+            made.next = progress::then::refuse;
             return made;
         }
         if (next.paused) {
@@ -385,17 +408,6 @@ void stream_server::deliver(client& c, std::string_view messages, std::uint64_t 
     if (log_.is_open() && !log_.append(messages)) counted_.dropped += count;
     if (config_.mode == flow::in || config_.log_traffic)
         journal_messages(events_, c.id(), messages, config_.messages == framing::line);
-}
-
-task<void> stream_server::refuse_long_line(client& c) {
-    ++counted_.errors;
-    c.leaving = true;
-    c.input = byte_buffer();
-    events_.write(fmt::format("client {} closed: it sent a line longer than {} (--max-line)", c.id(),
-                              format_size(static_cast<std::int64_t>(config_.max_line))));
-    (void)c.out.enqueue(fmt::format("error: a line is longer than {}; closing\n",
-                                    format_size(static_cast<std::int64_t>(config_.max_line))));
-    if (co_await c.out.graceful_shutdown(farewell)) co_await discard_input(c.socket);
 }
 
 }  // namespace eddy::runtime::server

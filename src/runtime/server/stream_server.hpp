@@ -37,7 +37,7 @@ public:
 private:
     /// How far consume() came, and what the connection has to wait for next.
     struct progress {
-        enum class then : std::uint8_t { read, pause, wait_for_readers, close };
+        enum class then : std::uint8_t { read, pause, wait_for_readers, close, refuse };
         std::size_t used = 0;
         then next = then::read;
         duration pause{};
@@ -53,14 +53,18 @@ private:
 
     task<void> accept_all();
     task<void> serve(std::unique_ptr<client> c);
-    task<void> converse(client& c);
+    void greet(const client& c);
+    void see_off(const client& c, bool out_of_memory);
+    progress receive(client& c, lease got);
+    progress finish_input(client& c);
     progress consume(client& c, std::string_view input, time_point arrived);
     progress consume_rest(client& c, time_point arrived);
     piece next_lines(client& c, std::string_view input);
     piece next_bytes(client& c, std::string_view input);
     duration pace(client& c);
     void deliver(client& c, std::string_view messages, std::uint64_t count, time_point arrived);
-    task<void> refuse_long_line(client& c);
+    task<void> pause(progress::then why, duration length, client& c);
+    task<void> say_farewell(client& c, progress::then why);
     task<void> flush_queues(time_point until);
     connections::limits limits() const noexcept;
     queued_writer_options queue_options() const noexcept;

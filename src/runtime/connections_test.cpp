@@ -1,0 +1,140 @@
+// Tests of accepting without descriptors, and of closing in time.
+#include "runtime/testing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime {
+namespace {
+
+using namespace runtime::testing;
+
+EDDY_ON_EVERY_KERNEL_BACKEND(descriptors);
+
+/// Leaves the process few descriptors, for as long as it lives.
+class few_descriptors {
+public:
+    explicit few_descriptors(rlim_t more) {
+        getrlimit(RLIMIT_NOFILE, &usual_);
+        const unique_fd lowest_free(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+        rlimit tight = usual_;
+        tight.rlim_cur = static_cast<rlim_t>(lowest_free.get()) + more;
+        setrlimit(RLIMIT_NOFILE, &tight);
+    }
+    ~few_descriptors() { setrlimit(RLIMIT_NOFILE, &usual_); }
+    few_descriptors(const few_descriptors&) = delete;
+    few_descriptors& operator=(const few_descriptors&) = delete;
+
+    /// Takes all that are left.
+    void take_all() {
+        for (;;) {
+            unique_fd one(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+            if (!one) break;
+            taken_.push_back(std::move(one));
+        }
+    }
+    void give_one_back() { taken_.pop_back(); }
+    void give_all_back() { taken_.clear(); }
+
+private:
+    rlimit usual_{};
+    std::vector<unique_fd> taken_;
+};
+
+TEST_P(descriptors, when_they_run_out_clients_wait_until_some_are_free) {
+    run([&]() -> task<void> {
+        few_descriptors few(40);
+        subject server("server", {{"port", 0}, {"bind", "127.0.0.1"}});
+        co_await server.start();
+        talker known = co_await talker::to(server->local());
+        co_await until([&] { return server->count().connections_now == 1; });
+
+        few.take_all();
+        few.give_one_back();  // for the client's own end
+        talker waiting = co_await talker::to(server->local());
+        co_await until([&] { return server.events.has("cannot accept connections for now"); });
+        EXPECT_EQ(server->count().connections_now, 1U);
+        // Who is there is served as before.
+        EXPECT_EQ(must_do(co_await server->send("still here")), 1U);
+        EXPECT_EQ(co_await known.line(), "still here");
+
+        few.give_all_back();
+        co_await until([&] { return server->count().connections_now == 2; });
+        EXPECT_EQ(must_do(co_await server->send("welcome")), 2U);
+        EXPECT_EQ(co_await waiting.line(), "welcome");
+        EXPECT_EQ(server.events.lines.size(), 1U);
+        co_await server->stop(0s);
+    });
+}
+
+/// On virtual time, where nothing but the clock decides.
+class idle_times : public on_backend {};
+INSTANTIATE_TEST_SUITE_P(io, idle_times, ::testing::Values(backend_kind::sim),
+                         eddy::testing::backend_name);
+
+TEST_P(idle_times, a_client_is_closed_between_its_limit_and_a_little_later) {
+    run_with_threads([&]() -> task<void> {
+        subject server("server", {{"port", 0}, {"bind", "127.0.0.1"}, {"idle_timeout", "64s"}});
+        co_await server.start();
+        for (const duration silence : {duration(0s), duration(10s), duration(63s)}) {
+            talker client = co_await talker::to(server->local());
+            co_await here().sleep_for(silence);
+            co_await client.say("hello\n");
+            const time_point spoke = here().now();
+            EXPECT_EQ(co_await client.rest(), "");
+            EXPECT_GE(here().now() - spoke, 64s);
+            EXPECT_LE(here().now() - spoke, 65s);
+        }
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(idle_times, a_client_that_does_not_read_is_idle_however_much_is_queued_for_it) {
+    run_with_threads([&]() -> task<void> {
+        subject server("server", {{"port", 0},
+                                  {"bind", "127.0.0.1"},
+                                  {"idle_timeout", "10s"},
+                                  {"slow_reader", "drop-oldest"}});
+        co_await server.start();
+        talker silent = co_await talker::to(server->local());
+        talker busy = co_await talker::to(server->local());
+        co_await until([&] { return server->count().connections_now == 2; });
+        int rounds = 0;
+        for (; server->count().connections_now == 2; ++rounds) {
+            co_await busy.say(std::string(10'000, 'x') + "\n");
+            co_await here().sleep_for(1s);
+        }
+        EXPECT_GT(rounds, 10);
+        EXPECT_LT(rounds, 40);
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(idle_times, a_limit_given_to_a_running_server_counts_from_the_last_byte) {
+    run_with_threads([&]() -> task<void> {
+        const json options = {{"port", 0}, {"bind", "127.0.0.1"}};
+        subject server("server", options);
+        co_await server.start();
+        talker client = co_await talker::to(server->local());
+        co_await here().sleep_for(60s);
+        json changed = options;
+        changed["idle_timeout"] = "30s";
+        must_do(server->apply(server.parse(changed)));
+        const time_point before = here().now();
+        EXPECT_EQ(co_await client.rest(), "");
+        EXPECT_LE(here().now() - before, 31s);
+        must_do(server->apply(server.parse(options)));
+        talker again = co_await talker::to(server->local());
+        co_await here().sleep_for(600s);
+        EXPECT_EQ(server->count().connections_now, 1U);
+        co_await server->stop(0s);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::runtime

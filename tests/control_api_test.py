@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""The control API as strangers and bad clients see it: garbage, slowness, size, other users, and its
+OpenAPI document."""
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+import harness
+from harness import Unix, all_of, connect, eventually, free_port
+
+DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs",
+                        "control-api.openapi.json")
+
+
+class Schemas:
+    """The part of JSON Schema that the OpenAPI document uses."""
+
+    def __init__(self, document):
+        self.document = document
+
+    def errors(self, schema, value, where="$"):
+        while "$ref" in schema:
+            target = self.document
+            for part in schema["$ref"].lstrip("#/").split("/"):
+                target = target[part]
+            schema = target
+        if value is None:
+            return [] if schema.get("nullable") else [f"{where} is null"]
+        kinds = {"object": dict, "array": list, "string": str, "boolean": bool,
+                 "integer": int, "number": (int, float)}
+        kind = schema.get("type")
+        if kind and (not isinstance(value, kinds[kind])
+                     or (kind in ("integer", "number") and isinstance(value, bool))):
+            return [f"{where} is {value!r}, not {kind}"]
+        found = []
+        if "enum" in schema and value not in schema["enum"]:
+            found.append(f"{where} is {value!r}, which is none of {schema['enum']}")
+        if kind == "array":
+            for i, item in enumerate(value):
+                found += self.errors(schema["items"], item, f"{where}[{i}]")
+        if kind == "object":
+            known = schema.get("properties", {})
+            more = schema.get("additionalProperties", True)
+            for name in schema.get("required", []):
+                if name not in value:
+                    found.append(f"{where} has no {name}")
+            for name, item in value.items():
+                if name in known:
+                    found += self.errors(known[name], item, f"{where}.{name}")
+                elif more is False:
+                    found.append(f"{where}.{name} is not documented")
+                elif isinstance(more, dict):
+                    found += self.errors(more, item, f"{where}.{name}")
+        return found
+
+
+@harness.on_each_backend
+class ControlApi(harness.EddyTest):
+    def test_answers_are_as_documented(self):
+        with open(DOCUMENT, encoding="utf-8") as file:
+            document = json.load(file)
+        schemas = Schemas(document)
+        daemon = self.daemon()
+        seen = set()
+
+        def ask(method, target, path, body=None, status=200):
+            got, answer = daemon.request(method, target, body)
+            self.assertEqual(got, status, answer)
+            operation = document["paths"][path][method.lower()]
+            self.assertIn(str(status), operation["responses"], f"{method} {path}")
+            response = operation["responses"][str(status)]
+            content = response.get("content", {})
+            if "application/json" in content:
+                schema = content["application/json"]["schema"]
+                self.assertEqual(schemas.errors(schema, answer), [], f"{method} {path}: {answer}")
+            seen.add((method.lower(), path))
+            return answer
+
+        one = "/v1/runtimes/{name}"
+        ask("GET", "/v1/version", "/v1/version")
+        ask("GET", "/v1/daemon", "/v1/daemon")
+        ask("GET", "/v1/types", "/v1/types")
+        for type_name in ("server", "cache"):
+            port = free_port()
+            body = {"type": type_name, "name": type_name, "options": {"port": port}, "start": True}
+            ask("POST", "/v1/runtimes", "/v1/runtimes", body, 201)
+            ask("POST", "/v1/runtimes", "/v1/runtimes", body, 409)
+            ask("GET", f"/v1/runtimes/{type_name}", one)
+            ask("GET", f"/v1/runtimes/{type_name}/stats", one + "/stats")
+        ask("POST", "/v1/runtimes", "/v1/runtimes", {"type": "server"}, 400)
+        ask("POST", "/v1/runtimes", "/v1/runtimes", {"type": "server", "name": "taken",
+                                                     "options": {"port": port}}, 201)
+        ask("POST", "/v1/runtimes/taken/start", one + "/start", status=409)
+        ask("GET", "/v1/runtimes", "/v1/runtimes")
+        ask("GET", "/v1/runtimes?match=ser*&status=running", "/v1/runtimes")
+        ask("PATCH", "/v1/runtimes/server", one, {"group": "g"})
+        ask("PATCH", "/v1/runtimes/server", one, {"options": {"nonsense": 1}}, 400)
+        ask("POST", "/v1/runtimes/server/start", one + "/start")
+        ask("POST", "/v1/runtimes/server/reload", one + "/reload")
+        ask("POST", "/v1/runtimes/server/send", one + "/send", "hello")
+        ask("GET", "/v1/runtimes/server/logs?tail=3", one + "/logs")
+        ask("GET", "/v1/runtimes/server/logs?tail=x", one + "/logs", status=400)
+        ask("POST", "/v1/runtimes/server/stop", one + "/stop")
+        ask("POST", "/v1/runtimes/server/send", one + "/send", "hello", 409)
+        ask("POST", "/v1/daemon/reload", "/v1/daemon/reload")
+        ask("GET", "/metrics", "/metrics")
+        ask("DELETE", "/v1/runtimes/server", one, status=204)
+        for method, target, path in (("GET", "", ""), ("PATCH", "", ""), ("DELETE", "", ""),
+                                     ("POST", "/start", "/start"), ("POST", "/stop", "/stop"),
+                                     ("POST", "/reload", "/reload"), ("POST", "/send", "/send"),
+                                     ("GET", "/stats", "/stats"), ("GET", "/logs", "/logs")):
+            ask(method, "/v1/runtimes/nobody" + target, one + path, status=404)
+        documented = {(method, path) for path, operations in document["paths"].items()
+                      for method in operations if method != "parameters"}
+        self.assertEqual(documented - seen, set(), "every operation was asked")
+
+    def test_wrong_requests_are_told_what_would_be_right(self):
+        daemon = self.daemon()
+        port = free_port()
+        base = {"type": "server", "name": "a", "options": {"port": port}}
+        for body, text in ((b"", "name is empty"), (b"{", "not valid JSON"), (b"[]", "JSON object"),
+                           (b"\xff\xfe", "not valid JSON"), (b"[" * 1000, "nests deeper"),
+                           (dict(base, nmae=1), "nmae"), (dict(base, name=7), "string"),
+                           (dict(base, name="../a"), "1 to 128"), (dict(base, type="x"), "server"),
+                           (dict(base, start="yes"), "true or false"),
+                           (dict(base, options=[]), "object"),
+                           (dict(base, options={"port": "many"}), "port"),
+                           (dict(base, options={"prot": 1}), "--port"),
+                           (dict(base, owner="nobody"), "nobody")):
+            status, answer = daemon.request("POST", "/v1/runtimes", body)
+            self.assertIn(status, (400, 404), answer)
+            self.assertIn(text, answer["error"]["message"])
+        self.assertEqual(daemon.list(), {})
+        self.assertEqual(daemon.request("GET", "/nothing")[0], 404)
+        self.assertEqual(daemon.request("GET", "/v1/runtimes/a%2fb")[0], 404)
+        status, answer = daemon.request("PUT", "/v1/runtimes")
+        self.assertEqual(status, 405)
+        self.assertIn("GET, HEAD, POST", answer["error"]["message"])
+
+    def test_garbage_truncated_and_huge_requests(self):
+        daemon = self.daemon()
+        for sent, status in ((b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"400"),
+                             (b"hello\r\n\r\n", b"400"),
+                             (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", b"400"),
+                             (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 1000 + b"\r\n", b"431"),
+                             (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n", b"414"),
+                             (b"POST /v1/runtimes HTTP/1.1\r\nHost: x\r\n"
+                              b"Content-Length: 1048577\r\n\r\n" + b"x" * 1_048_577, b"413"),
+                             (b"POST /v1/runtimes HTTP/1.1\r\nHost: x\r\n"
+                              b"Content-Length: 99999999999\r\n\r\n" + b"x" * 3_000_000, b"413")):
+            with daemon.raw() as client:
+                try:
+                    client.sendall(sent)
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+                self.assertTrue(all_of(client).startswith(b"HTTP/1.1 " + status), sent[:40])
+        with daemon.raw() as client:
+            client.sendall(b"POST /v1/runtimes HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{}")
+            client.shutdown(socket.SHUT_WR)
+            self.assertTrue(all_of(client).startswith(b"HTTP/1.1 400"))
+        with daemon.raw() as client:
+            client.sendall(b"GET /v1/ver")
+        self.assertEqual(daemon.request("GET", "/v1/version")[0], 200)
+
+    def test_a_request_that_never_ends_is_timed_out(self):
+        daemon = self.daemon()
+        with daemon.raw() as client:
+            client.sendall(b"GET /v1/version HTTP/1.1\r\nHost:")
+            self.assertTrue(all_of(client).startswith(b"HTTP/1.1 408"))
+
+    def test_a_request_split_at_every_byte(self):
+        daemon = self.daemon()
+        with daemon.raw() as client:
+            for byte in b"GET /v1/version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n":
+                client.sendall(bytes([byte]))
+            self.assertTrue(all_of(client).startswith(b"HTTP/1.1 200"))
+
+    def test_pipelined_requests_and_keep_alive(self):
+        daemon = self.daemon()
+        with daemon.raw() as client:
+            client.sendall(b"GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n" * 99 +
+                           b"GET /v1/daemon HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            received = all_of(client)
+        self.assertEqual(received.count(b"HTTP/1.1 200"), 100)
+        self.assertLess(received.rfind(b'"api"'), received.find(b'"pid"'))
+        connection = Unix(daemon.socket)
+        for _ in range(3):
+            connection.request("GET", "/v1/version")
+            self.assertIn(b"version", connection.getresponse().read())
+        connection.close()
+
+    def test_too_many_connections_are_told_so(self):
+        daemon = self.daemon()
+        clients = []
+        try:
+            for _ in range(128):
+                clients.append(daemon.raw())
+            eventually(lambda: len(clients) == 128, "the connections")
+            # Connections are accepted in order, so this one finds all the places taken.
+            with daemon.raw() as late:
+                self.assertTrue(all_of(late).startswith(b"HTTP/1.1 503"))
+        finally:
+            for client in clients:
+                client.close()
+        eventually(lambda: daemon.run("ls").status == 0, "there is room again")
+        self.assertEqual(daemon.metric("eddy_control_connections_refused_total"), 1)
+
+    def test_clients_that_vanish_leave_nothing(self):
+        daemon = self.daemon()
+        daemon.must("create", "server", "a", "-p", str(free_port()), "-s")
+        before = daemon.open_files()
+        for i in range(300):
+            client = daemon.raw()
+            if i % 3 == 0:
+                client.sendall(b"GET /v1/runtimes/a/logs?follow=true HTTP/1.1\r\nHost: x\r\n\r\n")
+            elif i % 3 == 1:
+                client.sendall(b"GET /v1/runtimes HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.close()
+        eventually(lambda: daemon.open_files() <= before, "the descriptors are back")
+        eventually(lambda: daemon.metric("eddy_control_connections") == 1, "nobody else is there")
+
+    def test_a_reader_of_logs_that_never_reads_costs_nothing(self):
+        daemon = self.daemon()
+        port = free_port()
+        daemon.must("create", "server", "a", "-p", str(port), "-b", "-s")
+        with daemon.raw() as idle:
+            idle.sendall(b"GET /v1/runtimes/a/logs?follow=true HTTP/1.1\r\nHost: x\r\n\r\n")
+            with connect(port) as client:
+                for _ in range(200):
+                    client.sendall(b"x" * 1000 + b"\n")
+                    client.sendall((b"y" * 2000 + b"\n") * 20)
+            eventually(lambda: daemon.list()["a"]["connections"] == 0, "all is read")
+            self.assertLess(daemon.resident_kib(), 200 * 1024)
+            self.assertIn("yyy", daemon.must("logs", "-n", "5", "a"))
+
+    def test_metrics_over_tcp_on_this_machine_alone(self):
+        port = free_port()
+        daemon = self.daemon(flags=["--metrics-port", str(port)])
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=harness.DEADLINE_S)
+        connection.request("GET", "/metrics")
+        page = connection.getresponse().read().decode()
+        self.assertIn("eddy_uptime_seconds", page)
+        self.assertIn("eddy_control_request_duration_seconds_bucket", page)
+        for method, target, status in (("GET", "/v1/runtimes", 404), ("POST", "/metrics", 405),
+                                       ("GET", "/v1/daemon", 404)):
+            connection.request(method, target)
+            response = connection.getresponse()
+            response.read()
+            self.assertEqual(response.status, status)
+        connection.close()
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            self.assertIn(f"0100007F:{port:04X} ", table.read())
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_metrics_port_that_is_taken(self):
+        with socket.socket() as stranger:
+            stranger.bind(("127.0.0.1", 0))
+            stranger.listen()
+            port = stranger.getsockname()[1]
+            folder = self.folder()
+            result = harness.Daemon(folder=folder).run("daemon", "--metrics-port", str(port),
+                                                       "--backend", self.backend)
+        self.assertEqual(result.status, 2)
+        self.assertIn(str(port), result.err)
+        self.assertIn("--metrics-port", result.err)
+        self.assertEqual(result.out, "")
+
+    def test_another_user_gets_403(self):
+        if not harness.is_root():
+            self.skipTest("only root can become another user")
+        daemon = self.daemon()
+        self.assertEqual(os.stat(daemon.socket).st_mode & 0o777, 0o600)
+        script = ("import os,socket,sys\n"
+                  "os.setgid(65534); os.setuid(65534)\n"
+                  "s = socket.socket(socket.AF_UNIX)\n"
+                  "try: s.connect(sys.argv[1])\n"
+                  "except PermissionError: print('no permission'); sys.exit()\n"
+                  "s.sendall(b'GET /v1/runtimes HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n')\n"
+                  "while True:\n"
+                  "    piece = s.recv(4096)\n"
+                  "    if not piece: break\n"
+                  "    sys.stdout.write(piece.decode())\n")
+
+        def as_nobody():
+            return subprocess.run([sys.executable, "-c", script, daemon.socket], check=True,
+                                  capture_output=True, timeout=harness.DEADLINE_S).stdout.decode()
+        os.chmod(daemon.folder, 0o755)
+        self.assertIn("no permission", as_nobody())
+        # Even where the file lets them in, the daemon does not.
+        os.chmod(daemon.socket, 0o666)
+        answer = as_nobody()
+        self.assertTrue(answer.startswith("HTTP/1.1 403"), answer)
+        self.assertIn("65534", answer)
+        self.assertEqual(daemon.request("GET", "/v1/version")[0], 200)
+
+    def test_a_daemon_of_another_user_obeys_root(self):
+        if not harness.is_root():
+            self.skipTest("only root can become another user")
+        if not shutil.which("setpriv"):
+            self.skipTest("there is no setpriv(1)")
+        folder = self.folder()
+        os.chmod(folder, 0o777)
+        daemon = harness.Daemon(self.backend, folder)
+        plain = daemon.command
+        daemon.command = lambda: ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                  *plain()]
+        # Its program must be readable for that user.
+        if subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                           harness.BINARY, "--version"], capture_output=True,
+                          check=False).returncode:
+            self.skipTest("another user cannot run the program where it lies")
+        daemon.start()
+        self.addCleanup(daemon.stop)
+        port = free_port()
+        daemon.must("create", "server", "a", "-p", str(port), "-s")
+        with connect(port):
+            pass
+
+    def test_descriptors_run_out_and_come_back(self):
+        daemon = self.daemon(limit_files=64, flags=["--loops", "1"])
+        hogs = []
+        try:
+            for _ in range(64):
+                hogs.append(daemon.raw())
+            eventually(lambda: "control connections wait" in daemon.read_log(), "it says so")
+            ticks = daemon.cpu_ticks()
+            began = time.monotonic()
+            eventually(lambda: time.monotonic() - began > 1.0, "a second")
+            self.assertLess(daemon.cpu_ticks() - ticks, 30, "it does not spin")
+        finally:
+            for hog in hogs:
+                hog.close()
+        eventually(lambda: daemon.run("ls").status == 0, "it answers again")
+        self.assertEqual(daemon.read_log().count("control connections wait"), 1)
+        self.assertIn("again", daemon.read_log())
+
+    def test_the_limit_of_descriptors_is_raised(self):
+        daemon = self.daemon()
+        soft = subprocess.run(["sh", "-c", "ulimit -Hn"], capture_output=True, check=True)
+        hard = soft.stdout.decode().strip()
+        if hard == "unlimited":
+            self.skipTest("there is no limit here")
+        self.assertEqual(daemon.metric("process_max_fds"), float(hard))
+
+
+if __name__ == "__main__":
+    harness.main()

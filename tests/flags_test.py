@@ -1,0 +1,442 @@
+#!/usr/bin/env python3
+"""Walks every flag of every command and type, and sees its effect: none is accepted and ignored.
+
+The flags are read from the program's own help. A flag that no test here claims fails the last test.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import unittest
+
+import harness
+from harness import all_of, connect, eventually, free_port, read_line
+
+CLAIMED = set()
+
+
+def effect_of(where, *names):
+    """Says that a test shows the effect of these flags of a command, or of a type."""
+    CLAIMED.update((where, name) for name in names)
+    return lambda test: test
+
+
+def flags_in(help_text):
+    """The long flags of a help text's tables, without those of every command."""
+    own = help_text.split("Flags of every command:")[0]
+    return set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", own, re.M))
+
+
+def ask_cache(port, text):
+    """Sends an inline command and returns the first line of the reply."""
+    with connect(port) as client:
+        client.sendall(text.encode() + b"\r\n")
+        return read_line(client)
+
+
+def read_text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class FlagTest(harness.EddyTest):
+    def create(self, daemon, kind, name="r", *flags, port=None):
+        port = port or free_port()
+        daemon.must("create", kind, name, "-p", str(port), "-s", *flags)
+        return port
+
+    def joined(self, daemon, port, count):
+        """Connects `count` clients and waits until the server has them all."""
+        clients = [connect(port) for _ in range(count)]
+        for client in clients:
+            self.addCleanup(client.close)
+        eventually(lambda: daemon.list()["r"]["connections"] == count, "they are all there")
+        return clients
+
+
+@harness.on_each_backend
+class ServerFlags(FlagTest):
+    @effect_of("server", "port", "bind")
+    def test_port_and_bind(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "server", "r", "--bind", "127.0.0.2")
+        with socket.create_connection(("127.0.0.2", port), timeout=harness.DEADLINE_S):
+            pass
+        self.assertRaises(OSError, connect, port)
+        self.assertEqual(daemon.show("r")["address"], f"127.0.0.2:{port}")
+
+    @effect_of("server", "unix")
+    def test_unix(self):
+        daemon = self.daemon()
+        path = os.path.join(daemon.folder, "r.sock")
+        daemon.must("create", "server", "r", "--unix", path, "-s")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+        daemon.must("remove", "r")
+        self.assertFalse(os.path.exists(path))
+
+    @effect_of("server", "listen")
+    def test_listen(self):
+        daemon = self.daemon()
+        port = free_port()
+        daemon.must("create", "server", "r", "--listen", f"tcp://127.0.0.1:{port}", "-s")
+        with connect(port):
+            pass
+
+    @effect_of("server", "udp")
+    def test_udp(self):
+        daemon = self.daemon()
+        port = free_port(socket.SOCK_DGRAM)
+        daemon.must("create", "server", "r", "-p", str(port), "--udp", "-s")
+        with socket.socket(type=socket.SOCK_DGRAM) as a, socket.socket(type=socket.SOCK_DGRAM) as b:
+            for each in (a, b):
+                each.settimeout(harness.DEADLINE_S)
+                each.sendto(b"here", ("127.0.0.1", port))
+            eventually(lambda: daemon.json("stats", "r")["messages_in"] == 2, "both are known")
+            a.sendto(b"hello", ("127.0.0.1", port))
+            self.assertIn(b.recv(100), (b"here", b"hello"))
+
+    @effect_of("server", "mode")
+    def test_mode(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "server", "r", "--mode", "out")
+        a, b = self.joined(daemon, port, 2)
+        a.sendall(b"to nobody\n")
+        eventually(lambda: daemon.json("stats", "r")["bytes_in"] == 10, "it arrived")
+        daemon.must("send", "r", "to all")
+        self.assertEqual(read_line(b), "to all")
+        daemon.must("edit", "r", "--mode", "in")
+        a, b = self.joined(daemon, port, 2)
+        a.sendall(b"to the journal\n")
+        eventually(lambda: "to the journal" in daemon.must("logs", "r"), "it is in the journal")
+
+    @effect_of("server", "framing")
+    def test_framing(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "server", "r", "--framing", "raw")
+        a, b = self.joined(daemon, port, 2)
+        a.sendall(b"no newline")
+        self.assertEqual(b.recv(100), b"no newline")
+
+    @effect_of("server", "max-connections")
+    def test_max_connections(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "server", "r", "--max-connections", "1")
+        self.joined(daemon, port, 1)
+        with connect(port) as late:
+            self.assertIn(b"full", all_of(late))
+        self.assertEqual(daemon.json("stats", "r")["connections_refused"], 1)
+        daemon.must("edit", "r", "--max-connections", "2")
+        with connect(port):
+            eventually(lambda: daemon.list()["r"]["connections"] == 2, "there is room for two")
+
+    @effect_of("server", "rate-limit", "global-rate-limit")
+    def test_rate_limits(self):
+        for flag in ("--rate-limit", "--global-rate-limit"):
+            daemon = self.daemon()
+            port = free_port(socket.SOCK_DGRAM)
+            daemon.must("create", "server", "r", "-p", str(port), "--udp", flag, "1", "-s")
+            with socket.socket(type=socket.SOCK_DGRAM) as fast:
+                for _ in range(50):
+                    fast.sendto(b"x", ("127.0.0.1", port))
+            eventually(lambda: daemon.json("stats", "r")["dropped"] > 0, "datagrams are dropped")
+            daemon.stop()
+
+    @effect_of("server", "idle-timeout")
+    def test_idle_timeout(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "server", "r", "--idle-timeout", "50ms")
+        with connect(port) as silent:
+            self.assertEqual(all_of(silent), b"")
+
+    @effect_of("server", "max-line")
+    def test_max_line(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "server", "r", "--max-line", "10")
+        with connect(port) as client:
+            client.sendall(b"x" * 100 + b"\n")
+            self.assertIn(b"10", all_of(client))
+
+    @effect_of("server", "slow-reader", "max-queue")
+    def test_slow_reader_and_max_queue(self):
+        for policy in ("drop-oldest", "disconnect"):
+            daemon = self.daemon()
+            port = self.create(daemon, "server", "r", "--slow-reader", policy, "--max-queue", "64k",
+                               "--max-line", "1k")
+            sender, reader = self.joined(daemon, port, 2)
+            block = (b"x" * 1000 + b"\n") * 1000
+
+            def pushed_too_far():
+                sender.sendall(block)
+                stats = daemon.json("stats", "r")
+                return stats["dropped"] > 0 or stats["connections"] == 1
+            eventually(pushed_too_far, "the queue is full")
+            if policy == "disconnect":
+                eventually(lambda: daemon.list()["r"]["connections"] == 1, "the reader is out")
+            else:
+                self.assertEqual(daemon.list()["r"]["connections"], 2)
+            reader.close()
+            daemon.stop()
+
+    @effect_of("server", "log")
+    def test_log(self):
+        daemon = self.daemon()
+        path = os.path.join(daemon.folder, "messages")
+        port = self.create(daemon, "server", "r", "--log", path)
+        with connect(port) as client:
+            client.sendall(b"for the file\n")
+            eventually(lambda: "for the file" in read_text(path), "it is there")
+
+    @effect_of("server", "log-traffic")
+    def test_log_traffic(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "server", "r", "-b")
+        with connect(port) as client:
+            client.sendall(b"look at me\n")
+            eventually(lambda: "look at me" in daemon.must("logs", "r"), "it is in the journal")
+        quiet = self.create(daemon, "server", "q", "--no-log-traffic")
+        with connect(quiet) as client:
+            client.sendall(b"look at me\n")
+            eventually(lambda: daemon.json("stats", "q")["messages_in"] == 1, "it arrived")
+        self.assertNotIn("look at me", daemon.must("logs", "q"))
+
+
+@harness.on_each_backend
+class CacheFlags(FlagTest):
+    @effect_of("cache", "port", "bind")
+    def test_port_and_bind(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--bind", "127.0.0.3")
+        with socket.create_connection(("127.0.0.3", port), timeout=harness.DEADLINE_S) as client:
+            client.sendall(b"PING\r\n")
+            self.assertEqual(read_line(client), "+PONG")
+        self.assertRaises(OSError, connect, port)
+
+    @effect_of("cache", "unix")
+    def test_unix(self):
+        daemon = self.daemon()
+        path = os.path.join(daemon.folder, "r.sock")
+        daemon.must("create", "cache", "r", "--unix", path, "-s")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            client.sendall(b"PING\r\n")
+            self.assertEqual(read_line(client), "+PONG")
+
+    @effect_of("cache", "listen")
+    def test_listen(self):
+        daemon = self.daemon()
+        port = free_port()
+        daemon.must("create", "cache", "r", "--listen", f"tcp://127.0.0.1:{port}", "-s")
+        self.assertEqual(ask_cache(port, "PING"), "+PONG")
+
+    @effect_of("cache", "mode")
+    def test_mode(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--mode", "readonly")
+        self.assertTrue(ask_cache(port, "SET a 1").startswith("-"))
+        self.assertEqual(ask_cache(port, "GET a"), "$-1")
+        daemon.must("edit", "r", "--mode", "readwrite")
+        self.assertEqual(ask_cache(port, "SET a 1"), "+OK")
+
+    @effect_of("cache", "maxmemory", "eviction")
+    def test_maxmemory_and_eviction(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--maxmemory", "4M")
+
+        def fill():
+            with connect(port) as client:
+                refused = 0
+                for i in range(400):
+                    client.sendall(f"SET key:{i} {'x' * 40_000}\r\n".encode())
+                    refused += read_line(client) != "+OK"
+                return refused
+        self.assertGreater(fill(), 0, "writes are refused")
+        daemon.must("edit", "r", "--eviction", "allkeys-lru")
+        self.assertEqual(fill(), 0)
+        self.assertLess(int(ask_cache(port, "DBSIZE")[1:]), 400, "old keys are gone")
+
+    @effect_of("cache", "max-connections")
+    def test_max_connections(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--max-connections", "1")
+        self.joined(daemon, port, 1)
+        with connect(port) as late:
+            self.assertTrue(all_of(late).startswith(b"-ERR"))
+
+    @effect_of("cache", "idle-timeout")
+    def test_idle_timeout(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--idle-timeout", "50ms")
+        with connect(port) as silent:
+            self.assertEqual(all_of(silent), b"")
+
+    @effect_of("cache", "write-timeout")
+    def test_write_timeout(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--write-timeout", "100ms")
+        self.assertEqual(ask_cache(port, f"SET a {'x' * 60_000}"), "+OK")
+        with connect(port) as stuck:
+            stuck.sendall(b"GET a\r\n" * 1000)
+            eventually(lambda: daemon.list()["r"]["connections"] == 0, "it is closed")
+
+    @effect_of("cache", "max-queue")
+    def test_max_queue(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--max-queue", "16k")
+        self.assertEqual(ask_cache(port, f"SET a {'x' * 20_000}"), "+OK")
+        with connect(port) as client:
+            client.sendall(b"GET a\r\n")
+            self.assertEqual(client.recv(10), b"", "it is closed")
+        self.assertEqual(ask_cache(port, "PING"), "+PONG")
+
+
+@harness.on_each_backend
+class DaemonFlags(FlagTest):
+    @effect_of("daemon", "state", "name", "loops")
+    def test_state_name_and_loops(self):
+        folder = self.folder()
+        elsewhere = os.path.join(folder, "elsewhere")
+        daemon = self.daemon(folder=folder, flags=["--state", elsewhere, "--name", "box",
+                                                   "--loops", "3"])
+        self.assertTrue(os.path.isdir(os.path.join(elsewhere, "runtimes")))
+        facts = daemon.request("GET", "/v1/daemon")[1]
+        self.assertEqual((facts["name"], facts["loops"], facts["state"]), ("box", 3, elsewhere))
+        threads = [read_text(f"/proc/{daemon.pid}/task/{task}/comm").strip()
+                   for task in os.listdir(f"/proc/{daemon.pid}/task")]
+        self.assertEqual(sorted(t for t in threads if t.startswith("eddy-loop")),
+                         ["eddy-loop-0", "eddy-loop-1", "eddy-loop-2"])
+        for i in range(3):
+            self.create(daemon, "server", f"r{i}")
+        self.assertEqual({r["loop"] for r in daemon.list().values()}, {0, 1, 2})
+
+    @effect_of("daemon", "backend")
+    def test_backend(self):
+        daemon = self.daemon()
+        facts = daemon.request("GET", "/v1/daemon")[1]
+        self.assertEqual(facts["backend"], self.backend)
+
+    @effect_of("daemon", "metrics-port")
+    def test_metrics_port(self):
+        port = free_port()
+        self.daemon(flags=["--metrics-port", str(port)])
+        with connect(port) as client:
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            self.assertIn(b"eddy_uptime_seconds", all_of(client))
+
+    @effect_of("daemon", "drain")
+    def test_drain(self):
+        daemon = self.daemon(flags=["--drain", "1ms"])
+        port = self.create(daemon, "cache")
+        with connect(port) as stuck:
+            stuck.sendall(b"*1\r\n$4\r\nPI")
+            eventually(lambda: daemon.json("stats", "r")["bytes_in"] == 10, "the half arrived")
+            daemon.must("stop", "r")
+            self.assertEqual(stuck.recv(1), b"")
+
+    @effect_of("daemon", "log-level")
+    def test_log_level(self):
+        chatty = self.daemon(flags=["--log-level", "info"])
+        silent = self.daemon(flags=["--log-level", "error"])
+        for daemon in (chatty, silent):
+            self.create(daemon, "server")
+        self.assertIn("started on", chatty.read_log())
+        self.assertNotIn("started on", silent.read_log())
+
+
+class CommandFlags(FlagTest):
+    @effect_of("create", "start", "owner", "group")
+    def test_create(self):
+        daemon = self.daemon()
+        daemon.must("create", "server", "a", "-p", str(free_port()))
+        self.assertEqual(daemon.show("a")["status"], "created")
+        daemon.must("create", "server", "b", "-p", str(free_port()), "--start", "--owner", "a",
+                    "--group", "g")
+        shown = daemon.show("b")
+        self.assertEqual((shown["status"], shown["owner"], shown["group"]), ("running", "a", "g"))
+        self.assert_refused(daemon.run("create", "server", "c", "-p", "1", "-o", "nobody"), 1, "nobody")
+
+    @effect_of("edit", "owner", "group", "unset")
+    def test_edit(self):
+        daemon = self.daemon()
+        daemon.must("create", "server", "a", "-p", str(free_port()))
+        daemon.must("create", "server", "b", "-p", str(free_port()), "--rate-limit", "5")
+        daemon.must("edit", "b", "--owner", "a", "--group", "g", "--unset", "rate-limit")
+        shown = daemon.show("b")
+        self.assertEqual((shown["owner"], shown["group"]), ("a", "g"))
+        self.assertNotIn("rate_limit", shown["options"])
+        daemon.must("edit", "b", "--owner", "", "--group=")
+        shown = daemon.show("b")
+        self.assertEqual((shown["owner"], shown["group"]), ("", ""))
+
+    @effect_of("ls", "quiet", "format")
+    @effect_of("ps", "quiet", "format")
+    def test_ls_and_ps(self):
+        daemon = self.daemon()
+        self.create(daemon, "server")
+        for command in ("ls", "ps"):
+            self.assertEqual(daemon.must(command, "--quiet"), "r\n")
+            self.assertEqual(daemon.must(command, "--format", "<{type}>"), "<server>\n")
+
+    @effect_of("logs", "follow", "lines")
+    def test_logs(self):
+        daemon = self.daemon()
+        self.create(daemon, "server")
+        self.assertEqual(len(daemon.must("logs", "r", "--lines", "1").splitlines()), 1)
+        follower = subprocess.Popen([harness.BINARY, "logs", "r", "--follow", "--lines", "0"],
+                                    env=daemon.environment(), stdout=subprocess.PIPE)
+        self.addCleanup(follower.stdout.close)
+        eventually(lambda: daemon.metric("eddy_control_connections") == 2, "it follows")
+        daemon.must("stop", "r")
+        self.assertIn(b"stopped", follower.stdout.readline())
+        follower.send_signal(signal.SIGINT)
+        follower.wait(harness.DEADLINE_S)
+
+    def test_json_of_every_command(self):
+        daemon = self.daemon()
+        port = str(free_port())
+        for words in (["create", "server", "a", "-p", port], ["start", "a"], ["reload", "a"],
+                      ["send", "a", "x"], ["ls"], ["ps"], ["show", "a"], ["stats", "a"],
+                      ["edit", "a", "--max-connections", "5"], ["version"], ["stop", "a"],
+                      ["remove", "a"]):
+            json.loads(daemon.must(*words, "--json"))
+            if words[0] not in ("create", "remove"):
+                json.loads(daemon.must("--json", *words))
+
+    def test_socket_and_help_of_every_command(self):
+        daemon = self.daemon()
+        for command in self.commands(daemon):
+            self.assertIn(f"Usage: eddy {command}", daemon.must(command, "--help"))
+            if command not in ("daemon", "bench", "version"):
+                result = daemon.run(command, *(["a"] if command not in ("ls", "ps") else []),
+                                    *(["cache"] if command == "create" else []),
+                                    "--socket", "/nowhere/s.sock")
+                if command == "create":
+                    result = daemon.run("create", "cache", "a", "--socket", "/nowhere/s.sock")
+                self.assert_refused(result, 2, "/nowhere/s.sock")
+
+    def commands(self, daemon):
+        overview = daemon.must("help")
+        listed = overview.split("Commands:")[1].split("Types of runtime:")[0]
+        return re.findall(r"^  (\w+)", listed, re.M)
+
+    def test_zz_every_flag_was_walked(self):
+        daemon = self.daemon()
+        there = set()
+        for command in self.commands(daemon):
+            if command != "bench":
+                there.update((command, flag) for flag in flags_in(daemon.must("help", command)))
+        for each in daemon.request("GET", "/v1/types")[1]["types"]:
+            text = daemon.must("help", "create", each["name"])
+            own = text.split(f"Flags of {each['name']}:")[1]
+            there.update((each["name"], flag) for flag in flags_in(own))
+            names = {option["name"].replace("_", "-") for option in each["options"]}
+            self.assertEqual(names, flags_in(own), "help shows what the daemon knows")
+        self.assertEqual(there - CLAIMED, set(), "these flags have no test of their effect")
+        self.assertEqual(CLAIMED - there, set(), "these flags are tested but do not exist")
+
+
+if __name__ == "__main__":
+    harness.main()
