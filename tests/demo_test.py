@@ -76,7 +76,7 @@ class Demo(harness.EddyTest):
         began = time.monotonic()
         eventually(lambda: time.monotonic() - began > 3, "three seconds")
         self.assertLessEqual(daemon.cpu_ticks() - ticks, 2, "ticks of 10 ms in three seconds")
-        if not _sanitized():
+        if not harness.sanitized():
             self.assertLess(daemon.resident_kib(), 30 * 1024)
 
     def test_a_thousand_clients_that_vanish_leave_no_trace(self):
@@ -136,13 +136,6 @@ class Demo(harness.EddyTest):
                     pass
                 self.assertEqual(daemon.run("ls").status, 0)
         self.assertEqual(daemon.stop(), 0)
-
-
-def _sanitized():
-    """Whether the program carries a sanitizer, whose memory is not the program's."""
-    with open(harness.BINARY, "rb") as program:
-        content = program.read()
-    return b"__asan_init" in content or b"__tsan_init" in content
 
 
 if __name__ == "__main__":

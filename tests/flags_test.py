@@ -286,7 +286,7 @@ class CacheFlags(FlagTest):
     def test_max_queue(self):
         daemon = self.daemon()
         port = self.create(daemon, "cache", "r", "--max-queue", "16k")
-        self.assertEqual(ask_cache(port, f"SET a {'x' * 20_000}"), "+OK")
+        self.assertEqual(ask_cache(port, f"SET a {'x' * 60_000}"), "+OK")
         with connect(port) as client:
             client.sendall(b"GET a\r\n")
             self.assertEqual(client.recv(10), b"", "it is closed")
@@ -421,6 +421,13 @@ class CommandFlags(FlagTest):
         overview = daemon.must("help")
         listed = overview.split("Commands:")[1].split("Types of runtime:")[0]
         return re.findall(r"^  (\w+)", listed, re.M)
+
+    def test_no_letter_means_two_things(self):
+        daemon = self.daemon()
+        for each in daemon.request("GET", "/v1/types")[1]["types"]:
+            text = daemon.must("help", "create", each["name"])
+            letters = re.findall(r"^ +-(\w), --", text, re.M)
+            self.assertEqual(len(letters), len(set(letters)), letters)
 
     def test_zz_every_flag_was_walked(self):
         daemon = self.daemon()

@@ -105,9 +105,12 @@ class Daemon:
         return self.start()
 
     def __exit__(self, *ignored):
-        self.stop()
+        status = self.stop()
+        log = self.read_log() if status not in (None, 0) else ""
         if self.own_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
+        if status not in (None, 0):
+            raise AssertionError(f"the daemon ended with status {status}; its log:\n{log[-20000:]}")
 
     def environment(self):
         return dict(os.environ, EDDY_SOCKET=self.socket, EDDY_STATE_DIR=self.state)
@@ -148,6 +151,10 @@ class Daemon:
         """As by kill -9."""
         self.process.kill()
         self._reap()
+
+    def wait(self):
+        """Waits for an end that was asked for already. Returns the exit status."""
+        return self._reap()
 
     def stop(self):
         """As by SIGTERM. Returns the exit status."""
@@ -319,6 +326,13 @@ class EddyTest(unittest.TestCase):
         self.assertEqual(result.status, status, result)
         for text in texts:
             self.assertIn(text, result.err)
+
+
+def sanitized():
+    """Whether the program carries a sanitizer, whose memory and descriptors are not the program's."""
+    with open(BINARY, "rb") as program:
+        content = program.read()
+    return b"__asan_init" in content or b"__tsan_init" in content
 
 
 def is_root():

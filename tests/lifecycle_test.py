@@ -185,7 +185,7 @@ class Lifecycle(harness.EddyTest):
             busy.sendall(b"NG\r\n")
             self.assertEqual(read_line(busy), "+PONG")
             self.assertEqual(busy.recv(1), b"", "then it is closed as well")
-            self.assertEqual(daemon.stop(), 0)
+            self.assertEqual(daemon.wait(), 0)
 
     def test_a_drain_ends_with_its_time(self):
         daemon = self.daemon(flags=["--drain", "50ms"])
@@ -207,7 +207,7 @@ class Lifecycle(harness.EddyTest):
             daemon.signal(signal.SIGTERM)
             eventually(lambda: "SIGTERM" in daemon.read_log(), "the signal is noticed")
             daemon.signal(signal.SIGTERM)
-            self.assertEqual(daemon.process.wait(harness.DEADLINE_S), 2)
+            self.assertEqual(daemon.wait(), 2)
         self.assertFalse(os.path.exists(daemon.socket))
 
     def test_sighup_applies_what_was_changed_by_hand(self):

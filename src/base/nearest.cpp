@@ -30,6 +30,7 @@ std::size_t word_distance(std::string_view a, std::string_view b) noexcept {
 
 std::string_view nearest_word(std::string_view written,
                               std::span<const std::string_view> candidates) noexcept {
+    if (written.size() > nearest_word_limit) return {};
     std::string_view best;
     std::size_t best_distance = std::max<std::size_t>(written.size() / 3, 1) + 1;
     for (const std::string_view candidate : candidates) {
@@ -42,4 +43,4 @@ std::string_view nearest_word(std::string_view written,
     return best;
 }
 
-}  // namespace eddy
+} // namespace eddy

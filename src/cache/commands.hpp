@@ -1,5 +1,4 @@
-// The functions of the command table, by the file that has them. Each replies exactly once, but
-// SHUTDOWN does not at all.
+// The functions of the command table, by the file that has them. Each replies exactly once.
 #pragma once
 
 namespace eddy::cache {

@@ -7,16 +7,9 @@
 
 namespace eddy::cache::commands {
 
-// There is nothing to save yet, so the options that say whether to save change nothing.
+// The daemon would start it again at its next start, as what runs should.
 void shutdown(call& c) {
-    for (std::size_t i = 1; i < c.count; ++i) {
-        if (!is_word(c.arg(i), "nosave") && !is_word(c.arg(i), "now") &&
-            !is_word(c.arg(i), "force")) {
-            return c.syntax_error();
-        }
-    }
-    c.state.stop_requested = true;
-    c.client.closing = true;
+    c.error("ERR a cache is stopped by its daemon: run `eddy stop` with its name");
 }
 
 void debug(call& c) {

@@ -164,7 +164,6 @@ void engine::set_time(std::chrono::microseconds since_1970) noexcept {
     state_->env.now_ms = since_1970.count() / 1000;
 }
 
-bool engine::stop_requested() const noexcept { return state_->stop_requested; }
 
 const engine_options& engine::options() const noexcept { return state_->options; }
 

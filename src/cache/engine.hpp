@@ -94,9 +94,6 @@ public:
     /// mostly. True when there is more to do at once: call again after the next round of the loop.
     bool upkeep(std::size_t steps = 1000);
 
-    /// A client gave SHUTDOWN, in admin mode: whoever runs the engine is to stop it.
-    bool stop_requested() const noexcept;
-
     statistics stats() const noexcept;
     const engine_options& options() const noexcept;
 

@@ -24,14 +24,15 @@ std::string json_name(std::string_view name) {
 }
 
 std::vector<flag> edit_flags() {
-    return {{.name = "owner",
-             .letter = 'o',
-             .value_name = "NAME",
-             .help = "the runtime that it belongs to; \"\" for none"},
-            {.name = "group", .letter = 'g', .value_name = "NAME", .help = "its group; \"\" for none"},
-            {.name = "unset",
-             .value_name = "OPTION",
-             .help = "give an option its default value back; may be repeated"}};
+    return {
+        {.name = "owner",
+         .letter = 'o',
+         .value_name = "NAME",
+         .help = "the runtime that it belongs to; \"\" for none"},
+        {.name = "group", .letter = 'g', .value_name = "NAME", .help = "its group; \"\" for none"},
+        {.name = "unset",
+         .value_name = "OPTION",
+         .help = "give an option its default value back; may be repeated"}};
 }
 
 std::expected<json, int> fetch(const context& with, std::string_view name) {
@@ -163,9 +164,10 @@ int edit_in_editor(const context& with, const std::string& name) {
     const json after = json::parse(file.content(), nullptr, false);
     if (!after.is_object() || !after.contains("options") || !after["options"].is_object()) {
         file.keep();
-        complain(fmt::format("that is no JSON object with \"options\"; nothing was changed, and your "
-                             "text is kept in {}",
-                             file.path()));
+        complain(
+            fmt::format("that is no JSON object with \"options\"; nothing was changed, and your "
+                        "text is kept in {}",
+                        file.path()));
         return exit_bad_input;
     }
     if (after == before) {
@@ -199,7 +201,7 @@ int edit(context& with, const arguments& given) {
     return any ? apply(with, name, change) : edit_in_editor(with, name);
 }
 
-}  // namespace
+} // namespace
 
 command edit_command() {
     command c;
@@ -211,11 +213,12 @@ command edit_command() {
     c.examples = {{"eddy edit chat --max-connections 50", "applied without a restart"},
                   {"eddy edit db", "opens the options in $VISUAL, $EDITOR or vi"},
                   {"eddy edit db --unset max-connections", ""}};
-    c.more = "The flags are those of `eddy create` for the runtime's type. What cannot change while it\n"
-             "runs restarts it; when it does not start again, it goes on with the old options.";
+    c.more =
+        "The flags are those of `eddy create` for the runtime's type. What cannot change while it\n"
+        "runs restarts it; when it does not start again, it goes on with the old options.";
     c.run = edit;
     c.more_flags = flags_for_edit;
     return c;
 }
 
-}  // namespace eddy::cli
+} // namespace eddy::cli

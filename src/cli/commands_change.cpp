@@ -46,8 +46,8 @@ std::expected<std::vector<flag>, std::string> flags_for_create(context& with,
         return std::unexpected(fmt::format("which type? There are {}", fmt::join(names, ", ")));
     const std::string_view meant = nearest_word(*first, names);
     if (!meant.empty())
-        return std::unexpected(fmt::format("there is no type \"{}\"; did you mean \"{}\"?",
-                                           printable(*first), meant));
+        return std::unexpected(
+            fmt::format("there is no type \"{}\"; did you mean \"{}\"?", printable(*first), meant));
     return std::unexpected(fmt::format("there is no type \"{}\"; there are {}", printable(*first),
                                        fmt::join(names, ", ")));
 }
@@ -175,7 +175,7 @@ int send(context& with, const arguments& given) {
     return exit_ok;
 }
 
-}  // namespace
+} // namespace
 
 command create_command() {
     command c;
@@ -265,4 +265,4 @@ command send_command() {
     return c;
 }
 
-}  // namespace eddy::cli
+} // namespace eddy::cli

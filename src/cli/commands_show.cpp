@@ -69,9 +69,8 @@ int print_list(const context& with, const arguments& given, const json& list) {
         }
         return exit_ok;
     }
-    const bool grouped = std::any_of(list.begin(), list.end(), [](const json& each) {
-        return !text_of(each, "group").empty();
-    });
+    const bool grouped = std::any_of(
+        list.begin(), list.end(), [](const json& each) { return !text_of(each, "group").empty(); });
     std::vector<std::string> header = {"ID",     "NAME",        "TYPE",  "PORT",   "STATUS",
                                        "UPTIME", "CONNECTIONS", "OWNER", "CREATED"};
     if (grouped) header.emplace_back("GROUP");
@@ -109,7 +108,8 @@ int list(context& with, const arguments& given, bool running_only) {
     if (!all) return all.error();
     json chosen = json::array();
     for (json& each : *all)
-        if (!running_only || text_of(each, "status") == "running") chosen.push_back(std::move(each));
+        if (!running_only || text_of(each, "status") == "running")
+            chosen.push_back(std::move(each));
     return print_list(with, given, chosen);
 }
 
@@ -158,10 +158,17 @@ void show_stats(const json& stats, bool colours) {
         print(fmt::format("  {:<22}{}\n", name, value));
     };
     // What every type counts comes first, then what only this one does.
-    static constexpr std::string_view common[] = {
-        "uptime_s",   "connections", "connections_total", "connections_refused",
-        "messages_in", "messages_out", "bytes_in",         "bytes_out",
-        "errors",     "dropped",     "latency"};
+    static constexpr std::string_view common[] = {"uptime_s",
+                                                  "connections",
+                                                  "connections_total",
+                                                  "connections_refused",
+                                                  "messages_in",
+                                                  "messages_out",
+                                                  "bytes_in",
+                                                  "bytes_out",
+                                                  "errors",
+                                                  "dropped",
+                                                  "latency"};
     std::vector<std::string> keys(std::begin(common), std::end(common));
     for (const auto& [key, ignored] : stats.items())
         if (key != "name" && key != "type" && key != "status" &&
@@ -176,11 +183,13 @@ void show_stats(const json& stats, bool colours) {
             line("uptime", format_age(value.get<double>()));
         else if (key.starts_with("bytes_") || key.ends_with("_bytes"))
             line(name, format_bytes(number_of(stats, key)));
-        else if (key == "latency" && value.is_object())
-            line("latency", fmt::format("p50 {} µs, p99 {} µs, p99.9 {} µs, max {} µs",
-                                        text_of(value, "p50_us"), text_of(value, "p99_us"),
-                                        text_of(value, "p999_us"), text_of(value, "max_us")));
-        else if (value.is_number())
+        else if (key == "latency") {
+            if (number_of(value, "count") > 0)
+                line(name,
+                     fmt::format("p50 {:.1f} µs, p99 {:.1f} µs, p99.9 {:.1f} µs, max {:.1f} µs",
+                                 number_of(value, "p50_us"), number_of(value, "p99_us"),
+                                 number_of(value, "p999_us"), number_of(value, "max_us")));
+        } else if (value.is_number())
             line(name, format_count(value.get<double>()));
         else
             line(name, printable(text_of(stats, key)));
@@ -212,9 +221,9 @@ int logs(context& with, const arguments& given) {
                 const std::string text = rest.substr(0, at);
                 rest.erase(0, at + 1);
                 const std::size_t space = text.find(' ');
-                const json line = {{"time", text.substr(0, space)},
-                                   {"line", space == std::string::npos ? ""
-                                                                       : text.substr(space + 1)}};
+                const json line = {
+                    {"time", text.substr(0, space)},
+                    {"line", space == std::string::npos ? "" : text.substr(space + 1)}};
                 print(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
             }
         }
@@ -245,9 +254,9 @@ int show_version(context& with, const arguments&) {
     }
     print(fmt::format("eddy {}\n", with.version));
     if (daemon.is_object())
-        print(fmt::format("daemon {} at {}: pid {}, backend {}, up {}\n", text_of(daemon, "version"),
-                          with.socket, text_of(daemon, "pid"), text_of(daemon, "backend"),
-                          format_age(number_of(daemon, "uptime_s"))));
+        print(fmt::format("daemon {} at {}: pid {}, backend {}, up {}\n",
+                          text_of(daemon, "version"), with.socket, text_of(daemon, "pid"),
+                          text_of(daemon, "backend"), format_age(number_of(daemon, "uptime_s"))));
     else
         print(fmt::format("daemon: none at {}\n", with.socket));
     return exit_ok;

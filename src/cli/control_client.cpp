@@ -92,9 +92,10 @@ std::string control_client::explain(std::error_code error) const {
         return fmt::format("the daemon is not running at {}. Start it with: eddy daemon",
                            socket_path_);
     if (error == std::errc::permission_denied)
-        return fmt::format("no permission to use the daemon's socket {}. Run this as the user who "
-                           "started the daemon, or as root",
-                           socket_path_);
+        return fmt::format(
+            "no permission to use the daemon's socket {}. Run this as the user who "
+            "started the daemon, or as root",
+            socket_path_);
     if (error == errc::bad_address)
         return fmt::format("\"{}\" cannot be a socket's path: use at most 107 bytes", socket_path_);
     if (error == errc::malformed)
@@ -102,10 +103,11 @@ std::string control_client::explain(std::error_code error) const {
                            socket_path_);
     if (error == errc::end_of_stream || error == std::errc::connection_reset ||
         error == std::errc::broken_pipe)
-        return fmt::format("the daemon at {} closed the connection before it answered; its log may "
-                           "say why",
-                           socket_path_);
+        return fmt::format(
+            "the daemon at {} closed the connection before it answered; its log may "
+            "say why",
+            socket_path_);
     return fmt::format("could not talk to the daemon at {}: {}", socket_path_, error.message());
 }
 
-}  // namespace eddy::cli
+} // namespace eddy::cli

@@ -37,9 +37,7 @@ TEST(flags, mixes_flags_and_words) {
     EXPECT_FALSE(parsed->is_set("udp"));
 }
 
-TEST(flags, the_last_value_counts) {
-    EXPECT_EQ(parse({"-p", "1", "-p", "2"})->value("port"), "2");
-}
+TEST(flags, the_last_value_counts) { EXPECT_EQ(parse({"-p", "1", "-p", "2"})->value("port"), "2"); }
 
 TEST(flags, two_dashes_end_the_flags) {
     const auto parsed = parse({"--", "-p", "--start"});
@@ -91,5 +89,5 @@ TEST(flags, help_wraps_long_texts) {
     EXPECT_NE(text.find("\n                                word"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace eddy::cli
+} // namespace
+} // namespace eddy::cli

@@ -13,6 +13,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -88,8 +89,8 @@ int run_daemon(context& with, const arguments& given) {
     if (given.has("loops")) {
         const auto loops = whole_number(given.value("loops"), eddy::daemon::loop_limit);
         if (!loops || *loops == 0) {
-            complain(fmt::format("--loops cannot be \"{}\"; it may be 1 to {}", given.value("loops"),
-                                 eddy::daemon::loop_limit));
+            complain(fmt::format("--loops cannot be \"{}\"; it may be 1 to {}",
+                                 given.value("loops"), eddy::daemon::loop_limit));
             return eddy::cli::exit_bad_input;
         }
         options.loops = *loops;
@@ -106,9 +107,10 @@ int run_daemon(context& with, const arguments& given) {
     if (given.has("drain")) {
         const auto drain = eddy::runtime::parse_duration(given.value("drain"));
         if (!drain) {
-            complain(fmt::format("--drain cannot be \"{}\"; write a time, such as 30 (seconds), "
-                                 "100ms or 2m",
-                                 given.value("drain")));
+            complain(
+                fmt::format("--drain cannot be \"{}\"; write a time, such as 30 (seconds), "
+                            "100ms or 2m",
+                            given.value("drain")));
             return eddy::cli::exit_bad_input;
         }
         options.drain = eddy::duration(*drain);
@@ -145,7 +147,9 @@ eddy::cli::command daemon_command() {
         {.name = "metrics-port",
          .value_name = "PORT",
          .help = "serve /metrics on this port of 127.0.0.1, too; 0 lets the kernel choose"},
-        {.name = "name", .value_name = "NAME", .help = "what it calls itself; else the host's name"},
+        {.name = "name",
+         .value_name = "NAME",
+         .help = "what it calls itself; else the host's name"},
         {.name = "drain",
          .value_name = "TIME",
          .help = "how long connections may take to finish when a runtime stops",
@@ -157,21 +161,28 @@ eddy::cli::command daemon_command() {
          .choices = {"debug", "info", "warn", "error"}}};
     c.examples = {{"eddy daemon &", ""},
                   {"eddy --socket /tmp/b.sock daemon --state /tmp/b", "a second one beside it"}};
-    c.more = "It prints one line when it is ready. SIGTERM lets connections finish and ends it; what\n"
-             "ran then runs again at the next start. SIGHUP reads the state folder again.";
+    c.more =
+        "It prints one line when it is ready. SIGTERM lets connections finish and ends it; what\n"
+        "ran then runs again at the next start. SIGHUP reads the state folder again.";
     c.run = run_daemon;
     return c;
 }
 
-}  // namespace
+} // namespace
 
 int main(int count, char** values) {
-    const std::vector<std::string> words(values + 1, values + count);
-    context with;
-    with.version = eddy::daemon::version();
-    with.default_socket = eddy::daemon::default_socket();
-    with.types = type_flags();
-    std::vector<eddy::cli::command> commands = eddy::cli::all_commands();
-    commands.insert(commands.begin(), daemon_command());
-    return eddy::cli::run_program(with, commands, words);
+    try {
+        const std::vector<std::string> words(values + 1, values + count);
+        context with;
+        with.version = eddy::daemon::version();
+        with.default_socket = eddy::daemon::default_socket();
+        with.types = type_flags();
+        std::vector<eddy::cli::command> commands = eddy::cli::all_commands();
+        commands.insert(commands.begin(), daemon_command());
+        return eddy::cli::run_program(with, commands, words);
+    } catch (const std::exception& failure) {
+        // A lack of memory, or an answer of another form than any daemon of ours gives.
+        complain(failure.what());
+        return eddy::cli::exit_fatal;
+    }
 }

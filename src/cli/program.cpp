@@ -77,8 +77,8 @@ int unknown_command(std::span<const command> commands, std::string_view name) {
         complain(fmt::format("there is no command \"{}\"; `eddy help` lists those there are",
                              printable(name)));
     else
-        complain(fmt::format("there is no command \"{}\"; did you mean `eddy {}`?",
-                             printable(name), meant));
+        complain(fmt::format("there is no command \"{}\"; did you mean `eddy {}`?", printable(name),
+                             meant));
     return exit_bad_input;
 }
 
@@ -138,15 +138,15 @@ int run_command(context& with, const command& which, std::span<const std::string
     if (!parsed) return usage_error(which, parsed.error());
     apply_global_flags(with, *parsed);
     const std::size_t given = parsed->positional().size();
-    if (given < which.least) return usage_error(which, fmt::format("{} needs {}", which.name,
-                                                                   which.operands));
+    if (given < which.least)
+        return usage_error(which, fmt::format("{} needs {}", which.name, which.operands));
     if (given > which.most)
         return usage_error(which, fmt::format("{} does not take \"{}\"", which.name,
                                               printable(parsed->positional()[which.most])));
     return which.run(with, *parsed);
 }
 
-}  // namespace
+} // namespace
 
 const type_flags* context::find_type(std::string_view name) const noexcept {
     const auto found = std::find_if(types.begin(), types.end(),
@@ -182,9 +182,10 @@ int run_program(context& with, std::span<const command> commands,
             complain("--socket needs a value: --socket PATH");
             return exit_bad_input;
         } else {
-            complain(fmt::format("there is no flag {} in front of a command; `eddy help` shows "
-                                 "what there is",
-                                 printable(word)));
+            complain(
+                fmt::format("there is no flag {} in front of a command; `eddy help` shows "
+                            "what there is",
+                            printable(word)));
             return exit_bad_input;
         }
     }
@@ -210,8 +211,8 @@ int run_program(context& with, std::span<const command> commands,
 }
 
 std::string describe_command(const context& with, const command& which, std::string_view type) {
-    std::string text = fmt::format("{}\n\nUsage: eddy {} {}\n", which.summary, which.name,
-                                   which.operands);
+    std::string text =
+        fmt::format("{}\n\nUsage: eddy {} {}\n", which.summary, which.name, which.operands);
     if (!which.more.empty()) text += "\n" + which.more + "\n";
     if (!which.flags.empty()) text += "\nFlags:\n" + describe_flags(which.flags);
     if (which.more_flags) {
@@ -237,4 +238,4 @@ void complain(std::string_view message) { fmt::print(stderr, "eddy: {}\n", messa
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-}  // namespace eddy::cli
+} // namespace eddy::cli

@@ -16,8 +16,9 @@ context test_context() {
     context with;
     with.version = "1.2.3";
     with.default_socket = "/nonexistent/eddy.sock";
-    with.types = {{"cache", "keys and values", {{.name = "port", .letter = 'p', .value_name = "PORT",
-                                                 .help = "where"}}},
+    with.types = {{"cache",
+                   "keys and values",
+                   {{.name = "port", .letter = 'p', .value_name = "PORT", .help = "where"}}},
                   {"server", "broadcast", {{.name = "mode", .value_name = "MODE", .help = "how"}}}};
     return with;
 }
@@ -91,27 +92,51 @@ TEST(program, a_misspelt_command_is_guessed) {
 }
 
 TEST(program, mistakes_end_with_status_1_and_a_hint) {
-    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {}, {"start"}, {"show"}, {"logs", "a", "b"}, {"version", "x"}, {"ls", "a", "b"},
-             {"create"}, {"create", "cache"}, {"create", "cahce", "db"}, {"create", "cache", "a", "b"},
-             {"create", "server", "a", "--port", "1"}, {"create", "db", "cache"}, {"--nonsense"},
-             {"--socket"}, {"ls", "--nonsense"}, {"logs", "a", "-n", "many"}, {"edit"},
-             {"edit", "--mode", "in"}}) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{},
+                                               {"start"},
+                                               {"show"},
+                                               {"logs", "a", "b"},
+                                               {"version", "x"},
+                                               {"ls", "a", "b"},
+                                               {"create"},
+                                               {"create", "cache"},
+                                               {"create", "cahce", "db"},
+                                               {"create", "cache", "a", "b"},
+                                               {"create", "server", "a", "--port", "1"},
+                                               {"create", "db", "cache"},
+                                               {"--nonsense"},
+                                               {"--socket"},
+                                               {"ls", "--nonsense"},
+                                               {"logs", "a", "-n", "many"},
+                                               {"edit"},
+                                               {"edit", "--mode", "in"}}) {
         const outcome wrong = run(words);
         EXPECT_EQ(wrong.status, exit_bad_input) << testing::PrintToString(words);
         EXPECT_TRUE(wrong.err.starts_with("eddy: ")) << testing::PrintToString(words);
         EXPECT_EQ(wrong.out, "") << testing::PrintToString(words);
     }
-    EXPECT_NE(run({"create", "cahce", "db"}).err.find("did you mean \"cache\"?"), std::string::npos);
+    EXPECT_NE(run({"create", "cahce", "db"}).err.find("did you mean \"cache\"?"),
+              std::string::npos);
     EXPECT_NE(run({"create", "cache", "db", "--prot", "1"}).err.find("did you mean --port?"),
               std::string::npos);
 }
 
 TEST(program, without_a_daemon_the_status_is_2_and_the_message_says_what_to_do) {
-    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"ls"}, {"ps"}, {"start", "a"}, {"stop", "a*"}, {"remove", "a"}, {"reload", "a"},
-             {"show", "a"}, {"stats", "a"}, {"logs", "a"}, {"send", "a", "hello"}, {"edit", "a"},
-             {"edit", "a", "--mode", "in"}, {"create", "cache", "a", "-p", "1"}}) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"ls"},
+                                               {"ps"},
+                                               {"start", "a"},
+                                               {"stop", "a*"},
+                                               {"remove", "a"},
+                                               {"reload", "a"},
+                                               {"show", "a"},
+                                               {"stats", "a"},
+                                               {"logs", "a"},
+                                               {"send", "a", "hello"},
+                                               {"edit", "a"},
+                                               {"edit", "a", "--mode", "in"},
+                                               {"create", "cache", "a", "-p", "1"}}) {
         const outcome failed = run(words);
         EXPECT_EQ(failed.status, exit_fatal) << testing::PrintToString(words);
         EXPECT_NE(failed.err.find("/nonexistent/eddy.sock"), std::string::npos);
@@ -129,8 +154,10 @@ TEST(program, version_works_without_a_daemon) {
 
 TEST(program, socket_may_stand_anywhere) {
     for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"--socket", "/elsewhere", "ls"}, {"--socket=/elsewhere", "ls"},
-             {"ls", "--socket", "/elsewhere"}, {"ls", "--socket=/elsewhere"},
+             {"--socket", "/elsewhere", "ls"},
+             {"--socket=/elsewhere", "ls"},
+             {"ls", "--socket", "/elsewhere"},
+             {"ls", "--socket=/elsewhere"},
              {"edit", "a", "--mode", "in", "--socket", "/elsewhere"}})
         EXPECT_NE(run(words).err.find("/elsewhere"), std::string::npos)
             << testing::PrintToString(words);
@@ -141,5 +168,5 @@ TEST(program, a_socket_path_that_is_too_long_is_explained) {
               std::string::npos);
 }
 
-}  // namespace
-}  // namespace eddy::cli
+} // namespace
+} // namespace eddy::cli

@@ -40,8 +40,9 @@ std::expected<json, int> list_matching(const context& with, std::string_view pat
     if (!answer) return answer;
     if (!answer->is_object() || !answer->contains("runtimes") ||
         !answer->at("runtimes").is_array()) {
-        complain("the daemon's answer has no list of runtimes; are its version and this one's the "
-                 "same? See: eddy version");
+        complain(
+            "the daemon's answer has no list of runtimes; are its version and this one's the "
+            "same? See: eddy version");
         return std::unexpected(exit_fatal);
     }
     return answer->at("runtimes");
@@ -89,4 +90,4 @@ double number_of(const json& object, std::string_view name) {
     return found != object.end() && found->is_number() ? found->get<double>() : 0;
 }
 
-}  // namespace eddy::cli
+} // namespace eddy::cli

@@ -28,7 +28,7 @@ std::string_view escape_of(tint colour) {
     return "";
 }
 
-}  // namespace
+} // namespace
 
 std::string tinted(std::string_view text, tint colour, bool colours) {
     if (!colours || colour == tint::none) return std::string(text);
@@ -63,8 +63,7 @@ std::string table::to_string(bool colours) const {
         for (std::size_t column = 0; column < last; ++column) {
             const std::string_view content = text_of(column);
             text += tinted(content, tint_of(column), colours);
-            if (column + 1 < last)
-                text.append(widths[column] - width_of(content) + gap, ' ');
+            if (column + 1 < last) text.append(widths[column] - width_of(content) + gap, ' ');
         }
         text += '\n';
     };
@@ -105,4 +104,4 @@ std::string format_count(double count) {
     return count < 0 ? "-" + digits : digits;
 }
 
-}  // namespace eddy::cli
+} // namespace eddy::cli

@@ -48,8 +48,8 @@ outcome<json> object_member(const json& object, std::string_view name) {
     const auto found = object.find(name);
     if (found == object.end() || found->is_null()) return json::object();
     if (!found->is_object())
-        return refuse(400, fmt::format("\"{}\" must be an object, not {}", name,
-                                       found->type_name()));
+        return refuse(400,
+                      fmt::format("\"{}\" must be an object, not {}", name, found->type_name()));
     return *found;
 }
 
@@ -119,7 +119,7 @@ json type_json(const runtime::type& type) {
     return {{"name", type.name}, {"summary", type.summary}, {"options", std::move(options)}};
 }
 
-}  // namespace
+} // namespace
 
 http_response error_response(int status, std::string_view message) {
     return json_response(status, {{"error", {{"status", status}, {"message", message}}}});
@@ -300,8 +300,8 @@ task<http_response> control_api::edit_runtime(http_request request, parameters w
     if (!owner) co_return error_response(owner.error());
     auto group = optional_text(*body, "group");
     if (!group) co_return error_response(group.error());
-    auto effect = co_await runtimes_.edit(*found, std::move(*options), std::move(*owner),
-                                          std::move(*group));
+    auto effect =
+        co_await runtimes_.edit(*found, std::move(*options), std::move(*owner), std::move(*group));
     if (!effect) co_return error_response(effect.error());
     json shown = runtimes_.describe(**found);
     shown["effect"] = to_string(*effect);
@@ -424,4 +424,4 @@ http_response metrics_page::reject(int status, std::string_view what) {
     return daemon::error_response(status, what);
 }
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

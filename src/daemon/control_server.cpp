@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <exception>
+
 namespace eddy::daemon {
 namespace {
 
@@ -39,11 +41,13 @@ task<void> control_server::run() {
         if (accepted) {
             if (starved) log_info("daemon", "accepting control connections again");
             starved = false;
-            if (counted_.connections < limits_.connections) {
+            if (open_ < limits_.connections) {
                 sessions.spawn(serve(std::move(*accepted)));
             } else {
                 ++counted_.connections_refused;
-                sessions.spawn(turn_away(std::move(*accepted)));
+                // Whoever floods is not worth more memory than the others have.
+                if (sessions.children() < 2 * limits_.connections)
+                    sessions.spawn(turn_away(std::move(*accepted)));
             }
             continue;
         }
@@ -51,12 +55,12 @@ task<void> control_server::run() {
         // A connection that went before it was accepted, or a shortage that will pass: neither
         // may end the daemon.
         if (!starved) {
-            log_warn("daemon", fmt::format("control connections wait: {}{}",
-                                           accepted.error().message(),
-                                           is_shortage(accepted.error())
-                                               ? "; raise the limit (ulimit -n) or close some "
-                                                 "connections"
-                                               : ""));
+            log_warn("daemon",
+                     fmt::format("control connections wait: {}{}", accepted.error().message(),
+                                 is_shortage(accepted.error())
+                                     ? "; raise the limit (ulimit -n) or close some "
+                                       "connections"
+                                     : ""));
         }
         starved = true;
         const auto slept = co_await loop::current().sleep_for(limits_.starved_pause);
@@ -70,23 +74,34 @@ task<void> control_server::run() {
 }
 
 task<void> control_server::serve(stream peer) {
+    ++open_;
     ++counted_.connections;
+    try {
+        co_await converse(std::move(peer));
+    } catch (const std::exception& failure) {
+        // Such as a lack of memory: it ends this connection and nothing else.
+        log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
+    }
+    --counted_.connections;
+    --open_;
+}
+
+task<void> control_server::converse(stream peer) {
     if (ask_who_) {
         const auto who = unix_socket::peer_credentials(peer);
         if (!who || !may_control(who->uid, ::geteuid())) {
             const std::string name = who ? fmt::format("user id {}", who->uid) : "an unknown user";
             log_warn("daemon", fmt::format("refused a control connection of {}", name));
-            closed_door door(403, fmt::format("{} may not control this daemon: it takes orders from "
-                                              "its own user (id {}) and from root. Use sudo, or "
-                                              "start a daemon of your own",
-                                              name, ::geteuid()));
+            closed_door door(403,
+                             fmt::format("{} may not control this daemon: it takes orders from "
+                                         "its own user (id {}) and from root. Use sudo, or "
+                                         "start a daemon of your own",
+                                         name, ::geteuid()));
             co_await serve_http(std::move(peer), door, limits_.session);
-            --counted_.connections;
             co_return;
         }
     }
     co_await serve_http(std::move(peer), handler_, limits_.session);
-    --counted_.connections;
 }
 
 task<void> control_server::turn_away(stream peer) {

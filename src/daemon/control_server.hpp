@@ -9,14 +9,15 @@
 #include "daemon/http_session.hpp"
 #include "daemon/metrics.hpp"
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <string>
-#include <sys/types.h>
 
 namespace eddy::daemon {
 
 struct server_limits {
-    std::size_t connections = 128;  ///< further ones get 503
+    std::size_t connections = 128; ///< further ones get 503
     /// How long to wait before accepting again when descriptors have run out.
     duration starved_pause = std::chrono::milliseconds(100);
     session_limits session{};
@@ -45,6 +46,7 @@ public:
 
 private:
     task<void> serve(stream peer);
+    task<void> converse(stream peer);
     task<void> turn_away(stream peer);
 
     listener listener_;
@@ -52,6 +54,7 @@ private:
     daemon_counters& counted_;
     server_limits limits_;
     bool ask_who_;
+    std::size_t open_ = 0;
 };
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

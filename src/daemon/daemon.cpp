@@ -16,6 +16,7 @@
 #include "daemon/single_instance.hpp"
 #include "daemon/state_store.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -42,9 +43,7 @@ std::string environment(const char* name) {
     return value ? value : "";
 }
 
-void complain(const std::string& message) {
-    fmt::print(stderr, "eddy daemon: {}\n", message);
-}
+void complain(const std::string& message) { fmt::print(stderr, "eddy daemon: {}\n", message); }
 
 /// Blocks the signals that the main task awaits, for this thread and those that it starts.
 unique_fd take_signals() {
@@ -54,6 +53,15 @@ unique_fd take_signals() {
     for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&awaited, number);
     pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
     return unique_fd(signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+/// Descriptors 0 to 2 must be taken, or a socket gets one of them and what is printed goes there.
+void fill_standard_descriptors() {
+    for (;;) {
+        unique_fd fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+        if (!fd || fd.get() > STDERR_FILENO) return;
+        static_cast<void>(fd.release());
+    }
 }
 
 /// A connection needs a descriptor; the soft limit is there for programs that use select().
@@ -137,8 +145,9 @@ outcome<> daemon_process::prepare() {
     for_control.buffer_count = 16;
     auto made = loop::create(for_control);
     if (!made)
-        return refuse(500, fmt::format("the backend {} cannot be used here: {}. Try --backend epoll",
-                                       to_string(options_.backend), made.error().message()));
+        return refuse(500,
+                      fmt::format("the backend {} cannot be used here: {}. Try --backend epoll",
+                                  to_string(options_.backend), made.error().message()));
     loop_ = std::move(*made);
 
     loop_group_options group;
@@ -227,9 +236,10 @@ task<outcome<>> daemon_process::open_metrics_port() {
     if (!options_.metrics_port) co_return outcome<>();
     auto opened = tcp::listen("127.0.0.1", *options_.metrics_port);
     if (!opened)
-        co_return refuse(500, fmt::format("could not listen on 127.0.0.1:{} for metrics: {}. Choose "
-                                          "another port with --metrics-port",
-                                          *options_.metrics_port, opened.error().message()));
+        co_return refuse(500,
+                         fmt::format("could not listen on 127.0.0.1:{} for metrics: {}. Choose "
+                                     "another port with --metrics-port",
+                                     *options_.metrics_port, opened.error().message()));
     log_info("daemon", fmt::format("metrics on http://{}/metrics", opened->local().to_string()));
     metrics_server_ = std::make_unique<control_server>(std::move(*opened), *metrics_, counted_,
                                                        server_limits(), false);
@@ -247,7 +257,8 @@ task<void> daemon_process::await_signals(scope& services) {
     for (;;) {
         const auto ready = co_await loop_->wait_readable(signals_.get());
         if (!ready) {
-            log_error("daemon", fmt::format("cannot wait for signals: {}", ready.error().message()));
+            log_error("daemon",
+                      fmt::format("cannot wait for signals: {}", ready.error().message()));
             co_return;
         }
         signalfd_siginfo signal{};
@@ -312,6 +323,7 @@ std::string default_state() {
 std::string version() { return EDDY_VERSION; }
 
 int run_daemon(const daemon_options& options) {
+    fill_standard_descriptors();
     ::umask(0077);
     raise_descriptor_limit();
     unique_fd signals = take_signals();

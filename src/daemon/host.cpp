@@ -16,7 +16,7 @@ outcome<T> flatten(outcome<outcome<T>> nested) {
     return std::move(*nested);
 }
 
-}  // namespace
+} // namespace
 
 /// Who has the last word about a start that takes too long: the side that changes `pending` first.
 struct host::start_ticket {
@@ -34,11 +34,10 @@ task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& t
                                     std::shared_ptr<runtime_journal> events) {
     ++load_;
     auto ticket = std::make_shared<start_ticket>();
-    auto started = flatten(co_await run_on(group_, index_,
-                                           start_there(number, type, std::move(name),
-                                                       std::move(options), std::move(events),
-                                                       ticket),
-                                           start_patience));
+    auto started = flatten(co_await run_on(
+        group_, index_,
+        start_there(number, type, std::move(name), std::move(options), std::move(events), ticket),
+        start_patience));
     if (started) co_return started;
     // When it came up in the very moment in which the patience ended, it is taken down again.
     if (ticket->change_to(start_ticket::given_up))
@@ -67,8 +66,8 @@ task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::t
 }
 
 task<outcome<>> host::stop(std::uint64_t number, duration drain) {
-    auto stopped = flatten(
-        co_await run_on(group_, index_, stop_there(number, drain), drain + loop_patience));
+    auto stopped =
+        flatten(co_await run_on(group_, index_, stop_there(number, drain), drain + loop_patience));
     if (stopped) --load_;
     co_return stopped;
 }
@@ -83,8 +82,8 @@ task<outcome<>> host::stop_there(std::uint64_t number, duration drain) {
 }
 
 task<outcome<std::uint64_t>> host::send(std::uint64_t number, std::string message) {
-    co_return flatten(co_await run_on(group_, index_, send_there(number, std::move(message)),
-                                      send_patience));
+    co_return flatten(
+        co_await run_on(group_, index_, send_there(number, std::move(message)), send_patience));
 }
 
 task<outcome<std::uint64_t>> host::send_there(std::uint64_t number, std::string message) {
@@ -96,8 +95,8 @@ task<outcome<std::uint64_t>> host::send_there(std::uint64_t number, std::string 
 }
 
 task<outcome<>> host::apply(std::uint64_t number, runtime::settings changed) {
-    co_return flatten(co_await run_on(group_, index_, apply_there(number, std::move(changed)),
-                                      loop_patience));
+    co_return flatten(
+        co_await run_on(group_, index_, apply_there(number, std::move(changed)), loop_patience));
 }
 
 task<outcome<>> host::apply_there(std::uint64_t number, runtime::settings changed) {
@@ -118,4 +117,4 @@ task<vitals_by_number> host::vitals_there() {
     co_return all;
 }
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

@@ -47,8 +47,8 @@ public:
 
     /// Makes and starts an instance under a new number. On failure nothing is left. Yields the
     /// address that it serves on.
-    task<outcome<endpoint>> start(std::uint64_t number, const runtime::type& type,
-                                  std::string name, runtime::settings options,
+    task<outcome<endpoint>> start(std::uint64_t number, const runtime::type& type, std::string name,
+                                  runtime::settings options,
                                   std::shared_ptr<runtime_journal> events);
 
     /// Stops and destroys an instance; connections get `drain` to finish. When the loop does not
@@ -82,7 +82,7 @@ private:
     loop_group& group_;
     std::size_t index_;
     std::size_t load_ = 0;
-    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> guests_;  // the loop's thread only
+    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> guests_; // the loop's thread only
 };
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

@@ -31,6 +31,7 @@ private:
     task<arrival> await_request();
     task<result<>> answer(http_response response, bool keep);
     task<result<>> answer_in_pieces(body_source& pieces);
+    task<void> send_pieces(body_source& pieces, cancel_source& waiting, result<>& sent);
     task<result<>> flush();
     task<void> watch_for_hangup(cancel_source& to_cancel);
     task<void> linger();
@@ -174,27 +175,31 @@ task<result<>> http_session::flush() {
 }
 
 task<result<>> http_session::answer_in_pieces(body_source& pieces) {
-    // The client's going away must end the wait for the next piece, so somebody reads meanwhile.
-    scope watcher(co_await current_source());
+    result<> sent;
     cancel_source waiting(co_await current_source());
-    watcher.spawn(watch_for_hangup(waiting));
-    result<> sent = co_await flush();
+    co_await with_scope([&](scope& watcher) {
+        // The client's going away must end the wait for the next piece, so somebody reads meanwhile.
+        watcher.spawn(watch_for_hangup(waiting));
+        return send_pieces(pieces, waiting, sent);
+    });
+    co_return sent;
+}
+
+task<void> http_session::send_pieces(body_source& pieces, cancel_source& waiting, result<>& sent) {
+    sent = co_await flush();
     while (sent) {
         auto piece = co_await pieces.next().under(waiting);
         if (waiting.requested()) {
             sent = fail(errc::cancelled);
-            break;
+            co_return;
         }
         if (piece)
             http::write_chunk(out_, *piece);
         else
             http::write_last_chunk(out_);
         sent = co_await flush();
-        if (!piece) break;
+        if (!piece) co_return;
     }
-    watcher.cancel();
-    co_await watcher.join();
-    co_return sent;
 }
 
 task<void> http_session::watch_for_hangup(cancel_source& to_cancel) {
@@ -223,7 +228,7 @@ task<void> http_session::linger() {
     }
 }
 
-}  // namespace
+} // namespace
 
 std::optional<std::string_view> http_request::parameter(std::string_view name) const noexcept {
     for (const http::query_parameter& p : query)
@@ -236,4 +241,4 @@ task<void> serve_http(stream peer, request_handler& handler, session_limits limi
     co_await session.run();
 }
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

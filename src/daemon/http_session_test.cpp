@@ -110,21 +110,24 @@ protected:
     session_limits limits_;
 };
 
-bool begins_with(const std::string& text, std::string_view start) { return text.starts_with(start); }
+bool begins_with(const std::string& text, std::string_view start) {
+    return text.starts_with(start);
+}
 
 TEST_P(http_session_test, answers_a_request_and_closes_when_asked) {
-    const std::string answer = talk("GET /a?name=b%20c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    const std::string answer =
+        talk("GET /a?name=b%20c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     EXPECT_TRUE(begins_with(answer, "HTTP/1.1 200 OK\r\n")) << answer;
     EXPECT_TRUE(answer.ends_with("GET /a [] name=b c")) << answer;
     EXPECT_NE(answer.find("Connection: close"), std::string::npos);
 }
 
 TEST_P(http_session_test, answers_pipelined_requests_in_order) {
-    const std::string answer =
-        talk("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
-             "POST /2 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
-             "POST /3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ndef\r\n0\r\n\r\n"
-             "GET /4 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    const std::string answer = talk(
+        "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
+        "POST /2 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+        "POST /3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ndef\r\n0\r\n\r\n"
+        "GET /4 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     const auto first = answer.find("GET /1 []");
     const auto second = answer.find("POST /2 [abc]");
     const auto third = answer.find("POST /3 [def]");
@@ -137,8 +140,7 @@ TEST_P(http_session_test, answers_pipelined_requests_in_order) {
 }
 
 TEST_P(http_session_test, answers_head_without_a_body) {
-    const std::string answer =
-        talk("HEAD /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    const std::string answer = talk("HEAD /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     EXPECT_NE(answer.find("Content-Length: 10"), std::string::npos) << answer;
     EXPECT_TRUE(answer.ends_with("\r\n\r\n"));
 }
@@ -169,8 +171,7 @@ TEST_P(http_session_test, a_body_over_the_limit_gets_413) {
              fits),
         "HTTP/1.1 200"));
     EXPECT_TRUE(begins_with(
-        talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n" + big),
-        "HTTP/1.1 413"));
+        talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n" + big), "HTTP/1.1 413"));
     EXPECT_TRUE(begins_with(
         talk("POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" + big),
         "HTTP/1.1 413"));
@@ -194,17 +195,16 @@ TEST_P(http_session_test, endless_headers_get_431) {
 
 TEST_P(http_session_test, a_slow_request_gets_408) {
     EXPECT_TRUE(begins_with(talk("GET /a HTTP/1.1\r\nHost:"), "HTTP/1.1 408"));
-    EXPECT_TRUE(begins_with(
-        talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"), "HTTP/1.1 408"));
+    EXPECT_TRUE(begins_with(talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"),
+                            "HTTP/1.1 408"));
 }
 
-TEST_P(http_session_test, a_silent_connection_is_closed_without_a_word) {
-    EXPECT_EQ(talk(""), "");
-}
+TEST_P(http_session_test, a_silent_connection_is_closed_without_a_word) { EXPECT_EQ(talk(""), ""); }
 
 TEST_P(http_session_test, a_truncated_request_gets_400) {
-    EXPECT_TRUE(begins_with(talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc", true),
-                            "HTTP/1.1 400"));
+    EXPECT_TRUE(
+        begins_with(talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc", true),
+                    "HTTP/1.1 400"));
     EXPECT_EQ(handler_.requests, 0);
 }
 
@@ -232,5 +232,5 @@ INSTANTIATE_TEST_SUITE_P(backends, http_session_test,
                          testing::Values(backend_kind::uring, backend_kind::epoll),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
-}  // namespace
-}  // namespace eddy::daemon
+} // namespace
+} // namespace eddy::daemon

@@ -31,7 +31,7 @@ bool nests_too_deep(std::string_view text) {
     return false;
 }
 
-}  // namespace
+} // namespace
 
 outcome<json> parse_json(std::string_view text, std::string_view what) {
     if (nests_too_deep(text))
@@ -49,8 +49,8 @@ outcome<std::string> text_member(const json& object, std::string_view name) {
     const auto found = object.find(name);
     if (found == object.end() || found->is_null()) return std::string();
     if (!found->is_string())
-        return refuse(400, fmt::format("\"{}\" must be a string, not {}", name,
-                                       found->type_name()));
+        return refuse(400,
+                      fmt::format("\"{}\" must be a string, not {}", name, found->type_name()));
     return found->get<std::string>();
 }
 
@@ -58,8 +58,8 @@ outcome<bool> flag_member(const json& object, std::string_view name, bool otherw
     const auto found = object.find(name);
     if (found == object.end() || found->is_null()) return otherwise;
     if (!found->is_boolean())
-        return refuse(400, fmt::format("\"{}\" must be true or false, not {}", name,
-                                       found->type_name()));
+        return refuse(
+            400, fmt::format("\"{}\" must be true or false, not {}", name, found->type_name()));
     return found->get<bool>();
 }
 
@@ -79,4 +79,4 @@ outcome<std::chrono::system_clock::time_point> parse_time(const std::string& tex
     return std::chrono::system_clock::from_time_t(timegm(&parts));
 }
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

@@ -8,27 +8,16 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "daemon/manager_parts.hpp"
 #include "daemon/runtime_name.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace eddy::daemon {
 namespace {
-
-/// Between the first two attempts to start what found its address taken; then twice as long.
-constexpr duration first_restart_pause = std::chrono::milliseconds(50);
-
-std::unexpected<problem> with_context(std::string_view context, problem cause) {
-    return refuse(cause.status, fmt::format("{}: {}", context, cause.message));
-}
-
-std::unexpected<problem> interrupted() {
-    return refuse(503, "the daemon is stopping; try again with the next one");
-}
 
 std::unexpected<problem> vanished(const managed_runtime& which) {
     return refuse(404, fmt::format("the runtime \"{}\" was removed meanwhile", which.record.name));
@@ -43,26 +32,14 @@ std::string address_text(const endpoint& where) {
     return where.family() == AF_UNSPEC ? std::string() : where.to_string();
 }
 
-/// What the table says, and then what it cannot say.
+} // namespace
+
 outcome<runtime::settings> check_options(const runtime::type& type, const json& given) {
     auto options = runtime::settings::parse(type.options, given);
     if (!options || !type.check) return options;
     if (auto valid = type.check(*options); !valid) return std::unexpected(std::move(valid.error()));
     return options;
 }
-
-class turn_guard {
-public:
-    explicit turn_guard(turnstile& at) noexcept : at_(at) {}
-    ~turn_guard() { at_.leave(); }
-    turn_guard(const turn_guard&) = delete;
-    turn_guard& operator=(const turn_guard&) = delete;
-
-private:
-    turnstile& at_;
-};
-
-}  // namespace
 
 std::string_view to_string(runtime_status status) noexcept {
     switch (status) {
@@ -137,10 +114,10 @@ outcome<runtime_ref> manager::find(std::string_view name_or_id) const {
 std::vector<runtime_ref> manager::match(std::string_view pattern) const {
     std::vector<runtime_ref> matching;
     for (const auto& [name, entry] : runtimes_) {
-        const bool matches = pattern.starts_with('@')
-                                 ? glob_match(pattern.substr(1), entry->record.group) &&
-                                       !entry->record.group.empty()
-                                 : glob_match(pattern, name) || entry->record.id == pattern;
+        const bool matches =
+            pattern.starts_with('@')
+                ? glob_match(pattern.substr(1), entry->record.group) && !entry->record.group.empty()
+                : glob_match(pattern, name) || entry->record.id == pattern;
         if (matches) matching.push_back(entry);
     }
     return matching;
@@ -160,9 +137,8 @@ std::vector<runtime_ref> manager::children_of(std::string_view owner) const {
 }
 
 host& manager::least_loaded() noexcept {
-    return **std::min_element(hosts_.begin(), hosts_.end(), [](const auto& a, const auto& b) {
-        return a->load() < b->load();
-    });
+    return **std::min_element(hosts_.begin(), hosts_.end(),
+                              [](const auto& a, const auto& b) { return a->load() < b->load(); });
 }
 
 duration manager::drain_of(const managed_runtime& which) const {
@@ -176,8 +152,8 @@ outcome<> manager::check_owner(std::string_view owner, std::string_view of) cons
     // Whoever owns the owner, and so on, must not be the runtime itself.
     for (std::string_view above = owner; !above.empty();) {
         if (above == of)
-            return refuse(409, fmt::format("\"{}\" cannot own \"{}\": it would own itself", owner,
-                                           of));
+            return refuse(409,
+                          fmt::format("\"{}\" cannot own \"{}\": it would own itself", owner, of));
         const auto found = runtimes_.find(above);
         if (found == runtimes_.end()) {
             if (above != owner) break;
@@ -194,8 +170,8 @@ task<outcome<>> manager::save(runtime_record record) {
     const state_store& store = store_;
     auto saved = co_await run_blocking(disk_, [&store, &record] { return store.save(record); });
     if (!saved)
-        co_return refuse(503, fmt::format("the state could not be saved: {}",
-                                          saved.error().message()));
+        co_return refuse(503,
+                         fmt::format("the state could not be saved: {}", saved.error().message()));
     co_return std::move(*saved);
 }
 
@@ -203,8 +179,8 @@ task<outcome<>> manager::erase(std::string name) {
     const state_store& store = store_;
     auto erased = co_await run_blocking(disk_, [&store, &name] { return store.erase(name); });
     if (!erased)
-        co_return refuse(503, fmt::format("the state could not be changed: {}",
-                                          erased.error().message()));
+        co_return refuse(
+            503, fmt::format("the state could not be changed: {}", erased.error().message()));
     co_return std::move(*erased);
 }
 
@@ -356,14 +332,15 @@ task<outcome<>> manager::reload(runtime_ref which) {
     if (which->removed) co_return vanished(*which);
     const std::string& name = which->record.name;
     if (!which->where)
-        co_return refuse(409, fmt::format("\"{}\" is not running; start it with: eddy start {}",
-                                          name, name));
+        co_return refuse(
+            409, fmt::format("\"{}\" is not running; start it with: eddy start {}", name, name));
     auto down = co_await take_down(which, drain_of(*which));
     if (!down) co_return down;
     auto up = co_await bring_up(which);
     if (!up)
-        co_return with_context(fmt::format("\"{}\" is stopped and could not be started again", name),
-                               std::move(up.error()));
+        co_return with_context(
+            fmt::format("\"{}\" is stopped and could not be started again", name),
+            std::move(up.error()));
     co_return outcome<>();
 }
 
@@ -407,8 +384,7 @@ task<outcome<runtime_ref>> manager::create(runtime_request request) {
     record.owner = request.owner;
     record.group = request.group;
     // The file knows whole seconds.
-    record.created =
-        std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    record.created = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
     record.options = options->to_json();
     const runtime_ref entry = adopt(std::move(record));
     // Nobody else has seen the entry, so the turn is free.
@@ -563,8 +539,8 @@ task<outcome<edit_effect>> manager::put_into_effect(runtime_ref which, runtime_r
 task<outcome<std::uint64_t>> manager::send(runtime_ref which, std::string message) {
     const std::string& name = which->record.name;
     if (!which->where || which->status != runtime_status::running)
-        co_return refuse(409, fmt::format("\"{}\" is not running; start it with: eddy start {}",
-                                          name, name));
+        co_return refuse(
+            409, fmt::format("\"{}\" is not running; start it with: eddy start {}", name, name));
     auto sent = co_await which->where->send(which->number, std::move(message));
     if (!sent)
         co_return with_context(fmt::format("\"{}\" did not send it", name),
@@ -572,155 +548,7 @@ task<outcome<std::uint64_t>> manager::send(runtime_ref which, std::string messag
     co_return sent;
 }
 
-// --- The whole ------------------------------------------------------------------------------
-
-task<outcome<>> manager::restore() {
-    const state_store& store = store_;
-    auto read = co_await run_blocking(disk_, [&store] { return store.load(); });
-    if (!read) co_return refuse(500, read.error().message());
-    if (!*read) co_return std::unexpected(std::move(read->error()));
-    for (const std::string& complaint : (*read)->complaints) log_error("daemon", complaint);
-
-    scope starting(co_await current_source());
-    for (runtime_record& record : (*read)->records) {
-        const bool run = record.running;
-        const runtime_ref entry = adopt(std::move(record));
-        if (entry->status == runtime_status::failed)
-            log_error(entry->record.name, entry->reason);
-        else
-            entry->status = runtime_status::stopped;
-        if (run && entry->options) starting.spawn(start_restored(entry, options_.address_grace));
-    }
-    co_await starting.join();
-    co_return outcome<>();
-}
-
-task<void> manager::start_restored(runtime_ref which, duration grace) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return;
-    const turn_guard turn(which->turn);
-    // Whatever comes of it, it stays one that is to run: the next daemon tries again.
-    loop& here = loop::current();
-    const time_point patience_ends = here.now() + grace;
-    for (duration pause = first_restart_pause;; pause *= 2) {
-        auto up = co_await bring_up(which);
-        if (up || up.error().status != 409 || here.now() >= patience_ends) co_return;
-        const auto slept = co_await here.sleep_until(std::min(here.now() + pause, patience_ends));
-        if (!slept) co_return;
-    }
-}
-
-task<outcome<manager::reread_summary>> manager::reread() {
-    std::map<std::string, runtime_record, std::less<>> before;
-    for (const auto& [name, entry] : runtimes_) before.emplace(name, entry->record);
-
-    const state_store& store = store_;
-    auto read = co_await run_blocking(disk_, [&store] { return store.load(); });
-    if (!read) co_return refuse(500, read.error().message());
-    if (!*read) co_return std::unexpected(std::move(read->error()));
-    reread_summary summary;
-    summary.problems = (*read)->complaints;
-    std::set<std::string, std::less<>> on_disk;
-    for (const runtime_record& each : (*read)->records) on_disk.insert(each.name);
-
-    for (runtime_record& fresh : (*read)->records) {
-        const std::string name = fresh.name;
-        const auto known = runtimes_.find(name);
-        const auto old = before.find(name);
-        if (known == runtimes_.end()) {
-            // One that was removed since the folder was read.
-            if (old != before.end()) continue;
-            if (runtimes_.size() >= options_.runtimes) {
-                summary.problems.push_back(fmt::format("\"{}\" is one runtime too many", name));
-                continue;
-            }
-            const bool run = fresh.running;
-            const runtime_ref entry = adopt(std::move(fresh));
-            ++summary.created;
-            if (!entry->options) {
-                summary.problems.push_back(fmt::format("\"{}\": {}", name, entry->reason));
-                continue;
-            }
-            entry->status = runtime_status::stopped;
-            if (run) co_await start_restored(entry, duration::zero());
-            if (entry->status == runtime_status::failed)
-                summary.problems.push_back(fmt::format("\"{}\": {}", name, entry->reason));
-            continue;
-        }
-        // One that was created or changed through the API meanwhile.
-        const runtime_ref entry = known->second;
-        if (old == before.end() || fresh == old->second) {
-            summary.unchanged += old == before.end() ? 0 : 1;
-            continue;
-        }
-        auto applied = co_await apply_record(entry, std::move(fresh));
-        if (applied)
-            ++summary.changed;
-        else
-            summary.problems.push_back(applied.error().message);
-    }
-
-    for (const auto& [name, record] : before) {
-        const auto known = runtimes_.find(name);
-        if (on_disk.contains(name) || known == runtimes_.end()) continue;
-        summary.problems.push_back(fmt::format("the state file of \"{}\" was gone and is written "
-                                               "anew; to remove it: eddy remove {}",
-                                               name, name));
-        auto saved = co_await save(known->second->record);
-        if (!saved) summary.problems.push_back(saved.error().message);
-    }
-    for (const std::string& each : summary.problems) log_error("daemon", each);
-    log_info("daemon", fmt::format("state read again: {} created, {} changed, {} unchanged",
-                                   summary.created, summary.changed, summary.unchanged));
-    co_return summary;
-}
-
-task<outcome<>> manager::apply_record(runtime_ref which, runtime_record fresh) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return interrupted();
-    const turn_guard turn(which->turn);
-    if (which->removed) co_return outcome<>();
-    const std::string name = fresh.name;
-    if (fresh.type != which->record.type || fresh.id != which->record.id)
-        co_return refuse(400, fmt::format("the state file of \"{}\" changes its type or id, which "
-                                          "a runtime keeps for life; remove it and create another",
-                                          name));
-    if (!which->type) co_return refuse(409, fmt::format("\"{}\": {}", name, which->reason));
-    auto options = check_options(*which->type, fresh.options);
-    if (!options)
-        co_return with_context(fmt::format("the state file of \"{}\" is not valid", name),
-                               std::move(options.error()));
-    const bool run = fresh.running;
-    if (which->where && !run) {
-        auto down = co_await take_down(which, drain_of(*which));
-        if (!down) co_return down;
-    }
-    auto effect = co_await put_into_effect(which, std::move(fresh), std::move(*options));
-    if (!effect) co_return std::unexpected(std::move(effect.error()));
-    if (!which->where && run) co_return co_await bring_up(which);
-    co_return outcome<>();
-}
-
-task<bool> manager::shut_down(duration drain) {
-    bool complete = true;
-    scope stopping(co_await current_source());
-    for (const runtime_ref& entry : all())
-        stopping.spawn(stop_for_shutdown(entry, drain, complete));
-    co_await stopping.join();
-    co_return complete;
-}
-
-task<void> manager::stop_for_shutdown(runtime_ref which, duration drain, bool& complete) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) {
-        complete = false;
-        co_return;
-    }
-    const turn_guard turn(which->turn);
-    auto down = co_await take_down(which, drain);
-    if (!down) complete = false;
-    which->journal->close();
-}
+// --- Showing --------------------------------------------------------------------------------
 
 task<void> manager::refresh() {
     scope asking(co_await current_source());
@@ -769,4 +597,4 @@ json manager::describe(const managed_runtime& which) const {
     return shown;
 }
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

@@ -151,7 +151,8 @@ TEST_F(manager_test, a_failure_stays_with_its_runtime) {
     live([](manager& runtimes) -> task<void> {
         const runtime_ref good = co_await make(runtimes, wanted("good"));
         const runtime_ref refusing = co_await make(runtimes, wanted("refusing", {{"port", 666}}));
-        const runtime_ref throwing = co_await make(runtimes, wanted("throwing", {{"throwing", true}}));
+        const runtime_ref throwing =
+            co_await make(runtimes, wanted("throwing", {{"throwing", true}}));
         EXPECT_TRUE(co_await runtimes.start(good));
         const auto refused = co_await runtimes.start(refusing);
         EXPECT_FALSE(refused);
@@ -194,15 +195,17 @@ TEST_F(manager_test, refuses_bad_requests_with_their_reason) {
             return made ? std::string() : made.error().message;
         };
         co_await make(runtimes, wanted("a"));
-        EXPECT_NE(refusal(co_await runtimes.create(wanted("a"))).find("already"), std::string::npos);
+        EXPECT_NE(refusal(co_await runtimes.create(wanted("a"))).find("already"),
+                  std::string::npos);
         EXPECT_NE(refusal(co_await runtimes.create(wanted(".a"))).find("1 to 128"),
                   std::string::npos);
         EXPECT_NE(refusal(co_await runtimes.create(wanted("b", {{"prot", 1}}))).find("--port"),
                   std::string::npos);
         EXPECT_NE(refusal(co_await runtimes.create(wanted("b", {{"port", 99999}}))).find("65535"),
                   std::string::npos);
-        EXPECT_NE(refusal(co_await runtimes.create(wanted("b", {{"port", 1}}))).find("another level"),
-                  std::string::npos);
+        EXPECT_NE(
+            refusal(co_await runtimes.create(wanted("b", {{"port", 1}}))).find("another level"),
+            std::string::npos);
         runtime_request no_type = wanted("b");
         no_type.type = "fakes";
         EXPECT_NE(refusal(co_await runtimes.create(no_type)).find("did you mean \"fake\""),
@@ -282,7 +285,8 @@ TEST_F(manager_test, an_edit_that_fails_changes_nothing) {
         EXPECT_FALSE(unlucky);
         const auto taken = co_await runtimes.edit(a, {{"port", 666}}, {}, {});
         EXPECT_FALSE(taken);
-        if (!taken) EXPECT_NE(taken.error().message.find("keeps its old options"), std::string::npos);
+        if (!taken)
+            EXPECT_NE(taken.error().message.find("keeps its old options"), std::string::npos);
         EXPECT_FALSE(co_await runtimes.edit(a, {{"nonsense", 1}}, {}, {}));
         EXPECT_FALSE(co_await runtimes.edit(a, json::object(), std::string("a"), {}))
             << "nothing owns itself";
@@ -508,5 +512,5 @@ TEST_F(manager_test, a_record_of_an_unknown_type_is_kept_and_explained) {
     });
 }
 
-}  // namespace
-}  // namespace eddy::daemon
+} // namespace
+} // namespace eddy::daemon

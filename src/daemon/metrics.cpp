@@ -18,9 +18,9 @@ namespace {
 
 /// Upper bounds of the buckets, in nanoseconds: 1, 2 and 5 of each decade from 1 µs to 10 s.
 constexpr std::array<std::uint64_t, 22> bucket_bounds = {
-    1'000,         2'000,         5'000,         10'000,        20'000,        50'000,
-    100'000,       200'000,       500'000,       1'000'000,     2'000'000,     5'000'000,
-    10'000'000,    20'000'000,    50'000'000,    100'000'000,   200'000'000,   500'000'000,
+    1'000,         2'000,         5'000,         10'000,        20'000,      50'000,
+    100'000,       200'000,       500'000,       1'000'000,     2'000'000,   5'000'000,
+    10'000'000,    20'000'000,    50'000'000,    100'000'000,   200'000'000, 500'000'000,
     1'000'000'000, 2'000'000'000, 5'000'000'000, 10'000'000'000};
 
 /// Writes families one after the other: a head once, then its samples.
@@ -144,8 +144,7 @@ struct runtime_family {
 };
 
 constexpr runtime_family runtime_families[] = {
-    {"eddy_runtime_connections", "gauge", "Open connections.",
-     &runtime::counters::connections_now},
+    {"eddy_runtime_connections", "gauge", "Open connections.", &runtime::counters::connections_now},
     {"eddy_runtime_connections_total", "counter", "Connections accepted.",
      &runtime::counters::connections_total},
     {"eddy_runtime_connections_refused_total", "counter", "Connections refused by a limit.",
@@ -169,9 +168,9 @@ void add_runtimes(page& out, const manager& runtimes) {
     };
     std::vector<member> members;
     for (runtime_ref& each : runtimes.all()) {
-        std::string labels = fmt::format("runtime=\"{}\",type=\"{}\"",
-                                         escape_label(each->record.name),
-                                         escape_label(each->record.type));
+        std::string labels =
+            fmt::format("runtime=\"{}\",type=\"{}\"", escape_label(each->record.name),
+                        escape_label(each->record.type));
         members.push_back({std::move(each), std::move(labels)});
     }
     out.family("eddy_runtime_up", "gauge", "Whether the runtime is running.");
@@ -205,7 +204,7 @@ void add_runtimes(page& out, const manager& runtimes) {
     }
 }
 
-}  // namespace
+} // namespace
 
 std::string escape_label(std::string_view value) {
     std::string escaped;
@@ -230,4 +229,4 @@ std::string render_metrics(const manager& runtimes, const daemon_facts& facts,
     return out.take();
 }
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

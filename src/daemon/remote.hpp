@@ -25,7 +25,7 @@ task<void> store(task<T> work, std::shared_ptr<std::optional<T>> into) {
     into->emplace(co_await std::move(work));
 }
 
-}  // namespace detail
+} // namespace detail
 
 /// Runs `work` on the loop `index` of `group` and awaits its value here. What the task refers to
 /// must outlive it even if nobody waits any more. Fails with status 503 when the value has not
@@ -34,10 +34,10 @@ task<void> store(task<T> work, std::shared_ptr<std::optional<T>> into) {
 template <class T>
 task<outcome<T>> run_on(loop_group& group, std::size_t index, task<T> work, duration patience) {
     auto value = std::make_shared<std::optional<T>>();
-    auto done = co_await detail::run_on(group, index, detail::store(std::move(work), value),
-                                        patience);
+    auto done =
+        co_await detail::run_on(group, index, detail::store(std::move(work), value), patience);
     if (!done) co_return std::unexpected(std::move(done.error()));
     co_return std::move(**value);
 }
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

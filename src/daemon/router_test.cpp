@@ -17,8 +17,7 @@ constexpr route table[] = {
 };
 
 TEST(match_path, takes_parameters_out_decoded) {
-    EXPECT_EQ(match_path("/v1/runtimes/{name}", "/v1/runtimes/db"),
-              std::vector<std::string>{"db"});
+    EXPECT_EQ(match_path("/v1/runtimes/{name}", "/v1/runtimes/db"), std::vector<std::string>{"db"});
     EXPECT_EQ(match_path("/v1/runtimes/{name}/start", "/v1/runtimes/a%20b/start"),
               std::vector<std::string>{"a b"});
     EXPECT_EQ(match_path("/metrics", "/metrics"), std::vector<std::string>{});
@@ -65,5 +64,5 @@ TEST(find_route, knows_no_other_paths) {
     EXPECT_EQ(nowhere.allow, "");
 }
 
-}  // namespace
-}  // namespace eddy::daemon
+} // namespace
+} // namespace eddy::daemon

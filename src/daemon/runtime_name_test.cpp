@@ -15,8 +15,8 @@ TEST(runtime_name, accepts_letters_digits_dots_dashes_and_underscores) {
 }
 
 TEST(runtime_name, refuses_everything_else_with_the_rule) {
-    for (const char* name : {"", ".", "..", ".hidden", "a b", "a/b", "../a", "a\nb", "ä", "a*", "@a",
-                             "a%2f", "a:b"}) {
+    for (const char* name :
+         {"", ".", "..", ".hidden", "a b", "a/b", "../a", "a\nb", "ä", "a*", "@a", "a%2f", "a:b"}) {
         const auto checked = check_runtime_name(name);
         ASSERT_FALSE(checked) << name;
         EXPECT_EQ(checked.error().status, 400);
@@ -32,5 +32,5 @@ TEST(group_name, says_that_it_is_a_group) {
     EXPECT_NE(checked.error().message.find("group"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace eddy::daemon
+} // namespace
+} // namespace eddy::daemon

@@ -44,7 +44,7 @@ outcome<std::optional<pid_t>> find_listener(const endpoint& address) {
 
 bool has_ended(pid_t process) { return process > 0 && ::kill(process, 0) != 0 && errno == ESRCH; }
 
-}  // namespace
+} // namespace
 
 outcome<state_lock> state_lock::take(const std::string& directory) {
     const std::string path = directory + "/lock";
@@ -58,11 +58,11 @@ outcome<state_lock> state_lock::take(const std::string& directory) {
             return refuse(500, fmt::format("could not lock {}: {}", path,
                                            std::generic_category().message(errno)));
         const std::string pid = read_pid(file.get());
-        return refuse(409, fmt::format("another daemon (pid {}) uses the state folder {}. Stop it "
-                                       "with `kill {}`, or give this one its own folder with "
-                                       "--state and its own --socket",
-                                       pid.empty() ? "unknown" : pid, directory,
-                                       pid.empty() ? "PID" : pid));
+        return refuse(
+            409, fmt::format("another daemon (pid {}) uses the state folder {}. Stop it "
+                             "with `kill {}`, or give this one its own folder with "
+                             "--state and its own --socket",
+                             pid.empty() ? "unknown" : pid, directory, pid.empty() ? "PID" : pid));
     }
     const bool after_a_crash = !read_pid(file.get()).empty();
     const std::string pid = fmt::format("{}\n", ::getpid());
@@ -77,8 +77,8 @@ void state_lock::release() noexcept { static_cast<void>(::ftruncate(file_.get(),
 outcome<> check_socket_is_free(const std::string& path) {
     const auto address = endpoint::unix_path(path);
     if (!address)
-        return refuse(400, fmt::format("\"{}\" cannot be a socket's path: use at most 107 bytes",
-                                       path));
+        return refuse(400,
+                      fmt::format("\"{}\" cannot be a socket's path: use at most 107 bytes", path));
     constexpr std::chrono::milliseconds pause{10};
     for (auto waited = pause;; waited += pause) {
         const auto listener = find_listener(*address);
@@ -99,4 +99,4 @@ outcome<> check_socket_is_free(const std::string& path) {
     }
 }
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

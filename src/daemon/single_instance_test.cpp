@@ -17,8 +17,7 @@ namespace {
 class single_instance_test : public testing::Test {
 protected:
     void SetUp() override {
-        std::string pattern =
-            (std::filesystem::temp_directory_path() / "eddy-one-XXXXXX").string();
+        std::string pattern = (std::filesystem::temp_directory_path() / "eddy-one-XXXXXX").string();
         ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
         folder_ = pattern;
     }
@@ -37,7 +36,9 @@ TEST_F(single_instance_test, a_second_lock_is_refused_with_the_pid) {
 }
 
 TEST_F(single_instance_test, the_lock_ends_with_its_holder) {
-    { ASSERT_TRUE(state_lock::take(folder_)); }
+    {
+        ASSERT_TRUE(state_lock::take(folder_));
+    }
     EXPECT_TRUE(state_lock::take(folder_));
 }
 
@@ -47,7 +48,9 @@ TEST_F(single_instance_test, knows_whether_the_last_daemon_ended_in_order) {
     ASSERT_TRUE(after_crash);
     EXPECT_TRUE(after_crash->after_a_crash());
     after_crash->release();
-    { const auto dropped = std::move(after_crash); }
+    {
+        const auto dropped = std::move(after_crash);
+    }
     EXPECT_FALSE(state_lock::take(folder_)->after_a_crash());
 }
 
@@ -76,5 +79,5 @@ TEST_F(single_instance_test, a_path_that_is_too_long_is_refused) {
     EXPECT_FALSE(check_socket_is_free("/" + std::string(200, 'x')));
 }
 
-}  // namespace
-}  // namespace eddy::daemon
+} // namespace
+} // namespace eddy::daemon

@@ -66,7 +66,7 @@ outcome<> make_folder(const std::string& path) {
     return {};
 }
 
-}  // namespace
+} // namespace
 
 json to_json(const runtime_record& record) {
     return {{"version", state_version},
@@ -143,8 +143,8 @@ outcome<> state_store::save(const runtime_record& record) const {
     const std::string fresh = fmt::format("{}/runtimes/.{}{}.new", directory_, record.name, suffix);
     const std::string text = dump_json(to_json(record), 2) + "\n";
 
-    unique_fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                          0600));
+    unique_fd file(
+        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file) return disk_problem("write", fresh);
     if (!write_all(file.get(), text) || ::fsync(file.get()) != 0) {
         auto failed = disk_problem("write", fresh);
@@ -179,8 +179,8 @@ outcome<runtime_record> state_store::load_file(const std::string& path,
     if (::fstat(file.get(), &info) != 0) return refuse(500, errno_text());
     if (!S_ISREG(info.st_mode)) return refuse(400, "it is not a regular file");
     if (info.st_size > static_cast<off_t>(file_limit))
-        return refuse(400, fmt::format("it has {} bytes, over the limit of {}", info.st_size,
-                                       file_limit));
+        return refuse(
+            400, fmt::format("it has {} bytes, over the limit of {}", info.st_size, file_limit));
     std::string text;
     char chunk[16 * 1024];
     for (;;) {
@@ -208,9 +208,10 @@ std::string state_store::set_aside(const std::string& path, const std::string& f
     if (::rename(path.c_str(), target.c_str()) != 0)
         return fmt::format("the state file {} is damaged ({}) and could not be moved away: {}",
                            path, reason, errno_text());
-    return fmt::format("the state file {} is damaged ({}); it is now {}. Mend it, move it back and "
-                       "send SIGHUP, or create the runtime again",
-                       path, reason, target);
+    return fmt::format(
+        "the state file {} is damaged ({}); it is now {}. Mend it, move it back and "
+        "send SIGHUP, or create the runtime again",
+        path, reason, target);
 }
 
 outcome<state_store::loaded> state_store::load() const {
@@ -221,8 +222,8 @@ outcome<state_store::loaded> state_store::load() const {
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
         files.push_back(at->path().filename().string());
     if (error)
-        return refuse(500, fmt::format("could not read the folder {}: {}", folder,
-                                       error.message()));
+        return refuse(500,
+                      fmt::format("could not read the folder {}: {}", folder, error.message()));
     std::sort(files.begin(), files.end());
     for (const std::string& file : files) {
         const std::string path = folder + "/" + file;
@@ -239,11 +240,10 @@ outcome<state_store::loaded> state_store::load() const {
         else
             all.complaints.push_back(set_aside(path, file, record.error().message));
     }
-    std::sort(all.records.begin(), all.records.end(),
-              [](const auto& a, const auto& b) {
-                  return std::tie(a.created, a.name) < std::tie(b.created, b.name);
-              });
+    std::sort(all.records.begin(), all.records.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.created, a.name) < std::tie(b.created, b.name);
+    });
     return all;
 }
 
-}  // namespace eddy::daemon
+} // namespace eddy::daemon

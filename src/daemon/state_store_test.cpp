@@ -27,7 +27,9 @@ protected:
 
     state_store store() const { return state_store(folder_ + "/state"); }
     std::string file(const std::string& name) const { return folder_ + "/state/runtimes/" + name; }
-    std::string damaged(const std::string& name) const { return folder_ + "/state/damaged/" + name; }
+    std::string damaged(const std::string& name) const {
+        return folder_ + "/state/damaged/" + name;
+    }
     void write(const std::string& name, const std::string& text) const {
         std::ofstream(file(name)) << text;
     }
@@ -190,5 +192,5 @@ TEST(record_json, survives_a_round_trip_of_odd_texts) {
     EXPECT_EQ(*record_from_json(*parsed), record);
 }
 
-}  // namespace
-}  // namespace eddy::daemon
+} // namespace
+} // namespace eddy::daemon

@@ -2,6 +2,8 @@
 // complete more than a queue holds, and keep bytes that a writer wants back.
 #include "io/testing.hpp"
 
+#include <eddy/io/event.hpp>
+
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -11,9 +13,12 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <ctime>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace eddy::testing {
@@ -163,6 +168,38 @@ TEST_P(faults_io, a_storm_of_signals_disturbs_nothing) {
     });
 }
 
+// ---- posts at the worst moment
+
+struct set_event final : posted_work {
+    explicit set_event(event& what) noexcept : target(what) {}
+    void run() noexcept override { target.set(); }
+    event& target;
+};
+
+TEST_P(faults_io, a_post_while_the_loop_spins_is_not_slept_over) {
+    loop_options spinning;
+    spinning.spin = 20us;
+    make_loop(spinning);
+    run_with_threads([this]() -> task<> {
+        constexpr int rounds = 3000;
+        event posted;
+        set_event work(posted);
+        std::atomic<int> waiting = 0;
+        std::thread poster([&] {
+            for (int i = 1; i <= rounds; ++i) {
+                while (waiting.load() < i) std::this_thread::yield();
+                here().post(work);
+            }
+        });
+        for (int i = 1; i <= rounds; ++i) {
+            posted.reset();
+            waiting = i;
+            must(co_await posted.wait());
+        }
+        poster.join();
+    });
+}
+
 // ---- no descriptors
 
 TEST_P(faults_kernel_io, adopting_needs_no_descriptor) {
@@ -264,28 +301,51 @@ std::size_t threads_of_this_process() {
 
 TEST_P(faults_kernel_io, a_slow_reader_costs_no_thread) {
     run([this]() -> task<> {
-        int ends[2];
-        EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-        const int small = 4096;
-        EXPECT_EQ(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
-        stream writer = must(here().adopt(unique_fd(ends[0])));
-        stream reader = must(here().adopt(unique_fd(ends[1])));
-        constexpr std::size_t total = 4 << 20;
-        const std::size_t before = threads_of_this_process();
-        std::size_t most = 0;
-        co_await join_scope([&](scope& children) -> task<> {
-            children.spawn([](stream& to) -> task<> {
-                must(co_await to.write_all(pattern(7).next(total)));
-            }(writer));
-            pattern expected(7);
-            std::vector<std::byte> room(3000);
-            while (expected.position() < total) {
-                const std::size_t size = must(co_await reader.read_some(room));
-                EXPECT_TRUE(expected.continues_with(const_bytes(room).first(size)));
-                most = std::max(most, threads_of_this_process());
-            }
+        // The second time the reader has said that it will not write.
+        for (const bool half_closed : {false, true}) {
+            int ends[2];
+            EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+            const int small = 4096;
+            EXPECT_EQ(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+            stream writer = must(here().adopt(unique_fd(ends[0])));
+            stream reader = must(here().adopt(unique_fd(ends[1])));
+            if (half_closed) must(reader.shutdown_write());
+            constexpr std::size_t total = 2 << 20;
+            const std::size_t before = threads_of_this_process();
+            std::size_t most = 0;
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn([](stream& to) -> task<> {
+                    must(co_await to.write_all(pattern(7).next(total)));
+                }(writer));
+                pattern expected(7);
+                std::vector<std::byte> room(3000);
+                while (expected.position() < total) {
+                    const std::size_t size = must(co_await reader.read_some(room));
+                    EXPECT_TRUE(expected.continues_with(const_bytes(room).first(size)));
+                    most = std::max(most, threads_of_this_process());
+                }
+            });
+            EXPECT_LE(most, before);
+        }
+    });
+}
+
+TEST_P(faults_io, a_writer_that_waits_for_a_half_closed_peer_does_not_spin) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        must(pair.server.shutdown_write());
+        EXPECT_EQ(error_of(co_await pair.client.read()), errc::end_of_stream);
+        const std::vector<std::byte> bytes(32 << 20);
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn([](stream& to, const_bytes what) -> task<> {
+                EXPECT_EQ(error_of(co_await to.write_all(what)), errc::cancelled);
+            }(pair.client, bytes));
+            must(co_await here().sleep_for(20ms));
+            const std::clock_t before = std::clock();
+            must(co_await here().sleep_for(100ms));
+            // Ticks of the processor's time, so other programs do not count.
+            EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC * 3 / 100);
         });
-        EXPECT_LE(most, before);
     });
 }
 

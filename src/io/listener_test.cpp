@@ -84,6 +84,7 @@ TEST_P(listener_io, a_closed_one_refuses) {
         const endpoint where = accepting.local();
         accepting.close();
         EXPECT_FALSE(accepting);
+        EXPECT_EQ(error_of(co_await accepting.accept()), errc::closed);
         EXPECT_EQ(error_of(co_await here().connect(where)), errno_code(ECONNREFUSED));
     });
 }

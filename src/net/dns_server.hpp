@@ -25,12 +25,15 @@ namespace eddy::testing {
 /// What is not named in `records` does not exist. RFC 1035.
 class dns_server {
 public:
-    explicit dns_server(scope& tasks) : socket_(must(udp::bind("127.0.0.1", 0))) {
-        tasks.spawn(serve(*this));
-        if (auto accepting = tcp::listen("127.0.0.1", socket_.local().port())) {
-            listener_ = std::move(*accepting);
-            tasks.spawn(serve_tcp(*this));
+    explicit dns_server(scope& tasks) {
+        // A port that is free for UDP may be taken for TCP.
+        for (int tries = 0; !listener_ && tries < 100; ++tries) {
+            socket_ = must(udp::bind("127.0.0.1", 0));
+            if (auto accepting = tcp::listen("127.0.0.1", socket_.local().port()))
+                listener_ = std::move(*accepting);
         }
+        tasks.spawn(serve(*this));
+        if (listener_) tasks.spawn(serve_tcp(*this));
     }
 
     /// As resolver_options::servers takes it.

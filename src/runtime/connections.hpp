@@ -47,6 +47,8 @@ public:
     activity doing() const noexcept { return doing_; }
     /// Bytes came or went.
     void touch() noexcept;
+    /// When they last did.
+    time_point touched_at() const noexcept { return active_at_; }
 
 protected:
     ~connection();

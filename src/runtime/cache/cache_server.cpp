@@ -156,19 +156,17 @@ task<void> cache_server::serve(std::unique_ptr<client> c) {
         next then = next::read;
         while (then != next::close) {
             if (then == next::read) {
-                if (c->input.empty()) {
-                    if (clients_.draining()) co_return;
-                    rest(*c);
-                } else {
-                    c->enter(activity::reading);
-                }
+                if (!c->rest && clients_.draining()) co_return;
+                c->enter(c->rest ? activity::reading : activity::resting);
                 result<lease> got = co_await c->socket.read();
                 if (!got) co_return;
+                // From here to the next rest a stop lets it finish.
+                c->enter(activity::working);
                 c->touch();
                 counted_.bytes_in += got->size();
                 then = receive(*c, got->text());
             } else {
-                then = execute_input(*c);
+                then = execute_rest(*c);
             }
             if (replies_.empty()) continue;
             if (waiting_bytes_ + replies_.size() <= most_waiting_bytes) {
@@ -180,10 +178,10 @@ task<void> cache_server::serve(std::unique_ptr<client> c) {
                 bring_back(std::move(waiting));
             }
             if (!send_now(*c)) co_return;
-            if (!replies_.empty() && !co_await send_rest(*c, std::move(replies_))) co_return;
+            if (!replies_.empty() && !co_await send_rest(*c)) co_return;
         }
-        c->input.clear();
-        rest(*c);
+        c->rest.reset();
+        c->enter(activity::resting);
         if (c->socket.shutdown_write()) co_await discard_input(c->socket);
     } catch (const std::bad_alloc&) {
         ++counted_.errors;
@@ -192,41 +190,43 @@ task<void> cache_server::serve(std::unique_ptr<client> c) {
     }
 }
 
-/// Gives back what only a client in the middle of a command needs.
-void cache_server::rest(client& c) {
-    c.input.release_if_empty();
-    c.parser.reset();
-    c.enter(activity::resting);
-}
-
 /// Executes what was received, together with what was left before. What cannot be executed yet is
-/// copied to the client's input.
+/// copied.
 cache_server::next cache_server::receive(client& c, std::string_view received) {
     tell_time();
     if (!work_done_.is_set()) work_done_.set();
     // First the command whose beginning came earlier, and no byte more of what is behind it.
-    while (!c.input.empty()) {
-        const std::size_t size = std::min(c.wanted, received.size());
-        c.input.append(received.substr(0, size));
+    while (c.rest) {
+        const std::size_t size = std::min(c.rest->wanted, received.size());
+        c.rest->bytes.append(received.substr(0, size));
         received.remove_prefix(size);
-        const next then = execute_input(c);
+        const next then = execute_rest(c);
         if (then == next::close) return then;
         if (then == next::again) {
-            c.input.append(received);
+            keep(c, received);
             return then;
         }
         if (received.empty()) return then;
     }
     std::size_t used = 0;
     const next then = execute(c, received, used);
-    if (then != next::close) c.input.append(received.substr(used));
+    if (then != next::close) keep(c, received.substr(used));
     return then;
 }
 
-cache_server::next cache_server::execute_input(client& c) {
+/// Appends to what is left.
+void cache_server::keep(client& c, std::string_view bytes) {
+    if (bytes.empty()) return;
+    if (!c.rest) c.rest = std::make_unique<client::leftover>();
+    c.rest->bytes.append(bytes);
+}
+
+cache_server::next cache_server::execute_rest(client& c) {
+    if (!c.rest) return next::read;
     std::size_t used = 0;
-    const next then = execute(c, c.input.text(), used);
-    c.input.consume(used);
+    const next then = execute(c, c.rest->bytes.text(), used);
+    c.rest->bytes.consume(used);
+    if (c.rest->bytes.empty()) c.rest.reset();
     return then;
 }
 
@@ -234,7 +234,8 @@ cache_server::next cache_server::execute_input(client& c) {
 cache_server::next cache_server::execute(client& c, std::string_view input, std::size_t& used) {
     eddy::cache::engine& engine = running_->engine;
     for (;;) {
-        resp::request_parser& parser = c.parser ? *c.parser : parser_;
+        const bool own = c.rest && c.rest->parser;
+        resp::request_parser& parser = own ? *c.rest->parser : parser_;
         const resp::batch_outcome parsed =
             batch_.parse(parser, input.substr(used), !c.session.authenticated);
         if (!parsed.commands.empty()) {
@@ -255,11 +256,12 @@ cache_server::next cache_server::execute(client& c, std::string_view input, std:
         used += parsed.consumed;
         switch (parsed.status) {
             case resp::parse_status::need_more:
-                c.wanted = parsed.wanted;
-                if (!c.parser && parser_.in_progress()) {
-                    c.parser = std::make_unique<resp::request_parser>(std::move(parser_));
-                    parser_ = resp::request_parser(c.parser->limits());
+                if (!own && parser.in_progress()) {
+                    if (!c.rest) c.rest = std::make_unique<client::leftover>();
+                    c.rest->parser = std::make_unique<resp::request_parser>(std::move(parser));
+                    parser = resp::request_parser(c.rest->parser->limits());
                 }
+                if (c.rest) c.rest->wanted = parsed.wanted;
                 return next::read;
             case resp::parse_status::error:
                 ++counted_.errors;
@@ -311,13 +313,14 @@ bool cache_server::send_now(client& c) {
     replies_.consume(*sent);
     if (batches_++ % batches_a_sample == 0)
         latency_->record(static_cast<std::uint64_t>(std::max<std::int64_t>(
-            (precise_now() - loop::current().now()).count(), 0)));
+            (precise_now() - c.touched_at()).count(), 0)));
     return true;
 }
 
 /// Sends what the kernel does not take now. The buffer is this client's until the last byte is
 /// gone; the others get a new one.
-task<bool> cache_server::send_rest(client& c, byte_buffer replies) {
+[[gnu::noinline]] task<bool> cache_server::send_rest(client& c) {
+    byte_buffer replies = std::move(replies_);
     c.touch();
     c.enter(activity::writing);
     while (!replies.empty()) {

@@ -50,13 +50,13 @@ private:
     task<void> accept_all();
     task<void> serve(std::unique_ptr<client> c);
     next receive(client& c, std::string_view received);
-    void rest(client& c);
+    next execute_rest(client& c);
     next execute(client& c, std::string_view input, std::size_t& used);
-    next execute_input(client& c);
+    void keep(client& c, std::string_view bytes);
     byte_buffer set_aside();
     void bring_back(byte_buffer waiting);
     bool send_now(client& c);
-    task<bool> send_rest(client& c, byte_buffer replies);
+    task<bool> send_rest(client& c);
     task<void> keep_up();
     void tell_time();
     connections::limits limits() const noexcept;

@@ -22,13 +22,17 @@ public:
           session(engine, socket.peer().to_string(), socket.local().to_string()) {}
 
     eddy::cache::session session;
-    /// While a command is incomplete; the others use the cache's parser in turn.
-    std::unique_ptr<resp::request_parser> parser;
-    /// Received bytes that are not executed yet: the part of a command, or what waits until the
-    /// replies before it are sent.
-    byte_buffer input;
-    /// How many bytes the command at the start of `input` lacks at least.
-    std::size_t wanted = 1;
+
+    /// What is left of the received bytes, when they ended within a command or when replies must be
+    /// sent before the rest is executed. Nearly all clients have none nearly all the time.
+    struct leftover {
+        byte_buffer bytes;
+        /// Knows how far the command at their start has come; without it that is parsed anew.
+        std::unique_ptr<resp::request_parser> parser;
+        /// How many bytes that command lacks at least.
+        std::size_t wanted = 1;
+    };
+    std::unique_ptr<leftover> rest;
 };
 
 }  // namespace eddy::runtime::cache

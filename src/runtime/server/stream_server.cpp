@@ -21,7 +21,8 @@ namespace {
 constexpr duration farewell = std::chrono::seconds(5);
 /// How long `eddy send` waits for slow readers under --slow-reader wait.
 constexpr duration send_patience = std::chrono::seconds(5);
-/// Up to this many messages of overhead-sized pieces may wait for one client.
+/// A queued message has some overhead, so their number is limited, too: to this many bytes of
+/// --max-queue each.
 constexpr std::size_t bytes_a_queued_message = 64;
 
 constexpr std::string_view refusal_line = "error: the server is full; try again later\n";

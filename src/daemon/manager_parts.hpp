@@ -1,0 +1,37 @@
+// What the files of the manager share; nobody else includes it.
+#pragma once
+
+#include "daemon/manager.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace eddy::daemon {
+
+/// The same problem with what was attempted in front.
+inline std::unexpected<problem> with_context(std::string_view attempt, problem cause) {
+    cause.message = std::string(attempt) + ": " + cause.message;
+    return std::unexpected(std::move(cause));
+}
+
+inline std::unexpected<problem> interrupted() {
+    return refuse(503, "the daemon is stopping; try again with the next one");
+}
+
+/// What the table says, and then what it cannot say.
+outcome<runtime::settings> check_options(const runtime::type& type, const json& given);
+
+/// Gives the turn back at the end of a block.
+class turn_guard {
+public:
+    explicit turn_guard(turnstile& at) noexcept : at_(at) {}
+    ~turn_guard() { at_.leave(); }
+    turn_guard(const turn_guard&) = delete;
+    turn_guard& operator=(const turn_guard&) = delete;
+
+private:
+    turnstile& at_;
+};
+
+} // namespace eddy::daemon
