@@ -109,17 +109,24 @@ TEST_P(bad_network, a_caches_replies_are_right_as_far_as_they_come) {
     });
 }
 
-/// Sends numbered lines until it is done or reset.
+task<void> read_and_drop(stream& from) {
+    while (co_await from.read()) continue;
+}
+
+/// Sends numbered lines until it is done or reset. It reads meanwhile: if all wrote before they
+/// read, all would wait for each other under --slow-reader wait.
 task<void> send_lines(endpoint where, int number, int lines) {
     auto connected = co_await loop::current().connect(where);
     if (!connected) co_return;
+    scope reading(co_await current_source());
+    reading.spawn(read_and_drop(*connected));
     for (int i = 0; i < lines; ++i) {
         const std::string line = std::to_string(number) + " " + std::to_string(i) + " " +
                                  std::string(static_cast<std::size_t>(i * 17) % 500, 'x') + ".\n";
-        if (!co_await connected->write_all(line)) co_return;
+        if (!co_await connected->write_all(line)) break;
     }
     (void)connected->shutdown_write();
-    while (co_await connected->read()) continue;
+    co_await reading.join();
 }
 
 /// Reads until it is reset or told to end; checks that lines are whole and each sender's in order.
