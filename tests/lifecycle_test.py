@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A runtime's life through the command line, and the daemon's: restarts, signals, a second daemon."""
 
+import contextlib
 import json
 import os
 import signal
@@ -326,20 +327,30 @@ class CommandLine(harness.EddyTest):
         self.assertEqual(lonely.run("nonsense").status, 1)
 
     def test_what_listens_is_no_daemon(self):
-        folder = self.folder()
-        lonely = harness.Daemon(folder=folder)
-        with socket.socket(socket.AF_UNIX) as stranger:
-            stranger.bind(lonely.socket)
-            stranger.listen()
-            process = subprocess.Popen([harness.BINARY, "ls"], env=lonely.environment(),
-                                       stderr=subprocess.PIPE)
-            peer, _ = stranger.accept()
-            with peer:
-                peer.recv(100)
-                peer.sendall(b"220 mail.example.org ESMTP\r\n")
-            _, err = process.communicate(timeout=harness.DEADLINE_S)
-        self.assertEqual(process.returncode, 2)
-        self.assertIn(b"not an Eddy daemon", err)
+        ok = b"HTTP/1.1 200 OK\r\nContent-Length: "
+        for answer, text in ((b"220 mail.example.org ESMTP\r\n", "not an Eddy daemon"),
+                             (b"", "closed the connection"),
+                             (ok + b"5\r\n\r\nhe", "closed the connection"),
+                             (ok + b"5\r\n\r\nhello", "did not answer with JSON"),
+                             (ok + b"2\r\n\r\n{}", "list of runtimes"),
+                             (ok + b"15\r\n\r\n{\"runtimes\":[1]}", ""),
+                             (b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "500"),
+                             (ok + b"99999999999\r\n\r\n" + b"x" * (65 << 20), "67108864")):
+            lonely = harness.Daemon(folder=self.folder())
+            with socket.socket(socket.AF_UNIX) as stranger:
+                stranger.bind(lonely.socket)
+                stranger.listen()
+                process = subprocess.Popen([harness.BINARY, "ls"], env=lonely.environment(),
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                peer, _ = stranger.accept()
+                with peer:
+                    peer.recv(1000)
+                    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                        peer.sendall(answer)
+                _, err = process.communicate(timeout=harness.DEADLINE_S)
+            self.assertEqual(process.returncode, 2 if text else process.returncode, answer[:60])
+            self.assertIn(process.returncode, (0, 1, 2))
+            self.assertIn(text, err.decode())
 
     def test_colours_only_on_a_terminal(self):
         daemon = self.daemon()

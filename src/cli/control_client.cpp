@@ -54,7 +54,7 @@ task<result<control_answer>> control_client::exchange(control_request request, b
     const auto sent = co_await daemon.write_all(out.bytes());
 
     http::limits limits;
-    limits.body = sink ? UINT64_MAX : answer_limit;
+    limits.body = UINT64_MAX;
     http::response_parser parser(limits);
     parser.expect_response_to(request.method);
     control_answer answer;
@@ -64,6 +64,8 @@ task<result<control_answer>> control_client::exchange(control_request request, b
         if (step.what == http::event::body) {
             const bool streamed = sink && answer.status / 100 == 2;
             if (streamed && !sink(step.body)) co_return answer;
+            if (!streamed && answer.body.size() + step.body.size() > answer_limit)
+                co_return fail(errc::limit_reached);
             if (!streamed) answer.body += step.body;
         }
         if (step.what == http::event::head) answer.status = parser.head().status;
@@ -101,6 +103,10 @@ std::string control_client::explain(std::error_code error) const {
     if (error == errc::malformed)
         return fmt::format("what listens on {} is not an Eddy daemon: it does not speak HTTP",
                            socket_path_);
+    if (error == errc::limit_reached)
+        return fmt::format(
+            "the answer of what listens on {} is over {} bytes; is it an Eddy daemon?",
+            socket_path_, answer_limit);
     if (error == errc::end_of_stream || error == std::errc::connection_reset ||
         error == std::errc::broken_pipe)
         return fmt::format(
@@ -110,4 +116,4 @@ std::string control_client::explain(std::error_code error) const {
     return fmt::format("could not talk to the daemon at {}: {}", socket_path_, error.message());
 }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -224,6 +224,19 @@ TEST_P(http_session_test, a_stream_ends_when_the_client_goes) {
     EXPECT_TRUE(handler_.cancelled);
 }
 
+TEST_P(http_session_test, a_stream_ends_when_the_client_sends_too_much_meanwhile) {
+    talk("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n" + std::string(100 * 1024, 'x'));
+    EXPECT_TRUE(handler_.cancelled);
+}
+
+TEST_P(http_session_test, requests_sent_during_a_stream_are_answered_after_it) {
+    const std::string answer = talk(
+        "GET /pieces HTTP/1.1\r\nHost: x\r\n\r\n"
+        "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_LT(answer.find("piece3;"), answer.find("GET /a []")) << answer;
+    EXPECT_TRUE(answer.ends_with("GET /a []")) << answer;
+}
+
 TEST_P(http_session_test, http_1_0_cannot_have_a_stream) {
     EXPECT_TRUE(begins_with(talk("GET /pieces HTTP/1.0\r\n\r\n"), "HTTP/1.1 400"));
 }
@@ -232,5 +245,5 @@ INSTANTIATE_TEST_SUITE_P(backends, http_session_test,
                          testing::Values(backend_kind::uring, backend_kind::epoll),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
-} // namespace
-} // namespace eddy::daemon
+}  // namespace
+}  // namespace eddy::daemon

@@ -6,10 +6,10 @@
 // error. In the end nothing may be left: no descriptor, no lease, no task.
 //
 // EDDY_TEST_SEED=<number> EDDY_CHAOS_ROUNDS=1 repeats the round that failed; many rounds search.
-#include "io/testing.hpp"
-
 #include <eddy/io/event.hpp>
 #include <eddy/io/loop_group.hpp>
+
+#include "io/testing.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -138,8 +138,8 @@ public:
 
 private:
     std::byte at(std::uint64_t position) const noexcept {
-        return static_cast<std::byte>(((static_cast<std::uint32_t>(position) ^ key_) * 0x9e3779b1u) >>
-                                      24);
+        return static_cast<std::byte>(
+            ((static_cast<std::uint32_t>(position) ^ key_) * 0x9e3779b1u) >> 24);
     }
 
     std::uint64_t number_;
@@ -187,14 +187,18 @@ struct world {
 
 std::size_t random_size(random_generator& dice) {
     const double kind = dice.unit();
-    const std::uint64_t most = kind < 0.5 ? 100 : kind < 0.8 ? 5'000 : kind < 0.98 ? 65'536 : 1 << 20;
+    const std::uint64_t most = kind < 0.5    ? 100
+                               : kind < 0.8  ? 5'000
+                               : kind < 0.98 ? 65'536
+                                             : 1 << 20;
     return 1 + dice.below(most);
 }
 
 duration random_time(random_generator& dice, duration most) {
     // Short times are as likely as long ones: most races are short.
     const double part = dice.unit();
-    return duration(static_cast<duration::rep>(part * part * part * static_cast<double>(most.count())));
+    return duration(
+        static_cast<duration::rep>(part * part * part * static_cast<double>(most.count())));
 }
 
 bool is_one_of(std::error_code error, std::initializer_list<std::error_code> expected) {
@@ -278,7 +282,9 @@ task<result<lease>> read_lease(stream& from) { co_return co_await from.read(); }
 task<result<std::size_t>> read_into(stream& from, mutable_bytes room) {
     co_return co_await from.read_some(room);
 }
-task<result<>> write_bytes(stream& to, const_bytes bytes) { co_return co_await to.write_all(bytes); }
+task<result<>> write_bytes(stream& to, const_bytes bytes) {
+    co_return co_await to.write_all(bytes);
+}
 
 /// Reads until the stream ends, or something else makes an end of it.
 task<> read_all(side& me) {
@@ -339,9 +345,8 @@ task<> read_all(side& me) {
 task<result<>> write_pieces(side& me, const_bytes bytes) {
     std::vector<const_bytes> pieces;
     while (!bytes.empty()) {
-        const std::size_t size = std::min(bytes.size(), me.dice.below(3) == 0
-                                                            ? std::size_t{0}
-                                                            : 1 + me.dice.below(bytes.size()));
+        const std::size_t size = std::min(
+            bytes.size(), me.dice.below(3) == 0 ? std::size_t{0} : 1 + me.dice.below(bytes.size()));
         pieces.push_back(bytes.first(size));
         bytes = bytes.subspan(size);
     }
@@ -579,8 +584,7 @@ task<> run_world(world& all, address_book& book, std::size_t clients) {
     scope servers(co_await current_source());
     {
         scope helpers(co_await current_source());
-        for (door& each : doors)
-            helpers.spawn(accept_all(all, doors, each, book, servers, dice()));
+        for (door& each : doors) helpers.spawn(accept_all(all, doors, each, book, servers, dice()));
         if (dice.chance(0.7)) helpers.spawn(close_doors(doors, dice()));
         if (starving) helpers.spawn(starve_descriptors(dice()));
         {
@@ -709,8 +713,7 @@ TEST_P(chaos_io, loops_that_talk_to_each_other_lose_nothing_either) {
                 GTEST_SKIP() << "io_uring is refused here: " << group.error().message();
             std::latch done(loops);
             for (std::size_t i = 0; i < loops; ++i)
-                must((*group)->post(
-                    i, run_member(worlds[i], book, **group, landed, done, hops)));
+                must((*group)->post(i, run_member(worlds[i], book, **group, landed, done, hops)));
             done.wait();
             while (landed < static_cast<int>(loops) * 20 * (hops + 1)) std::this_thread::yield();
             (*group)->stop();

@@ -1,7 +1,7 @@
 // What an idle connection costs in user space.
-#include "io/testing.hpp"
-
 #include <eddy/base/frame_pool.hpp>
+
+#include "io/testing.hpp"
 
 #include <malloc.h>
 #include <sys/socket.h>

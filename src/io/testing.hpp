@@ -32,6 +32,17 @@
 
 namespace eddy {
 
+/// True where the sanitizers need descriptors of their own: UBSan reads memory through a pipe before
+/// it judges an object's type, and takes a pipe that cannot be had for a broken object.
+inline bool sanitizer_needs_descriptors() noexcept {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+    return true;
+#endif
+#endif
+    return false;
+}
+
 // So that GoogleTest prints a parameter by its name.
 inline void PrintTo(backend_kind kind, std::ostream* out) { *out << to_string(kind); }
 

@@ -100,10 +100,11 @@ void connections::fire() noexcept {
 
 task<void> connections::wait_for_descriptors(std::error_code error) {
     if (!std::exchange(said_starved_, true)) {
-        events_.write(fmt::format("cannot accept connections for now: {}; clients wait. If it stays, "
-                                  "raise the limit of open files (ulimit -n) or lower "
-                                  "--max-connections",
-                                  error.message()));
+        events_.write(
+            fmt::format("cannot accept connections for now: {}; clients wait. If it stays, "
+                        "raise the limit of open files (ulimit -n) or lower "
+                        "--max-connections",
+                        error.message()));
     }
     (void)co_await loop::current().sleep_for(starved_pause);
 }
@@ -121,8 +122,8 @@ task<result<stream>> connections::accept(listener& from, std::string_view refusa
 
         ++counted_.connections_refused;
         if (!std::exchange(said_full_, true)) {
-            events_.write(fmt::format("{} connections, which is the limit; further ones are refused",
-                                      limits_.most));
+            events_.write(fmt::format(
+                "{} connections, which is the limit; further ones are refused", limits_.most));
         }
         // The text fits a new socket's buffer: this does not wait for the peer.
         if (!refusal.empty()) (void)co_await peer->write_all(refusal);

@@ -72,8 +72,7 @@ public:
     };
 
     /// `counted` and `events` outlive it.
-    connections(counters& counted, journal& events) noexcept
-        : counted_(counted), events_(events) {}
+    connections(counters& counted, journal& events) noexcept : counted_(counted), events_(events) {}
 
     void set_limits(const limits& chosen) noexcept;
 

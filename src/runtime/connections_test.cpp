@@ -1,9 +1,8 @@
 // Tests of accepting without descriptors, and of closing in time.
 #include "runtime/testing.hpp"
 
-#include <gtest/gtest.h>
-
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <utility>

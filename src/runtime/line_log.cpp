@@ -1,9 +1,8 @@
 // Opening the file and writing it on a thread.
 #include "runtime/line_log.hpp"
 
-#include <fmt/format.h>
-
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,8 +27,8 @@ result<> write_fully(int file, std::string_view bytes) {
 
 outcome<> line_log::open(const std::string& path) {
     constexpr mode_t private_to_group = 0640;
-    const int opened =
-        ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, private_to_group);
+    const int opened = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY,
+                              private_to_group);
     if (opened < 0) {
         const std::error_code error = errno_code(errno);
         const bool permission = error == std::errc::permission_denied;
@@ -50,8 +49,8 @@ outcome<> line_log::open(const std::string& path) {
 bool line_log::append(std::string_view messages) {
     if (waiting_.size() + messages.size() > max_waiting) {
         if (!std::exchange(said_full_, true))
-            events_.write(fmt::format("the disk is too slow for {}: some messages are not logged",
-                                      path_));
+            events_.write(
+                fmt::format("the disk is too slow for {}: some messages are not logged", path_));
         return false;
     }
     waiting_.append(messages);
@@ -76,9 +75,10 @@ task<void> line_log::run() {
             said_full_ = false;
             said_failed_ = false;
         } else if (!std::exchange(said_failed_, true)) {
-            events_.write(fmt::format("cannot append to {}: {}; messages are not logged until it "
-                                      "works again",
-                                      path_, written.error().message()));
+            events_.write(
+                fmt::format("cannot append to {}: {}; messages are not logged until it "
+                            "works again",
+                            path_, written.error().message()));
         }
     }
 }

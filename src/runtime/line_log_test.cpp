@@ -1,11 +1,11 @@
 // Tests of appending received messages to a file.
 #include "runtime/line_log.hpp"
+
 #include "runtime/testing.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -114,7 +114,7 @@ TEST_F(line_logs, a_file_that_cannot_be_opened_says_why) {
 TEST_F(line_logs, the_file_is_not_for_everybody) {
     line_log log(events_);
     must_do(log.open(folder_.file("log")));
-    struct stat status {};
+    struct stat status{};
     ASSERT_EQ(::stat(folder_.file("log").c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0137U, 0U);
     log.close();

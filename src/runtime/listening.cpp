@@ -46,10 +46,9 @@ bool collide(const endpoint& a, const endpoint& b) {
 std::string who_serves(const endpoint& where, bool datagram) {
     noted_addresses& known = noted();
     const std::lock_guard lock(known.guard);
-    const auto found =
-        std::find_if(known.all.begin(), known.all.end(), [&](const noted_address& n) {
-            return n.datagram == datagram && collide(n.where, where);
-        });
+    const auto found = std::find_if(
+        known.all.begin(), known.all.end(),
+        [&](const noted_address& n) { return n.datagram == datagram && collide(n.where, where); });
     return found == known.all.end() ? std::string() : found->runtime;
 }
 
@@ -74,8 +73,9 @@ problem explain_path_failure(const std::string& path, std::error_code error) {
                                  path)};
     }
     if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
-        return {400, fmt::format("cannot make the socket {}: there is no folder {}; create it first",
-                                 path, folder)};
+        return {400,
+                fmt::format("cannot make the socket {}: there is no folder {}; create it first",
+                            path, folder)};
     }
     if (error == std::errc::permission_denied || error == std::errc::read_only_file_system) {
         return {403, fmt::format("cannot make the socket {}: no permission to write in {}", path,
@@ -96,9 +96,10 @@ problem explain_failure(const address& wanted, std::error_code error) {
         const result<endpoint> where = endpoint_of(wanted);
         const std::string owner = where ? who_serves(*where, datagram) : std::string();
         if (!owner.empty()) {
-            return {409, fmt::format("the runtime {} serves on {} port {} already; stop it with `eddy "
-                                     "stop {}`, or take another port with -p",
-                                     owner, protocol, wanted.port, owner)};
+            return {409,
+                    fmt::format("the runtime {} serves on {} port {} already; stop it with `eddy "
+                                "stop {}`, or take another port with -p",
+                                owner, protocol, wanted.port, owner)};
         }
         return {409,
                 fmt::format("{} port {} is in use by another program; `ss -lpn{} 'sport = :{}'` "
@@ -106,9 +107,10 @@ problem explain_failure(const address& wanted, std::error_code error) {
                             protocol, wanted.port, datagram ? 'u' : 't', wanted.port)};
     }
     if (error == std::errc::permission_denied) {
-        return {403, fmt::format("no permission to serve on {} port {}: ports below 1024 need root or "
-                                 "CAP_NET_BIND_SERVICE; take a higher one with -p",
-                                 protocol, wanted.port)};
+        return {403,
+                fmt::format("no permission to serve on {} port {}: ports below 1024 need root or "
+                            "CAP_NET_BIND_SERVICE; take a higher one with -p",
+                            protocol, wanted.port)};
     }
     if (error == std::errc::address_not_available) {
         return {400, fmt::format("this machine has no address {}; `ip address` lists those it has, "
@@ -120,7 +122,8 @@ problem explain_failure(const address& wanted, std::error_code error) {
                                  "machine, such as 127.0.0.1 or ::1, or * for all",
                                  host)};
     }
-    if (error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system) {
+    if (error == std::errc::too_many_files_open ||
+        error == std::errc::too_many_files_open_in_system) {
         return {503, fmt::format("cannot serve on {} port {}: too many open files; raise the limit "
                                  "(ulimit -n) or close connections",
                                  protocol, wanted.port)};
@@ -133,8 +136,8 @@ outcome<> only(const settings& chosen, std::string_view one,
                std::initializer_list<std::string_view> others) {
     for (const std::string_view other : others) {
         if (!chosen.given(other)) continue;
-        return refuse(400, fmt::format("--{} and --{} exclude each other; give one of them", one,
-                                       other));
+        return refuse(
+            400, fmt::format("--{} and --{} exclude each other; give one of them", one, other));
     }
     return {};
 }
@@ -151,10 +154,8 @@ option port_option() {
 }
 
 option bind_option(std::string_view default_address, std::string_view help) {
-    return {.name = "bind",
-            .value_name = "ADDRESS",
-            .default_value = default_address,
-            .help = help};
+    return {
+        .name = "bind", .value_name = "ADDRESS", .default_value = default_address, .help = help};
 }
 
 option unix_option() {
@@ -183,9 +184,10 @@ outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
         if (port_scheme == scheme::udp)
             return refuse(400, "--udp needs --port: a Unix socket carries streams only");
         if (!endpoint::unix_path(path)) {
-            return refuse(400, fmt::format("--unix cannot be \"{}\": a socket's path has at most 107 "
-                                           "bytes",
-                                           path));
+            return refuse(400,
+                          fmt::format("--unix cannot be \"{}\": a socket's path has at most 107 "
+                                      "bytes",
+                                      path));
         }
         address where;
         where.kind = scheme::unix_socket;
@@ -193,8 +195,9 @@ outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
         return where;
     }
     if (!chosen.has("port")) {
-        return refuse(400, "give an address to serve on: a port such as -p 9000 (-p 0 takes any free "
-                           "one), --unix PATH, or --listen URI");
+        return refuse(400,
+                      "give an address to serve on: a port such as -p 9000 (-p 0 takes any free "
+                      "one), --unix PATH, or --listen URI");
     }
     address where;
     where.kind = port_scheme;

@@ -2,7 +2,6 @@
 #include "runtime/testing.hpp"
 
 #include <gtest/gtest.h>
-
 #include <malloc.h>
 #include <sys/socket.h>
 
@@ -50,8 +49,10 @@ task<void> cost_of_idle_connections(std::string type, std::string greeting, std:
             while (size < got.size()) {
                 const ssize_t more =
                     ::recv(peer.get(), got.data() + size, got.size() - size, MSG_DONTWAIT);
-                if (more > 0) size += static_cast<std::size_t>(more);
-                else co_await loop::current().sleep_for(1ms);
+                if (more > 0)
+                    size += static_cast<std::size_t>(more);
+                else
+                    co_await loop::current().sleep_for(1ms);
             }
             EXPECT_EQ(got, answer);
         }

@@ -18,8 +18,7 @@ std::string shown_message(std::string_view message) {
         else
             shown += fmt::format("\\x{:02x}", code);
     }
-    if (message.size() > max_shown_message)
-        shown += fmt::format("... ({} bytes)", message.size());
+    if (message.size() > max_shown_message) shown += fmt::format("... ({} bytes)", message.size());
     return shown;
 }
 

@@ -1,5 +1,6 @@
 // Tests of how messages look in the journal.
 #include "runtime/message_text.hpp"
+
 #include "runtime/testing.hpp"
 
 #include <gtest/gtest.h>

@@ -60,7 +60,8 @@ task<void> bind_chooses_the_address(std::string type) {
     subject s(type, {{"port", 0}, {"bind", "127.0.0.2"}});
     co_await s.start();
     EXPECT_EQ(s->local().host(), "127.0.0.2");
-    EXPECT_FALSE(co_await loop::current().connect(must(endpoint::ip("127.0.0.1", s->local().port()))));
+    EXPECT_FALSE(
+        co_await loop::current().connect(must(endpoint::ip("127.0.0.1", s->local().port()))));
     co_await s->stop(0s);
 }
 
@@ -82,8 +83,8 @@ task<void> unix_serves_on_a_path(std::string type) {
 
 task<void> listen_takes_uris(std::string type) {
     temporary_folder folder;
-    for (const std::string& uri :
-         {std::string("tcp://127.0.0.1:") + std::to_string(free_port()), "unix://" + folder.file("s")}) {
+    for (const std::string& uri : {std::string("tcp://127.0.0.1:") + std::to_string(free_port()),
+                                   "unix://" + folder.file("s")}) {
         subject s(type, {{"listen", uri}});
         co_await s.start();
         EXPECT_TRUE(uri.ends_with(s->local().to_string())) << uri;
@@ -97,7 +98,8 @@ task<void> connections_are_limited(std::string type) {
     co_await s.start();
     talker first = co_await join(s);
     talker second = co_await talker::to(s->local());
-    EXPECT_THAT(co_await second.rest(), HasSubstr(type == "cache" ? "max number of clients" : "full"));
+    EXPECT_THAT(co_await second.rest(),
+                HasSubstr(type == "cache" ? "max number of clients" : "full"));
     co_await s->stop(0s);
 }
 
@@ -172,7 +174,9 @@ task<void> rates_are_limited(std::string option) {
     co_await s->stop(0s);
 }
 task<void> each_clients_rate_is_limited(std::string) { return rates_are_limited("rate_limit"); }
-task<void> the_common_rate_is_limited(std::string) { return rates_are_limited("global_rate_limit"); }
+task<void> the_common_rate_is_limited(std::string) {
+    return rates_are_limited("global_rate_limit");
+}
 
 task<void> lines_are_limited(std::string type) {
     subject s(type, with({{"max_line", 10}}));
@@ -389,8 +393,8 @@ TEST_P(every_option_has_its_effect, seen) {
 
 INSTANTIATE_TEST_SUITE_P(runtime, every_option_has_its_effect, ::testing::ValuesIn(every_option()),
                          [](const auto& info) {
-                             std::string name = std::string(info.param.type) + "_" +
-                                                std::string(info.param.name);
+                             std::string name =
+                                 std::string(info.param.type) + "_" + std::string(info.param.name);
                              std::replace(name.begin(), name.end(), '-', '_');
                              return name;
                          });
@@ -399,9 +403,9 @@ TEST(options, every_effect_is_of_an_option_that_exists) {
     for (const auto& [key, test] : effects) {
         const type* t = find_type(key.first);
         ASSERT_TRUE(t) << key.first;
-        EXPECT_TRUE(std::any_of(t->options.begin(), t->options.end(),
-                                [&](const option& o) { return o.name == key.second; }))
-            << key.second;
+        EXPECT_TRUE(std::any_of(t->options.begin(), t->options.end(), [&](const option& o) {
+            return o.name == key.second;
+        })) << key.second;
     }
 }
 
@@ -441,19 +445,33 @@ TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
         {"server", {{"port", 1}, {"unix", "/x"}}, "--unix and --port exclude each other"},
         {"server", {{"bind", "::1"}, {"unix", "/x"}}, "--unix and --bind exclude each other"},
         {"server", {{"port", 1}, {"listen", "tcp://:1"}}, "--listen and --port exclude each other"},
-        {"server", {{"udp", true}, {"listen", "tcp://:1"}}, "--udp and --listen exclude each other"},
+        {"server",
+         {{"udp", true}, {"listen", "tcp://:1"}},
+         "--udp and --listen exclude each other"},
         {"server", {{"udp", true}, {"unix", "/x"}}, "--udp needs --port"},
         {"server", {{"unix", "/" + std::string(107, 'x')}}, "at most 107 bytes"},
         {"server", {{"listen", "nonsense"}}, "--listen: "},
         {"server", {{"port", 1}, {"bind", "here"}}, "\"here\" is no address to serve on"},
-        {"server", {{"port", 1}, {"udp", true}, {"framing", "raw"}}, "--framing has no effect with UDP"},
-        {"server", {{"port", 1}, {"udp", true}, {"max_line", 9}}, "--max-line has no effect with UDP"},
-        {"server", {{"port", 1}, {"udp", true}, {"slow_reader", "wait"}}, "--slow-reader has no effect"},
-        {"server", {{"listen", "udp://:1"}, {"max_queue", "1M"}}, "--max-queue has no effect with UDP"},
-        {"server", {{"port", 1}, {"mode", "out"}, {"log", "/x"}}, "--log has no effect with --mode out"},
+        {"server",
+         {{"port", 1}, {"udp", true}, {"framing", "raw"}},
+         "--framing has no effect with UDP"},
+        {"server",
+         {{"port", 1}, {"udp", true}, {"max_line", 9}},
+         "--max-line has no effect with UDP"},
+        {"server",
+         {{"port", 1}, {"udp", true}, {"slow_reader", "wait"}},
+         "--slow-reader has no effect"},
+        {"server",
+         {{"listen", "udp://:1"}, {"max_queue", "1M"}},
+         "--max-queue has no effect with UDP"},
+        {"server",
+         {{"port", 1}, {"mode", "out"}, {"log", "/x"}},
+         "--log has no effect with --mode out"},
         {"server", {{"port", 1}, {"mode", "out"}, {"rate_limit", 5}}, "--rate-limit has no effect"},
         {"server", {{"port", 1}, {"mode", "in"}, {"max_queue", "1M"}}, "--max-queue has no effect"},
-        {"server", {{"port", 1}, {"mode", "in"}, {"log_traffic", true}}, "go to the journal anyway"},
+        {"server",
+         {{"port", 1}, {"mode", "in"}, {"log_traffic", true}},
+         "go to the journal anyway"},
         {"server", {{"port", 1}, {"framing", "raw"}, {"max_line", 9}}, "there are no lines"},
         {"server", {{"port", 1}, {"max_queue", "64k"}}, "--max-queue 64k is too small for lines"},
         {"cache", {{"port", 1}, {"eviction", "allkeys-lru"}}, "add --maxmemory"},
@@ -469,8 +487,8 @@ TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
         EXPECT_THAT(checked.error().message, HasSubstr(told)) << options;
     }
     const type& server = *find_type("server");
-    const auto good = settings::parse(server.options, {{"port", 1}, {"max_line", "32767"},
-                                                       {"max_queue", "64k"}});
+    const auto good =
+        settings::parse(server.options, {{"port", 1}, {"max_line", "32767"}, {"max_queue", "64k"}});
     EXPECT_TRUE(server.check(*good));
 }
 

@@ -44,8 +44,8 @@ enum class option_kind { flag, integer, size, duration, text, choice };
 
 /// One option of a type. `--max-connections` is named "max_connections" in JSON.
 struct option {
-    std::string_view name = {};      ///< with dashes: "max-connections"
-    char letter = 0;                 ///< short flag, 0 for none
+    std::string_view name = {};  ///< with dashes: "max-connections"
+    char letter = 0;             ///< short flag, 0 for none
     option_kind kind = option_kind::text;
     std::string_view value_name = {};     ///< what help shows: "N", "SECONDS", "ADDRESS"
     std::string_view default_value = {};  ///< as the user would write it; "" means unset
@@ -53,7 +53,7 @@ struct option {
     std::vector<std::string_view> choices = {};  ///< for option_kind::choice
     std::int64_t minimum = 0;
     std::int64_t maximum = INT64_MAX;
-    bool live = false;               ///< `edit` applies it to a running runtime without a restart
+    bool live = false;  ///< `edit` applies it to a running runtime without a restart
 };
 
 /// Checked option values of one runtime, in their written form; unset options have their default.
@@ -96,7 +96,7 @@ struct counters {
     std::uint64_t bytes_in = 0;
     std::uint64_t bytes_out = 0;
     std::uint64_t errors = 0;
-    std::uint64_t dropped = 0;              ///< by a slow reader's policy or a rate limit
+    std::uint64_t dropped = 0;  ///< by a slow reader's policy or a rate limit
     /// What only this type counts: name (Prometheus style, without prefix), value.
     std::vector<std::pair<std::string, double>> more;
     /// Time from a message's arrival to its answer, in nanoseconds, where the type measures it.
@@ -146,8 +146,8 @@ public:
 
 /// A type of runtime.
 struct type {
-    std::string_view name;      ///< "server"
-    std::string_view summary;   ///< one line for `eddy help create`
+    std::string_view name;     ///< "server"
+    std::string_view summary;  ///< one line for `eddy help create`
     std::vector<option> options;
     std::function<std::unique_ptr<instance>(creation)> make;
     /// What the table cannot say: options that exclude or need each other. start() checks the same;

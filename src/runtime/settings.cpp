@@ -1,9 +1,8 @@
 // Checking what the user wrote against a type's table of options.
-#include "runtime/runtime.hpp"
-
 #include <eddy/base/assert.hpp>
 #include <eddy/base/nearest.hpp>
 
+#include "runtime/runtime.hpp"
 #include "runtime/units.hpp"
 
 #include <fmt/format.h>
@@ -81,8 +80,12 @@ std::string wrong_kind(const option& o, const json& given) {
     switch (o.kind) {
         case option_kind::flag: right = "it takes no value, or true or false"; break;
         case option_kind::integer: right = "write a whole number, such as"; break;
-        case option_kind::size: right = "write a number of bytes, such as 4096, 64k, 10M or 1GiB"; break;
-        case option_kind::duration: right = "write a time, such as 30 (seconds), 1.5s, 100ms or 5m"; break;
+        case option_kind::size:
+            right = "write a number of bytes, such as 4096, 64k, 10M or 1GiB";
+            break;
+        case option_kind::duration:
+            right = "write a time, such as 30 (seconds), 1.5s, 100ms or 5m";
+            break;
         case option_kind::text: right = "write a text"; break;
         case option_kind::choice: break;
     }
@@ -154,9 +157,8 @@ outcome<settings> settings::parse(std::span<const option> table, const json& giv
     if (!given.is_object() && !given.is_null())
         return refuse(400, "options must be a JSON object such as {\"port\": 9000}");
     for (const auto& [name, ignored] : given.items()) {
-        const bool known = std::any_of(table.begin(), table.end(), [&](const option& o) {
-            return json_name(o.name) == name;
-        });
+        const bool known = std::any_of(table.begin(), table.end(),
+                                       [&](const option& o) { return json_name(o.name) == name; });
         if (!known) return refuse(400, unknown_option(table, name));
     }
 
@@ -195,8 +197,8 @@ outcome<settings> settings::parse(std::span<const option> table, const json& giv
                 if (*number < o.minimum || *number > o.maximum)
                     return refuse(400, out_of_range(o, written));
                 v.number = *number;
-                v.text = written.is_string() ? written.get<std::string>()
-                                             : written_number(o, *number);
+                v.text =
+                    written.is_string() ? written.get<std::string>() : written_number(o, *number);
                 break;
             }
             case option_kind::text: {

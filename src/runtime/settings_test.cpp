@@ -1,10 +1,9 @@
 // Tests of checking options: each kind, its limits, and what the user is told.
 #include "runtime/runtime.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <string>
@@ -146,9 +145,10 @@ TEST(settings, a_wrong_kind_is_told_what_would_be_right) {
               "--max-connections cannot be 1.5; write a whole number, such as 100");
     EXPECT_EQ(complaint({{"queue", "big"}}),
               "--queue cannot be \"big\"; write a number of bytes, such as 4096, 64k, 10M or 1GiB");
-    EXPECT_EQ(complaint({{"idle_timeout", "soon"}}),
-              "--idle-timeout cannot be \"soon\"; write a time, such as 30 (seconds), 1.5s, 100ms or "
-              "5m");
+    EXPECT_EQ(
+        complaint({{"idle_timeout", "soon"}}),
+        "--idle-timeout cannot be \"soon\"; write a time, such as 30 (seconds), 1.5s, 100ms or "
+        "5m");
     EXPECT_EQ(complaint({{"path", 5}}), "--path cannot be 5; write a text");
     EXPECT_EQ(complaint({{"path", json::array()}}), "--path cannot be a list; write a text");
     EXPECT_EQ(complaint({{"max_connections", json::object()}}),

@@ -1,7 +1,6 @@
 // Every type of runtime of this build.
-#include "runtime/runtime.hpp"
-
 #include "runtime/cache/cache_server.hpp"
+#include "runtime/runtime.hpp"
 #include "runtime/server/datagram_server.hpp"
 #include "runtime/server/stream_server.hpp"
 
@@ -12,8 +11,7 @@ namespace eddy::runtime {
 namespace {
 
 type server_type() {
-    return {"server",
-            "passes messages among its clients, over TCP, UDP or a Unix socket",
+    return {"server", "passes messages among its clients, over TCP, UDP or a Unix socket",
             server::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 const auto read = server::read_config(from.options);
@@ -29,9 +27,7 @@ type server_type() {
 }
 
 type cache_type() {
-    return {"cache",
-            "keeps keys and values in memory, for any Redis client",
-            cache::option_table(),
+    return {"cache", "keeps keys and values in memory, for any Redis client", cache::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<cache::cache_server>(std::move(from));
             },

@@ -37,9 +37,11 @@ constexpr std::array size_units{
 constexpr std::int64_t second = 1'000'000'000;
 
 constexpr std::array duration_units{
-    unit{"", second},       unit{"ns", 1},           unit{"us", 1'000},
-    unit{"ms", 1'000'000},  unit{"s", second},       unit{"m", 60 * second},
-    unit{"min", 60 * second}, unit{"h", 3'600 * second}, unit{"d", 86'400 * second},
+    unit{"", second},           unit{"ns", 1},
+    unit{"us", 1'000},          unit{"ms", 1'000'000},
+    unit{"s", second},          unit{"m", 60 * second},
+    unit{"min", 60 * second},   unit{"h", 3'600 * second},
+    unit{"d", 86'400 * second},
 };
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
@@ -117,8 +119,10 @@ result<std::int64_t> parse_integer(std::string_view text) noexcept {
 
 std::string format_size(std::int64_t bytes) {
     static constexpr std::array units{
-        unit{"TiB", std::int64_t{1} << 40}, unit{"GiB", std::int64_t{1} << 30},
-        unit{"MiB", std::int64_t{1} << 20}, unit{"KiB", std::int64_t{1} << 10},
+        unit{"TiB", std::int64_t{1} << 40},
+        unit{"GiB", std::int64_t{1} << 30},
+        unit{"MiB", std::int64_t{1} << 20},
+        unit{"KiB", std::int64_t{1} << 10},
         unit{"B", 1},
     };
     return format_with_unit(bytes, units);

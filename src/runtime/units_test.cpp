@@ -16,21 +16,11 @@ struct written_number {
 
 TEST(units, sizes_are_powers_of_1024) {
     constexpr written_number cases[] = {
-        {"0", 0},
-        {"4096", 4096},
-        {"4096b", 4096},
-        {"64k", 65536},
-        {"64K", 65536},
-        {"64kb", 65536},
-        {"64KiB", 65536},
-        {"64 KiB", 65536},
-        {"10M", 10 << 20},
-        {"1GiB", 1 << 30},
-        {"1.5g", 3LL << 29},
-        {"2T", 2LL << 40},
-        {"0.5k", 512},
-        {"1.0000000001k", 1024},
-        {"9223372036854775807", INT64_MAX},
+        {"0", 0},          {"4096", 4096},          {"4096b", 4096},
+        {"64k", 65536},    {"64K", 65536},          {"64kb", 65536},
+        {"64KiB", 65536},  {"64 KiB", 65536},       {"10M", 10 << 20},
+        {"1GiB", 1 << 30}, {"1.5g", 3LL << 29},     {"2T", 2LL << 40},
+        {"0.5k", 512},     {"1.0000000001k", 1024}, {"9223372036854775807", INT64_MAX},
     };
     for (const auto& [text, number] : cases) {
         const auto parsed = parse_size(text);
@@ -40,11 +30,12 @@ TEST(units, sizes_are_powers_of_1024) {
 }
 
 TEST(units, what_is_no_size_is_refused) {
-    for (const std::string_view text : {"", "k", "-1", "+1", "1x", "1kk", "1.k", ".5k", "1e3", "0x10",
-                                        "1  k", " 1", "1 ", "1,5k", "4096B/s"})
+    for (const std::string_view text : {"", "k", "-1", "+1", "1x", "1kk", "1.k", ".5k", "1e3",
+                                        "0x10", "1  k", " 1", "1 ", "1,5k", "4096B/s"})
         EXPECT_EQ(parse_size(text).error(), errc::malformed) << text;
-    for (const std::string_view text : {"9223372036854775808", "8388608T", "99999999999999999999999999",
-                                        "184467440737095516160000000000000000000000k"})
+    for (const std::string_view text :
+         {"9223372036854775808", "8388608T", "99999999999999999999999999",
+          "184467440737095516160000000000000000000000k"})
         EXPECT_EQ(parse_size(text).error(), errc::limit_reached) << text;
 }
 
@@ -99,8 +90,9 @@ TEST(units, numbers_are_written_in_the_largest_unit_that_is_exact) {
 }
 
 TEST(units, what_is_written_is_read_back) {
-    for (const std::int64_t number : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1023},
-                                      std::int64_t{1} << 20, std::int64_t{999'999'999}, INT64_MAX}) {
+    for (const std::int64_t number :
+         {std::int64_t{0}, std::int64_t{1}, std::int64_t{1023}, std::int64_t{1} << 20,
+          std::int64_t{999'999'999}, INT64_MAX}) {
         EXPECT_EQ(parse_size(format_size(number)).value(), number);
         EXPECT_EQ(parse_duration(format_duration(number)).value(), number);
     }

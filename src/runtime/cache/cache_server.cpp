@@ -312,8 +312,8 @@ bool cache_server::send_now(client& c) {
     counted_.bytes_out += *sent;
     replies_.consume(*sent);
     if (batches_++ % batches_a_sample == 0)
-        latency_->record(static_cast<std::uint64_t>(std::max<std::int64_t>(
-            (precise_now() - c.touched_at()).count(), 0)));
+        latency_->record(static_cast<std::uint64_t>(
+            std::max<std::int64_t>((precise_now() - c.touched_at()).count(), 0)));
     return true;
 }
 

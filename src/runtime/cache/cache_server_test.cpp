@@ -1,4 +1,5 @@
-// Tests of the cache runtime with clients that behave: commands, pipelines, options, start and stop.
+// Tests of the cache runtime with clients that behave: commands, pipelines, options, start and
+// stop.
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -64,9 +65,11 @@ TEST_P(cache_server, answers_commands_in_both_forms) {
                         (co_await [](talker& c) -> task<std::string> {
                             co_await c.say("HELLO 3\r\n");
                             std::string reply = co_await c.bytes(1);
-                            while (!reply.ends_with("modules\r\n*0\r\n")) reply += co_await c.bytes(1);
+                            while (!reply.ends_with("modules\r\n*0\r\n"))
+                                reply += co_await c.bytes(1);
                             co_return reply;
-                        }(client)) + "_\r\n");
+                        }(client)) +
+                            "_\r\n");
 
         const counters counted = cache->count();
         EXPECT_EQ(counted.connections_now, 1U);
@@ -93,8 +96,8 @@ TEST_P(cache_server, a_pipeline_of_any_length_is_answered_in_order) {
             std::string requests;
             std::string replies;
             for (int i = 0; i < commands; ++i) {
-                const std::string text = "value " + std::to_string(i) + std::string(
-                    static_cast<std::size_t>(i % 50), '.');
+                const std::string text = "value " + std::to_string(i) +
+                                         std::string(static_cast<std::size_t>(i % 50), '.');
                 requests += encoded({"ECHO", text});
                 replies += bulk(text);
             }

@@ -64,9 +64,11 @@ std::vector<option> option_table() {
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "1GiB",
-         .help = "largest reply, such as that of a GET or LRANGE: a larger one closes its client; more "
-                 "replies than that never wait, as nothing is read from a client that does not take its "
-                 "replies",
+         .help =
+             "largest reply, such as that of a GET or LRANGE: a larger one closes its client; more "
+             "replies than that never wait, as nothing is read from a client that does not take "
+             "its "
+             "replies",
          .minimum = 16 * 1024,
          .maximum = std::int64_t{1} << 40},
     };

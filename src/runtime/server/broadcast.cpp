@@ -37,8 +37,8 @@ std::uint64_t broadcast::flush() {
 
     const time_point now = precise_now();
     for (const segment& s : segments_)
-        latency_.record(static_cast<std::uint64_t>(std::max<std::int64_t>(
-            (now - s.arrived).count(), 0)));
+        latency_.record(
+            static_cast<std::uint64_t>(std::max<std::int64_t>((now - s.arrived).count(), 0)));
     segments_.clear();
     messages_ = 0;
     // Somebody's queue may still hold the payload; else its memory serves the next turn.
@@ -79,9 +79,10 @@ bool broadcast::send_part(client& to, const_bytes part, std::uint64_t messages) 
         if (sent.error() == errc::limit_reached) {
             counted_.dropped += messages;
             if (!to.socket) {
-                events_.write(fmt::format("client {} reads too slowly: disconnected, see "
-                                          "--slow-reader and --max-queue",
-                                          to.id()));
+                events_.write(
+                    fmt::format("client {} reads too slowly: disconnected, see "
+                                "--slow-reader and --max-queue",
+                                to.id()));
             }
         }
         return false;

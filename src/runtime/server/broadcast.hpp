@@ -28,8 +28,8 @@ public:
     /// Several messages are added in pieces of at most this size.
     static constexpr std::size_t largest_piece = 64 * 1024;
 
-    /// The references outlive it. A client's queue holds `max_queue` bytes, of which at most half may
-    /// be one message; no message is longer than `max_message`.
+    /// The references outlive it. A client's queue holds `max_queue` bytes, of which at most half
+    /// may be one message; no message is longer than `max_message`.
     broadcast(connections& clients, counters& counted, journal& events, histogram& latency,
               std::size_t max_queue, std::size_t max_message) noexcept
         : clients_(clients),
@@ -50,8 +50,8 @@ public:
     /// Sends what was added; returns how many clients took it.
     std::uint64_t flush();
 
-    /// Whether a client other than `sender` has so much queued that senders should wait. If not, what
-    /// is added next fits into every queue.
+    /// Whether a client other than `sender` has so much queued that senders should wait. If not,
+    /// what is added next fits into every queue.
     bool must_wait(const client* sender);
     /// Awaits the end of that; errc::cancelled.
     task<result<>> wait_for_readers(const client* sender);

@@ -47,7 +47,9 @@ datagram_server::datagram_server(creation from)
       peer_limiter_(0, 0, {}),
       log_(events_) {}
 
-datagram_server::~datagram_server() { by_age_.for_each([](peer& p) { p.unlink(); }); }
+datagram_server::~datagram_server() {
+    by_age_.for_each([](peer& p) { p.unlink(); });
+}
 
 duration datagram_server::expiry() const noexcept {
     return config_.idle_timeout > duration{} ? config_.idle_timeout : default_peer_expiry;
@@ -122,11 +124,13 @@ outcome<> datagram_server::apply(const settings& changed) {
 
 task<outcome<std::uint64_t>> datagram_server::send(std::string message) {
     if (!running_)
-        co_return refuse(409, fmt::format("{} is not running; `eddy start {}` first", name_, name_));
+        co_return refuse(409,
+                         fmt::format("{} is not running; `eddy start {}` first", name_, name_));
     if (config_.mode == flow::in) {
-        co_return refuse(409, fmt::format("{} only receives (--mode in); `eddy edit {} --mode inout` "
-                                          "changes that",
-                                          name_, name_));
+        co_return refuse(409,
+                         fmt::format("{} only receives (--mode in); `eddy edit {} --mode inout` "
+                                     "changes that",
+                                     name_, name_));
     }
     if (message.size() > udp::max_payload) {
         co_return refuse(400, fmt::format("the message has {} bytes; a datagram holds at most {}",
@@ -167,8 +171,8 @@ void datagram_server::take(const datagram_message& message) {
     const std::string_view text = message.payload.text();
     if (config_.mode == flow::inout) {
         send_to_all(message.payload.bytes(), from);
-        latency_->record(static_cast<std::uint64_t>(
-            std::max<std::int64_t>((precise_now() - now).count(), 0)));
+        latency_->record(
+            static_cast<std::uint64_t>(std::max<std::int64_t>((precise_now() - now).count(), 0)));
     }
     if (log_.is_open() && !(log_.append(text) && (text.ends_with('\n') || log_.append("\n"))))
         ++counted_.dropped;
@@ -184,9 +188,10 @@ datagram_server::peer* datagram_server::know(const endpoint& from) {
         if (peers_.size() >= config_.max_connections) {
             ++counted_.connections_refused;
             if (!std::exchange(said_full_, true)) {
-                events_.write(fmt::format("{} peers, which is the limit; datagrams of others are "
-                                          "dropped",
-                                          config_.max_connections));
+                events_.write(
+                    fmt::format("{} peers, which is the limit; datagrams of others are "
+                                "dropped",
+                                config_.max_connections));
             }
             return nullptr;
         }

@@ -314,7 +314,8 @@ TEST_P(server_limits, senders_wait_for_a_slow_reader_and_nothing_is_lost) {
 
 TEST_P(server_limits, senders_go_on_when_the_slow_reader_leaves) {
     run([&]() -> task<void> {
-        subject server("server", with({{"max_queue", "64k"}, {"max_line", "8k"}, {"slow_reader", "wait"}}));
+        subject server("server",
+                       with({{"max_queue", "64k"}, {"max_line", "8k"}, {"slow_reader", "wait"}}));
         co_await server.start();
         talker sender = co_await join(server);
         talker other = co_await join(server);

@@ -27,8 +27,8 @@ outcome<> without_effect(const settings& chosen, std::string_view reason, std::s
                          std::initializer_list<std::string_view> options) {
     for (const std::string_view name : options) {
         if (!chosen.given(name)) continue;
-        return refuse(400, fmt::format("--{} has no effect with {}: {}; leave it out", name, reason,
-                                       why));
+        return refuse(
+            400, fmt::format("--{} has no effect with {}: {}; leave it out", name, reason, why));
     }
     return {};
 }
@@ -45,9 +45,9 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
             return ok;
     }
     if (read.mode == flow::out) {
-        if (auto ok = without_effect(chosen, "--mode out", "what clients send is discarded",
-                                     {"framing", "max-line", "rate-limit", "global-rate-limit", "log",
-                                      "log-traffic"});
+        if (auto ok = without_effect(
+                chosen, "--mode out", "what clients send is discarded",
+                {"framing", "max-line", "rate-limit", "global-rate-limit", "log", "log-traffic"});
             !ok)
             return ok;
     }
@@ -62,7 +62,8 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
             return ok;
     }
     if (read.messages == framing::raw) {
-        if (auto ok = without_effect(chosen, "--framing raw", "there are no lines", {"max-line"}); !ok)
+        if (auto ok = without_effect(chosen, "--framing raw", "there are no lines", {"max-line"});
+            !ok)
             return ok;
     }
     if (read.where.kind != scheme::udp && read.mode == flow::inout &&
@@ -150,9 +151,7 @@ std::vector<option> option_table() {
          .help = "bytes that may wait for one client that reads slowly",
          .minimum = 4096,
          .maximum = std::int64_t{1} << 34},
-        {.name = "log",
-         .value_name = "FILE",
-         .help = "append what clients send to this file"},
+        {.name = "log", .value_name = "FILE", .help = "append what clients send to this file"},
         {.name = "log-traffic",
          .letter = 'b',
          .kind = option_kind::flag,

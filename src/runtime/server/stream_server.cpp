@@ -78,9 +78,8 @@ queued_writer_options stream_server::queue_options() const noexcept {
 void stream_server::set_pace() {
     global_limiter_ = limiter_for(config_.global_rate_limit);
     client_limiter_ = limiter_for(config_.rate_limit);
-    clients_.for_each([&](connection& each) {
-        static_cast<client&>(each).limiter = client_limiter_;
-    });
+    clients_.for_each(
+        [&](connection& each) { static_cast<client&>(each).limiter = client_limiter_; });
 }
 
 task<outcome<>> stream_server::start() {
@@ -172,11 +171,13 @@ outcome<> stream_server::apply(const settings& changed) {
 
 task<outcome<std::uint64_t>> stream_server::send(std::string message) {
     if (!running_)
-        co_return refuse(409, fmt::format("{} is not running; `eddy start {}` first", name_, name_));
+        co_return refuse(409,
+                         fmt::format("{} is not running; `eddy start {}` first", name_, name_));
     if (config_.mode == flow::in) {
-        co_return refuse(409, fmt::format("{} only receives (--mode in); `eddy edit {} --mode inout` "
-                                          "changes that",
-                                          name_, name_));
+        co_return refuse(409,
+                         fmt::format("{} only receives (--mode in); `eddy edit {} --mode inout` "
+                                     "changes that",
+                                     name_, name_));
     }
     if (config_.messages == framing::line && !message.ends_with('\n')) message += '\n';
     if (message.size() > config_.max_queue / 2) {
@@ -247,8 +248,7 @@ task<void> stream_server::serve(std::unique_ptr<client> c) {
 
 void stream_server::greet(const client& c) {
     if (!config_.log_traffic) return;
-    events_.write(
-        fmt::format("client {} connected from {}", c.id(), c.socket.peer().to_string()));
+    events_.write(fmt::format("client {} connected from {}", c.id(), c.socket.peer().to_string()));
 }
 
 void stream_server::see_off(const client& c, bool out_of_memory) {
@@ -368,8 +368,8 @@ stream_server::piece stream_server::next_lines(client& c, std::string_view input
         const void* last = ::memrchr(input.data(), '\n', input.size());
         if (!last) return made;
         made.size = static_cast<std::size_t>(static_cast<const char*>(last) - input.data()) + 1;
-        made.messages = static_cast<std::uint64_t>(
-            std::count(input.data(), input.data() + made.size, '\n'));
+        made.messages =
+            static_cast<std::uint64_t>(std::count(input.data(), input.data() + made.size, '\n'));
         return made;
     }
     while (made.size < input.size()) {
