@@ -111,7 +111,7 @@ private:
     byte_buffer out_;
 };
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     const std::size_t keys = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;

@@ -158,6 +158,6 @@ BENCHMARK_CAPTURE(count_replies, array, "*2\r\n$3\r\nabc\r\n:7\r\n");
 BENCHMARK_CAPTURE(parse_replies, ok, "+OK\r\n");
 BENCHMARK_CAPTURE(parse_replies, bulk_32, "$32\r\n0123456789abcdef0123456789abcdef\r\n");
 
-} // namespace
+}  // namespace
 
 BENCHMARK_MAIN();

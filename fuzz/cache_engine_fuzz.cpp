@@ -3,10 +3,10 @@
 //
 // The first byte chooses the options; the rest is the client's stream. Time passes between batches,
 // so that keys expire.
-#include "cache/engine.hpp"
-
 #include <eddy/base/assert.hpp>
 #include <eddy/wire/resp.hpp>
+
+#include "cache/engine.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -99,7 +99,7 @@ void expect_agreement(const parsed& parsed, const resp::reply_counter& counter) 
     EDDY_ASSERT(counter.at_boundary() == parsed.at_boundary);
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::uint64_t seed = 0;

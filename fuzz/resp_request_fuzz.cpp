@@ -80,7 +80,7 @@ parsed parse(std::string_view stream, const choice& choice, std::uint64_t seed,
     return result;
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::uint64_t seed = 0;

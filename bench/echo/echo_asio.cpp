@@ -51,7 +51,7 @@ nothing serve(acceptor listening) {
     }
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     const long port = number_option(argc, argv, "--port", 7000);

@@ -61,7 +61,7 @@ int fail_with(const char* what, std::error_code error) {
     return 1;
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     std::uint32_t port = 7000;

@@ -218,7 +218,7 @@ private:
     eddy::histogram latency_;
 };
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     std::string_view mode;

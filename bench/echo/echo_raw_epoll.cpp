@@ -15,11 +15,11 @@ constexpr int events_a_turn = 256;
 constexpr std::size_t receive_size = 16 * 1024;
 
 struct connection {
-    std::vector<char> unsent; // while not empty, the socket is watched for writing only
+    std::vector<char> unsent;  // while not empty, the socket is watched for writing only
     std::size_t sent = 0;
 };
 
-std::vector<connection> connections; // by descriptor
+std::vector<connection> connections;  // by descriptor
 int poller;
 
 void watch(int how, int fd, std::uint32_t events) {
@@ -76,7 +76,7 @@ void send_rest(int fd) {
     }
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     const long port = number_option(argc, argv, "--port", 7000);

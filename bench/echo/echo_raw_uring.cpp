@@ -13,23 +13,23 @@
 
 namespace {
 
-constexpr unsigned buffer_count = 256; // a power of two
+constexpr unsigned buffer_count = 256;  // a power of two
 constexpr unsigned buffer_size = 16 * 1024;
 constexpr std::size_t most_unsent = std::size_t{1} << 20;
 
 enum class request : std::uint64_t { accept, receive, send };
 
 struct connection {
-    std::vector<char> in_flight; // the kernel reads it: it does not change until its completion
-    std::vector<char> waiting;   // what came meanwhile
-    bool ended = false;          // no receive is armed any more
+    std::vector<char> in_flight;  // the kernel reads it: it does not change until its completion
+    std::vector<char> waiting;    // what came meanwhile
+    bool ended = false;           // no receive is armed any more
 };
 
 io_uring ring;
 io_uring_buf_ring* buffer_ring;
 char* buffers;
 int listener;
-std::vector<connection> connections; // by descriptor
+std::vector<connection> connections;  // by descriptor
 
 connection& peer_of(int fd) { return connections[static_cast<std::size_t>(fd)]; }
 
@@ -103,7 +103,7 @@ void echo(int fd, const char* bytes, std::size_t size) {
     }
     ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-        shutdown(fd, SHUT_RDWR); // which ends the receive, too
+        shutdown(fd, SHUT_RDWR);  // which ends the receive, too
         return;
     }
     if (sent < 0) sent = 0;
@@ -150,7 +150,7 @@ void on_send(int fd, int result) {
     end_if_idle(fd);
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     const long port = number_option(argc, argv, "--port", 7000);

@@ -68,7 +68,7 @@ TEST(byte_buffer, consumes_at_the_front_and_truncates_at_the_back) {
 TEST(byte_buffer, stays_small_while_it_is_emptied_as_fast_as_it_is_filled) {
     byte_buffer buffer;
     const std::string piece(100, 'p');
-    buffer.append("r"); // never quite empty
+    buffer.append("r");  // never quite empty
     for (int i = 0; i < 10000; ++i) {
         buffer.append(piece);
         buffer.consume(piece.size());
@@ -147,5 +147,5 @@ TEST(byte_buffer_death, refuses_to_lose_count) {
     EXPECT_DEATH(buffer.commit(buffer.available() + 1), "This is a bug in Eddy");
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -90,7 +90,7 @@ void push(std::size_t size_class, void* frame) noexcept {
     return frame;
 }
 
-} // namespace
+}  // namespace
 
 void* frame_allocate(std::size_t size) {
     if (!recycles || size > frame_size_limit) return allocate_slowly(size == 0 ? 1 : size);
@@ -117,4 +117,4 @@ std::uint64_t frame_allocations() noexcept { return cache.allocations; }
 
 bool frame_pool_recycles() noexcept { return recycles; }
 
-} // namespace eddy
+}  // namespace eddy

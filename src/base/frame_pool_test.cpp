@@ -34,7 +34,7 @@ TEST(frame_pool, reuses_a_freed_frame_of_the_same_class) {
         void* first = frame_allocate(200);
         frame_free(first, 200);
         EXPECT_EQ(frame_allocations(), 1u);
-        void* second = frame_allocate(256); // 193..256 are one class
+        void* second = frame_allocate(256);  // 193..256 are one class
         EXPECT_EQ(second, first);
         EXPECT_EQ(frame_allocations(), 1u);
         void* other = frame_allocate(257);
@@ -150,5 +150,5 @@ TEST(frame_pool, aligns_and_never_gives_a_frame_twice) {
 
 TEST(frame_pool, ignores_null) { frame_free(nullptr, 100); }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

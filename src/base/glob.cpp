@@ -8,7 +8,7 @@ namespace eddy {
 namespace {
 
 struct step {
-    std::size_t next; // where the pattern goes on
+    std::size_t next;  // where the pattern goes on
     bool matched;
 };
 
@@ -48,14 +48,14 @@ step match_one(std::string_view pattern, std::size_t at, char byte) noexcept {
     return {at + 1, pattern[at] == byte};
 }
 
-} // namespace
+}  // namespace
 
 bool glob_match(std::string_view pattern, std::string_view text) noexcept {
     constexpr std::size_t none = std::string_view::npos;
     std::size_t p = 0;
     std::size_t t = 0;
-    std::size_t after_star = none; // the pattern behind the last star seen
-    std::size_t star_end = 0;      // where in the text that star's run ends for now
+    std::size_t after_star = none;  // the pattern behind the last star seen
+    std::size_t star_end = 0;       // where in the text that star's run ends for now
     while (t < text.size()) {
         if (p < pattern.size() && pattern[p] == '*') {
             after_star = ++p;
@@ -84,4 +84,4 @@ bool glob_has_wildcard(std::string_view pattern) noexcept {
     return pattern.find_first_of("*?[\\") != std::string_view::npos;
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -43,7 +43,7 @@ TEST(glob, matches_like_redis) {
         {"h[a-b]llo", "hbllo", true},
         {"h[a-b]llo", "hcllo", false},
         {"[z-a]", "m", true},
-        {"[a-]", "-", false}, // the range from ']' to 'a', and an open class
+        {"[a-]", "-", false},  // the range from ']' to 'a', and an open class
         {"[a-]", "_", true},
         {"[-a]", "-", true},
         {"[]", "a", false},
@@ -130,5 +130,5 @@ TEST(glob, tells_wildcards_from_names) {
     }
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

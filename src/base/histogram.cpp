@@ -47,4 +47,4 @@ void histogram::merge(const histogram& other) noexcept {
     for (std::size_t i = 0; i < bucket_count; ++i) counts_[i] += other.counts_[i];
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -123,5 +123,5 @@ TEST(histogram, clamps_strange_percentages) {
     EXPECT_EQ(h.percentile(1e9), 20u);
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -122,5 +122,5 @@ TEST(intrusive_list_death, catches_misuse) {
         "assertion failed");
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -50,7 +50,7 @@ void write_to_stderr(std::string_view text) {
         const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
         if (written < 0) {
             if (errno == EINTR) continue;
-            return; // nowhere left to report it
+            return;  // nowhere left to report it
         }
         text.remove_prefix(static_cast<std::size_t>(written));
     }
@@ -129,7 +129,7 @@ void cut(std::string& line) {
     line += cut_mark;
 }
 
-} // namespace
+}  // namespace
 
 std::string format_log_line(std::chrono::system_clock::time_point when, log_level level,
                             std::string_view subject, std::string_view message) {
@@ -190,4 +190,4 @@ std::optional<log_level> parse_log_level(std::string_view name) noexcept {
     return std::nullopt;
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -58,7 +58,7 @@ TEST(log_line, keeps_a_record_on_one_line) {
 }
 
 TEST(log_line, fills_the_limit_and_is_cut_beyond_it) {
-    const std::size_t fixed = some_prefix.size() + 1 + 2 + 1; // subject "s", gap, newline
+    const std::size_t fixed = some_prefix.size() + 1 + 2 + 1;  // subject "s", gap, newline
     const std::string fits(log_line_limit - fixed, 'm');
     const std::string whole = format_log_line(some_time, log_level::info, "s", fits);
     EXPECT_EQ(whole.size(), log_line_limit);
@@ -133,5 +133,5 @@ TEST(log_level, has_names_both_ways) {
     EXPECT_FALSE(parse_log_level(""));
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -43,4 +43,4 @@ std::string_view nearest_word(std::string_view written,
     return best;
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -35,5 +35,5 @@ TEST(word_distance, counts_single_changes) {
     EXPECT_EQ(word_distance(std::string(65, 'a'), "a"), nearest_word_limit);
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -22,7 +22,7 @@ std::uint64_t mix(std::uint64_t& state) noexcept {
     return z ^ (z >> 31);
 }
 
-} // namespace
+}  // namespace
 
 random_generator::random_generator(std::uint64_t seed) noexcept {
     for (std::uint64_t& word : state_) word = mix(seed);
@@ -49,4 +49,4 @@ std::uint64_t entropy_seed() noexcept {
     return mix(seed);
 }
 
-} // namespace eddy
+}  // namespace eddy

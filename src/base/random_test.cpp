@@ -61,5 +61,5 @@ TEST(random, serves_the_standard_library) {
 
 TEST(random, entropy_seeds_differ) { EXPECT_NE(entropy_seed(), entropy_seed()); }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

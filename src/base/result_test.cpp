@@ -50,5 +50,5 @@ TEST(result, compares_with_the_standard_conditions) {
     EXPECT_NE(make_error_code(errc::closed), std::errc::timed_out);
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -58,5 +58,5 @@ TEST(unique_fd, releases_and_resets) {
     fd.reset();
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -77,4 +77,4 @@ bool call::fits_text(std::uint64_t size, std::uint64_t added) {
     return false;
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

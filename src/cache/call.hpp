@@ -33,13 +33,13 @@ struct call {
     engine::state& state;
     session& client;
     resp::reply_writer& reply;
-    keyspace* keys; ///< the client's database
+    keyspace* keys;  ///< the client's database
     const command_spec* spec = nullptr;
-    const std::string_view* args = nullptr; ///< args[0] is the command's name
+    const std::string_view* args = nullptr;  ///< args[0] is the command's name
     std::size_t count = 0;
-    std::uint64_t hash = 0;            ///< of args[1], where that is a key
-    std::size_t executed_in_batch = 0; ///< commands before this one that are not counted yet
-    std::size_t reply_begin = 0;       ///< where in the buffer this command's reply begins
+    std::uint64_t hash = 0;             ///< of args[1], where that is a key
+    std::size_t executed_in_batch = 0;  ///< commands before this one that are not counted yet
+    std::size_t reply_begin = 0;        ///< where in the buffer this command's reply begins
 
     std::string_view arg(std::size_t i) const noexcept { return args[i]; }
     std::int64_t now_ms() const noexcept { return state.env.now_ms; }
@@ -125,4 +125,4 @@ inline bool is_word(std::string_view arg, std::string_view lower) noexcept {
     return true;
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

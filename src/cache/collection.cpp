@@ -34,7 +34,7 @@ packed_block* make_packed(slab& memory, std::size_t used) {
     return made;
 }
 
-} // namespace
+}  // namespace
 
 void collection::make(environment& env, entry& holder, value_type type) {
     holder.type = type;
@@ -246,4 +246,4 @@ bool collection::walk::next(element& to) noexcept {
     return true;
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -21,7 +21,7 @@ namespace eddy::cache {
 struct packed_block {
     std::uint16_t capacity;
     std::uint16_t used;
-    std::uint16_t count; // of fields
+    std::uint16_t count;  // of fields
     std::uint16_t unused;
 
     char* data() noexcept { return reinterpret_cast<char*>(this + 1); }
@@ -97,4 +97,4 @@ private:
     entry* holder_;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -139,5 +139,5 @@ TEST(collection, a_big_one_is_freed_in_slices) {
     EXPECT_EQ(env.discarded(), 0U);
 }
 
-} // namespace
-} // namespace eddy::cache
+}  // namespace
+}  // namespace eddy::cache

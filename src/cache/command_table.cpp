@@ -209,7 +209,7 @@ std::uint64_t load(const char* from, std::size_t size) noexcept {
     return word;
 }
 
-} // namespace
+}  // namespace
 
 // Clearing bit 5 makes an upper-case letter of a lower-case one; no other byte becomes a letter,
 // and names are letters only. The last byte is the size: a space or NUL becomes zero as well.
@@ -232,4 +232,4 @@ const command_spec* find_command(command_name name) noexcept {
 
 std::span<const command_spec> all_commands() noexcept { return table; }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

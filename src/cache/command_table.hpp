@@ -14,23 +14,24 @@ struct call;
 namespace command_flag {
 inline constexpr std::uint16_t write = 1 << 0;
 inline constexpr std::uint16_t readonly = 1 << 1;
-inline constexpr std::uint16_t denyoom = 1 << 2; ///< refused when memory is short
+inline constexpr std::uint16_t denyoom = 1 << 2;  ///< refused when memory is short
 inline constexpr std::uint16_t admin = 1 << 3;
 inline constexpr std::uint16_t fast = 1 << 4;
-inline constexpr std::uint16_t noauth = 1 << 5; ///< allowed before AUTH
+inline constexpr std::uint16_t noauth = 1 << 5;  ///< allowed before AUTH
 inline constexpr std::uint16_t loading = 1 << 6;
 inline constexpr std::uint16_t stale = 1 << 7;
 inline constexpr std::uint16_t noscript = 1 << 8;
-inline constexpr std::uint16_t dangerous = 1 << 9; ///< in admin mode only; COMMAND does not tell it
-} // namespace command_flag
+inline constexpr std::uint16_t dangerous = 1
+                                           << 9;  ///< in admin mode only; COMMAND does not tell it
+}  // namespace command_flag
 
 struct command_spec {
-    std::string_view name; ///< lower case
+    std::string_view name;  ///< lower case
     void (*run)(call&);
-    std::int16_t arity; ///< with the name; negative: at least so many
+    std::int16_t arity;  ///< with the name; negative: at least so many
     std::uint16_t flags;
-    std::int16_t first_key; ///< 0: none, or not at a fixed place
-    std::int16_t last_key;  ///< negative: from the end
+    std::int16_t first_key;  ///< 0: none, or not at a fixed place
+    std::int16_t last_key;   ///< negative: from the end
     std::int16_t key_step;
 };
 
@@ -51,4 +52,4 @@ const command_spec* find_command(command_name name) noexcept;
 
 std::span<const command_spec> all_commands() noexcept;
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

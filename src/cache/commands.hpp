@@ -139,4 +139,4 @@ void time(call&);
 void shutdown(call&);
 void debug(call&);
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

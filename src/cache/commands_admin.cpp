@@ -47,4 +47,4 @@ void debug(call& c) {
     c.unknown_subcommand();
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

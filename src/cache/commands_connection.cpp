@@ -127,7 +127,7 @@ void client_help(call& c) {
 
 struct subcommand {
     std::string_view name;
-    std::size_t count; // of all arguments
+    std::size_t count;  // of all arguments
     void (*run)(call&);
 };
 
@@ -167,7 +167,7 @@ constexpr subcommand client_subcommands[] = {
     {"help", 2, client_help},
 };
 
-} // namespace
+}  // namespace
 
 void ping(call& c) {
     if (c.count > 2) return c.wrong_arity();
@@ -277,4 +277,4 @@ void client(call& c) {
     c.unknown_subcommand();
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

@@ -14,10 +14,10 @@ enum class unit : std::int64_t { seconds = 1000, milliseconds = 1 };
 
 // EXPIRE's conditions.
 struct conditions {
-    bool only_without = false; // NX
-    bool only_with = false;    // XX
-    bool only_later = false;   // GT
-    bool only_earlier = false; // LT
+    bool only_without = false;  // NX
+    bool only_with = false;     // XX
+    bool only_later = false;    // GT
+    bool only_earlier = false;  // LT
 
     bool parse(call& c) {
         for (std::size_t i = 3; i < c.count; ++i) {
@@ -89,7 +89,7 @@ void reply_time(call& c, unit in, bool left_only) {
     c.reply.integer(in == unit::seconds ? static_cast<std::int64_t>(rounded) : time);
 }
 
-} // namespace
+}  // namespace
 
 void expire(call& c) { set_expiry(c, unit::seconds, c.now_ms()); }
 void pexpire(call& c) { set_expiry(c, unit::milliseconds, c.now_ms()); }
@@ -106,4 +106,4 @@ void persist(call& c) {
     c.reply.integer(place != nullptr && c.keys->drop_expiry(place) ? 1 : 0);
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

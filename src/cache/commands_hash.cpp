@@ -56,7 +56,7 @@ void reply_all(call& c, part wanted) {
     }
 }
 
-} // namespace
+}  // namespace
 
 void hset(call& c) {
     if (c.count % 2 != 0) return c.wrong_arity();
@@ -208,4 +208,4 @@ void hscan(call& c) {
     reply_scan(c, c.collection_of(place), *cursor);
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

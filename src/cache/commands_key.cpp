@@ -93,7 +93,7 @@ void reply_help(call& c, std::initializer_list<std::string_view> lines) {
     for (const std::string_view line : lines) c.reply.simple(line);
 }
 
-} // namespace
+}  // namespace
 
 void dbsize(call& c) { c.reply.integer(static_cast<std::int64_t>(c.keys->size())); }
 
@@ -223,7 +223,7 @@ void randomkey(call& c) {
         if (e == nullptr) break;
         if (!c.keys->is_over(*e)) return c.reply.bulk(e->key());
         const std::uint64_t hash = c.keys->hash(e->key());
-        static_cast<void>(c.keys->find(e->key(), hash)); // removes it
+        static_cast<void>(c.keys->find(e->key(), hash));  // removes it
     }
     c.reply.null();
 }
@@ -289,4 +289,4 @@ void memory(call& c) {
     c.unknown_subcommand();
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

@@ -131,7 +131,7 @@ void move_element(call& c, side from_side, side to_side) {
     c.remove_if_empty(c.find_to_write(), c.hash);
 }
 
-} // namespace
+}  // namespace
 
 void lpush(call& c) { push(c, side::left, if_absent::create); }
 void rpush(call& c) { push(c, side::right, if_absent::create); }
@@ -337,4 +337,4 @@ void lmpop(call& c) {
     c.reply.null_array();
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

@@ -35,7 +35,7 @@ void increment(call& c, std::int64_t by) {
     c.reply.integer(value);
 }
 
-} // namespace
+}  // namespace
 
 void incr(call& c) { increment(c, 1); }
 void decr(call& c) { increment(c, -1); }
@@ -71,4 +71,4 @@ void incrbyfloat(call& c) {
     c.reply.bulk(written);
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

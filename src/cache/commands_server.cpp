@@ -158,10 +158,10 @@ void reply_spec(call& c, const command_spec& spec) {
     c.reply.integer(spec.first_key);
     c.reply.integer(spec.last_key);
     c.reply.integer(spec.key_step);
-    c.reply.set(0);   // ACL categories
-    c.reply.array(0); // tips
-    c.reply.array(0); // key specifications
-    c.reply.array(0); // subcommands
+    c.reply.set(0);    // ACL categories
+    c.reply.array(0);  // tips
+    c.reply.array(0);  // key specifications
+    c.reply.array(0);  // subcommands
 }
 
 void command_info(call& c) {
@@ -197,7 +197,7 @@ void command_getkeys(call& c) {
     }
 }
 
-} // namespace
+}  // namespace
 
 void command(call& c) {
     if (c.count == 1) {
@@ -267,4 +267,4 @@ void time(call& c) {
     c.reply.bulk_integer(c.state.env.now_us % second_us);
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

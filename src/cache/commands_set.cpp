@@ -18,7 +18,7 @@ void reply_members(call& c, const collection& members) {
     for (collection::element e; walk.next(e) && !c.reply_is_too_large();) c.reply.bulk(e.field);
 }
 
-} // namespace
+}  // namespace
 
 void sadd(call& c) {
     slot* place = c.find_to_write();
@@ -146,4 +146,4 @@ void sscan(call& c) {
     reply_scan(c, c.collection_of(place), *cursor);
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

@@ -131,7 +131,7 @@ void store(call& c, operation what) {
     c.reply.integer(static_cast<std::int64_t>(size));
 }
 
-} // namespace
+}  // namespace
 
 void sinter(call& c) { reply_with(c, operation::intersection); }
 void sunion(call& c) { reply_with(c, operation::both); }
@@ -160,4 +160,4 @@ void sintercard(call& c) {
     c.reply.integer(static_cast<std::int64_t>(intersect(c, std::move(sets), most, nullptr)));
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

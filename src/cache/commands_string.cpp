@@ -105,7 +105,7 @@ void set_pairs(call& c) {
     }
 }
 
-} // namespace
+}  // namespace
 
 void get(call& c) { reply_text(c, c.find_to_read()); }
 
@@ -242,4 +242,4 @@ void setrange(call& c) {
     c.reply.integer(static_cast<std::int64_t>(size));
 }
 
-} // namespace eddy::cache::commands
+}  // namespace eddy::cache::commands

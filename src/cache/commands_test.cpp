@@ -397,5 +397,5 @@ TEST_F(commands, flush_empties_one_database_or_all) {
     expect("SELECT 16", "-ERR DB index is out of range\r\n");
 }
 
-} // namespace
-} // namespace eddy::cache
+}  // namespace
+}  // namespace eddy::cache

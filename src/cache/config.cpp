@@ -45,7 +45,7 @@ constexpr refusal not_bytes = "argument must be a memory value";
 struct parameter {
     std::string_view name;
     std::string (*get)(const options_type&);
-    refusal (*set)(options_type&, std::string_view); // null: cannot be set
+    refusal (*set)(options_type&, std::string_view);  // null: cannot be set
 };
 
 refusal set_max_memory(options_type& o, std::string_view value) {
@@ -122,7 +122,7 @@ std::string lower(std::string_view text) {
     return made;
 }
 
-} // namespace
+}  // namespace
 
 std::string_view policy_name(eviction policy) noexcept {
     return policy == eviction::none ? "noeviction" : "allkeys-lru";
@@ -166,4 +166,4 @@ void config_set(call& c) {
     c.reply.ok();
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

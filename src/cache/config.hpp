@@ -17,4 +17,4 @@ void config_set(call& c);
 /// "noeviction" or "allkeys-lru".
 std::string_view policy_name(eviction policy) noexcept;
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -11,7 +11,7 @@ namespace eddy::cache {
 namespace {
 
 // A segment this empty looks for its other half to join; together they must be far from full.
-constexpr std::size_t merge_below = 8; // parts of a segment's places
+constexpr std::size_t merge_below = 8;  // parts of a segment's places
 constexpr std::size_t merged_limit = 4;
 
 // A scan's cursor: the segment's depth, the first 32 bits of the hash, the eight that choose the
@@ -23,7 +23,7 @@ constexpr unsigned log2_of(std::size_t power) noexcept {
     return static_cast<unsigned>(__builtin_ctzll(power));
 }
 
-} // namespace
+}  // namespace
 
 bucket dictionary::no_buckets[1]{};
 
@@ -354,4 +354,4 @@ dictionary::slot* dictionary::iterator::next() noexcept {
     return &current_->slots[i];
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

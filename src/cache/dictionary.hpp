@@ -39,9 +39,9 @@ struct alignas(128) bucket {
     static constexpr unsigned width = 14;
     static constexpr unsigned full_mask = (1U << width) - 1;
 
-    std::uint8_t tags[width]; // 0: free
-    std::uint8_t passed_over; // entries that belong here and stand further on; sticks at 255
-    std::uint8_t guests;      // entries that stand here and belong to an earlier bucket
+    std::uint8_t tags[width];  // 0: free
+    std::uint8_t passed_over;  // entries that belong here and stand further on; sticks at 255
+    std::uint8_t guests;       // entries that stand here and belong to an earlier bucket
     std::uint64_t slots[width];
 
     /// A bit for each place with this tag.
@@ -170,9 +170,9 @@ public:
 
     private:
         const dictionary& over_;
-        std::size_t segment_ = 0; // index into the directory
+        std::size_t segment_ = 0;  // index into the directory
         std::size_t bucket_ = 0;
-        unsigned left_ = 0; // places of the current bucket still to visit
+        unsigned left_ = 0;  // places of the current bucket still to visit
         bucket* current_ = nullptr;
     };
 
@@ -180,7 +180,7 @@ private:
     struct segment {
         bucket* buckets;
         std::uint32_t count;
-        std::uint32_t depth; // the first bits of the hash that all its entries share
+        std::uint32_t depth;  // the first bits of the hash that all its entries share
     };
     struct directory_slot {
         bucket* buckets;
@@ -226,9 +226,9 @@ private:
     void forget() noexcept;
     void collect(const bucket* buckets, std::size_t home_bucket, std::vector<slot>& found) const;
 
-    static bucket no_buckets[1]; // stands for the buckets of an empty table; never written
+    static bucket no_buckets[1];  // stands for the buckets of an empty table; never written
 
-    directory_slot first_{no_buckets, nullptr}; // the directory while it has one slot
+    directory_slot first_{no_buckets, nullptr};  // the directory while it has one slot
     directory_slot* directory_ = &first_;
     std::size_t bucket_mask_ = 0;
     std::uint8_t bucket_shift_ = max_bucket_bits;
@@ -238,4 +238,4 @@ private:
     const key_hash& hash_;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

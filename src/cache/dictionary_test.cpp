@@ -247,5 +247,5 @@ TEST(key_hash, spreads_similar_keys_and_differs_by_secret) {
     EXPECT_EQ(sizes.size(), 300U);
 }
 
-} // namespace
-} // namespace eddy::cache
+}  // namespace
+}  // namespace eddy::cache

@@ -199,4 +199,4 @@ HGETALL i ; RENAME h s ; HGETALL s ; TYPE s ; RESET ; PING
 )",
 };
 
-} // namespace eddy::cache::testing
+}  // namespace eddy::cache::testing

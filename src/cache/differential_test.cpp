@@ -310,5 +310,5 @@ TEST_P(differential, unknown_commands_repeat_what_was_asked) {
 INSTANTIATE_TEST_SUITE_P(protocols, differential, ::testing::Values(2, 3),
                          [](const auto& p) { return "resp" + std::to_string(p.param); });
 
-} // namespace
-} // namespace eddy::cache
+}  // namespace
+}  // namespace eddy::cache

@@ -122,7 +122,7 @@ private:
     const command_spec* last_spec_ = nullptr;
 };
 
-} // namespace
+}  // namespace
 
 engine::state::state(engine_options given)
     : options(std::move(given)), env(options.seed != 0 ? options.seed : entropy_seed()) {
@@ -163,7 +163,6 @@ void engine::set_time(std::chrono::microseconds since_1970) noexcept {
     state_->env.now_us = since_1970.count();
     state_->env.now_ms = since_1970.count() / 1000;
 }
-
 
 const engine_options& engine::options() const noexcept { return state_->options; }
 
@@ -257,4 +256,4 @@ session::~session() {
     --home.internals().env.counters.sessions;
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

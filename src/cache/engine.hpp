@@ -33,23 +33,23 @@ namespace eddy::cache {
 /// What clients may do.
 enum class access_mode : std::uint8_t {
     readwrite,
-    readonly, ///< commands that write are refused with READONLY
-    admin,    ///< all, also what stops or debugs the server once there are such commands
+    readonly,  ///< commands that write are refused with READONLY
+    admin,     ///< all, also what stops or debugs the server once there are such commands
 };
 
 /// What happens when max_memory is reached.
 enum class eviction : std::uint8_t {
-    none,       ///< commands that need memory are refused with OOM
-    allkeys_lru ///< keys that were not used since the hand came by last go first (SIEVE's rule)
+    none,        ///< commands that need memory are refused with OOM
+    allkeys_lru  ///< keys that were not used since the hand came by last go first (SIEVE's rule)
 };
 
 struct engine_options {
     access_mode mode = access_mode::readwrite;
-    std::size_t max_memory = 0; ///< bytes of keys, values and tables; 0: no limit
+    std::size_t max_memory = 0;  ///< bytes of keys, values and tables; 0: no limit
     eviction policy = eviction::none;
-    std::string password;   ///< what AUTH must give; empty: none is needed
-    std::uint64_t seed = 0; ///< of hash and random numbers; 0: from the operating system
-    std::uint16_t port = 0; ///< for INFO and CONFIG GET only
+    std::string password;    ///< what AUTH must give; empty: none is needed
+    std::uint64_t seed = 0;  ///< of hash and random numbers; 0: from the operating system
+    std::uint16_t port = 0;  ///< for INFO and CONFIG GET only
     /// execute() stops when so many bytes of replies wait in its buffer. One reply may be larger.
     std::size_t max_pending_reply = 1U << 20;
     /// One reply of many elements that grows over this is replaced by an error: the same big key
@@ -104,4 +104,4 @@ private:
     std::unique_ptr<state> state_;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

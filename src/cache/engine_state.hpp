@@ -35,11 +35,11 @@ struct engine::state {
     intrusive_list<session> sessions;
     std::uint64_t next_session_id = 1;
     std::int64_t started_us = 0;
-    std::string run_id; // 40 hexadecimal digits
+    std::string run_id;  // 40 hexadecimal digits
     std::size_t peak_memory = 0;
-    bool sweeps = true;              // upkeep() looks for expired keys
-    std::size_t upkeep_database = 0; // whose turn it is
+    bool sweeps = true;               // upkeep() looks for expired keys
+    std::size_t upkeep_database = 0;  // whose turn it is
     std::size_t evict_database = 0;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -239,9 +239,10 @@ TEST(engine, only_admin_mode_allows_what_stops_or_debugs_it) {
                                                "debug the cache: create the cache with --mode "
                                                "admin to allow it\r\n");
         EXPECT_EQ(c("SHUTDOWN NOSAVE"),
-                  allowed ? "-ERR a cache is stopped by its daemon: run `eddy stop` with its name\r\n"
-                          : "-ERR this command is refused, as it can stop or debug the cache: "
-                            "create the cache with --mode admin to allow it\r\n");
+                  allowed
+                      ? "-ERR a cache is stopped by its daemon: run `eddy stop` with its name\r\n"
+                      : "-ERR this command is refused, as it can stop or debug the cache: "
+                        "create the cache with --mode admin to allow it\r\n");
     }
 }
 
@@ -488,5 +489,5 @@ TEST(engine, every_command_replies_exactly_once_to_anything) {
     }
 }
 
-} // namespace
-} // namespace eddy::cache
+}  // namespace
+}  // namespace eddy::cache

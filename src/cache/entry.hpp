@@ -19,12 +19,12 @@ enum class value_type : std::uint8_t { string, list, set, hash };
 
 /// How it is held.
 enum class encoding : std::uint8_t {
-    bytes,    ///< string: the bytes stand in the entry
-    integer,  ///< string: a number that is written in decimal when it is read
-    external, ///< string: a pointer to a `text_block`
-    list,     ///< a pointer to a `list`
-    packed,   ///< set, hash: a pointer to a `packed_block`
-    table,    ///< set, hash: a pointer to a `dictionary`
+    bytes,     ///< string: the bytes stand in the entry
+    integer,   ///< string: a number that is written in decimal when it is read
+    external,  ///< string: a pointer to a `text_block`
+    list,      ///< a pointer to a `list`
+    packed,    ///< set, hash: a pointer to a `packed_block`
+    table,     ///< set, hash: a pointer to a `dictionary`
 };
 
 /// The milliseconds since 1970 at which a key ends; 0 when it does not.
@@ -43,12 +43,13 @@ struct text_block {
 /// and the collections, never copied as values.
 struct entry {
     static constexpr std::uint8_t has_expiry_room = 1;
-    static constexpr std::uint8_t recently_used = 2; ///< eviction's second chance
-    static constexpr std::uint8_t long_key = 4;      ///< the key's size does not fit 16 bits
-    static constexpr std::uint8_t modified_text = 8; ///< APPEND or SETRANGE made it: encoding "raw"
+    static constexpr std::uint8_t recently_used = 2;  ///< eviction's second chance
+    static constexpr std::uint8_t long_key = 4;       ///< the key's size does not fit 16 bits
+    static constexpr std::uint8_t modified_text =
+        8;  ///< APPEND or SETRANGE made it: encoding "raw"
     static constexpr std::size_t max_short_key = 0xffff;
 
-    std::uint32_t value_size; ///< bytes of the value within the entry
+    std::uint32_t value_size;  ///< bytes of the value within the entry
     std::uint16_t short_key_size;
     value_type type : 4;
     encoding held_as : 4;
@@ -171,4 +172,4 @@ inline bool same_bytes(std::string_view a, std::string_view b) noexcept {
     return a.size() == b.size() && same_bytes(a.data(), b.data(), a.size());
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -13,7 +13,7 @@ namespace {
 // microseconds.
 constexpr std::size_t freed_at_once = 256;
 
-} // namespace
+}  // namespace
 
 void environment::discard(dictionary&& table) {
     if (table.size() > freed_at_once) {
@@ -123,4 +123,4 @@ std::size_t memory_usage(const environment& env, const entry& of, std::size_t sa
     return own;
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -42,9 +42,9 @@ struct environment {
     slab memory;
     key_hash hash;
     random_generator random;
-    std::int64_t now_us = 0; ///< microseconds since 1970, as last told
+    std::int64_t now_us = 0;  ///< microseconds since 1970, as last told
     std::int64_t now_ms = 0;
-    bool tracks_use = false; ///< eviction is on: finding a key marks it
+    bool tracks_use = false;  ///< eviction is on: finding a key marks it
     statistics counters;
 
 private:
@@ -68,4 +68,4 @@ void release_entry(environment& env, entry* gone) noexcept;
 /// or hash it looks at `samples` elements and extrapolates (0: at all of them).
 std::size_t memory_usage(const environment& env, const entry& of, std::size_t samples);
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

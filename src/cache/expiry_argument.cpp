@@ -38,4 +38,4 @@ bool expiry_argument::resolve(call& c, expiry_time& at_ms) const {
     return true;
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -32,4 +32,4 @@ struct expiry_argument {
     bool resolve(call& c, expiry_time& at_ms) const;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

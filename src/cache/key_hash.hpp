@@ -69,4 +69,4 @@ private:
     std::array<std::uint64_t, 4> secret_;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -45,4 +45,4 @@ private:
     std::array<std::uint64_t, group> hashes_;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

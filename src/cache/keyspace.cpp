@@ -43,7 +43,7 @@ void copy_collection(environment& env, entry& from, entry& to) {
     for (collection::element e; elements.next(e);) copy_to.put(e.field, e.value);
 }
 
-} // namespace
+}  // namespace
 
 text_block* keyspace::make_external(slab& memory, std::size_t size, std::size_t capacity) {
     return new (memory.allocate(sizeof(text_block) + capacity)) text_block{size, capacity};
@@ -351,4 +351,4 @@ std::size_t text_size(const entry& e) noexcept {
     return view(e).size();
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

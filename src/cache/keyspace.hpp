@@ -127,4 +127,4 @@ struct text_view {
 /// The bytes of a string entry's text.
 std::size_t text_size(const entry& e) noexcept;
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -243,5 +243,5 @@ TEST_F(a_keyspace, is_cleared_at_once_and_freed_in_slices) {
     EXPECT_EQ(env.memory.used_bytes(), 0U);
 }
 
-} // namespace
-} // namespace eddy::cache
+}  // namespace
+}  // namespace eddy::cache

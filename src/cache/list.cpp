@@ -62,7 +62,7 @@ std::size_t grown(const list_block& b, std::size_t needed) noexcept {
                     list::full_capacity);
 }
 
-} // namespace
+}  // namespace
 
 list_block* list::add_block(slab& memory, std::size_t capacity, list_block* after) {
     auto* const added = static_cast<list_block*>(memory.allocate(sizeof(list_block) + capacity));
@@ -212,7 +212,7 @@ list::position list::at(std::size_t index) const noexcept {
         for (; index >= b->count; b = b->next) index -= b->count;
     } else {
         b = tail_;
-        std::size_t from_end = size_ - index; // 1: the last element
+        std::size_t from_end = size_ - index;  // 1: the last element
         for (; from_end > b->count; b = b->previous) from_end -= b->count;
         index = b->count - from_end;
     }
@@ -377,4 +377,4 @@ std::size_t list::memory_bytes() const noexcept {
     return bytes;
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

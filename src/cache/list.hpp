@@ -21,7 +21,7 @@ namespace eddy::cache {
 struct list_block {
     list_block* previous;
     list_block* next;
-    std::uint32_t begin; // the elements are data()[begin .. end)
+    std::uint32_t begin;  // the elements are data()[begin .. end)
     std::uint32_t end;
     std::uint32_t capacity;
     std::uint32_t count;
@@ -95,4 +95,4 @@ private:
     std::uint64_t size_ = 0;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

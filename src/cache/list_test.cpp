@@ -173,5 +173,5 @@ TEST(list, every_index_is_found_from_both_ends) {
     }
 }
 
-} // namespace
-} // namespace eddy::cache
+}  // namespace
+}  // namespace eddy::cache

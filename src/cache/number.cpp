@@ -38,4 +38,4 @@ char* write_float(char* to, long double value) noexcept {
     return end;
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -44,4 +44,4 @@ inline constexpr std::size_t max_float_text = 5 * 1024;
 /// for max_float_text bytes. Returns the end.
 char* write_float(char* to, long double value) noexcept;
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -55,5 +55,5 @@ TEST(number, floats_are_written_without_exponent_and_zeros) {
     EXPECT_LT(written(1e4931L).size(), max_float_text);
 }
 
-} // namespace
-} // namespace eddy::cache
+}  // namespace
+}  // namespace eddy::cache

@@ -26,7 +26,7 @@ void reply_head(call& c, std::size_t count, picked what) {
     c.reply.array(flat ? count * 2 : count);
 }
 
-} // namespace
+}  // namespace
 
 std::optional<std::int64_t> random_count(call& c, std::size_t at) {
     const auto count = c.integer(at);
@@ -111,4 +111,4 @@ void reply_scan(call& c, const collection& over, std::uint64_t cursor) {
     }
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

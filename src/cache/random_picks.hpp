@@ -26,4 +26,4 @@ void reply_empty_scan(call& c);
 /// One step of SSCAN or HSCAN, with the options from args[3] on.
 void reply_scan(call& c, const collection& over, std::uint64_t cursor);
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

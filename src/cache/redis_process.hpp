@@ -126,4 +126,4 @@ private:
     unique_fd socket_;
 };
 
-} // namespace eddy::cache::testing
+}  // namespace eddy::cache::testing

@@ -65,4 +65,4 @@ std::string_view type_name(value_type type) noexcept {
     return "none";
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

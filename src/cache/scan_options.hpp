@@ -19,7 +19,7 @@ struct scan_options {
     std::int64_t count = 10;
     std::string_view pattern;
     bool has_pattern = false;
-    std::optional<std::string_view> type; ///< SCAN alone
+    std::optional<std::string_view> type;  ///< SCAN alone
 
     /// From args[first] on; false with the error replied.
     bool parse(call& c, std::size_t first, bool with_type);
@@ -29,4 +29,4 @@ struct scan_options {
 /// The name that TYPE replies with.
 std::string_view type_name(value_type type) noexcept;
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -30,8 +30,8 @@ struct session : list_link<> {
     std::string name;
     std::string library_name;
     std::string library_version;
-    const char* last_command = "NULL"; ///< its lower-case name, a static text
-    std::uint8_t protocol = 2;         ///< 2 or 3
+    const char* last_command = "NULL";  ///< its lower-case name, a static text
+    std::uint8_t protocol = 2;          ///< 2 or 3
     std::uint8_t db = 0;
     /// False while a password is set and was not given: such a client may send little only, see
     /// resp::request_limits.
@@ -41,4 +41,4 @@ struct session : list_link<> {
     bool no_evict = false;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -46,7 +46,7 @@ void* map_chunk() noexcept {
     return begin + before;
 }
 
-} // namespace
+}  // namespace
 
 struct slab::chunk {
     chunk* previous;
@@ -232,4 +232,4 @@ void slab::add_chunk() {
     }
 }
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -73,27 +73,27 @@ private:
     struct chunk;
     // Describes one page; stands in its chunk's first bytes.
     struct page {
-        free_block* free; // released blocks
-        char* fresh;      // the first block that was never used
-        char* end;        // behind the last block that fits
-        page* previous;   // in the list of pages with room, or of free pages
+        free_block* free;  // released blocks
+        char* fresh;       // the first block that was never used
+        char* end;         // behind the last block that fits
+        page* previous;    // in the list of pages with room, or of free pages
         page* next;
         std::uint32_t block_size;
-        std::uint16_t live; // blocks in use
-        std::uint8_t index; // the class
-        bool listed;        // in its class's list of pages with room
+        std::uint16_t live;  // blocks in use
+        std::uint8_t index;  // the class
+        bool listed;         // in its class's list of pages with room
     };
 
-    static constexpr unsigned fine_classes = 65;                 // 0, 8, .. 512
-    static constexpr unsigned small_classes = fine_classes + 24; // .. 4096
-    static constexpr unsigned class_count = small_classes + 3;   // 8, 16, 32 KiB
+    static constexpr unsigned fine_classes = 65;                  // 0, 8, .. 512
+    static constexpr unsigned small_classes = fine_classes + 24;  // .. 4096
+    static constexpr unsigned class_count = small_classes + 3;    // 8, 16, 32 KiB
     static constexpr unsigned large_class = class_count;
 
     static unsigned class_of(std::size_t size) noexcept {
         if (size <= 512) return static_cast<unsigned>((size + 7) / 8);
         if (size <= max_small) {
             const auto last = static_cast<unsigned>(size - 1);
-            const auto log = 31U - static_cast<unsigned>(__builtin_clz(last)); // 9 .. 11
+            const auto log = 31U - static_cast<unsigned>(__builtin_clz(last));  // 9 .. 11
             return fine_classes + (log - 9) * 8 + ((last >> (log - 3)) & 7);
         }
         if (size == max_small * 2) return small_classes;
@@ -118,13 +118,13 @@ private:
     page* take_page(unsigned index);
     void add_chunk();
 
-    std::array<page*, class_count> partial_{}; // pages with room, one list a class
+    std::array<page*, class_count> partial_{};  // pages with room, one list a class
     page* free_pages_ = nullptr;
     chunk* chunks_ = nullptr;
     std::size_t chunk_count_ = 0;
-    std::size_t free_chunks_ = 0; // chunks with no page in use
+    std::size_t free_chunks_ = 0;  // chunks with no page in use
     std::size_t used_ = 0;
     std::size_t large_ = 0;
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

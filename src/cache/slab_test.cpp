@@ -110,5 +110,5 @@ TEST(slab, an_empty_one_holds_nothing) {
     EXPECT_EQ(memory.reserved_bytes(), 0U);
 }
 
-} // namespace
-} // namespace eddy::cache
+}  // namespace
+}  // namespace eddy::cache

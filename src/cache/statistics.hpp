@@ -8,19 +8,19 @@ namespace eddy::cache {
 
 /// Counters since the engine's start or CONFIG RESETSTAT, and gauges of the moment.
 struct statistics {
-    std::uint64_t commands = 0;         ///< executed or refused
-    std::uint64_t errors = 0;           ///< error replies
-    std::uint64_t hits = 0;             ///< keys that a reading command found
-    std::uint64_t misses = 0;           ///< keys that a reading command did not find
-    std::uint64_t expired_keys = 0;     ///< keys removed because their time was over
-    std::uint64_t evicted_keys = 0;     ///< keys removed to stay below maxmemory
-    std::uint64_t sessions = 0;         ///< gauge: connected clients
-    std::uint64_t total_sessions = 0;   ///< clients that ever connected
-    std::uint64_t keys = 0;             ///< gauge, all databases
-    std::uint64_t keys_with_expiry = 0; ///< gauge, all databases
-    std::size_t used_memory = 0;        ///< gauge: bytes in keys, values and tables
-    std::size_t peak_memory = 0;        ///< the highest used_memory that was looked at
-    std::size_t reserved_memory = 0;    ///< gauge: bytes taken from the system for them
+    std::uint64_t commands = 0;          ///< executed or refused
+    std::uint64_t errors = 0;            ///< error replies
+    std::uint64_t hits = 0;              ///< keys that a reading command found
+    std::uint64_t misses = 0;            ///< keys that a reading command did not find
+    std::uint64_t expired_keys = 0;      ///< keys removed because their time was over
+    std::uint64_t evicted_keys = 0;      ///< keys removed to stay below maxmemory
+    std::uint64_t sessions = 0;          ///< gauge: connected clients
+    std::uint64_t total_sessions = 0;    ///< clients that ever connected
+    std::uint64_t keys = 0;              ///< gauge, all databases
+    std::uint64_t keys_with_expiry = 0;  ///< gauge, all databases
+    std::size_t used_memory = 0;         ///< gauge: bytes in keys, values and tables
+    std::size_t peak_memory = 0;         ///< the highest used_memory that was looked at
+    std::size_t reserved_memory = 0;     ///< gauge: bytes taken from the system for them
 };
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -137,4 +137,4 @@ inline reply_tree parse_reply(std::string_view bytes) {
     }
 }
 
-} // namespace eddy::cache::testing
+}  // namespace eddy::cache::testing

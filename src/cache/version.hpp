@@ -7,4 +7,4 @@ namespace eddy::cache {
 
 inline constexpr std::string_view compatible_version = "7.0.15";
 
-} // namespace eddy::cache
+}  // namespace eddy::cache

@@ -48,7 +48,7 @@ struct row {
     std::uint64_t errors = 0;
     double seconds = 0;
     double generator_cpu = 0;
-    double server_cpu = 0; // 0 when no --server-pid was given
+    double server_cpu = 0;  // 0 when no --server-pid was given
     bool verified = false;
     histogram latency;
 
@@ -427,7 +427,7 @@ int run_bench(context& with, const arguments& given) {
     }
 }
 
-} // namespace
+}  // namespace
 
 command bench_command() {
     command c;
@@ -496,4 +496,4 @@ command bench_command() {
     return c;
 }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -15,7 +15,7 @@ constexpr std::string_view list_key = "mylist";
 
 struct test {
     std::string_view name;
-    std::vector<std::string_view> form; // "@key" and "@value" stand for the run's own
+    std::vector<std::string_view> form;  // "@key" and "@value" stand for the run's own
     workload::preparation needs;
     workload::reply_kind expected;
 };
@@ -38,7 +38,7 @@ const std::vector<test>& tests() {
     return all;
 }
 
-} // namespace
+}  // namespace
 
 std::string bench_key(std::uint64_t number) { return fmt::format("key:{:012}", number); }
 
@@ -88,4 +88,4 @@ std::optional<workload> workload::make(std::string_view name, const bench_shape&
     return made;
 }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -13,9 +13,9 @@ namespace eddy::cli {
 
 /// The shape of a run.
 struct bench_shape {
-    std::size_t pipeline = 100; ///< commands sent before their replies are awaited
-    std::uint64_t keys = 1;     ///< 1: one hot key; more: uniformly random among so many
-    std::size_t value_size = 3; ///< bytes
+    std::size_t pipeline = 100;  ///< commands sent before their replies are awaited
+    std::uint64_t keys = 1;      ///< 1: one hot key; more: uniformly random among so many
+    std::size_t value_size = 3;  ///< bytes
     std::uint64_t requests = 5'000'000;
     std::uint64_t seed = 1;
 };
@@ -67,4 +67,4 @@ std::string bench_key(std::uint64_t number);
 /// A command as an array of bulk strings, appended to `out`.
 void encode_command(std::string& out, std::initializer_list<std::string_view> arguments);
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -201,7 +201,7 @@ int edit(context& with, const arguments& given) {
     return any ? apply(with, name, change) : edit_in_editor(with, name);
 }
 
-} // namespace
+}  // namespace
 
 command edit_command() {
     command c;
@@ -221,4 +221,4 @@ command edit_command() {
     return c;
 }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -11,4 +11,4 @@ std::vector<command> all_commands() {
     };
 }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

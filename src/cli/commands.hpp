@@ -33,4 +33,4 @@ command bench_command();
 /// In the order of `eddy help`.
 std::vector<command> all_commands();
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -175,7 +175,7 @@ int send(context& with, const arguments& given) {
     return exit_ok;
 }
 
-} // namespace
+}  // namespace
 
 command create_command() {
     command c;
@@ -265,4 +265,4 @@ command send_command() {
     return c;
 }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

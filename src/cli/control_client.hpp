@@ -61,4 +61,4 @@ private:
     std::unique_ptr<loop> loop_;
 };
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -41,7 +41,7 @@ std::string needs_value(const flag& f) {
 
 bool is_flag_value(std::string_view text) { return text == "true" || text == "false"; }
 
-} // namespace
+}  // namespace
 
 bool arguments::has(std::string_view name) const noexcept {
     return std::any_of(values_.begin(), values_.end(),
@@ -159,4 +159,4 @@ std::string describe_flags(std::span<const flag> table) {
     return text;
 }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -15,11 +15,11 @@
 namespace eddy::cli {
 
 struct flag {
-    std::string name;            ///< without the dashes in front: "max-connections"
-    char letter = 0;             ///< 0 for none
-    std::string value_name = {}; ///< what help calls the value; empty for a flag without one
+    std::string name;             ///< without the dashes in front: "max-connections"
+    char letter = 0;              ///< 0 for none
+    std::string value_name = {};  ///< what help calls the value; empty for a flag without one
     std::string help = {};
-    std::string default_value = {}; ///< as help shows it
+    std::string default_value = {};  ///< as help shows it
     std::vector<std::string> choices = {};
     /// A flag without a value may be taken back: --no-NAME, --NAME=false.
     bool negatable = false;
@@ -56,4 +56,4 @@ std::expected<arguments, std::string> parse_arguments(std::span<const std::strin
 /// The lines of a help text for a table, two columns, at most 100 wide.
 std::string describe_flags(std::span<const flag> table);
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

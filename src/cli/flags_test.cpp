@@ -89,5 +89,5 @@ TEST(flags, help_wraps_long_texts) {
     EXPECT_NE(text.find("\n                                word"), std::string::npos);
 }
 
-} // namespace
-} // namespace eddy::cli
+}  // namespace
+}  // namespace eddy::cli

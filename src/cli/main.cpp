@@ -168,7 +168,7 @@ eddy::cli::command daemon_command() {
     return c;
 }
 
-} // namespace
+}  // namespace
 
 int main(int count, char** values) {
     try {

@@ -146,7 +146,7 @@ int run_command(context& with, const command& which, std::span<const std::string
     return which.run(with, *parsed);
 }
 
-} // namespace
+}  // namespace
 
 const type_flags* context::find_type(std::string_view name) const noexcept {
     const auto found = std::find_if(types.begin(), types.end(),
@@ -238,4 +238,4 @@ void complain(std::string_view message) { fmt::print(stderr, "eddy: {}\n", messa
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -17,8 +17,8 @@ namespace eddy::cli {
 /// What the process's exit status means.
 enum exit_status : int {
     exit_ok = 0,
-    exit_bad_input = 1, ///< a mistake in the command, no such runtime, or the daemon refused
-    exit_fatal = 2,     ///< the daemon cannot be reached, or something broke
+    exit_bad_input = 1,  ///< a mistake in the command, no such runtime, or the daemon refused
+    exit_fatal = 2,      ///< the daemon cannot be reached, or something broke
 };
 
 /// A type of runtime as the command line knows it.
@@ -37,7 +37,7 @@ struct context {
     // Set from the flags that every command has, before it runs.
     std::string socket = {};
     bool json = false;
-    bool colours = false; ///< standard output is a terminal that wants them
+    bool colours = false;  ///< standard output is a terminal that wants them
 
     const type_flags* find_type(std::string_view name) const noexcept;
 };
@@ -50,13 +50,13 @@ struct example {
 /// One command. Exactly one of `run` and `run_raw` is set.
 struct command {
     std::string name;
-    std::string operands; ///< as help shows them: "<name|pattern>..."
-    std::string summary;  ///< one line
+    std::string operands;  ///< as help shows them: "<name|pattern>..."
+    std::string summary;   ///< one line
     std::vector<flag> flags = {};
-    std::size_t least = 0; ///< how many words without a dash it needs
-    std::size_t most = 0;  ///< and takes
+    std::size_t least = 0;  ///< how many words without a dash it needs
+    std::size_t most = 0;   ///< and takes
     std::vector<example> examples = {};
-    std::string more = {}; ///< further lines of help
+    std::string more = {};  ///< further lines of help
 
     /// Does the work and returns the exit status; it prints its own errors with complain().
     std::function<int(context&, const arguments&)> run = {};
@@ -81,4 +81,4 @@ void complain(std::string_view message);
 /// Writes to standard output.
 void print(std::string_view text);
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

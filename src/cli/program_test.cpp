@@ -168,5 +168,5 @@ TEST(program, a_socket_path_that_is_too_long_is_explained) {
               std::string::npos);
 }
 
-} // namespace
-} // namespace eddy::cli
+}  // namespace
+}  // namespace eddy::cli

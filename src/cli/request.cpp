@@ -90,4 +90,4 @@ double number_of(const json& object, std::string_view name) {
     return found != object.end() && found->is_number() ? found->get<double>() : 0;
 }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -40,4 +40,4 @@ std::string pretty(const json& value);
 std::string text_of(const json& object, std::string_view name);
 double number_of(const json& object, std::string_view name);
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

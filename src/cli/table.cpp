@@ -28,7 +28,7 @@ std::string_view escape_of(tint colour) {
     return "";
 }
 
-} // namespace
+}  // namespace
 
 std::string tinted(std::string_view text, tint colour, bool colours) {
     if (!colours || colour == tint::none) return std::string(text);
@@ -104,4 +104,4 @@ std::string format_count(double count) {
     return count < 0 ? "-" + digits : digits;
 }
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

@@ -46,4 +46,4 @@ std::string format_bytes(double bytes);
 /// "1234567" as "1,234,567".
 std::string format_count(double count);
 
-} // namespace eddy::cli
+}  // namespace eddy::cli

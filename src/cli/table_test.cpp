@@ -60,5 +60,5 @@ TEST(quantities, are_written_for_people) {
     EXPECT_EQ(format_count(0.5), "0.5");
 }
 
-} // namespace
-} // namespace eddy::cli
+}  // namespace
+}  // namespace eddy::cli

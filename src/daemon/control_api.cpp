@@ -119,7 +119,7 @@ json type_json(const runtime::type& type) {
     return {{"name", type.name}, {"summary", type.summary}, {"options", std::move(options)}};
 }
 
-} // namespace
+}  // namespace
 
 http_response error_response(int status, std::string_view message) {
     return json_response(status, {{"error", {{"status", status}, {"message", message}}}});
@@ -424,4 +424,4 @@ http_response metrics_page::reject(int status, std::string_view what) {
     return daemon::error_response(status, what);
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

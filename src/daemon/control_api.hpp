@@ -91,4 +91,4 @@ private:
     const daemon_counters& counted_;
 };
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -84,5 +84,5 @@ TEST(error_response, has_the_documented_form) {
     EXPECT_EQ(body.at("error").at("message"), "it is \"taken\"");
 }
 
-} // namespace
-} // namespace eddy::daemon
+}  // namespace
+}  // namespace eddy::daemon

@@ -17,7 +17,7 @@
 namespace eddy::daemon {
 
 struct server_limits {
-    std::size_t connections = 128; ///< further ones get 503
+    std::size_t connections = 128;  ///< further ones get 503
     /// How long to wait before accepting again when descriptors have run out.
     duration starved_pause = std::chrono::milliseconds(100);
     session_limits session{};
@@ -57,4 +57,4 @@ private:
     std::size_t open_ = 0;
 };
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

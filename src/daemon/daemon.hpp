@@ -16,12 +16,12 @@
 namespace eddy::daemon {
 
 struct daemon_options {
-    std::string name;   ///< shown by the API and in metrics
-    std::string socket; ///< path of the control socket
-    std::string state;  ///< folder of state
+    std::string name;    ///< shown by the API and in metrics
+    std::string socket;  ///< path of the control socket
+    std::string state;   ///< folder of state
     backend_kind backend = backend_kind::automatic;
-    std::size_t loops = 0; ///< loops for runtimes; 0 means one a processor, at most 4
-    std::optional<std::uint16_t> metrics_port; ///< /metrics on 127.0.0.1; 0 lets the kernel choose
+    std::size_t loops = 0;  ///< loops for runtimes; 0 means one a processor, at most 4
+    std::optional<std::uint16_t> metrics_port;  ///< /metrics on 127.0.0.1; 0 lets the kernel choose
     /// How long connections may take to finish when the daemon or a runtime stops.
     duration drain = std::chrono::seconds(5);
     std::span<const runtime::type> types;
@@ -45,4 +45,4 @@ std::string version();
 /// process's exit status: 0, or 2 when it could not start. Once a process.
 int run_daemon(const daemon_options& options);
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

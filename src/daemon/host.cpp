@@ -16,7 +16,7 @@ outcome<T> flatten(outcome<outcome<T>> nested) {
     return std::move(*nested);
 }
 
-} // namespace
+}  // namespace
 
 /// Who has the last word about a start that takes too long: the side that changes `pending` first.
 struct host::start_ticket {
@@ -117,4 +117,4 @@ task<vitals_by_number> host::vitals_there() {
     co_return all;
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

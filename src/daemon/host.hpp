@@ -82,7 +82,7 @@ private:
     loop_group& group_;
     std::size_t index_;
     std::size_t load_ = 0;
-    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> guests_; // the loop's thread only
+    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> guests_;  // the loop's thread only
 };
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

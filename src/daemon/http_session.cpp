@@ -178,7 +178,8 @@ task<result<>> http_session::answer_in_pieces(body_source& pieces) {
     result<> sent;
     cancel_source waiting(co_await current_source());
     co_await with_scope([&](scope& watcher) {
-        // The client's going away must end the wait for the next piece, so somebody reads meanwhile.
+        // The client's going away must end the wait for the next piece, so somebody reads
+        // meanwhile.
         watcher.spawn(watch_for_hangup(waiting));
         return send_pieces(pieces, waiting, sent);
     });
@@ -228,7 +229,7 @@ task<void> http_session::linger() {
     }
 }
 
-} // namespace
+}  // namespace
 
 std::optional<std::string_view> http_request::parameter(std::string_view name) const noexcept {
     for (const http::query_parameter& p : query)
@@ -241,4 +242,4 @@ task<void> serve_http(stream peer, request_handler& handler, session_limits limi
     co_await session.run();
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -22,7 +22,7 @@ namespace eddy::daemon {
 /// A request that has arrived whole.
 struct http_request {
     std::string method;
-    std::string path; ///< still percent-encoded
+    std::string path;  ///< still percent-encoded
     std::vector<http::query_parameter> query;
     std::string body;
 
@@ -43,8 +43,8 @@ struct http_response {
     int status = 200;
     std::string content_type = "application/json";
     std::string body;
-    std::string allow;                   ///< the field Allow of a 405
-    std::unique_ptr<body_source> pieces; ///< when set, instead of `body`
+    std::string allow;                    ///< the field Allow of a 405
+    std::unique_ptr<body_source> pieces;  ///< when set, instead of `body`
 };
 
 /// Answers requests. It outlives its sessions and hears of many at a time.
@@ -75,4 +75,4 @@ struct session_limits {
 /// Serves a connection until it ends. `handler` outlives the task.
 task<void> serve_http(stream peer, request_handler& handler, session_limits limits);
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -31,7 +31,7 @@ bool nests_too_deep(std::string_view text) {
     return false;
 }
 
-} // namespace
+}  // namespace
 
 outcome<json> parse_json(std::string_view text, std::string_view what) {
     if (nests_too_deep(text))
@@ -79,4 +79,4 @@ outcome<std::chrono::system_clock::time_point> parse_time(const std::string& tex
     return std::chrono::system_clock::from_time_t(timegm(&parts));
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -34,4 +34,4 @@ std::string format_time(std::chrono::system_clock::time_point when);
 /// The inverse; refuses (400) any other form.
 outcome<std::chrono::system_clock::time_point> parse_time(const std::string& text);
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -32,7 +32,7 @@ std::string address_text(const endpoint& where) {
     return where.family() == AF_UNSPEC ? std::string() : where.to_string();
 }
 
-} // namespace
+}  // namespace
 
 outcome<runtime::settings> check_options(const runtime::type& type, const json& given) {
     auto options = runtime::settings::parse(type.options, given);
@@ -597,4 +597,4 @@ json manager::describe(const managed_runtime& which) const {
     return shown;
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -51,17 +51,17 @@ private:
 /// One runtime, running or not. The control loop's.
 struct managed_runtime {
     runtime_record record;
-    const runtime::type* type = nullptr;      ///< null when this Eddy does not know the type
-    std::optional<runtime::settings> options; ///< none when the saved ones are not valid
+    const runtime::type* type = nullptr;       ///< null when this Eddy does not know the type
+    std::optional<runtime::settings> options;  ///< none when the saved ones are not valid
     runtime_status status = runtime_status::created;
-    std::string reason; ///< why it failed
+    std::string reason;  ///< why it failed
     std::shared_ptr<runtime_journal> journal;
     bool removed = false;
 
-    host* where = nullptr;    ///< set while an instance exists
-    std::uint64_t number = 0; ///< the instance's, on its host
+    host* where = nullptr;     ///< set while an instance exists
+    std::uint64_t number = 0;  ///< the instance's, on its host
     time_point started_at{};
-    runtime_vitals last; ///< as of the last refresh
+    runtime_vitals last;  ///< as of the last refresh
     turnstile turn;
 };
 
@@ -84,7 +84,7 @@ struct manager_options {
     std::span<const runtime::type> types;
     /// For a runtime whose own options do not say how long its connections may take to finish.
     duration drain = std::chrono::seconds(5);
-    std::size_t runtimes = runtime_limit; ///< kept at most
+    std::size_t runtimes = runtime_limit;  ///< kept at most
     /// For so long restore() tries again to start what finds its address taken: after a crash the
     /// kernel may still be closing the sockets of the daemon before.
     duration address_grace{};
@@ -177,4 +177,4 @@ private:
     std::uint64_t last_number_ = 0;
 };
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

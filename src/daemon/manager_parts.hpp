@@ -34,4 +34,4 @@ private:
     turnstile& at_;
 };
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

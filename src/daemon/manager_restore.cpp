@@ -19,7 +19,7 @@ namespace {
 /// Between the first two attempts to start what found its address taken; then twice as long.
 constexpr duration first_restart_pause = std::chrono::milliseconds(50);
 
-} // namespace
+}  // namespace
 
 task<outcome<>> manager::restore() {
     const state_store& store = store_;
@@ -170,4 +170,4 @@ task<void> manager::stop_for_shutdown(runtime_ref which, duration drain, bool& c
     which->journal->close();
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -512,5 +512,5 @@ TEST_F(manager_test, a_record_of_an_unknown_type_is_kept_and_explained) {
     });
 }
 
-} // namespace
-} // namespace eddy::daemon
+}  // namespace
+}  // namespace eddy::daemon

@@ -204,7 +204,7 @@ void add_runtimes(page& out, const manager& runtimes) {
     }
 }
 
-} // namespace
+}  // namespace
 
 std::string escape_label(std::string_view value) {
     std::string escaped;
@@ -229,4 +229,4 @@ std::string render_metrics(const manager& runtimes, const daemon_facts& facts,
     return out.take();
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -20,7 +20,7 @@ inline constexpr std::string_view metrics_content_type = "text/plain; version=0.
 struct daemon_counters {
     /// Answers of the control API by the first digit of their status.
     std::array<std::uint64_t, 6> answers{};
-    histogram answer_time; ///< nanoseconds
+    histogram answer_time;  ///< nanoseconds
     std::uint64_t connections = 0;
     std::uint64_t connections_refused = 0;
 };
@@ -43,4 +43,4 @@ std::string render_metrics(const manager& runtimes, const daemon_facts& facts,
 /// The value of a label with what the format reserves escaped.
 std::string escape_label(std::string_view value);
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

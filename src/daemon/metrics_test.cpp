@@ -106,5 +106,5 @@ TEST(escape_label, keeps_a_value_within_its_quotes) {
     EXPECT_EQ(escape_label("a\\b\"c\nd"), "a\\\\b\\\"c\\nd");
 }
 
-} // namespace
-} // namespace eddy::daemon
+}  // namespace
+}  // namespace eddy::daemon

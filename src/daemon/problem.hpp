@@ -10,4 +10,4 @@ using runtime::outcome;
 using runtime::problem;
 using runtime::refuse;
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

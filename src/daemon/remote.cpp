@@ -23,7 +23,7 @@ struct homecoming final : posted_work {
 
     std::shared_ptr<homecoming> self;
     std::string failure;
-    event done; // home's thread only
+    event done;  // home's thread only
 };
 
 task<void> carry(task<void> work, loop& home, std::shared_ptr<homecoming> back) {
@@ -45,7 +45,7 @@ task<void> carry(task<void> work, loop& home, std::shared_ptr<homecoming> back) 
 
 task<result<>> wait_for(event& what) { co_return co_await what.wait(); }
 
-} // namespace
+}  // namespace
 
 task<outcome<>> detail::run_on(loop_group& group, std::size_t index, task<void> work,
                                duration patience) {
@@ -67,4 +67,4 @@ task<outcome<>> detail::run_on(loop_group& group, std::size_t index, task<void> 
     co_return outcome<>();
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -25,7 +25,7 @@ task<void> store(task<T> work, std::shared_ptr<std::optional<T>> into) {
     into->emplace(co_await std::move(work));
 }
 
-} // namespace detail
+}  // namespace detail
 
 /// Runs `work` on the loop `index` of `group` and awaits its value here. What the task refers to
 /// must outlive it even if nobody waits any more. Fails with status 503 when the value has not
@@ -40,4 +40,4 @@ task<outcome<T>> run_on(loop_group& group, std::size_t index, task<T> work, dura
     co_return std::move(**value);
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

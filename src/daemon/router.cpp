@@ -20,7 +20,7 @@ bool is_parameter(std::string_view segment) {
     return segment.starts_with('{') && segment.ends_with('}');
 }
 
-} // namespace
+}  // namespace
 
 std::optional<std::vector<std::string>> match_path(std::string_view pattern,
                                                    std::string_view path) {
@@ -63,4 +63,4 @@ routing find_route(std::span<const route> table, std::string_view method, std::s
     return found;
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -21,12 +21,12 @@ std::optional<std::vector<std::string>> match_path(std::string_view pattern, std
 
 /// Where a request goes.
 struct routing {
-    std::optional<std::size_t> index; ///< of the route in the table
+    std::optional<std::size_t> index;  ///< of the route in the table
     std::vector<std::string> parameters;
-    std::string allow; ///< when only the method is wrong: those that would do
+    std::string allow;  ///< when only the method is wrong: those that would do
 };
 
 /// Finds the route of a request; HEAD goes where GET does.
 routing find_route(std::span<const route> table, std::string_view method, std::string_view path);
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

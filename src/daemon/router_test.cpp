@@ -64,5 +64,5 @@ TEST(find_route, knows_no_other_paths) {
     EXPECT_EQ(nowhere.allow, "");
 }
 
-} // namespace
-} // namespace eddy::daemon
+}  // namespace
+}  // namespace eddy::daemon

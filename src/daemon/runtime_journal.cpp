@@ -70,7 +70,7 @@ private:
     bool first_ = true;
 };
 
-} // namespace
+}  // namespace
 
 /// Carries the news to the control loop; it holds the journal until then.
 struct runtime_journal::wake_up final : posted_work {
@@ -147,4 +147,4 @@ std::unique_ptr<body_source> follow_journal(std::shared_ptr<runtime_journal> fro
     return std::make_unique<journal_follower>(std::move(from), tail);
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

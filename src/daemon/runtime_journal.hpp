@@ -32,9 +32,9 @@ struct journal_line {
 class runtime_journal final : public runtime::journal,
                               public std::enable_shared_from_this<runtime_journal> {
 public:
-    static constexpr std::size_t line_limit = 1000;       ///< lines kept
-    static constexpr std::size_t byte_limit = 256 * 1024; ///< bytes kept
-    static constexpr std::size_t line_bytes_limit = 4096; ///< a longer line is cut
+    static constexpr std::size_t line_limit = 1000;        ///< lines kept
+    static constexpr std::size_t byte_limit = 256 * 1024;  ///< bytes kept
+    static constexpr std::size_t line_bytes_limit = 4096;  ///< a longer line is cut
 
     /// `control` is the loop of those who follow; it outlives the journal.
     explicit runtime_journal(loop& control) noexcept : control_(control) {}
@@ -58,14 +58,14 @@ private:
     void add(std::string_view line);
 
     loop& control_;
-    event news_;          // control loop only
-    bool closed_ = false; // control loop only
+    event news_;           // control loop only
+    bool closed_ = false;  // control loop only
 
     mutable std::mutex mutex_;
     std::deque<journal_line> lines_;
     std::size_t bytes_ = 0;
     std::uint64_t last_number_ = 0;
-    bool followed_ = false; // somebody waits for the next line
+    bool followed_ = false;  // somebody waits for the next line
 };
 
 /// "2026-11-21T21:22:04.123Z text\n"
@@ -75,4 +75,4 @@ std::string format_journal_line(const journal_line& line);
 std::unique_ptr<body_source> follow_journal(std::shared_ptr<runtime_journal> from,
                                             std::size_t tail);
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -133,5 +133,5 @@ TEST_F(runtime_journal_test, follower_ends_when_the_journal_closes) {
     EXPECT_EQ(seen, "<end>");
 }
 
-} // namespace
-} // namespace eddy::daemon
+}  // namespace
+}  // namespace eddy::daemon

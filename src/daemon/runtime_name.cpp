@@ -24,10 +24,10 @@ outcome<> check(std::string_view what, std::string_view name) {
     return {};
 }
 
-} // namespace
+}  // namespace
 
 outcome<> check_runtime_name(std::string_view name) { return check("name", name); }
 
 outcome<> check_group_name(std::string_view name) { return check("group name", name); }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

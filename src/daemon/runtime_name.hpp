@@ -18,4 +18,4 @@ outcome<> check_runtime_name(std::string_view name);
 /// The same for a group, called so in the message.
 outcome<> check_group_name(std::string_view name);
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

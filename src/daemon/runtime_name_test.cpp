@@ -32,5 +32,5 @@ TEST(group_name, says_that_it_is_a_group) {
     EXPECT_NE(checked.error().message.find("group"), std::string::npos);
 }
 
-} // namespace
-} // namespace eddy::daemon
+}  // namespace
+}  // namespace eddy::daemon

@@ -44,7 +44,7 @@ outcome<std::optional<pid_t>> find_listener(const endpoint& address) {
 
 bool has_ended(pid_t process) { return process > 0 && ::kill(process, 0) != 0 && errno == ESRCH; }
 
-} // namespace
+}  // namespace
 
 outcome<state_lock> state_lock::take(const std::string& directory) {
     const std::string path = directory + "/lock";
@@ -99,4 +99,4 @@ outcome<> check_socket_is_free(const std::string& path) {
     }
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -41,4 +41,4 @@ inline constexpr std::chrono::milliseconds crash_grace{5000};
 /// most crash_grace when the listener's process is gone and the kernel has not noticed.
 outcome<> check_socket_is_free(const std::string& path);
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

@@ -79,5 +79,5 @@ TEST_F(single_instance_test, a_path_that_is_too_long_is_refused) {
     EXPECT_FALSE(check_socket_is_free("/" + std::string(200, 'x')));
 }
 
-} // namespace
-} // namespace eddy::daemon
+}  // namespace
+}  // namespace eddy::daemon

@@ -66,7 +66,7 @@ outcome<> make_folder(const std::string& path) {
     return {};
 }
 
-} // namespace
+}  // namespace
 
 json to_json(const runtime_record& record) {
     return {{"version", state_version},
@@ -246,4 +246,4 @@ outcome<state_store::loaded> state_store::load() const {
     return all;
 }
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

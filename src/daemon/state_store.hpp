@@ -25,10 +25,10 @@ struct runtime_record {
     std::string id;
     std::string name;
     std::string type;
-    std::string owner; ///< the runtime that this one belongs to, or empty
-    std::string group; ///< or empty
+    std::string owner;  ///< the runtime that this one belongs to, or empty
+    std::string group;  ///< or empty
     std::chrono::system_clock::time_point created;
-    bool running = false; ///< whether it is to run, as far as the user said
+    bool running = false;  ///< whether it is to run, as far as the user said
     json options = json::object();
 
     friend bool operator==(const runtime_record&, const runtime_record&) = default;
@@ -57,8 +57,8 @@ public:
     outcome<> erase(std::string_view name) const;
 
     struct loaded {
-        std::vector<runtime_record> records; ///< in the order of creation
-        std::vector<std::string> complaints; ///< a sentence for each file that was set aside
+        std::vector<runtime_record> records;  ///< in the order of creation
+        std::vector<std::string> complaints;  ///< a sentence for each file that was set aside
     };
     /// Reads every record and sets damaged files aside.
     outcome<loaded> load() const;
@@ -72,4 +72,4 @@ private:
     std::string directory_;
 };
 
-} // namespace eddy::daemon
+}  // namespace eddy::daemon

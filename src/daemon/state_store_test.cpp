@@ -192,5 +192,5 @@ TEST(record_json, survives_a_round_trip_of_odd_texts) {
     EXPECT_EQ(*record_from_json(*parsed), record);
 }
 
-} // namespace
-} // namespace eddy::daemon
+}  // namespace
+}  // namespace eddy::daemon

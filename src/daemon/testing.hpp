@@ -98,4 +98,4 @@ inline std::vector<runtime::type> fake_types() {
     return {fake};
 }
 
-} // namespace eddy::daemon::testing
+}  // namespace eddy::daemon::testing

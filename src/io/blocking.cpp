@@ -14,7 +14,7 @@ bool blocking_operation::start() {
 }
 
 void blocking_operation::on_cancel() noexcept {
-    if (!pool_->withdraw(*this)) return; // it runs, and completes when it is done
+    if (!pool_->withdraw(*this)) return;  // it runs, and completes when it is done
     error_ = errc::cancelled;
     complete_later();
 }
@@ -83,4 +83,4 @@ void blocking_pool::serve() {
     }
 }
 
-} // namespace eddy
+}  // namespace eddy

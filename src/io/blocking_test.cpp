@@ -202,5 +202,5 @@ TEST_P(blocking_io, its_threads_take_no_signals) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -163,5 +163,5 @@ TEST(gather_test, takes_the_pieces_that_are_left_without_the_empty_ones) {
     EXPECT_TRUE(op.advance(1));
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -225,5 +225,5 @@ TEST_P(cancel_io, interrupted_reads_lose_no_bytes) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -184,5 +184,5 @@ TEST_P(channel_io, cancelled_receivers_lose_no_value) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

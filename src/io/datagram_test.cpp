@@ -183,5 +183,5 @@ TEST_P(datagram_kernel_io, one_that_is_too_long_for_ip_is_refused) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -218,5 +218,5 @@ TEST_P(descriptor_io, urgent_data_does_not_stop_the_bytes) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -45,7 +45,7 @@ unsigned scope_index(std::string_view zone) noexcept {
     return if_nametoindex(name.data());
 }
 
-} // namespace
+}  // namespace
 
 endpoint::endpoint() noexcept : address_{} {}
 
@@ -165,4 +165,4 @@ bool operator==(const endpoint& a, const endpoint& b) noexcept {
     }
 }
 
-} // namespace eddy
+}  // namespace eddy

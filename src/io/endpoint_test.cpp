@@ -113,5 +113,5 @@ TEST(endpoint, keeps_what_the_kernel_writes) {
     EXPECT_EQ(endpoint().family(), AF_UNSPEC);
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -83,5 +83,5 @@ TEST_P(event_io, a_cancelled_wait_leaves_the_others) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -237,5 +237,5 @@ TEST_P(listener_kernel_io, takes_an_abstract_unix_name) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -1,5 +1,6 @@
 // One turn of a loop: what was posted, what is ready, timers, then the backend.
 #include <eddy/io/loop.hpp>
+
 #include <eddy/io/scope.hpp>
 
 #include "io/backend.hpp"
@@ -39,8 +40,8 @@ std::string_view to_string(backend_kind kind) noexcept {
 }
 
 result<backend_kind> parse_backend_kind(std::string_view text) noexcept {
-    for (backend_kind kind : {backend_kind::automatic, backend_kind::uring, backend_kind::epoll,
-                              backend_kind::sim})
+    for (backend_kind kind :
+         {backend_kind::automatic, backend_kind::uring, backend_kind::epoll, backend_kind::sim})
         if (text == to_string(kind)) return kind;
     return fail(errc::malformed);
 }
@@ -186,8 +187,8 @@ bool poll_operation::start() {
 void poll_operation::on_cancel() noexcept { backend_->cancel_poll(*this); }
 
 void poll_operation::on_completion(int result, unsigned) {
-    if (result < 0) error_ = result == -ECANCELED ? make_error_code(errc::cancelled)
-                                                  : errno_code(-result);
+    if (result < 0)
+        error_ = result == -ECANCELED ? make_error_code(errc::cancelled) : errno_code(-result);
     complete_now();
 }
 

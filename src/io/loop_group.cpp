@@ -38,7 +38,7 @@ task<void> log_failure(task<void> work) {
     }
 }
 
-} // namespace
+}  // namespace
 
 class loop_group::member {
 public:
@@ -163,4 +163,4 @@ void loop_group::stop() {
     for (auto& each : members_) each->join();
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -192,5 +192,5 @@ TEST(loop_group_test, makes_a_loop_for_each_processor_unless_told) {
     EXPECT_LE(group->size(), std::thread::hardware_concurrency());
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

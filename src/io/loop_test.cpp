@@ -34,7 +34,7 @@ void* counted_allocation(std::size_t size) {
     return memory;
 }
 
-} // namespace
+}  // namespace
 
 // Counted for the whole program, whose sanitizers bring their own; only the difference around a few
 // lines is looked at.
@@ -282,7 +282,7 @@ TEST_P(loop_io, work_may_end_the_loop_while_its_poster_is_still_in_post) {
             poster = std::thread([&] { here().post(work); });
             must(co_await done.wait());
         });
-        make_loop({}); // destroys the loop at once
+        make_loop({});  // destroys the loop at once
         poster.join();
     }
 }
@@ -372,7 +372,7 @@ TEST_P(loop_kernel_io, warm_datagram_sockets_allocate_nothing) {
     });
 }
 
-#endif // EDDY_COUNTS_ALLOCATIONS
+#endif  // EDDY_COUNTS_ALLOCATIONS
 
 std::size_t open_descriptors() {
     std::size_t count = 0;
@@ -397,5 +397,5 @@ TEST_P(loop_kernel_io, leaves_no_descriptor_behind) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -1,7 +1,8 @@
 // Beginning, completing and cancelling waits.
+#include <eddy/io/operation.hpp>
+
 #include <eddy/base/result.hpp>
 #include <eddy/io/loop.hpp>
-#include <eddy/io/operation.hpp>
 
 namespace eddy {
 

@@ -60,8 +60,6 @@ bool join_operation::start() {
     return false;
 }
 
-void join_operation::take_result() {
-    scope_->rethrow_failure();
-}
+void join_operation::take_result() { scope_->rethrow_failure(); }
 
 }  // namespace eddy

@@ -205,5 +205,5 @@ TEST_P(scope_io, a_child_may_cancel_its_own_scope) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -401,5 +401,5 @@ TEST_P(stream_io, a_thousand_connect_and_vanish) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

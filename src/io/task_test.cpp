@@ -124,5 +124,5 @@ TEST_P(task_io, runs_under_its_awaiters_source_unless_given_another) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

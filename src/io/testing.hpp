@@ -32,8 +32,8 @@
 
 namespace eddy {
 
-/// True where the sanitizers need descriptors of their own: UBSan reads memory through a pipe before
-/// it judges an object's type, and takes a pipe that cannot be had for a broken object.
+/// True where the sanitizers need descriptors of their own: UBSan reads memory through a pipe
+/// before it judges an object's type, and takes a pipe that cannot be had for a broken object.
 inline bool sanitizer_needs_descriptors() noexcept {
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
@@ -46,7 +46,7 @@ inline bool sanitizer_needs_descriptors() noexcept {
 // So that GoogleTest prints a parameter by its name.
 inline void PrintTo(backend_kind kind, std::ostream* out) { *out << to_string(kind); }
 
-} // namespace eddy
+}  // namespace eddy
 
 namespace eddy::testing {
 
@@ -250,4 +250,4 @@ inline std::string backend_name(const ::testing::TestParamInfo<backend_kind>& in
         io, suite, ::testing::Values(::eddy::backend_kind::uring, ::eddy::backend_kind::epoll), \
         ::eddy::testing::backend_name)
 
-} // namespace eddy::testing
+}  // namespace eddy::testing

@@ -103,5 +103,5 @@ TEST_P(timeout_io, bounds_a_read) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

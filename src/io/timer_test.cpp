@@ -131,5 +131,5 @@ TEST_P(timer_io, virtual_time_costs_nothing_and_is_exact) {
     });
 }
 
-} // namespace
-} // namespace eddy::testing
+}  // namespace
+}  // namespace eddy::testing

@@ -15,4 +15,4 @@ inline result<endpoint> address_to_bind(std::string_view address, std::uint16_t 
     return endpoint::ip(address == "localhost" ? "127.0.0.1" : address, port);
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -39,12 +39,12 @@ public:
     /// As resolver_options::servers takes it.
     std::string address() const { return socket_.local().to_string(); }
 
-    std::map<std::string, std::vector<std::string>> records; ///< names to numeric addresses
-    std::set<std::string> silent;                            ///< no answer ever comes
-    std::set<std::string> broken;                            ///< the server fails (SERVFAIL)
-    std::set<std::string> refused; ///< the server does not want to (REFUSED)
-    std::set<std::string> forged;  ///< before the answer comes rubbish, and one to another query
-    bool truncate = false;         ///< UDP answers are cut short, TCP ones are not
+    std::map<std::string, std::vector<std::string>> records;  ///< names to numeric addresses
+    std::set<std::string> silent;                             ///< no answer ever comes
+    std::set<std::string> broken;                             ///< the server fails (SERVFAIL)
+    std::set<std::string> refused;  ///< the server does not want to (REFUSED)
+    std::set<std::string> forged;   ///< before the answer comes rubbish, and one to another query
+    bool truncate = false;          ///< UDP answers are cut short, TCP ones are not
     std::map<std::string, int> asked;
     int asked_by_tcp = 0;
 
@@ -105,7 +105,7 @@ private:
         reply += query.substr(header_size, end - header_size);
         if (cut) return reply;
         for (const endpoint& one : found) {
-            put(reply, 0xc000U | header_size, 2); // the name, as in the question
+            put(reply, 0xc000U | header_size, 2);  // the name, as in the question
             put(reply, wants_ipv6 ? 28 : 1, 2);
             put(reply, 1, 2);
             put(reply, 60, 4);
@@ -167,4 +167,4 @@ private:
     listener listener_;
 };
 
-} // namespace eddy::testing
+}  // namespace eddy::testing

@@ -29,7 +29,7 @@ std::string_view next_word(std::string_view& line) {
     return word;
 }
 
-} // namespace
+}  // namespace
 
 std::vector<endpoint> hosts_file::find(std::string_view name) {
     refresh();
@@ -80,4 +80,4 @@ void hosts_file::parse(std::string_view text) {
     }
 }
 
-} // namespace eddy
+}  // namespace eddy

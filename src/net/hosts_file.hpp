@@ -43,4 +43,4 @@ private:
     std::unordered_map<std::string, std::vector<endpoint>> names_;
 };
 
-} // namespace eddy
+}  // namespace eddy

@@ -24,16 +24,16 @@ constexpr std::size_t merged_piece_size = 16 * 1024;
 /// A shared payload up to this size is cheaper to copy than to keep track of.
 constexpr std::size_t copied_share_size = 256;
 
-} // namespace
+}  // namespace
 
 /// Bytes of one message, or of several that were copied together.
 struct queued_writer::piece {
     std::vector<std::byte> own;
-    std::shared_ptr<const void> owner; // when set, the bytes are `shared`
+    std::shared_ptr<const void> owner;  // when set, the bytes are `shared`
     const_bytes shared;
-    std::size_t offset = 0; // so many of them have gone out
+    std::size_t offset = 0;  // so many of them have gone out
     std::uint32_t messages = 1;
-    bool started = false; // the peer has a part of the message already
+    bool started = false;  // the peer has a part of the message already
 
     const_bytes left() const noexcept {
         return (owner ? shared : const_bytes(own)).subspan(offset);
@@ -55,13 +55,13 @@ struct queued_writer::backlog {
         return sum;
     }
 
-    queued_writer* owner; // null when it has died, failed or given up
-    stream* target;       // only as long as there is an owner
+    queued_writer* owner;  // null when it has died, failed or given up
+    stream* target;        // only as long as there is an owner
     cancel_source stop;
     std::deque<piece> pieces;
     std::size_t bytes = 0;
     std::size_t messages = 0;
-    std::size_t in_flight = 0; // pieces that the running write refers to
+    std::size_t in_flight = 0;  // pieces that the running write refers to
     intrusive_list<wait_operation, queued_writer> waiters;
 };
 
@@ -395,4 +395,4 @@ result<> queued_writer::wait_operation::take_result() noexcept {
     return {};
 }
 
-} // namespace eddy
+}  // namespace eddy

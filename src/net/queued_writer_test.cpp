@@ -308,7 +308,7 @@ TEST_P(a_queued_writer, drops_the_new_message_when_nothing_else_may_go) {
         queued_writer out(ends.client, tasks, options);
         const std::size_t stuffed = fill(ends.client);
         must(out.enqueue(std::string(900, 'a')));
-        co_await settle(); // its write has begun
+        co_await settle();  // its write has begun
         must(out.enqueue(std::string(100, 'b')));
         must(out.enqueue(std::string(900, 'c')));
         EXPECT_EQ(out.dropped(), 1U);
@@ -618,5 +618,5 @@ TEST(queued_writer, gathers_what_is_queued_into_few_writes) {
 
 TEST(queued_writer, is_small_while_idle) { EXPECT_LE(sizeof(queued_writer), 160U); }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

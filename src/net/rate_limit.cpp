@@ -14,7 +14,7 @@ duration time_for(double tokens, double per_second) noexcept {
         static_cast<duration::rep>(std::clamp(tokens * 1e9 / per_second, 0.0, longest_wait_ns)));
 }
 
-} // namespace
+}  // namespace
 
 rate_limiter::rate_limiter(double per_second, double burst, time_point now) noexcept
     : per_second_(per_second),
@@ -48,4 +48,4 @@ task<result<>> rate_limiter::take(std::uint64_t count) {
     co_return co_await loop::current().sleep_for(wait);
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -74,5 +74,5 @@ TEST(rate_limiter, makes_a_coroutine_wait) {
     here->run(body());
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -107,7 +107,7 @@ private:
         }
 
         int fd;
-        cancel_source open; // cancelled before c-ares closes the socket
+        cancel_source open;  // cancelled before c-ares closes the socket
         bool reads = false;
         bool writes = false;
         bool read_watched = false;
@@ -117,7 +117,7 @@ private:
     bool open(const std::string& servers) {
         static std::once_flag once;
         std::call_once(once, [] { ares_library_init(ARES_LIB_INIT_ALL); });
-        char lookups[] = "b"; // DNS alone: the hosts file has been read before
+        char lookups[] = "b";  // DNS alone: the hosts file has been read before
         ares_options options{};
         options.timeout = server_timeout_ms;
         options.tries = server_tries;
@@ -218,7 +218,7 @@ private:
     bool answered_ = false;
 };
 
-} // namespace
+}  // namespace
 
 class resolver::impl {
 public:
@@ -327,4 +327,4 @@ task<result<std::vector<endpoint>>> resolver::resolve(std::string host, std::uin
 std::size_t resolver::running() const noexcept { return impl_->running(); }
 std::size_t resolver::waiting() const noexcept { return impl_->waiting(); }
 
-} // namespace eddy
+}  // namespace eddy

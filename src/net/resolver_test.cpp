@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(net, a_resolver,
 TEST_P(a_resolver, knows_numbers_and_localhost_without_asking) {
     run([&]() -> task<> {
         resolver_options options;
-        options.servers = "127.0.0.1:1"; // nobody answers there
+        options.servers = "127.0.0.1:1";  // nobody answers there
         options.hosts_file = "";
         resolver names(options);
         EXPECT_EQ(co_await look_up(names, "10.0.0.7"), list{"10.0.0.7:80"});
@@ -196,7 +196,7 @@ TEST_P(a_dns_query, asks_by_tcp_when_the_answer_was_cut) {
 
 TEST_P(a_dns_query, keeps_a_bounded_number_of_addresses) {
     with_server([](dns_server& server, resolver& names) -> task<> {
-        server.truncate = true; // a hundred do not fit into a datagram
+        server.truncate = true;  // a hundred do not fit into a datagram
         for (int i = 0; i < 100; ++i)
             server.records["many.test"].push_back("10.0.0." + std::to_string(i));
         EXPECT_EQ((co_await look_up(names, "many.test")).size(), resolver::max_addresses);
@@ -306,5 +306,5 @@ TEST_P(a_dns_query, runs_beside_many_others) {
         options);
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

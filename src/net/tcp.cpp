@@ -24,7 +24,7 @@ result<> set(int fd, int level, int option, int value) noexcept {
 }
 
 int seconds(std::chrono::seconds time) noexcept {
-    constexpr int most = 32767; // MAX_TCP_KEEPIDLE and MAX_TCP_KEEPINTVL
+    constexpr int most = 32767;  // MAX_TCP_KEEPIDLE and MAX_TCP_KEEPINTVL
     return static_cast<int>(std::clamp<std::chrono::seconds::rep>(time.count(), 1, most));
 }
 
@@ -115,7 +115,7 @@ task<result<stream>> resolve_and_race(std::string host, std::uint16_t port,
     co_return co_await race_and_apply(interleave_families(std::move(*addresses)), options);
 }
 
-} // namespace
+}  // namespace
 
 result<> apply(const stream& connection, const socket_options& options) noexcept {
     const int fd = connection.native_handle();
@@ -180,4 +180,4 @@ std::vector<endpoint> interleave_families(std::vector<endpoint> addresses) {
     return mixed;
 }
 
-} // namespace eddy::tcp
+}  // namespace eddy::tcp

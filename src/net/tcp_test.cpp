@@ -234,5 +234,5 @@ TEST(happy_eyeballs_order, lets_families_take_turns_with_ipv6_first) {
     EXPECT_TRUE(tcp::interleave_families({}).empty());
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

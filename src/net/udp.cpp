@@ -11,4 +11,4 @@ result<datagram> bind(std::string_view address, std::uint16_t port, const listen
     return loop::current().bind_datagram(*local, options);
 }
 
-} // namespace eddy::udp
+}  // namespace eddy::udp

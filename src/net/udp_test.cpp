@@ -46,5 +46,5 @@ TEST_P(udp_sockets, refuse_bad_and_taken_addresses) {
     });
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

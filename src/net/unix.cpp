@@ -28,4 +28,4 @@ result<credentials> peer_credentials(const stream& connection) noexcept {
     return credentials{peer.pid, peer.uid, peer.gid};
 }
 
-} // namespace eddy::unix_socket
+}  // namespace eddy::unix_socket

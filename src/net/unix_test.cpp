@@ -85,5 +85,5 @@ TEST_P(unix_sockets, alone_have_credentials) {
     });
 }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -115,7 +115,7 @@ std::string_view advice(std::error_code error, const address& where) {
     return {};
 }
 
-} // namespace
+}  // namespace
 
 std::expected<address, fault> parse_or_explain(std::string_view uri) {
     if (uri.size() > max_uri_size)
@@ -183,4 +183,4 @@ std::string explain(std::string_view uri, std::error_code error) {
     return shown + " cannot be opened: " + error.message() + std::string(advice(error, *parsed));
 }
 
-} // namespace eddy::transport
+}  // namespace eddy::transport

@@ -15,7 +15,7 @@ namespace eddy::transport {
 struct scheme_entry {
     std::string_view name;
     scheme kind;
-    bool has_path; // else a host and a port
+    bool has_path;  // else a host and a port
     result<listener> (*listen)(const address& where, const listen_options& options);
     task<result<stream>> (*connect)(address where, tcp::connect_options options);
     result<datagram> (*bind_datagram)(const address& where, const listen_options& options);
@@ -31,4 +31,4 @@ struct fault {
 
 std::expected<address, fault> parse_or_explain(std::string_view uri);
 
-} // namespace eddy::transport
+}  // namespace eddy::transport

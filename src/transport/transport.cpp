@@ -56,7 +56,7 @@ const scheme_entry& entry_of(const address& where) noexcept {
     std::unreachable();
 }
 
-} // namespace
+}  // namespace
 
 std::span<const scheme_entry> schemes() noexcept { return table; }
 
@@ -96,4 +96,4 @@ result<datagram> bind_datagram(std::string_view uri, const listen_options& optio
     return bind_datagram(*where, options);
 }
 
-} // namespace eddy::transport
+}  // namespace eddy::transport

@@ -22,7 +22,7 @@ TEST(transport_uri, reads_and_writes_every_form) {
     struct row {
         std::string_view uri;
         address parsed;
-        std::string_view again; // the usual form, if it is another
+        std::string_view again;  // the usual form, if it is another
     };
     const row rows[] = {
         {"tcp://127.0.0.1:6379", {scheme::tcp, "127.0.0.1", 6379, ""}, {}},
@@ -213,5 +213,5 @@ TEST_P(transports, give_up_after_the_timeout) {
     });
 }
 
-} // namespace
-} // namespace eddy::transport
+}  // namespace
+}  // namespace eddy::transport

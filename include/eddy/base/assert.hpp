@@ -6,7 +6,7 @@ namespace eddy::detail {
 }  // namespace eddy::detail
 
 /// Prints the expression and its place to standard error and aborts when `condition` is false.
-#define EDDY_ASSERT(condition)                                                   \
-    (__builtin_expect(static_cast<bool>(condition), 1)                           \
-         ? static_cast<void>(0)                                                  \
+#define EDDY_ASSERT(condition)                         \
+    (__builtin_expect(static_cast<bool>(condition), 1) \
+         ? static_cast<void>(0)                        \
          : ::eddy::detail::assertion_failed(#condition, __FILE__, __LINE__))

@@ -32,4 +32,4 @@ std::uint64_t frame_allocations() noexcept;
 /// frame used after its end is seen.
 bool frame_pool_recycles() noexcept;
 
-} // namespace eddy
+}  // namespace eddy

@@ -19,4 +19,4 @@ bool glob_match(std::string_view pattern, std::string_view text) noexcept;
 /// Whether `pattern` has any of * ? [ or a backslash; without them it matches itself alone.
 bool glob_has_wildcard(std::string_view pattern) noexcept;
 
-} // namespace eddy
+}  // namespace eddy

@@ -46,7 +46,7 @@ public:
     void reset() noexcept { *this = histogram(); }
 
 private:
-    static constexpr unsigned sub_bits = 6; // 64 buckets a doubling
+    static constexpr unsigned sub_bits = 6;  // 64 buckets a doubling
     static constexpr std::uint64_t linear_end = std::uint64_t{2} << sub_bits;
     static constexpr std::size_t bucket_count = (42 - sub_bits + 1) << sub_bits;
 
@@ -65,4 +65,4 @@ private:
     std::array<std::uint64_t, bucket_count> counts_{};
 };
 
-} // namespace eddy
+}  // namespace eddy

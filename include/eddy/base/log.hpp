@@ -65,4 +65,4 @@ std::optional<log_level> parse_log_level(std::string_view name) noexcept;
 std::string format_log_line(std::chrono::system_clock::time_point when, log_level level,
                             std::string_view subject, std::string_view message);
 
-} // namespace eddy
+}  // namespace eddy

@@ -19,4 +19,4 @@ std::size_t word_distance(std::string_view a, std::string_view b) noexcept;
 std::string_view nearest_word(std::string_view written,
                               std::span<const std::string_view> candidates) noexcept;
 
-} // namespace eddy
+}  // namespace eddy

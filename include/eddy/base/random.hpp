@@ -47,4 +47,4 @@ private:
 /// A seed from the operating system, to be printed by whoever wants to repeat the run. Any thread.
 std::uint64_t entropy_seed() noexcept;
 
-} // namespace eddy
+}  // namespace eddy

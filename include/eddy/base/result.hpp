@@ -12,17 +12,17 @@ namespace eddy {
 
 /// Errors of Eddy's own, beside the operating system's in std::generic_category().
 enum class errc {
-    cancelled = 1,     ///< the operation was cancelled by its scope or its caller
-    timed_out,         ///< a deadline passed first
-    end_of_stream,     ///< the peer has finished sending
-    closed,            ///< the object was closed on this side
-    limit_reached,     ///< a named limit was reached; nothing was changed
-    no_buffers,        ///< the receive-buffer pool is empty for now
-    malformed,         ///< the bytes do not follow their format
-    bad_address,       ///< an address or URI could not be understood
-    unsupported,       ///< known, but not available in this build or on this kernel
-    name_not_found,    ///< the resolver knows no such host
-    resolver_failed,   ///< the resolver could not answer
+    cancelled = 1,    ///< the operation was cancelled by its scope or its caller
+    timed_out,        ///< a deadline passed first
+    end_of_stream,    ///< the peer has finished sending
+    closed,           ///< the object was closed on this side
+    limit_reached,    ///< a named limit was reached; nothing was changed
+    no_buffers,       ///< the receive-buffer pool is empty for now
+    malformed,        ///< the bytes do not follow their format
+    bad_address,      ///< an address or URI could not be understood
+    unsupported,      ///< known, but not available in this build or on this kernel
+    name_not_found,   ///< the resolver knows no such host
+    resolver_failed,  ///< the resolver could not answer
 };
 
 /// The category of eddy::errc; its messages are full sentences' ends ("the peer closed ...").
@@ -45,9 +45,7 @@ inline std::unexpected<std::error_code> fail(errc e) noexcept {
 }
 
 /// `number` is an errno value, positive.
-inline std::error_code errno_code(int number) noexcept {
-    return {number, std::generic_category()};
-}
+inline std::error_code errno_code(int number) noexcept { return {number, std::generic_category()}; }
 inline std::unexpected<std::error_code> fail_errno(int number = errno) noexcept {
     return std::unexpected(errno_code(number));
 }

@@ -78,7 +78,7 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable work_ready_;
     intrusive_list<blocking_operation, blocking_pool> queue_;
-    std::size_t in_hand_ = 0; // waiting or running
+    std::size_t in_hand_ = 0;  // waiting or running
     bool stopping_ = false;
     std::vector<std::thread> threads_;
 };
@@ -129,7 +129,7 @@ private:
     std::exception_ptr failure_;
 };
 
-} // namespace detail
+}  // namespace detail
 
 /// Awaits `work()`, run on a thread of `pool`. The result is what it returned; an exception that
 /// left it is thrown from the co_await. Fails with errc::limit_reached when the queue is full, and
@@ -140,4 +140,4 @@ auto run_blocking(blocking_pool& pool, Work work) {
     return awaiting<detail::blocking_call<Work>>(pool, std::move(work));
 }
 
-} // namespace eddy
+}  // namespace eddy

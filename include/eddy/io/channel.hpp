@@ -166,7 +166,7 @@ private:
         ++count_;
     }
 
-    std::vector<std::optional<T>> slots_; // a ring
+    std::vector<std::optional<T>> slots_;  // a ring
     std::size_t first_ = 0;
     std::size_t count_ = 0;
     bool closed_ = false;
@@ -174,4 +174,4 @@ private:
     intrusive_list<receive_operation<T>, channel<T>> receivers_;
 };
 
-} // namespace eddy
+}  // namespace eddy

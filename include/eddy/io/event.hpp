@@ -68,4 +68,4 @@ inline bool event_operation::start() {
     return false;
 }
 
-} // namespace eddy
+}  // namespace eddy

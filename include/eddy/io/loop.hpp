@@ -33,13 +33,13 @@ result<backend_kind> parse_backend_kind(std::string_view text) noexcept;
 /// Faults that the simulator injects; each is a chance from 0 to 1 an operation.
 struct sim_options {
     std::uint64_t seed = 1;
-    double short_read = 0;       ///< a read gets fewer bytes than have arrived
-    double reset = 0;            ///< a connection is reset at a read or write
-    double no_buffers = 0;       ///< the receive-buffer pool is empty for a while
-    double datagram_loss = 0;    ///< a datagram vanishes
-    double datagram_reorder = 0; ///< a datagram arrives after later ones
+    double short_read = 0;          ///< a read gets fewer bytes than have arrived
+    double reset = 0;               ///< a connection is reset at a read or write
+    double no_buffers = 0;          ///< the receive-buffer pool is empty for a while
+    double datagram_loss = 0;       ///< a datagram vanishes
+    double datagram_reorder = 0;    ///< a datagram arrives after later ones
     double datagram_duplicate = 0;  ///< a datagram arrives twice
-    duration min_delay{};        ///< network delay of each piece of bytes, drawn evenly
+    duration min_delay{};           ///< network delay of each piece of bytes, drawn evenly
     duration max_delay{};
     std::size_t socket_buffer = 64 * 1024;  ///< bytes in flight before a writer waits
 };

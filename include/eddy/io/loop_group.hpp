@@ -52,4 +52,4 @@ private:
     std::vector<std::unique_ptr<member>> members_;
 };
 
-} // namespace eddy
+}  // namespace eddy

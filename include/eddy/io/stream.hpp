@@ -204,9 +204,7 @@ public:
 
     /// Awaits the next received bytes as a lease of the loop's buffers: no copy. Fails with
     /// errc::end_of_stream when the peer finished sending, errc::cancelled, or the socket's error.
-    awaiting<read_lease_operation> read() {
-        return awaiting<read_lease_operation>(*driver_);
-    }
+    awaiting<read_lease_operation> read() { return awaiting<read_lease_operation>(*driver_); }
     /// Awaits at least one byte into `into`, which must live until completion and not be empty.
     awaiting<read_some_operation> read_some(mutable_bytes into) {
         EDDY_ASSERT(!into.empty());
@@ -217,9 +215,7 @@ public:
     awaiting<write_operation> write_all(const_bytes bytes) {
         return awaiting<write_operation>(*driver_, bytes);
     }
-    awaiting<write_operation> write_all(std::string_view text) {
-        return write_all(as_bytes(text));
-    }
+    awaiting<write_operation> write_all(std::string_view text) { return write_all(as_bytes(text)); }
     /// The same for several pieces in order, in as few system calls as possible. The array of
     /// pieces must live until completion, too.
     awaiting<write_operation> write_all(std::span<const const_bytes> pieces) {

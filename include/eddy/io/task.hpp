@@ -30,9 +30,7 @@ namespace detail {
 class promise_base {
 public:
     static void* operator new(std::size_t size) { return frame_allocate(size); }
-    static void operator delete(void* frame, std::size_t size) noexcept {
-        frame_free(frame, size);
-    }
+    static void operator delete(void* frame, std::size_t size) noexcept { frame_free(frame, size); }
 
     cancel_source* source() const noexcept { return source_; }
     void set_source(cancel_source* source) noexcept { source_ = source; }

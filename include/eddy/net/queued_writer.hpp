@@ -29,9 +29,9 @@ namespace eddy {
 
 /// What happens to bytes that do not fit because the peer reads too slowly.
 enum class slow_reader_policy : std::uint8_t {
-    wait,        ///< they are refused with errc::limit_reached; reserve() waits for room
-    drop_oldest, ///< the oldest messages that have not begun to go out make room
-    disconnect,  ///< the connection is closed
+    wait,         ///< they are refused with errc::limit_reached; reserve() waits for room
+    drop_oldest,  ///< the oldest messages that have not begun to go out make room
+    disconnect,   ///< the connection is closed
 };
 
 struct queued_writer_options {
@@ -135,8 +135,8 @@ private:
     stream* stream_;
     scope* tasks_;
     queued_writer_options options_;
-    backlog* backlog_ = nullptr;    // null while nothing is queued; its coroutine owns it
-    std::size_t granted_bytes_ = 0; // promised by reserve() to coroutines about to resume
+    backlog* backlog_ = nullptr;     // null while nothing is queued; its coroutine owns it
+    std::size_t granted_bytes_ = 0;  // promised by reserve() to coroutines about to resume
     std::uint32_t granted_messages_ = 0;
     bool high_ = false;
     bool closing_ = false;
@@ -168,4 +168,4 @@ private:
     bool granted_ = false;
 };
 
-} // namespace eddy
+}  // namespace eddy

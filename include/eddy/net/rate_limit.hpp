@@ -32,8 +32,8 @@ private:
     time_point full_after(std::uint64_t count, time_point now) const noexcept;
 
     double per_second_;
-    duration burst_;     // the time in which an empty bucket fills
-    time_point full_at_; // says how many tokens there are, as one number
+    duration burst_;      // the time in which an empty bucket fills
+    time_point full_at_;  // says how many tokens there are, as one number
 };
 
-} // namespace eddy
+}  // namespace eddy

@@ -65,4 +65,4 @@ private:
     std::unique_ptr<impl> impl_;
 };
 
-} // namespace eddy
+}  // namespace eddy

@@ -72,4 +72,4 @@ task<result<stream>> connect_any(std::vector<endpoint> addresses, connect_option
 /// a family the order stays (RFC 8305, section 4).
 std::vector<endpoint> interleave_families(std::vector<endpoint> addresses);
 
-} // namespace eddy::tcp
+}  // namespace eddy::tcp

@@ -19,4 +19,4 @@ inline constexpr std::size_t max_payload = 65507;
 result<datagram> bind(std::string_view address, std::uint16_t port,
                       const listen_options& options = {});
 
-} // namespace eddy::udp
+}  // namespace eddy::udp

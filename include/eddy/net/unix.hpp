@@ -33,4 +33,4 @@ struct credentials {
 /// stream that is no Unix socket.
 result<credentials> peer_credentials(const stream& connection) noexcept;
 
-} // namespace eddy::unix_socket
+}  // namespace eddy::unix_socket

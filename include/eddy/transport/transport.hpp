@@ -27,9 +27,9 @@ std::string_view to_string(scheme kind) noexcept;
 /// A parsed URI. Host and port for tcp, udp and tls; a path for unix, shm and handoff.
 struct address {
     scheme kind = scheme::tcp;
-    std::string host; ///< a name or numeric address without brackets; empty for every address
+    std::string host;  ///< a name or numeric address without brackets; empty for every address
     std::uint16_t port = 0;
-    std::string path; ///< absolute, or "@name"
+    std::string path;  ///< absolute, or "@name"
 
     /// The URI again, in its usual form.
     std::string to_string() const;
@@ -60,4 +60,4 @@ task<result<stream>> connect(address where, tcp::connect_options options);
 result<datagram> bind_datagram(std::string_view uri, const listen_options& options = {});
 result<datagram> bind_datagram(const address& where, const listen_options& options = {});
 
-} // namespace eddy::transport
+}  // namespace eddy::transport

@@ -34,11 +34,11 @@ namespace eddy::http {
 /// What a parser accepts from its peer. Beyond a limit it ends in event::error with the status
 /// that is named here (a response parser always with 502).
 struct limits {
-    std::size_t start_line = 8 * 1024;    ///< bytes of the first line without its CRLF; 414
-    std::size_t header_bytes = 16 * 1024; ///< field lines and the blank one with their CRLFs; 431
-    std::size_t header_count = 100;       ///< field lines; 431. Trailers are counted anew
-    std::size_t chunk_line = 256;         ///< a chunk's size and extensions without CRLF; 400
-    std::uint64_t body = 1024 * 1024;     ///< bytes of content, decoded; 413
+    std::size_t start_line = 8 * 1024;     ///< bytes of the first line without its CRLF; 414
+    std::size_t header_bytes = 16 * 1024;  ///< field lines and the blank one with their CRLFs; 431
+    std::size_t header_count = 100;        ///< field lines; 431. Trailers are counted anew
+    std::size_t chunk_line = 256;          ///< a chunk's size and extensions without CRLF; 400
+    std::uint64_t body = 1024 * 1024;      ///< bytes of content, decoded; 413
 };
 
 /// How many blank lines may stand before a request; old clients send one behind a body.
@@ -64,17 +64,17 @@ struct parse_error {
 
 /// What requests and responses have in common.
 struct message_head {
-    unsigned minor_version = 1; ///< 0 or 1; higher ones are read as 1
-    bool keep_alive = false;    ///< the connection may carry another message after this one
-    bool chunked = false;       ///< the content comes in chunks
-    bool upgrade = false;       ///< "Connection: upgrade" together with an Upgrade field
+    unsigned minor_version = 1;  ///< 0 or 1; higher ones are read as 1
+    bool keep_alive = false;     ///< the connection may carry another message after this one
+    bool chunked = false;        ///< the content comes in chunks
+    bool upgrade = false;        ///< "Connection: upgrade" together with an Upgrade field
     std::optional<std::uint64_t> content_length;
     header_list headers;
 };
 
 struct request_head : message_head {
     std::string method;
-    std::string target; ///< of one of the four forms; split_target() takes it apart
+    std::string target;  ///< of one of the four forms; split_target() takes it apart
     /// The client waits for "100 Continue" before it sends the body.
     bool expect_continue = false;
 
@@ -147,7 +147,7 @@ protected:
 
 private:
     enum class state : unsigned char {
-        between, // the last message's head is still to be seen by the caller
+        between,  // the last message's head is still to be seen by the caller
         start_line,
         header_line,
         body_begin,
@@ -181,11 +181,11 @@ private:
     framing framing_ = framing::none;
     unsigned blank_lines_ = 0;
     bool head_ready_ = false;
-    bool line_taken_ = false;     // line_ holds a line that has been read
-    std::size_t field_bytes_ = 0; // of this head's or trailer's lines so far
-    std::uint64_t remaining_ = 0; // of the sized body or the chunk
-    std::uint64_t body_size_ = 0; // of the content so far, with the chunk at hand
-    std::string line_;            // the beginning of a line whose end has not come
+    bool line_taken_ = false;      // line_ holds a line that has been read
+    std::size_t field_bytes_ = 0;  // of this head's or trailer's lines so far
+    std::uint64_t remaining_ = 0;  // of the sized body or the chunk
+    std::uint64_t body_size_ = 0;  // of the content so far, with the chunk at hand
+    std::string line_;             // the beginning of a line whose end has not come
     header_list trailers_;
     parse_error error_;
 };
@@ -306,4 +306,4 @@ void write_chunk(byte_buffer& out, std::string_view content);
 /// Transfer-Encoding, which would be wrong there, are left out.
 void write_last_chunk(byte_buffer& out, const header_list& trailers = {});
 
-} // namespace eddy::http
+}  // namespace eddy::http

@@ -244,9 +244,9 @@ void epoll_backend::poll_wait::on_events(std::uint32_t) {
 
 void epoll_backend::cancel_poll(completion& done) noexcept {
     const auto at = polls_.find(&done);
-    if (at == polls_.end()) return; // due already
+    if (at == polls_.end()) return;  // due already
     end_poll(at);
     due_.push_back({&done, -ECANCELED});
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -84,7 +84,7 @@ private:
         void on_events(std::uint32_t events) override;
 
         epoll_backend* owner = nullptr;
-        completion* done = nullptr; // null when the wait is over
+        completion* done = nullptr;  // null when the wait is over
         int fd = -1;
         unique_fd duplicate;
     };
@@ -117,10 +117,10 @@ private:
     std::size_t drivers_ = 0;
     intrusive_list<epoll_driver> retired_;
     poll_table polls_;
-    std::vector<poll_table::node_type> ended_polls_; // events of this batch may point to them
+    std::vector<poll_table::node_type> ended_polls_;  // events of this batch may point to them
     std::vector<poll_table::node_type> spare_polls_;
-    std::vector<due_completion> due_; // to be called in the next turn
+    std::vector<due_completion> due_;  // to be called in the next turn
     std::vector<due_completion> due_now_;
 };
 
-} // namespace eddy
+}  // namespace eddy

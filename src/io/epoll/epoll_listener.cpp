@@ -68,4 +68,4 @@ void epoll_listener::close() noexcept {
     backend_.retire(*this);
 }
 
-} // namespace eddy
+}  // namespace eddy

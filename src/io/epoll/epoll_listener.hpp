@@ -28,9 +28,9 @@ private:
     void end_acceptor() noexcept;
 
     epoll_backend& backend_;
-    unique_fd socket_; // none after close()
+    unique_fd socket_;  // none after close()
     accept_operation* acceptor_ = nullptr;
     bool readable_ = false;
 };
 
-} // namespace eddy
+}  // namespace eddy

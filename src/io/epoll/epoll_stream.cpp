@@ -154,4 +154,4 @@ void epoll_stream::close() noexcept {
     backend_.retire(*this);
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -41,12 +41,12 @@ private:
     void end_writer(std::error_code error) noexcept;
 
     epoll_backend& backend_;
-    unique_fd socket_; // none after close()
+    unique_fd socket_;  // none after close()
     read_operation* reader_ = nullptr;
     write_operation* writer_ = nullptr;
-    std::error_code read_end_; // what every further read gets
-    std::error_code failure_;  // the socket's error, if a write was who heard of it
-    bool readable_ = false;    // a receive may find something
+    std::error_code read_end_;  // what every further read gets
+    std::error_code failure_;   // the socket's error, if a write was who heard of it
+    bool readable_ = false;     // a receive may find something
     bool writable_ = true;
     // A receive that fills less than its buffer has emptied the socket, and what comes later is a
     // new event. That does not hold once the peer has finished or urgent data came, nor for Unix
@@ -54,4 +54,4 @@ private:
     bool short_read_drains_ = true;
 };
 
-} // namespace eddy
+}  // namespace eddy

@@ -129,7 +129,7 @@ private:
     bool closed_ = false;
 };
 
-} // namespace
+}  // namespace
 
 result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, std::size_t& drivers,
                                      const endpoint& local, const listen_options& options) {
@@ -138,4 +138,4 @@ result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, std::
     return datagram(*new posix_datagram(where, buffers, drivers, std::move(*socket)));
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -22,4 +22,4 @@ private:
     sigset_t before_;
 };
 
-} // namespace eddy
+}  // namespace eddy

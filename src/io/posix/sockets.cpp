@@ -116,7 +116,7 @@ result<> bind_tcp(int fd, const endpoint& local) noexcept {
     return bind_to(fd, local);
 }
 
-} // namespace
+}  // namespace
 
 result<unique_fd> open_listener(const endpoint& local, const listen_options& options,
                                 bool nonblocking) {
@@ -267,4 +267,4 @@ void buffer_pool::give_back(std::byte* data, std::uint32_t) noexcept {
     free_.push_back(data);
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -73,4 +73,4 @@ class backend;
 result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, std::size_t& drivers,
                                      const endpoint& local, const listen_options& options);
 
-} // namespace eddy
+}  // namespace eddy

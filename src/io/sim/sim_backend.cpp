@@ -63,7 +63,7 @@ endpoint unnamed_unix() noexcept {
     return made;
 }
 
-} // namespace
+}  // namespace
 
 endpoint sim_unmapped(const endpoint& address) {
     if (address.family() != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&v6(address).sin6_addr))
@@ -287,7 +287,7 @@ Socket* choose(const std::vector<Socket*>& sockets, const endpoint& to, random_g
     return best.size() == 1 ? best.front() : best[random.below(best.size())];
 }
 
-} // namespace
+}  // namespace
 
 sim_datagram* sim_backend::find_datagram(const endpoint& to) noexcept {
     return choose(datagrams_, to, random_);
@@ -394,4 +394,4 @@ result<std::unique_ptr<backend>> make_sim_backend(const loop_options& options) {
     return std::make_unique<sim_backend>(options);
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -120,4 +120,4 @@ private:
     bool woken_ = false;
 };
 
-} // namespace eddy
+}  // namespace eddy

@@ -14,7 +14,7 @@ constexpr std::size_t max_payload = 65507;
 /// A datagram that others overtake arrives this much later than it would have.
 constexpr duration latest_detour = std::chrono::milliseconds(20);
 
-} // namespace
+}  // namespace
 
 sim_datagram::~sim_datagram() { world_.remove(*this); }
 
@@ -100,4 +100,4 @@ void sim_datagram::close() noexcept {
     delete this;
 }
 
-} // namespace eddy
+}  // namespace eddy

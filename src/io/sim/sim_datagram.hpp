@@ -47,4 +47,4 @@ private:
     receive_from_operation* receiver_ = nullptr;
 };
 
-} // namespace eddy
+}  // namespace eddy

@@ -40,4 +40,4 @@ void sim_listener::close() noexcept {
     delete this;
 }
 
-} // namespace eddy
+}  // namespace eddy

@@ -37,4 +37,4 @@ private:
     accept_operation* acceptor_ = nullptr;
 };
 
-} // namespace eddy
+}  // namespace eddy

@@ -232,4 +232,4 @@ void sim_stream::close() noexcept {
     delete this;
 }
 
-} // namespace eddy
+}  // namespace eddy

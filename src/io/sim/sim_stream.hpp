@@ -77,4 +77,4 @@ private:
     bool reset_answered_ = false;
 };
 
-} // namespace eddy
+}  // namespace eddy

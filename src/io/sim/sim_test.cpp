@@ -676,5 +676,5 @@ task<void> misuse_datagrams() {
 
 TEST(sim_datagrams, have_limits) { make_loop()->run(misuse_datagrams()); }
 
-} // namespace
-} // namespace eddy
+}  // namespace
+}  // namespace eddy

@@ -94,9 +94,8 @@ uring_backend::uring_backend(const loop_options& options) noexcept
 
 result<> uring_backend::open(const loop_options& options) {
     io_uring_params parameters{};
-    parameters.flags =
-        IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL |
-        IORING_SETUP_SINGLE_ISSUER;
+    parameters.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL |
+                       IORING_SETUP_SINGLE_ISSUER;
     parameters.cq_entries = completion_entries;
     if (options.sqpoll) {
         parameters.flags |= IORING_SETUP_SQPOLL;

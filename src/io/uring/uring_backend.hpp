@@ -6,10 +6,10 @@
 // buffer belongs to the kernel, to a stream's queue, or to a lease, never to two of them.
 #pragma once
 
+#include <eddy/base/unique_fd.hpp>
+
 #include "io/backend.hpp"
 #include "io/posix/sockets.hpp"
-
-#include <eddy/base/unique_fd.hpp>
 
 #include <liburing.h>
 

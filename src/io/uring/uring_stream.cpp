@@ -218,7 +218,8 @@ bool uring_stream::send(write_operation& op) {
 
 result<std::size_t> uring_stream::try_write(const_bytes bytes) noexcept {
     if (writer_ || bytes.empty()) return 0;
-    const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent =
+        ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EINTR) return 0;
     note_failure(errno);
@@ -257,7 +258,8 @@ void uring_stream::on_writable(int result, unsigned flags) {
 void uring_stream::queue_zero_copy(const_bytes piece) {
     io_uring_sqe& entry = backend_.submission();
     io_uring_prep_send_zc(&entry, socket_.get(), piece.data(),
-                          std::min(piece.size(), most_bytes_a_send), MSG_NOSIGNAL | MSG_DONTWAIT, 0);
+                          std::min(piece.size(), most_bytes_a_send), MSG_NOSIGNAL | MSG_DONTWAIT,
+                          0);
     io_uring_sqe_set_data(&entry, &sent_);
     sending_ = true;
     ++in_flight_;
@@ -265,7 +267,8 @@ void uring_stream::queue_zero_copy(const_bytes piece) {
 
 void uring_stream::on_sent(int result, unsigned flags) {
     // A zero-copy send completes twice: with its result, then when the kernel no longer needs the
-    // bytes. The next send need not wait for that, but the writer may have its bytes back only then.
+    // bytes. The next send need not wait for that, but the writer may have its bytes back only
+    // then.
     if (flags & IORING_CQE_F_NOTIF) {
         --notices_;
         request_done();

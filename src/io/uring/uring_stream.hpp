@@ -3,9 +3,9 @@
 // zero-copy sends are requests.
 #pragma once
 
-#include "io/uring/uring_backend.hpp"
-
 #include <eddy/base/frame_pool.hpp>
+
+#include "io/uring/uring_backend.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,9 +19,7 @@ public:
         backend_.driver_opened();
     }
     static void* operator new(std::size_t size) { return frame_allocate(size); }
-    static void operator delete(void* block, std::size_t size) noexcept {
-        frame_free(block, size);
-    }
+    static void operator delete(void* block, std::size_t size) noexcept { frame_free(block, size); }
 
     bool start(read_operation& op) override;
     bool start(write_operation& op) override;
@@ -95,8 +93,8 @@ private:
     bool stopping_ = false;        // and asked to end
     bool polling_readable_ = false;
     bool polling_writable_ = false;
-    bool sending_ = false;         // a zero-copy send is in the kernel, its result unknown
-    bool write_over_ = false;      // the writer waits only for its bytes
+    bool sending_ = false;     // a zero-copy send is in the kernel, its result unknown
+    bool write_over_ = false;  // the writer waits only for its bytes
     bool write_cancelled_ = false;
     bool zero_copy_refused_ = false;
     bool closing_ = false;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr byte_set token_bytes("!#$%&'*+-.^_`|~");
 
-} // namespace
+}  // namespace
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
     return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
@@ -84,7 +84,7 @@ std::size_t header_list::erase_entries(std::string_view name) noexcept {
 
 void header_list::compact() noexcept {
     std::size_t end = 0;
-    for (entry& e : entries_) { // in the order of their text
+    for (entry& e : entries_) {  // in the order of their text
         const std::size_t size = std::size_t{e.name_size} + e.value_size;
         std::memmove(text_.data() + end, text_.data() + e.at, size);
         e.at = static_cast<std::uint32_t>(end);
@@ -170,4 +170,4 @@ std::string_view reason_phrase(int status) noexcept {
     }
 }
 
-} // namespace eddy::http
+}  // namespace eddy::http

@@ -102,5 +102,5 @@ TEST(http_headers, know_the_reasons) {
     EXPECT_EQ(reason_phrase(799), "Unknown");
 }
 
-} // namespace
-} // namespace eddy::http
+}  // namespace
+}  // namespace eddy::http

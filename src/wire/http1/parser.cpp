@@ -16,7 +16,7 @@ namespace {
 // Sizes in hexadecimal; more digits than these could not be a size in bytes.
 constexpr std::size_t chunk_digits_limit = 16;
 
-} // namespace
+}  // namespace
 
 bool message_parser::fail(int status, std::string_view what) noexcept {
     error_ = {reads_ == role::response ? 502 : status, what};
@@ -353,7 +353,7 @@ void clear_common(message_head& head) noexcept {
     head.headers.clear();
 }
 
-} // namespace
+}  // namespace
 
 void request_parser::clear_head() noexcept {
     clear_common(head_);
@@ -446,4 +446,4 @@ bool response_parser::read_head(framing& body) {
     return true;
 }
 
-} // namespace eddy::http
+}  // namespace eddy::http

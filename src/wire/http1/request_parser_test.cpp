@@ -309,7 +309,7 @@ TEST(http1_request_limits, first_line) {
 TEST(http1_request_limits, header_bytes) {
     limits l;
     l.header_bytes = 64;
-    const auto request = [](std::size_t fields) { // bytes of the fields, the blank line included
+    const auto request = [](std::size_t fields) {  // bytes of the fields, the blank line included
         return "GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(fields - 9 - 5 - 2, 'v') +
                "\r\n\r\n";
     };
@@ -482,5 +482,5 @@ TEST(http1_request, says_the_same_of_damaged_input_however_it_is_cut) {
     }
 }
 
-} // namespace
-} // namespace eddy::http
+}  // namespace
+}  // namespace eddy::http

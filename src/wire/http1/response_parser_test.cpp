@@ -123,5 +123,5 @@ TEST(http1_response, bounds_a_body_that_runs_until_the_close) {
               "head 200 'OK' 1.1\nbody 'abcd'\nerror 502 the body is above the limit\n");
 }
 
-} // namespace
-} // namespace eddy::http
+}  // namespace
+}  // namespace eddy::http

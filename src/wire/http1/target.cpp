@@ -60,7 +60,7 @@ result<target_parts> split_absolute_form(std::string_view target) noexcept {
     return parts;
 }
 
-} // namespace
+}  // namespace
 
 bool is_host(std::string_view text) noexcept { return authority_bytes.has_all(text); }
 
@@ -104,7 +104,7 @@ result<std::string> decode(std::string_view text, bool plus_is_space) {
     return out;
 }
 
-} // namespace
+}  // namespace
 
 result<std::string> percent_decode(std::string_view text) { return decode(text, false); }
 
@@ -142,4 +142,4 @@ std::optional<query_parameter> query_reader::next() {
     return std::nullopt;
 }
 
-} // namespace eddy::http
+}  // namespace eddy::http

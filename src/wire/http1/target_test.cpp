@@ -92,5 +92,5 @@ TEST(http_target, query_parameters_are_decoded_in_order) {
     EXPECT_EQ(read_query("%=1"), "malformed");
 }
 
-} // namespace
-} // namespace eddy::http
+}  // namespace
+}  // namespace eddy::http

@@ -63,4 +63,4 @@ constexpr bool next_item(std::string_view& list, std::string_view& item) noexcep
 /// Whether the text has only bytes that a host with its port may have; it may be empty.
 bool is_host(std::string_view text) noexcept;
 
-} // namespace eddy::http
+}  // namespace eddy::http

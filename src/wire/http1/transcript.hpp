@@ -100,4 +100,4 @@ std::string transcript(Parser& parser, std::string_view input, const std::vector
     return out;
 }
 
-} // namespace eddy::http
+}  // namespace eddy::http

@@ -20,7 +20,7 @@ void append_number(byte_buffer& out, std::uint64_t value, int base) {
     out.commit(static_cast<std::size_t>(written.ptr - begin));
 }
 
-} // namespace
+}  // namespace
 
 head_writer& head_writer::response(int status, std::string_view reason) {
     if (first_line_ != first_line::missing || status < 100 || status > 999 ||
@@ -129,4 +129,4 @@ void write_last_chunk(byte_buffer& out, const header_list& trailers) {
     out.append("\r\n");
 }
 
-} // namespace eddy::http
+}  // namespace eddy::http

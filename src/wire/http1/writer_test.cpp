@@ -121,5 +121,5 @@ TEST(http1_writer, writes_chunks_that_the_parser_reads_back) {
     EXPECT_EQ(out.text(), "0\r\n\r\n");
 }
 
-} // namespace
-} // namespace eddy::http
+}  // namespace
+}  // namespace eddy::http

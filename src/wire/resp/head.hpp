@@ -53,4 +53,4 @@ inline const char* read_head(const char* at, const char* end, std::size_t& value
     return nullptr;
 }
 
-} // namespace eddy::resp::detail
+}  // namespace eddy::resp::detail

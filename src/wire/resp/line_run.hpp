@@ -13,9 +13,9 @@
 namespace eddy::resp::detail {
 
 struct line_run {
-    const char* at;      ///< the first byte not skipped
-    std::uint64_t lines; ///< lines whose end was skipped
-    bool within_line;    ///< `at` is not a line's first byte
+    const char* at;       ///< the first byte not skipped
+    std::uint64_t lines;  ///< lines whose end was skipped
+    bool within_line;     ///< `at` is not a line's first byte
 };
 
 inline bool is_line_reply(char type) noexcept { return type == '+' || type == ':'; }
@@ -39,7 +39,7 @@ inline line_run skip_lines_portable(const char* at, const char* end) noexcept {
 /// long as each newline in it has a status's or an integer's type behind it, newlines are counted.
 inline line_run skip_lines_sse2(const char* at, const char* end) noexcept {
     constexpr std::ptrdiff_t block = 16;
-    constexpr int counter_limit = 255; // a lane counts at most one line a block
+    constexpr int counter_limit = 255;  // a lane counts at most one line a block
     const __m128i newlines = _mm_set1_epi8('\n');
     const __m128i statuses = _mm_set1_epi8('+');
     const __m128i integers = _mm_set1_epi8(':');
@@ -94,4 +94,4 @@ inline const char* find_newline(const char* at, const char* end) noexcept {
 
 #endif
 
-} // namespace eddy::resp::detail
+}  // namespace eddy::resp::detail

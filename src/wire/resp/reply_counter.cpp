@@ -106,7 +106,7 @@ bool reply_counter::take_digit(char c) noexcept {
 void reply_counter::end_head() noexcept {
     state_ = state::malformed;
     if (!has_digits_) return;
-    if (negative_) { // "$-1" and "*-1" are nulls
+    if (negative_) {  // "$-1" and "*-1" are nulls
         if (number_ == 1 && (type_ == '$' || type_ == '*')) end_value();
         return;
     }
@@ -125,7 +125,7 @@ void reply_counter::end_head() noexcept {
     pending_ += number_;
     state_ = state::start;
     within_reply_ = true;
-    if (type_ == '|') return; // no value, it stands before one
+    if (type_ == '|') return;  // no value, it stands before one
     within_value_ = true;
     end_value();
 }
@@ -143,4 +143,4 @@ void reply_counter::end_value() noexcept {
     }
 }
 
-} // namespace eddy::resp
+}  // namespace eddy::resp

@@ -174,5 +174,5 @@ TEST(resp_line_run, both_versions_skip_the_same_lines) {
     }
 }
 
-} // namespace
-} // namespace eddy::resp
+}  // namespace
+}  // namespace eddy::resp

@@ -35,7 +35,7 @@ bool is_big_number(std::string_view text) noexcept {
            std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-} // namespace
+}  // namespace
 
 reply_outcome reply_parser::next(std::string_view input) noexcept {
     if (!error_.empty()) return fail(error_);
@@ -182,7 +182,7 @@ void reply_parser::close_value(reply_event& event) noexcept {
         level& innermost = levels_[depth_ - 1];
         if (--innermost.left > 0) return;
         --depth_;
-        if (innermost.attribute) return; // the value that it describes is still to come
+        if (innermost.attribute) return;  // the value that it describes is still to come
     }
     event.ends_reply = true;
 }
@@ -195,4 +195,4 @@ reply_outcome reply_parser::fail(std::string_view text) noexcept {
     return outcome;
 }
 
-} // namespace eddy::resp
+}  // namespace eddy::resp

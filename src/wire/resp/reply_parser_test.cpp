@@ -315,5 +315,5 @@ TEST(resp_reply_parser_splits, every_split_in_two_gives_the_same) {
     }
 }
 
-} // namespace
-} // namespace eddy::resp
+}  // namespace
+}  // namespace eddy::resp

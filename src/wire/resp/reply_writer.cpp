@@ -20,7 +20,7 @@ void reply_writer::error(std::string_view text) {
 }
 
 void reply_writer::number(double value) {
-    char digits[detail::header_room]; // %.17g takes 24 bytes at most
+    char digits[detail::header_room];  // %.17g takes 24 bytes at most
     std::string_view text;
     if (std::isnan(value)) {
         text = "nan";
@@ -65,4 +65,4 @@ void write_command(byte_buffer& out, std::span<const std::string_view> args) {
     for (const std::string_view arg : args) writer.bulk(arg);
 }
 
-} // namespace eddy::resp
+}  // namespace eddy::resp

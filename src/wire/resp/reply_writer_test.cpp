@@ -159,5 +159,5 @@ TEST(resp_reply_writer, commands_of_a_client) {
     EXPECT_EQ(out.text(), "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n");
 }
 
-} // namespace
-} // namespace eddy::resp
+}  // namespace
+}  // namespace eddy::resp

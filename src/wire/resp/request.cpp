@@ -35,7 +35,7 @@ inline const char* parse_fast(const char* at, const char* end, std::string_view*
     at = detail::read_head<'*'>(at, end, count);
     if (!at || count > limits.args) return nullptr;
     argc = count;
-    if (count - 1 >= room) return nullptr; // no argument at all, or too many
+    if (count - 1 >= room) return nullptr;  // no argument at all, or too many
     for (std::string_view* const last = args + count; args != last; ++args) {
         if (end - at < std::ptrdiff_t{detail::shortest_string}) return nullptr;
         std::size_t size = 0;
@@ -60,7 +60,7 @@ bool read_integer(std::string_view text, std::int64_t& value) noexcept {
     if (negative) text.remove_prefix(1);
     if (text.empty() || text.size() > 19) return false;
     if (text[0] == '0' && (text.size() > 1 || negative)) return false;
-    std::uint64_t magnitude = 0; // 19 digits fit
+    std::uint64_t magnitude = 0;  // 19 digits fit
     for (const char c : text) {
         if (detail::digit(c) > 9) return false;
         magnitude = magnitude * 10 + detail::digit(c);
@@ -94,12 +94,12 @@ char escaped(char c) noexcept {
     }
 }
 
-} // namespace
+}  // namespace
 
 struct request_parser::spill {
     std::vector<argument> arguments;
     std::vector<std::string_view> views;
-    std::string scratch; // unescaped inline arguments
+    std::string scratch;  // unescaped inline arguments
     std::string error;
 };
 
@@ -131,7 +131,7 @@ request_outcome request_parser::next(std::string_view input, bool unauthenticate
 }
 
 request_outcome request_parser::next_slow(std::string_view input, bool unauthenticated) {
-    EDDY_ASSERT(input.size() >= scanned_); // the same bytes and more, as next() asks
+    EDDY_ASSERT(input.size() >= scanned_);  // the same bytes and more, as next() asks
     request_outcome outcome;
     std::size_t skipped = 0;
     do {
@@ -297,7 +297,7 @@ bool request_parser::split_inline(std::string_view line) {
         }
         // A quote opens, perhaps within a word: then what stands before it belongs to the argument.
         std::string& scratch = spilled().scratch;
-        if (!uses_scratch_) scratch.reserve(line.size()); // never moves: it only gets shorter
+        if (!uses_scratch_) scratch.reserve(line.size());  // never moves: it only gets shorter
         uses_scratch_ = true;
         const std::size_t scratch_begin = scratch.size();
         scratch.append(line, begin, at - begin);
@@ -421,4 +421,4 @@ batch_outcome request_batch::parse(request_parser& parser, std::string_view inpu
     return outcome;
 }
 
-} // namespace eddy::resp
+}  // namespace eddy::resp

@@ -366,5 +366,5 @@ TEST_F(resp_request_redis, answers_to_spoilt_pipelines_are_equal) {
     }
 }
 
-} // namespace
-} // namespace eddy::resp
+}  // namespace
+}  // namespace eddy::resp

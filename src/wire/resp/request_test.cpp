@@ -26,7 +26,7 @@ using words = std::vector<std::string>;
 struct parsed {
     std::vector<words> commands;
     std::string error;
-    std::size_t unread = 0; // bytes that belong to no complete command
+    std::size_t unread = 0;  // bytes that belong to no complete command
 
     friend bool operator==(const parsed&, const parsed&) = default;
 };
@@ -578,5 +578,5 @@ TEST(resp_request_memory, a_huge_command_gives_its_memory_back) {
 
 TEST(resp_request_memory, a_parser_is_small) { EXPECT_LE(sizeof(request_parser), 320U); }
 
-} // namespace
-} // namespace eddy::resp
+}  // namespace
+}  // namespace eddy::resp

@@ -108,4 +108,4 @@ bool is_field_value(std::string_view text) noexcept;
 /// "Not Found" for 404; "Unknown" for a status that has no common name.
 std::string_view reason_phrase(int status) noexcept;
 
-} // namespace eddy::http
+}  // namespace eddy::http

@@ -11,19 +11,19 @@ namespace eddy::http {
 
 /// The four forms of RFC 9112 (3.2).
 enum class target_form : unsigned char {
-    origin,    ///< /path?query
-    absolute,  ///< http://host/path?query, as sent to a proxy
-    authority, ///< host:port, with CONNECT only
-    asterisk,  ///< *, with OPTIONS only
+    origin,     ///< /path?query
+    absolute,   ///< http://host/path?query, as sent to a proxy
+    authority,  ///< host:port, with CONNECT only
+    asterisk,   ///< *, with OPTIONS only
 };
 
 /// A request's target, taken apart; nothing is decoded. Views into the text that was split.
 struct target_parts {
     target_form form = target_form::origin;
-    std::string_view scheme;    ///< of the absolute form
-    std::string_view authority; ///< of the absolute and the authority form
+    std::string_view scheme;     ///< of the absolute form
+    std::string_view authority;  ///< of the absolute and the authority form
     std::string_view path;  ///< begins with '/'; empty or "/" may stand for an absolute form's root
-    std::string_view query; ///< behind '?', without it
+    std::string_view query;  ///< behind '?', without it
 };
 
 /// Takes a target apart. errc::malformed when it has none of the four forms, holds a byte that no
@@ -68,4 +68,4 @@ private:
     bool malformed_ = false;
 };
 
-} // namespace eddy::http
+}  // namespace eddy::http

@@ -22,4 +22,4 @@ struct command {
     std::span<const std::string_view> args() const noexcept { return {argv, argc}; }
 };
 
-} // namespace eddy::resp
+}  // namespace eddy::resp

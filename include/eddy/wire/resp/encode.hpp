@@ -115,4 +115,4 @@ inline char* put_number(char* to, char type, std::int64_t value) noexcept {
     return put_crlf(put_decimal(to + 1, value));
 }
 
-} // namespace eddy::resp::detail
+}  // namespace eddy::resp::detail

@@ -20,8 +20,8 @@ public:
     /// no replies. After malformed() nothing more is counted.
     std::uint64_t count(std::string_view piece) noexcept;
 
-    std::uint64_t replies() const noexcept { return replies_; } ///< complete ones so far
-    std::uint64_t errors() const noexcept { return errors_; }   ///< error values, nested ones too
+    std::uint64_t replies() const noexcept { return replies_; }  ///< complete ones so far
+    std::uint64_t errors() const noexcept { return errors_; }    ///< error values, nested ones too
     std::uint64_t pushes() const noexcept { return pushes_; }
     bool malformed() const noexcept { return state_ == state::malformed; }
     /// True when the last reply is complete and nothing follows it.
@@ -39,15 +39,15 @@ private:
     std::uint64_t replies_ = 0;
     std::uint64_t errors_ = 0;
     std::uint64_t pushes_ = 0;
-    std::uint64_t pending_ = 1; // values that complete the current reply
-    std::uint64_t number_ = 0;  // the count being read, or the bytes of a string still to skip
+    std::uint64_t pending_ = 1;  // values that complete the current reply
+    std::uint64_t number_ = 0;   // the count being read, or the bytes of a string still to skip
     state state_ = state::start;
     char type_ = 0;
     bool negative_ = false;
     bool has_digits_ = false;
-    bool within_reply_ = false; // an aggregate or an attribute has begun
-    bool within_value_ = false; // an aggregate has
+    bool within_reply_ = false;  // an aggregate or an attribute has begun
+    bool within_value_ = false;  // an aggregate has
     bool in_push_ = false;
 };
 
-} // namespace eddy::resp
+}  // namespace eddy::resp

@@ -21,48 +21,48 @@
 namespace eddy::resp {
 
 enum class reply_type : std::uint8_t {
-    simple,     ///< text
-    error,      ///< text, which begins with its code word; from a line or a RESP3 bulk error
-    integer,    ///< integer
-    bulk,       ///< text: any bytes
-    null,       ///< RESP2's null bulk string and null array, RESP3's null
-    array,      ///< count elements follow, one level deeper
-    map,        ///< as array; keys and values take turns; count is twice the number of pairs
-    set,        ///< as array
-    push,       ///< as array; not the answer to a request
-    attribute,  ///< as map; describes the value that follows it
-    boolean,    ///< integer: 1 or 0
-    number,     ///< number
-    big_number, ///< text: decimal digits, perhaps a sign
-    verbatim,   ///< text; format is its three letters
+    simple,      ///< text
+    error,       ///< text, which begins with its code word; from a line or a RESP3 bulk error
+    integer,     ///< integer
+    bulk,        ///< text: any bytes
+    null,        ///< RESP2's null bulk string and null array, RESP3's null
+    array,       ///< count elements follow, one level deeper
+    map,         ///< as array; keys and values take turns; count is twice the number of pairs
+    set,         ///< as array
+    push,        ///< as array; not the answer to a request
+    attribute,   ///< as map; describes the value that follows it
+    boolean,     ///< integer: 1 or 0
+    number,      ///< number
+    big_number,  ///< text: decimal digits, perhaps a sign
+    verbatim,    ///< text; format is its three letters
 };
 
 /// What a server may send. Over any of them, parsing ends with an error.
 struct reply_limits {
-    std::size_t max_line = 64 * 1024;        ///< bytes of a line: status, error, number, count
-    std::size_t max_bulk = 512U << 20;       ///< bytes of one string
-    std::uint64_t max_elements = 1ULL << 32; ///< of one array; a map's pair counts two
+    std::size_t max_line = 64 * 1024;         ///< bytes of a line: status, error, number, count
+    std::size_t max_bulk = 512U << 20;        ///< bytes of one string
+    std::uint64_t max_elements = 1ULL << 32;  ///< of one array; a map's pair counts two
 };
 
 /// One value, or the head of an aggregate. The views point into the input.
 struct reply_event {
     reply_type type = reply_type::null;
-    bool ends_reply = false;  ///< the whole reply, with all that is nested in it, is complete
-    std::uint32_t depth = 0;  ///< aggregates around this value
-    std::int64_t integer = 0; ///< integer, boolean
-    std::uint64_t count = 0;  ///< elements of an aggregate
-    double number = 0;        ///< number
-    std::string_view text;    ///< simple, error, bulk, big_number, verbatim
-    std::string_view format;  ///< verbatim
+    bool ends_reply = false;   ///< the whole reply, with all that is nested in it, is complete
+    std::uint32_t depth = 0;   ///< aggregates around this value
+    std::int64_t integer = 0;  ///< integer, boolean
+    std::uint64_t count = 0;   ///< elements of an aggregate
+    double number = 0;         ///< number
+    std::string_view text;     ///< simple, error, bulk, big_number, verbatim
+    std::string_view format;   ///< verbatim
 };
 
 /// What one call of reply_parser::next() found.
 struct reply_outcome {
     parse_status status = parse_status::need_more;
-    std::size_t consumed = 0; ///< with complete: the event's bytes; otherwise 0
-    std::size_t wanted = 0;   ///< with need_more: how many more bytes are needed at least; a claim
-    reply_event event;        ///< with complete
-    std::string_view error;   ///< with error: what is wrong, a static text
+    std::size_t consumed = 0;  ///< with complete: the event's bytes; otherwise 0
+    std::size_t wanted = 0;    ///< with need_more: how many more bytes are needed at least; a claim
+    reply_event event;         ///< with complete
+    std::string_view error;    ///< with error: what is wrong, a static text
 };
 
 /// Incremental; never allocates; its work is linear in the bytes. RESP3's streamed strings and
@@ -84,8 +84,8 @@ public:
 
 private:
     struct level {
-        std::uint64_t left; // elements still to come
-        bool attribute;     // its end completes no value
+        std::uint64_t left;  // elements still to come
+        bool attribute;      // its end completes no value
     };
 
     reply_outcome fail(std::string_view text) noexcept;
@@ -95,11 +95,11 @@ private:
     void close_value(reply_event& event) noexcept;
 
     reply_limits limits_;
-    std::size_t scanned_ = 0; // bytes of the current line that hold no LF
+    std::size_t scanned_ = 0;  // bytes of the current line that hold no LF
     std::size_t depth_ = 0;
     bool within_reply_ = false;
     std::string_view error_;
     std::array<level, max_depth> levels_;
 };
 
-} // namespace eddy::resp
+}  // namespace eddy::resp

@@ -116,4 +116,4 @@ private:
 /// Appends a command as clients send it: an array of bulk strings.
 void write_command(byte_buffer& out, std::span<const std::string_view> args);
 
-} // namespace eddy::resp
+}  // namespace eddy::resp

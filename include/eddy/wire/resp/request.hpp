@@ -27,18 +27,18 @@ namespace eddy::resp {
 /// What a peer may send, in bytes and counts. Over any of them, parsing ends with an error. An
 /// inline command's arguments are bounded by its line alone.
 struct request_limits {
-    std::size_t max_inline = 64 * 1024;        ///< an inline command's line, and any count's line
-    std::size_t max_args = 1024 * 1024;        ///< an array's arguments, the name included
-    std::size_t max_bulk = 512U << 20;         ///< one argument
-    std::size_t max_request = 1U << 30;        ///< an array with its framing; at most 2 GiB
-    std::size_t max_args_unauthenticated = 10; ///< before the client has authenticated
+    std::size_t max_inline = 64 * 1024;         ///< an inline command's line, and any count's line
+    std::size_t max_args = 1024 * 1024;         ///< an array's arguments, the name included
+    std::size_t max_bulk = 512U << 20;          ///< one argument
+    std::size_t max_request = 1U << 30;         ///< an array with its framing; at most 2 GiB
+    std::size_t max_args_unauthenticated = 10;  ///< before the client has authenticated
     std::size_t max_bulk_unauthenticated = 16 * 1024;
 };
 
 enum class parse_status : std::uint8_t {
-    complete,  ///< a command (or a full batch) is there; the input may hold more
-    need_more, ///< the input ends within a command, or before one
-    error,     ///< the peer broke the protocol: reply with the text, then close
+    complete,   ///< a command (or a full batch) is there; the input may hold more
+    need_more,  ///< the input ends within a command, or before one
+    error,      ///< the peer broke the protocol: reply with the text, then close
 };
 
 /// What one call of request_parser::next() found.
@@ -50,8 +50,8 @@ struct request_outcome {
     /// With need_more: how many more bytes the command needs at least; never 0. It repeats what the
     /// peer claims, so it may be any size up to the limits: reserve in steps.
     std::size_t wanted = 0;
-    command request;        ///< with complete
-    std::string_view error; ///< with error: "ERR Protocol error: ...", lives as long as the parser
+    command request;         ///< with complete
+    std::string_view error;  ///< with error: "ERR Protocol error: ...", lives as long as the parser
 };
 
 /// Parses one command at a time from a byte stream. The work is linear in the bytes, however they
@@ -90,7 +90,7 @@ private:
     struct argument {
         std::uint32_t offset, size;
     };
-    struct spill; // what a command of many arguments, escapes or an error needs; made on demand
+    struct spill;  // what a command of many arguments, escapes or an error needs; made on demand
 
     request_outcome next_slow(std::string_view input, bool unauthenticated);
     request_outcome parse_array(std::string_view input, bool unauthenticated);
@@ -108,13 +108,13 @@ private:
 
     request_limits limits_;
     stage stage_ = stage::start;
-    bool uses_scratch_ = false;  // the last command's views point into the spill's scratch
-    std::uint32_t position_ = 0; // bytes of the current command that are understood
-    std::uint32_t scanned_ = 0;  // bytes of it in which no line ends behind position_
+    bool uses_scratch_ = false;   // the last command's views point into the spill's scratch
+    std::uint32_t position_ = 0;  // bytes of the current command that are understood
+    std::uint32_t scanned_ = 0;   // bytes of it in which no line ends behind position_
     std::uint32_t args_expected_ = 0;
     std::uint32_t args_seen_ = 0;
     std::uint32_t bulk_size_ = 0;
-    std::array<argument, inline_args> arguments_; // offsets: the input may move between calls
+    std::array<argument, inline_args> arguments_;  // offsets: the input may move between calls
     std::array<std::string_view, inline_args> views_;
     std::unique_ptr<spill> spill_;
 };
@@ -124,10 +124,10 @@ struct batch_outcome {
     /// complete: the batch is full, execute it and call again. need_more: the input is exhausted.
     /// error: `commands` came before it and still are to be executed and answered.
     parse_status status = parse_status::need_more;
-    std::size_t consumed = 0; ///< as in request_outcome
-    std::size_t wanted = 0;   ///< as in request_outcome
+    std::size_t consumed = 0;  ///< as in request_outcome
+    std::size_t wanted = 0;    ///< as in request_outcome
     std::span<const command> commands;
-    std::string_view error; ///< as in request_outcome
+    std::string_view error;  ///< as in request_outcome
 };
 
 /// Parses a pipeline: up to `max_commands` commands from one contiguous input. 18 KiB, no
@@ -155,4 +155,4 @@ private:
     std::array<std::string_view, max_args> args_;
 };
 
-} // namespace eddy::resp
+}  // namespace eddy::resp
