@@ -53,7 +53,10 @@ public:
     watchdog(backend_kind kind, std::uint64_t seed)
         : thread_([this, kind, seed] {
               std::unique_lock lock(mutex_);
-              if (ended_.wait_for(lock, 120s, [this] { return over_; })) return;
+              // In ticks, so that a process that was stopped meanwhile is not taken for one that
+              // hangs.
+              for (int tick = 0; tick < 120; ++tick)
+                  if (ended_.wait_for(lock, 1s, [this] { return over_; })) return;
               std::fprintf(stderr, "chaos on %s hangs: EDDY_TEST_SEED=%llu EDDY_CHAOS_ROUNDS=1\n",
                            std::string(to_string(kind)).c_str(),
                            static_cast<unsigned long long>(seed));
