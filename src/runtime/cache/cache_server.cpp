@@ -169,14 +169,8 @@ task<void> cache_server::serve(std::unique_ptr<client> c) {
                 then = execute_rest(*c);
             }
             if (replies_.empty()) continue;
-            if (waiting_bytes_ + replies_.size() <= most_waiting_bytes) {
-                // The first reply of a turn wakes a sleeping peer, which costs this side some
-                // microseconds; those that follow at once find it awake. So every client whose
-                // commands have arrived is served before the first reply goes out.
-                byte_buffer waiting = set_aside();
-                co_await loop::current().yield();
-                bring_back(std::move(waiting));
-            }
+            if (waiting_bytes_ + replies_.size() <= most_waiting_bytes)
+                co_await wait_for_turn_end();
             if (!send_now(*c)) co_return;
             if (!replies_.empty() && !co_await send_rest(*c)) co_return;
         }
@@ -274,18 +268,17 @@ cache_server::next cache_server::execute(client& c, std::string_view input, std:
     }
 }
 
-/// Takes the replies out of the shared buffer until the turn's end.
-byte_buffer cache_server::set_aside() {
+/// The first reply of a turn wakes a sleeping peer, which costs this side some microseconds; those
+/// that follow at once find it awake. So every client whose commands have arrived is served before
+/// the first reply goes out. A task of its own: what it holds is no part of an idle connection.
+task<void> cache_server::wait_for_turn_end() {
     byte_buffer waiting = std::move(replies_);
     waiting_bytes_ += waiting.size();
     if (!spare_buffers_.empty()) {
         replies_ = std::move(spare_buffers_.back());
         spare_buffers_.pop_back();
     }
-    return waiting;
-}
-
-void cache_server::bring_back(byte_buffer waiting) {
+    co_await loop::current().yield();
     waiting_bytes_ -= waiting.size();
     waiting.swap(replies_);
     if (spare_buffers_.size() < most_spare_buffers && waiting.capacity() <= kept_reply_capacity)

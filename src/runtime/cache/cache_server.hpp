@@ -53,8 +53,7 @@ private:
     next execute_rest(client& c);
     next execute(client& c, std::string_view input, std::size_t& used);
     void keep(client& c, std::string_view bytes);
-    byte_buffer set_aside();
-    void bring_back(byte_buffer waiting);
+    task<void> wait_for_turn_end();
     bool send_now(client& c);
     task<bool> send_rest(client& c);
     task<void> keep_up();
