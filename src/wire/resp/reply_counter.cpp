@@ -122,11 +122,12 @@ void reply_counter::end_head() noexcept {
         default: break;
     }
     if (pending_ + number_ > max_elements) return;
+    const bool outermost = pending_ == 1;  // not part of an attribute in front of the reply
     pending_ += number_;
     state_ = state::start;
     within_reply_ = true;
     if (type_ == '|') return;  // no value, it stands before one
-    within_value_ = true;
+    if (outermost) within_value_ = true;
     end_value();
 }
 
