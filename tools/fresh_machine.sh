@@ -1,26 +1,73 @@
 #!/usr/bin/env bash
-# Proves that Eddy builds on a machine with nothing on it: makes a minimal Debian with debootstrap,
-# copies this checkout in and runs `./eddy-dev build` there.
+# Proves that Eddy works on a machine with nothing on it: makes a minimal system with debootstrap,
+# copies this checkout in, runs `./eddy-dev run` there and speaks to its demo.
 #
-# Usage: tools/fresh_machine.sh [--test] [--keep] [--packages] [bookworm|trixie]
-#   --test      run `./eddy-dev test --quick` afterwards
+# Usage: tools/fresh_machine.sh [--test|--quick] [--keep] [--packages] [bookworm|trixie|noble]
+#   --test      then run `./eddy-dev test` as well
+#   --quick     then run `./eddy-dev test --quick`
 #   --packages  install the packages of build and test only, to see that their names resolve
 #   --keep      leave the system behind to look around in
-# MIRROR names another Debian mirror. Needs root and the package debootstrap.
+# The systems are Debian 12 and 13 and Ubuntu 24.04. MIRROR names another mirror of theirs.
+# Needs root and the package debootstrap.
 
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-release=bookworm command=(./eddy-dev build) keep=0
-for argument in "$@"; do
-    case $argument in
-        --test) command=(sh -c './eddy-dev build && ./eddy-dev test --quick') ;;
-        --packages) command=(./eddy-dev install) ;;
-        --keep) keep=1 ;;
-        bookworm | trixie) release=$argument ;;
-        *) sed -n 's/^# \{0,1\}//; 2,9p' "$0" >&2; exit 2 ;;
+# Run inside the new system: the first command of the README, tried as its text proposes, by a
+# shell that has no redis-cli and no nc yet.
+try_demo='
+set -eu
+coproc demo { exec ./eddy-dev run 2>&1; }
+exec 4<&"${demo[0]}"
+while IFS= read -r -u 4 line; do
+    printf "%s\n" "$line"
+    case $line in
+        *"redis-cli -p "*" get "*) cache=${line#*-p }; cache=${cache%% *} ;;
+        *"nc 127.0.0.1 "*) server=${line#*nc 127.0.0.1 }; server=${server%% *} ;;
+        *"Ctrl-C stops it."*) break ;;
     esac
 done
+exec 5<>"/dev/tcp/127.0.0.1/$cache" 6<>"/dev/tcp/127.0.0.1/$server" 7<>"/dev/tcp/127.0.0.1/$server"
+printf "SET greeting hello\r\nGET greeting\r\n" >&5
+for expected in +OK "\$5" hello; do
+    read -r -t 5 answer <&5
+    [[ ${answer%$(printf "\r")} == "$expected" ]] || { echo "The cache said $answer, not $expected"; exit 1; }
+done
+# A line reaches those whose connection the server has taken by then.
+for attempt in 1 2 3 4 5 6 7 8 9 10; do
+    echo "from one" >&6
+    read -r -t 1 answer <&7 && break
+done
+[[ $answer == "from one" ]] || { echo "The server sent: $answer"; exit 1; }
+echo "from two" >&7
+read -r -t 5 answer <&6
+[[ $answer == "from two" ]] || { echo "The server sent: $answer"; exit 1; }
+# Not INT, which a command in the background ignores.
+kill -TERM "$demo_PID"
+grep -F "The daemon has stopped." <&4
+echo "The demo works."
+'
+
+release=bookworm keep=0
+command='bash -c "$TRY_DEMO"'
+for argument in "$@"; do
+    case $argument in
+        --test) command+=' && ./eddy-dev test' ;;
+        --quick) command+=' && ./eddy-dev test --quick' ;;
+        --packages) command='./eddy-dev install' ;;
+        --keep) keep=1 ;;
+        bookworm | trixie | noble) release=$argument ;;
+        *) sed -n 's/^# \{0,1\}//; 2,11p' "$0" >&2; exit 2 ;;
+    esac
+done
+options=() mirror=http://deb.debian.org/debian
+if [[ $release == noble ]]; then
+    mirror=http://archive.ubuntu.com/ubuntu
+    # As an installed Ubuntu has them.
+    options=(--components=main,universe)
+    # Debian has no package of Ubuntu's keys. What is tried here is a name of a package, not trust.
+    [[ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ]] || options+=(--no-check-gpg)
+fi
 [[ $EUID -eq 0 ]] || { echo "fresh_machine.sh: debootstrap and mount need root" >&2; exit 1; }
 
 # A mount namespace of its own: whatever happens, no mount is left behind on this machine, and
@@ -30,8 +77,9 @@ if [[ -z ${EDDY_FRESH_NAMESPACE:-} ]]; then
 fi
 
 root=$(mktemp -d "/tmp/eddy-$release.XXXXXX")
+chmod 755 "$root"  # as / is: other users go through it
 finish() {
-    umount -R "$root/proc" "$root/dev" 2>/dev/null || true
+    umount -R -l "$root/proc" "$root/dev" 2>/dev/null || true
     if [[ $keep -eq 1 ]]; then
         echo "The system is kept in $root"
     else
@@ -41,7 +89,7 @@ finish() {
 trap finish EXIT
 
 echo "Making a minimal $release in $root"
-debootstrap --variant=minbase "$release" "$root" "${MIRROR:-http://deb.debian.org/debian}" >"$root.log" 2>&1 ||
+debootstrap --variant=minbase "${options[@]}" "$release" "$root" "${MIRROR:-$mirror}" >"$root.log" 2>&1 ||
     { tail -n 20 "$root.log" >&2; exit 1; }
 rm -f "$root.log"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
@@ -56,4 +104,4 @@ git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' 
 done | tar --null --files-from=- -cf - | tar -xf - -C "$root/eddy"
 
 chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
-    sh -c 'cd /eddy && exec "$@"' sh "${command[@]}"
+    TRY_DEMO="$try_demo" sh -c "cd /eddy && $command"
