@@ -1,6 +1,7 @@
 // Descriptors from outside: polled for other libraries, or adopted as streams.
 #include <eddy/io/scope.hpp>
 
+#include "io/posix/sockets.hpp"
 #include "io/testing.hpp"
 
 #include <fcntl.h>
@@ -10,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace eddy::testing {
 namespace {
@@ -215,6 +218,40 @@ TEST_P(descriptor_io, urgent_data_does_not_stop_the_bytes) {
             EXPECT_EQ(send(fd, "two", 3, 0), 3);
             EXPECT_EQ(co_await read_text(pair.server, 7), "one two");
         }
+    });
+}
+
+TEST_P(descriptor_io, a_huge_write_to_a_fast_reader_gives_others_their_turns) {
+    run([this]() -> task<> {
+        constexpr std::size_t size = 64 * 1024 * 1024;
+        connection pair = co_await connect();
+        const unique_fd reading(fcntl(pair.server.native_handle(), F_DUPFD_CLOEXEC, 0));
+        EDDY_ASSERT(fcntl(reading.get(), F_SETFL, 0) == 0);  // epoll's sockets do not block
+        std::size_t received = 0;
+        std::jthread reader([&] {
+            std::vector<char> into(1024 * 1024);
+            while (received < size) {
+                const ssize_t got = recv(reading.get(), into.data(), into.size(), 0);
+                if (got <= 0) return;
+                received += static_cast<std::size_t>(got);
+            }
+        });
+        const std::vector<std::byte> bytes(size);
+        bool over = false;
+        std::size_t turns = 0;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](connection& to, const_bytes all, bool& done) -> task<> {
+                must(co_await to.client.write_all(all));
+                done = true;
+            }(pair, bytes, over));
+            while (!over) {
+                co_await here().yield();
+                ++turns;
+            }
+        });
+        reader.join();
+        EXPECT_EQ(received, size);
+        EXPECT_GE(turns, size / most_bytes_a_turn - 1);
     });
 }
 

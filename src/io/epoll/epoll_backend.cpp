@@ -58,6 +58,13 @@ result<> epoll_backend::add(int fd, std::uint32_t events, event_target& target) 
     return {};
 }
 
+void epoll_backend::report_again(int fd, std::uint32_t events, event_target& target) noexcept {
+    epoll_event event{};
+    event.events = events;
+    event.data.ptr = &target;
+    EDDY_ASSERT(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0);
+}
+
 void epoll_backend::remove(int fd) noexcept { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
 bool epoll_backend::poll(time_point until) {

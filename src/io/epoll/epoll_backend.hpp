@@ -65,6 +65,8 @@ public:
     /// Receive buffers, taken only at the moment of a receive.
     buffer_pool& buffers() noexcept { return buffers_; }
     result<> add(int fd, std::uint32_t events, event_target& target) noexcept;
+    /// Lets the next turn tell `target` of everything that is true then, though nothing changed.
+    void report_again(int fd, std::uint32_t events, event_target& target) noexcept;
     /// Explicit, since closing alone leaves the registration behind when another process or a
     /// duplicate holds the same socket.
     void remove(int fd) noexcept;

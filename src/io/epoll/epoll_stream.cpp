@@ -4,9 +4,15 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace eddy {
+namespace {
+
+constexpr std::uint32_t watched = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET;
+
+}  // namespace
 
 result<> epoll_stream::open() {
     int domain = AF_UNSPEC;
@@ -14,10 +20,7 @@ result<> epoll_stream::open() {
     if (getsockopt(socket_.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0) return fail_errno();
     short_read_drains_ = domain == AF_INET || domain == AF_INET6;
     // Registration itself reports what is true already: bytes that came first are not missed.
-    if (auto added = backend_.add(socket_.get(),
-                                  EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET, *this);
-        !added)
-        return added;
+    if (auto added = backend_.add(socket_.get(), watched, *this); !added) return added;
     backend_.driver_opened();
     return {};
 }
@@ -84,6 +87,10 @@ bool epoll_stream::send(write_operation& op) {
         writable_ = false;
         return false;
     }
+    if (error == EINPROGRESS) {
+        backend_.report_again(socket_.get(), watched, *this);
+        return false;
+    }
     if (error != 0) {
         op.set_error(errno_code(error));
         // EPIPE also follows shutdown_write(), which says nothing about reading.
@@ -96,7 +103,8 @@ result<std::size_t> epoll_stream::try_write(const_bytes bytes) noexcept {
     if (writer_ || !writable_ || bytes.empty()) return 0;
     ssize_t sent;
     do {
-        sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        sent = ::send(socket_.get(), bytes.data(), std::min(bytes.size(), most_bytes_a_turn),
+                      MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EWOULDBLOCK) {

@@ -200,11 +200,11 @@ std::size_t gather(const write_operation& op, iovec (&vectors)[max_write_pieces]
 
 int send_now(int fd, write_operation& op) noexcept {
     constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
-    for (;;) {
+    std::size_t left = most_bytes_a_turn;
+    while (left > 0) {
         ssize_t sent;
-        if (op.pieces_left() == 1) {
-            const const_bytes piece = op.piece(0);
-            sent = ::send(fd, piece.data(), piece.size(), flags);
+        if (const const_bytes piece = op.piece(0); op.pieces_left() == 1 || piece.size() >= left) {
+            sent = ::send(fd, piece.data(), std::min(piece.size(), left), flags);
         } else {
             iovec vectors[max_write_pieces];
             msghdr message{};
@@ -213,11 +213,14 @@ int send_now(int fd, write_operation& op) noexcept {
             sent = ::sendmsg(fd, &message, flags);
         }
         if (sent >= 0) {
-            if (op.advance(static_cast<std::size_t>(sent))) return 0;
+            const auto size = static_cast<std::size_t>(sent);
+            if (op.advance(size)) return 0;
+            left -= std::min(size, left);
         } else if (errno != EINTR) {
             return errno;
         }
     }
+    return EINPROGRESS;
 }
 
 // A buffer that lies in the pool is poisoned under the address sanitizer, so that bytes used after

@@ -39,7 +39,12 @@ inline constexpr std::size_t max_write_pieces = 16;
 /// Fills `vectors` with the next pieces of `op`; returns how many.
 std::size_t gather(const write_operation& op, struct iovec (&vectors)[max_write_pieces]) noexcept;
 
+/// Most bytes that one write sends in one turn of the loop, however fast its peer reads: the other
+/// connections have their turn too.
+inline constexpr std::size_t most_bytes_a_turn = 1024 * 1024;
+
 /// Sends without waiting until all is gone (0), the socket is full (EAGAIN), or another errno.
+/// EINPROGRESS: most_bytes_a_turn have gone, and the next turn may go on.
 int send_now(int fd, write_operation& op) noexcept;
 
 /// Receive buffers: `count` of them are kept, further ones come from the heap and go back to it.

@@ -11,12 +11,6 @@
 #include <utility>
 
 namespace eddy {
-namespace {
-
-/// A request's length has 32 bits and its result 31.
-constexpr std::size_t most_bytes_a_send = 1 << 30;
-
-}  // namespace
 
 uring_stream::~uring_stream() { backend_.driver_closed(); }
 
@@ -211,6 +205,10 @@ bool uring_stream::send(write_operation& op) {
         wait_writable();
         return false;
     }
+    if (error == EINPROGRESS) {
+        queue_pause();
+        return false;
+    }
     note_failure(error);
     op.set_error(errno_code(error));
     return true;
@@ -219,7 +217,8 @@ bool uring_stream::send(write_operation& op) {
 result<std::size_t> uring_stream::try_write(const_bytes bytes) noexcept {
     if (writer_ || bytes.empty()) return 0;
     const ssize_t sent =
-        ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        ::send(socket_.get(), bytes.data(), std::min(bytes.size(), most_bytes_a_turn),
+               MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EINTR) return 0;
     note_failure(errno);
@@ -258,8 +257,17 @@ void uring_stream::on_writable(int result, unsigned flags) {
 void uring_stream::queue_zero_copy(const_bytes piece) {
     io_uring_sqe& entry = backend_.submission();
     io_uring_prep_send_zc(&entry, socket_.get(), piece.data(),
-                          std::min(piece.size(), most_bytes_a_send), MSG_NOSIGNAL | MSG_DONTWAIT,
+                          std::min(piece.size(), most_bytes_a_turn), MSG_NOSIGNAL | MSG_DONTWAIT,
                           0);
+    io_uring_sqe_set_data(&entry, &sent_);
+    sending_ = true;
+    ++in_flight_;
+}
+
+/// Goes on in the next turn: a request that does nothing ends as a send would that sent nothing.
+void uring_stream::queue_pause() {
+    io_uring_sqe& entry = backend_.submission();
+    io_uring_prep_nop(&entry);
     io_uring_sqe_set_data(&entry, &sent_);
     sending_ = true;
     ++in_flight_;

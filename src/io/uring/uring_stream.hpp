@@ -52,6 +52,7 @@ private:
     bool send(write_operation& op);
     void wait_writable();
     void queue_zero_copy(const_bytes piece);
+    void queue_pause();
     bool take_send_result(int result);
     void end_write();
     void finish_write();
@@ -93,7 +94,7 @@ private:
     bool stopping_ = false;        // and asked to end
     bool polling_readable_ = false;
     bool polling_writable_ = false;
-    bool sending_ = false;     // a zero-copy send is in the kernel, its result unknown
+    bool sending_ = false;     // a zero-copy send or a pause is in the kernel, its result unknown
     bool write_over_ = false;  // the writer waits only for its bytes
     bool write_cancelled_ = false;
     bool zero_copy_refused_ = false;
