@@ -394,6 +394,34 @@ class CommandFlags(FlagTest):
         follower.send_signal(signal.SIGINT)
         follower.wait(harness.DEADLINE_S)
 
+    @effect_of("start", "interactive")
+    def test_start_interactive(self):
+        daemon = self.daemon()
+        port = free_port()
+        for name in ("r", "r2"):
+            daemon.must("create", "server", name, "-p", str(port if name == "r" else 0), "--log-traffic")
+        self.assert_refused(daemon.run("start", "-i", "r", "r2"), 1, "for one runtime")
+        self.assert_refused(daemon.run("start", "-i", "r*"), 1, "means 2")
+        self.assertEqual(daemon.json("ps"), [])
+        attached = subprocess.Popen([harness.BINARY, "start", "r", "--interactive"], env=daemon.environment(),
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(attached.stdout.close)
+        self.addCleanup(attached.kill)
+        self.assertIn(b"r started", attached.stdout.readline())
+        eventually(lambda: daemon.metric("eddy_control_connections") == 2, "it follows")
+        with connect(port) as client:
+            self.assertIn(b"connected", attached.stdout.readline())
+            attached.stdin.write(b"from the terminal\nand the end")
+            attached.stdin.flush()
+            self.assertEqual(read_line(client), "from the terminal")
+            client.sendall(b"from a client\n")
+            while b"from a client" not in (line := attached.stdout.readline()):
+                self.assertTrue(line, "the message is shown")
+            attached.stdin.close()
+            self.assertEqual(read_line(client), "and the end")
+        self.assertEqual(attached.wait(harness.DEADLINE_S), 0)
+        self.assertEqual(daemon.show("r")["status"], "running", "it goes on running")
+
     def test_json_of_every_command(self):
         daemon = self.daemon()
         port = str(free_port())

@@ -2,6 +2,7 @@
 #include <eddy/base/nearest.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/journal.hpp"
 #include "cli/request.hpp"
 #include "cli/table.hpp"
 
@@ -17,9 +18,6 @@ namespace {
 
 /// No bound on how many words a command takes.
 constexpr std::size_t any_number = 1'000'000;
-
-/// The largest message, which is the largest body that the daemon takes.
-constexpr std::size_t message_limit = 1024 * 1024;
 
 std::vector<flag> create_flags() {
     return {{.name = "start", .letter = 's', .help = "start it at once"},
@@ -93,35 +91,18 @@ int create(context& with, const arguments& given) {
     return exit_ok;
 }
 
-/// Sends one request for each runtime that the words mean, and goes on after an error.
-int for_each_runtime(context& with, const arguments& given, std::string_view method,
-                     std::string_view action, std::string_view done) {
-    int status = exit_ok;
+/// Does something to each runtime that the words mean, and says `done` of each.
+int change_each(context& with, const arguments& given, std::string_view method,
+                std::string_view action, std::string_view done) {
     json answers = json::array();
-    for (const std::string& word : given.positional()) {
-        auto names = resolve(with, word);
-        if (!names) {
-            status = std::max(status, names.error());
-            // Without a daemon there is no point in asking for the next one.
-            if (status == exit_fatal) break;
-            continue;
-        }
-        for (const std::string& name : *names) {
-            control_request request;
-            request.method = method;
-            request.target = runtime_target(name, action);
-            auto answer = ask(with, std::move(request));
-            if (!answer) {
-                status = std::max(status, answer.error());
-                continue;
-            }
+    const int status =
+        ask_each(with, given, method, action, [&](const std::string& name, json& answer) {
             if (with.json)
-                answers.push_back(answer->is_null() ? json{{"name", name}} : std::move(*answer));
+                answers.push_back(answer.is_null() ? json{{"name", name}} : std::move(answer));
             else
                 print(fmt::format("{} {}{}\n", printable(name), done,
-                                  answer->is_object() ? place_of(*answer) : ""));
-        }
-    }
+                                  answer.is_object() ? place_of(answer) : ""));
+        });
     if (with.json) print(pretty(answers));
     return status;
 }
@@ -144,6 +125,23 @@ std::expected<std::string, std::string> read_input() {
                             "in pieces",
                             message_limit));
     }
+}
+
+int start(context& with, const arguments& given) {
+    if (!given.is_set("interactive")) return change_each(with, given, "POST", "/start", "started");
+    if (given.positional().size() != 1) {
+        complain("--interactive is for one runtime: eddy start -i NAME");
+        return exit_bad_input;
+    }
+    auto names = resolve(with, given.positional()[0]);
+    if (!names) return names.error();
+    if (names->size() != 1) {
+        complain(fmt::format("--interactive is for one runtime, and \"{}\" means {}",
+                             printable(given.positional()[0]), names->size()));
+        return exit_bad_input;
+    }
+    const int started = change_each(with, given, "POST", "/start", "started");
+    return started == exit_ok ? attach(with, names->front()) : started;
 }
 
 int send(context& with, const arguments& given) {
@@ -199,14 +197,17 @@ command start_command() {
     c.name = "start";
     c.operands = "<name|pattern>...";
     c.summary = "start runtimes";
+    c.flags = {{.name = "interactive",
+                .letter = 'i',
+                .help = "then show what happens to it, and send its clients each line that is "
+                        "typed, until Ctrl-D; it goes on running"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy start db", ""},
+                  {"eddy start -i chat", "what clients send is shown if chat has --log-traffic"},
                   {"eddy start 'api-*'", "every runtime whose name begins so"},
                   {"eddy start @web", "every runtime of the group web"}};
-    c.run = [](context& with, const arguments& given) {
-        return for_each_runtime(with, given, "POST", "/start", "started");
-    };
+    c.run = start;
     return c;
 }
 
@@ -219,7 +220,7 @@ command stop_command() {
     c.most = any_number;
     c.examples = {{"eddy stop db", ""}, {"eddy stop '*'", "all of them"}};
     c.run = [](context& with, const arguments& given) {
-        return for_each_runtime(with, given, "POST", "/stop", "stopped");
+        return change_each(with, given, "POST", "/stop", "stopped");
     };
     return c;
 }
@@ -233,7 +234,7 @@ command reload_command() {
     c.most = any_number;
     c.examples = {{"eddy reload chat", ""}};
     c.run = [](context& with, const arguments& given) {
-        return for_each_runtime(with, given, "POST", "/reload", "reloaded");
+        return change_each(with, given, "POST", "/reload", "reloaded");
     };
     return c;
 }
@@ -247,7 +248,7 @@ command remove_command() {
     c.most = any_number;
     c.examples = {{"eddy remove db", ""}, {"eddy remove 'test-?'", ""}};
     c.run = [](context& with, const arguments& given) {
-        return for_each_runtime(with, given, "DELETE", "", "removed");
+        return change_each(with, given, "DELETE", "", "removed");
     };
     return c;
 }

@@ -1,5 +1,6 @@
 // Commands that look: ls, ps, show, stats, logs, version.
 #include "cli/commands.hpp"
+#include "cli/journal.hpp"
 #include "cli/request.hpp"
 #include "cli/table.hpp"
 
@@ -124,27 +125,13 @@ std::vector<flag> list_flags() {
 /// Asks about each runtime that the words mean, and hands the answers on together.
 int about_each(context& with, const arguments& given, std::string_view rest,
                const std::function<void(const json&)>& show) {
-    int status = exit_ok;
     json answers = json::array();
-    for (const std::string& word : given.positional()) {
-        auto names = resolve(with, word);
-        if (!names) {
-            status = std::max(status, names.error());
-            if (status == exit_fatal) break;
-            continue;
-        }
-        for (const std::string& name : *names) {
-            control_request request;
-            request.target = runtime_target(name, rest);
-            auto answer = ask(with, std::move(request));
-            if (!answer)
-                status = std::max(status, answer.error());
-            else if (with.json)
-                answers.push_back(std::move(*answer));
-            else
-                show(*answer);
-        }
-    }
+    const int status = ask_each(with, given, "GET", rest, [&](const std::string&, json& answer) {
+        if (with.json)
+            answers.push_back(std::move(answer));
+        else
+            show(answer);
+    });
     // One runtime gives an object, so that simple scripts stay simple.
     if (with.json && !answers.empty()) print(pretty(answers.size() == 1 ? answers[0] : answers));
     return status;
@@ -209,26 +196,7 @@ int logs(context& with, const arguments& given) {
     control_request request;
     request.target = runtime_target(given.positional()[0],
                                     fmt::format("/logs?tail={}&follow={}", count, follow));
-    const bool as_json = with.json;
-    std::string rest;
-    auto answer = client.follow(std::move(request), [&](std::string_view piece) {
-        if (!as_json) {
-            print(piece);
-        } else {
-            // One JSON object a line: {"time": ..., "line": ...}.
-            rest += piece;
-            for (std::size_t at; (at = rest.find('\n')) != std::string::npos;) {
-                const std::string text = rest.substr(0, at);
-                rest.erase(0, at + 1);
-                const std::size_t space = text.find(' ');
-                const json line = {
-                    {"time", text.substr(0, space)},
-                    {"line", space == std::string::npos ? "" : text.substr(space + 1)}};
-                print(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
-            }
-        }
-        return std::fflush(stdout) == 0;
-    });
+    auto answer = client.follow(std::move(request), journal_printer(with.json));
     if (!answer) {
         complain(answer.error().message);
         return exit_fatal;

@@ -15,19 +15,24 @@ std::expected<control_answer, unreachable> control_client::ask(control_request r
     return follow(std::move(request), nullptr);
 }
 
+std::expected<loop*, unreachable> control_client::own_loop() {
+    if (loop_) return loop_.get();
+    // A short command needs none of io_uring's speed and all of epoll's quick start.
+    loop_options options;
+    options.kind = backend_kind::epoll;
+    auto made = loop::create(options);
+    if (!made)
+        return std::unexpected(
+            unreachable{fmt::format("could not make an event loop: {}", made.error().message())});
+    loop_ = std::move(*made);
+    return loop_.get();
+}
+
 std::expected<control_answer, unreachable> control_client::follow(control_request request,
                                                                   body_sink sink) {
-    if (!loop_) {
-        // A short command needs none of io_uring's speed and all of epoll's quick start.
-        loop_options options;
-        options.kind = backend_kind::epoll;
-        auto made = loop::create(options);
-        if (!made)
-            return std::unexpected(unreachable{
-                fmt::format("could not make an event loop: {}", made.error().message())});
-        loop_ = std::move(*made);
-    }
-    auto answer = loop_->run(exchange(std::move(request), std::move(sink)));
+    auto here = own_loop();
+    if (!here) return std::unexpected(std::move(here.error()));
+    auto answer = (*here)->run(exchange(std::move(request), std::move(sink)));
     if (!answer) return std::unexpected(unreachable{explain(answer.error())});
     return std::move(*answer);
 }

@@ -53,10 +53,14 @@ public:
     /// answer's own body stays empty. An error's body is in the answer.
     std::expected<control_answer, unreachable> follow(control_request request, body_sink sink);
 
-private:
-    task<result<control_answer>> exchange(control_request request, body_sink sink);
+    /// follow() for a command that does several things at once: it runs on own_loop(), and its
+    /// error is for explain().
+    task<result<control_answer>> exchange(control_request request, body_sink sink = nullptr);
+    std::expected<loop*, unreachable> own_loop();
+    /// What an error of exchange() means, and what to do about it.
     std::string explain(std::error_code error) const;
 
+private:
     std::string socket_path_;
     std::unique_ptr<loop> loop_;
 };

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace eddy::cli {
 
 std::expected<json, int> ask(const context& with, control_request request) {
@@ -60,6 +63,32 @@ std::expected<std::vector<std::string>, int> resolve(const context& with, std::s
         return std::unexpected(exit_bad_input);
     }
     return names;
+}
+
+int ask_each(const context& with, const arguments& given, std::string_view method,
+             std::string_view rest,
+             const std::function<void(const std::string& name, json& answer)>& take) {
+    int status = exit_ok;
+    for (const std::string& word : given.positional()) {
+        auto names = resolve(with, word);
+        if (!names) {
+            status = std::max(status, names.error());
+            // Without a daemon there is no point in asking for the next one.
+            if (status == exit_fatal) break;
+            continue;
+        }
+        for (const std::string& name : *names) {
+            control_request request;
+            request.method = method;
+            request.target = runtime_target(name, rest);
+            auto answer = ask(with, std::move(request));
+            if (answer)
+                take(name, *answer);
+            else
+                status = std::max(status, answer.error());
+        }
+    }
+    return status;
 }
 
 std::string error_message(int status, std::string_view body) {

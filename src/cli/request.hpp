@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <expected>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,9 @@
 namespace eddy::cli {
 
 using nlohmann::json;
+
+/// The largest message, which is the largest body that the daemon takes.
+inline constexpr std::size_t message_limit = 1024 * 1024;
 
 /// Asks the daemon. On failure the message has been printed and the error is the exit status.
 std::expected<json, int> ask(const context& with, control_request request);
@@ -26,6 +31,12 @@ std::expected<json, int> list_matching(const context& with, std::string_view pat
 /// The names that a word of the command line means: itself, or what a pattern matches. A pattern
 /// that matches nothing is an error.
 std::expected<std::vector<std::string>, int> resolve(const context& with, std::string_view word);
+
+/// Sends one request for each runtime that the words of the command line mean, and goes on after an
+/// error. `take` gets the name and the answer of each that succeeded. Returns the exit status.
+int ask_each(const context& with, const arguments& given, std::string_view method,
+             std::string_view rest,
+             const std::function<void(const std::string& name, json& answer)>& take);
 
 /// A message of an answer that is no success; `status` is HTTP's.
 std::string error_message(int status, std::string_view body);
