@@ -168,6 +168,17 @@ option listen_option(std::string_view help) {
     return {.name = "listen", .value_name = "URI", .help = help};
 }
 
+option max_connections_option() {
+    return {.name = "max-connections",
+            .kind = option_kind::integer,
+            .value_name = "N",
+            .default_value = "10000",
+            .help = "clients at a time; further ones are told so and closed",
+            .minimum = 1,
+            .maximum = 10'000'000,
+            .live = true};
+}
+
 outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
     if (chosen.has("listen")) {
         if (auto alone = only(chosen, "listen", {"port", "bind", "unix"}); !alone)

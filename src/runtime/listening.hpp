@@ -38,12 +38,14 @@ struct noted_datagram {
     address_note note;
 };
 
-/// The options --port, --bind, --unix and --listen, the same for every type that listens.
+/// The options --port, --bind, --unix, --listen and --max-connections, the same for every type that
+/// listens.
 option port_option();
 /// `default_address` and `help` must live as long as the program.
 option bind_option(std::string_view default_address, std::string_view help);
 option unix_option();
 option listen_option(std::string_view help);
+option max_connections_option();
 
 /// The address that those options of `chosen` name, a --port's as `port_scheme` (tcp or udp).
 /// Refuses what contradicts itself and what names nothing.

@@ -123,15 +123,8 @@ outcome<> datagram_server::apply(const settings& changed) {
 }
 
 task<outcome<std::uint64_t>> datagram_server::send(std::string message) {
-    if (!running_)
-        co_return refuse(409,
-                         fmt::format("{} is not running; `eddy start {}` first", name_, name_));
-    if (config_.mode == flow::in) {
-        co_return refuse(409,
-                         fmt::format("{} only receives (--mode in); `eddy edit {} --mode inout` "
-                                     "changes that",
-                                     name_, name_));
-    }
+    if (auto ok = may_send(config_, name_, running_ != nullptr); !ok)
+        co_return std::unexpected(ok.error());
     if (message.size() > udp::max_payload) {
         co_return refuse(400, fmt::format("the message has {} bytes; a datagram holds at most {}",
                                           message.size(), udp::max_payload));

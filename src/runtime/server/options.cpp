@@ -99,14 +99,7 @@ std::vector<option> option_table() {
          .default_value = "line",
          .help = "what a message is: a line of text, or raw, the bytes as they arrive",
          .choices = {"line", "raw"}},
-        {.name = "max-connections",
-         .kind = option_kind::integer,
-         .value_name = "N",
-         .default_value = "10000",
-         .help = "clients at a time; further ones are told so and closed",
-         .minimum = 1,
-         .maximum = 10'000'000,
-         .live = true},
+        max_connections_option(),
         {.name = "rate-limit",
          .kind = option_kind::integer,
          .value_name = "N",
@@ -181,6 +174,16 @@ outcome<config> read_config(const settings& chosen) {
     read.log_traffic = chosen.flag("log-traffic");
     if (auto ok = check_combinations(chosen, read); !ok) return std::unexpected(ok.error());
     return read;
+}
+
+outcome<> may_send(const config& chosen, std::string_view name, bool running) {
+    if (!running)
+        return refuse(409, fmt::format("{} is not running; `eddy start {}` first", name, name));
+    if (chosen.mode == flow::in)
+        return refuse(409, fmt::format("{} only receives (--mode in); `eddy edit {} --mode inout` "
+                                       "changes that",
+                                       name, name));
+    return {};
 }
 
 }  // namespace eddy::runtime::server

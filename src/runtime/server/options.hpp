@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace eddy::runtime::server {
@@ -44,5 +45,8 @@ struct config {
 
 std::vector<option> option_table();
 outcome<config> read_config(const settings& chosen);
+
+/// Why `eddy send` has nobody to reach through the server `name`, if that is so.
+outcome<> may_send(const config& chosen, std::string_view name, bool running);
 
 }  // namespace eddy::runtime::server

@@ -170,15 +170,8 @@ outcome<> stream_server::apply(const settings& changed) {
 }
 
 task<outcome<std::uint64_t>> stream_server::send(std::string message) {
-    if (!running_)
-        co_return refuse(409,
-                         fmt::format("{} is not running; `eddy start {}` first", name_, name_));
-    if (config_.mode == flow::in) {
-        co_return refuse(409,
-                         fmt::format("{} only receives (--mode in); `eddy edit {} --mode inout` "
-                                     "changes that",
-                                     name_, name_));
-    }
+    if (auto ok = may_send(config_, name_, running_ != nullptr); !ok)
+        co_return std::unexpected(ok.error());
     if (config_.messages == framing::line && !message.ends_with('\n')) message += '\n';
     if (message.size() > config_.max_queue / 2) {
         co_return refuse(400, fmt::format("the message has {} bytes; {} takes at most {}, half of "
