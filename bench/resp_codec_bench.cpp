@@ -60,7 +60,7 @@ void parse_one(benchmark::State& state) {
     resp::write_command(out, args);
     resp::request_parser parser;
     for (auto _ : state) {
-        const resp::request_outcome outcome = parser.next(out.text());
+        resp::request_outcome outcome = parser.next(out.text());
         benchmark::DoNotOptimize(outcome.request.argc);
     }
     state.SetItemsProcessed(state.iterations());
@@ -69,7 +69,7 @@ void parse_one(benchmark::State& state) {
 void parse_inline(benchmark::State& state) {
     resp::request_parser parser;
     for (auto _ : state) {
-        const resp::request_outcome outcome = parser.next("SET key:000000000001 value\r\n");
+        resp::request_outcome outcome = parser.next("SET key:000000000001 value\r\n");
         benchmark::DoNotOptimize(outcome.request.argc);
     }
     state.SetItemsProcessed(state.iterations());

@@ -27,6 +27,7 @@ while IFS= read -r -u 4 line; do
         *"Ctrl-C stops it."*) break ;;
     esac
 done
+[[ -v cache && -v server ]] || exit 1
 exec 5<>"/dev/tcp/127.0.0.1/$cache" 6<>"/dev/tcp/127.0.0.1/$server" 7<>"/dev/tcp/127.0.0.1/$server"
 printf "SET greeting hello\r\nGET greeting\r\n" >&5
 for expected in +OK "\$5" hello; do
@@ -48,7 +49,7 @@ grep -F "The daemon has stopped." <&4
 echo "The demo works."
 '
 
-release=bookworm keep=0
+release=bookworm keep=0 script=()
 command='bash -c "$TRY_DEMO"'
 for argument in "$@"; do
     case $argument in
@@ -67,6 +68,8 @@ if [[ $release == noble ]]; then
     options=(--components=main,universe)
     # Debian has no package of Ubuntu's keys. What is tried here is a name of a package, not trust.
     [[ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ]] || options+=(--no-check-gpg)
+    # Nor does Debian's debootstrap know each Ubuntu by its name; they are all made alike.
+    script=(/usr/share/debootstrap/scripts/gutsy)
 fi
 [[ $EUID -eq 0 ]] || { echo "fresh_machine.sh: debootstrap and mount need root" >&2; exit 1; }
 
@@ -89,9 +92,14 @@ finish() {
 trap finish EXIT
 
 echo "Making a minimal $release in $root"
-debootstrap --variant=minbase "${options[@]}" "$release" "$root" "${MIRROR:-$mirror}" >"$root.log" 2>&1 ||
+debootstrap --variant=minbase "${options[@]}" "$release" "$root" "${MIRROR:-$mirror}" "${script[@]}" \
+    >"$root.log" 2>&1 ||
     { tail -n 20 "$root.log" >&2; exit 1; }
 rm -f "$root.log"
+if [[ $release == noble ]]; then
+    # As an installed Ubuntu has it: the compiler came with an update.
+    echo "deb ${MIRROR:-$mirror} noble-updates main universe" >>"$root/etc/apt/sources.list"
+fi
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"

@@ -32,7 +32,7 @@ std::string upper(std::string text) {
     return text;
 }
 
-std::string quoted(const arguments& args) {
+std::string in_quotes(const arguments& args) {
     std::string all;
     for (const std::string& each : args) {
         all += '"';
@@ -123,8 +123,8 @@ protected:
             may_differ(args, ours, theirs)) {
             return true;
         }
-        ADD_FAILURE() << quoted(args) << "\n redis: " << quoted({theirs})
-                      << "\n eddy:  " << quoted({ours});
+        ADD_FAILURE() << in_quotes(args) << "\n redis: " << in_quotes({theirs})
+                      << "\n eddy:  " << in_quotes({ours});
         return false;
     }
     bool same_line(std::string_view line) { return same(testing::split(line)); }

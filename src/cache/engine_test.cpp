@@ -186,8 +186,8 @@ TEST(engine, commands_of_many_keys_find_them_in_a_large_database) {
     EXPECT_EQ(c.ask(mget), values);
     mget[0] = "EXISTS";
     EXPECT_EQ(c.ask(mget), ":20000\r\n");
-    del.push_back("nosuch");
-    del.push_back("key1");
+    del.emplace_back("nosuch");
+    del.emplace_back("key1");
     EXPECT_EQ(c.ask(del), ":20000\r\n");
 }
 

@@ -317,7 +317,7 @@ task<outcome<>> manager::stop(runtime_ref which) {
 
 task<outcome<>> manager::stop_children(std::string owner) {
     outcome<> all_stopped;
-    for (runtime_ref child : children_of(owner)) {
+    for (const runtime_ref& child : children_of(owner)) {
         if (child->removed || !child->record.running) continue;
         auto stopped = co_await stop(child);
         if (!stopped) all_stopped = std::move(stopped);
@@ -429,7 +429,7 @@ task<outcome<>> manager::remove(runtime_ref which) {
         log_info(name, "removed");
     }
     outcome<> all_removed;
-    for (runtime_ref child : children_of(name)) {
+    for (const runtime_ref& child : children_of(name)) {
         auto removed = co_await remove(child);
         if (!removed) all_removed = std::move(removed);
     }

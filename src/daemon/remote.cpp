@@ -36,7 +36,8 @@ task<void> carry(task<void> work, loop& home, std::shared_ptr<homecoming> back) 
     }
     {
         // Its frame goes on this thread, before anybody at home hears of the end.
-        const task<void> finished = std::move(work);
+        const task<void> finished =
+            std::move(work);  // NOLINT(bugprone-use-after-move): awaited only
     }
     homecoming& node = *back;
     node.self = std::move(back);

@@ -36,7 +36,7 @@ scope::root scope::run_child(scope& owner, task<void> child) {
     {
         // The child's frame goes before the owner hears that it has finished: what it referred to
         // may die with the owner.
-        task<void> finished = std::move(child);
+        task<void> finished = std::move(child);  // NOLINT(bugprone-use-after-move): awaited only
     }
     owner.child_done();
 }

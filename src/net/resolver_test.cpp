@@ -17,7 +17,6 @@ namespace {
 
 using testing::dns_server;
 using testing::error_of;
-using testing::must;
 using namespace std::chrono_literals;
 
 std::vector<std::string> texts(const std::vector<endpoint>& addresses) {

@@ -20,7 +20,7 @@ bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /// The text in quotes, without bytes that could disturb a terminal or a log, and not too long.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     constexpr std::size_t longest = 120;
     std::string made = "\"";
     for (const char c : text.substr(0, longest))
@@ -38,11 +38,11 @@ bool same_letters(std::string_view a, std::string_view lower) noexcept {
 std::expected<std::uint16_t, fault> parse_port(std::string_view text) {
     if (text.empty()) return wrong("the port is missing after the colon");
     if (!std::all_of(text.begin(), text.end(), is_digit))
-        return wrong("the port " + quoted(text) + " is no number");
+        return wrong("the port " + in_quotes(text) + " is no number");
     std::uint16_t port = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
     if (error != std::errc{} || text.size() > 5)
-        return wrong("the port " + quoted(text) + " is beyond 65535");
+        return wrong("the port " + in_quotes(text) + " is beyond 65535");
     return port;
 }
 
@@ -54,11 +54,11 @@ std::expected<std::string, fault> parse_name(std::string_view host) {
     const bool good = std::all_of(host.begin(), host.end(), [](char c) {
         return is_digit(c) || is_letter(c) || c == '-' || c == '.' || c == '_';
     });
-    if (!good) return wrong(quoted(host) + " is no host name");
+    if (!good) return wrong(in_quotes(host) + " is no host name");
     std::string_view last = host.ends_with('.') ? host.substr(0, host.size() - 1) : host;
     last = last.substr(last.rfind('.') + 1);
     if (std::all_of(last.begin(), last.end(), is_digit) && !endpoint::ip(host, 0))
-        return wrong(quoted(host) + " is no IPv4 address");
+        return wrong(in_quotes(host) + " is no IPv4 address");
     return std::string(host);
 }
 
@@ -69,7 +69,8 @@ std::expected<void, fault> parse_host_and_port(std::string_view text, address& i
         if (end == std::string_view::npos) return wrong("the bracket of the IPv6 address is open");
         const std::string_view inside = text.substr(1, end - 1);
         const auto parsed = endpoint::ip(inside, 0);
-        if (!inside.contains(':') || !parsed) return wrong(quoted(inside) + " is no IPv6 address");
+        if (!inside.contains(':') || !parsed)
+            return wrong(in_quotes(inside) + " is no IPv6 address");
         into.host = inside;
         port = text.substr(end + 1);
         if (!port.starts_with(':')) return wrong("the port is missing: add \":\" and a number");
@@ -165,8 +166,8 @@ std::string address::to_string() const {
 
 std::string explain(std::string_view uri, std::error_code error) {
     const auto parsed = parse_or_explain(uri);
-    if (!parsed) return quoted(uri) + " is no usable address: " + parsed.error().what;
-    const std::string shown = quoted(uri);
+    if (!parsed) return in_quotes(uri) + " is no usable address: " + parsed.error().what;
+    const std::string shown = in_quotes(uri);
     if (error == errc::unsupported) {
         for (const scheme_entry& one : schemes())
             if (one.kind == parsed->kind)
@@ -179,7 +180,7 @@ std::string explain(std::string_view uri, std::error_code error) {
                " cannot be listened on: give a numeric address of this machine, or * for all";
     }
     if (error == errc::name_not_found)
-        return shown + " cannot be reached: there is no host " + quoted(parsed->host);
+        return shown + " cannot be reached: there is no host " + in_quotes(parsed->host);
     return shown + " cannot be opened: " + error.message() + std::string(advice(error, *parsed));
 }
 
