@@ -82,6 +82,11 @@ public:
         }
     }
 
+    bool is_7_0() {
+        const std::string info = ask(std::vector<std::string>{"INFO", "server"});
+        return info.find("redis_version:7.0.") != std::string::npos;
+    }
+
 private:
     redis_process() = default;
 

@@ -43,7 +43,8 @@ public:
     std::set<std::string> silent;                             ///< no answer ever comes
     std::set<std::string> broken;                             ///< the server fails (SERVFAIL)
     std::set<std::string> refused;  ///< the server does not want to (REFUSED)
-    std::set<std::string> forged;   ///< before the answer comes rubbish, and one to another query
+    std::set<std::string> forged;   ///< before the answer comes one to another query
+    std::set<std::string> garbled;  ///< to the first question of each family comes rubbish
     bool truncate = false;          ///< UDP answers are cut short, TCP ones are not
     std::map<std::string, int> asked;
     int asked_by_tcp = 0;
@@ -129,12 +130,14 @@ private:
             const std::string reply = self.answer(text, false);
             if (reply.empty()) continue;
             std::size_t end = 0;
-            if (self.forged.contains(name_of(text, end))) {
+            const std::string name = name_of(text, end);
+            if (self.forged.contains(name)) {
                 std::string other = reply;
                 other[0] = static_cast<char>(other[0] + 1);
-                static_cast<void>(self.socket_.send_to(as_bytes("rubbish"), query->from));
                 static_cast<void>(self.socket_.send_to(as_bytes(other), query->from));
             }
+            if (self.garbled.contains(name) && self.asked[name] <= 2)
+                static_cast<void>(self.socket_.send_to(as_bytes("rubbish"), query->from));
             static_cast<void>(self.socket_.send_to(as_bytes(reply), query->from));
         }
     }

@@ -184,6 +184,14 @@ TEST_P(a_dns_query, is_not_fooled_by_forged_answers) {
     });
 }
 
+TEST_P(a_dns_query, gets_its_answer_in_spite_of_rubbish) {
+    with_server([](dns_server& server, resolver& names) -> task<> {
+        server.records["garbled.test"] = {"10.0.0.1"};
+        server.garbled.insert("garbled.test");
+        EXPECT_EQ(co_await look_up(names, "garbled.test"), list{"10.0.0.1:80"});
+    });
+}
+
 TEST_P(a_dns_query, asks_by_tcp_when_the_answer_was_cut) {
     with_server([](dns_server& server, resolver& names) -> task<> {
         server.truncate = true;

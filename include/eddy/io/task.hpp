@@ -5,8 +5,9 @@
 // cancel_source. Tasks of a loop stay on that loop's thread.
 //
 // Rules that keep coroutines safe: take parameters by value (or references to what outlives the
-// task), never make a capturing lambda a coroutine, and never let an object with an operation in
-// flight die: a scope (scope.hpp) awaits its children for that reason.
+// task); let no lambda that captures be a coroutine, unless it lives until the coroutine has ended,
+// as the body given to with_scope() does; and let no object with an operation in flight die: a
+// scope (scope.hpp) awaits its children for that reason.
 #pragma once
 
 #include <eddy/base/assert.hpp>

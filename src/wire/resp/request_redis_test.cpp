@@ -54,7 +54,7 @@ public:
         input.reset();
         std::string log;
         char piece[1024];
-        while (log.find("ready to accept connections") == std::string::npos) {
+        while (log.find("eady to accept connections") == std::string::npos) {
             const ssize_t size = ::read(output.get(), piece, sizeof piece);
             if (size <= 0) {
                 why = log.empty() ? "redis-server is not installed" : log;
