@@ -102,7 +102,11 @@ void loop::read_clock() const noexcept {
 }
 
 void loop::poll(time_point until) {
-    if (spin_ > duration::zero() && until != time_point::min()) {
+    if (until == time_point::min()) {
+        backend_->poll(until);
+        return;
+    }
+    if (spin_ > duration::zero()) {
         // Reading the clock costs as much as a poll that finds nothing, so it is read every few.
         constexpr int polls_between_clock_reads = 8;
         const time_point stop = std::min(until, backend_->now() + spin_);
@@ -112,8 +116,35 @@ void loop::poll(time_point until) {
         } while (backend_->now() < stop && !posted_.load(std::memory_order_relaxed));
         // The wake-up for what was posted may be used up by now; waiting would be for ever.
         if (posted_.load(std::memory_order_relaxed)) return;
+    } else if (look_again()) {
+        return;
     }
     backend_->poll(until);
+}
+
+/// Looks a few times whether something has come, before a wait that would put the thread to sleep.
+/// Peers that send in bursts are a microsecond away then, while sleeping and being woken takes ten
+/// or twenty. A loop to which nothing of this happens soon leaves it. True when something came.
+bool loop::look_again() {
+    constexpr int looks = 8;                 // about a microsecond and a half
+    constexpr std::uint32_t most_vain = 16;  // waits in a row that brought nothing
+    constexpr std::uint32_t pause = 1024;    // waits without a look after that
+    if (waits_without_look_ > 0) {
+        --waits_without_look_;
+        return false;
+    }
+    if (backend_->kind() == backend_kind::sim) return false;  // its time passes only in waits
+    for (int i = 0; i < looks; ++i) {
+        if (backend_->poll(time_point::min()) || posted_.load(std::memory_order_relaxed)) {
+            vain_looks_ = 0;
+            return true;
+        }
+    }
+    if (++vain_looks_ == most_vain) {
+        vain_looks_ = 0;
+        waits_without_look_ = pause;
+    }
+    return false;
 }
 
 void loop::run_ready() {

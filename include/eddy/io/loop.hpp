@@ -242,6 +242,7 @@ private:
     }
     void run_until_done(task<void> root);
     void poll(time_point until);
+    bool look_again();
     void run_ready();
     void run_posted() noexcept;
     void fire_timers() noexcept;
@@ -264,6 +265,8 @@ private:
     mutable time_point now_{};
     mutable bool now_is_known_ = false;
     duration spin_;
+    std::uint32_t vain_looks_ = 0;
+    std::uint32_t waits_without_look_ = 0;
     std::uint32_t budget_left_ = inline_budget;
     std::atomic<posted_work*> posted_{nullptr};
     std::atomic<std::uint32_t> posting_{0};  // threads inside post()
