@@ -6,6 +6,7 @@
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/signals.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/unix.hpp>
 
@@ -20,7 +21,6 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,16 +44,6 @@ std::string environment(const char* name) {
 }
 
 void complain(const std::string& message) { fmt::print(stderr, "eddy daemon: {}\n", message); }
-
-/// Blocks the signals that the main task awaits, for this thread and those that it starts.
-unique_fd take_signals() {
-    std::signal(SIGPIPE, SIG_IGN);
-    sigset_t awaited;
-    sigemptyset(&awaited);
-    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&awaited, number);
-    pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
-    return unique_fd(signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK));
-}
 
 /// Descriptors 0 to 2 must be taken, or a socket gets one of them and what is printed goes there.
 void fill_standard_descriptors() {
@@ -98,7 +88,7 @@ outcome<> prepare_socket_folder(const std::string& socket) {
 /// Everything that lives as long as the daemon; the members end in the reverse order.
 class daemon_process {
 public:
-    daemon_process(const daemon_options& options, unique_fd signals)
+    daemon_process(const daemon_options& options, signal_set signals)
         : options_(options), signals_(std::move(signals)), store_(options.state) {}
 
     int run();
@@ -115,7 +105,7 @@ private:
     void announce() const;
 
     const daemon_options& options_;
-    unique_fd signals_;
+    signal_set signals_;
     state_store store_;
     std::optional<state_lock> lock_;
     daemon_facts facts_;
@@ -255,22 +245,19 @@ void daemon_process::announce() const {
 /// Returns at the signal that ends the daemon.
 task<void> daemon_process::await_signals(scope& services) {
     for (;;) {
-        const auto ready = co_await loop_->wait_readable(signals_.get());
-        if (!ready) {
+        const auto signal = co_await signals_.next();
+        if (!signal) {
             log_error("daemon",
-                      fmt::format("cannot wait for signals: {}", ready.error().message()));
+                      fmt::format("cannot wait for signals: {}", signal.error().message()));
             co_return;
         }
-        signalfd_siginfo signal{};
-        while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
-            if (signal.ssi_signo != SIGHUP) {
-                log_info("daemon", fmt::format("{}: stopping",
-                                               signal.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM"));
-                co_return;
-            }
-            log_info("daemon", "SIGHUP: reading the state again");
-            services.spawn(reread());
+        if (*signal != SIGHUP) {
+            log_info("daemon",
+                     fmt::format("{}: stopping", *signal == SIGINT ? "SIGINT" : "SIGTERM"));
+            co_return;
         }
+        log_info("daemon", "SIGHUP: reading the state again");
+        services.spawn(reread());
     }
 }
 
@@ -282,15 +269,12 @@ task<void> daemon_process::reread() {
 /// A second signal during the drain: the user is in a hurry, and the state is saved already.
 task<void> daemon_process::force_end() {
     for (;;) {
-        const auto ready = co_await loop_->wait_readable(signals_.get());
-        if (!ready) co_return;
-        signalfd_siginfo signal{};
-        while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
-            if (signal.ssi_signo == SIGHUP) continue;
-            log_warn("daemon", "a second signal: ending without waiting for connections");
-            ::unlink(options_.socket.c_str());
-            std::_Exit(exit_fatal);
-        }
+        const auto signal = co_await signals_.next();
+        if (!signal) co_return;
+        if (*signal == SIGHUP) continue;
+        log_warn("daemon", "a second signal: ending without waiting for connections");
+        ::unlink(options_.socket.c_str());
+        std::_Exit(exit_fatal);
     }
 }
 
@@ -326,12 +310,13 @@ int run_daemon(const daemon_options& options) {
     fill_standard_descriptors();
     ::umask(0077);
     raise_descriptor_limit();
-    unique_fd signals = take_signals();
+    std::signal(SIGPIPE, SIG_IGN);
+    auto signals = signal_set::take({SIGTERM, SIGINT, SIGHUP});
     if (!signals) {
-        complain(fmt::format("cannot receive signals: {}", std::generic_category().message(errno)));
+        complain(fmt::format("cannot receive signals: {}", signals.error().message()));
         return exit_fatal;
     }
-    daemon_process process(options, std::move(signals));
+    daemon_process process(options, std::move(*signals));
     return process.run();
 }
 

@@ -1,0 +1,80 @@
+// Child processes: started, written to, read from and awaited by coroutines.
+//
+//     auto sort = process::start({"sort", "-n"}, {.input = stdio::stream, .output =
+//     stdio::stream}); co_await sort->input.write_all("2\n1\n"); sort->input.close(); auto line =
+//     co_await sort->output.read(); auto status = co_await sort->wait();
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace eddy {
+
+/// What one of a child's standard descriptors is.
+enum class stdio : std::uint8_t {
+    inherit,  ///< this process's own
+    null,     ///< /dev/null
+    stream,   ///< the other end of a stream of the process object
+};
+
+struct process_options {
+    stdio input = stdio::inherit;
+    stdio output = stdio::inherit;
+    stdio error = stdio::inherit;
+    std::string folder = {};  ///< to start in; empty: this process's own
+    /// "NAME=value" each; without one, this process's own.
+    std::optional<std::vector<std::string>> environment = std::nullopt;
+};
+
+/// How a child ended.
+struct exit_status {
+    int code = 0;    ///< what it returned, where no signal ended it
+    int signal = 0;  ///< the signal that ended it, or 0
+    bool success() const noexcept { return code == 0 && signal == 0; }
+};
+
+/// A child of this process. Its loop's thread alone. The child has no descriptor of this process
+/// but the standard ones, and the usual signals.
+class process {
+public:
+    /// Starts the program `arguments[0]`, looked up in $PATH unless it has a slash, with those
+    /// arguments. Errors are posix_spawnp(3)'s, such as ENOENT. Call it on a loop's thread.
+    static result<process> start(const std::vector<std::string>& arguments,
+                                 const process_options& options = {});
+    process(process&& other) noexcept;
+    process& operator=(process&& other) noexcept;
+    /// Kills the child if it was not awaited, and reaps it.
+    ~process();
+
+    /// Its standard descriptors, where process_options asked for streams; they are Unix sockets.
+    /// Close `input` to end what the child reads.
+    stream input;
+    stream output;
+    stream error;
+
+    int pid() const noexcept { return pid_; }
+
+    /// Sends a signal; errno ESRCH once it was awaited.
+    result<> kill(int signal) noexcept;
+
+    /// Awaits its end and reaps it. Call it again after it was cancelled, but not after it
+    /// succeeded.
+    task<result<exit_status>> wait();
+
+private:
+    process() = default;
+    void end() noexcept;
+
+    unique_fd handle_;  // a pidfd, until the child is reaped
+    int pid_ = 0;
+};
+
+}  // namespace eddy

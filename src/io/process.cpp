@@ -1,0 +1,172 @@
+// Starting, watching and reaping a child.
+#include <eddy/io/process.hpp>
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+// The header of glibc 2.36 forgot to say that these are C functions.
+extern "C" {
+#include <sys/pidfd.h>
+}
+
+namespace eddy {
+namespace {
+
+/// What posix_spawnp(3) is told, freed with the object.
+class spawn_plan {
+public:
+    spawn_plan() {
+        posix_spawn_file_actions_init(&actions_);
+        posix_spawnattr_init(&attributes_);
+        // Neither what this process blocks nor what it ignores is the child's business.
+        sigset_t signals;
+        sigemptyset(&signals);
+        posix_spawnattr_setsigmask(&attributes_, &signals);
+        sigaddset(&signals, SIGPIPE);
+        posix_spawnattr_setsigdefault(&attributes_, &signals);
+        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    }
+    ~spawn_plan() {
+        posix_spawn_file_actions_destroy(&actions_);
+        posix_spawnattr_destroy(&attributes_);
+    }
+    spawn_plan(const spawn_plan&) = delete;
+    spawn_plan& operator=(const spawn_plan&) = delete;
+
+    /// Prepares the child's descriptor `number`; `ours` becomes the other end of a stream.
+    result<> connect(stdio how, int number, stream& ours) {
+        if (how == stdio::null)
+            posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0);
+        if (how != stdio::stream) return {};
+        int ends[2];
+        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno();
+        theirs_[static_cast<std::size_t>(number)].reset(ends[1]);
+        auto adopted = loop::current().adopt(unique_fd(ends[0]));
+        if (!adopted) return fail(adopted.error());
+        ours = std::move(*adopted);
+        posix_spawn_file_actions_adddup2(&actions_, ends[1], number);
+        return {};
+    }
+
+    void start_in(const std::string& folder) {
+        posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str());
+    }
+
+    /// The child's number, or an error.
+    result<int> spawn(char* const* arguments, char* const* environment) {
+        // What this process got from its own parent may lack FD_CLOEXEC.
+        posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
+        pid_t child = 0;
+        const int error =
+            posix_spawnp(&child, arguments[0], &actions_, &attributes_, arguments, environment);
+        if (error != 0) return fail_errno(error);
+        return child;
+    }
+
+private:
+    posix_spawn_file_actions_t actions_{};
+    posix_spawnattr_t attributes_{};
+    std::array<unique_fd, 3> theirs_;
+};
+
+/// As exec wants it; the pointers are to `texts`.
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+    std::vector<char*> pointers;
+    pointers.reserve(texts.size() + 1);
+    for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+}  // namespace
+
+result<process> process::start(const std::vector<std::string>& arguments,
+                               const process_options& options) {
+    if (arguments.empty() || arguments[0].empty()) return fail_errno(EINVAL);
+    process made;
+    spawn_plan plan;
+    if (auto ok = plan.connect(options.input, STDIN_FILENO, made.input); !ok)
+        return fail(ok.error());
+    if (auto ok = plan.connect(options.output, STDOUT_FILENO, made.output); !ok)
+        return fail(ok.error());
+    if (auto ok = plan.connect(options.error, STDERR_FILENO, made.error); !ok)
+        return fail(ok.error());
+    if (!options.folder.empty()) plan.start_in(options.folder);
+
+    const std::vector<char*> words = pointers_to(arguments);
+    std::vector<char*> chosen;
+    if (options.environment) chosen = pointers_to(*options.environment);
+    const auto child = plan.spawn(words.data(), options.environment ? chosen.data() : environ);
+    if (!child) return fail(child.error());
+    made.pid_ = *child;
+    // Nobody else reaps it, so its number is still its own.
+    made.handle_.reset(pidfd_open(made.pid_, 0));
+    if (!made.handle_) {
+        const int error = errno;
+        ::kill(made.pid_, SIGKILL);
+        ::waitpid(made.pid_, nullptr, 0);
+        return fail_errno(error);
+    }
+    return made;
+}
+
+process::process(process&& other) noexcept
+    : input(std::move(other.input)),
+      output(std::move(other.output)),
+      error(std::move(other.error)),
+      handle_(std::move(other.handle_)),
+      pid_(std::exchange(other.pid_, 0)) {}
+
+process& process::operator=(process&& other) noexcept {
+    if (this == &other) return *this;
+    end();
+    input = std::move(other.input);
+    output = std::move(other.output);
+    error = std::move(other.error);
+    handle_ = std::move(other.handle_);
+    pid_ = std::exchange(other.pid_, 0);
+    return *this;
+}
+
+process::~process() { end(); }
+
+void process::end() noexcept {
+    if (!handle_) return;
+    ::kill(pid_, SIGKILL);
+    siginfo_t ended{};
+    while (::waitid(P_PIDFD, static_cast<id_t>(handle_.get()), &ended, WEXITED) != 0 &&
+           errno == EINTR) {
+    }
+    handle_.reset();
+}
+
+result<> process::kill(int signal) noexcept {
+    if (!handle_) return fail_errno(ESRCH);
+    if (pidfd_send_signal(handle_.get(), signal, nullptr, 0) != 0) return fail_errno();
+    return {};
+}
+
+task<result<exit_status>> process::wait() {
+    EDDY_ASSERT(handle_);
+    const auto ready = co_await loop::current().wait_readable(handle_.get());
+    if (!ready) co_return fail(ready.error());
+    siginfo_t ended{};
+    while (::waitid(P_PIDFD, static_cast<id_t>(handle_.get()), &ended, WEXITED) != 0)
+        if (errno != EINTR) co_return fail_errno();
+    handle_.reset();
+    exit_status status;
+    (ended.si_code == CLD_EXITED ? status.code : status.signal) = ended.si_status;
+    co_return status;
+}
+
+}  // namespace eddy

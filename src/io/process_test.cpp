@@ -1,0 +1,102 @@
+// Children that are programs of every Debian.
+#include <eddy/io/process.hpp>
+
+#include <eddy/io/timeout.hpp>
+
+#include "io/testing.hpp"
+
+#include <signal.h>
+
+#include <string>
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_KERNEL_BACKEND(process_io);
+
+task<std::string> read_all(stream& from) {
+    std::string text;
+    for (;;) {
+        auto piece = co_await from.read();
+        if (!piece) co_return text;
+        text += piece->text();
+    }
+}
+
+TEST_P(process_io, is_written_to_and_read_from) {
+    run([]() -> task<> {
+        process sort =
+            must(process::start({"sort", "-n"}, {.input = stdio::stream, .output = stdio::stream}));
+        must(co_await sort.input.write_all("10\n9\n"));
+        sort.input.close();
+        EXPECT_EQ(co_await read_all(sort.output), "9\n10\n");
+        EXPECT_TRUE(must(co_await sort.wait()).success());
+        EXPECT_EQ(error_of(sort.kill(SIGTERM)), errno_code(ESRCH));
+    });
+}
+
+TEST_P(process_io, tells_how_it_ended) {
+    run([]() -> task<> {
+        process seven = must(process::start({"sh", "-c", "exit 7"}));
+        EXPECT_EQ(must(co_await seven.wait()).code, 7);
+        process sleeper = must(process::start({"sleep", "1000"}));
+        EXPECT_EQ(error_of(co_await with_timeout(1ms, sleeper.wait())), errc::timed_out);
+        must(sleeper.kill(SIGTERM));
+        const exit_status status = must(co_await sleeper.wait());
+        EXPECT_EQ(status.signal, SIGTERM);
+        EXPECT_FALSE(status.success());
+    });
+}
+
+TEST_P(process_io, has_the_folder_and_the_environment_it_was_given) {
+    run([]() -> task<> {
+        process child =
+            must(process::start({"/bin/sh", "-c", "pwd; echo \"$COLOUR\"; echo complaint >&2"},
+                                {.input = stdio::null,
+                                 .output = stdio::stream,
+                                 .error = stdio::stream,
+                                 .folder = "/",
+                                 .environment = std::vector<std::string>{"COLOUR=blue"}}));
+        EXPECT_EQ(co_await read_all(child.output), "/\nblue\n");
+        EXPECT_EQ(co_await read_all(child.error), "complaint\n");
+        EXPECT_TRUE(must(co_await child.wait()).success());
+    });
+}
+
+TEST_P(process_io, has_no_descriptor_of_ours_and_the_usual_signals) {
+    run([]() -> task<> {
+        process child = must(process::start(
+            {"/bin/sh", "-c", "ls /proc/self/fd | wc -l; grep SigBlk /proc/self/status"},
+            {.output = stdio::stream}));
+        // 0, 1, 2, and the folder that ls reads.
+        EXPECT_EQ(co_await read_all(child.output), "4\nSigBlk:\t0000000000000000\n");
+        must(co_await child.wait());
+    });
+}
+
+TEST_P(process_io, is_killed_with_its_object) {
+    run([]() -> task<> {
+        int pid = 0;
+        {
+            const process child = must(process::start({"sleep", "1000"}));
+            pid = child.pid();
+            EXPECT_EQ(::kill(pid, 0), 0);
+        }
+        EXPECT_EQ(::kill(pid, 0), -1);
+        co_return;
+    });
+}
+
+TEST_P(process_io, that_cannot_start_says_why) {
+    run([]() -> task<> {
+        EXPECT_EQ(error_of(process::start({"no-such-program"})), errno_code(ENOENT));
+        EXPECT_EQ(error_of(process::start({"/etc/passwd"})), errno_code(EACCES));
+        EXPECT_EQ(error_of(process::start({"true"}, {.folder = "/no/such/folder"})),
+                  errno_code(ENOENT));
+        EXPECT_EQ(error_of(process::start({})), errno_code(EINVAL));
+        co_return;
+    });
+}
+
+}  // namespace
+}  // namespace eddy::testing
