@@ -2,7 +2,7 @@
 # A missing one stops the configuration with the name of its Debian and Ubuntu package.
 #
 # Targets for DEPENDS in eddy_layer():
-#   PkgConfig::liburing  PkgConfig::cares  PkgConfig::xxhash  Threads::Threads
+#   PkgConfig::liburing  PkgConfig::cares  Threads::Threads
 #   fmt::fmt-header-only  nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
@@ -34,7 +34,6 @@ endfunction()
 
 eddy_need_pkg(liburing "liburing>=2.3" liburing-dev)
 eddy_need_pkg(cares "libcares>=1.18" libc-ares-dev)
-eddy_need_pkg(xxhash "libxxhash>=0.8" libxxhash-dev)
 eddy_need_config(fmt libfmt-dev)
 eddy_need_config(nlohmann_json nlohmann-json3-dev)
 

@@ -1,4 +1,5 @@
-# The target eddy::eddy, and the files with which `find_package(eddy CONFIG)` finds it installed.
+# The target eddy::eddy, and the files with which `find_package(eddy CONFIG)` and pkg-config find it
+# installed.
 
 get_property(built GLOBAL PROPERTY EDDY_BUILT_LAYERS)
 add_library(eddy_library INTERFACE)
@@ -9,6 +10,8 @@ foreach(layer IN LISTS EDDY_LIBRARY_LAYERS)
     if(layer IN_LIST built)
         target_link_libraries(eddy_library INTERFACE eddy_${layer})
         list(APPEND exported eddy_${layer})
+        # Static libraries: whoever needs another stands before it.
+        string(PREPEND libraries " -leddy_${layer}")
     endif()
 endforeach()
 
@@ -28,3 +31,8 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/eddy-config-version.cmak
     COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/eddy-config.cmake"
               "${PROJECT_BINARY_DIR}/eddy-config-version.cmake" DESTINATION "${package_dir}")
+
+# From where the file lies, since `cmake --install --prefix` may name another prefix.
+file(RELATIVE_PATH to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/eddy.pc.in" "${PROJECT_BINARY_DIR}/eddy.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/eddy.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
