@@ -6,6 +6,8 @@
 #include <eddy/wire/resp/reply_parser.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "base/temporary_folder.hpp"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,7 +17,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,12 +31,6 @@ public:
     /// Null, with the reason in `why`, when there is no redis-server or it does not start.
     static std::unique_ptr<redis_process> start(std::string& why) {
         std::unique_ptr<redis_process> made(new redis_process);
-        char folder[] = "/tmp/eddy-redis-XXXXXX";
-        if (::mkdtemp(folder) == nullptr) {
-            why = "no temporary folder";
-            return nullptr;
-        }
-        made->folder_ = folder;
         if (!made->launch()) {
             why = "redis-server is not installed or did not start";
             return nullptr;
@@ -49,8 +44,6 @@ public:
             ::kill(child_, SIGKILL);
             ::waitpid(child_, nullptr, 0);
         }
-        std::error_code ignored;
-        std::filesystem::remove_all(folder_, ignored);
     }
 
     /// Sends one command; returns the bytes of its reply, or nothing when the connection broke.
@@ -95,13 +88,13 @@ private:
         if (::pipe2(pipe, O_CLOEXEC) != 0) return false;
         unique_fd output(pipe[0]);
         unique_fd input(pipe[1]);
-        const std::string path = folder_ + "/redis.sock";
+        const std::string path = folder_.file("redis.sock");
         child_ = ::fork();
         if (child_ == 0) {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             ::dup2(input.get(), STDOUT_FILENO);
             ::execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path.c_str(),
-                     "--save", "", "--appendonly", "no", "--dir", folder_.c_str(),
+                     "--save", "", "--appendonly", "no", "--dir", folder_.path().c_str(),
                      static_cast<char*>(nullptr));
             ::_exit(127);
         }
@@ -125,7 +118,7 @@ private:
                          sizeof address) == 0;
     }
 
-    std::string folder_;
+    const eddy::testing::temporary_folder folder_;
     pid_t child_ = -1;
     unique_fd output_;
     unique_fd socket_;

@@ -3,6 +3,8 @@
 
 #include <eddy/net/unix.hpp>
 
+#include "base/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -38,14 +40,8 @@ public:
         auto made = loop::create(options);
         if (!made) GTEST_SKIP() << "the kernel refuses " << to_string(GetParam());
         loop_ = std::move(*made);
-        std::string pattern = (std::filesystem::temp_directory_path() / "eddy-ctl-XXXXXX").string();
-        ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-        folder_ = pattern;
     }
-    void TearDown() override {
-        loop_.reset();
-        if (!folder_.empty()) std::filesystem::remove_all(folder_);
-    }
+    void TearDown() override { loop_.reset(); }
 
     using steps = task<void> (*)(control_server_test&);
     void with_server(steps body) { loop_->run(lead(body)); }
@@ -84,7 +80,8 @@ public:
     }
 
     std::unique_ptr<loop> loop_;
-    std::string folder_;
+    const eddy::testing::temporary_folder temporary_;
+    const std::string folder_ = temporary_.path();
     hello_handler handler_;
     daemon_counters counted_;
 };

@@ -3,6 +3,7 @@
 
 #include <eddy/io/scope.hpp>
 
+#include "base/temporary_folder.hpp"
 #include "daemon/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -24,16 +25,10 @@ constexpr std::size_t most_runtimes = 8;
 class manager_test : public ::testing::Test {
 protected:
     void SetUp() override {
-        std::string pattern = (fs::temp_directory_path() / "eddy-manager-XXXXXX").string();
-        ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-        folder_ = pattern;
         store_ = std::make_unique<state_store>(folder_);
         ASSERT_TRUE(store_->prepare());
     }
-    void TearDown() override {
-        fs::remove_all(folder_);
-        EXPECT_EQ(testing::instances.load(), 0) << "instances were lost";
-    }
+    void TearDown() override { EXPECT_EQ(testing::instances.load(), 0) << "instances were lost"; }
 
     using steps = task<void> (*)(manager&);
 
@@ -72,7 +67,8 @@ protected:
         return json::parse(stream, nullptr, false);
     }
 
-    std::string folder_;
+    const eddy::testing::temporary_folder temporary_;
+    const std::string folder_ = temporary_.path();
     std::unique_ptr<state_store> store_;
     std::vector<runtime::type> types_ = testing::fake_types();
 };

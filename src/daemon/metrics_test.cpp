@@ -1,6 +1,7 @@
 // The page of metrics.
 #include "daemon/metrics.hpp"
 
+#include "base/temporary_folder.hpp"
 #include "daemon/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -39,11 +40,10 @@ task<void> render(manager& runtimes, std::string& page) {
 }
 
 std::string make_page() {
-    std::string folder = (std::filesystem::temp_directory_path() / "eddy-metrics-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+    const eddy::testing::temporary_folder folder;
     std::string page;
     {
-        const state_store store(folder);
+        const state_store store(folder.path());
         EXPECT_TRUE(store.prepare());
         loop_options options;
         options.kind = backend_kind::epoll;
@@ -59,7 +59,6 @@ std::string make_page() {
         manager runtimes(store, disk, *loops, managing);
         control->run(render(runtimes, page));
     }
-    std::filesystem::remove_all(folder);
     return page;
 }
 

@@ -3,6 +3,8 @@
 
 #include <eddy/io/endpoint.hpp>
 
+#include "base/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,15 +16,10 @@
 namespace eddy::daemon {
 namespace {
 
-class single_instance_test : public testing::Test {
+class single_instance_test : public ::testing::Test {
 protected:
-    void SetUp() override {
-        std::string pattern = (std::filesystem::temp_directory_path() / "eddy-one-XXXXXX").string();
-        ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-        folder_ = pattern;
-    }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
-    std::string folder_;
+    const eddy::testing::temporary_folder temporary_;
+    const std::string folder_ = temporary_.path();
 };
 
 TEST_F(single_instance_test, a_second_lock_is_refused_with_the_pid) {

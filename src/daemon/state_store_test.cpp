@@ -1,6 +1,8 @@
 // Saving and loading state, and what happens to damaged files.
 #include "daemon/state_store.hpp"
 
+#include "base/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -15,15 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class state_store_test : public testing::Test {
+class state_store_test : public ::testing::Test {
 protected:
-    void SetUp() override {
-        std::string pattern = (fs::temp_directory_path() / "eddy-state-XXXXXX").string();
-        ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-        folder_ = pattern;
-        ASSERT_TRUE(store().prepare());
-    }
-    void TearDown() override { fs::remove_all(folder_); }
+    void SetUp() override { ASSERT_TRUE(store().prepare()); }
 
     state_store store() const { return state_store(folder_ + "/state"); }
     std::string file(const std::string& name) const { return folder_ + "/state/runtimes/" + name; }
@@ -46,7 +42,8 @@ protected:
         return r;
     }
 
-    std::string folder_;
+    const eddy::testing::temporary_folder temporary_;
+    const std::string folder_ = temporary_.path();
 };
 
 TEST_F(state_store_test, gives_back_what_was_saved) {

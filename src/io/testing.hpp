@@ -12,6 +12,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "base/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,7 +22,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -110,27 +111,6 @@ private:
 
     std::uint64_t number_;
     std::uint64_t position_ = 0;
-};
-
-/// A folder that is gone after the test.
-class temporary_folder {
-public:
-    temporary_folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "eddy-io-XXXXXX").string();
-        if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp failed");
-        path_ = name;
-    }
-    ~temporary_folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    temporary_folder(const temporary_folder&) = delete;
-    temporary_folder& operator=(const temporary_folder&) = delete;
-
-    std::string file(const std::string& name) const { return (path_ / name).string(); }
-
-private:
-    std::filesystem::path path_;
 };
 
 struct connection {

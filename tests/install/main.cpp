@@ -38,8 +38,8 @@ task<result<std::string>> ask(std::uint16_t port) {
 task<bool> talk() {
     auto listening = tcp::listen("127.0.0.1", 0);
     if (!listening) co_return false;
-    const auto [served, answer] = co_await when_all(
-        echo_once(*listening), with_timeout(10s, ask(listening->local().port())));
+    const auto [served, answer] =
+        co_await when_all(echo_once(*listening), with_timeout(10s, ask(listening->local().port())));
     if (!served || !answer) co_return false;
     resp::request_parser parser;
     co_return parser.next(*answer).request.argc == 1 &&

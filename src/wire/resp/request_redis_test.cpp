@@ -7,6 +7,8 @@
 #include <eddy/wire/resp/reply_writer.hpp>
 #include <eddy/wire/resp/request.hpp>
 
+#include "base/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -36,12 +38,6 @@ public:
     // Null when it does not start; then `why` tells.
     static std::unique_ptr<redis> start(const std::string& password, std::string& why) {
         auto server = std::unique_ptr<redis>(new redis);
-        char folder[] = "/tmp/eddy-redis-XXXXXX";
-        if (!::mkdtemp(folder)) {
-            why = "no folder could be made in /tmp";
-            return nullptr;
-        }
-        server->folder_ = folder;
         int ends[2];
         if (::pipe(ends) != 0) {
             why = "no pipe could be made";
@@ -71,8 +67,6 @@ public:
             ::kill(process_, SIGKILL);
             ::waitpid(process_, nullptr, 0);
         }
-        ::unlink(socket_path().c_str());
-        ::rmdir(folder_.c_str());
     }
 
     // Sends `input`, ends the sending half, and returns all that comes back until Redis closes.
@@ -108,19 +102,19 @@ public:
 private:
     redis() = default;
 
-    std::string socket_path() const { return folder_ + "/socket"; }
+    std::string socket_path() const { return folder_.file("socket"); }
 
     [[noreturn]] void become_redis(const std::string& password, int output) const {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         ::dup2(output, STDOUT_FILENO);
         const std::string path = socket_path();
         ::execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path.c_str(),
-                 "--save", "", "--appendonly", "no", "--dir", folder_.c_str(), "--requirepass",
-                 password.c_str(), static_cast<char*>(nullptr));
+                 "--save", "", "--appendonly", "no", "--dir", folder_.path().c_str(),
+                 "--requirepass", password.c_str(), static_cast<char*>(nullptr));
         ::_exit(127);
     }
 
-    std::string folder_;
+    const testing::temporary_folder folder_;
     pid_t process_ = -1;
     unique_fd log_;
 };
@@ -178,7 +172,7 @@ std::string array_of(const std::vector<std::string>& args) {
     return std::string(out.text());
 }
 
-class resp_request_redis : public testing::Test {
+class resp_request_redis : public ::testing::Test {
 protected:
     void start(const std::string& password = "") {
         std::string why;
@@ -191,7 +185,7 @@ protected:
     }
     void compare(std::string_view input) const {
         EXPECT_EQ(our_answer(input, unauthenticated_), with_marks(server_->answer(input)))
-            << testing::PrintToString(input.substr(0, 300));
+            << ::testing::PrintToString(input.substr(0, 300));
     }
 
     std::unique_ptr<redis> server_;
