@@ -207,6 +207,20 @@ TEST_P(descriptor_io, descriptors_that_somebody_passes_do_not_stop_the_bytes) {
     });
 }
 
+TEST_P(descriptor_io, a_detached_stream_is_closed_and_its_connection_lives) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        must(co_await pair.client.write_all("before"));
+        unique_fd given = must(pair.server.detach());
+        EXPECT_EQ(error_of(co_await pair.server.read()), errc::closed);
+        EXPECT_EQ(error_of(pair.server.detach()), errno_code(EBADF));
+        stream taken = must(here().adopt(std::move(given)));
+        EXPECT_EQ(co_await read_text(taken, 6), "before");
+        must(co_await taken.write_all("after"));
+        EXPECT_EQ(co_await read_text(pair.client, 5), "after");
+    });
+}
+
 TEST_P(descriptor_io, urgent_data_does_not_stop_the_bytes) {
     run([this]() -> task<> {
         // So does urgent data in the middle, which is not delivered itself.

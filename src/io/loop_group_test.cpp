@@ -184,6 +184,44 @@ TEST_P(loop_group_io, loops_share_a_port) {
     EXPECT_EQ(accepted, 100);
 }
 
+task<void> greet(unique_fd connection) {
+    stream peer = must(loop::current().adopt(std::move(connection)));
+    const auto asked = co_await peer.read();
+    if (asked) static_cast<void>(co_await peer.write_all(asked->text()));
+}
+
+task<void> accept_for(loop_group& group, std::size_t other, std::promise<endpoint>& listening) {
+    listener accepting = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+    listening.set_value(accepting.local());
+    while (auto peer = co_await accepting.accept())
+        must(group.post(other, greet(must(peer->detach()))));
+}
+
+task<void> ask(endpoint where, std::string question, std::atomic<int>& right, std::latch& done) {
+    stream server = must(co_await loop::current().connect(where));
+    must(co_await server.write_all(question));
+    const auto answer = co_await server.read();
+    if (answer && answer->text() == question) ++right;
+    done.count_down();
+}
+
+TEST_P(loop_group_io, a_connection_is_handed_to_another_loop) {
+    if (GetParam() == backend_kind::sim) GTEST_SKIP() << "each simulator has its own network";
+    auto group = start(2);
+    EDDY_SKIP_IF_REFUSED(group);
+    std::promise<endpoint> listening;
+    ASSERT_TRUE(group->post(0, accept_for(*group, 1, listening)));
+    const endpoint where = listening.get_future().get();
+    std::atomic<int> right{0};
+    std::latch answered(100);
+    for (int i = 0; i < 100; ++i)
+        ASSERT_TRUE(group->post(static_cast<std::size_t>(i % 2),
+                                ask(where, "question " + std::to_string(i), right, answered)));
+    answered.wait();
+    group->stop();
+    EXPECT_EQ(right, 100);
+}
+
 TEST(loop_group_test, makes_a_loop_for_each_processor_unless_told) {
     loop_group_options options;
     options.loop.kind = backend_kind::epoll;

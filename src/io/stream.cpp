@@ -1,6 +1,8 @@
 // The few lines between operations and their drivers, and the drivers of closed handles.
 #include <eddy/io/stream.hpp>
 
+#include <fcntl.h>
+
 namespace eddy {
 namespace {
 
@@ -86,6 +88,14 @@ bool write_operation::advance(std::size_t size) noexcept {
     }
     EDDY_ASSERT(size == 0);
     return true;
+}
+
+result<unique_fd> stream::detach() {
+    // A second descriptor, since the driver closes its own only after its last completion.
+    unique_fd copy(fcntl(native_handle(), F_DUPFD_CLOEXEC, 0));
+    if (!copy) return fail_errno();
+    close();
+    return copy;
 }
 
 bool accept_operation::start() { return driver_->start(*this); }

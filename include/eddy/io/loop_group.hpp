@@ -4,7 +4,8 @@
 //     for (std::size_t i = 0; i < (*group)->size(); ++i)
 //         (*group)->post(i, accept_connections(port));
 //
-// Connections are spread by the kernel (listen_options::reuse_port) or handed over with post().
+// Connections are spread by the kernel (listen_options::reuse_port), or handed over: detach() the
+// stream and post() a task that adopts the descriptor.
 #pragma once
 
 #include <eddy/base/result.hpp>

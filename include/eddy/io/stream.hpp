@@ -231,6 +231,11 @@ public:
     /// Closes the connection. What its coroutines wait for ends with errc::cancelled.
     void close() noexcept { std::exchange(driver_, &closed_stream_driver())->close(); }
 
+    /// Gives the connection to another loop: yields a descriptor for its adopt(), and closes this
+    /// stream. Only before the first read and after the last write: bytes that came would stay
+    /// here. Errors are fcntl(2)'s, EBADF in the simulator; this stream is then as it was.
+    result<unique_fd> detach();
+
     endpoint local() const noexcept { return driver_->local(); }
     endpoint peer() const noexcept { return driver_->peer(); }
     int native_handle() const noexcept { return driver_->native_handle(); }
