@@ -228,7 +228,21 @@ def check_text(tree):
                 yield path, number, "a path of one machine"
 
 
-CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text)
+def check_quotes(tree):
+    """C++ in a page of docs/ is a part of the example that is named above it, which the build compiles."""
+    for path, text in tree.files.items():
+        if not (path.startswith("docs/") and path.endswith(".md")):
+            continue
+        for match in re.finditer(r"(?:<!-- (\S+) -->\n)?```cpp\n(.*?)^```$", text, re.M | re.S):
+            number = text.count("\n", 0, match.start(2))
+            source, code = match.groups()
+            if not source:
+                yield path, number, "no file is named above this code: <!-- examples/NAME.cpp -->"
+            elif code not in tree.files.get(source, ""):
+                yield path, number, f"this code is not in {source} as it stands here"
+
+
+CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes)
 
 
 def check(root):

@@ -156,6 +156,14 @@ class TidyTest(unittest.TestCase):
             self.assert_fault({"docs/a.md": text}, "docs/a.md", words)
         self.assertEqual(self.faults({"docs/a.md": "mktemp /tmp/eddy.XX" + "XXXX, net" + "work/a\n"}), [])
 
+    def test_quoted_code(self):
+        example = "// An example.\nint one;\nint two;\n"
+        files = {"examples/a.cpp": example, "examples/CMakeLists.txt": "add_executable(a a.cpp)\n"}
+        page = "<!-- examples/a.cpp -->\n```cpp\nint one;\n```\n"
+        self.assertEqual(self.faults({**files, "docs/a.md": page}), [])
+        self.assert_fault({**files, "docs/a.md": page.replace("one", "three")}, "docs/a.md", "not in examples/a.cpp")
+        self.assert_fault({**files, "docs/a.md": page.partition("\n")[2]}, "docs/a.md", "no file is named")
+
 
 if __name__ == "__main__":
     unittest.main()
