@@ -69,6 +69,7 @@ void release_value(environment& env, entry& of) noexcept {
         }
         case encoding::list: {
             list* const values = of.pointer<list>();
+            // NOLINTNEXTLINE(performance-move-const-arg): its chunks change hands
             env.discard(std::move(*values));
             env.memory.release(values, sizeof(list));
             return;

@@ -226,7 +226,7 @@ outcome<state_store::loaded> state_store::load() const {
                       fmt::format("could not read the folder {}: {}", folder, error.message()));
     std::sort(files.begin(), files.end());
     for (const std::string& file : files) {
-        const std::string path = folder + "/" + file;
+        const std::string path = fmt::format("{}/{}", folder, file);
         if (file.starts_with('.')) {
             // What a daemon that was killed was about to write; the old file is still valid.
             if (file.ends_with(".new")) ::unlink(path.c_str());
