@@ -448,8 +448,7 @@ class Comparison:
         return found
 
     def lost(self):
-        """The share of its time for which a server waited for its core, the worst side's median."""
-        return max(self.of(side, "lost").median for side in self.samples)
+        return max(sample["lost"] for samples in self.samples.values() for sample in samples)
 
 
 def verdict(met, void, faults):

@@ -104,17 +104,15 @@ def table(header, rows):
 def leave(name, chosen, text, data, svg, alt, lost=None):
     """Prints the table and stores table, JSON and figure.
 
-    `lost` has for each row the share of time for which a server that was measured waited for its core.
+    `lost` is the greatest share of time for which a server that was measured waited for its core.
     """
     about = machine()
     quiet = ""
-    if lost:
-        quiet = (f" A server that could have run had to wait for its core for at most {max(lost.values()):.1%} "
-                 "of the time.")
-        loud = [row for row, share in lost.items() if share > harness.QUIET_SHARE]
-        if loud:
-            quiet += f" **That is other load: the figures are not to be trusted in: {'; '.join(loud)}.**"
-            harness.warn("other load ran beside the measurement; repeat it on a quiet machine")
+    if lost is not None:
+        quiet = (f" A server that could have run had to wait for its core for at most {lost:.1%} of the time.")
+    if lost is not None and lost > harness.QUIET_SHARE:
+        quiet += " **That is other load: the figures are not to be trusted.**"
+        harness.warn("other load ran beside the measurement; repeat it on a quiet machine")
     turns = "one turn each" if chosen.pairs == 1 else f"{chosen.pairs} turns each, median (least–greatest)"
     text = f"{text}\n\n{'; '.join(about.values())}. {turns[0].upper()}{turns[1:]}.{quiet}"
     print(f"\n{text}\n")
