@@ -53,8 +53,8 @@ struct loop_options {
     /// spins, so an idle loop uses no CPU.
     duration spin{};
     /// io_uring only: a kernel thread submits. It costs a core even when idle for a while, and a
-    /// peer that sends TCP urgent data may stall what it sends behind it: in that thread, Linux
-    /// 6.18 takes its own notifications for a signal, for which tcp(7) stops at the urgent mark.
+    /// peer that sends TCP urgent data may stall what it sends behind it, for good. Seen on Linux
+    /// 6.18 with liburing alone, in some runs; the cause is not known for certain.
     bool sqpoll = false;
     /// io_uring only: writes of at least this many bytes go without a copy. Loopback copies
     /// anyway, so the default is never. Cancelling such a write may reset the connection: a peer
