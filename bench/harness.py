@@ -29,6 +29,7 @@ STOPPED_WITHIN_S = 20
 DESCRIPTORS = 65536
 FIRST_PORT = 17000
 PR_SET_PDEATHSIG = 1
+PF_KTHREAD = 0x200000    # of proc_pid_stat(5)'s flags
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -87,6 +88,27 @@ def schedule_of(pid):
         ran += int(fields[0])
         waited += int(fields[1])
     return ran, waited
+
+
+def deferred_work(core):
+    """Nanoseconds that the kernel's threads for this core's softirqs and for RCU have run.
+
+    They finish what the servers' own system calls began (freeing closed sockets, above all) and so
+    belong to what is measured. Other kernel threads do not. The threads of RCU have no core; the
+    little that they did on the load's is counted, too.
+    """
+    ran = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
+            is_kernel_thread = int(rest.split()[6]) & PF_KTHREAD
+            if is_kernel_thread and (name == f"ksoftirqd/{core}" or name.startswith("rcu_")):
+                with open(f"/proc/{pid}/schedstat") as file:
+                    ran += int(file.read().split()[0])
+        except OSError:
+            continue  # it has ended meanwhile
+    return ran
 
 
 def wakeups_of(pid):
@@ -351,11 +373,12 @@ def built(program):
 def measure(server, core, argv):
     """Runs a load that prints JSON; its rows, each with the share of time that was lost to others.
 
+    That is what the server waited for its core, less the deferred work of its own system calls.
     `argv` gets the server's port and process.
     """
     argv = [word.format(port=server.port, pid=server.pid) for word in argv]
     busy, stolen = busy_ticks()
-    waited = schedule_of(server.pid)[1]
+    waited, deferred = schedule_of(server.pid)[1], deferred_work(server.core)
     started = time.monotonic()
     load = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True, start_new_session=True, preexec_fn=settle(core))
@@ -374,10 +397,11 @@ def measure(server, core, argv):
     except ValueError:
         raise Failure(f"the load on {server.name} printed no JSON: {(out + err).strip()[:300]}") from None
     rows = rows if isinstance(rows, list) else [rows]
-    lost = (schedule_of(server.pid)[1] - waited) / 1e9 / seconds
-    lost = max(lost, (busy_ticks()[1] - stolen) / os.sysconf("SC_CLK_TCK") / seconds)
+    waited = (schedule_of(server.pid)[1] - waited) / 1e9 / seconds
+    deferred = (deferred_work(server.core) - deferred) / 1e9 / seconds
+    lost = max(waited - deferred, (busy_ticks()[1] - stolen) / os.sysconf("SC_CLK_TCK") / seconds)
     for row in rows:
-        row["lost"] = round(lost, 5)
+        row.update(lost=round(lost, 5), waited=round(waited, 5), deferred=round(deferred, 5))
     return rows
 
 

@@ -104,12 +104,14 @@ def table(header, rows):
 def leave(name, chosen, text, data, svg, alt, lost=None):
     """Prints the table and stores table, JSON and figure.
 
-    `lost` is the greatest share of time for which a server that was measured waited for its core.
+    `lost` is the greatest share of time for which a server that was measured waited for its core
+    while others than the kernel's threads for its own deferred work had it.
     """
     about = machine()
     quiet = ""
     if lost is not None:
-        quiet = (f" A server that could have run had to wait for its core for at most {lost:.1%} of the time.")
+        quiet = (f" A server that could have run had to wait for its core for at most {lost:.1%} of the time, "
+                 "besides the kernel's threads for softirqs and RCU.")
     if lost is not None and lost > harness.QUIET_SHARE:
         quiet += " **That is other load: the figures are not to be trusted.**"
         harness.warn("other load ran beside the measurement; repeat it on a quiet machine")
