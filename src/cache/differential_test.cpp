@@ -285,8 +285,12 @@ TEST_P(differential, scripted_edges) {
         client_("FLUSHALL");
         client_("SELECT 0");
         use_protocol(GetParam());
-        for (const std::string_view line : testing::separate(script))
-            if (redis_->is_7_0() || !testing::differs_between_versions(line)) same_line(line);
+        for (const std::string_view line : testing::separate(script)) {
+            if (redis_->is_7_0() || !testing::differs_between_versions(line))
+                same_line(line);
+            else
+                std::cout << "left out, since this redis-server is not 7.0: " << line << "\n";
+        }
     }
 }
 

@@ -42,10 +42,11 @@ public:
     std::map<std::string, std::vector<std::string>> records;  ///< names to numeric addresses
     std::set<std::string> silent;                             ///< no answer ever comes
     std::set<std::string> broken;                             ///< the server fails (SERVFAIL)
-    std::set<std::string> refused;  ///< the server does not want to (REFUSED)
-    std::set<std::string> forged;   ///< before the answer comes one to another query
-    std::set<std::string> garbled;  ///< to the first question of each family comes rubbish
-    bool truncate = false;          ///< UDP answers are cut short, TCP ones are not
+    std::set<std::string> refused;         ///< the server does not want to (REFUSED)
+    std::set<std::string> forged;          ///< before the answer comes one to another query
+    std::set<std::string> garbled;         ///< before the first answer of each family comes rubbish
+    std::set<std::string> always_garbled;  ///< before every answer comes rubbish
+    bool truncate = false;                 ///< UDP answers are cut short, TCP ones are not
     std::map<std::string, int> asked;
     int asked_by_tcp = 0;
 
@@ -136,7 +137,8 @@ private:
                 other[0] = static_cast<char>(other[0] + 1);
                 static_cast<void>(self.socket_.send_to(as_bytes(other), query->from));
             }
-            if (self.garbled.contains(name) && self.asked[name] <= 2)
+            if (self.always_garbled.contains(name) ||
+                (self.garbled.contains(name) && self.asked[name] <= 2))
                 static_cast<void>(self.socket_.send_to(as_bytes("rubbish"), query->from));
             static_cast<void>(self.socket_.send_to(as_bytes(reply), query->from));
         }
