@@ -86,8 +86,8 @@ void loop::run_until_done(task<void> root) {
         time_point until = time_point::max();
         if (!ready_.empty() || posted_.load(std::memory_order_relaxed))
             until = time_point::min();
-        else if (!timers_.empty())
-            until = timers_.first().when();
+        else
+            until = timers_.next();
         // Waits may take long, and what completes at their end asks for the time after them.
         now_is_known_ = false;
         poll(until);
@@ -183,21 +183,17 @@ void loop::post(posted_work& work) noexcept {
     posting_.fetch_sub(1, std::memory_order_release);
 }
 
-void loop::arm(timer& node, time_point when) noexcept {
-    node.when_ = when;
-    timers_.insert(node);
-}
+void loop::arm(timer& node, time_point when) noexcept { timers_.insert(node, when); }
 
 void loop::disarm(timer& node) noexcept {
     if (node.armed()) timers_.remove(node);
 }
 
 void loop::fire_timers() noexcept {
-    while (!timers_.empty() && timers_.first().when() <= now()) {
-        timer& due = timers_.first();
-        timers_.remove(due);
-        due.fire();
-    }
+    if (timers_.next() == time_point::max()) return;
+    constexpr std::size_t most_a_turn = 1024;
+    const time_point present = now();
+    if (timers_.next() <= present) timers_.fire_due(present, most_a_turn);
 }
 
 result<listener> loop::listen(const endpoint& local, const listen_options& options) {

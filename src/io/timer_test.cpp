@@ -5,6 +5,9 @@
 
 #include "io/testing.hpp"
 
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
 #include <memory>
 #include <vector>
 
@@ -104,6 +107,41 @@ TEST_P(timer_io, a_hundred_thousand_are_cancelled_at_once) {
     });
 }
 
+/// Arms itself again for now, for ever.
+struct restless_timer final : timer {
+    void fire() noexcept override {
+        ++fired;
+        loop::current().arm(*this, loop::current().now());
+    }
+    std::uint64_t fired = 0;
+};
+
+TEST_P(timer_io, one_that_is_always_due_leaves_the_others_their_turn) {
+    run([this]() -> task<> {
+        restless_timer greedy;
+        here().arm(greedy, here().now());
+        for (int turn = 0; turn < 100; ++turn) co_await here().yield();
+        EXPECT_GT(greedy.fired, 0U);
+        here().disarm(greedy);
+    });
+}
+
+TEST_P(timer_io, of_the_same_deadline_fire_in_the_order_of_arming) {
+    run([this]() -> task<> {
+        std::vector<recording_timer*> fired;
+        std::vector<std::unique_ptr<recording_timer>> all;
+        const time_point when = here().now() + 2ms;
+        for (int i = 0; i < 100; ++i) {
+            all.push_back(std::make_unique<recording_timer>(fired));
+            here().arm(*all.back(), when);
+            if (i % 10 == 0) must(co_await here().sleep_for(10us));
+        }
+        must(co_await here().sleep_until(when + 1us));
+        EXPECT_EQ(fired.size(), all.size());
+        for (std::size_t i = 0; i < fired.size(); ++i) EXPECT_EQ(fired[i], all[i].get());
+    });
+}
+
 TEST_P(timer_io, a_moment_in_the_past_is_over_in_the_next_turn) {
     run([this]() -> task<> {
         must(co_await here().sleep_until(here().now() - 1h));
@@ -129,6 +167,97 @@ TEST_P(timer_io, virtual_time_costs_nothing_and_is_exact) {
         for (int i = 0; i < 1000; ++i) must(co_await here().sleep_for(24h));
         EXPECT_EQ(here().now() - begin, 24h * 1000);
     });
+}
+
+/// The wheel alone, beside a list that is searched from one end to the other.
+class timer_wheel_alone : public ::testing::Test {
+protected:
+    struct node final : timer {
+        node(timer_wheel& of, std::vector<node*>& fired) : wheel(of), log(fired) {}
+        void fire() noexcept override { log.push_back(this); }
+        timer_wheel& wheel;
+        std::vector<node*>& log;
+        time_point due{};
+        bool waits = false;
+    };
+    ~timer_wheel_alone() override {
+        for (const auto& each : nodes)
+            if (each->armed()) wheel.remove(*each);
+    }
+
+    /// A node is armed through a loop only; a wheel without one takes the deadline from here.
+    void arm(node& one, time_point when) {
+        one.due = when;
+        one.waits = true;
+        wheel.insert(one, when);
+    }
+
+    timer_wheel wheel;
+    std::vector<node*> fired;
+    std::vector<std::unique_ptr<node>> nodes;
+};
+
+TEST_F(timer_wheel_alone, agrees_with_a_list_however_far_the_deadlines_and_the_steps) {
+    const std::uint64_t seed = seed_of_this_run();
+    std::cout << "seed " << seed << "\n";
+    random_generator random(seed);
+    for (int i = 0; i < 200; ++i) nodes.push_back(std::make_unique<node>(wheel, fired));
+    time_point now{};
+    const auto some_time = [&] {  // any number of digits
+        return duration(static_cast<duration::rep>(random() >> 1 >> random.below(62)));
+    };
+    for (int step = 0; step < 200'000; ++step) {
+        node& one = *nodes[random.below(nodes.size())];
+        if (one.waits) {
+            wheel.remove(one);
+            one.waits = false;
+        } else {
+            const duration away = some_time();
+            arm(one, away > time_point::max() - now ? time_point::max() : now + away);
+        }
+        if (random.below(4) != 0) continue;
+
+        time_point earliest = time_point::max();
+        for (const auto& each : nodes)
+            if (each->waits) earliest = std::min(earliest, each->due);
+        ASSERT_LE(wheel.next(), earliest) << "step " << step;
+        const duration away = some_time() / (1 + random.below(1'000'000));
+        now = away > time_point::max() - now ? now : now + away;
+        std::size_t due = 0;
+        for (const auto& each : nodes) due += each->waits && each->due <= now ? 1U : 0U;
+        fired.clear();
+        const std::size_t most = 1 + random.below(300);
+        int calls = 0;
+        do {
+            wheel.fire_due(now, most);
+            ASSERT_LE(++calls, 10'000);
+        } while (wheel.next() <= now);
+        ASSERT_EQ(fired.size(), due) << "step " << step;
+        for (std::size_t i = 0; i < fired.size(); ++i) {
+            ASSERT_LE(fired[i]->due, now);
+            if (i > 0) ASSERT_LE(fired[i - 1]->due, fired[i]->due) << "step " << step;
+            fired[i]->waits = false;
+        }
+    }
+}
+
+TEST_F(timer_wheel_alone, does_a_bounded_amount_of_work_at_once) {
+    const time_point when = time_point() + 1h;
+    for (int i = 0; i < 10'000; ++i) {
+        nodes.push_back(std::make_unique<node>(wheel, fired));
+        arm(*nodes.back(), when);
+    }
+    wheel.fire_due(time_point() + 59min, 100);
+    EXPECT_TRUE(fired.empty());
+    std::size_t calls = 0;
+    while (fired.size() < nodes.size()) {
+        const std::size_t before = fired.size();
+        wheel.fire_due(when, 100);
+        EXPECT_LE(fired.size() - before, 100U);
+        ASSERT_LE(++calls, 1200U) << "a timer moves once a level at most";
+    }
+    EXPECT_EQ(wheel.next(), time_point::max());
+    EXPECT_TRUE(wheel.empty());
 }
 
 }  // namespace

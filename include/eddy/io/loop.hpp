@@ -261,7 +261,7 @@ private:
 
     std::unique_ptr<backend> backend_;
     intrusive_list<operation> ready_;
-    timer_heap timers_;
+    timer_wheel timers_;
     mutable time_point now_{};
     mutable bool now_is_known_ = false;
     duration spin_;

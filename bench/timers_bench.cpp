@@ -1,0 +1,126 @@
+// What a timer costs beside a million others. `items_per_second` is arms with their cancellations,
+// or timers fired; its inverse is the figure to quote.
+#include <eddy/base/random.hpp>
+#include <eddy/io/loop.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+namespace {
+
+using namespace eddy;
+using namespace std::chrono_literals;
+
+constexpr std::size_t idle_timers = 1'000'000;
+
+class counting_timer final : public timer {
+public:
+    std::uint64_t* fired = nullptr;
+
+private:
+    void fire() noexcept override { ++*fired; }
+};
+
+/// A loop with a million timers, whose deadlines are spread over an hour, as those of connections'
+/// timeouts are.
+class crowd {
+public:
+    crowd(duration from, duration spread) : from_(from), spread_(spread) {
+        for (std::size_t i = 0; i < idle_timers; ++i) {
+            timers[i].fired = &fired;
+            owner->arm(timers[i], deadline());
+        }
+    }
+    ~crowd() {
+        for (counting_timer& each : timers) owner->disarm(each);
+    }
+
+    time_point deadline() {
+        const auto away = random.below(static_cast<std::uint64_t>(spread_.count()));
+        return begin_ + from_ + duration(static_cast<duration::rep>(away));
+    }
+    counting_timer& any() { return timers[random.below(idle_timers)]; }
+
+    random_generator random{42};
+    std::uint64_t fired = 0;
+    std::unique_ptr<loop> owner = std::move(*loop::create({}));
+    std::vector<counting_timer> timers{idle_timers};
+
+private:
+    duration from_;
+    duration spread_;
+    time_point begin_ = owner->now();
+};
+
+/// A timeout that is armed before an operation and cancelled after it.
+void arm_and_cancel(benchmark::State& state) {
+    crowd others(1h, 1h);
+    counting_timer mine;
+    for (auto _ : state) {
+        others.owner->arm(mine, others.deadline());
+        others.owner->disarm(mine);
+    }
+    state.SetItemsProcessed(state.iterations());
+}
+
+/// The same for the timers of 64 operations at once.
+void arm_and_cancel_64(benchmark::State& state) {
+    crowd others(1h, 1h);
+    std::vector<counting_timer> mine(64);
+    for (auto _ : state) {
+        for (counting_timer& each : mine) others.owner->arm(each, others.deadline());
+        for (counting_timer& each : mine) others.owner->disarm(each);
+    }
+    state.SetItemsProcessed(state.iterations() * 64);
+}
+
+/// Any of the million is put off, as an idle connection's timeout is when something comes. Nothing
+/// of it is in the processor's caches.
+void put_off_any(benchmark::State& state) {
+    crowd others(1h, 1h);
+    for (auto _ : state) {
+        counting_timer& one = others.any();
+        others.owner->disarm(one);
+        others.owner->arm(one, others.deadline());
+    }
+    state.SetItemsProcessed(state.iterations());
+}
+
+/// The million fire within a second of a loop's time. `longest_ms` is the longest turn: what a
+/// connection of that loop may have to wait.
+void fire_all(benchmark::State& state) {
+    double longest_ms = 0;
+    for (auto _ : state) {
+        state.PauseTiming();
+        auto others = std::make_unique<crowd>(10ms, 1s);
+        state.ResumeTiming();
+        others->owner->run([](crowd& all, double& longest) -> task<void> {
+            auto last = std::chrono::steady_clock::now();
+            while (all.fired < idle_timers) {
+                co_await loop::current().yield();
+                const auto present = std::chrono::steady_clock::now();
+                longest = std::max(
+                    longest, std::chrono::duration<double, std::milli>(present - last).count());
+                last = present;
+            }
+        }(*others, longest_ms));
+        state.PauseTiming();
+        others.reset();
+        state.ResumeTiming();
+    }
+    state.counters["longest_ms"] = longest_ms;
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(idle_timers));
+}
+
+BENCHMARK(arm_and_cancel);
+BENCHMARK(arm_and_cancel_64);
+BENCHMARK(put_off_any);
+BENCHMARK(fire_all)->Iterations(2)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();
