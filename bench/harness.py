@@ -22,7 +22,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 EDDY = os.path.abspath(os.environ.get("EDDY_BINARY") or os.path.join(ROOT, "build/release/eddy"))
 PROGRAMS = os.path.abspath(os.environ.get("EDDY_BENCH_DIR") or os.path.join(ROOT, "build/release/bench"))
 
-MIN_PAIRS = 5            # fewer make no table in the documentation
+MIN_PAIRS = 6            # fewer make no table in the documentation; even, so that each side begins as often
 QUIET_SHARE = 0.02       # of a core's time: what other load may take before we warn
 READY_WITHIN_S = 20
 STOPPED_WITHIN_S = 20
@@ -54,8 +54,8 @@ def options(description, add=None):
     chosen = parser.parse_args()
     if chosen.quick:
         chosen.pairs = 1
-    if chosen.pairs < 1:
-        parser.error("--pairs must be at least 1")
+    if chosen.pairs < 1 or chosen.pairs > 1 and chosen.pairs % 2:
+        parser.error("--pairs must be even, so that each side begins as often as the other")
     allowed = os.sched_getaffinity(0)
     if chosen.server_core == chosen.load_core or not {chosen.server_core, chosen.load_core} <= allowed:
         parser.error(f"server and load need two different cores of {sorted(allowed)}: "
@@ -452,10 +452,8 @@ class Comparison:
         return Spread(sample[field] for sample in self.samples[side])
 
     def ratio(self, side, rival, field="ops_per_second"):
-        """side / rival: of the medians, with the least and the greatest of a round."""
-        spread = Spread(a[field] / b[field] for a, b in zip(self.samples[side], self.samples[rival]))
-        spread.median = self.of(side, field).median / self.of(rival, field).median
-        return spread
+        """side / rival, of each round: what disturbed both alike falls out."""
+        return Spread(a[field] / b[field] for a, b in zip(self.samples[side], self.samples[rival]))
 
     def is_void(self, *sides):
         """The generator was the limit in half of a side's turns or more."""

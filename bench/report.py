@@ -22,6 +22,11 @@ def first_line(*argv):
         return ""
 
 
+def packaged(name):
+    """The version of an installed package, without what the distribution adds."""
+    return first_line("dpkg-query", "-W", "-f", "${Version}", name).split("-")[0].split("+")[0]
+
+
 def machine():
     """What the figures depend on, as a dictionary of texts."""
     with open("/proc/cpuinfo") as file:
@@ -36,12 +41,15 @@ def machine():
     virtual = first_line("systemd-detect-virt", "--vm")
     redis = re.search(r"v=(\S+)", first_line("redis-server", "--version"))
     asio = None
+    headers = os.environ.get("EDDY_ASIO_INCLUDE") or "/usr/include"
     try:
-        with open("/usr/include/asio/version.hpp") as file:
+        with open(os.path.join(headers, "asio/version.hpp")) as file:
             asio = re.search(r"ASIO_VERSION (\d+)", file.read())
     except OSError:
         pass
     number = int(asio.group(1)) if asio else 0
+    boost = packaged("libboost-dev")
+    libuv = packaged("libuv1-dev")
     commit = first_line("git", "rev-parse", "--short=12", "HEAD")
     if commit and first_line("git", "status", "--porcelain", "--untracked-files=no"):
         commit += " with changes"
@@ -54,6 +62,8 @@ def machine():
         "system": system,
         "redis": f"redis-server {redis.group(1)}" if redis else "",
         "asio": f"Asio {number // 100000}.{number // 100 % 1000}.{number % 100}" if number else "",
+        "boost": f"Boost {boost}" if boost else "",
+        "libuv": f"libuv {libuv}" if libuv else "",
         "eddy": first_line(harness.EDDY, "version") or "eddy",
         "commit": f"commit {commit}" if commit else "",
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
@@ -97,6 +107,23 @@ def table(header, rows):
              "|" + "|".join("---" if i == 0 else "---:" for i in range(len(header))) + "|"]
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
+
+
+def perf_lines(name, comparisons, side, rival):
+    """Prints what other programs may want to read: each turn, the medians, the paired ratios.
+
+    `comparisons` are by row; the ratio is that of `side` to `rival`.
+    """
+    for label, comparison in comparisons.items():
+        row = re.sub(r"[^\w.]+", "_", label.replace("×", "x")).strip("_").lower()
+        for each, samples in comparison.samples.items():
+            target = f"scenario={name} row={row} target={each.replace(' ', '_')}"
+            for number, sample in enumerate(samples):
+                print(f"PERF_RUN {target} run={number + 1} ops_per_second={sample['ops_per_second']:.1f} "
+                      f"p50_us={sample['p50_us']:.2f} p99_us={sample['p99_us']:.2f}")
+            print(f"PERF_MEDIAN {target} ops_per_second={comparison.of(each).median:.1f}")
+        print(f"PERF_PAIRED_MEDIAN scenario={name} row={row} ratio={side.replace(' ', '_')}/{rival.replace(' ', '_')} "
+              f"value={comparison.ratio(side, rival).median:.4f}")
 
 
 # --- Where it goes ----------------------------------------------------------------------------
@@ -156,8 +183,9 @@ def insert(name, text):
 
 # --- The figure -------------------------------------------------------------------------------
 
-COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "redis": "#94a3b8", "asio": "#94a3b8",
-           "raw epoll": "#d6a85c", "raw uring": "#b7791f"}
+COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "redis": "#94a3b8",
+           "asio": "#94a3b8", "boost": "#64748b", "libuv": "#c4b5fd", "raw epoll": "#d6a85c",
+           "raw uring": "#b7791f", "asleep": "#94a3b8", "spinning": "#0f766e"}
 BAR, GAP, GROUP_GAP = 15, 3, 18
 LEFT, PLOT, WIDTH = 205, 400, 860       # labels, bars, then the columns of values and notes
 VALUES, NOTES = LEFT + PLOT + 72, LEFT + PLOT + 92

@@ -6,7 +6,7 @@
 #   fmt::fmt-header-only  nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
-#   benchmark::benchmark eddy_asio
+#   benchmark::benchmark eddy_asio eddy_boost PkgConfig::libuv
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig QUIET)
@@ -59,4 +59,13 @@ if(EDDY_BENCH)
     target_include_directories(eddy_asio SYSTEM INTERFACE "${EDDY_ASIO_INCLUDE}")
     target_compile_definitions(eddy_asio INTERFACE ASIO_STANDALONE)
     target_link_libraries(eddy_asio INTERFACE Threads::Threads)
+    find_path(EDDY_BOOST_INCLUDE boost/asio.hpp)
+    if(NOT EDDY_BOOST_INCLUDE)
+        message(FATAL_ERROR "Eddy's benchmarks need Boost.Asio: run `apt install libboost-dev`, "
+                            "or configure with -DEDDY_BENCH=OFF.")
+    endif()
+    add_library(eddy_boost INTERFACE)
+    target_include_directories(eddy_boost SYSTEM INTERFACE "${EDDY_BOOST_INCLUDE}")
+    target_link_libraries(eddy_boost INTERFACE Threads::Threads)
+    eddy_need_pkg(libuv "libuv>=1.40" libuv1-dev)
 endif()

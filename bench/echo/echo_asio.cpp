@@ -9,7 +9,13 @@
 #define ASIO_HAS_CO_AWAIT 1
 #define ASIO_HAS_STD_COROUTINE 1
 #include <asio.hpp>
+#if __has_include(<asio/as_tuple.hpp>)
+#include <asio/as_tuple.hpp>
+namespace tuples = asio;
+#else
 #include <asio/experimental/as_tuple.hpp>
+namespace tuples = asio::experimental;
+#endif
 
 #include <array>
 #include <system_error>
@@ -19,7 +25,7 @@
 namespace {
 
 using executor = asio::io_context::executor_type;
-using token = asio::experimental::as_tuple_t<asio::use_awaitable_t<executor>>;
+using token = tuples::as_tuple_t<asio::use_awaitable_t<executor>>;
 using asio::ip::tcp;
 using stream_socket = asio::basic_stream_socket<tcp, executor>;
 using acceptor = asio::basic_socket_acceptor<tcp, executor>;
