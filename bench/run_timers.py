@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Timers: arming, cancelling and putting off one beside a million others, against Asio's."""
+
+import json
+import subprocess
+
+import harness
+import report
+from harness import Failure, Progress, Spread, built, settle
+
+GOAL_NS = 60
+# The same test in Asio, where there is one; what a figure is divided by, since putting off is both.
+TESTS = {
+    "arm, then cancel": ("arm_and_cancel", "asio_arm_and_cancel"),
+    "arm 64, then cancel them": ("arm_and_cancel_64", "asio_arm_and_cancel_64"),
+    "cancel and arm any of the million": ("put_off_any", "asio_put_off_any"),
+    "a million fire within a second": ("fire_all", None),
+}
+
+
+def turn(chosen, order):
+    """{test: the benchmark's own row} of one start, in which all tests run."""
+    found = {}
+    for test in order:
+        done = subprocess.run([built("timers"), f"--benchmark_filter=^{test}(/|$)", "--benchmark_format=json",
+                               f"--benchmark_min_time={0.05 if chosen.quick else 0.5}"],
+                              capture_output=True, text=True, preexec_fn=settle(chosen.server_core))
+        if done.returncode != 0:
+            raise Failure(f"timers {test}: {done.stderr.strip()}")
+        found[test] = json.loads(done.stdout)["benchmarks"][0]
+    return found
+
+
+def main():
+    chosen = harness.options(__doc__)
+    harness.check_quiet()
+    names = [name for pair in TESTS.values() for name in pair if name]
+    progress = Progress(chosen.pairs)
+    samples = {name: [] for name in names}
+    longest = []
+    for number in range(chosen.pairs):
+        found = turn(chosen, names if number % 2 == 0 else names[::-1])
+        for name, row in found.items():
+            samples[name].append(1e9 / row["items_per_second"])
+        longest.append(found["fire_all"]["longest_ms"])
+        progress.step(f"round {number + 1}: " + ", ".join(f"{name} {samples[name][-1]:.0f} ns" for name in names))
+
+    def ns(value):
+        return f"{value:.1f}"
+    lines, groups = [], []
+    for label, (ours, rival) in TESTS.items():
+        own = Spread(samples[ours])
+        if not rival:
+            lines.append([label, "–", f"longest turn {report.spread(Spread(longest), lambda ms: f'{ms:.1f}')} ms", "", ""])
+            continue
+        other = Spread(samples[rival])
+        goal = f"≤ {2 * GOAL_NS} ns for both: " + ("met" if own.median <= 2 * GOAL_NS else "**missed**")
+        lines.append([label, report.spread(other, ns), report.spread(own, ns),
+                      f"{own.median / other.median:.2f} ×", goal])
+        groups.append(report.Group(label, [("asio", other, f"{other.median:.0f} ns"), ("eddy", own, f"{own.median:.0f} ns")],
+                                   "asio", note=f"{own.median / other.median:.2f} ×"))
+    text = report.table(["beside a million timers", "asio ns", "eddy ns", "eddy / asio", ""], lines)
+    report.leave("timers", chosen, text, {"samples": samples, "longest_ms": longest},
+                 report.bars("A timer beside a million others", "time of arming and cancelling; less is better", groups),
+                 "Time of arming and cancelling a timer in multiples of Asio's")
+    return 0
+
+
+if __name__ == "__main__":
+    harness.run(main)
