@@ -5,6 +5,7 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/resolver.hpp>
 
+#include "io/posix/sockets.hpp"
 #include "net/address.hpp"
 
 #include <netinet/in.h>
@@ -118,9 +119,13 @@ task<result<stream>> resolve_and_race(std::string host, std::uint16_t port,
 }  // namespace
 
 result<> apply(const stream& connection, const socket_options& options) noexcept {
-    const int fd = connection.native_handle();
-    const int family = connection.local().family();
-    if (fd < 0 || (family != AF_INET && family != AF_INET6)) return {};
+    if (connection.native_handle() < 0) return {};
+    return apply(connection.native_handle(), options);
+}
+
+result<> apply(int fd, const socket_options& options) noexcept {
+    const int family = local_endpoint(fd).family();
+    if (family != AF_INET && family != AF_INET6) return {};
     if (auto done = set(fd, IPPROTO_TCP, TCP_NODELAY, options.nodelay); !done) return done;
     if (auto done = set(fd, SOL_SOCKET, SO_KEEPALIVE, options.keepalive); !done) return done;
     if (options.keepalive) {

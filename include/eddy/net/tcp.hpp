@@ -40,6 +40,9 @@ struct socket_options {
 /// that are no TCP sockets.
 result<> apply(const stream& connection, const socket_options& options) noexcept;
 
+/// The same for a descriptor, such as that of a blocking::stream.
+result<> apply(int socket, const socket_options& options) noexcept;
+
 struct connect_options {
     /// For all attempts together, the name's lookup included; then errc::timed_out.
     duration timeout = std::chrono::seconds(30);

@@ -1,0 +1,135 @@
+// Sockets without a loop: for small clients, tools and tests, which may wait in a system call.
+//
+//     auto peer = blocking::connect("example.org", 80);
+//     if (!peer) return peer.error();
+//     peer->set_timeout(std::chrono::seconds(5));
+//     auto sent = peer->write_all("GET / HTTP/1.0\r\n\r\n");
+//     auto size = peer->read_some(buffer);
+//
+// A wait ends with errc::timed_out after the socket's timeout. A timeout of zero makes the socket
+// non-blocking: what would wait fails with errno EAGAIN. No coroutines, no allocation; an object
+// belongs to one thread at a time. A connection can go to a loop: loop::adopt(peer.release()).
+#pragma once
+
+#include <eddy/base/bytes.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/timer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::blocking {
+
+/// What every socket here has. A closed one fails with errc::closed.
+class socket {
+public:
+    explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+
+    /// How long each later call may wait in all; duration::max(), as at first, for ever.
+    void set_timeout(duration most) noexcept { timeout_ = most; }
+    duration timeout() const noexcept { return timeout_; }
+
+    endpoint local() const noexcept;
+    int native_handle() const noexcept { return fd_.get(); }
+    /// Gives the descriptor up to the caller. It is non-blocking for the kernel.
+    unique_fd release() noexcept { return std::move(fd_); }
+    void close() noexcept { fd_.reset(); }
+
+protected:
+    socket() noexcept = default;
+    explicit socket(unique_fd fd) noexcept : fd_(std::move(fd)) {}
+
+    unique_fd fd_;
+    duration timeout_ = duration::max();
+};
+
+/// A connected byte stream over TCP or a Unix socket.
+class stream : public socket {
+public:
+    stream() noexcept = default;
+    /// Takes over a connected socket, and makes it non-blocking for the kernel.
+    static result<stream> adopt(unique_fd connected);
+
+    /// Waits for at least one byte. errc::end_of_stream when the peer has finished sending; `into`
+    /// must not be empty.
+    result<std::size_t> read_some(mutable_bytes into) noexcept;
+    /// Waits until `into` is full. errc::end_of_stream when the stream ends before: what came until
+    /// then is in `into`, but how much is not told.
+    result<> read_exactly(mutable_bytes into) noexcept;
+    /// Waits until at least one byte went to the kernel. EPIPE, never SIGPIPE.
+    result<std::size_t> write_some(const_bytes bytes) noexcept;
+    /// Waits until all went to the kernel. After an error it is unknown how many did.
+    result<> write_all(const_bytes bytes) noexcept;
+    result<> write_all(std::string_view text) noexcept { return write_all(as_bytes(text)); }
+    /// Tells the peer that no more bytes follow; shutdown(2).
+    result<> shutdown_write() noexcept;
+    endpoint peer() const noexcept;
+
+private:
+    using socket::socket;
+};
+
+/// An accepting socket, TCP or Unix.
+class listener : public socket {
+public:
+    listener() noexcept = default;
+    /// Waits for a connection. TCP streams have TCP_NODELAY set. EMFILE and the like pass.
+    result<stream> accept() noexcept;
+    /// Closes it; so does the destructor. The file of a Unix listener goes.
+    void close() noexcept;
+    ~listener() { close(); }
+    listener(listener&&) noexcept = default;
+    listener& operator=(listener&& other) noexcept;
+
+private:
+    friend result<listener> listen(const endpoint& local, const listen_options& options);
+    using socket::socket;
+};
+
+/// A UDP socket.
+class datagram : public socket {
+public:
+    datagram() noexcept = default;
+    struct received {
+        std::size_t size = 0;  ///< bytes in the caller's buffer
+        endpoint from;
+        bool truncated = false;  ///< it was longer than the buffer; its end is lost
+    };
+
+    /// Waits for a datagram. An empty one is a message like others.
+    result<received> receive(mutable_bytes into) noexcept;
+    /// Sends one datagram, to the connected peer if `to` is empty.
+    result<> send_to(const_bytes bytes, const endpoint& to) noexcept;
+    /// Sends to and receives from `peer` alone from now on; connect(2).
+    result<> connect(const endpoint& peer) noexcept;
+
+private:
+    friend result<datagram> bind(const endpoint& local, const listen_options& options);
+    using socket::socket;
+};
+
+/// The addresses of a host, IPv6 and IPv4, as getaddrinfo(3) orders them; numeric ones too. Waits
+/// for the system's resolver, for which there is no timeout. errc::name_not_found,
+/// errc::resolver_failed, errc::bad_address.
+result<std::vector<endpoint>> resolve(const std::string& host, std::uint16_t port);
+
+/// Connects to one address. errc::timed_out after `timeout`, or connect(2)'s error. TCP_NODELAY is
+/// set.
+result<stream> connect(const endpoint& peer, duration timeout = duration::max()) noexcept;
+/// Connects to the first address of a host that answers. The error is the last one's.
+result<stream> connect(const std::string& host, std::uint16_t port,
+                       duration timeout_each = std::chrono::seconds(10));
+
+/// As tcp::listen() and unix_socket::listen(), for endpoint::ip() and endpoint::unix_path().
+result<listener> listen(const endpoint& local, const listen_options& options = {});
+/// As udp::bind().
+result<datagram> bind(const endpoint& local, const listen_options& options = {});
+
+}  // namespace eddy::blocking

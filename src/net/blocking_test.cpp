@@ -1,0 +1,255 @@
+// Sockets without a loop: the same conversation over every kind of address, timeouts, names.
+#include <eddy/net/blocking.hpp>
+
+#include <eddy/net/tcp.hpp>
+#include <eddy/net/udp.hpp>
+
+#include "base/temporary_folder.hpp"
+#include "io/testing.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace eddy {
+namespace {
+
+using testing::error_of;
+using testing::must;
+using testing::temporary_folder;
+using namespace std::chrono_literals;
+
+endpoint at(std::string_view address, std::uint16_t port = 0) {
+    return must(endpoint::ip(address, port));
+}
+
+/// Two ends of a TCP connection.
+struct pair {
+    pair() {
+        auto accepting = must(blocking::listen(at("127.0.0.1")));
+        client = must(blocking::connect(accepting.local()));
+        server = must(accepting.accept());
+    }
+    blocking::stream client;
+    blocking::stream server;
+};
+
+class blocking_sockets : public ::testing::TestWithParam<const char*> {
+protected:
+    endpoint address() const {
+        const std::string name = GetParam();
+        if (name == "unix") return must(endpoint::unix_path(folder_.path() + "/socket"));
+        return at(name == "ipv6" ? "::1" : "127.0.0.1");
+    }
+    temporary_folder folder_;
+};
+INSTANTIATE_TEST_SUITE_P(net, blocking_sockets, ::testing::Values("ipv4", "ipv6", "unix"),
+                         [](const auto& p) { return std::string(p.param); });
+
+TEST_P(blocking_sockets, talk_to_each_other) {
+    auto accepting = must(blocking::listen(address()));
+    auto client = must(blocking::connect(accepting.local(), 5s));
+    auto server = must(accepting.accept());
+    EXPECT_EQ(client.peer(), accepting.local());
+
+    must(client.write_all("hello"));
+    std::array<std::byte, 5> five;
+    must(server.read_exactly(five));
+    EXPECT_EQ(as_text(five), "hello");
+
+    must(server.write_all("and good"));
+    must(server.write_all("bye"));
+    must(server.shutdown_write());
+    std::string all;
+    for (;;) {
+        std::array<std::byte, 4> some;
+        const auto size = client.read_some(some);
+        if (!size) {
+            EXPECT_EQ(size.error(), errc::end_of_stream);
+            break;
+        }
+        all += as_text(const_bytes(some).first(*size));
+    }
+    EXPECT_EQ(all, "and goodbye");
+    std::array<std::byte, 4> more;
+    EXPECT_EQ(error_of(client.read_exactly(more)), errc::end_of_stream);
+}
+
+TEST_P(blocking_sockets, wait_until_a_slow_peer_has_taken_all) {
+    auto accepting = must(blocking::listen(address()));
+    auto client = must(blocking::connect(accepting.local()));
+    auto server = must(accepting.accept());
+    std::vector<std::byte> sent(16 * 1024 * 1024);
+    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i * 7 >> 3);
+    std::vector<std::byte> received(sent.size());
+    std::thread reader([&] { must(server.read_exactly(received)); });
+    must(client.write_all(sent));
+    reader.join();
+    EXPECT_TRUE(sent == received);
+}
+
+TEST_P(blocking_sockets, know_how_long_to_wait) {
+    auto accepting = must(blocking::listen(address()));
+    accepting.set_timeout(1ms);
+    EXPECT_EQ(error_of(accepting.accept()), errc::timed_out);
+    auto client = must(blocking::connect(accepting.local()));
+    auto server = must(accepting.accept());
+
+    std::array<std::byte, 8> into;
+    client.set_timeout(1ms);
+    EXPECT_EQ(error_of(client.read_some(into)), errc::timed_out);
+    must(server.write_all("four"));
+    EXPECT_EQ(error_of(client.read_exactly(into)), errc::timed_out);
+    std::vector<std::byte> much(64 * 1024 * 1024);
+    EXPECT_EQ(error_of(client.write_all(much)), errc::timed_out);
+}
+
+TEST_P(blocking_sockets, without_time_do_not_wait_at_all) {
+    auto accepting = must(blocking::listen(address()));
+    accepting.set_timeout(0ns);
+    EXPECT_EQ(error_of(accepting.accept()), errno_code(EAGAIN));
+    auto client = must(blocking::connect(accepting.local()));
+    auto server = must(accepting.accept());
+    std::array<std::byte, 8> into;
+    client.set_timeout(0ns);
+    EXPECT_EQ(error_of(client.read_some(into)), errno_code(EAGAIN));
+    std::vector<std::byte> much(64 * 1024 * 1024);
+    const std::size_t some = must(client.write_some(much));
+    EXPECT_GT(some, 0U);
+    EXPECT_LT(some, much.size());
+    while (client.write_some(much)) {
+    }
+    EXPECT_EQ(error_of(client.write_some(much)), errno_code(EAGAIN));
+}
+
+TEST_P(blocking_sockets, fail_once_closed) {
+    auto accepting = must(blocking::listen(address()));
+    const endpoint where = accepting.local();
+    auto client = must(blocking::connect(where));
+    auto server = must(accepting.accept());
+    client.close();
+    std::array<std::byte, 8> into;
+    EXPECT_EQ(error_of(client.read_some(into)), errc::closed);
+    EXPECT_EQ(error_of(client.write_all("x")), errc::closed);
+    EXPECT_EQ(error_of(client.shutdown_write()), errc::closed);
+    EXPECT_EQ(error_of(server.read_some(into)), errc::end_of_stream);
+    // The first may still go into the socket's buffer; then the answer is an error, not a signal.
+    while (server.write_all("x")) {
+    }
+    accepting.close();
+    EXPECT_EQ(error_of(accepting.accept()), errc::closed);
+    const auto refused = blocking::connect(where);
+    EXPECT_FALSE(refused);
+    if (where.is_unix()) EXPECT_FALSE(std::filesystem::exists(where.to_string()));
+}
+
+TEST_P(blocking_sockets, are_handed_to_a_loop_and_come_back) {
+    auto accepting = must(blocking::listen(address()));
+    auto client = must(blocking::connect(accepting.local()));
+    auto server = must(accepting.accept());
+    auto where = must(loop::create({}));
+    unique_fd back = where->run([](unique_fd fd) -> task<unique_fd> {
+        stream peer = must(loop::current().adopt(std::move(fd)));
+        must(co_await peer.write_all("from the loop"));
+        co_return must(peer.detach());
+    }(server.release()));
+    server = must(blocking::stream::adopt(std::move(back)));
+    must(server.write_all(", and not"));
+    std::array<std::byte, 22> all;
+    must(client.read_exactly(all));
+    EXPECT_EQ(as_text(all), "from the loop, and not");
+}
+
+TEST(blocking_tcp, connects_by_name) {
+    auto accepting = must(blocking::listen(at("127.0.0.1")));
+    auto client = must(blocking::connect("localhost", accepting.local().port()));
+    EXPECT_TRUE(accepting.accept());
+    EXPECT_EQ(client.peer().port(), accepting.local().port());
+    EXPECT_EQ(error_of(blocking::connect("", 80)), errc::bad_address);
+    // RFC 6761 keeps this name from ever existing. Without any name server, asking fails.
+    const auto error = error_of(blocking::resolve("nowhere.invalid", 80));
+    EXPECT_TRUE(error == errc::name_not_found || error == errc::resolver_failed) << error.message();
+}
+
+TEST(blocking_tcp, says_who_refused_and_who_never_answered) {
+    std::uint16_t port = 0;
+    {
+        auto accepting = must(blocking::listen(at("127.0.0.1")));
+        port = accepting.local().port();
+    }
+    EXPECT_EQ(error_of(blocking::connect(at("127.0.0.1", port))), errno_code(ECONNREFUSED));
+    // A listener whose queue is full lets connections wait.
+    auto accepting = must(blocking::listen(at("127.0.0.1"), {.backlog = 0}));
+    std::vector<blocking::stream> waiting;
+    for (;;) {
+        auto one = blocking::connect(accepting.local(), 50ms);
+        if (!one) {
+            EXPECT_EQ(one.error(), errc::timed_out);
+            break;
+        }
+        waiting.push_back(std::move(*one));
+        ASSERT_LT(waiting.size(), 100U);
+    }
+}
+
+TEST(blocking_tcp, takes_the_socket_options) {
+    pair both;
+    tcp::socket_options options;
+    options.nodelay = false;
+    options.keepalive = true;
+    options.keepalive_probes = 3;
+    must(tcp::apply(both.client.native_handle(), options));
+    int probes = 0;
+    socklen_t size = sizeof probes;
+    ASSERT_EQ(getsockopt(both.client.native_handle(), IPPROTO_TCP, TCP_KEEPCNT, &probes, &size), 0);
+    EXPECT_EQ(probes, 3);
+}
+
+TEST(blocking_udp, sends_and_receives_messages) {
+    for (const char* host : {"127.0.0.1", "::1"}) {
+        auto a = must(blocking::bind(at(host)));
+        auto b = must(blocking::bind(at(host)));
+        std::array<std::byte, 8> into;
+        must(a.send_to(as_bytes("one"), b.local()));
+        must(a.send_to({}, b.local()));
+        must(a.send_to(as_bytes("longer than eight"), b.local()));
+        auto got = must(b.receive(into));
+        EXPECT_EQ(as_text(const_bytes(into).first(got.size)), "one");
+        EXPECT_EQ(got.from, a.local());
+        EXPECT_FALSE(got.truncated);
+        EXPECT_EQ(must(b.receive(into)).size, 0U);
+        got = must(b.receive(into));
+        EXPECT_EQ(as_text(const_bytes(into).first(got.size)), "longer t");
+        EXPECT_TRUE(got.truncated);
+        b.set_timeout(1ms);
+        EXPECT_EQ(error_of(b.receive(into)), errc::timed_out);
+    }
+}
+
+TEST(blocking_udp, hears_that_nobody_is_there) {
+    auto a = must(blocking::bind(at("127.0.0.1")));
+    endpoint nobody;
+    {
+        auto gone = must(blocking::bind(at("127.0.0.1")));
+        nobody = gone.local();
+    }
+    must(a.connect(nobody));
+    must(a.send_to(as_bytes("hello?"), endpoint()));
+    a.set_timeout(5s);
+    std::array<std::byte, 8> into;
+    EXPECT_EQ(error_of(a.receive(into)), errno_code(ECONNREFUSED));
+    a.close();
+    EXPECT_EQ(error_of(a.receive(into)), errc::closed);
+    EXPECT_EQ(error_of(a.connect(nobody)), errc::closed);
+}
+
+}  // namespace
+}  // namespace eddy
