@@ -2,7 +2,7 @@
 # A missing one stops the configuration with the name of its Debian and Ubuntu package.
 #
 # Targets for DEPENDS in eddy_layer():
-#   PkgConfig::liburing  PkgConfig::cares  Threads::Threads
+#   PkgConfig::liburing (with EDDY_URING)  PkgConfig::cares  Threads::Threads
 #   fmt::fmt-header-only  nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
@@ -23,19 +23,30 @@ function(eddy_need_config package apt)
     endif()
 endfunction()
 
-# eddy_need_pkg(liburing liburing>=2.3 liburing-dev) makes the target PkgConfig::liburing.
+# eddy_need_pkg(liburing liburing>=2.3 liburing-dev) makes the target PkgConfig::liburing. With LINKED
+# at the end, the installed library needs it again, at link time.
 function(eddy_need_pkg name module apt)
     pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL "${module}")
     if(NOT ${name}_FOUND)
         message(FATAL_ERROR "Eddy needs the library ${module}: run `apt install ${apt}` "
                             "(or `./eddy-dev build`, which installs all that is missing).")
     endif()
+    if(ARGV3 STREQUAL LINKED)
+        set_property(GLOBAL APPEND PROPERTY EDDY_LINKED_MODULES "${name} ${module} ${apt}")
+    endif()
 endfunction()
 
-eddy_need_pkg(liburing "liburing>=2.3" liburing-dev)
-eddy_need_pkg(cares "libcares>=1.18" libc-ares-dev)
-eddy_need_config(fmt libfmt-dev)
-eddy_need_config(nlohmann_json nlohmann-json3-dev)
+# What the chosen layers need, and no more.
+if(EDDY_URING)
+    eddy_need_pkg(liburing "liburing>=2.3" liburing-dev LINKED)
+endif()
+if(net IN_LIST EDDY_LAYERS)
+    eddy_need_pkg(cares "libcares>=1.18" libc-ares-dev LINKED)
+endif()
+if(runtime IN_LIST EDDY_LAYERS)
+    eddy_need_config(fmt libfmt-dev)
+    eddy_need_config(nlohmann_json nlohmann-json3-dev)
+endif()
 
 if(EDDY_TESTS OR EDDY_FUZZ OR EDDY_CHECK_HEADERS)
     find_package(Python3 3.9 QUIET COMPONENTS Interpreter)

@@ -154,7 +154,7 @@ function(eddy_program name)
     target_link_libraries(${name} PRIVATE ${arg_LAYERS} ${arg_DEPENDS})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
     if(EDDY_INSTALL)
-        install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+        install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
     endif()
 endfunction()
 

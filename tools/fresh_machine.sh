@@ -2,9 +2,11 @@
 # Proves that Eddy works on a machine with nothing on it: makes a minimal system with debootstrap,
 # copies this checkout in, runs `./eddy-dev run` there and speaks to its demo.
 #
-# Usage: tools/fresh_machine.sh [--test|--quick] [--keep] [--packages] [bookworm|trixie|noble]
+# Usage: tools/fresh_machine.sh [--test|--quick] [--keep] [--package|--packages] [bookworm|trixie|noble]
 #   --test      then run `./eddy-dev test` as well
 #   --quick     then run `./eddy-dev test --quick`
+#   --package   instead make Eddy's own packages, install them, and build a user's project with the
+#               system's g++ (14 on trixie, 13 on noble; that of bookworm is too old)
 #   --packages  install the packages of build and test only, to see that their names resolve
 #   --keep      leave the system behind to look around in
 # The systems are Debian 12 and 13 and Ubuntu 24.04. MIRROR names another mirror of theirs.
@@ -49,16 +51,34 @@ grep -F "The daemon has stopped." <&4
 echo "The demo works."
 '
 
+# The Debian packages, as their user has them: no checkout, and another compiler than ours.
+try_package='
+set -eu
+./eddy-dev build
+cmake --build build/release
+(cd build/release && cpack)
+apt-get install -y --no-install-recommends ./build/release/libeddy-dev_*.deb ./build/release/eddy_*.deb g++ >/dev/null
+cmake -S tests/install -B /tmp/user -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Release
+cmake --build /tmp/user
+/tmp/user/user
+g++ -O2 tests/install/main.cpp -o /tmp/by-pkg-config $(pkg-config --cflags --libs eddy)
+/tmp/by-pkg-config
+eddy version
+g++ --version | head -n 1
+echo "The packages work."
+'
+
 release=bookworm keep=0 script=()
 command='bash -c "$TRY_DEMO"'
 for argument in "$@"; do
     case $argument in
         --test) command+=' && ./eddy-dev test' ;;
         --quick) command+=' && ./eddy-dev test --quick' ;;
+        --package) command='bash -c "$TRY_PACKAGE"' ;;
         --packages) command='./eddy-dev install' ;;
         --keep) keep=1 ;;
         bookworm | trixie | noble) release=$argument ;;
-        *) sed -n 's/^# \{0,1\}//; 2,11p' "$0" >&2; exit 2 ;;
+        *) sed -n 's/^# \{0,1\}//; 2,13p' "$0" >&2; exit 2 ;;
     esac
 done
 options=() mirror=http://deb.debian.org/debian
@@ -112,4 +132,4 @@ git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' 
 done | tar --null --files-from=- -cf - | tar -xf - -C "$root/eddy"
 
 chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
-    TRY_DEMO="$try_demo" sh -c "cd /eddy && $command"
+    TRY_DEMO="$try_demo" TRY_PACKAGE="$try_package" sh -c "cd /eddy && $command"

@@ -1,6 +1,8 @@
-# Installs the build BUILD into a new folder; builds and runs a user's project with it, by
-# find_package() and by pkg-config, with the compiler COMPILER and each newer g++ that is there.
-# Usage: cmake -DBUILD=... -DCOMPILER=... -DWORK=... -P run.cmake
+# Installs a build into a new folder; builds and runs a user's project with it, by find_package() and
+# by pkg-config, with the compiler COMPILER and each newer g++ that is there. The build is the folder
+# BUILD, or a new one of SOURCE with the cache entries OPTIONS and the layers LAYERS (base,io,...).
+# With DEB its Debian package is tried in the same way.
+# Usage: cmake -DBUILD=... | -DSOURCE=... -DOPTIONS=... -DLAYERS=... [-DDEB=ON] -DCOMPILER=... -DWORK=... -P run.cmake
 
 function(step)
     execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -8,9 +10,6 @@ function(step)
         message(FATAL_ERROR "${ARGN} ended with ${status}:\n${output}")
     endif()
 endfunction()
-
-file(REMOVE_RECURSE "${WORK}")
-step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
 
 set(compilers "${COMPILER}")
 foreach(version 13 14 15)
@@ -22,21 +21,50 @@ foreach(version 13 14 15)
     endif()
 endforeach()
 
-file(GLOB_RECURSE pc "${WORK}/prefix/*/eddy.pc")
-cmake_path(GET pc PARENT_PATH pc_dir)
-set(ENV{PKG_CONFIG_PATH} "${pc_dir}")
-execute_process(COMMAND pkg-config --cflags --libs eddy OUTPUT_VARIABLE flags
-                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-separate_arguments(flags UNIX_COMMAND "${flags}")
+function(try_prefix prefix)
+    file(GLOB_RECURSE pc "${prefix}/*/eddy.pc")
+    cmake_path(GET pc PARENT_PATH pc_dir)
+    set(ENV{PKG_CONFIG_PATH} "${pc_dir}")
+    execute_process(COMMAND pkg-config --cflags --libs eddy OUTPUT_VARIABLE flags
+                    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(flags UNIX_COMMAND "${flags}")
+    foreach(compiler IN LISTS compilers)
+        cmake_path(GET compiler FILENAME name)
+        set(folder "${prefix}-${name}")
+        step("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${folder}" -G Ninja
+             "-DCMAKE_CXX_COMPILER=${compiler}" "-DCMAKE_PREFIX_PATH=${prefix}")
+        step("${CMAKE_COMMAND}" --build "${folder}")
+        step("${folder}/user")
+        step("${compiler}" "${CMAKE_CURRENT_LIST_DIR}/main.cpp" -o "${folder}/by-pkg-config" ${flags})
+        step("${folder}/by-pkg-config")
+        message(STATUS "built and run with ${name}")
+    endforeach()
+endfunction()
 
-foreach(compiler IN LISTS compilers)
-    cmake_path(GET compiler FILENAME name)
-    set(folder "${WORK}/${name}")
-    step("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${folder}" -G Ninja
-         "-DCMAKE_CXX_COMPILER=${compiler}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
-    step("${CMAKE_COMMAND}" --build "${folder}")
-    step("${folder}/user")
-    step("${compiler}" "${CMAKE_CURRENT_LIST_DIR}/main.cpp" -o "${folder}/by-pkg-config" ${flags})
-    step("${folder}/by-pkg-config")
-    message(STATUS "built and run with ${name}")
-endforeach()
+file(REMOVE_RECURSE "${WORK}")
+if(NOT BUILD)
+    set(BUILD "${WORK}/build")
+    string(REPLACE "," "\\;" LAYERS "${LAYERS}")
+    step("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${BUILD}" -G Ninja -DCMAKE_BUILD_TYPE=Release
+         "-DCMAKE_CXX_COMPILER=${COMPILER}" ${OPTIONS} "-DEDDY_LAYERS=${LAYERS}")
+    step("${CMAKE_COMMAND}" --build "${BUILD}")
+endif()
+step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
+try_prefix("${WORK}/prefix")
+
+if(DEB)
+    find_program(dpkg_deb dpkg-deb)
+    if(NOT dpkg_deb)
+        message(STATUS "no Debian package is tried: there is no dpkg-deb")
+        return()
+    endif()
+    execute_process(COMMAND "${CMAKE_CPACK_COMMAND}" --config "${BUILD}/CPackConfig.cmake" -B "${WORK}/deb"
+                    WORKING_DIRECTORY "${BUILD}" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+    file(GLOB package "${WORK}/deb/libeddy-dev_*.deb")
+    step("${dpkg_deb}" -x "${package}" "${WORK}/system")
+    # A package's files know that they lie in /usr; what finds them need not.
+    try_prefix("${WORK}/system/usr")
+    file(GLOB package "${WORK}/deb/eddy_*.deb")
+    step("${dpkg_deb}" -x "${package}" "${WORK}/program")
+    step("${WORK}/program/usr/bin/eddy" version)
+endif()
