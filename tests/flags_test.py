@@ -7,13 +7,14 @@ The flags are read from the program's own help. A flag that no test here claims 
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
 import unittest
 
 import harness
-from harness import all_of, connect, eventually, free_port, read_line
+from harness import all_of, connect, eventually, free_port, line_of, read_line
 
 CLAIMED = set()
 
@@ -386,11 +387,11 @@ class CommandFlags(FlagTest):
         self.create(daemon, "server")
         self.assertEqual(len(daemon.must("logs", "r", "--lines", "1").splitlines()), 1)
         follower = subprocess.Popen([harness.BINARY, "logs", "r", "--follow", "--lines", "0"],
-                                    env=daemon.environment(), stdout=subprocess.PIPE)
+                                    env=daemon.environment(), stdout=subprocess.PIPE, bufsize=0)
         self.addCleanup(follower.stdout.close)
         eventually(lambda: daemon.metric("eddy_control_connections") == 2, "it follows")
         daemon.must("stop", "r")
-        self.assertIn(b"stopped", follower.stdout.readline())
+        self.assertIn(b"stopped", line_of(follower))
         follower.send_signal(signal.SIGINT)
         follower.wait(harness.DEADLINE_S)
 
@@ -404,18 +405,23 @@ class CommandFlags(FlagTest):
         self.assert_refused(daemon.run("start", "-i", "r*"), 1, "means 2")
         self.assertEqual(daemon.json("ps"), [])
         attached = subprocess.Popen([harness.BINARY, "start", "r", "--interactive"], env=daemon.environment(),
-                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self.addCleanup(attached.stdout.close)
         self.addCleanup(attached.kill)
-        self.assertIn(b"r started", attached.stdout.readline())
-        eventually(lambda: daemon.metric("eddy_control_connections") == 2, "it follows")
+        self.assertIn(b"r started", line_of(attached))
+
+        def is_shown():  # what happens before it follows is not
+            connect(port).close()
+            return select.select([attached.stdout], [], [], 0.2)[0]
+        eventually(is_shown, "it follows")
         with connect(port) as client:
-            self.assertIn(b"connected", attached.stdout.readline())
+            client.sendall(b"a first line\n")
+            while b"a first line" not in (line := line_of(attached)):
+                self.assertTrue(line, "connections and messages are shown")
             attached.stdin.write(b"from the terminal\nand the end")
-            attached.stdin.flush()
             self.assertEqual(read_line(client), "from the terminal")
             client.sendall(b"from a client\n")
-            while b"from a client" not in (line := attached.stdout.readline()):
+            while b"from a client" not in (line := line_of(attached)):
                 self.assertTrue(line, "the message is shown")
             attached.stdin.close()
             self.assertEqual(read_line(client), "and the end")

@@ -9,6 +9,7 @@ import contextlib
 import http.client
 import json
 import os
+import select
 import re
 import shutil
 import signal
@@ -37,6 +38,16 @@ def eventually(condition, what="the condition", deadline_s=DEADLINE_S):
         if time.monotonic() > end:
             raise AssertionError(f"{what} did not come true within {deadline_s} s")
         time.sleep(0.02)
+
+
+def line_of(process, deadline_s=DEADLINE_S):
+    """The next line of a process's standard output, which must be unbuffered (bufsize=0).
+
+    Fails when none comes, instead of waiting for ever.
+    """
+    if not select.select([process.stdout], [], [], deadline_s)[0]:
+        raise AssertionError(f"{process.args} printed no further line within {deadline_s} s")
+    return process.stdout.readline()
 
 
 def free_port(kind=socket.SOCK_STREAM):

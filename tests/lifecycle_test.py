@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import harness
-from harness import connect, eventually, free_port, read_line
+from harness import connect, eventually, free_port, line_of, read_line
 
 
 @harness.on_each_backend
@@ -242,13 +242,13 @@ class Lifecycle(harness.EddyTest):
         self.assertEqual(daemon.must("logs", "-n", "1", "a").splitlines(), lines[-1:])
         self.assertIn('"line": ', daemon.must("--json", "logs", "a").replace('":"', '": "'))
         follower = subprocess.Popen([harness.BINARY, "logs", "-f", "-n", "1", "a"],
-                                    env=daemon.environment(), stdout=subprocess.PIPE)
+                                    env=daemon.environment(), stdout=subprocess.PIPE, bufsize=0)
         self.addCleanup(follower.stdout.close)
         self.addCleanup(follower.wait)
         self.addCleanup(follower.kill)
-        self.assertIn(b"stopped", follower.stdout.readline())
+        self.assertIn(b"stopped", line_of(follower))
         daemon.must("start", "a")
-        self.assertIn(b"started", follower.stdout.readline())
+        self.assertIn(b"started", line_of(follower))
         daemon.must("remove", "a")
         rest = follower.stdout.read()
         self.assertIn(b"removed", rest)
