@@ -1,6 +1,7 @@
 // One turn of a loop: what was posted, what is ready, timers, then the backend.
 #include <eddy/io/loop.hpp>
 
+#include <eddy/io/blocking.hpp>
 #include <eddy/io/scope.hpp>
 
 #include "io/backend.hpp"
@@ -47,7 +48,10 @@ result<backend_kind> parse_backend_kind(std::string_view text) noexcept {
 }
 
 loop::loop(const loop_options& options)
-    : spin_(options.spin), gate_(std::make_shared<detail::loop_gate>(*this, options.max_posted)) {
+    : most_file_threads_(options.file_threads),
+      most_file_queue_(options.max_file_queue),
+      spin_(options.spin),
+      gate_(std::make_shared<detail::loop_gate>(*this, options.max_posted)) {
     EDDY_ASSERT(!current_loop);
     current_loop = this;
 }
@@ -73,6 +77,7 @@ loop::~loop() {
         run_while_any(late);
         guests_ = nullptr;
     }
+    file_threads_.reset();
     gate_->wait_until_left();
     // Drivers whose handles are gone may still await their last completions, which end operations
     // that are already out of the ready list: the backend drains them while the loop exists.
@@ -233,7 +238,7 @@ result<datagram> loop::bind_datagram(const endpoint& local, const listen_options
     return backend_->bind_datagram(local, options);
 }
 
-result<stream> loop::adopt(unique_fd socket) { return backend_->adopt(std::move(socket)); }
+result<stream> loop::adopt(unique_fd from) { return backend_->adopt(std::move(from)); }
 
 bool poll_operation::start() {
     backend_->start_poll(fd_, wanted_, *this);

@@ -18,8 +18,10 @@
 namespace eddy {
 
 class backend;
+class blocking_pool;
 class executor;
 class scope;
+struct file_access;
 
 namespace detail {
 class loop_gate;
@@ -70,6 +72,10 @@ struct loop_options {
     /// Tasks and callables that executors have posted and that wait for their turn; one more is
     /// errc::limit_reached.
     std::size_t max_posted = 64 * 1024;
+    /// Threads for what files cannot do otherwise (file.hpp), started when they are first needed.
+    std::size_t file_threads = 4;
+    /// Pieces of work at most that wait for them; one more is errc::limit_reached.
+    std::size_t max_file_queue = 1024;
     sim_options sim;
 };
 
@@ -233,8 +239,10 @@ public:
     /// A UDP socket bound to `local` (port 0 for any).
     result<datagram> bind_datagram(const endpoint& local, const listen_options& options = {});
     /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
-    /// it. Not on the simulator.
-    result<stream> adopt(unique_fd socket);
+    /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: that flag is then set, for all
+    /// that share the descriptor, until the stream is closed. errc::unsupported for files, which
+    /// file.hpp opens, and on the simulator.
+    result<stream> adopt(unique_fd from);
 
     [[nodiscard]] awaiting<poll_operation> wait_readable(int fd) {
         return awaiting<poll_operation>(*backend_, fd, readiness::readable);
@@ -249,6 +257,7 @@ public:
 private:
     friend class executor;
     friend class operation;
+    friend struct file_access;
     friend struct detail::guest_access;
     loop(const loop_options& options);
     static loop* of_this_thread() noexcept;
@@ -278,6 +287,9 @@ private:
     }
 
     std::unique_ptr<backend> backend_;
+    std::unique_ptr<blocking_pool> file_threads_;
+    std::size_t most_file_threads_;
+    std::size_t most_file_queue_;
     intrusive_list<operation> ready_;
     timer_heap timers_;
     mutable time_point now_{};
