@@ -446,12 +446,12 @@ TEST_P(executor_io, two_loops_ask_each_other_under_cancellation) {
                     children.spawn([](executor mine, executor theirs) -> task<> {
                         static_cast<void>(co_await resume_on(
                             theirs, [](executor from, executor to) -> task<result<>> {
-                                co_return co_await resume_on(
-                                    to, [](executor back) -> task<result<>> {
-                                        co_await loop::current().yield();
-                                        EXPECT_TRUE(back.is_current());
-                                        co_return result<>();
-                                    }(to));
+                                co_return co_await resume_on(to,
+                                                             [](executor back) -> task<result<>> {
+                                                                 co_await loop::current().yield();
+                                                                 EXPECT_TRUE(back.is_current());
+                                                                 co_return result<>();
+                                                             }(to));
                             }(theirs, mine)));
                     }(own, other.where()));
                 for (std::uint64_t i = random().below(6); i > 0; --i) co_await here().yield();

@@ -44,7 +44,8 @@ task<void> drop(stream& server) {
     }
 }
 
-/// Asks and waits for the answer, again and again. `most`: how often the flood was served meanwhile.
+/// Asks and waits for the answer, again and again. `most`: how often the flood was served
+/// meanwhile.
 task<void> ask(stream& server, const std::uint64_t& floods, std::uint64_t& most) {
     for (int round = 0; round < rounds; ++round) {
         const std::uint64_t before = floods;

@@ -38,8 +38,7 @@ result<std::size_t> do_now(const file_request& what) noexcept {
     const auto offset = static_cast<off_t>(what.offset);
     return outcome_of(unless_interrupted([&]() -> ssize_t {
         switch (what.what) {
-            case file_request::action::read:
-                return ::pread(what.fd, what.data, what.size, offset);
+            case file_request::action::read: return ::pread(what.fd, what.data, what.size, offset);
             case file_request::action::write:
                 return ::pwrite(what.fd, what.data, what.size, offset);
             case file_request::action::sync: return ::fsync(what.fd);
@@ -94,8 +93,7 @@ task<std::invoke_result_t<Call>> off_loop(Call call) {
 task<result<std::size_t>> do_step(file_request what) {
     loop& here = loop::current();
     backend& kernel = file_access::backend_of(here);
-    if (kernel.has_file_requests())
-        co_return co_await awaiting<ring_operation>(kernel, what);
+    if (kernel.has_file_requests()) co_return co_await awaiting<ring_operation>(kernel, what);
     co_return co_await off_loop([what] { return do_now(what); });
 }
 

@@ -207,8 +207,7 @@ TEST_P(generator_io, leases_may_be_held_beyond_the_ring_of_buffers) {
                 held.push_back(std::move(bytes));
                 if (held.size() < 10) continue;
                 // All come back, and the ring serves again.
-                for (const lease& each : held)
-                    EXPECT_TRUE(expected.continues_with(each.bytes()));
+                for (const lease& each : held) EXPECT_TRUE(expected.continues_with(each.bytes()));
                 held.clear();
             }
             for (const lease& each : held) EXPECT_TRUE(expected.continues_with(each.bytes()));

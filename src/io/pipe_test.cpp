@@ -112,7 +112,9 @@ TEST_P(pipe_io, each_end_goes_one_way) {
     });
 }
 
-task<void> read_into(stream& from, std::error_code& error) { error = error_of(co_await from.read()); }
+task<void> read_into(stream& from, std::error_code& error) {
+    error = error_of(co_await from.read());
+}
 task<void> write_much(stream& to, std::error_code& error) {
     const std::string much(1'000'000, 'x');
     error = error_of(co_await to.write_all(much));

@@ -45,8 +45,7 @@ TEST_P(strand_io, a_semaphore_admits_so_many_in_the_order_of_asking) {
         event leave;
         std::string order;
         co_await join_scope([&](scope& children) -> task<> {
-            for (char name : {'a', 'b', 'c', 'd'})
-                children.spawn(enter(door, order, name, leave));
+            for (char name : {'a', 'b', 'c', 'd'}) children.spawn(enter(door, order, name, leave));
             co_await here().yield();
             EXPECT_EQ(order, "ab");
             EXPECT_EQ(door.available(), 0u);
@@ -223,8 +222,8 @@ TEST_P(strand_io, results_and_exceptions_come_back) {
     });
 }
 
-task<void> hold(event& gate, bool& runs) {
-    runs = true;
+task<void> hold(event& gate, event& runs) {
+    runs.set();
     static_cast<void>(co_await gate.wait());
 }
 task<void> submit(strand to, std::string& order, char name, std::error_code& error) {
@@ -238,11 +237,11 @@ TEST_P(strand_io, cancelling_withdraws_a_piece_that_waits_at_once) {
     run([this]() -> task<> {
         strand one(executor::current());
         event gate;
-        bool runs = false;
+        event runs;
         std::string order;
         std::error_code first, second = errc::closed;
         must(one.post(hold(gate, runs)));
-        while (!runs) co_await here().yield();
+        must(co_await runs.wait());
         scope leaving(co_await current_source());
         scope staying(co_await current_source());
         leaving.spawn(submit(one, order, 'a', first));
@@ -263,10 +262,10 @@ TEST_P(strand_io, pieces_beyond_the_limit_are_refused) {
     run([this]() -> task<> {
         strand one(executor::current(), 2);
         event gate;
-        bool runs = false;
+        event runs;
         std::string order;
         must(one.post(hold(gate, runs)));
-        while (!runs) co_await here().yield();
+        must(co_await runs.wait());
         std::error_code errors[3];
         co_await join_scope([&](scope& children) -> task<> {
             for (std::error_code& error : errors) children.spawn(submit(one, order, 'x', error));
@@ -282,6 +281,27 @@ TEST_P(strand_io, pieces_beyond_the_limit_are_refused) {
     });
 }
 
+TEST_P(strand_io, its_pieces_keep_it_alive) {
+    run([this]() -> task<> {
+        event gate;
+        std::string order;
+        event runs;
+        {
+            strand one(executor::current());
+            must(one.post(hold(gate, runs)));
+            must(co_await runs.wait());
+            must(one.post([](std::string& seen) -> task<void> {
+                seen += 'b';
+                co_return;
+            }(order)));
+        }
+        co_await here().yield();
+        EXPECT_EQ(order, "");
+        gate.set();
+        while (order.empty()) co_await here().yield();
+    });
+}
+
 TEST_P(strand_io, a_strand_whose_loop_has_gone_is_closed) {
     run_with_threads([]() -> task<> {
         auto group = start_loops(GetParam(), 1);
@@ -292,7 +312,7 @@ TEST_P(strand_io, a_strand_whose_loop_has_gone_is_closed) {
         co_await submit(one, order, 'a', error);
         EXPECT_EQ(error, errc::closed);
         event gate;
-        bool runs = false;
+        event runs;
         EXPECT_EQ(error_of(one.post(hold(gate, runs))), errc::closed);
         EXPECT_EQ(one.waiting(), 0u);
         EXPECT_EQ(order, "");

@@ -3,7 +3,8 @@
 //
 //     executor disk_loop = group->executor(1);
 //     must(disk_loop.post([] { log_info("demo", "runs over there"); }));
-//     result<int> lines = co_await resume_on(disk_loop, count_lines(path));  // and we are back here
+//     result<int> lines = co_await resume_on(disk_loop, count_lines(path));  // and we are back
+//     here
 //
 // An executor is a handle on a small block that the loop shares with all its executors. It keeps no
 // loop alive: once the loop is gone, everything fails with errc::closed. All of it is safe from
@@ -156,8 +157,8 @@ private:
     bool start() final;
     void on_cancel() noexcept final;
     static task<void> carry(remote_operation& self);
-    void arrive() noexcept;       // over there: begins the work
-    void stop_there() noexcept;   // over there: cancels it
+    void arrive() noexcept;      // over there: begins the work
+    void stop_there() noexcept;  // over there: cancels it
     void come_home() noexcept { complete_later(); }
     void leave_there() noexcept;  // over there: the work or a cancellation is through
 
@@ -212,10 +213,10 @@ private:
 /// leaves the work is thrown here.
 ///
 /// Cancelling the caller cancels the work over there as soon as that loop has its turn; the result
-/// is then what the work makes of it. The work is also cancelled when its loop ends. errc::cancelled
-/// when the caller was cancelled before, and errc::closed when that loop has gone; the work never
-/// runs then. No allocation but the frames: that of the work goes back to the pool of the other
-/// thread.
+/// is then what the work makes of it. The work is also cancelled when its loop ends.
+/// errc::cancelled when the caller was cancelled before, and errc::closed when that loop has gone;
+/// the work never runs then. No allocation but the frames: that of the work goes back to the pool
+/// of the other thread.
 template <class T>
 [[nodiscard]] auto resume_on(executor there, task<T> work) {
     return awaiting<detail::remote_task<T>>(std::move(there), std::move(work));

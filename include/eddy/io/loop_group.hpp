@@ -43,7 +43,9 @@ public:
     eddy::executor executor(std::size_t index) const;
 
     /// executor(index).post(work).
-    result<> post(std::size_t index, task<void> work) { return executor(index).post(std::move(work)); }
+    result<> post(std::size_t index, task<void> work) {
+        return executor(index).post(std::move(work));
+    }
 
     /// Cancels every task, waits until they have ended, and ends the threads. What was accepted
     /// and had not begun runs, too, cancelled from its beginning. Not from a thread of

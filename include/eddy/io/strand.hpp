@@ -55,8 +55,7 @@ public:
     /// only when the loop ends before its turn has come.
     result<> post(task<void> work) const {
         if (!state_->enter()) return fail(errc::limit_reached);
-        const auto posted = state_->where.post(run_posted(place(state_), std::move(work)));
-        return posted;
+        return state_->where.post(run_posted(place(state_), std::move(work)));
     }
 
 private:
@@ -76,25 +75,26 @@ private:
         async_mutex turn;  // of the loop's thread
     };
 
-    /// A piece's place among those that wait, until its turn or its end.
+    /// A piece's place among those that wait, until its turn or its end. It keeps the strand.
     class place {
     public:
         explicit place(std::shared_ptr<state> of) noexcept : of_(std::move(of)) {}
         place(place&&) noexcept = default;
         place& operator=(place&&) = delete;
         ~place() {
-            if (of_) leave();
+            if (of_ && waits_) leave();
         }
 
-        /// Awaits the turn. Nothing is counted as waiting afterwards.
         awaiting<acquire_operation> turn() noexcept { return of_->turn.lock(); }
-        std::shared_ptr<state> leave() noexcept {
+        /// It counts as waiting no more.
+        void leave() noexcept {
+            waits_ = false;
             of_->waiting.fetch_sub(1, std::memory_order_relaxed);
-            return std::move(of_);
         }
 
     private:
         std::shared_ptr<state> of_;
+        bool waits_ = true;
     };
 
     template <class T>
@@ -105,30 +105,23 @@ private:
         co_return co_await resume_on(where, run_in_turn(place(std::move(on)), std::move(work)));
     }
 
+    // The turn passes on when this ends. Whoever is next begins in a later turn of the loop, and by
+    // then the frame of the work is gone, too.
     template <class T>
     static task<typename detail::blocking_result<T>::type> run_in_turn(place before, task<T> work) {
-        auto turn = co_await before.turn();
-        const auto kept = before.leave();
+        const result<permit> turn = co_await before.turn();
+        before.leave();
         if (!turn) co_return fail(turn.error());
         if constexpr (std::is_void_v<T>) {
             co_await std::move(work);
-            end(work);
             co_return result<>();
         } else {
-            typename detail::blocking_result<T>::type value = co_await std::move(work);
-            end(work);
-            co_return value;
+            co_return co_await std::move(work);
         }
     }
 
     static task<void> run_posted(place before, task<void> work) {
         static_cast<void>(co_await run_in_turn(std::move(before), std::move(work)));
-    }
-
-    /// The frame goes before the next piece has its turn: what it holds belongs to this turn.
-    template <class T>
-    static void end(task<T>& work) {
-        const task<T> finished = std::move(work);
     }
 
     std::shared_ptr<state> state_;
