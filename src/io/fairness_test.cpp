@@ -4,10 +4,15 @@
 
 #include "io/testing.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace eddy::testing {
@@ -33,16 +38,36 @@ task<void> serve(stream peer, std::uint64_t& served) {
     }
 }
 
-/// Sends without end, and drops what comes back.
+/// Takes whatever comes and answers nothing, so it never has to wait for its peer.
+task<void> swallow(stream peer, std::uint64_t& served) {
+    while (co_await peer.read()) ++served;
+}
+
+/// Sends without end. On the simulator, where a thread would mean nothing.
 task<void> flood(stream& server) {
     const std::string much(256 * 1024, 'x');
     for (;;)
         if (!co_await server.write_all(much)) co_return;
 }
-task<void> drop(stream& server) {
-    while (co_await server.read()) {
+
+/// The same from a thread, which fills the socket while the loop empties it.
+class flooding_thread {
+public:
+    explicit flooding_thread(int socket) : thread_([this, socket] { run(socket); }) {}
+    ~flooding_thread() {
+        stop_ = true;
+        thread_.join();
     }
-}
+
+private:
+    void run(int socket) {
+        const std::string much(256 * 1024, 'x');
+        while (!stop_) static_cast<void>(::send(socket, much.data(), much.size(), MSG_DONTWAIT));
+    }
+
+    std::atomic<bool> stop_ = false;
+    std::thread thread_;
+};
 
 /// Asks and waits for the answer, again and again. `most`: how often the flood was served
 /// meanwhile.
@@ -63,17 +88,25 @@ TEST_P(fairness_io, five_hundred_connections_have_their_turn_while_one_floods) {
         co_await with_scope([this](scope& children) -> task<> {
             turns served;
             listener accepting = must(here().listen(loopback()));
-            const auto join = [&](std::uint64_t& count) -> task<stream> {
-                stream client = must(co_await here().connect(accepting.local()));
-                children.spawn(serve(must(co_await accepting.accept()), count));
-                co_return client;
+            const auto connected = [&]() -> task<connection> {
+                connection made;
+                made.client = must(co_await here().connect(accepting.local()));
+                made.server = must(co_await accepting.accept());
+                co_return made;
             };
-            stream loud = co_await join(served.flood);
+            connection loud = co_await connected();
+            children.spawn(swallow(std::move(loud.server), served.flood));
             std::vector<stream> quiet;
-            for (std::size_t i = 0; i < quiet_connections; ++i)
-                quiet.push_back(co_await join(served.quiet));
-            children.spawn(flood(loud));
-            children.spawn(drop(loud));
+            for (std::size_t i = 0; i < quiet_connections; ++i) {
+                connection made = co_await connected();
+                quiet.push_back(std::move(made.client));
+                children.spawn(serve(std::move(made.server), served.quiet));
+            }
+            std::optional<flooding_thread> thread;
+            if (simulated())
+                children.spawn(flood(loud.client));
+            else
+                thread.emplace(loud.client.native_handle());
             while (served.flood < 100) co_await here().yield();
 
             std::uint64_t most = 0;
