@@ -62,7 +62,9 @@ public:
 private:
     void run(int socket) {
         const std::string much(256 * 1024, 'x');
-        while (!stop_) static_cast<void>(::send(socket, much.data(), much.size(), MSG_DONTWAIT));
+        while (!stop_)
+            static_cast<void>(
+                ::send(socket, much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
     }
 
     std::atomic<bool> stop_ = false;
