@@ -4,9 +4,22 @@
 
 #include <eddy/io/loop.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace eddy {
+
+/// One step of a file's work.
+struct file_request {
+    enum class action : std::uint8_t { read, write, sync, sync_data };
+
+    action what = action::read;
+    int fd = -1;
+    std::byte* data = nullptr;
+    std::size_t size = 0;  ///< below 2 GiB
+    std::uint64_t offset = 0;
+};
 
 class backend {
 public:
@@ -41,6 +54,12 @@ public:
     virtual void start_poll(int fd, readiness wanted, completion& done) = 0;
     /// Ends that wait; `done` is still called once, with -ECANCELED if nothing came first.
     virtual void cancel_poll(completion& done) noexcept = 0;
+
+    /// Whether the kernel takes file requests here. Only then the two below are called: `done` is
+    /// called once, with a count or a negative errno, and the bytes are in use until then.
+    virtual bool has_file_requests() const noexcept { return false; }
+    virtual void start_file(const file_request&, completion&) { EDDY_ASSERT(false); }
+    virtual void cancel_file(completion&) noexcept {}
 };
 
 result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options);

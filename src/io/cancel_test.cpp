@@ -189,7 +189,8 @@ TEST_P(cancel_io, interrupted_reads_lose_no_bytes) {
                 pattern content(1);
                 for (std::size_t left = total; left > 0;) {
                     const std::size_t size = std::min(left, 1 + dice.below(2000));
-                    must(co_await to.write_all(content.next(size)));
+                    const auto bytes = content.next(size);
+                    must(co_await to.write_all(bytes));
                     left -= size;
                     must(co_await where.sleep_for(1us * dice.below(30)));
                 }

@@ -42,7 +42,8 @@ task<> converse(stream& client, std::uint64_t number, std::size_t total) {
             pattern content(which);
             while (left > 0) {
                 const std::size_t size = std::min<std::size_t>(left, 3000);
-                must(co_await to.write_all(content.next(size)));
+                const auto bytes = content.next(size);
+                must(co_await to.write_all(bytes));
                 left -= size;
             }
         }(client, number, total));
@@ -236,7 +237,8 @@ TEST_P(faults_io, a_flood_of_small_buffers_loses_nothing) {
         std::vector<connection> pairs;
         for (std::uint64_t i = 0; i < 700; ++i) {
             pairs.push_back(co_await connect());
-            must(co_await pairs.back().client.write_all(pattern(i).next(total)));
+            const auto bytes = pattern(i).next(total);
+            must(co_await pairs.back().client.write_all(bytes));
         }
         co_await join_scope([&](scope& children) -> task<> {
             for (std::uint64_t i = 0; i < pairs.size(); ++i)
@@ -315,7 +317,8 @@ TEST_P(faults_kernel_io, a_slow_reader_costs_no_thread) {
             std::size_t most = 0;
             co_await join_scope([&](scope& children) -> task<> {
                 children.spawn([](stream& to) -> task<> {
-                    must(co_await to.write_all(pattern(7).next(total)));
+                    const auto bytes = pattern(7).next(total);
+                    must(co_await to.write_all(bytes));
                 }(writer));
                 pattern expected(7);
                 std::vector<std::byte> room(3000);

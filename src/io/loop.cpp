@@ -1,14 +1,15 @@
 // One turn of a loop: what was posted, what is ready, timers, then the backend.
 #include <eddy/io/loop.hpp>
 
+#include <eddy/io/blocking.hpp>
 #include <eddy/io/scope.hpp>
 
 #include "io/backend.hpp"
+#include "io/loop_gate.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <thread>
 #include <utility>
 
 namespace eddy {
@@ -46,7 +47,11 @@ result<backend_kind> parse_backend_kind(std::string_view text) noexcept {
     return fail(errc::malformed);
 }
 
-loop::loop(const loop_options& options) : spin_(options.spin) {
+loop::loop(const loop_options& options)
+    : most_file_threads_(options.file_threads),
+      most_file_queue_(options.max_file_queue),
+      spin_(options.spin),
+      gate_(std::make_shared<detail::loop_gate>(*this, options.max_posted)) {
     EDDY_ASSERT(!current_loop);
     current_loop = this;
 }
@@ -60,7 +65,20 @@ result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
 }
 
 loop::~loop() {
-    while (posting_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+    {
+        scope late;
+        late.cancel();
+        guests_ = &late;
+        gate_->close();
+        gate_->wait_until_left();
+        // What was accepted runs, even now. It can post nothing to this loop any more, but what it
+        // waits for may still come from other threads.
+        run_posted();
+        run_while_any(late);
+        guests_ = nullptr;
+    }
+    file_threads_.reset();
+    gate_->wait_until_left();
     // Drivers whose handles are gone may still await their last completions, which end operations
     // that are already out of the ready list: the backend drains them while the loop exists.
     backend_.reset();
@@ -73,16 +91,29 @@ loop& loop::current() noexcept {
     return *current_loop;
 }
 
+loop* loop::of_this_thread() noexcept { return current_loop; }
+
 backend_kind loop::kind() const noexcept { return backend_->kind(); }
 
 void loop::run_until_done(task<void> root) {
+    EDDY_ASSERT(!guests_);
     now_is_known_ = false;
     scope top;
+    scope guests;
+    guests_ = &guests;
     top.spawn(std::move(root));
-    while (top.children() > 0) {
+    run_while_any(top);
+    guests.cancel();
+    run_while_any(guests);
+    guests_ = nullptr;
+    top.rethrow_failure();
+}
+
+void loop::run_while_any(const scope& tasks) {
+    while (tasks.children() > 0) {
         run_posted();
         run_ready();
-        if (top.children() == 0) break;
+        if (tasks.children() == 0) return;
         time_point until = time_point::max();
         if (!ready_.empty() || posted_.load(std::memory_order_relaxed))
             until = time_point::min();
@@ -93,7 +124,6 @@ void loop::run_until_done(task<void> root) {
         poll(until);
         fire_timers();
     }
-    top.rethrow_failure();
 }
 
 void loop::read_clock() const noexcept {
@@ -172,7 +202,7 @@ void loop::run_posted() noexcept {
 
 void loop::post(posted_work& work) noexcept {
     // The work may be what ends the loop, so the destructor waits until this call has left it.
-    posting_.fetch_add(1, std::memory_order_relaxed);
+    gate_->enter_existing();
     posted_work* head = posted_.load(std::memory_order_relaxed);
     do {
         work.next_ = head;
@@ -180,7 +210,7 @@ void loop::post(posted_work& work) noexcept {
                                             std::memory_order_relaxed));
     // Whoever finds the list empty wakes the loop; the others ride along.
     if (!head) backend_->wake();
-    posting_.fetch_sub(1, std::memory_order_release);
+    gate_->leave();
 }
 
 void loop::arm(timer& node, time_point when) noexcept { timers_.insert(node, when); }
@@ -204,7 +234,7 @@ result<datagram> loop::bind_datagram(const endpoint& local, const listen_options
     return backend_->bind_datagram(local, options);
 }
 
-result<stream> loop::adopt(unique_fd socket) { return backend_->adopt(std::move(socket)); }
+result<stream> loop::adopt(unique_fd from) { return backend_->adopt(std::move(from)); }
 
 bool poll_operation::start() {
     backend_->start_poll(fd_, wanted_, *this);

@@ -1,9 +1,7 @@
 // The threads of a loop group, and how tasks reach them.
 #include <eddy/io/loop_group.hpp>
 
-#include <eddy/base/log.hpp>
 #include <eddy/io/event.hpp>
-#include <eddy/io/scope.hpp>
 
 #include "io/posix/signals.hpp"
 
@@ -11,8 +9,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <future>
 #include <string>
 #include <system_error>
@@ -28,36 +24,19 @@ std::size_t usable_processors() noexcept {
     return static_cast<std::size_t>(std::max(CPU_COUNT(&usable), 1));
 }
 
-task<void> log_failure(task<void> work) {
-    try {
-        co_await std::move(work);
-    } catch (const std::exception& failure) {
-        log_error("loop", std::string("a task ended with an exception: ") + failure.what());
-    } catch (...) {
-        log_error("loop", "a task ended with an unknown exception");
-    }
-}
-
 }  // namespace
 
 class loop_group::member {
 public:
     /// Starts the thread and waits until its loop stands.
     result<> start(const loop_options& options, std::size_t index);
-    result<> post(task<void> work);
-    void request_stop();
+    const eddy::executor& where() const noexcept { return executor_; }
+    void request_stop() noexcept;
     void join() {
         if (thread_.joinable()) thread_.join();
     }
 
 private:
-    struct handed_task final : posted_work {
-        handed_task(member& to, task<void> task) noexcept : where(to), work(std::move(task)) {}
-        void run() noexcept override;
-
-        member& where;
-        task<void> work;
-    };
     struct stop_request final : posted_work {
         explicit stop_request(member& to) noexcept : where(to) {}
         void run() noexcept override { where.stop_requested_.set(); }
@@ -66,17 +45,13 @@ private:
     };
 
     void run(loop_options options, std::promise<std::error_code> started);
-    task<void> serve();
+    static task<void> wait_for(event& end) { static_cast<void>(co_await end.wait()); }
 
     std::thread thread_;
-    loop* loop_ = nullptr;
-    scope* children_ = nullptr;
-    event stop_requested_;
+    eddy::executor executor_;
+    event stop_requested_;  // of the loop's thread
     stop_request stop_request_{*this};
-    // A poster counts itself first and looks at stopping_ then; the loop sets stopping_ first and
-    // looks at the count then. One of the two sees the other, so no task is left behind.
-    std::atomic<std::size_t> posting_{0};
-    std::atomic<bool> stopping_{false};
+    bool stopping_ = false;
 };
 
 result<> loop_group::member::start(const loop_options& options, std::size_t index) {
@@ -102,39 +77,15 @@ void loop_group::member::run(loop_options options, std::promise<std::error_code>
         started.set_value(made.error());
         return;
     }
-    loop_ = made->get();
+    executor_ = eddy::executor::current();
     started.set_value({});
-    (*made)->run(serve());
+    (*made)->run(wait_for(stop_requested_));
 }
 
-task<void> loop_group::member::serve() {
-    scope children;
-    children_ = &children;
-    static_cast<void>(co_await stop_requested_.wait());
-    while (posting_.load(std::memory_order_seq_cst) > 0) co_await loop_->yield();
-    children.cancel();
-    co_await children.join();
-}
-
-result<> loop_group::member::post(task<void> work) {
-    posting_.fetch_add(1, std::memory_order_seq_cst);
-    if (stopping_.load(std::memory_order_seq_cst)) {
-        posting_.fetch_sub(1, std::memory_order_release);
-        return fail(errc::closed);
-    }
-    loop_->post(*new handed_task(*this, std::move(work)));
-    return {};
-}
-
-void loop_group::member::handed_task::run() noexcept {
-    where.children_->spawn(log_failure(std::move(work)));
-    where.posting_.fetch_sub(1, std::memory_order_release);
-    delete this;
-}
-
-void loop_group::member::request_stop() {
-    if (stopping_.exchange(true, std::memory_order_seq_cst)) return;
-    if (loop_) loop_->post(stop_request_);
+void loop_group::member::request_stop() noexcept {
+    if (std::exchange(stopping_, true)) return;
+    // Closed already when its loop never stood.
+    static_cast<void>(executor_.post(stop_request_));
 }
 
 loop_group::loop_group(std::vector<std::unique_ptr<member>> members) noexcept
@@ -153,9 +104,9 @@ result<std::unique_ptr<loop_group>> loop_group::start(const loop_group_options& 
     return made;
 }
 
-result<> loop_group::post(std::size_t index, task<void> work) {
+executor loop_group::executor(std::size_t index) const {
     EDDY_ASSERT(index < members_.size());
-    return members_[index]->post(std::move(work));
+    return members_[index]->where();
 }
 
 void loop_group::stop() {

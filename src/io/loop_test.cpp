@@ -136,7 +136,8 @@ TEST_P(loop_io, a_coroutine_that_never_has_to_wait_does_not_starve_others) {
 TEST_P(loop_io, bytes_that_are_there_already_are_read_in_bounded_turns) {
     run([this]() -> task<> {
         connection busy = co_await connect();
-        must(co_await busy.client.write_all(std::string(10'000, 'x')));
+        const std::string much(10'000, 'x');
+        must(co_await busy.client.write_all(much));
         busy.client.close();
         std::size_t read = 0;
         std::size_t longest = 0;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <ranges>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 namespace eddy {
 
@@ -19,5 +21,13 @@ inline const_bytes as_bytes(std::string_view text) noexcept {
 inline std::string_view as_text(const_bytes bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
+
+/// A temporary that owns its bytes: a std::string or std::vector that dies at the end of the
+/// statement, not a string_view, a span, or a literal. Functions that keep a view of their argument
+/// until later refuse it.
+template <class Bytes>
+concept owning_temporary =
+    !std::is_lvalue_reference_v<Bytes> && std::ranges::contiguous_range<Bytes> &&
+    !std::ranges::borrowed_range<Bytes>;
 
 }  // namespace eddy

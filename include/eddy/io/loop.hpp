@@ -18,6 +18,15 @@
 namespace eddy {
 
 class backend;
+class blocking_pool;
+class executor;
+class scope;
+struct file_access;
+
+namespace detail {
+class loop_gate;
+struct guest_access;
+}  // namespace detail
 
 enum class backend_kind {
     automatic,  ///< io_uring, or epoll where the kernel or a container refuses it
@@ -60,6 +69,13 @@ struct loop_options {
     /// anyway, so the default is never. Cancelling such a write may reset the connection: a peer
     /// that does not read would else hold its bytes for ever.
     std::size_t zero_copy_threshold = SIZE_MAX;
+    /// Tasks and callables that executors have posted and that wait for their turn; one more is
+    /// errc::limit_reached.
+    std::size_t max_posted = 64 * 1024;
+    /// Threads for what files cannot do otherwise (file.hpp), started when they are first needed.
+    std::size_t file_threads = 4;
+    /// Pieces of work at most that wait for them; one more is errc::limit_reached.
+    std::size_t max_file_queue = 1024;
     sim_options sim;
 };
 
@@ -165,6 +181,8 @@ class loop {
 public:
     /// Fails when no backend of the wanted kind can be had; errno says why.
     static result<std::unique_ptr<loop>> create(const loop_options& options = {});
+    /// Closes its executors; tasks that they had posted and that have not begun run now, cancelled
+    /// from their beginning.
     ~loop();
     loop(const loop&) = delete;
     loop& operator=(const loop&) = delete;
@@ -173,7 +191,8 @@ public:
     static loop& current() noexcept;
 
     /// Runs until `root` has finished; returns its value or throws its exception. Everything that
-    /// `root` started must be finished by then, which scopes see to.
+    /// `root` started must be finished by then, which scopes see to. Tasks that executors posted
+    /// (executor.hpp) are then cancelled, and awaited before this returns.
     template <class T>
     T run(task<T> root) {
         std::optional<T> value;
@@ -196,6 +215,7 @@ public:
     }
 
     /// Hands `work` to the loop, from any thread, without a lock. Wake-ups of one turn are merged.
+    /// The loop must be there, which an executor (executor.hpp) knows for itself.
     void post(posted_work& work) noexcept;
 
     /// Arms `node` to fire at `when` (at once in the next turn if that has passed).
@@ -219,8 +239,10 @@ public:
     /// A UDP socket bound to `local` (port 0 for any).
     result<datagram> bind_datagram(const endpoint& local, const listen_options& options = {});
     /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
-    /// it. Not on the simulator.
-    result<stream> adopt(unique_fd socket);
+    /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: that flag is then set, for all
+    /// that share the descriptor, until the stream is closed. errc::unsupported for files, which
+    /// file.hpp opens, and on the simulator.
+    result<stream> adopt(unique_fd from);
 
     [[nodiscard]] awaiting<poll_operation> wait_readable(int fd) {
         return awaiting<poll_operation>(*backend_, fd, readiness::readable);
@@ -233,14 +255,19 @@ public:
     static constexpr std::uint32_t inline_budget = 64;
 
 private:
+    friend class executor;
     friend class operation;
+    friend struct file_access;
+    friend struct detail::guest_access;
     loop(const loop_options& options);
+    static loop* of_this_thread() noexcept;
 
     template <class T>
     static task<void> store_result(task<T> root, std::optional<T>& value) {
         value.emplace(co_await std::move(root));
     }
     void run_until_done(task<void> root);
+    void run_while_any(const scope& tasks);
     void poll(time_point until);
     bool look_again();
     void run_ready();
@@ -260,6 +287,9 @@ private:
     }
 
     std::unique_ptr<backend> backend_;
+    std::unique_ptr<blocking_pool> file_threads_;
+    std::size_t most_file_threads_;
+    std::size_t most_file_queue_;
     intrusive_list<operation> ready_;
     timer_wheel timers_;
     mutable time_point now_{};
@@ -269,7 +299,8 @@ private:
     std::uint32_t waits_without_look_ = 0;
     std::uint32_t budget_left_ = inline_budget;
     std::atomic<posted_work*> posted_{nullptr};
-    std::atomic<std::uint32_t> posting_{0};  // threads inside post()
+    std::shared_ptr<detail::loop_gate> gate_;
+    scope* guests_ = nullptr;  // what executors posted; null while the loop does not run
 };
 
 }  // namespace eddy

@@ -9,11 +9,13 @@
 #pragma once
 
 #include <eddy/base/result.hpp>
+#include <eddy/io/executor.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/task.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace eddy {
@@ -36,13 +38,17 @@ public:
 
     std::size_t size() const noexcept { return members_.size(); }
 
-    /// Runs `work` on the loop `index` (below size()), from any thread and without a lock. What
-    /// the task refers to must live until it has ended and be safe to use from there. An exception
-    /// that leaves it is logged and ends nothing else. Fails with errc::closed after stop(); the
-    /// task never runs then.
-    result<> post(std::size_t index, task<void> work);
+    /// The loop `index` (below size()), for posting to it and for awaiting work on it. From any
+    /// thread; it may outlive the group, and is closed once stop() has returned.
+    eddy::executor executor(std::size_t index) const;
 
-    /// Cancels every task, waits until they have ended, and ends the threads. Not from a thread of
+    /// executor(index).post(work).
+    result<> post(std::size_t index, task<void> work) {
+        return executor(index).post(std::move(work));
+    }
+
+    /// Cancels every task, waits until they have ended, and ends the threads. What was accepted
+    /// and had not begun runs, too, cancelled from its beginning. Not from a thread of
     /// the group, and from one thread at a time.
     void stop();
 

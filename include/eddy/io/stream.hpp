@@ -221,6 +221,10 @@ public:
     awaiting<write_operation> write_all(std::span<const const_bytes> pieces) {
         return awaiting<write_operation>(*driver_, pieces);
     }
+    /// Bytes of a temporary would be gone while they are written, unless the whole wait is one
+    /// expression, and some compilers end it too early even then. Name it first.
+    template <owning_temporary Bytes>
+    awaiting<write_operation> write_all(Bytes&& bytes) = delete;
 
     /// Writes as many of the bytes as go without waiting, and says how many; 0 when none do, or
     /// while a write waits.

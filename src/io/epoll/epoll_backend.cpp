@@ -164,6 +164,9 @@ result<stream> epoll_backend::wrap(unique_fd socket) try {
 }
 
 result<stream> epoll_backend::adopt(unique_fd socket) {
+    const auto pipe_like = is_pipe_like(socket.get());
+    if (!pipe_like) return fail(pipe_like.error());
+    if (*pipe_like) return make_posix_pipe(*this, buffers_, drivers_, std::move(socket));
     int nonblocking = 1;
     if (ioctl(socket.get(), FIONBIO, &nonblocking) < 0) return fail_errno();
     return wrap(std::move(socket));

@@ -78,4 +78,12 @@ class backend;
 result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, std::size_t& drivers,
                                      const endpoint& local, const listen_options& options);
 
+/// Whether a stream over `fd` needs read(2) and write(2): all but sockets. errc::unsupported for
+/// what is always ready, such as files.
+result<bool> is_pipe_like(int fd) noexcept;
+
+/// The same as make_posix_datagram() for a pipe, FIFO or terminal.
+result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers,
+                               unique_fd fd);
+
 }  // namespace eddy

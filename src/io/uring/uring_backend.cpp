@@ -214,6 +214,9 @@ result<stream> uring_backend::wrap(unique_fd socket) noexcept try {
 }
 
 result<stream> uring_backend::adopt(unique_fd socket) {
+    const auto pipe_like = is_pipe_like(socket.get());
+    if (!pipe_like) return fail(pipe_like.error());
+    if (*pipe_like) return make_posix_pipe(*this, spares_, drivers_, std::move(socket));
     // On a non-blocking file io_uring answers EAGAIN instead of waiting.
     const int flags = fcntl(socket.get(), F_GETFL);
     if (flags < 0) return fail_errno();
@@ -261,5 +264,23 @@ void uring_backend::start_poll(int fd, readiness wanted, completion& done) {
 }
 
 void uring_backend::cancel_poll(completion& done) noexcept { cancel_request(done, nullptr); }
+
+void uring_backend::start_file(const file_request& what, completion& done) {
+    io_uring_sqe& entry = submission();
+    const auto size = static_cast<unsigned>(what.size);
+    switch (what.what) {
+        case file_request::action::read:
+            io_uring_prep_read(&entry, what.fd, what.data, size, what.offset);
+            break;
+        case file_request::action::write:
+            io_uring_prep_write(&entry, what.fd, what.data, size, what.offset);
+            break;
+        case file_request::action::sync: io_uring_prep_fsync(&entry, what.fd, 0); break;
+        case file_request::action::sync_data:
+            io_uring_prep_fsync(&entry, what.fd, IORING_FSYNC_DATASYNC);
+            break;
+    }
+    io_uring_sqe_set_data(&entry, &done);
+}
 
 }  // namespace eddy

@@ -90,6 +90,9 @@ public:
     void cancel(connect_operation& op) noexcept override;
     void start_poll(int fd, readiness wanted, completion& done) override;
     void cancel_poll(completion& done) noexcept override;
+    bool has_file_requests() const noexcept override { return true; }
+    void start_file(const file_request& what, completion& done) override;
+    void cancel_file(completion& done) noexcept override { cancel_request(done, nullptr); }
 
     // For the drivers.
 

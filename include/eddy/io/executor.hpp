@@ -1,0 +1,225 @@
+// executor: the way to a loop from other threads, and resume_on(): a task that runs over there and
+// is awaited here.
+//
+//     executor disk_loop = group->executor(1);
+//     must(disk_loop.post([] { log_info("demo", "runs over there"); }));
+//     result<int> lines = co_await resume_on(disk_loop, count_lines(path));  // and we are back
+//     here
+//
+// An executor is a handle on a small block that the loop shares with all its executors. It keeps no
+// loop alive: once the loop is gone, everything fails with errc::closed. All of it is safe from
+// any thread, and takes no lock.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/operation.hpp>
+#include <eddy/io/task.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace eddy {
+
+namespace detail {
+
+class loop_gate;
+
+/// Logs the exception that is being handled: nobody waits for what threw it.
+void log_posted_failure() noexcept;
+
+/// A callable on its way to a loop. It frees itself once it has run.
+class posted_call : public posted_work {
+public:
+    virtual ~posted_call() = default;
+    void run() noexcept final;
+
+    std::shared_ptr<loop_gate> gate;  // where it counts as pending
+
+private:
+    virtual void call() = 0;
+};
+
+template <class Work>
+class posted_callable final : public posted_call {
+public:
+    explicit posted_callable(Work work) : work_(std::move(work)) {}
+
+private:
+    void call() override { work_(); }
+
+    Work work_;
+};
+
+/// What can be posted beside a task: it is called once and returns nothing. A callable that returns
+/// a task is refused, since its captures would die before the task; post the task itself.
+template <class Work>
+concept postable = std::is_invocable_v<Work&> && std::is_void_v<std::invoke_result_t<Work&>>;
+
+}  // namespace detail
+
+/// A handle to a loop that any thread may hold, copy and use. One that was default-constructed, or
+/// whose loop is gone, is closed.
+class executor {
+public:
+    executor() noexcept = default;
+
+    /// That of the calling thread's loop; there must be one, running or not.
+    static executor current() noexcept;
+
+    /// True on the thread of its loop.
+    bool is_current() const noexcept;
+    /// True once the loop's end has begun; it never becomes false again. While it is false the
+    /// next call may still fail with errc::closed.
+    bool closed() const noexcept;
+
+    /// Runs `work` on the loop, in its next turn. What the task refers to must live until it has
+    /// ended and be safe to use from there. An exception that leaves it is logged and ends nothing
+    /// else.
+    ///
+    /// A task that was accepted always runs: when loop::run() returns or the loop is destroyed,
+    /// those that still run are cancelled and awaited first, and those that come later run under a
+    /// cancelled source in the next run() or in the loop's destructor.
+    ///
+    /// errc::closed, and errc::limit_reached when loop_options::max_posted pieces of work wait for
+    /// their turn. The task is then destroyed here and never runs. Throws std::bad_alloc.
+    result<> post(task<void> work) const;
+
+    /// The same for a callable without a result.
+    template <detail::postable Work>
+    result<> post(Work work) const {
+        return hand_over(std::make_unique<detail::posted_callable<Work>>(std::move(work)));
+    }
+
+    /// The same for a node of the caller's own: no allocation, and no limit. It must live until
+    /// its run() is called. errc::closed: it never is.
+    result<> post(posted_work& work) const noexcept;
+
+    /// Runs `work` inside this call until its first wait when this is the thread of the running
+    /// loop; posts it otherwise.
+    result<> dispatch(task<void> work) const;
+    template <detail::postable Work>
+    result<> dispatch(Work work) const {
+        if (!runs_here()) return post(std::move(work));
+        try {
+            work();
+        } catch (...) {
+            detail::log_posted_failure();
+        }
+        return {};
+    }
+
+    /// True when both are of the same loop, or both of none.
+    friend bool operator==(const executor&, const executor&) noexcept = default;
+
+private:
+    explicit executor(std::shared_ptr<detail::loop_gate> gate) noexcept : gate_(std::move(gate)) {}
+    bool runs_here() const noexcept;
+    result<> hand_over(std::unique_ptr<detail::posted_call> work) const;
+
+    std::shared_ptr<detail::loop_gate> gate_;
+};
+
+namespace detail {
+
+/// A task on another loop, seen from the coroutine that waits for it. It lives in that coroutine's
+/// frame, and both threads use it: see the members for whose they are.
+class remote_operation : public operation {
+public:
+    explicit remote_operation(executor there) noexcept : there_(std::move(there)) {}
+    void set_error(std::error_code error) noexcept final { error_ = error; }
+
+protected:
+    ~remote_operation() = default;
+
+    /// Runs the work on the other loop, under `source`, and ends its frame there. Throws nothing
+    /// but what the frame of this coroutine itself costs.
+    virtual task<void> work(cancel_source& source) = 0;
+
+    std::error_code error_;
+    std::exception_ptr failure_;  // written over there, before the way back
+
+private:
+    template <void (remote_operation::*Step)() noexcept>
+    struct trip final : posted_work {
+        explicit trip(remote_operation& of) noexcept : owner(of) {}
+        void run() noexcept override { (owner.*Step)(); }
+
+        remote_operation& owner;
+    };
+
+    bool start() final;
+    void on_cancel() noexcept final;
+    static task<void> carry(remote_operation& self);
+    void arrive() noexcept;      // over there: begins the work
+    void stop_there() noexcept;  // over there: cancels it
+    void come_home() noexcept { complete_later(); }
+    void leave_there() noexcept;  // over there: the work or a cancellation is through
+
+    executor there_;
+    loop* home_ = nullptr;                 // alive as long as this coroutine waits
+    std::optional<cancel_source> source_;  // made, used and ended over there
+    /// The work, and a cancellation on its way to it: the last of them to be through comes home.
+    /// So this object is never left while the other thread may touch it.
+    std::atomic<int> visits_{0};
+    trip<&remote_operation::arrive> arriving_{*this};
+    trip<&remote_operation::stop_there> stopping_{*this};
+    trip<&remote_operation::come_home> returning_{*this};
+};
+
+template <class T>
+class remote_task final : public remote_operation {
+    using outcome = typename blocking_result<T>::type;
+
+public:
+    remote_task(executor there, task<T> work) noexcept
+        : remote_operation(std::move(there)), work_(std::move(work)) {}
+
+    outcome take_result() {
+        if (failure_) std::rethrow_exception(failure_);
+        if (error_) return fail(error_);
+        return std::move(*outcome_);
+    }
+
+private:
+    task<void> work(cancel_source& source) override {
+        return run(std::move(work_).under(source), outcome_);
+    }
+    static task<void> run(task<T> work, std::optional<outcome>& place) {
+        if constexpr (std::is_void_v<T>) {
+            co_await std::move(work);
+            place.emplace();
+        } else {
+            place.emplace(co_await std::move(work));
+        }
+    }
+
+    task<T> work_;
+    std::optional<outcome> outcome_;
+};
+
+}  // namespace detail
+
+/// `co_await resume_on(there, work)`: runs `work` on the loop of `there` and awaits it. The caller
+/// goes on here, on its own loop, once the work has ended and its frame is gone: never before, so
+/// the work may refer to what the caller holds, but must not use what belongs to this loop, such as
+/// its streams. The result is a result<T>; that of a task<result<T>> stays one. An exception that
+/// leaves the work is thrown here.
+///
+/// Cancelling the caller cancels the work over there as soon as that loop has its turn; the result
+/// is then what the work makes of it. The work is also cancelled when its loop ends.
+/// errc::cancelled when the caller was cancelled before, and errc::closed when that loop has gone;
+/// the work never runs then. No allocation but the frames: that of the work goes back to the pool
+/// of the other thread.
+template <class T>
+[[nodiscard]] auto resume_on(executor there, task<T> work) {
+    return awaiting<detail::remote_task<T>>(std::move(there), std::move(work));
+}
+
+}  // namespace eddy

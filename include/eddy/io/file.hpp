@@ -1,0 +1,87 @@
+// file: reading and writing a file without blocking the loop.
+//
+//     result<file> log = co_await file::open("/var/log/demo", O_WRONLY | O_CREAT);
+//     if (!log) co_return fail(log.error());
+//     result<> written = co_await log->write_at(0, as_bytes(text));
+//     if (written) written = co_await log->sync();
+//
+// On io_uring, reading, writing and syncing are requests of the loop's ring. Opening and the rest
+// would occupy a thread of the kernel there: they, and everything on epoll, run on a few threads
+// that the loop starts when they are first needed. On the simulator it happens at once, inside the
+// call: files are the machine's real ones there, and threads would make a run depend on more than
+// its seed.
+#pragma once
+
+#include <eddy/base/bytes.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/task.hpp>
+
+#include <fcntl.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace eddy {
+
+/// An open file. It must outlive what is awaited of it; any number of reads and writes may be in
+/// flight at once. One loop's thread.
+///
+/// Bytes stay with the caller, and must live until the await has ended. Cancelling an await ends
+/// it with errc::cancelled, once nobody uses its bytes any more; work that could not be stopped
+/// runs to its end, and its result is kept. All fail with errc::limit_reached when
+/// loop_options::max_file_queue pieces of work wait for the loop's threads.
+class file {
+public:
+    /// Opens `path` with the flags and, where it creates the file, the mode of open(2);
+    /// close-on-exec. Errors are open(2)'s.
+    static task<result<file>> open(std::string path, int flags, mode_t mode = 0666);
+
+    file(file&&) noexcept = default;
+    file& operator=(file&&) noexcept = default;
+
+    /// Reads what follows `offset`, at most as much as `into` holds: fewer bytes at the end of the
+    /// file, and 0 behind it. Errors are pread(2)'s.
+    task<result<std::size_t>> read_at(std::uint64_t offset, mutable_bytes into) {
+        return read(state_.get(), offset, into);
+    }
+    /// Writes all of `bytes` at `offset`. After an error, or a cancellation, it is unknown how many
+    /// were written. With O_APPEND they go to the end of the file. Errors are pwrite(2)'s.
+    task<result<>> write_at(std::uint64_t offset, const_bytes bytes) {
+        return write(state_.get(), offset, bytes);
+    }
+    /// A temporary's bytes would be gone before they are written.
+    template <owning_temporary Bytes>
+    task<result<>> write_at(std::uint64_t offset, Bytes&& bytes) = delete;
+
+    /// Waits until the disk has what was written: fsync(2).
+    task<result<>> sync() { return sync(state_.get(), false); }
+    /// The same without what only describes the file, such as its times: fdatasync(2).
+    task<result<>> sync_data() { return sync(state_.get(), true); }
+
+    /// The file's length in bytes; fstat(2).
+    task<result<std::uint64_t>> size() { return size(state_.get()); }
+    /// Cuts the file, or lengthens it by zeros; ftruncate(2).
+    task<result<>> truncate(std::uint64_t size) { return truncate(state_.get(), size); }
+
+    int native_handle() const noexcept;
+
+private:
+    struct state;
+    struct end_state {
+        void operator()(state* over) const noexcept;
+    };
+    explicit file(unique_fd fd);
+    static task<result<std::size_t>> read(state* of, std::uint64_t offset, mutable_bytes into);
+    static task<result<>> write(state* of, std::uint64_t offset, const_bytes bytes);
+    static task<result<>> sync(state* of, bool data_alone);
+    static task<result<std::uint64_t>> size(state* of);
+    static task<result<>> truncate(state* of, std::uint64_t size);
+
+    std::unique_ptr<state, end_state> state_;
+};
+
+}  // namespace eddy

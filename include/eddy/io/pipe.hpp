@@ -1,0 +1,23 @@
+// Pipes: two streams, what one takes the other yields. See pipe(7).
+//
+// loop::adopt() makes a stream of any pipe end, FIFO or terminal in the same way.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/stream.hpp>
+
+namespace eddy {
+
+/// Both ends of a pipe. Reading from `writer` and writing to `reader` fail with EBADF.
+struct pipe_ends {
+    stream reader;
+    stream writer;
+};
+
+/// A new pipe, close-on-exec, on this thread's loop. Close `writer` to end what `reader` reads;
+/// shutdown_write() is errc::unsupported. Writing when all readers have gone is EPIPE, and no
+/// SIGPIPE reaches the process. Errors are pipe2(2)'s; errc::unsupported on the simulator. Give one
+/// end to another loop or process by detach().
+result<pipe_ends> make_pipe();
+
+}  // namespace eddy

@@ -1,0 +1,140 @@
+// semaphore and async_mutex: how many coroutines of one loop may be somewhere at a time.
+//
+//     result<permit> inside = co_await door.acquire();
+//     if (!inside) co_return;             // cancelled
+//     co_await serve(std::move(peer));    // at most that many of these at once
+//
+// Coroutines of one loop need no lock for what happens between two of their waits. They need one
+// for what spans a wait, such as a request and its reply on one connection.
+#pragma once
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/intrusive_list.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/io/operation.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace eddy {
+
+class semaphore;
+
+/// One of a semaphore's places. It goes back when this dies, which must be before the semaphore
+/// does. The loop's thread.
+class permit {
+public:
+    permit() noexcept = default;
+    permit(permit&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    permit& operator=(permit&& other) noexcept {
+        if (this != &other) {
+            release();
+            of_ = std::exchange(other.of_, nullptr);
+        }
+        return *this;
+    }
+    ~permit() { release(); }
+
+    explicit operator bool() const noexcept { return of_ != nullptr; }
+
+    /// Gives the place back now.
+    void release() noexcept;
+
+private:
+    friend class semaphore;
+    friend class acquire_operation;
+    explicit permit(semaphore& of) noexcept : of_(&of) {}
+
+    semaphore* of_ = nullptr;
+};
+
+/// Waits for a place.
+class acquire_operation final : public operation, public list_link<semaphore> {
+public:
+    explicit acquire_operation(semaphore& of) noexcept : of_(&of) {}
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<permit> take_result() noexcept {
+        if (error_) return fail(error_);
+        return permit(*of_);
+    }
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override {
+        list_link<semaphore>::unlink();
+        error_ = errc::cancelled;
+        complete_later();
+    }
+
+    semaphore* of_;
+    std::error_code error_;
+};
+
+/// A number of places, taken in the order in which coroutines ask: who comes later never overtakes
+/// one that waits. It must outlive its waits and permits. One loop's thread.
+class semaphore {
+public:
+    explicit semaphore(std::size_t places) noexcept : free_(places) {}
+    semaphore(const semaphore&) = delete;
+    semaphore& operator=(const semaphore&) = delete;
+    ~semaphore() { EDDY_ASSERT(waiters_.empty()); }
+
+    /// How many places are free.
+    std::size_t available() const noexcept { return free_; }
+
+    /// Awaits a place; errc::cancelled, and then none is taken.
+    awaiting<acquire_operation> acquire() noexcept { return awaiting<acquire_operation>(*this); }
+
+    /// A place now, or an empty permit.
+    permit try_acquire() noexcept {
+        if (free_ == 0) return {};
+        --free_;
+        return permit(*this);
+    }
+
+private:
+    friend class permit;
+    friend class acquire_operation;
+
+    void give_back() noexcept {
+        // The place passes on to whoever waits, so nobody can take it in between.
+        if (waiters_.empty())
+            ++free_;
+        else
+            waiters_.pop_front().complete_later();
+    }
+
+    std::size_t free_;
+    intrusive_list<acquire_operation, semaphore> waiters_;
+};
+
+/// A semaphore with one place. lock() yields its holder; the next in line has it once that dies.
+class async_mutex {
+public:
+    async_mutex() noexcept : one_(1) {}
+
+    bool locked() const noexcept { return one_.available() == 0; }
+
+    /// Awaits the lock, in the order of asking; errc::cancelled. Who holds it and locks again waits
+    /// for ever.
+    awaiting<acquire_operation> lock() noexcept { return one_.acquire(); }
+    permit try_lock() noexcept { return one_.try_acquire(); }
+
+private:
+    semaphore one_;
+};
+
+inline void permit::release() noexcept {
+    if (of_) std::exchange(of_, nullptr)->give_back();
+}
+
+inline bool acquire_operation::start() {
+    if (of_->free_ > 0) {
+        --of_->free_;
+        return true;
+    }
+    of_->waiters_.push_back(*this);
+    return false;
+}
+
+}  // namespace eddy

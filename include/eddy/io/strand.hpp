@@ -1,0 +1,130 @@
+// strand: work from any thread that runs one piece after another, and never two at once, however
+// often a piece waits.
+//
+//     strand account(group->executor(0));
+//     result<int> left = co_await account.run(withdraw(20));   // from any loop
+//
+// It is a queue for the coroutines of one loop. What only one loop uses needs async_mutex at most.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/executor.hpp>
+#include <eddy/io/semaphore.hpp>
+#include <eddy/io/task.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace eddy {
+
+/// Runs pieces of work on one loop in the order in which they reach it. What one thread submits
+/// stays in its order. A handle: copies name the same strand, and any thread may use them. A piece
+/// that is in hand keeps the strand itself alive.
+///
+/// A piece that awaits run() of its own strand waits for itself, for ever.
+class strand {
+public:
+    /// Pieces at most that wait for their turn; one more is errc::limit_reached.
+    static constexpr std::size_t default_limit = 1024;
+
+    explicit strand(executor where, std::size_t limit = default_limit)
+        : state_(std::make_shared<state>(std::move(where), limit)) {}
+
+    /// The loop on which its pieces run.
+    const executor& where() const noexcept { return state_->where; }
+    /// How many pieces wait; out of date at once where other threads submit.
+    std::size_t waiting() const noexcept { return state_->waiting.load(std::memory_order_relaxed); }
+
+    /// Awaits `work`, run when everything submitted before has ended. The caller goes on on its own
+    /// loop. The result is a result<T>; that of a task<result<T>> stays one. An exception that
+    /// leaves the work is thrown here.
+    ///
+    /// Cancelling the caller withdraws a piece that waits, with errc::cancelled, and cancels one
+    /// that runs, as resume_on() does. errc::limit_reached, and errc::closed when the loop has
+    /// gone: the work never runs then.
+    template <class T>
+    task<typename detail::blocking_result<T>::type> run(task<T> work) const {
+        return run_there(state_, std::move(work));
+    }
+
+    /// Runs `work` without waiting for it. An exception that leaves it is logged. Errors are
+    /// those of executor::post(), beside errc::limit_reached. Work that was accepted is dropped
+    /// only when the loop ends before its turn has come.
+    result<> post(task<void> work) const {
+        if (!state_->enter()) return fail(errc::limit_reached);
+        return state_->where.post(run_posted(place(state_), std::move(work)));
+    }
+
+private:
+    struct state {
+        state(executor on, std::size_t most) noexcept : where(std::move(on)), limit(most) {}
+
+        /// Counts one more piece that waits; false at the limit.
+        bool enter() noexcept {
+            if (waiting.fetch_add(1, std::memory_order_relaxed) < limit) return true;
+            waiting.fetch_sub(1, std::memory_order_relaxed);
+            return false;
+        }
+
+        const executor where;
+        const std::size_t limit;
+        std::atomic<std::size_t> waiting{0};
+        async_mutex turn;  // of the loop's thread
+    };
+
+    /// A piece's place among those that wait, until its turn or its end. It keeps the strand.
+    class place {
+    public:
+        explicit place(std::shared_ptr<state> of) noexcept : of_(std::move(of)) {}
+        place(place&&) noexcept = default;
+        place& operator=(place&&) = delete;
+        ~place() {
+            if (of_ && waits_) leave();
+        }
+
+        awaiting<acquire_operation> turn() noexcept { return of_->turn.lock(); }
+        /// It counts as waiting no more.
+        void leave() noexcept {
+            waits_ = false;
+            of_->waiting.fetch_sub(1, std::memory_order_relaxed);
+        }
+
+    private:
+        std::shared_ptr<state> of_;
+        bool waits_ = true;
+    };
+
+    template <class T>
+    static task<typename detail::blocking_result<T>::type> run_there(std::shared_ptr<state> on,
+                                                                     task<T> work) {
+        if (!on->enter()) co_return fail(errc::limit_reached);
+        const executor where = on->where;
+        co_return co_await resume_on(where, run_in_turn(place(std::move(on)), std::move(work)));
+    }
+
+    // The turn passes on when this ends. Whoever is next begins in a later turn of the loop, and by
+    // then the frame of the work is gone, too.
+    template <class T>
+    static task<typename detail::blocking_result<T>::type> run_in_turn(place before, task<T> work) {
+        const result<permit> turn = co_await before.turn();
+        before.leave();
+        if (!turn) co_return fail(turn.error());
+        if constexpr (std::is_void_v<T>) {
+            co_await std::move(work);
+            co_return result<>();
+        } else {
+            co_return co_await std::move(work);
+        }
+    }
+
+    static task<void> run_posted(place before, task<void> work) {
+        static_cast<void>(co_await run_in_turn(std::move(before), std::move(work)));
+    }
+
+    std::shared_ptr<state> state_;
+};
+
+}  // namespace eddy

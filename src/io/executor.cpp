@@ -1,0 +1,144 @@
+// How work reaches a loop from other threads, and how what it yields comes back.
+#include <eddy/io/executor.hpp>
+
+#include <eddy/base/log.hpp>
+#include <eddy/io/scope.hpp>
+
+#include "io/loop_gate.hpp"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace eddy {
+namespace {
+
+task<void> log_failure(task<void> work) {
+    try {
+        co_await std::move(work);
+    } catch (...) {
+        detail::log_posted_failure();
+    }
+}
+
+/// Starts the task that it brings.
+class task_starter {
+public:
+    explicit task_starter(task<void> work) noexcept : work_(std::move(work)) {}
+    void operator()() { detail::guest_access::start(log_failure(std::move(work_))); }
+
+private:
+    task<void> work_;
+};
+
+}  // namespace
+
+void detail::log_posted_failure() noexcept {
+    try {
+        throw;
+    } catch (const std::exception& failure) {
+        log_error("loop", std::string("a task ended with an exception: ") + failure.what());
+    } catch (...) {
+        log_error("loop", "a task ended with an unknown exception");
+    }
+}
+
+void detail::posted_call::run() noexcept {
+    gate->remove_pending();
+    const std::unique_ptr<posted_call> self(this);
+    try {
+        call();
+    } catch (...) {
+        log_posted_failure();
+    }
+}
+
+executor executor::current() noexcept { return executor(loop::current().gate_); }
+
+bool executor::is_current() const noexcept { return gate_ && gate_->is_of(loop::of_this_thread()); }
+
+bool executor::closed() const noexcept { return !gate_ || gate_->closed(); }
+
+bool executor::runs_here() const noexcept {
+    return is_current() && loop::of_this_thread()->guests_ != nullptr;
+}
+
+result<> executor::post(posted_work& work) const noexcept {
+    loop* const there = gate_ ? gate_->enter() : nullptr;
+    if (!there) return fail(errc::closed);
+    there->post(work);
+    gate_->leave();
+    return {};
+}
+
+result<> executor::hand_over(std::unique_ptr<detail::posted_call> work) const {
+    if (closed()) return fail(errc::closed);
+    if (!gate_->add_pending()) return fail(errc::limit_reached);
+    work->gate = gate_;
+    if (auto posted = post(static_cast<posted_work&>(*work)); !posted) {
+        gate_->remove_pending();
+        return posted;
+    }
+    static_cast<void>(work.release());  // it frees itself
+    return {};
+}
+
+result<> executor::post(task<void> work) const { return post(task_starter(std::move(work))); }
+
+result<> executor::dispatch(task<void> work) const {
+    return dispatch(task_starter(std::move(work)));
+}
+
+bool detail::remote_operation::start() {
+    home_ = &loop::current();
+    visits_.store(1, std::memory_order_relaxed);
+    if (there_.post(arriving_)) return false;
+    error_ = errc::closed;
+    return true;
+}
+
+void detail::remote_operation::arrive() noexcept {
+    source_.emplace(&guest_access::source());
+    try {
+        guest_access::start(carry(*this));
+    } catch (...) {  // no memory for a frame
+        failure_ = std::current_exception();
+        source_.reset();
+        leave_there();
+    }
+}
+
+task<void> detail::remote_operation::carry(remote_operation& self) {
+    try {
+        co_await self.work(*self.source_);
+    } catch (...) {
+        self.failure_ = std::current_exception();
+    }
+    self.source_.reset();
+    self.leave_there();
+}
+
+void detail::remote_operation::leave_there() noexcept {
+    // Whoever waits may be gone with this object as soon as it hears.
+    loop& home = *home_;
+    if (visits_.fetch_sub(1, std::memory_order_acq_rel) == 1) home.post(returning_);
+}
+
+void detail::remote_operation::on_cancel() noexcept {
+    int seen = visits_.load(std::memory_order_acquire);
+    do {
+        if (seen == 0) return;  // it is on its way home
+    } while (!visits_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
+                                            std::memory_order_acquire));
+    if (there_.post(stopping_)) return;
+    // That loop is ending, and has cancelled the work by itself. It may be through with it, and
+    // then it left the last step to us.
+    if (visits_.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_later();
+}
+
+void detail::remote_operation::stop_there() noexcept {
+    if (source_) source_->request();
+    leave_there();
+}
+
+}  // namespace eddy

@@ -1,0 +1,203 @@
+// Files: requests of the ring where there is one, else the loop's threads.
+#include <eddy/io/file.hpp>
+
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/loop.hpp>
+
+#include "io/backend.hpp"
+#include "io/file_access.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+namespace eddy {
+namespace {
+
+/// Most bytes of one request; the kernel's own limit is 2 GiB less a page.
+constexpr std::size_t most_a_step = std::size_t{1} << 30;
+
+/// What a system call that returns a count or -1 says.
+result<std::size_t> outcome_of(ssize_t count) noexcept {
+    if (count < 0) return fail_errno();
+    return static_cast<std::size_t>(count);
+}
+
+template <class Call>
+auto unless_interrupted(Call call) {
+    auto outcome = call();
+    while (outcome < 0 && errno == EINTR) outcome = call();
+    return outcome;
+}
+
+result<std::size_t> do_now(const file_request& what) noexcept {
+    const auto offset = static_cast<off_t>(what.offset);
+    return outcome_of(unless_interrupted([&]() -> ssize_t {
+        switch (what.what) {
+            case file_request::action::read: return ::pread(what.fd, what.data, what.size, offset);
+            case file_request::action::write:
+                return ::pwrite(what.fd, what.data, what.size, offset);
+            case file_request::action::sync: return ::fsync(what.fd);
+            case file_request::action::sync_data: break;
+        }
+        return ::fdatasync(what.fd);
+    }));
+}
+
+/// A request in the ring.
+class ring_operation final : public operation, private completion {
+public:
+    ring_operation(backend& where, const file_request& what) noexcept
+        : backend_(&where), what_(what) {}
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<std::size_t> take_result() const noexcept {
+        if (error_) return fail(error_);
+        return count_;
+    }
+
+private:
+    bool start() override {
+        backend_->start_file(what_, *this);
+        return false;
+    }
+    void on_cancel() noexcept override { backend_->cancel_file(*this); }
+    void on_completion(int result, unsigned) override {
+        // EINTR is how the kernel answers when it stopped a request that had begun to wait.
+        if (result == -ECANCELED || result == -EINTR)
+            error_ = errc::cancelled;
+        else if (result < 0)
+            error_ = errno_code(-result);
+        else
+            count_ = static_cast<std::size_t>(result);
+        complete_now();
+    }
+
+    backend* backend_;
+    file_request what_;
+    std::size_t count_ = 0;
+    std::error_code error_;
+};
+
+/// Runs `call` where it does not block the loop.
+template <class Call>
+task<std::invoke_result_t<Call>> off_loop(Call call) {
+    loop& here = loop::current();
+    if (here.kind() == backend_kind::sim) co_return call();
+    co_return co_await run_blocking(file_access::threads(here), std::move(call));
+}
+
+task<result<std::size_t>> do_step(file_request what) {
+    loop& here = loop::current();
+    backend& kernel = file_access::backend_of(here);
+    if (kernel.has_file_requests()) co_return co_await awaiting<ring_operation>(kernel, what);
+    co_return co_await off_loop([what] { return do_now(what); });
+}
+
+}  // namespace
+
+struct file::state {
+    explicit state(unique_fd opened) noexcept : fd(std::move(opened)) {}
+
+    unique_fd fd;
+    std::size_t in_flight = 0;
+};
+
+namespace {
+
+/// Counts one use of a file, which must not be closed meanwhile: its number could name another.
+class in_use {
+public:
+    explicit in_use(std::size_t& count) noexcept : count_(&count) { ++count; }
+    ~in_use() { --*count_; }
+    in_use(const in_use&) = delete;
+    in_use& operator=(const in_use&) = delete;
+
+private:
+    std::size_t* count_;
+};
+
+}  // namespace
+
+void file::end_state::operator()(state* over) const noexcept {
+    EDDY_ASSERT(over->in_flight == 0);
+    delete over;
+}
+
+file::file(unique_fd fd) : state_(new state(std::move(fd))) {}
+
+int file::native_handle() const noexcept { return state_->fd.get(); }
+
+task<result<file>> file::open(std::string path, int flags, mode_t mode) {
+    result<unique_fd> opened = co_await off_loop([&]() -> result<unique_fd> {
+        unique_fd fd(
+            unless_interrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); }));
+        if (!fd) return fail_errno();
+        return fd;
+    });
+    if (!opened) co_return fail(opened.error());
+    co_return file(std::move(*opened));
+}
+
+task<result<std::size_t>> file::read(state* of, std::uint64_t offset, mutable_bytes into) {
+    const in_use use(of->in_flight);
+    file_request what;
+    what.what = file_request::action::read;
+    what.fd = of->fd.get();
+    what.data = into.data();
+    what.size = std::min(into.size(), most_a_step);
+    what.offset = offset;
+    co_return co_await do_step(what);
+}
+
+task<result<>> file::write(state* of, std::uint64_t offset, const_bytes bytes) {
+    const in_use use(of->in_flight);
+    file_request what;
+    what.what = file_request::action::write;
+    what.fd = of->fd.get();
+    while (!bytes.empty()) {
+        // Nothing writes to where a write request points.
+        what.data = const_cast<std::byte*>(bytes.data());
+        what.size = std::min(bytes.size(), most_a_step);
+        what.offset = offset;
+        const result<std::size_t> written = co_await do_step(what);
+        if (!written) co_return fail(written.error());
+        if (*written == 0) co_return fail_errno(EIO);
+        bytes = bytes.subspan(*written);
+        offset += *written;
+    }
+    co_return result<>();
+}
+
+task<result<>> file::sync(state* of, bool data_alone) {
+    const in_use use(of->in_flight);
+    file_request what;
+    what.what = data_alone ? file_request::action::sync_data : file_request::action::sync;
+    what.fd = of->fd.get();
+    const result<std::size_t> done = co_await do_step(what);
+    if (!done) co_return fail(done.error());
+    co_return result<>();
+}
+
+task<result<std::uint64_t>> file::size(state* of) {
+    const in_use use(of->in_flight);
+    co_return co_await off_loop([fd = of->fd.get()]() -> result<std::uint64_t> {
+        struct stat about{};
+        if (::fstat(fd, &about) < 0) return fail_errno();
+        return static_cast<std::uint64_t>(about.st_size);
+    });
+}
+
+task<result<>> file::truncate(state* of, std::uint64_t size) {
+    const in_use use(of->in_flight);
+    co_return co_await off_loop([fd = of->fd.get(), size]() -> result<> {
+        if (unless_interrupted([&] { return ::ftruncate(fd, static_cast<off_t>(size)); }) < 0)
+            return fail_errno();
+        return {};
+    });
+}
+
+}  // namespace eddy

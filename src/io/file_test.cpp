@@ -1,0 +1,192 @@
+// Files: real ones, on the ring, on threads, and inline in the simulator.
+#include <eddy/io/file.hpp>
+
+#include <eddy/base/frame_pool.hpp>
+#include <eddy/io/pipe.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "io/testing.hpp"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_BACKEND(file_io);
+
+TEST_P(file_io, what_is_written_is_read_again) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        file made = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));
+        EXPECT_EQ(must(co_await made.size()), 0u);
+        pattern from(5);
+        const auto bytes = from.next(3'000'000);
+        must(co_await made.write_at(0, bytes));
+        must(co_await made.sync());
+        must(co_await made.sync_data());
+        EXPECT_EQ(must(co_await made.size()), bytes.size());
+
+        std::vector<std::byte> room(bytes.size() + 100);
+        const std::size_t size = must(co_await made.read_at(0, room));
+        EXPECT_EQ(size, bytes.size());
+        room.resize(size);
+        EXPECT_EQ(room, bytes);
+
+        std::array<std::byte, 10> few{};
+        EXPECT_EQ(must(co_await made.read_at(1000, few)), 10u);
+        EXPECT_TRUE(std::equal(few.begin(), few.end(), bytes.begin() + 1000));
+        EXPECT_EQ(must(co_await made.read_at(bytes.size() - 3, few)), 3u) << "the end is short";
+        EXPECT_EQ(must(co_await made.read_at(bytes.size(), few)), 0u);
+
+        must(co_await made.truncate(5));
+        EXPECT_EQ(must(co_await made.size()), 5u);
+        EXPECT_EQ(must(co_await made.read_at(0, few)), 5u);
+        // A gap is of zeros.
+        must(co_await made.write_at(8, as_bytes("z")));
+        EXPECT_EQ(must(co_await made.read_at(5, few)), 4u);
+        EXPECT_EQ(few[0], std::byte{0});
+        EXPECT_EQ(few[3], std::byte{'z'});
+    });
+}
+
+TEST_P(file_io, errors_are_those_of_the_system) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        const auto missing = co_await file::open(folder.path() + "/none", O_RDONLY);
+        EXPECT_EQ(error_of(missing), errno_code(ENOENT));
+        file made = must(co_await file::open(folder.path() + "/x", O_WRONLY | O_CREAT, 0600));
+        const auto again =
+            co_await file::open(folder.path() + "/x", O_WRONLY | O_CREAT | O_EXCL, 0600);
+        EXPECT_EQ(error_of(again), errno_code(EEXIST));
+        std::array<std::byte, 10> room{};
+        EXPECT_EQ(error_of(co_await made.read_at(0, room)), errno_code(EBADF));
+        file readable = must(co_await file::open(folder.path() + "/x", O_RDONLY));
+        EXPECT_EQ(error_of(co_await readable.write_at(0, as_bytes("x"))), errno_code(EBADF));
+        struct stat about{};
+        EXPECT_EQ(fstat(made.native_handle(), &about), 0);
+        EXPECT_EQ(about.st_mode & 07777, 0600u);
+    });
+}
+
+task<void> check_block(file& of, std::uint64_t number, std::size_t block) {
+    pattern expected(number);
+    std::vector<std::byte> bytes = expected.next(block);
+    must(co_await of.write_at(number * block, bytes));
+    std::vector<std::byte> room(block);
+    EXPECT_EQ(must(co_await of.read_at(number * block, room)), block);
+    EXPECT_EQ(room, bytes);
+}
+
+TEST_P(file_io, many_may_read_and_write_at_once) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        file made = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));
+        co_await join_scope([&](scope& children) -> task<> {
+            for (std::uint64_t i = 0; i < 200; ++i) children.spawn(check_block(made, i, 4096));
+            co_return;
+        });
+        EXPECT_EQ(must(co_await made.size()), 200u * 4096);
+    });
+}
+
+task<void> read_block(file& of, std::vector<std::byte>& into, int& ended) {
+    const auto got = co_await of.read_at(0, into);
+    if (got)
+        EXPECT_EQ(*got, into.size());
+    else
+        EXPECT_EQ(error_of(got), errc::cancelled);
+    ++ended;
+}
+
+TEST_P(file_io, cancelling_awaits_whoever_uses_the_bytes) {
+    run_with_threads([this]() -> task<> {
+        const temporary_folder folder;
+        file made = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));
+        {
+            const std::vector<std::byte> bytes(1'000'000, std::byte{7});
+            must(co_await made.write_at(0, bytes));
+        }
+        for (int round = 0; round < 50; ++round) {
+            int ended = 0;
+            scope children(co_await current_source());
+            {
+                // They die as soon as the reads have ended: asan sees a late use.
+                std::vector<std::vector<std::byte>> rooms(8, std::vector<std::byte>(500'000));
+                for (auto& room : rooms) children.spawn(read_block(made, room, ended));
+                for (std::uint64_t i = random().below(3); i > 0; --i) co_await here().yield();
+                children.cancel();
+                co_await children.join();
+            }
+            EXPECT_EQ(ended, 8);
+        }
+    });
+}
+
+TEST_P(file_io, a_read_that_waits_for_ever_is_cancelled_on_the_ring) {
+    if (GetParam() != backend_kind::uring) GTEST_SKIP() << "a thread cannot be stopped in a read";
+    run([]() -> task<> {
+        // A FIFO opened as a file: its read waits, as one from a broken network disk would.
+        const temporary_folder folder;
+        const std::string path = folder.path() + "/fifo";
+        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+        file never = must(co_await file::open(path, O_RDWR));
+        std::array<std::byte, 10> room{};
+        const auto got = co_await with_timeout(10ms, never.read_at(0, room));
+        EXPECT_EQ(error_of(got), errc::timed_out);
+    });
+}
+
+TEST_P(file_io, work_beyond_the_queue_is_refused) {
+    if (simulated()) GTEST_SKIP() << "there is no queue: it happens at once";
+    loop_options options;
+    options.file_threads = 1;
+    options.max_file_queue = 1;
+    make_loop(options);
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        const std::string path = folder.path() + "/fifo";
+        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+        int refused = 0;
+        int opened = 0;
+        co_await join_scope([&](scope& children) -> task<> {
+            // The first two wait for a writer, on the thread and in the queue.
+            for (int i = 0; i < 3; ++i)
+                children.spawn([](std::string what, int& no, int& yes) -> task<> {
+                    const auto got = co_await file::open(std::move(what), O_RDONLY);
+                    yes += got.has_value();
+                    no += error_of(got) == errc::limit_reached;
+                }(path, refused, opened));
+            EXPECT_EQ(refused, 1) << "it was told at once";
+            const unique_fd writer(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+            while (opened < 2) co_await loop::current().yield();
+        });
+        EXPECT_EQ(opened, 2);
+    });
+}
+
+TEST_P(file_io, reads_cost_no_allocation_on_the_ring) {
+    if (GetParam() != backend_kind::uring || !frame_pool_recycles())
+        GTEST_SKIP() << "for the ring, with frames from the pool";
+    run([]() -> task<> {
+        const temporary_folder folder;
+        file made = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));
+        must(co_await made.write_at(0, as_bytes("0123456789")));
+        std::array<std::byte, 10> room{};
+        const auto some = [](file& of, mutable_bytes into) -> task<> {
+            for (int i = 0; i < 20; ++i) static_cast<void>(co_await of.read_at(0, into));
+        };
+        co_await some(made, room);
+        const std::uint64_t before = frame_allocations();
+        co_await some(made, room);
+        EXPECT_EQ(frame_allocations(), before);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::testing

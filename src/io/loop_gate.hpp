@@ -1,0 +1,68 @@
+// What a loop shares with the executors that name it. It outlives the loop.
+#pragma once
+
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <utility>
+
+namespace eddy::detail {
+
+/// Tells other threads whether the loop is still there, and keeps it there while they use it. A
+/// thread counts itself first and looks for the loop then; the loop's end hides the loop first and
+/// looks at the count then. One of the two sees the other.
+class loop_gate {
+public:
+    loop_gate(loop& owner, std::size_t limit) noexcept : loop_(&owner), limit_(limit) {}
+
+    /// The loop, which stays until leave(); or null, and there is nothing to leave.
+    loop* enter() noexcept {
+        inside_.fetch_add(1, std::memory_order_seq_cst);
+        loop* const found = loop_.load(std::memory_order_seq_cst);
+        if (!found) leave();
+        return found;
+    }
+    /// For those who know that the loop is there now.
+    void enter_existing() noexcept { inside_.fetch_add(1, std::memory_order_relaxed); }
+    void leave() noexcept { inside_.fetch_sub(1, std::memory_order_release); }
+
+    bool closed() const noexcept { return !loop_.load(std::memory_order_relaxed); }
+    bool is_of(const loop* one) const noexcept {
+        return one && loop_.load(std::memory_order_relaxed) == one;
+    }
+
+    /// Nobody enters any more.
+    void close() noexcept { loop_.store(nullptr, std::memory_order_seq_cst); }
+    void wait_until_left() const noexcept {
+        while (inside_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
+    }
+
+    /// Counts one more piece of work that waits for its turn; false at the limit.
+    bool add_pending() noexcept {
+        if (pending_.fetch_add(1, std::memory_order_relaxed) < limit_) return true;
+        remove_pending();
+        return false;
+    }
+    void remove_pending() noexcept { pending_.fetch_sub(1, std::memory_order_relaxed); }
+
+private:
+    std::atomic<loop*> loop_;
+    std::atomic<std::size_t> inside_{0};
+    std::atomic<std::size_t> pending_{0};
+    const std::size_t limit_;
+};
+
+/// The way to the tasks that a loop runs for executors; on its thread, while it runs posted work.
+struct guest_access {
+    static void start(task<void> work) {
+        loop& here = loop::current();
+        EDDY_ASSERT(here.guests_);
+        here.guests_->spawn(std::move(work));
+    }
+    static cancel_source& source() noexcept { return loop::current().guests_->source(); }
+};
+
+}  // namespace eddy::detail

@@ -1,0 +1,212 @@
+// Streams over pipes, FIFOs and terminals.
+#include <eddy/io/pipe.hpp>
+
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/scope.hpp>
+
+#include "io/testing.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace eddy::testing {
+namespace {
+
+EDDY_ON_EVERY_KERNEL_BACKEND(pipe_io);
+
+task<void> write_pattern(stream& to, std::size_t total) {
+    pattern from(3);
+    const auto bytes = from.next(total);
+    must(co_await to.write_all(bytes));
+    to.close();
+}
+
+TEST_P(pipe_io, carries_bytes_and_their_end) {
+    run([]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        constexpr std::size_t total = 3'000'000;  // far more than a pipe holds
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(write_pattern(ends.writer, total));
+            pattern expected(3);
+            std::size_t size = 0;
+            std::vector<std::byte> room(5000);
+            for (;;) {
+                // Both ways to read.
+                if (size % 2 == 0) {
+                    const auto piece = co_await ends.reader.read();
+                    if (!piece) {
+                        EXPECT_EQ(error_of(piece), errc::end_of_stream);
+                        break;
+                    }
+                    EXPECT_TRUE(expected.continues_with(piece->bytes()));
+                    size += piece->size();
+                } else {
+                    const auto got = co_await ends.reader.read_some(room);
+                    if (!got) break;
+                    EXPECT_TRUE(expected.continues_with(const_bytes(room).first(*got)));
+                    size += *got;
+                }
+            }
+            EXPECT_EQ(size, total);
+        });
+    });
+}
+
+TEST_P(pipe_io, writes_pieces_in_order) {
+    run([]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        std::vector<const_bytes> pieces;
+        for (const char* text : {"one ", "", "two ", "three"}) pieces.push_back(as_bytes(text));
+        must(co_await ends.writer.write_all(pieces));
+        EXPECT_EQ(must(ends.writer.try_write(as_bytes("!"))), 1u);
+        const lease all = must(co_await ends.reader.read());
+        EXPECT_EQ(all.text(), "one two three!");
+    });
+}
+
+TEST_P(pipe_io, a_reader_that_has_gone_is_an_error_and_no_signal) {
+    struct sigaction before{};
+    struct sigaction deadly{};
+    deadly.sa_handler = SIG_DFL;
+    sigaction(SIGPIPE, &deadly, &before);
+    run([this]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        ends.reader.close();
+        co_await here().yield();
+        EXPECT_EQ(error_of(co_await ends.writer.write_all("x")), errno_code(EPIPE));
+        EXPECT_EQ(error_of(ends.writer.try_write(as_bytes("x"))), errno_code(EPIPE));
+        // And for a writer that waits when the reader goes.
+        pipe_ends full = must(make_pipe());
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](stream& to) -> task<> {
+                const std::string much(1'000'000, 'x');
+                EXPECT_EQ(error_of(co_await to.write_all(much)), errno_code(EPIPE));
+            }(full.writer));
+            co_await here().yield();
+            full.reader.close();
+        });
+        sigset_t mask;
+        pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+        EXPECT_EQ(sigismember(&mask, SIGPIPE), 0) << "the thread's mask is as it was";
+        sigset_t pending;
+        sigpending(&pending);
+        EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+    });
+    sigaction(SIGPIPE, &before, nullptr);
+}
+
+TEST_P(pipe_io, each_end_goes_one_way) {
+    run([]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        EXPECT_EQ(error_of(co_await ends.reader.write_all("x")), errno_code(EBADF));
+        EXPECT_EQ(error_of(co_await ends.writer.read()), errno_code(EBADF));
+        EXPECT_EQ(error_of(ends.writer.shutdown_write()), errc::unsupported);
+    });
+}
+
+task<void> read_into(stream& from, std::error_code& error) {
+    error = error_of(co_await from.read());
+}
+task<void> write_much(stream& to, std::error_code& error) {
+    const std::string much(1'000'000, 'x');
+    error = error_of(co_await to.write_all(much));
+}
+
+TEST_P(pipe_io, cancelling_and_closing_end_the_waits_at_once) {
+    run([this]() -> task<> {
+        for (int round = 0; round < 4; ++round) {
+            pipe_ends ends = must(make_pipe());
+            pipe_ends full = must(make_pipe());
+            std::error_code read, written;
+            scope children(co_await current_source());
+            children.spawn(read_into(ends.reader, read));
+            children.spawn(write_much(full.writer, written));
+            if (round % 2 == 0) co_await here().yield();
+            if (round < 2) {
+                children.cancel();
+            } else {
+                ends.reader.close();
+                full.writer.close();
+            }
+            co_await children.join();
+            EXPECT_EQ(read, errc::cancelled);
+            EXPECT_EQ(written, errc::cancelled);
+            if (round >= 2) continue;
+            // The ends are as good as before.
+            must(co_await ends.writer.write_all("after"));
+            const lease after = must(co_await ends.reader.read());
+            EXPECT_EQ(after.text(), "after");
+        }
+    });
+}
+
+TEST_P(pipe_io, a_fifo_is_adopted_and_its_flag_restored) {
+    run([this]() -> task<> {
+        const temporary_folder folder;
+        const std::string path = folder.path() + "/fifo";
+        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+        const unique_fd both(open(path.c_str(), O_RDWR | O_CLOEXEC));
+        unique_fd copy(fcntl(both.get(), F_DUPFD_CLOEXEC, 0));
+        {
+            stream adopted = must(here().adopt(std::move(copy)));
+            EXPECT_NE(fcntl(both.get(), F_GETFL) & O_NONBLOCK, 0);
+            must(co_await adopted.write_all("through"));
+            const lease got = must(co_await adopted.read());
+            EXPECT_EQ(got.text(), "through");
+        }
+        EXPECT_EQ(fcntl(both.get(), F_GETFL) & O_NONBLOCK, 0);
+    });
+}
+
+TEST_P(pipe_io, a_terminal_is_read_and_written) {
+    run([this]() -> task<> {
+        unique_fd master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+        EXPECT_EQ(grantpt(master.get()), 0);
+        EXPECT_EQ(unlockpt(master.get()), 0);
+        unique_fd slave(open(ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+        stream screen = must(here().adopt(std::move(master)));
+        stream program = must(here().adopt(std::move(slave)));
+        must(co_await screen.write_all("typed\n"));
+        {
+            const lease line = must(co_await program.read());
+            EXPECT_EQ(line.text(), "typed\n");
+        }
+        must(co_await program.write_all("shown"));
+        std::string seen;
+        while (seen.find("shown") == std::string::npos) {
+            const lease piece = must(co_await screen.read());
+            seen += piece.text();
+        }
+    });
+}
+
+TEST_P(pipe_io, a_file_is_no_stream) {
+    run([this]() -> task<> {
+        const temporary_folder folder;
+        unique_fd plain(open((folder.path() + "/x").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+        EXPECT_EQ(error_of(here().adopt(std::move(plain))), errc::unsupported);
+        co_return;
+    });
+}
+
+TEST_P(pipe_io, an_end_moves_to_another_thread) {
+    run([]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        const unique_fd raw = must(ends.writer.detach());
+        std::thread writer([&raw] { EXPECT_EQ(write(raw.get(), "plain", 5), 5); });
+        const lease got = must(co_await ends.reader.read());
+        EXPECT_EQ(got.text(), "plain");
+        writer.join();
+    });
+}
+
+}  // namespace
+}  // namespace eddy::testing

@@ -1,0 +1,281 @@
+// Streams over pipes and terminals, with read(2) and write(2): socket calls refuse them. One driver
+// over readiness serves both kernel backends, as for UDP.
+#include <eddy/io/pipe.hpp>
+
+#include "io/backend.hpp"
+#include "io/posix/sockets.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <utility>
+
+namespace eddy {
+namespace {
+
+/// Keeps SIGPIPE from the process while it lives. A pipe has no MSG_NOSIGNAL, and a library has no
+/// business with the process's own answer to signals; but the kernel sends this one to the thread
+/// that writes, and there it can be blocked and taken back.
+class no_broken_pipe_signal {
+public:
+    no_broken_pipe_signal() noexcept {
+        sigemptyset(&only_);
+        sigaddset(&only_, SIGPIPE);
+        pthread_sigmask(SIG_BLOCK, &only_, &before_);
+        // Somebody may have blocked it, and one may be pending: it is not ours to take.
+        blocked_before_ = sigismember(&before_, SIGPIPE) == 1;
+    }
+    ~no_broken_pipe_signal() {
+        if (!blocked_before_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    no_broken_pipe_signal(const no_broken_pipe_signal&) = delete;
+    no_broken_pipe_signal& operator=(const no_broken_pipe_signal&) = delete;
+
+    /// After EPIPE: takes the signal back.
+    void take() noexcept {
+        if (blocked_before_) return;
+        const timespec at_once{};
+        while (sigtimedwait(&only_, nullptr, &at_once) < 0 && errno == EINTR) {
+        }
+    }
+
+private:
+    sigset_t only_{};
+    sigset_t before_{};
+    bool blocked_before_ = false;
+};
+
+/// Like writev(2), without the signal. Keeps errno.
+ssize_t write_pieces(int fd, const iovec* pieces, std::size_t count) noexcept {
+    no_broken_pipe_signal quiet;
+    const ssize_t written = ::writev(fd, pieces, static_cast<int>(count));
+    if (written >= 0 || errno != EPIPE) return written;
+    quiet.take();
+    errno = EPIPE;
+    return -1;
+}
+
+class posix_pipe final : public stream_driver {
+public:
+    posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers, unique_fd fd,
+               int flags_before) noexcept
+        : backend_(&where),
+          buffers_(&buffers),
+          drivers_(&drivers),
+          fd_(std::move(fd)),
+          flags_before_(flags_before) {
+        ++drivers;
+    }
+
+    bool start(read_operation& op) override {
+        EDDY_ASSERT(!reader_);
+        if (receive(op)) return true;
+        reader_ = &op;
+        readable_.wait(readiness::readable);
+        return false;
+    }
+
+    bool start(write_operation& op) override {
+        EDDY_ASSERT(!writer_);
+        if (send(op)) return true;
+        writer_ = &op;
+        writable_.wait(readiness::writable);
+        return false;
+    }
+
+    result<std::size_t> try_write(const_bytes bytes) noexcept override {
+        if (writer_ || bytes.empty()) return 0;
+        const iovec piece{const_cast<std::byte*>(bytes.data()),
+                          std::min(bytes.size(), most_bytes_a_turn)};
+        const ssize_t written = write_pieces(fd_.get(), &piece, 1);
+        if (written >= 0) return static_cast<std::size_t>(written);
+        if (errno == EAGAIN || errno == EINTR) return 0;
+        return fail_errno();
+    }
+
+    // The polls go on: the next wait takes them over.
+    void cancel(read_operation& op) noexcept override {
+        EDDY_ASSERT(reader_ == &op);
+        end_reader();
+    }
+    void cancel(write_operation& op) noexcept override {
+        EDDY_ASSERT(writer_ == &op);
+        end_writer();
+    }
+
+    result<> shutdown_write() noexcept override { return fail(errc::unsupported); }
+    endpoint local() const noexcept override { return {}; }
+    endpoint peer() const noexcept override { return {}; }
+    int native_handle() const noexcept override { return fd_.get(); }
+
+    void close() noexcept override {
+        closing_ = true;
+        if (reader_) end_reader();
+        if (writer_) end_writer();
+        // Others may share a terminal, and expect it as it was.
+        if (flags_before_ >= 0) fcntl(fd_.get(), F_SETFL, flags_before_);
+        readable_.cancel();
+        writable_.cancel();
+        free_if_done();
+    }
+
+private:
+    ~posix_pipe() { --*drivers_; }
+
+    /// One of the two polls.
+    class poll final : public completion {
+    public:
+        poll(posix_pipe& owner, void (posix_pipe::*ready)(int)) noexcept
+            : owner_(&owner), ready_(ready) {}
+        void wait(readiness wanted) {
+            if (std::exchange(armed_, true)) return;
+            owner_->backend_->start_poll(owner_->fd_.get(), wanted, *this);
+        }
+        void cancel() noexcept {
+            if (armed_) owner_->backend_->cancel_poll(*this);
+        }
+        bool armed() const noexcept { return armed_; }
+
+    private:
+        void on_completion(int result, unsigned) override {
+            armed_ = false;
+            if (owner_->closing_) return owner_->free_if_done();
+            (owner_->*ready_)(result);
+        }
+
+        posix_pipe* owner_;
+        void (posix_pipe::*ready_)(int);
+        bool armed_ = false;
+    };
+
+    /// True when `op` has bytes or an error.
+    bool receive(read_operation& op) {
+        const bool lend = op.into().empty();
+        std::byte* const bytes = lend ? buffers_->take() : op.into().data();
+        if (!bytes) {
+            op.set_error(errno_code(ENOMEM));
+            return true;
+        }
+        const std::size_t room = lend ? buffers_->buffer_size() : op.into().size();
+        ssize_t size;
+        do {
+            size = ::read(fd_.get(), bytes, room);
+        } while (size < 0 && errno == EINTR);
+        const int error = errno;
+        if (lend && size <= 0) buffers_->give_back(bytes, 0);
+        if (size > 0) {
+            if (lend) op.set_received(buffers_->lend(bytes, static_cast<std::size_t>(size)));
+            op.set_size(static_cast<std::size_t>(size));
+            return true;
+        }
+        if (size < 0 && error == EAGAIN) return false;
+        op.set_error(size == 0 ? make_error_code(errc::end_of_stream) : errno_code(error));
+        return true;
+    }
+
+    /// True when `op` is finished, well or not.
+    bool send(write_operation& op) {
+        std::size_t left = most_bytes_a_turn;
+        while (left > 0) {
+            iovec pieces[max_write_pieces];
+            const ssize_t written = write_pieces(fd_.get(), pieces, gather(op, pieces));
+            if (written >= 0) {
+                const auto size = static_cast<std::size_t>(written);
+                if (op.advance(size)) return true;
+                left -= std::min(size, left);
+            } else if (errno == EAGAIN) {
+                return false;
+            } else if (errno != EINTR) {
+                op.set_error(errno_code(errno));
+                return true;
+            }
+        }
+        return false;
+    }
+
+    // The coroutine that goes on may close this driver, so nothing of it is touched afterwards.
+    void on_readable(int result) {
+        if (!reader_) return;
+        if (result < 0)
+            reader_->set_error(errno_code(-result));
+        else if (!receive(*reader_))
+            return readable_.wait(readiness::readable);
+        std::exchange(reader_, nullptr)->complete_now();
+    }
+    void on_writable(int result) {
+        if (!writer_) return;
+        if (result < 0)
+            writer_->set_error(errno_code(-result));
+        else if (!send(*writer_))
+            return writable_.wait(readiness::writable);
+        std::exchange(writer_, nullptr)->complete_now();
+    }
+
+    void end_reader() noexcept {
+        read_operation& op = *std::exchange(reader_, nullptr);
+        op.set_error(errc::cancelled);
+        op.complete_later();
+    }
+    void end_writer() noexcept {
+        write_operation& op = *std::exchange(writer_, nullptr);
+        op.set_error(errc::cancelled);
+        op.complete_later();
+    }
+
+    void free_if_done() noexcept {
+        if (!readable_.armed() && !writable_.armed()) delete this;
+    }
+
+    backend* backend_;
+    buffer_pool* buffers_;
+    std::size_t* drivers_;
+    unique_fd fd_;
+    int flags_before_;  // to be restored at the end; -1 for those that are ours alone
+    read_operation* reader_ = nullptr;
+    write_operation* writer_ = nullptr;
+    poll readable_{*this, &posix_pipe::on_readable};
+    poll writable_{*this, &posix_pipe::on_writable};
+    bool closing_ = false;
+};
+
+}  // namespace
+
+result<bool> is_pipe_like(int fd) noexcept {
+    struct stat what{};
+    if (::fstat(fd, &what) < 0) return fail_errno();
+    // A regular file is always ready, and its reads would block the loop.
+    if (S_ISREG(what.st_mode) || S_ISDIR(what.st_mode) || S_ISBLK(what.st_mode))
+        return fail(errc::unsupported);
+    return !S_ISSOCK(what.st_mode);
+}
+
+result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers,
+                               unique_fd fd) {
+    const int flags = fcntl(fd.get(), F_GETFL);
+    if (flags < 0) return fail_errno();
+    const bool change = (flags & O_NONBLOCK) == 0;
+    if (change && fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) < 0) return fail_errno();
+    return stream(*new posix_pipe(where, buffers, drivers, std::move(fd), change ? flags : -1));
+}
+
+result<pipe_ends> make_pipe() {
+    loop& here = loop::current();
+    if (here.kind() == backend_kind::sim) return fail(errc::unsupported);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno();
+    unique_fd first(ends[0]);
+    unique_fd second(ends[1]);
+    auto reader = here.adopt(std::move(first));
+    if (!reader) return fail(reader.error());
+    auto writer = here.adopt(std::move(second));
+    if (!writer) return fail(writer.error());
+    return pipe_ends{std::move(*reader), std::move(*writer)};
+}
+
+}  // namespace eddy
