@@ -194,6 +194,15 @@ void sim_datagram::arrive(message received) {
     received.to = sim_seen_by(local_.family(), received.to);
     arrived_bytes_ += received.bytes.size();
     arrived_.push_back(std::move(received));
+    if (!receiver_) return;
+    if (!options_.join_segments) return complete_receiver();
+    // What arrives at the same time comes first, to be joined.
+    world_.schedule(world_.now(), [&world = world_, id = id_] {
+        if (sim_datagram* here = world.find_datagram(id)) here->complete_receiver();
+    });
+}
+
+void sim_datagram::complete_receiver() {
     if (receiver_ && try_complete(*receiver_, false))
         std::exchange(receiver_, nullptr)->complete_now();
 }
@@ -201,8 +210,7 @@ void sim_datagram::arrive(message received) {
 /// Nobody is there, says the network.
 void sim_datagram::refused() {
     error_ = ECONNREFUSED;
-    if (receiver_ && try_complete(*receiver_, false))
-        std::exchange(receiver_, nullptr)->complete_now();
+    complete_receiver();
 }
 
 result<> sim_datagram::connect(const endpoint& peer) noexcept {

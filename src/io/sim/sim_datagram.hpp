@@ -61,6 +61,7 @@ private:
     void transmit(const message& sent, sim_datagram& to);
     void arrive(message received);
     void refused();
+    void complete_receiver();
     void deliver(datagram_message& into);
     bool try_complete(receive_from_operation& op, bool after_spell);
 
