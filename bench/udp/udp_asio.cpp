@@ -34,8 +34,8 @@ asio::awaitable<void, executor> echo(socket_type socket) {
         std::tie(error, size) =
             co_await socket.async_receive_from(asio::buffer(bytes), from, with_error_code);
         if (error) co_return;
-        std::tie(error, size) = co_await socket.async_send_to(asio::buffer(bytes.data(), size),
-                                                              from, with_error_code);
+        std::tie(error, size) =
+            co_await socket.async_send_to(asio::buffer(bytes.data(), size), from, with_error_code);
         if (error) std::fprintf(stderr, "udp_asio: %s\n", error.message().c_str());
     }
 }

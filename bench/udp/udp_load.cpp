@@ -25,7 +25,7 @@
 namespace {
 
 constexpr long most_clients = 1000;
-constexpr long most_row = 64;            // UDP_MAX_SEGMENTS
+constexpr long most_row = 64;  // UDP_MAX_SEGMENTS
 constexpr long most_payload = 1400;
 constexpr std::size_t most_bytes = 65507;
 constexpr unsigned most_at_once = 64;
@@ -129,12 +129,12 @@ private:
     void receive(client& each) {
         while (each.back < each.row.size()) {
             const std::size_t left = (each.row.size() - each.back) / payload_;
-            const int count = left == 1
-                                  ? receive_one(each)
-                                  : recvmmsg(each.fd, headers_.data(),
-                                             static_cast<unsigned>(std::min<std::size_t>(
-                                                 left, most_at_once)),
-                                             MSG_WAITFORONE, nullptr);
+            const int count =
+                left == 1
+                    ? receive_one(each)
+                    : recvmmsg(each.fd, headers_.data(),
+                               static_cast<unsigned>(std::min<std::size_t>(left, most_at_once)),
+                               MSG_WAITFORONE, nullptr);
             if (count < 0 && errno == EINTR) continue;
             if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
                 ++lost_;

@@ -71,10 +71,10 @@ TEST_P(segments_io, one_buffer_arrives_as_single_datagrams_however_it_is_receive
             datagram to = bind_joining(here(), joining);
             datagram from = must(here().bind_datagram(loopback()));
             const endpoint where = to.local();
-            for (const shape each : {shape{10, 3}, shape{64 * 64, 64}, shape{64 * 64 - 1, 64},
-                                     shape{63 * 64 + 1, 64}, shape{1000, 999}, shape{999, 1000},
-                                     shape{1000, 1000}, shape{1, 1}, shape{0, 7}, shape{64, 1},
-                                     shape{65'507, 1200}}) {
+            for (const shape each :
+                 {shape{10, 3}, shape{64 * 64, 64}, shape{64 * 64 - 1, 64}, shape{63 * 64 + 1, 64},
+                  shape{1000, 999}, shape{999, 1000}, shape{1000, 1000}, shape{1, 1}, shape{0, 7},
+                  shape{64, 1}, shape{65'507, 1200}}) {
                 const std::vector<std::byte> bytes = pattern(each.total).next(each.total);
                 must(from.send_segments(bytes, each.segment, where));
                 const std::size_t expected = datagram_segments(bytes, each.segment).size();
@@ -193,8 +193,7 @@ TEST_P(segments_io, a_batch_has_a_limit_and_ends_before_what_is_refused) {
             EXPECT_EQ(error_of(from.try_send(std::span(batch).subspan(2))), why);
             EXPECT_EQ(must(co_await from.send(batch)), 2u);
             EXPECT_EQ(error_of(co_await from.send(std::span(batch).subspan(2))), why);
-            for (int i = 0; i < 4; ++i)
-                EXPECT_EQ(must(co_await to.receive()).payload.text(), "x");
+            for (int i = 0; i < 4; ++i) EXPECT_EQ(must(co_await to.receive()).payload.text(), "x");
         }
         must(from.send_to(as_bytes("end"), where));
         EXPECT_EQ(must(co_await to.receive()).payload.text(), "end") << "nothing else had gone";
@@ -208,7 +207,8 @@ TEST_P(segments_io, a_batch_may_hold_segments) {
         datagram to = bind_joining(here(), true);
         const endpoint where = to.local();
         const std::array<outgoing_datagram, 3> batch{
-            outgoing_datagram{as_bytes("aabbc"), &where, 2}, outgoing_datagram{as_bytes("d"), &where},
+            outgoing_datagram{as_bytes("aabbc"), &where, 2},
+            outgoing_datagram{as_bytes("d"), &where},
             outgoing_datagram{as_bytes("eeff"), &where, 2}};
         EXPECT_EQ(must(from.try_send(batch)), 3u);
         std::vector<std::string> all;
@@ -225,7 +225,8 @@ TEST_P(segments_io, what_came_together_is_there_without_waiting) {
         datagram from = must(here().bind_datagram(loopback()));
         EXPECT_EQ(error_of(to.try_receive()), errno_code(EAGAIN));
         for (int round = 0; round < 50; ++round) {
-            for (int i = 0; i < 10; ++i) must(from.send_to(as_bytes(std::to_string(i)), to.local()));
+            for (int i = 0; i < 10; ++i)
+                must(from.send_to(as_bytes(std::to_string(i)), to.local()));
             int next = 0;
             while (next < 10) {
                 EXPECT_EQ(must(co_await to.receive()).payload.text(), std::to_string(next++));

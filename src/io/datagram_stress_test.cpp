@@ -247,8 +247,7 @@ TEST_P(datagram_room_io, a_send_waits_for_it_and_order_is_kept) {
                 for (int i = 0; i < before + 5; ++i)
                     EXPECT_EQ(must(co_await pair.other.receive()).payload.text(),
                               std::to_string(i));
-                for (int i = 0; i < 10; ++i)
-                    static_cast<void>(must(co_await pair.other.receive()));
+                for (int i = 0; i < 10; ++i) static_cast<void>(must(co_await pair.other.receive()));
             });
             EXPECT_EQ(waited, 5);
         }

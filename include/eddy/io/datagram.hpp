@@ -168,7 +168,9 @@ private:
 /// in the order in which they were started.
 class send_datagrams_operation : public operation, public list_link<datagram_driver> {
 public:
-    std::span<const outgoing_datagram> left() const noexcept { return {first_ + sent_, count_ - sent_}; }
+    std::span<const outgoing_datagram> left() const noexcept {
+        return {first_ + sent_, count_ - sent_};
+    }
     void count_sent(std::size_t more) noexcept { sent_ += more; }
     void set_error(std::error_code error) noexcept final { error_ = error; }
 
@@ -203,8 +205,7 @@ private:
 
 class send_batch_operation final : public send_datagrams_operation {
 public:
-    send_batch_operation(datagram_driver& driver,
-                         std::span<const outgoing_datagram> batch) noexcept
+    send_batch_operation(datagram_driver& driver, std::span<const outgoing_datagram> batch) noexcept
         : send_datagrams_operation(driver, batch.data(), batch.size()) {}
     result<std::size_t> take_result() const noexcept {
         if (error_ && sent_ == 0) return fail(error_);
@@ -284,8 +285,8 @@ public:
     }
 
     /// Sends one datagram now; an empty `to` means the connected peer. It never waits: a full
-    /// socket buffer is EAGAIN and the datagram is lost, as on the network. Errors are sendmsg(2)'s;
-    /// EMSGSIZE for more than fits into a datagram.
+    /// socket buffer is EAGAIN and the datagram is lost, as on the network. Errors are
+    /// sendmsg(2)'s; EMSGSIZE for more than fits into a datagram.
     result<> send_to(const_bytes bytes, const endpoint& to) noexcept {
         return send_segments(bytes, 0, to);
     }

@@ -1,6 +1,6 @@
 // stream and listener: what a connection and an accepting socket look like to every layer above,
-// whatever carries them (TCP, a Unix socket, the simulator, and later TLS or shared memory). Message
-// sockets are in datagram.hpp.
+// whatever carries them (TCP, a Unix socket, the simulator, and later TLS or shared memory).
+// Message sockets are in datagram.hpp.
 //
 // Handles are move-only values; behind each stands a driver, an abstract class that the backends
 // implement. Closing a handle cancels what its coroutines wait for; the driver frees itself after

@@ -246,9 +246,8 @@ message_reader::outcome message_reader::read(int fd, unsigned wanted,
 
 void message_reader::deliver(std::byte* buffer, std::uint16_t port,
                              datagram_message& into) noexcept {
-    describe_message(buffer,
-                     pool_->lend(buffer, head_of(buffer).payload_size, message_payload_at), port,
-                     into);
+    describe_message(buffer, pool_->lend(buffer, head_of(buffer).payload_size, message_payload_at),
+                     port, into);
 }
 
 void message_reader::drop(message_queue& queue) noexcept {

@@ -97,8 +97,7 @@ public:
     result<std::size_t> try_send(std::span<const outgoing_datagram> batch) noexcept final;
     result<> connect(const endpoint& peer) noexcept final;
     result<> set(const datagram_options& options) noexcept final;
-    result<> set_member(const endpoint& group, std::uint32_t interface,
-                        bool member) noexcept final;
+    result<> set_member(const endpoint& group, std::uint32_t interface, bool member) noexcept final;
     endpoint local() const noexcept final { return local_endpoint(fd()); }
     endpoint peer() const noexcept final { return peer_endpoint(fd()); }
     int native_handle() const noexcept final { return fd(); }

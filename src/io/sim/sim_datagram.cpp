@@ -167,7 +167,8 @@ void sim_datagram::send_to_many(const message& sent) {
     const bool group = sim_is_multicast(sent.to);
     if (group && !options_.multicast_loop) return;
     const auto everybody = world_.find_datagrams([&](const sim_datagram& one) {
-        if (one.local().port() != sent.to.port() || (group && !one.is_member(sent.to))) return false;
+        if (one.local().port() != sent.to.port() || (group && !one.is_member(sent.to)))
+            return false;
         return sim_is_wildcard(one.local()) || same_host(one.local(), sent.to);
     });
     for (sim_datagram* one : everybody)
@@ -216,10 +217,10 @@ void sim_datagram::refused() {
 result<> sim_datagram::connect(const endpoint& peer) noexcept {
     if (peer.family() != AF_UNSPEC) {
         const endpoint plain = sim_unmapped(peer);
-        const bool fits = local_.family() == AF_INET ? plain.family() == AF_INET
-                                                     : plain.family() == AF_INET6 ||
-                                                           (plain.family() == AF_INET &&
-                                                            options_.dual_stack);
+        const bool fits =
+            local_.family() == AF_INET
+                ? plain.family() == AF_INET
+                : plain.family() == AF_INET6 || (plain.family() == AF_INET && options_.dual_stack);
         if (!fits) return fail_errno(EAFNOSUPPORT);
     }
     peer_ = peer;

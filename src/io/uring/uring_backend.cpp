@@ -127,7 +127,8 @@ result<> uring_backend::open(const loop_options& options) {
     if (!(parameters.features & IORING_FEAT_EXT_ARG)) return fail(errc::unsupported);
     // Saves a lookup of the ring's file in every system call; not having it is no harm.
     static_cast<void>(io_uring_register_ring_fd(&ring_));
-    if (auto ready = receives_.open(ring_, stream_group, options.buffer_count, options.buffer_size); !ready)
+    if (auto ready = receives_.open(ring_, stream_group, options.buffer_count, options.buffer_size);
+        !ready)
         return ready;
     wake_fd_.reset(eventfd(0, EFD_CLOEXEC));
     if (!wake_fd_) return fail_errno();
@@ -221,8 +222,8 @@ result<listener> uring_backend::listen(const endpoint& local, const listen_optio
 
 result<datagram> uring_backend::make_datagram(unique_fd socket) noexcept try {
     if (!messages_.is_open())
-        if (auto ready = messages_.open(ring_, message_group, message_count_,
-                                        message_spares_.buffer_size());
+        if (auto ready =
+                messages_.open(ring_, message_group, message_count_, message_spares_.buffer_size());
             !ready)
             return fail(ready.error());
     return datagram(*new uring_datagram(*this, std::move(socket)));
