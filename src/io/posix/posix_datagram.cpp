@@ -26,11 +26,11 @@ message_head& head_of(std::byte* buffer) noexcept {
 
 std::byte* link_of(std::byte* buffer) noexcept {
     std::byte* next;
-    std::memcpy(&next, buffer + link_at, sizeof(next));
+    std::memcpy(static_cast<void*>(&next), buffer + link_at, sizeof(next));
     return next;
 }
 void set_link(std::byte* buffer, std::byte* next) noexcept {
-    std::memcpy(buffer + link_at, &next, sizeof(next));
+    std::memcpy(buffer + link_at, static_cast<const void*>(&next), sizeof(next));
 }
 
 void read_control(const cmsghdr& one, std::uint16_t port, datagram_message& into) noexcept {
