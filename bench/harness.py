@@ -219,11 +219,13 @@ def raise_descriptor_limit():
 
 
 def free_port():
-    """A port below those that the kernel hands out to clients."""
+    """A port, of TCP and of UDP, below those that the kernel hands out to clients."""
     for port in range(FIRST_PORT, FIRST_PORT + 2000):
-        with socket.socket() as probe:
+        # A server that has just ended may hold its UDP port for a moment: io_uring lets go of it later.
+        with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as message:
             try:
-                probe.bind(("127.0.0.1", port))
+                stream.bind(("127.0.0.1", port))
+                message.bind(("127.0.0.1", port))
                 return port
             except OSError:
                 continue

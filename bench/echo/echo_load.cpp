@@ -9,9 +9,8 @@
 // accept    all connections are opened, exchange one message and are closed, and so on
 #include <eddy/base/histogram.hpp>
 
+#include "clock.hpp"
 #include "socket.hpp"
-
-#include <dirent.h>
 
 #include <cerrno>
 #include <ctime>
@@ -25,33 +24,6 @@ constexpr long most_connections = 10'000;
 // A message must fit into the socket's buffers: it is sent before anything is read.
 constexpr long most_payload = 64 * 1024;
 constexpr std::uint64_t warm_up_ns = 300'000'000;
-
-std::uint64_t clock_ns(clockid_t which) {
-    timespec now{};
-    clock_gettime(which, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-           static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-std::uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
-
-/// CPU time of all threads of a process, as the scheduler counts it (proc(5), schedstat).
-std::uint64_t process_cpu_ns(long pid) {
-    if (pid == 0) return 0;
-    const std::string folder = "/proc/" + std::to_string(pid) + "/task/";
-    DIR* tasks = opendir(folder.c_str());
-    if (!tasks) die(folder.c_str());
-    std::uint64_t sum = 0;
-    while (const dirent* entry = readdir(tasks)) {
-        if (entry->d_name[0] == '.') continue;
-        std::FILE* file = std::fopen((folder + entry->d_name + "/schedstat").c_str(), "r");
-        unsigned long long ran = 0;
-        if (file && std::fscanf(file, "%llu", &ran) == 1) sum += ran;
-        if (file) std::fclose(file);
-    }
-    closedir(tasks);
-    return sum;
-}
 
 /// One message that goes out and must come back.
 struct exchange {

@@ -40,8 +40,10 @@ public:
     virtual void wake() noexcept = 0;
 
     virtual result<listener> listen(const endpoint& local, const listen_options& options) = 0;
-    virtual result<datagram> bind_datagram(const endpoint& local,
-                                           const listen_options& options) = 0;
+    /// A UDP socket bound to `local`, or unbound and connected to `peer`: the other one is empty.
+    virtual result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
+                                           const datagram_options& options) = 0;
+    virtual result<datagram> adopt_datagram(unique_fd socket) = 0;
     virtual result<stream> adopt(unique_fd socket) = 0;
 
     /// True when the operation completed at once, as in stream_driver. Otherwise op.when_done() is

@@ -230,8 +230,14 @@ result<listener> loop::listen(const endpoint& local, const listen_options& optio
     return backend_->listen(local, options);
 }
 
-result<datagram> loop::bind_datagram(const endpoint& local, const listen_options& options) {
-    return backend_->bind_datagram(local, options);
+result<datagram> loop::bind_datagram(const endpoint& local, const datagram_options& options) {
+    return backend_->open_datagram(local, {}, options);
+}
+result<datagram> loop::connect_datagram(const endpoint& peer, const datagram_options& options) {
+    return backend_->open_datagram({}, peer, options);
+}
+result<datagram> loop::adopt_datagram(unique_fd socket) {
+    return backend_->adopt_datagram(std::move(socket));
 }
 
 result<stream> loop::adopt(unique_fd from) { return backend_->adopt(std::move(from)); }

@@ -373,6 +373,50 @@ TEST_P(loop_kernel_io, warm_datagram_sockets_allocate_nothing) {
     });
 }
 
+task<void> echo_batches(datagram& socket) {
+    std::array<datagram_message, 8> messages;
+    std::array<outgoing_datagram, 8> replies;
+    for (;;) {
+        auto got = co_await socket.receive();
+        if (!got) co_return;
+        std::size_t count = 0;
+        for (; got && count < messages.size(); ++count) {
+            messages[count] = std::move(*got);
+            const datagram_message& one = messages[count];
+            const auto segment = static_cast<std::uint16_t>(one.segment_size);
+            replies[count] = {one.payload.bytes(), &one.from, segment};
+            if (count + 1 < messages.size()) got = socket.try_receive();
+        }
+        EXPECT_EQ(must(co_await socket.send(std::span(replies).first(count))), count);
+        for (std::size_t i = 0; i < count; ++i) messages[i].payload.reset();
+    }
+}
+
+TEST_P(loop_kernel_io, warm_batches_and_segments_allocate_nothing) {
+    run([this]() -> task<> {
+        datagram_options joining;
+        joining.join_segments = true;
+        datagram a = must(here().bind_datagram(loopback(), joining));
+        datagram b = must(here().bind_datagram(loopback(), joining));
+        const endpoint where = b.local();
+        const std::vector<std::byte> bytes(64 * 20 - 1);
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn(echo_batches(b));
+            std::uint64_t before = 0;
+            for (int i = 0; i < 2100; ++i) {
+                if (i == 100) before = allocations();
+                const std::array<outgoing_datagram, 2> batch{outgoing_datagram{bytes, &where, 64},
+                                                             outgoing_datagram{bytes, &where}};
+                EXPECT_EQ(must(a.try_send(batch)), 2u);
+                must(co_await a.send(bytes, where, 64));
+                for (std::size_t left = 3 * bytes.size(); left > 0;)
+                    left -= must(co_await a.receive()).payload.size();
+            }
+            EXPECT_EQ(allocations() - before, 0u);
+        });
+    });
+}
+
 #endif  // EDDY_COUNTS_ALLOCATIONS
 
 std::size_t open_descriptors() {

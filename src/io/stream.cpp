@@ -39,28 +39,13 @@ public:
     void close() noexcept override {}
 };
 
-class closed_messaging final : public datagram_driver {
-public:
-    bool start(receive_from_operation& op) override {
-        op.set_error(errc::closed);
-        return true;
-    }
-    void cancel(receive_from_operation&) noexcept override {}
-    result<> send_to(const_bytes, const endpoint&) noexcept override { return fail(errc::closed); }
-    endpoint local() const noexcept override { return {}; }
-    int native_handle() const noexcept override { return -1; }
-    void close() noexcept override {}
-};
-
 constinit closed_driver the_closed_driver;
 constinit closed_accepting the_closed_accepting;
-constinit closed_messaging the_closed_messaging;
 
 }  // namespace
 
 stream_driver& closed_stream_driver() noexcept { return the_closed_driver; }
 listener_driver& closed_listener_driver() noexcept { return the_closed_accepting; }
-datagram_driver& closed_datagram_driver() noexcept { return the_closed_messaging; }
 
 result<std::size_t> stream_driver::try_write(const_bytes) noexcept { return 0; }
 
@@ -100,8 +85,5 @@ result<unique_fd> stream::detach() {
 
 bool accept_operation::start() { return driver_->start(*this); }
 void accept_operation::on_cancel() noexcept { driver_->cancel(*this); }
-
-bool receive_from_operation::start() { return driver_->start(*this); }
-void receive_from_operation::on_cancel() noexcept { driver_->cancel(*this); }
 
 }  // namespace eddy

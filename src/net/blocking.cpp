@@ -4,6 +4,7 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "io/posix/posix_datagram.hpp"
 #include "io/posix/sockets.hpp"
 
 #include <fcntl.h>
@@ -258,8 +259,10 @@ result<listener> listen(const endpoint& local, const listen_options& options) {
     return listener(std::move(*fd));
 }
 
-result<datagram> bind(const endpoint& local, const listen_options& options) {
-    auto fd = open_datagram(local, options);
+result<datagram> bind(const endpoint& local, const datagram_options& options) {
+    datagram_options apart = options;
+    apart.join_segments = false;  // nothing here would tell the segments' size
+    auto fd = open_datagram(local, endpoint(), apart, true);
     if (!fd) return fail(fd.error());
     return datagram(std::move(*fd));
 }

@@ -18,7 +18,7 @@ struct scheme_entry {
     bool has_path;  // else a host and a port
     result<listener> (*listen)(const address& where, const listen_options& options);
     task<result<stream>> (*connect)(address where, tcp::connect_options options);
-    result<datagram> (*bind_datagram)(const address& where, const listen_options& options);
+    result<datagram> (*bind_datagram)(const address& where, const datagram_options& options);
     std::string_view unsupported;
 };
 

@@ -23,7 +23,7 @@ task<result<stream>> connect_tcp(address where, tcp::connect_options options) {
     if (where.port == 0) return failed(errc::bad_address);
     return tcp::connect(std::move(where.host), where.port, options);
 }
-result<datagram> bind_udp(const address& where, const listen_options& options) {
+result<datagram> bind_udp(const address& where, const datagram_options& options) {
     return udp::bind(where.host, where.port, options);
 }
 result<listener> listen_unix(const address& where, const listen_options& options) {
@@ -84,13 +84,13 @@ task<result<stream>> connect(std::string_view uri) {
     return connect(std::move(*where), tcp::connect_options());
 }
 
-result<datagram> bind_datagram(const address& where, const listen_options& options) {
+result<datagram> bind_datagram(const address& where, const datagram_options& options) {
     const scheme_entry& entry = entry_of(where);
     if (!entry.bind_datagram) return fail(errc::unsupported);
     return entry.bind_datagram(where, options);
 }
 
-result<datagram> bind_datagram(std::string_view uri, const listen_options& options) {
+result<datagram> bind_datagram(std::string_view uri, const datagram_options& options) {
     const auto where = parse(uri);
     if (!where) return fail(where.error());
     return bind_datagram(*where, options);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/base/result.hpp>
+#include <eddy/io/datagram.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
@@ -58,6 +59,10 @@ struct loop_options {
     /// Receive buffers lent to all connections of the loop (io_uring rounds up to a power of 2).
     std::uint32_t buffer_count = 256;
     std::uint32_t buffer_size = 16 * 1024;
+    /// The same for messages. The first message socket takes the room for them; memory is used only
+    /// as far as messages have filled it. Of the default size each datagram is received whole.
+    std::uint32_t datagram_count = 256;
+    std::uint32_t datagram_size = 64 * 1024;
     /// Spin this long before sleeping. Lowers latency, costs the core: 0 (the default) never
     /// spins, so an idle loop uses no CPU.
     duration spin{};
@@ -236,8 +241,14 @@ public:
     [[nodiscard]] awaiting<connect_operation> connect(const endpoint& peer) {
         return awaiting<connect_operation>(*backend_, peer);
     }
-    /// A UDP socket bound to `local` (port 0 for any).
-    result<datagram> bind_datagram(const endpoint& local, const listen_options& options = {});
+    /// A UDP socket bound to `local` (port 0 for any). Errors are bind(2)'s and setsockopt(2)'s.
+    result<datagram> bind_datagram(const endpoint& local, const datagram_options& options = {});
+    /// A UDP socket at a port of the kernel's choice that hears of `peer` alone. It does not wait:
+    /// nothing is sent. Errors are connect(2)'s and setsockopt(2)'s.
+    result<datagram> connect_datagram(const endpoint& peer, const datagram_options& options = {});
+    /// Takes over a message socket (UDP, or Unix SOCK_DGRAM) that something else has opened, and
+    /// changes its O_NONBLOCK flag as the backend needs it. Not on the simulator.
+    result<datagram> adopt_datagram(unique_fd socket);
     /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
     /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: that flag is then set, for all
     /// that share the descriptor, until the stream is closed. errc::unsupported for files, which

@@ -1,6 +1,6 @@
-// stream, listener, datagram: what a connection, an accepting socket and a message socket look
-// like to every layer above, whatever carries them (TCP, a Unix socket, the simulator, and later
-// TLS or shared memory).
+// stream and listener: what a connection and an accepting socket look like to every layer above,
+// whatever carries them (TCP, a Unix socket, the simulator, and later TLS or shared memory).
+// Message sockets are in datagram.hpp.
 //
 // Handles are move-only values; behind each stands a driver, an abstract class that the backends
 // implement. Closing a handle cancels what its coroutines wait for; the driver frees itself after
@@ -11,6 +11,7 @@
 #include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/endpoint.hpp>
+#include <eddy/io/lease.hpp>
 #include <eddy/io/operation.hpp>
 
 #include <cstddef>
@@ -21,64 +22,8 @@
 
 namespace eddy {
 
-/// Who lends receive buffers and takes them back.
-class lease_owner {
-public:
-    /// Takes one buffer back, on the loop's thread.
-    virtual void give_back(std::byte* data, std::uint32_t id) noexcept = 0;
-
-protected:
-    ~lease_owner() = default;
-};
-
-/// Received bytes, lent by the loop. They stay valid until the lease dies, which must be before
-/// the loop does. Buffers are few and shared by all connections of a loop: copy what must wait
-/// and let the lease go before waiting for anything else.
-class lease {
-public:
-    lease() noexcept = default;
-    lease(lease_owner& owner, std::byte* data, std::uint32_t size, std::uint32_t id) noexcept
-        : owner_(&owner), data_(data), size_(size), id_(id) {}
-    lease(lease&& other) noexcept
-        : owner_(std::exchange(other.owner_, nullptr)),
-          data_(other.data_),
-          size_(std::exchange(other.size_, 0)),
-          id_(other.id_) {}
-    lease& operator=(lease&& other) noexcept {
-        if (this != &other) {
-            reset();
-            owner_ = std::exchange(other.owner_, nullptr);
-            data_ = other.data_;
-            size_ = std::exchange(other.size_, 0);
-            id_ = other.id_;
-        }
-        return *this;
-    }
-    ~lease() { reset(); }
-
-    const_bytes bytes() const noexcept { return {data_, size_}; }
-    std::string_view text() const noexcept { return as_text(bytes()); }
-    std::size_t size() const noexcept { return size_; }
-
-    /// Forgets the buffer without giving it back: its owner keeps it in use.
-    void release() noexcept { owner_ = nullptr; }
-
-    /// Gives the buffer back now.
-    void reset() noexcept {
-        size_ = 0;
-        if (owner_) std::exchange(owner_, nullptr)->give_back(data_, id_);
-    }
-
-private:
-    lease_owner* owner_ = nullptr;
-    std::byte* data_ = nullptr;
-    std::uint32_t size_ = 0;
-    std::uint32_t id_ = 0;
-};
-
 class stream_driver;
 class listener_driver;
-class datagram_driver;
 class stream;
 
 /// Waits for received bytes: into `into` when that is not empty, else as a lease.
@@ -325,84 +270,6 @@ public:
 
 private:
     listener_driver* driver_;
-};
-
-/// A received datagram and its sender.
-struct datagram_message {
-    lease payload;
-    endpoint from;
-    /// The datagram was longer than a receive buffer; its end is lost.
-    bool truncated = false;
-};
-
-class receive_from_operation final : public operation {
-public:
-    explicit receive_from_operation(datagram_driver& driver) noexcept : driver_(&driver) {}
-    void set_message(datagram_message message) noexcept { message_ = std::move(message); }
-    void set_error(std::error_code error) noexcept override { error_ = error; }
-    result<datagram_message> take_result() noexcept {
-        if (error_) return fail(error_);
-        return std::move(message_);
-    }
-
-private:
-    bool start() override;
-    void on_cancel() noexcept override;
-
-    datagram_driver* driver_;
-    datagram_message message_;
-    std::error_code error_;
-};
-
-class datagram_driver {
-public:
-    virtual bool start(receive_from_operation& op) = 0;
-    virtual void cancel(receive_from_operation& op) noexcept = 0;
-    virtual result<> send_to(const_bytes bytes, const endpoint& to) noexcept = 0;
-    virtual endpoint local() const noexcept = 0;
-    virtual int native_handle() const noexcept = 0;
-    virtual void close() noexcept = 0;
-
-protected:
-    ~datagram_driver() = default;
-};
-
-/// The driver of every datagram socket that is not open: all fails with errc::closed.
-datagram_driver& closed_datagram_driver() noexcept;
-
-/// A message socket (UDP). One receive waits at a time. Once closed, receiving and sending fail
-/// with errc::closed.
-class datagram {
-public:
-    datagram() noexcept : driver_(&closed_datagram_driver()) {}
-    explicit datagram(datagram_driver& driver) noexcept : driver_(&driver) {}
-    datagram(datagram&& other) noexcept
-        : driver_(std::exchange(other.driver_, &closed_datagram_driver())) {}
-    datagram& operator=(datagram&& other) noexcept {
-        if (this != &other) {
-            close();
-            driver_ = std::exchange(other.driver_, &closed_datagram_driver());
-        }
-        return *this;
-    }
-    ~datagram() { close(); }
-
-    explicit operator bool() const noexcept { return driver_ != &closed_datagram_driver(); }
-
-    awaiting<receive_from_operation> receive() {
-        return awaiting<receive_from_operation>(*driver_);
-    }
-    /// Sends one datagram now; an empty `to` means the connected peer. UDP never waits: a full
-    /// socket buffer is EAGAIN and the datagram is lost, as on the network.
-    result<> send_to(const_bytes bytes, const endpoint& to) noexcept {
-        return driver_->send_to(bytes, to);
-    }
-    endpoint local() const noexcept { return driver_->local(); }
-    int native_handle() const noexcept { return driver_->native_handle(); }
-    void close() noexcept { std::exchange(driver_, &closed_datagram_driver())->close(); }
-
-private:
-    datagram_driver* driver_;
 };
 
 }  // namespace eddy

@@ -14,6 +14,7 @@
 #include <eddy/base/bytes.hpp>
 #include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
+#include <eddy/io/datagram.hpp>
 #include <eddy/io/endpoint.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/timer.hpp>
@@ -111,7 +112,7 @@ public:
     result<> connect(const endpoint& peer) noexcept;
 
 private:
-    friend result<datagram> bind(const endpoint& local, const listen_options& options);
+    friend result<datagram> bind(const endpoint& local, const datagram_options& options);
     using socket::socket;
 };
 
@@ -129,7 +130,7 @@ result<stream> connect(const std::string& host, std::uint16_t port,
 
 /// As tcp::listen() and unix_socket::listen(), for endpoint::ip() and endpoint::unix_path().
 result<listener> listen(const endpoint& local, const listen_options& options = {});
-/// As udp::bind().
-result<datagram> bind(const endpoint& local, const listen_options& options = {});
+/// As udp::bind(), but datagrams always come one by one.
+result<datagram> bind(const endpoint& local, const datagram_options& options = {});
 
 }  // namespace eddy::blocking

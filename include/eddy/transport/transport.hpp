@@ -57,7 +57,7 @@ task<result<stream>> connect(std::string_view uri);
 task<result<stream>> connect(address where, tcp::connect_options options);
 
 /// A datagram socket; of the schemes above only udp has them.
-result<datagram> bind_datagram(std::string_view uri, const listen_options& options = {});
-result<datagram> bind_datagram(const address& where, const listen_options& options = {});
+result<datagram> bind_datagram(std::string_view uri, const datagram_options& options = {});
+result<datagram> bind_datagram(const address& where, const datagram_options& options = {});
 
 }  // namespace eddy::transport

@@ -1,6 +1,7 @@
 // One turn of epoll, and the requests that need no driver.
 #include "io/epoll/epoll_backend.hpp"
 
+#include "io/epoll/epoll_datagram.hpp"
 #include "io/epoll/epoll_listener.hpp"
 #include "io/epoll/epoll_stream.hpp"
 
@@ -25,7 +26,8 @@ result<std::unique_ptr<backend>> make_epoll_backend(const loop_options& options)
 }
 
 epoll_backend::epoll_backend(const loop_options& options) noexcept
-    : buffers_(options.buffer_count, options.buffer_size) {
+    : buffers_(options.buffer_count, options.buffer_size),
+      messages_(options.datagram_count, options.datagram_size + message_payload_at) {
     ended_polls_.reserve(spare_polls_kept);
     spare_polls_.reserve(spare_polls_kept);
 }
@@ -40,7 +42,7 @@ result<> epoll_backend::open() {
 }
 
 epoll_backend::~epoll_backend() {
-    // Closed datagram sockets wait for the end of their polls.
+    // What is due belongs to polls that were cancelled.
     while (run_due()) {
     }
     end_batch();
@@ -150,9 +152,25 @@ result<listener> epoll_backend::listen(const endpoint& local, const listen_optio
     return listener(*made.release());
 }
 
-result<datagram> epoll_backend::bind_datagram(const endpoint& local,
-                                              const listen_options& options) {
-    return make_posix_datagram(*this, buffers_, drivers_, local, options);
+result<datagram> epoll_backend::make_datagram(unique_fd socket) noexcept try {
+    auto made = std::make_unique<epoll_datagram>(*this, std::move(socket));
+    if (auto opened = made->open(); !opened) return fail(opened.error());
+    return datagram(*made.release());
+} catch (const std::bad_alloc&) {
+    return fail_errno(ENOMEM);
+}
+
+result<datagram> epoll_backend::open_datagram(const endpoint& local, const endpoint& peer,
+                                              const datagram_options& options) {
+    auto socket = eddy::open_datagram(local, peer, options, true);
+    if (!socket) return fail(socket.error());
+    return make_datagram(std::move(*socket));
+}
+
+result<datagram> epoll_backend::adopt_datagram(unique_fd socket) {
+    int nonblocking = 1;
+    if (ioctl(socket.get(), FIONBIO, &nonblocking) < 0) return fail_errno();
+    return make_datagram(std::move(socket));
 }
 
 result<stream> epoll_backend::wrap(unique_fd socket) try {

@@ -12,6 +12,7 @@
 #include <eddy/base/unique_fd.hpp>
 
 #include "io/backend.hpp"
+#include "io/posix/posix_datagram.hpp"
 #include "io/posix/sockets.hpp"
 
 #include <sys/epoll.h>
@@ -51,7 +52,9 @@ public:
     bool poll(time_point until) override;
     void wake() noexcept override;
     result<listener> listen(const endpoint& local, const listen_options& options) override;
-    result<datagram> bind_datagram(const endpoint& local, const listen_options& options) override;
+    result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
+                                   const datagram_options& options) override;
+    result<datagram> adopt_datagram(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
     bool start(connect_operation& op) override;
     void cancel(connect_operation& op) noexcept override;
@@ -64,6 +67,8 @@ public:
     result<stream> wrap(unique_fd socket);
     /// Receive buffers, taken only at the moment of a receive.
     buffer_pool& buffers() noexcept { return buffers_; }
+    /// Reads messages of all message sockets.
+    message_reader& reader() noexcept { return reader_; }
     result<> add(int fd, std::uint32_t events, event_target& target) noexcept;
     /// Lets the next turn tell `target` of everything that is true then, though nothing changed.
     void report_again(int fd, std::uint32_t events, event_target& target) noexcept;
@@ -104,6 +109,8 @@ private:
         int result;
     };
 
+    /// A non-blocking socket's driver.
+    result<datagram> make_datagram(unique_fd socket) noexcept;
     bool run_due();
     int wait(time_point until, epoll_event* events) noexcept;
     void end_batch() noexcept;
@@ -116,6 +123,8 @@ private:
     std::atomic<bool> wake_pending_{false};
     bool has_pwait2_ = true;
     buffer_pool buffers_;
+    buffer_pool messages_;
+    message_reader reader_{messages_};
     std::size_t drivers_ = 0;
     intrusive_list<epoll_driver> retired_;
     poll_table polls_;

@@ -1,6 +1,8 @@
 // Opening, binding and naming sockets; the inline send; the pool of receive buffers.
 #include "io/posix/sockets.hpp"
 
+#include "io/posix/posix_datagram.hpp"
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -134,12 +136,26 @@ result<unique_fd> open_listener(const endpoint& local, const listen_options& opt
     return fd;
 }
 
-result<unique_fd> open_datagram(const endpoint& local, const listen_options& options) {
-    if (!is_ip(local)) return fail(errc::unsupported);
-    endpoint address = local;
-    auto fd = open_for_bind(address, SOCK_DGRAM | SOCK_NONBLOCK, options);
+result<unique_fd> open_datagram(const endpoint& local, const endpoint& peer,
+                                const datagram_options& options, bool nonblocking) {
+    const bool connecting = local.family() == AF_UNSPEC;
+    endpoint address = connecting ? peer : local;
+    if (!is_ip(address)) return fail(errc::unsupported);
+    listen_options opening;
+    opening.reuse_port = options.reuse_port;
+    opening.dual_stack = options.dual_stack;
+    auto fd = open_for_bind(address, SOCK_DGRAM | (nonblocking ? SOCK_NONBLOCK : 0), opening);
     if (!fd) return fd;
-    if (auto bound = bind_to(fd->get(), address); !bound) return fail(bound.error());
+    if (options.reuse_address)
+        if (auto set = set_option(fd->get(), SOL_SOCKET, SO_REUSEADDR, 1); !set)
+            return fail(set.error());
+    if (auto set = set_datagram_options(fd->get(), address.family(), options, true); !set)
+        return fail(set.error());
+    if (!connecting) {
+        if (auto bound = bind_to(fd->get(), address); !bound) return fail(bound.error());
+    } else if (::connect(fd->get(), address.data(), address.size()) < 0) {
+        return fail_errno();
+    }
     return fd;
 }
 
@@ -257,8 +273,9 @@ std::byte* buffer_pool::take() noexcept {
     return data;
 }
 
-void buffer_pool::give_back(std::byte* data, std::uint32_t) noexcept {
+void buffer_pool::give_back(std::byte* data, std::uint32_t offset) noexcept {
     EDDY_ASSERT(lent_ > 0);
+    data -= offset;
     --lent_;
     if (free_.size() == keep_) {
         delete[] data;

@@ -17,9 +17,6 @@ namespace eddy {
 result<unique_fd> open_listener(const endpoint& local, const listen_options& options,
                                 bool nonblocking);
 
-/// A UDP socket bound to `local`, non-blocking and close-on-exec.
-result<unique_fd> open_datagram(const endpoint& local, const listen_options& options);
-
 /// A stream socket for connecting to `peer`, close-on-exec, with TCP_NODELAY for TCP.
 result<unique_fd> open_for_connect(const endpoint& peer, bool nonblocking);
 
@@ -59,9 +56,12 @@ public:
     /// The most recently returned buffer, since the processor's caches still hold it. Null when
     /// there is no memory.
     std::byte* take() noexcept;
-    void give_back(std::byte* data, std::uint32_t id) noexcept override;
-    lease lend(std::byte* data, std::size_t size) noexcept {
-        return {*this, data, static_cast<std::uint32_t>(size), 0};
+    /// False once more buffers are out than the pool keeps: the next one may come from the heap.
+    bool has_spare() const noexcept { return lent_ < keep_; }
+    /// `offset`: how far `data` lies behind the buffer's begin.
+    void give_back(std::byte* data, std::uint32_t offset) noexcept override;
+    lease lend(std::byte* buffer, std::size_t size, std::uint32_t offset = 0) noexcept {
+        return {*this, buffer + offset, static_cast<std::uint32_t>(size), offset};
     }
 
 private:
@@ -73,16 +73,13 @@ private:
 
 class backend;
 
-/// A UDP socket's driver over a backend's readiness polls. `drivers` counts it while it exists:
-/// after close() that is until its last poll has ended, which the backend must outlive.
-result<datagram> make_posix_datagram(backend& where, buffer_pool& buffers, std::size_t& drivers,
-                                     const endpoint& local, const listen_options& options);
-
 /// Whether a stream over `fd` needs read(2) and write(2): all but sockets. errc::unsupported for
 /// what is always ready, such as files.
 result<bool> is_pipe_like(int fd) noexcept;
 
-/// The same as make_posix_datagram() for a pipe, FIFO or terminal.
+/// A driver for a pipe, FIFO or terminal over a backend's readiness polls. `drivers` counts it
+/// while it exists: after close() that is until its last poll has ended, which the backend must
+/// outlive.
 result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers,
                                unique_fd fd);
 

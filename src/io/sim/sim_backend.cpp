@@ -90,6 +90,11 @@ bool sim_is_wildcard(const endpoint& address) {
     return address.family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6(address).sin6_addr);
 }
 
+bool sim_is_multicast(const endpoint& address) {
+    if (address.family() == AF_INET) return IN_MULTICAST(ntohl(v4(address).sin_addr.s_addr));
+    return address.family() == AF_INET6 && IN6_IS_ADDR_MULTICAST(&v6(address).sin6_addr);
+}
+
 bool sim_reaches(const endpoint& bound, bool dual_stack, const endpoint& to) {
     if (bound.is_unix() || to.is_unix()) return bound == to;
     if (bound.port() != to.port()) return false;
@@ -101,6 +106,7 @@ sim_backend::sim_backend(const loop_options& options)
     : options_(options.sim),
       random_(options.sim.seed),
       buffer_size_(options.buffer_size),
+      message_size_(options.datagram_size),
       now_(clock_start),
       next_port_(first_ephemeral_port) {}
 
@@ -174,8 +180,8 @@ duration sim_backend::delay() noexcept {
 
 // ---- receive buffers
 
-lease sim_backend::lend(const_bytes bytes) {
-    const std::size_t size = std::min(bytes.size(), buffer_size_);
+lease sim_backend::lend(const_bytes bytes, std::size_t most) {
+    const std::size_t size = std::min(bytes.size(), most);
     // Exactly as large as its content, so that a read past its end is seen by the sanitizer.
     auto* data = new std::byte[size];
     std::copy_n(bytes.begin(), size, data);
@@ -232,19 +238,32 @@ result<listener> sim_backend::listen(const endpoint& local, const listen_options
     return listener(*made);
 }
 
-result<datagram> sim_backend::bind_datagram(const endpoint& local, const listen_options& options) {
-    if (!is_ip(local)) return fail(errc::unsupported);
-    endpoint address = local;
-    if (local.port() == 0) {
+result<datagram> sim_backend::open_datagram(const endpoint& local, const endpoint& peer,
+                                            const datagram_options& options) {
+    const bool connecting = local.family() == AF_UNSPEC;
+    endpoint address = connecting ? peer : local;
+    if (!is_ip(address)) return fail(errc::unsupported);
+    // The network is one host: the address that is asked is also the one that asks.
+    if (connecting && (sim_is_wildcard(address) || sim_is_multicast(address)))
+        address = *endpoint::ip(address.family() == AF_INET ? "127.0.0.1" : "::1", 0);
+    if (connecting || local.port() == 0) {
         address.set_port(free_port());
         if (address.port() == 0) return fail_errno(EADDRINUSE);
     }
-    for (const sim_datagram* other : datagrams_)
-        if (!(options.reuse_port && other->options().reuse_port) &&
+    for (const sim_datagram* other : datagrams_) {
+        const bool shared = (options.reuse_port && other->options().reuse_port) ||
+                            (options.reuse_address && other->options().reuse_address);
+        if (!shared &&
             collide(address, options.dual_stack, other->local(), other->options().dual_stack))
             return fail_errno(EADDRINUSE);
-    return datagram(*new sim_datagram(*this, address, options));
+    }
+    datagram made(*new sim_datagram(*this, address, options));
+    if (connecting)
+        if (auto connected = made.connect(peer); !connected) return fail(connected.error());
+    return made;
 }
+
+result<datagram> sim_backend::adopt_datagram(unique_fd) { return fail(errc::unsupported); }
 
 result<stream> sim_backend::adopt(unique_fd) { return fail(errc::unsupported); }
 
@@ -289,8 +308,14 @@ Socket* choose(const std::vector<Socket*>& sockets, const endpoint& to, random_g
 
 }  // namespace
 
-sim_datagram* sim_backend::find_datagram(const endpoint& to) noexcept {
-    return choose(datagrams_, to, random_);
+sim_datagram* sim_backend::find_datagram(const endpoint& to, const endpoint& from) noexcept {
+    // A connected socket comes before those that take everybody's.
+    const auto connected = find_datagrams([&](const sim_datagram& one) {
+        return one.hears_only(from) && sim_reaches(one.local(), one.options().dual_stack, to);
+    });
+    if (!connected.empty()) return choose(connected, to, random_);
+    return choose(find_datagrams([](const sim_datagram& one) { return one.hears_all(); }), to,
+                  random_);
 }
 sim_listener* sim_backend::find_listener(const endpoint& to) noexcept {
     return choose(listeners_, to, random_);
@@ -390,7 +415,8 @@ void sim_backend::cancel_poll(completion& done) noexcept {
 }
 
 result<std::unique_ptr<backend>> make_sim_backend(const loop_options& options) {
-    EDDY_ASSERT(options.buffer_size > 0 && options.sim.socket_buffer > 0);
+    EDDY_ASSERT(options.buffer_size > 0 && options.datagram_size > 0 &&
+                options.sim.socket_buffer > 0);
     return std::make_unique<sim_backend>(options);
 }
 

@@ -35,6 +35,7 @@ endpoint sim_seen_by(int family, const endpoint& plain);
 /// The reverse: ::ffff:a.b.c.d becomes a.b.c.d.
 endpoint sim_unmapped(const endpoint& address);
 bool sim_is_wildcard(const endpoint& address);
+bool sim_is_multicast(const endpoint& address);
 /// Whether a socket bound to `bound` receives what is sent to `to`, which is unmapped.
 bool sim_reaches(const endpoint& bound, bool dual_stack, const endpoint& to);
 
@@ -49,7 +50,9 @@ public:
     void wake() noexcept override;
 
     result<listener> listen(const endpoint& local, const listen_options& options) override;
-    result<datagram> bind_datagram(const endpoint& local, const listen_options& options) override;
+    result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
+                                   const datagram_options& options) override;
+    result<datagram> adopt_datagram(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
     bool start(connect_operation& op) override;
     void cancel(connect_operation& op) noexcept override;
@@ -67,8 +70,10 @@ public:
     void schedule(time_point when, std::function<void()> what);
 
     /// A copy of the first bytes, as many as a receive buffer holds, as a lease.
-    lease lend(const_bytes bytes);
+    lease lend(const_bytes bytes) { return lend(bytes, buffer_size_); }
+    lease lend_message(const_bytes bytes) { return lend(bytes, message_size_); }
     std::size_t buffer_size() const noexcept { return buffer_size_; }
+    std::size_t message_size() const noexcept { return message_size_; }
     /// When receive buffers are out, the time at which there are some again; else now(). Asking
     /// may begin such a spell, unless `begin_none`.
     time_point buffers_at(bool begin_none) noexcept;
@@ -78,7 +83,16 @@ public:
     void remove(sim_stream& gone) noexcept;
     void remove(sim_listener& gone) noexcept;
     std::uint64_t add(sim_datagram& made) noexcept;
-    sim_datagram* find_datagram(const endpoint& to) noexcept;
+    /// The socket that gets what is sent from `from` to `to`; null when there is none.
+    sim_datagram* find_datagram(const endpoint& to, const endpoint& from) noexcept;
+    /// All that `wanted` says yes to. What it returns is valid until a socket opens or closes.
+    template <class Wanted>
+    std::vector<sim_datagram*> find_datagrams(Wanted wanted) const {
+        std::vector<sim_datagram*> found;
+        for (sim_datagram* one : datagrams_)
+            if (wanted(*one)) found.push_back(one);
+        return found;
+    }
     sim_datagram* find_datagram(std::uint64_t id) noexcept;
     void remove(sim_datagram& gone) noexcept;
 
@@ -88,6 +102,7 @@ private:
         connect_operation* op;
     };
 
+    lease lend(const_bytes bytes, std::size_t most);
     std::uint16_t free_port() noexcept;
     bool take_wake() noexcept;
     void wait_for_wake();
@@ -99,6 +114,7 @@ private:
     sim_options options_;
     random_generator random_;
     std::size_t buffer_size_;
+    std::size_t message_size_;
     time_point now_;
     time_point buffers_back_{};
     std::size_t lent_ = 0;

@@ -1,6 +1,7 @@
 // Setting up the ring, one turn of it, and the requests that need no driver.
 #include "io/uring/uring_backend.hpp"
 
+#include "io/uring/uring_datagram.hpp"
 #include "io/uring/uring_listener.hpp"
 #include "io/uring/uring_stream.hpp"
 
@@ -26,6 +27,8 @@ constexpr unsigned completion_entries = 16 * 1024;
 constexpr unsigned sqpoll_idle_ms = 1000;
 constexpr std::uint32_t most_receive_buffers = 32 * 1024;
 constexpr std::uint32_t spare_buffers_kept = 16;
+constexpr std::uint16_t stream_group = 0;
+constexpr std::uint16_t message_group = 1;
 /// How long the last completions of closed sockets may take. They take microseconds.
 constexpr std::chrono::seconds end_patience{60};
 
@@ -36,17 +39,29 @@ bool is_usual(int outcome) noexcept {
            outcome == -EBUSY;
 }
 
+/// On a non-blocking file io_uring answers EAGAIN instead of waiting.
+result<> make_blocking(int fd) noexcept {
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0) return fail_errno();
+    if ((flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0) return fail_errno();
+    return {};
+}
+
 }  // namespace
 
 receive_ring::~receive_ring() {
     EDDY_ASSERT(outstanding_ == 0);
     if (ring_) munmap(ring_, ring_bytes_);
-    if (buffers_) munmap(buffers_, std::size_t{count_} * buffer_size_);
+    if (buffers_) munmap(buffers_, count_ * stride_);
 }
 
-result<> receive_ring::open(io_uring& ring, std::uint32_t count, std::uint32_t size) {
+result<> receive_ring::open(io_uring& ring, std::uint16_t group, std::uint32_t count,
+                            std::uint32_t size) {
+    constexpr std::size_t cache_line = 64;
+    group_ = group;
     count_ = std::bit_ceil(std::clamp(count, 1u, most_receive_buffers));
     buffer_size_ = std::max(size, 64u);
+    stride_ = (std::size_t{buffer_size_} + cache_line - 1) / cache_line * cache_line;
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     ring_bytes_ = (count_ * sizeof(io_uring_buf) + page - 1) / page * page;
     const auto map = [](std::size_t bytes) {
@@ -54,7 +69,7 @@ result<> receive_ring::open(io_uring& ring, std::uint32_t count, std::uint32_t s
         return at == MAP_FAILED ? nullptr : at;
     };
     ring_ = static_cast<io_uring_buf_ring*>(map(ring_bytes_));
-    buffers_ = static_cast<std::byte*>(map(std::size_t{count_} * buffer_size_));
+    buffers_ = static_cast<std::byte*>(map(count_ * stride_));
     if (!ring_ || !buffers_) return fail_errno(ENOMEM);
     io_uring_buf_reg registration{};
     registration.ring_addr = reinterpret_cast<std::uintptr_t>(ring_);
@@ -90,6 +105,8 @@ result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options)
 
 uring_backend::uring_backend(const loop_options& options) noexcept
     : spares_(spare_buffers_kept, options.buffer_size),
+      message_spares_(spare_buffers_kept, options.datagram_size + message_payload_at),
+      message_count_(options.datagram_count),
       zero_copy_threshold_(options.zero_copy_threshold) {}
 
 result<> uring_backend::open(const loop_options& options) {
@@ -110,7 +127,8 @@ result<> uring_backend::open(const loop_options& options) {
     if (!(parameters.features & IORING_FEAT_EXT_ARG)) return fail(errc::unsupported);
     // Saves a lookup of the ring's file in every system call; not having it is no harm.
     static_cast<void>(io_uring_register_ring_fd(&ring_));
-    if (auto ready = receives_.open(ring_, options.buffer_count, options.buffer_size); !ready)
+    if (auto ready = receives_.open(ring_, stream_group, options.buffer_count, options.buffer_size);
+        !ready)
         return ready;
     wake_fd_.reset(eventfd(0, EFD_CLOEXEC));
     if (!wake_fd_) return fail_errno();
@@ -202,9 +220,27 @@ result<listener> uring_backend::listen(const endpoint& local, const listen_optio
     return listener(*new uring_listener(*this, std::move(*socket)));
 }
 
-result<datagram> uring_backend::bind_datagram(const endpoint& local,
-                                              const listen_options& options) {
-    return make_posix_datagram(*this, spares_, drivers_, local, options);
+result<datagram> uring_backend::make_datagram(unique_fd socket) noexcept try {
+    if (!messages_.is_open())
+        if (auto ready =
+                messages_.open(ring_, message_group, message_count_, message_spares_.buffer_size());
+            !ready)
+            return fail(ready.error());
+    return datagram(*new uring_datagram(*this, std::move(socket)));
+} catch (const std::bad_alloc&) {
+    return fail_errno(ENOMEM);
+}
+
+result<datagram> uring_backend::open_datagram(const endpoint& local, const endpoint& peer,
+                                              const datagram_options& options) {
+    auto socket = eddy::open_datagram(local, peer, options, false);
+    if (!socket) return fail(socket.error());
+    return make_datagram(std::move(*socket));
+}
+
+result<datagram> uring_backend::adopt_datagram(unique_fd socket) {
+    if (auto ready = make_blocking(socket.get()); !ready) return fail(ready.error());
+    return make_datagram(std::move(socket));
 }
 
 result<stream> uring_backend::wrap(unique_fd socket) noexcept try {
@@ -217,11 +253,7 @@ result<stream> uring_backend::adopt(unique_fd socket) {
     const auto pipe_like = is_pipe_like(socket.get());
     if (!pipe_like) return fail(pipe_like.error());
     if (*pipe_like) return make_posix_pipe(*this, spares_, drivers_, std::move(socket));
-    // On a non-blocking file io_uring answers EAGAIN instead of waiting.
-    const int flags = fcntl(socket.get(), F_GETFL);
-    if (flags < 0) return fail_errno();
-    if ((flags & O_NONBLOCK) && fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) < 0)
-        return fail_errno();
+    if (auto ready = make_blocking(socket.get()); !ready) return fail(ready.error());
     return wrap(std::move(socket));
 }
 

@@ -9,6 +9,7 @@
 #include <eddy/base/unique_fd.hpp>
 
 #include "io/backend.hpp"
+#include "io/posix/posix_datagram.hpp"
 #include "io/posix/sockets.hpp"
 
 #include <liburing.h>
@@ -39,14 +40,16 @@ public:
     receive_ring(const receive_ring&) = delete;
     receive_ring& operator=(const receive_ring&) = delete;
 
-    /// Maps `count` (rounded up to a power of two, at most 32,768) buffers and registers them.
-    result<> open(io_uring& ring, std::uint32_t count, std::uint32_t size);
+    /// Maps `count` (rounded up to a power of two, at most 32,768) buffers and registers them as
+    /// `group`, which no other ring of this io_uring has.
+    result<> open(io_uring& ring, std::uint16_t group, std::uint32_t count, std::uint32_t size);
+    bool is_open() const noexcept { return slots_ != nullptr; }
 
-    static constexpr std::uint16_t group = 0;
     static constexpr std::uint16_t none = UINT16_MAX;
 
+    std::uint16_t group() const noexcept { return group_; }
     std::byte* data(std::uint16_t id) const noexcept {
-        return buffers_ + std::size_t{id} * buffer_size_;
+        return buffers_ + std::size_t{id} * stride_;
     }
     std::uint32_t buffer_size() const noexcept { return buffer_size_; }
     /// The kernel handed this buffer over.
@@ -69,7 +72,9 @@ private:
     std::size_t ring_bytes_ = 0;
     std::uint32_t count_ = 0;
     std::uint32_t buffer_size_ = 0;
+    std::size_t stride_ = 0;
     std::uint32_t outstanding_ = 0;
+    std::uint16_t group_ = 0;
     std::unique_ptr<slot[]> slots_;
 };
 
@@ -84,7 +89,9 @@ public:
     bool poll(time_point until) override;
     void wake() noexcept override;
     result<listener> listen(const endpoint& local, const listen_options& options) override;
-    result<datagram> bind_datagram(const endpoint& local, const listen_options& options) override;
+    result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
+                                   const datagram_options& options) override;
+    result<datagram> adopt_datagram(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
     bool start(connect_operation& op) override;
     void cancel(connect_operation& op) noexcept override;
@@ -108,6 +115,13 @@ public:
     receive_ring& receives() noexcept { return receives_; }
     /// Buffers for reads while the ring is empty.
     buffer_pool& spares() noexcept { return spares_; }
+    /// Buffers for messages; mapped when the first message socket opens.
+    receive_ring& messages() noexcept { return messages_; }
+    /// Reads a message while that ring is empty.
+    message_reader& reader() noexcept { return reader_; }
+    /// False once the kernel has said that it cannot receive messages by multishot.
+    bool multishot_messages() const noexcept { return multishot_messages_; }
+    void refuse_multishot_messages() noexcept { multishot_messages_ = false; }
     std::size_t zero_copy_threshold() const noexcept { return zero_copy_threshold_; }
     void driver_opened() noexcept { ++drivers_; }
     void driver_closed() noexcept { --drivers_; }
@@ -116,12 +130,19 @@ private:
     void on_wake(int result, unsigned flags);
     void arm_wake();
     bool reap() noexcept;
+    /// A blocking socket's driver.
+    result<datagram> make_datagram(unique_fd socket) noexcept;
 
     io_uring ring_{};
     bool open_ = false;
     bool deferred_ = false;
     receive_ring receives_;
     buffer_pool spares_;
+    receive_ring messages_;
+    buffer_pool message_spares_;
+    message_reader reader_{message_spares_};
+    std::uint32_t message_count_;
+    bool multishot_messages_ = true;
     std::size_t zero_copy_threshold_;
     std::size_t drivers_ = 0;
     unique_fd wake_fd_;

@@ -43,7 +43,7 @@ void uring_stream::arm_receive() {
     io_uring_prep_recv_multishot(&entry, socket_.get(), nullptr, 0, 0);
     io_uring_sqe_set_data(&entry, &received_);
     entry.flags |= IOSQE_BUFFER_SELECT;
-    entry.buf_group = receive_ring::group;
+    entry.buf_group = backend_.receives().group();
     receiving_ = true;
     ++in_flight_;
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -214,17 +215,33 @@ void datagram_server::forget(peer& gone) {
 }
 
 std::uint64_t datagram_server::send_to_all(const_bytes message, const peer* except) {
+    std::array<outgoing_datagram, datagram::max_batch> batch;
+    std::size_t count = 0;
     std::uint64_t sent = 0;
+    const auto flush = [&] {
+        sent += send_batch(std::span(batch).first(count));
+        count = 0;
+    };
     by_age_.for_each([&](peer& to) {
         if (&to == except) return;
-        if (running_->bound.socket.send_to(message, to.where)) {
-            ++sent;
-            ++counted_.messages_out;
-            counted_.bytes_out += message.size();
-        } else {
-            ++counted_.dropped;
-        }
+        batch[count++] = {message, &to.where};
+        if (count == batch.size()) flush();
     });
+    if (count > 0) flush();
+    counted_.messages_out += sent;
+    counted_.bytes_out += sent * message.size();
+    return sent;
+}
+
+/// Sends a batch; one that meets an error is dropped, and the rest goes on. How many went.
+std::uint64_t datagram_server::send_batch(std::span<const outgoing_datagram> batch) {
+    std::uint64_t sent = 0;
+    while (!batch.empty()) {
+        const auto gone = running_->bound.socket.try_send(batch);
+        if (!gone) ++counted_.dropped;
+        sent += gone.value_or(0);
+        batch = batch.subspan(gone.value_or(1));
+    }
     return sent;
 }
 

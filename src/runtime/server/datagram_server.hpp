@@ -3,8 +3,8 @@
 
 #include <eddy/base/histogram.hpp>
 #include <eddy/base/intrusive_list.hpp>
+#include <eddy/io/datagram.hpp>
 #include <eddy/io/scope.hpp>
-#include <eddy/io/stream.hpp>
 #include <eddy/io/timer.hpp>
 #include <eddy/net/rate_limit.hpp>
 
@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -57,6 +58,7 @@ private:
     void take(const datagram_message& message);
     peer* know(const endpoint& from);
     std::uint64_t send_to_all(const_bytes message, const peer* except);
+    std::uint64_t send_batch(std::span<const outgoing_datagram> batch);
     void forget(peer& gone);
     void set_pace();
     duration expiry() const noexcept;

@@ -1,0 +1,355 @@
+// datagram: a message socket (UDP) as every layer above sees it, on any backend.
+//
+// Messages keep their bounds: each arrives whole or not at all. One received message may stand for
+// several datagrams that the kernel has joined (UDP_GRO), and one sent buffer may go out as several
+// (UDP_SEGMENT); segments() makes one loop of both cases. See udp(7), ip(7), ipv6(7).
+//
+// The handle is a move-only value; behind it stands a driver, as with streams (stream.hpp). One
+// loop's thread for everything here.
+#pragma once
+
+#include <eddy/base/bytes.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/lease.hpp>
+#include <eddy/io/operation.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <utility>
+
+namespace eddy {
+
+/// What a message socket is opened with. Options that the kernel does not know or refuses are
+/// setsockopt(2)'s error. The simulator follows those that change what arrives; it ignores buffer
+/// sizes, `ttl` and `traffic_class`.
+struct datagram_options {
+    /// SO_REUSEPORT: several sockets, each with a loop of its own, on one port; the kernel spreads
+    /// the senders over them. Only at opening.
+    bool reuse_port = false;
+    /// SO_REUSEADDR: several sockets on one port, as members of a multicast group need it. Each
+    /// gets every multicast datagram; of the others, the last bound socket gets all. Only at
+    /// opening.
+    bool reuse_address = false;
+    /// An IPv6 wildcard takes IPv4 datagrams, too. Only at opening.
+    bool dual_stack = true;
+    /// SO_BROADCAST: may send to broadcast addresses; else that is EACCES.
+    bool broadcast = false;
+    /// UDP_GRO: datagrams of one sender and one size may be received joined into one message of up
+    /// to 64 KiB; see datagram_message::segments(). Several times cheaper where they come in rows.
+    bool join_segments = false;
+    /// Messages tell the address that they were sent to, and the interface (IP_PKTINFO).
+    bool local_address = false;
+    /// The kernel's buffers in bytes, SO_RCVBUF and SO_SNDBUF; 0 leaves them as they are. The
+    /// kernel doubles what it is given, and caps it silently (net.core.rmem_max, wmem_max).
+    int receive_buffer = 0;
+    int send_buffer = 0;
+    /// Routers that a unicast datagram may pass (IP_TTL, IPV6_UNICAST_HOPS), 1 to 255; 0 leaves the
+    /// system's default.
+    int ttl = 0;
+    /// The byte with DSCP in its upper six bits (IP_TOS, IPV6_TCLASS); -1 leaves it as it is.
+    int traffic_class = -1;
+    /// The same as `ttl` for multicast, 0 to 255: 1 stays in the local network, 0 on this host.
+    int multicast_ttl = 1;
+    /// Whether this host's members of a group get what this socket sends to it.
+    bool multicast_loop = true;
+    /// The index of the interface that multicast datagrams leave by; 0 lets the routes decide.
+    std::uint32_t multicast_interface = 0;
+};
+
+/// The single datagrams of a message, in order: a forward range of const_bytes, valid as long as
+/// the message's payload. All have the message's segment_size, the last may be shorter.
+class datagram_segments {
+public:
+    class iterator {
+    public:
+        using value_type = const_bytes;
+        using difference_type = std::ptrdiff_t;
+        using iterator_concept = std::forward_iterator_tag;
+
+        iterator() noexcept = default;
+        const_bytes operator*() const noexcept {
+            return bytes_.first(std::min(segment_, bytes_.size()));
+        }
+        iterator& operator++() noexcept {
+            bytes_ = bytes_.subspan(std::min(segment_, bytes_.size()));
+            --left_;
+            return *this;
+        }
+        iterator operator++(int) noexcept {
+            iterator before = *this;
+            ++*this;
+            return before;
+        }
+        friend bool operator==(const iterator& a, const iterator& b) noexcept {
+            return a.left_ == b.left_;
+        }
+
+    private:
+        friend class datagram_segments;
+        iterator(const_bytes bytes, std::size_t segment, std::size_t left) noexcept
+            : bytes_(bytes), segment_(segment), left_(left) {}
+
+        const_bytes bytes_;
+        std::size_t segment_ = 0;
+        std::size_t left_ = 0;
+    };
+
+    datagram_segments(const_bytes bytes, std::size_t segment) noexcept
+        : bytes_(bytes), segment_(std::max<std::size_t>(segment, 1)) {}
+
+    /// At least 1: an empty datagram is one, too.
+    std::size_t size() const noexcept {
+        return bytes_.empty() ? 1 : (bytes_.size() + segment_ - 1) / segment_;
+    }
+    iterator begin() const noexcept { return {bytes_, segment_, size()}; }
+    iterator end() const noexcept { return {}; }
+
+private:
+    const_bytes bytes_;
+    std::size_t segment_;
+};
+
+/// A received datagram, or several of one sender that were joined, and where they came from.
+struct datagram_message {
+    lease payload;
+    endpoint from;
+    /// With datagram_options::local_address, the address that it was sent to, with this socket's
+    /// port, and the index of the interface that it came in by; else empty and 0.
+    endpoint to;
+    std::uint32_t interface = 0;
+    /// The size of each datagram in the payload but the last, which may be shorter. Of a single
+    /// one, its size.
+    std::uint32_t segment_size = 0;
+    /// The datagram was longer than a receive buffer (loop_options::datagram_size); its end is
+    /// lost.
+    bool truncated = false;
+
+    /// The single datagrams; one, unless datagram_options::join_segments is on.
+    datagram_segments segments() const noexcept { return {payload.bytes(), segment_size}; }
+};
+
+/// One datagram to send, or several of one size to one peer.
+struct outgoing_datagram {
+    const_bytes bytes;
+    /// Null for the connected peer. It must live as long as the bytes.
+    const endpoint* to = nullptr;
+    /// 0: one datagram. Else the bytes go out as datagrams of this size, the last may be shorter
+    /// (UDP_SEGMENT): at most datagram::max_segments, and 65,507 bytes in all.
+    std::uint16_t segment_size = 0;
+};
+
+class datagram_driver;
+
+class receive_from_operation final : public operation {
+public:
+    explicit receive_from_operation(datagram_driver& driver) noexcept : driver_(&driver) {}
+    /// For the drivers, to be filled in.
+    datagram_message& message() noexcept { return message_; }
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<datagram_message> take_result() noexcept {
+        if (error_) return fail(error_);
+        return std::move(message_);
+    }
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override;
+
+    datagram_driver* driver_;
+    datagram_message message_;
+    std::error_code error_;
+};
+
+/// Waits until the kernel took all of its datagrams, or an error. Any number may wait; they go out
+/// in the order in which they were started.
+class send_datagrams_operation : public operation, public list_link<datagram_driver> {
+public:
+    std::span<const outgoing_datagram> left() const noexcept {
+        return {first_ + sent_, count_ - sent_};
+    }
+    void count_sent(std::size_t more) noexcept { sent_ += more; }
+    void set_error(std::error_code error) noexcept final { error_ = error; }
+
+protected:
+    send_datagrams_operation(datagram_driver& driver, const outgoing_datagram* first,
+                             std::size_t count) noexcept
+        : driver_(&driver), first_(first), count_(count) {}
+    ~send_datagrams_operation() = default;
+    datagram_driver* driver_;
+    const outgoing_datagram* first_;
+    std::size_t count_;
+    std::size_t sent_ = 0;
+    std::error_code error_;
+
+private:
+    bool start() final;
+    void on_cancel() noexcept final;
+};
+
+class send_one_operation final : public send_datagrams_operation {
+public:
+    send_one_operation(datagram_driver& driver, const outgoing_datagram& single) noexcept
+        : send_datagrams_operation(driver, &single_, 1), single_(single) {}
+    result<> take_result() const noexcept {
+        if (error_) return fail(error_);
+        return {};
+    }
+
+private:
+    outgoing_datagram single_;
+};
+
+class send_batch_operation final : public send_datagrams_operation {
+public:
+    send_batch_operation(datagram_driver& driver, std::span<const outgoing_datagram> batch) noexcept
+        : send_datagrams_operation(driver, batch.data(), batch.size()) {}
+    result<std::size_t> take_result() const noexcept {
+        if (error_ && sent_ == 0) return fail(error_);
+        return sent_;
+    }
+};
+
+/// What carries a message socket. At most one receive waits at a time.
+class datagram_driver {
+public:
+    /// True when `op` completed at once, with its result stored.
+    virtual bool start(receive_from_operation& op) = 0;
+    virtual bool start(send_datagrams_operation& op) = 0;
+    virtual void cancel(receive_from_operation& op) noexcept = 0;
+    virtual void cancel(send_datagrams_operation& op) noexcept = 0;
+    /// EAGAIN when nothing is there.
+    virtual result<> try_receive(datagram_message& into) noexcept = 0;
+    /// How many were taken, at least one; EAGAIN when there is no room.
+    virtual result<std::size_t> try_send(std::span<const outgoing_datagram> batch) noexcept = 0;
+    virtual result<> connect(const endpoint& peer) noexcept = 0;
+    virtual result<> set(const datagram_options& options) noexcept = 0;
+    virtual result<> set_member(const endpoint& group, std::uint32_t interface,
+                                bool member) noexcept = 0;
+    virtual endpoint local() const noexcept = 0;
+    virtual endpoint peer() const noexcept = 0;
+    virtual int native_handle() const noexcept = 0;
+    virtual void close() noexcept = 0;
+
+protected:
+    ~datagram_driver() = default;
+};
+
+/// The driver of every datagram socket that is not open: all fails with errc::closed.
+datagram_driver& closed_datagram_driver() noexcept;
+
+/// A message socket (UDP), made by loop::bind_datagram(), loop::connect_datagram(),
+/// loop::adopt_datagram() or udp.hpp. One receive waits at a time; any number of sends may. Once
+/// closed, everything fails with errc::closed.
+///
+/// A connected socket hears of its peer alone, and of what the network says about it: that nobody
+/// listens there (ICMP) is ECONNREFUSED of the next receive or send. Such an error ends nothing;
+/// call again. See udp(7).
+class datagram {
+public:
+    /// Most datagrams that one batch takes; a longer one is errc::limit_reached and sends nothing.
+    static constexpr std::size_t max_batch = 64;
+    /// Most datagrams that one buffer with a segment_size is cut into; more is EINVAL.
+    static constexpr std::size_t max_segments = 64;
+
+    datagram() noexcept : driver_(&closed_datagram_driver()) {}
+    explicit datagram(datagram_driver& driver) noexcept : driver_(&driver) {}
+    datagram(datagram&& other) noexcept
+        : driver_(std::exchange(other.driver_, &closed_datagram_driver())) {}
+    datagram& operator=(datagram&& other) noexcept {
+        if (this != &other) {
+            close();
+            driver_ = std::exchange(other.driver_, &closed_datagram_driver());
+        }
+        return *this;
+    }
+    ~datagram() { close(); }
+
+    explicit operator bool() const noexcept { return driver_ != &closed_datagram_driver(); }
+
+    /// Awaits the next message. Its payload is lent by the loop: copy what must wait and let it go.
+    /// An empty datagram is a message like any other. Fails with errc::cancelled (no message is
+    /// lost by that) or the socket's error.
+    awaiting<receive_from_operation> receive() {
+        return awaiting<receive_from_operation>(*driver_);
+    }
+    /// The next message if the loop has it already, else EAGAIN. After a receive() it yields what
+    /// came together with that one, for programs that answer in batches. Not while a receive waits.
+    result<datagram_message> try_receive() noexcept {
+        datagram_message message;
+        if (auto got = driver_->try_receive(message); !got) return fail(got.error());
+        return message;
+    }
+
+    /// Sends one datagram now; an empty `to` means the connected peer. It never waits: a full
+    /// socket buffer is EAGAIN and the datagram is lost, as on the network. Errors are
+    /// sendmsg(2)'s; EMSGSIZE for more than fits into a datagram.
+    result<> send_to(const_bytes bytes, const endpoint& to) noexcept {
+        return send_segments(bytes, 0, to);
+    }
+    /// The same for several datagrams in one buffer, each of `segment_size` bytes but the last,
+    /// which may be shorter; limits at outgoing_datagram::segment_size. Several times cheaper than
+    /// one by one. EIO and EOPNOTSUPP where a network device or the kernel cannot do it.
+    result<> send_segments(const_bytes bytes, std::uint16_t segment_size,
+                           const endpoint& to) noexcept {
+        const outgoing_datagram one{bytes, to.family() == AF_UNSPEC ? nullptr : &to, segment_size};
+        if (auto sent = driver_->try_send({&one, 1}); !sent) return fail(sent.error());
+        return {};
+    }
+    /// Sends up to max_batch datagrams now, to any peers. Says how many went: fewer than all when
+    /// the next one met an error, which a call with that one at its head tells. EAGAIN as above.
+    result<std::size_t> try_send(std::span<const outgoing_datagram> batch) noexcept {
+        if (batch.size() > max_batch) return fail(errc::limit_reached);
+        if (batch.empty()) return 0;
+        return driver_->try_send(batch);
+    }
+
+    /// Awaits until the kernel took the datagram. The bytes and the address must live until then.
+    /// Errors as with send_to(), except EAGAIN; errc::cancelled.
+    awaiting<send_one_operation> send(const_bytes bytes) {
+        return awaiting<send_one_operation>(*driver_, outgoing_datagram{bytes});
+    }
+    awaiting<send_one_operation> send(const_bytes bytes, const endpoint& to,
+                                      std::uint16_t segment_size = 0) {
+        return awaiting<send_one_operation>(*driver_, outgoing_datagram{bytes, &to, segment_size});
+    }
+    /// The same for up to max_batch datagrams, whose array must live until completion, too. Says
+    /// how many went: fewer than all when the next one met an error, or it was cancelled. An error
+    /// only when none went.
+    awaiting<send_batch_operation> send(std::span<const outgoing_datagram> batch) {
+        return awaiting<send_batch_operation>(*driver_, batch);
+    }
+
+    /// Sets the peer, or another one; an empty endpoint dissolves the connection. Datagrams that
+    /// came before from others are still received. Errors are connect(2)'s.
+    result<> connect(const endpoint& peer) noexcept { return driver_->connect(peer); }
+
+    /// Joins or leaves a multicast group on an interface, by its index; 0 lets the routes decide.
+    /// The socket must be bound to the group's port. Errors are setsockopt(2)'s for
+    /// MCAST_JOIN_GROUP: ENODEV without a route or such an interface, EADDRINUSE for a member.
+    result<> join(const endpoint& group, std::uint32_t interface = 0) noexcept {
+        return driver_->set_member(group, interface, true);
+    }
+    result<> leave(const endpoint& group, std::uint32_t interface = 0) noexcept {
+        return driver_->set_member(group, interface, false);
+    }
+
+    /// Applies all options except those that are for opening alone.
+    result<> set(const datagram_options& options) noexcept { return driver_->set(options); }
+
+    endpoint local() const noexcept { return driver_->local(); }
+    /// Empty when it is not connected.
+    endpoint peer() const noexcept { return driver_->peer(); }
+    /// The socket, still owned by the driver; -1 in the simulator.
+    int native_handle() const noexcept { return driver_->native_handle(); }
+    /// Ends what waits with errc::cancelled, and drops messages that nobody received.
+    void close() noexcept { std::exchange(driver_, &closed_datagram_driver())->close(); }
+
+private:
+    datagram_driver* driver_;
+};
+
+}  // namespace eddy

@@ -1,0 +1,100 @@
+// Receiving, waiting for room, and closing message sockets on epoll.
+#include "io/epoll/epoll_datagram.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace eddy {
+namespace {
+
+// Room to send is watched only while somebody waits for it: a sent datagram that leaves the
+// kernel's buffers is an event of its own.
+constexpr std::uint32_t watched = EPOLLIN | EPOLLET;
+
+}  // namespace
+
+result<> epoll_datagram::open() {
+    // Registration itself reports what is true already: messages that came first are not missed.
+    if (auto added = backend_.add(fd(), watched, *this); !added) return added;
+    backend_.driver_opened();
+    return {};
+}
+
+/// 0, or an errno; EAGAIN when an event will tell of the next message.
+int epoll_datagram::receive(datagram_message& into) noexcept {
+    if (queue_.empty()) {
+        if (const int error = take_error(); error != 0) return error;
+        if (!readable_) return EAGAIN;
+        const auto outcome = backend_.reader().read(fd(), message_reader::most, queue_);
+        // What stopped a batch short may have been an error, which the next call tells. Only
+        // connected sockets have those; the others need not be asked again.
+        if (outcome.error == EAGAIN || (outcome.error == 0 && outcome.drained && !connected()))
+            readable_ = false;
+        if (outcome.error != 0) return outcome.error;
+    }
+    backend_.reader().deliver(queue_.pop(), port(), into);
+    return 0;
+}
+
+bool epoll_datagram::start(receive_from_operation& op) {
+    EDDY_ASSERT(!receiver_);
+    const int error = receive(op.message());
+    if (error == EAGAIN) {
+        receiver_ = &op;
+        return false;
+    }
+    if (error != 0) op.set_error(errno_code(error));
+    return true;
+}
+
+result<> epoll_datagram::try_receive(datagram_message& into) noexcept {
+    EDDY_ASSERT(!receiver_);
+    if (const int error = receive(into); error != 0) return fail_errno(error);
+    return {};
+}
+
+void epoll_datagram::on_events(std::uint32_t events) {
+    // Another's events may have closed this socket before: the object is still there, its socket is
+    // not.
+    if (fd() < 0) return;
+    constexpr std::uint32_t failed = EPOLLERR | EPOLLHUP;
+    if (events & (EPOLLIN | failed)) readable_ = true;
+    if (events & (EPOLLOUT | failed)) {
+        if (senders_wait()) send_waiting();
+        if (watching_room_ && !senders_wait()) {
+            watching_room_ = false;
+            backend_.report_again(fd(), watched, *this);
+        }
+    }
+    if (!receiver_) return;
+    // The coroutine that goes on may close this socket.
+    receive_from_operation& op = *std::exchange(receiver_, nullptr);
+    if (start(op)) op.complete_now();
+}
+
+void epoll_datagram::wait_writable() noexcept {
+    if (watching_room_) return;
+    watching_room_ = true;
+    backend_.report_again(fd(), watched | EPOLLOUT, *this);
+}
+
+void epoll_datagram::cancel(receive_from_operation& op) noexcept {
+    EDDY_ASSERT(receiver_ == &op);
+    receiver_ = nullptr;
+    op.set_error(errc::cancelled);
+    op.complete_later();
+}
+
+void epoll_datagram::close() noexcept {
+    if (receiver_) cancel(*receiver_);
+    end_senders(errc::cancelled);
+    backend_.reader().drop(queue_);
+    backend_.remove(fd());
+    close_socket();
+    backend_.retire(*this);
+}
+
+}  // namespace eddy
