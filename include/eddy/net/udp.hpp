@@ -30,11 +30,13 @@ using socket_options = datagram_options;
 result<datagram> bind(std::string_view address, std::uint16_t port,
                       const socket_options& options = {});
 
+/// What connect() takes.
 struct connect_options {
     /// For the name's lookup; then errc::timed_out.
     duration timeout = std::chrono::seconds(30);
     /// Who looks names up; null for the thread's own resolver. It must outlive the connect.
     resolver* names = nullptr;
+    /// What the socket is opened with.
     socket_options socket;
 };
 

@@ -24,8 +24,11 @@ task<result<stream>> connect(std::string path);
 
 /// A process as the kernel saw it when it connected. It may have ended since.
 struct credentials {
+    /// The process.
     pid_t pid;
+    /// Its effective user.
     uid_t uid;
+    /// Its effective group.
     gid_t gid;
 };
 

@@ -26,13 +26,17 @@ std::string_view to_string(scheme kind) noexcept;
 
 /// A parsed URI. Host and port for tcp, udp and tls; a path for unix, shm and handoff.
 struct address {
+    /// What carries the connection.
     scheme kind = scheme::tcp;
     std::string host;  ///< a name or numeric address without brackets; empty for every address
+
+    /// In host order; 0 lets the kernel choose, for listeners.
     std::uint16_t port = 0;
     std::string path;  ///< absolute, or "@name"
 
     /// The URI again, in its usual form.
     std::string to_string() const;
+    /// The same in every part; names are compared as they were written.
     friend bool operator==(const address&, const address&) = default;
 };
 
