@@ -3,6 +3,7 @@
 #
 # Targets for DEPENDS in eddy_layer():
 #   PkgConfig::liburing  PkgConfig::cares  Threads::Threads
+#   PkgConfig::openssl (with EDDY_TLS)
 #   fmt::fmt-header-only  nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
@@ -34,6 +35,9 @@ endfunction()
 
 eddy_need_pkg(liburing "liburing>=2.3" liburing-dev)
 eddy_need_pkg(cares "libcares>=1.18" libc-ares-dev)
+if(EDDY_TLS)
+    eddy_need_pkg(openssl "openssl>=3.0" libssl-dev)
+endif()
 eddy_need_config(fmt libfmt-dev)
 eddy_need_config(nlohmann_json nlohmann-json3-dev)
 

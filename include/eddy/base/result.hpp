@@ -23,6 +23,15 @@ enum class errc {
     unsupported,      ///< known, but not available in this build or on this kernel
     name_not_found,   ///< the resolver knows no such host
     resolver_failed,  ///< the resolver could not answer
+    truncated,        ///< the connection ended where the protocol does not allow it
+    not_tls,          ///< the peer does not speak TLS
+    handshake_failed,           ///< TLS: the peer broke the protocol, or gave up
+    untrusted_certificate,      ///< TLS: nobody whom we trust signed the peer's certificate
+    certificate_name_mismatch,  ///< TLS: the certificate is for another name
+    certificate_expired,        ///< TLS: the certificate is not valid today
+    certificate_refused,        ///< TLS: the peer does not accept our certificate, or wants one
+    no_common_protocol,         ///< TLS: no version, cipher or application protocol suits both
+    unusable_certificate,       ///< TLS: our own certificate, key or list of CAs cannot be used
 };
 
 /// The category of eddy::errc; its messages are full sentences' ends ("the peer closed ...").
