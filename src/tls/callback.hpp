@@ -16,8 +16,7 @@ class callback {
 public:
     using function = void (*)(void* owner);
 
-    callback(function call, void* owner)
-        : call_(call), owner_(owner), frame_(calls(this).frame) {}
+    callback(function call, void* owner) : call_(call), owner_(owner), frame_(calls(this).frame) {}
     ~callback() {
         if (gone_)
             *gone_ = true;  // inside the call: the frame ends by itself when that returns

@@ -46,7 +46,8 @@ std::expected<std::string, std::string> read_pem(std::string_view kind, const st
     std::string text;
     if (file) text.assign(std::istreambuf_iterator<char>(file), {});
     if (!file || file.bad())
-        return wrong(name_of(kind, given) + " cannot be read: " + std::strerror(errno ? errno : EIO));
+        return wrong(name_of(kind, given) +
+                     " cannot be read: " + std::strerror(errno ? errno : EIO));
     if (text.size() > largest_pem) return wrong(name_of(kind, given) + " is larger than 16 MiB");
     return text;
 }
@@ -129,9 +130,9 @@ int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* size,
                     const unsigned char* offered, unsigned offered_size, void* of) {
     const std::string& ours = static_cast<const context_state*>(of)->alpn();
     unsigned char* found = nullptr;
-    const int outcome = SSL_select_next_proto(
-        &found, size, reinterpret_cast<const unsigned char*>(ours.data()),
-        static_cast<unsigned>(ours.size()), offered, offered_size);
+    const int outcome =
+        SSL_select_next_proto(&found, size, reinterpret_cast<const unsigned char*>(ours.data()),
+                              static_cast<unsigned>(ours.size()), offered, offered_size);
     if (outcome != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
     *chosen = found;
     return SSL_TLSEXT_ERR_OK;
@@ -214,7 +215,8 @@ public:
         if (wire.empty()) return {};
         if (state_->server_)
             SSL_CTX_set_alpn_select_cb(last(), choose_protocol, state_.get());
-        else if (SSL_CTX_set_alpn_protos(last(), reinterpret_cast<const unsigned char*>(wire.data()),
+        else if (SSL_CTX_set_alpn_protos(last(),
+                                         reinterpret_cast<const unsigned char*>(wire.data()),
                                          static_cast<unsigned>(wire.size())) != 0)
             return wrong("the application protocols cannot be used: " + take_reason());
         return {};
@@ -228,13 +230,15 @@ public:
         ERR_clear_error();
         if (SSL_CTX_use_certificate(last(), chain->front().get()) != 1)
             return wrong(name_of("certificate", own.chain) + " cannot be used: " + take_reason());
-        if (SSL_CTX_use_PrivateKey(last(), key->get()) != 1 || SSL_CTX_check_private_key(last()) != 1)
+        if (SSL_CTX_use_PrivateKey(last(), key->get()) != 1 ||
+            SSL_CTX_check_private_key(last()) != 1)
             return wrong(name_of("key", own.key) + " does not belong to " +
                          name_of("certificate", own.chain) + " (" + take_reason() +
                          "): the file's first certificate must be the key's own");
         for (std::size_t i = 1; i < chain->size(); ++i)
             if (SSL_CTX_add1_chain_cert(last(), (*chain)[i].get()) != 1)
-                return wrong(name_of("certificate", own.chain) + " cannot be used: " + take_reason());
+                return wrong(name_of("certificate", own.chain) +
+                             " cannot be used: " + take_reason());
         // The first certificate for a name serves it.
         for (std::string& name : names_in(chain->front().get()))
             state_->names_.try_emplace(std::move(name), last());
@@ -243,7 +247,7 @@ public:
 
     step trust(const std::string& ca) {
         ERR_clear_error();
-        struct stat info {};
+        struct stat info{};
         if (ca.empty()) {
             if (SSL_CTX_set_default_verify_paths(last()) != 1)
                 return wrong("the system's list of certificate authorities cannot be read: " +
@@ -271,8 +275,7 @@ public:
     }
 
     void keep_sessions() {
-        SSL_CTX_set_session_cache_mode(last(),
-                                       SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+        SSL_CTX_set_session_cache_mode(last(), SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
         SSL_CTX_sess_set_new_cb(last(), engine::on_new_session);
     }
 

@@ -49,8 +49,8 @@ TEST(tls_context, names_the_file_and_the_reason) {
                 AllOf(HasSubstr("the key"), HasSubstr(nowhere), HasSubstr("No such file")));
     const std::string rubbish = folder.file("rubbish.pem");
     write(rubbish, "rubbish\n");
-    EXPECT_THAT(server({rubbish, good.key}), AllOf(HasSubstr(rubbish), HasSubstr("start line"),
-                                                   HasSubstr("BEGIN CERTIFICATE")));
+    EXPECT_THAT(server({rubbish, good.key}),
+                AllOf(HasSubstr(rubbish), HasSubstr("start line"), HasSubstr("BEGIN CERTIFICATE")));
     EXPECT_THAT(server({good.chain, rubbish}), AllOf(HasSubstr(rubbish), HasSubstr("pass phrase")));
     EXPECT_THAT(server({good.chain.substr(0, good.chain.size() / 2), good.key}),
                 HasSubstr("no usable certificate"));
@@ -60,7 +60,8 @@ TEST(tls_context, names_the_file_and_the_reason) {
     EXPECT_THAT(server({"", good.key}), HasSubstr("missing"));
     EXPECT_THAT(said(context::server({})), HasSubstr("needs a certificate"));
     EXPECT_THAT(said(context::client({.ca = nowhere})), HasSubstr(nowhere));
-    EXPECT_THAT(said(context::client({.own = {.chain = good.chain, .key = {}}})), HasSubstr("go together"));
+    EXPECT_THAT(said(context::client({.own = {.chain = good.chain, .key = {}}})),
+                HasSubstr("go together"));
     server_options asks = usual_server();
     asks.clients = client_verification::required;
     EXPECT_THAT(said(context::server(asks)), HasSubstr("CA file"));
@@ -72,8 +73,9 @@ TEST(tls_context, refuses_contradictions) {
     EXPECT_THAT(said(context::client({.alpn = {""}})), HasSubstr("1 to 255"));
     EXPECT_THAT(said(context::client({.alpn = {std::string(256, 'p')}})), HasSubstr("1 to 255"));
     EXPECT_EQ(said(context::client({.alpn = {std::string(255, 'p')}})), "it works");
-    EXPECT_THAT(said(context::client({.alpn = std::vector<std::string>(256, std::string(255, 'p'))})),
-                HasSubstr("65535"));
+    EXPECT_THAT(
+        said(context::client({.alpn = std::vector<std::string>(256, std::string(255, 'p'))})),
+        HasSubstr("65535"));
 }
 
 TEST(tls_context, keeps_a_limited_number_of_sessions) {

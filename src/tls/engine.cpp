@@ -1,11 +1,11 @@
 // OpenSSL with a BIO of our own, which reads from a lease and writes to the stream below.
 #include "tls/engine.hpp"
 
-#include "tls/buffers.hpp"
-#include "tls/errors.hpp"
-
 #include <eddy/base/assert.hpp>
 #include <eddy/io/endpoint.hpp>
+
+#include "tls/buffers.hpp"
+#include "tls/errors.hpp"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -158,6 +158,13 @@ engine::status engine::read(mutable_bytes into, std::size_t& size) {
     return outcome_of(SSL_read_ex(ssl_.get(), into.data(), into.size(), &size), false);
 }
 
+engine::status engine::look_ahead() {
+    starved_ = false;
+    char byte = 0;
+    std::size_t size = 0;
+    return outcome_of(SSL_peek_ex(ssl_.get(), &byte, 1, &size), false);
+}
+
 engine::status engine::write(const_bytes bytes) {
     EDDY_ASSERT(!bytes.empty() && bytes.size() <= max_record);
     starved_ = false;
@@ -181,9 +188,7 @@ void engine::feed(lease received) noexcept {
     used_ = 0;
 }
 
-bool engine::has_input() const noexcept {
-    return input_.size() > 0 || SSL_pending(ssl_.get()) > 0;
-}
+bool engine::has_input() const noexcept { return input_.size() > 0 || SSL_pending(ssl_.get()) > 0; }
 
 byte_buffer engine::take_output() noexcept { return std::exchange(output_, byte_buffer()); }
 

@@ -31,11 +31,15 @@ public:
     /// False when there was no memory; nothing else may be called then.
     bool usable() const noexcept { return ssl_ != nullptr; }
     SSL* ssl() const noexcept { return ssl_.get(); }
+    bool is_server() const noexcept { return context_.state().is_server(); }
     bool verifies() const noexcept { return context_.state().verifies(); }
 
     status handshake();
     /// Decrypts into `into`; `size` is how many bytes came.
     status read(mutable_bytes into, std::size_t& size);
+    /// Takes up input that is not for the user, such as session tickets; done when there is some
+    /// that read() yields.
+    status look_ahead();
     /// Encrypts one record at most: `bytes` must not be more than max_record, nor empty. Never
     /// want_input.
     status write(const_bytes bytes);

@@ -69,7 +69,8 @@ std::error_code take_error(SSL* ssl, bool in_handshake) noexcept {
     const int reason = ERR_GET_REASON(error);
     if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
         return certificate_error(SSL_get_verify_result(ssl));
-    if (reason > SSL_AD_REASON_OFFSET) return alert_error(ssl, reason - SSL_AD_REASON_OFFSET, in_handshake);
+    if (reason > SSL_AD_REASON_OFFSET)
+        return alert_error(ssl, reason - SSL_AD_REASON_OFFSET, in_handshake);
     return reason_error(reason, in_handshake);
 }
 

@@ -102,8 +102,7 @@ TEST_P(tls_faults, a_cut_connection_is_no_orderly_end) {
                 };
                 tasks.spawn(serve(std::move(right.server)));
                 tasks.spawn(relay(left.server, right.client));
-                const auto relay_but_end = [](stream& from, stream& to,
-                                              std::size_t cut) -> task<> {
+                const auto relay_but_end = [](stream& from, stream& to, std::size_t cut) -> task<> {
                     std::string held;
                     while (auto bytes = co_await from.read()) {
                         // What is held back is as long as close_notify with its record.
@@ -305,7 +304,9 @@ TEST_P(tls_faults, closed_after_any_number_of_turns) {
 TEST_P(tls_faults, a_cancelled_read_loses_nothing) {
     run([&]() -> task<> {
         testing::connection ends = co_await secure();
-        const auto take = [](stream& from) -> task<result<lease>> { co_return co_await from.read(); };
+        const auto take = [](stream& from) -> task<result<lease>> {
+            co_return co_await from.read();
+        };
         pattern sent(1);
         pattern received(1);
         for (int i = 0; i < 100; ++i) {
@@ -316,8 +317,8 @@ TEST_P(tls_faults, a_cancelled_read_loses_nothing) {
                 };
                 tasks.spawn(write(ends.client, piece));
                 while (received.position() < sent.position()) {
-                    auto got = co_await with_timeout(
-                        std::chrono::microseconds(random().below(30)), take(ends.server));
+                    auto got = co_await with_timeout(std::chrono::microseconds(random().below(30)),
+                                                     take(ends.server));
                     if (got)
                         EXPECT_TRUE(received.continues_with(got->bytes()));
                     else

@@ -60,12 +60,13 @@ void tls_stream::advance_handshake() {
         if (status == engine::status::failed) end_handshake(engine_.error());
         // Also after a failure: the peer shall get the alert that says why.
         flush();
+        take_tickets();
         if (status != engine::status::want_input) return;
         if (engine_.output_error()) return end_handshake(engine_.output_error());
         if (!input_end_ && !get_input()) return;
         if (input_end_)
-            return end_handshake(input_end_ == errc::end_of_stream ? make_error_code(errc::truncated)
-                                                                   : input_end_);
+            return end_handshake(
+                input_end_ == errc::end_of_stream ? make_error_code(errc::truncated) : input_end_);
     }
 }
 
@@ -145,6 +146,7 @@ void tls_stream::on_input() {
         return;
     }
     advance_handshake();
+    take_tickets();
     complete_waiters(true);
 }
 
@@ -213,6 +215,30 @@ bool tls_stream::fill(read_operation& op) {
     }
 }
 
+/// A client that only writes has session tickets to receive all the same: closing a TCP socket with
+/// bytes unread would reset the connection, and what was written last would be lost. So a client
+/// asks for input before its user does, and looks through it.
+void tls_stream::take_tickets() {
+    while (secure_ && !engine_.is_server() && !reader_ && !read_end_ && !input_end_) {
+        if (!engine_.has_input()) {
+            if (!get_input()) return;
+            continue;
+        }
+        const engine::status status = engine_.look_ahead();
+        if (status == engine::status::done) return;
+        if (status == engine::status::failed) end_reading();
+        flush();
+    }
+}
+
+/// The engine has failed, or found the peer's end.
+void tls_stream::end_reading() noexcept {
+    read_end_ = engine_.error();
+    engine_.drop_input();
+    // After a fatal alert nothing more may be sent; after the peer's end it may.
+    if (read_end_ != errc::end_of_stream && !write_end_) write_end_ = read_end_;
+}
+
 /// Decrypts what has come, as far as there is room for it. True when `op` is finished.
 bool tls_stream::receive(read_operation& op) {
     buffer_pool& buffers = plaintext_buffers();
@@ -230,12 +256,7 @@ bool tls_stream::receive(read_operation& op) {
         status = engine_.read({bytes + size, room - size}, more);
         size += more;
     } while (status == engine::status::done && size < room && engine_.has_input());
-    if (status == engine::status::failed) {
-        read_end_ = engine_.error();
-        engine_.drop_input();
-        // After a fatal alert nothing more may be sent; after the peer's end it may.
-        if (read_end_ != errc::end_of_stream && !write_end_) write_end_ = read_end_;
-    }
+    if (status == engine::status::failed) end_reading();
     if (size == 0) {
         if (lend) buffers.give_back(bytes, 0);
         return false;

@@ -78,6 +78,8 @@ private:
     bool flush();
     void take_flushed();
     void pause();
+    void take_tickets();
+    void end_reading() noexcept;
     bool fill(read_operation& op);
     bool receive(read_operation& op);
     bool drain(write_operation& op);
@@ -104,9 +106,9 @@ private:
     std::error_code read_end_;       // what every further read gets
     std::error_code write_end_;      // what every further write gets
     bool shaking_ = true;
-    bool secure_ = false;    // the handshake succeeded
-    bool receiving_ = false;  // input_op_ is under way
-    bool flushing_ = false;   // output_op_ or pause_op_ is under way
+    bool secure_ = false;      // the handshake succeeded
+    bool receiving_ = false;   // input_op_ is under way
+    bool flushing_ = false;    // output_op_ or pause_op_ is under way
     bool end_wanted_ = false;  // shutdown_write() was called
     bool end_sent_ = false;
     bool below_shut_ = false;

@@ -1,8 +1,8 @@
-// What users of TLS notice: bytes go through unchanged, whom is trusted, what is agreed on. The same
-// tests on every backend; on the simulator with every kind of split.
-#include "tls/testing.hpp"
-
+// What users of TLS notice: bytes go through unchanged, whom is trusted, what is agreed on. The
+// same tests on every backend; on the simulator with every kind of split.
 #include <eddy/net/queued_writer.hpp>
+
+#include "tls/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -24,8 +24,9 @@ protected:
     task<testing::connection> secure(client_options client = usual_client(),
                                      server_options server = usual_server(),
                                      std::string name = "localhost") {
-        both_ends made = co_await shake_hands(co_await connect(), tls::must(context::client(client)),
-                                              tls::must(context::server(server)), name);
+        both_ends made =
+            co_await shake_hands(co_await connect(), tls::must(context::client(client)),
+                                 tls::must(context::server(server)), name);
         co_return testing::connection{must(std::move(made.client)), must(std::move(made.server))};
     }
     task<both_ends> attempt(client_options client, server_options server,
@@ -222,7 +223,7 @@ TEST_P(tls_io, trusts_only_whom_it_should) {
             if (made.client) EXPECT_TRUE(made.server.has_value());
             co_return error_of(made.client);
         };
-        const certificate good = localhost_certificate();
+        const certificate& good = localhost_certificate();
         const client_options usual = usual_client();
         EXPECT_EQ(co_await client_error(good, usual, "localhost"), std::error_code());
         EXPECT_EQ(co_await client_error(good, usual, "127.0.0.1"), std::error_code());
@@ -237,8 +238,8 @@ TEST_P(tls_io, trusts_only_whom_it_should) {
                                         usual, "localhost"),
                   errc::untrusted_certificate);
         EXPECT_EQ(co_await client_error(
-                      ca.issue({.names = {"DNS:localhost"}, .first_day = -9, .last_day = -1}), usual,
-                      "localhost"),
+                      ca.issue({.names = {"DNS:localhost"}, .first_day = -9, .last_day = -1}),
+                      usual, "localhost"),
                   errc::certificate_expired);
         EXPECT_EQ(co_await client_error(
                       ca.issue({.names = {"DNS:localhost"}, .first_day = 1, .last_day = 9}), usual,
@@ -333,9 +334,9 @@ TEST_P(tls_io, resumes_sessions) {
 TEST_P(tls_io, goes_over_tls_itself) {
     run([&]() -> task<> {
         testing::connection outer = co_await secure();
-        both_ends made = co_await shake_hands(std::move(outer),
-                                              tls::must(context::client(usual_client())),
-                                              tls::must(context::server(usual_server())));
+        both_ends made =
+            co_await shake_hands(std::move(outer), tls::must(context::client(usual_client())),
+                                 tls::must(context::server(usual_server())));
         testing::connection ends{must(std::move(made.client)), must(std::move(made.server))};
         co_await join_scope([&](scope& tasks) -> task<> {
             tasks.spawn(send_all(ends.client, 1, 300'000, random()));
@@ -366,6 +367,38 @@ TEST_P(tls_io, carries_a_queued_writer) {
         });
         EXPECT_EQ(received, count * message.size()) << "what was flushed arrives despite the close";
     });
+}
+
+TEST_P(tls_io, says_that_all_is_taken_only_when_the_stream_below_has_it) {
+    loop_options options;
+    options.sim.socket_buffer = 10'000;
+    make_loop(options);
+    for (int i = 0; i < 20; ++i)
+        run([&]() -> task<> {
+            testing::connection ends = co_await secure();
+            pattern sent(1);
+            pattern received(1);
+            std::vector<std::byte> piece;
+            std::size_t taken = 0;
+            // Until one does not fit any more.
+            do {
+                piece = sent.next(1'000 + random().below(30'000));
+                taken = must(ends.client.try_write(piece));
+            } while (taken == piece.size());
+            EXPECT_EQ(must(ends.client.try_write(const_bytes(piece).subspan(taken))), 0U)
+                << "what was encrypted waits";
+            const auto read = [](stream& from, pattern& expected) -> task<> {
+                while (auto got = co_await from.read())
+                    EXPECT_TRUE(expected.continues_with(got->bytes()));
+            };
+            co_await join_scope([&](scope& tasks) -> task<> {
+                tasks.spawn(read(ends.server, received));
+                must(co_await ends.client.write_all(const_bytes(piece).subspan(taken)));
+                // Nothing is left behind, so this loses nothing.
+                ends.client.close();
+            });
+            EXPECT_EQ(received.position(), sent.position());
+        });
 }
 
 TEST_P(tls_io, holds_a_writer_back_when_nobody_reads) {

@@ -99,10 +99,10 @@ std::expected<void, fault> parse_tls_files(std::string_view query, tls_files& in
         query.remove_prefix(std::min(end + 1, query.size()));
         const std::size_t equals = std::min(pair.find('='), pair.size());
         const std::string_view name = pair.substr(0, equals);
-        std::string* const place = name == "cert" ? &into.cert
-            : name == "key"                       ? &into.key
-            : name == "ca"                        ? &into.ca
-                                                  : nullptr;
+        std::string* const place = name == "cert"  ? &into.cert
+                                   : name == "key" ? &into.key
+                                   : name == "ca"  ? &into.ca
+                                                   : nullptr;
         if (!place)
             return wrong("after the ? stand cert=FILE, key=FILE and ca=FILE, joined by &, not " +
                          in_quotes(name));
@@ -166,8 +166,8 @@ std::expected<address, fault> parse_or_explain(std::string_view uri) {
         std::string_view place = rest;
         if (one.kind == scheme::tls) {
             place = rest.substr(0, rest.find('?'));
-            auto files = parse_tls_files(rest.substr(std::min(place.size() + 1, rest.size())),
-                                         made.tls);
+            auto files =
+                parse_tls_files(rest.substr(std::min(place.size() + 1, rest.size())), made.tls);
             if (!files) return std::unexpected(files.error());
         }
         auto parsed = one.has_path ? parse_path(place, made) : parse_host_and_port(place, made);

@@ -9,8 +9,8 @@
 namespace eddy::transport {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 
 EDDY_ON_EVERY_BACKEND(transport_without_tls);
 

@@ -57,16 +57,19 @@ task<result<stream>> connect_tls(address where, tcp::connect_options options) {
 
 }  // namespace
 
-constinit const scheme_entry tls_entry = {
-    "tls",      scheme::tls, false,
-    listen_tls, connect_tls, nullptr,
-    "tls:// carries streams, not datagrams; use udp://"};
+constinit const scheme_entry tls_entry = {"tls",
+                                          scheme::tls,
+                                          false,
+                                          listen_tls,
+                                          connect_tls,
+                                          nullptr,
+                                          "tls:// carries streams, not datagrams; use udp://"};
 
 std::string explain_certificates(const address& where) {
     // A listener needs a certificate; whatever else is wrong is wrong for a client, too.
-    const made_context context =
-        where.tls.cert.empty() && !where.tls.ca.empty() ? client_context(where.tls)
-                                                        : server_context(where.tls);
+    const made_context context = where.tls.cert.empty() && !where.tls.ca.empty()
+                                     ? client_context(where.tls)
+                                     : server_context(where.tls);
     return context ? std::string() : context.error();
 }
 

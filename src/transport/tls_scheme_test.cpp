@@ -12,8 +12,8 @@ namespace eddy::transport {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::must;
 
 class transport_tls : public testing::on_backend {

@@ -12,19 +12,19 @@ namespace eddy {
 
 /// Errors of Eddy's own, beside the operating system's in std::generic_category().
 enum class errc {
-    cancelled = 1,    ///< the operation was cancelled by its scope or its caller
-    timed_out,        ///< a deadline passed first
-    end_of_stream,    ///< the peer has finished sending
-    closed,           ///< the object was closed on this side
-    limit_reached,    ///< a named limit was reached; nothing was changed
-    no_buffers,       ///< the receive-buffer pool is empty for now
-    malformed,        ///< the bytes do not follow their format
-    bad_address,      ///< an address or URI could not be understood
-    unsupported,      ///< known, but not available in this build or on this kernel
-    name_not_found,   ///< the resolver knows no such host
-    resolver_failed,  ///< the resolver could not answer
-    truncated,        ///< the connection ended where the protocol does not allow it
-    not_tls,          ///< the peer does not speak TLS
+    cancelled = 1,              ///< the operation was cancelled by its scope or its caller
+    timed_out,                  ///< a deadline passed first
+    end_of_stream,              ///< the peer has finished sending
+    closed,                     ///< the object was closed on this side
+    limit_reached,              ///< a named limit was reached; nothing was changed
+    no_buffers,                 ///< the receive-buffer pool is empty for now
+    malformed,                  ///< the bytes do not follow their format
+    bad_address,                ///< an address or URI could not be understood
+    unsupported,                ///< known, but not available in this build or on this kernel
+    name_not_found,             ///< the resolver knows no such host
+    resolver_failed,            ///< the resolver could not answer
+    truncated,                  ///< the connection ended where the protocol does not allow it
+    not_tls,                    ///< the peer does not speak TLS
     handshake_failed,           ///< TLS: the peer broke the protocol, or gave up
     untrusted_certificate,      ///< TLS: nobody whom we trust signed the peer's certificate
     certificate_name_mismatch,  ///< TLS: the certificate is for another name

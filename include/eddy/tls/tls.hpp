@@ -5,11 +5,14 @@
 //     auto secure = co_await tls::connect(std::move(*plain), *trust, "example.org");
 //     co_await secure->write_all("GET / HTTP/1.0\r\nHost: example.org\r\n\r\n");
 //
-// What comes out is an ordinary stream. Its close() and shutdown_write() tell the peer of an orderly
-// end (close_notify); a connection that ends without one reads as errc::truncated, since whoever
-// sits between could have cut it. Bytes that try_write() or write_all() took have been encrypted and
-// handed to the stream below. A client that closes without having read everything, as with TCP, may
-// cost the server the last bytes: call shutdown_write() and read until the end.
+// What comes out is an ordinary stream. Its close() and shutdown_write() tell the peer of an
+// orderly end (close_notify); a connection that ends without one reads as errc::truncated, since
+// whoever sits between could have cut it. Bytes that try_write() or write_all() took have been
+// encrypted and handed to the stream below.
+//
+// Whoever closes a TCP connection before it has read all that the peer sends may cost the peer the
+// last bytes, and a TLS 1.3 server sends something by itself at the beginning. To be sure, call
+// shutdown_write() and read until the end before you close.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -124,11 +127,11 @@ listener listen(listener plain, context as, duration timeout = default_handshake
 
 /// What was agreed on with a peer.
 struct connection_info {
-    std::string version;      ///< "TLSv1.3"
-    std::string cipher;       ///< "TLS_AES_256_GCM_SHA384"
-    std::string alpn;         ///< empty when none was agreed on
-    std::string server_name;  ///< what the client asked for by SNI
-    std::string peer_subject;  ///< of the peer's certificate (RFC 2253); empty when it has none
+    std::string version;         ///< "TLSv1.3"
+    std::string cipher;          ///< "TLS_AES_256_GCM_SHA384"
+    std::string alpn;            ///< empty when none was agreed on
+    std::string server_name;     ///< what the client asked for by SNI
+    std::string peer_subject;    ///< of the peer's certificate (RFC 2253); empty when it has none
     bool peer_verified = false;  ///< it has one, and that was checked
     bool resumed = false;        ///< an earlier session goes on
 };

@@ -68,7 +68,8 @@ std::string explain(std::string_view uri, std::error_code error);
 result<listener> listen(std::string_view uri, const listen_options& options = {});
 result<listener> listen(const address& where, const listen_options& options = {});
 
-/// Connects. Errors as above; for tcp those of tcp::connect(), for tls also those of tls::connect().
+/// Connects. Errors as above; for tcp those of tcp::connect(), for tls also those of
+/// tls::connect().
 task<result<stream>> connect(std::string_view uri);
 task<result<stream>> connect(address where, tcp::connect_options options);
 
