@@ -4,6 +4,7 @@
 #include <eddy/io/when.hpp>
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/net/tcp.hpp>
+#include <eddy/tls/tls.hpp>
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp.hpp>
 
@@ -41,6 +42,7 @@ task<bool> talk() {
     const auto [served, answer] =
         co_await when_all(echo_once(*listening), with_timeout(10s, ask(listening->local().port())));
     if (!served || !answer) co_return false;
+    if (!tls::context::client()) co_return false;
     resp::request_parser parser;
     co_return parser.next(*answer).request.argc == 1 &&
         transport::parse("tcp://127.0.0.1:6379").has_value();

@@ -189,6 +189,9 @@ public:
     endpoint peer() const noexcept { return driver_->peer(); }
     int native_handle() const noexcept { return driver_->native_handle(); }
 
+    /// What carries the bytes: for layers that build a stream on another one.
+    stream_driver& driver() const noexcept { return *driver_; }
+
 private:
     stream_driver* driver_;
 };
@@ -267,6 +270,9 @@ public:
     int native_handle() const noexcept { return driver_->native_handle(); }
     /// Stops listening. Connections that nobody accepted are reset.
     void close() noexcept { std::exchange(driver_, &closed_listener_driver())->close(); }
+
+    /// What accepts: for layers that build a listener on another one.
+    listener_driver& driver() const noexcept { return *driver_; }
 
 private:
     listener_driver* driver_;
