@@ -30,7 +30,13 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/eddy")
 install(TARGETS ${exported} EXPORT eddy-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT eddy-targets NAMESPACE eddy:: DESTINATION "${package_dir}")
 if(EXISTS "${PROJECT_SOURCE_DIR}/include/eddy")
-    install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/eddy" TYPE INCLUDE FILES_MATCHING PATTERN "*.hpp")
+    # Without the layer its header is not there, either: __has_include tells.
+    set(without "")
+    if(NOT TARGET eddy_tls)
+        set(without PATTERN "eddy/tls" EXCLUDE)
+    endif()
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/eddy" TYPE INCLUDE
+            FILES_MATCHING PATTERN "*.hpp" ${without})
 endif()
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/eddy-config.cmake.in"
     "${PROJECT_BINARY_DIR}/eddy-config.cmake" INSTALL_DESTINATION "${package_dir}")
