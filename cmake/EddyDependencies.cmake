@@ -3,6 +3,7 @@
 #
 # Targets for DEPENDS in eddy_layer():
 #   PkgConfig::liburing (with EDDY_URING)  PkgConfig::cares  Threads::Threads
+#   PkgConfig::openssl (with EDDY_TLS)
 #   fmt::fmt-header-only  nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
@@ -42,6 +43,9 @@ if(EDDY_URING)
 endif()
 if(net IN_LIST EDDY_LAYERS)
     eddy_need_pkg(cares "libcares>=1.18" libc-ares-dev LINKED)
+endif()
+if(EDDY_TLS AND tls IN_LIST EDDY_LAYERS)
+    eddy_need_pkg(openssl "openssl>=3.0" libssl-dev LINKED)
 endif()
 if(runtime IN_LIST EDDY_LAYERS)
     eddy_need_config(fmt libfmt-dev)

@@ -7,10 +7,18 @@
 // each      every connection has one message under way and sends the next when it is back
 // lockstep  all connections send, all replies are awaited, and so on
 // accept    all connections are opened, exchange one message and are closed, and so on
+//
+// Built as tls_load, with EDDY_LOAD_TLS, it speaks TLS 1.3 and believes any server.
 #include <eddy/base/histogram.hpp>
 
 #include "clock.hpp"
 #include "socket.hpp"
+
+#if defined(EDDY_LOAD_TLS)
+#include "tls_connection.hpp"
+#else
+#include "plain_connection.hpp"
+#endif
 
 #include <cerrno>
 #include <ctime>
@@ -28,6 +36,7 @@ constexpr std::uint64_t warm_up_ns = 300'000'000;
 /// One message that goes out and must come back.
 struct exchange {
     int fd = -1;
+    bench_connection connection = {};
     std::uint64_t sent_at = 0;
     std::vector<char> message;
 };
@@ -84,10 +93,12 @@ private:
         setsockopt(each.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         if (connect(each.fd, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) < 0)
             die("connect");
+        each.connection.open(each.fd);
     }
 
     /// A reset leaves no TIME_WAIT behind, of which the kernel would run out of ports.
     static void reset(exchange& each) {
+        each.connection.close();
         const linger at_once{.l_onoff = 1, .l_linger = 0};
         setsockopt(each.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
         close(each.fd);
@@ -99,7 +110,7 @@ private:
         std::memcpy(each.message.data(), &number, std::min(sizeof number, each.message.size()));
         each.sent_at = now;
         // The socket blocks and takes it whole: only one message is under way.
-        const ssize_t sent = send(each.fd, each.message.data(), each.message.size(), MSG_NOSIGNAL);
+        const ssize_t sent = each.connection.send(each.message.data(), each.message.size());
         if (sent != static_cast<ssize_t>(each.message.size())) die("send");
     }
 
@@ -107,7 +118,8 @@ private:
     void receive(exchange& each) {
         const std::size_t size = each.message.size();
         for (std::size_t received = 0; received < size;) {
-            const ssize_t count = recv(each.fd, input_.data() + received, size - received, 0);
+            const ssize_t count =
+                each.connection.receive(input_.data() + received, size - received);
             if (count < 0 && errno == EINTR) continue;
             if (count < 0) die("recv");
             if (count == 0) {

@@ -23,6 +23,21 @@ public:
             case errc::unsupported: return "not available in this build or on this kernel";
             case errc::name_not_found: return "no such host name";
             case errc::resolver_failed: return "the name server did not answer";
+            case errc::truncated: return "the connection was cut before its end";
+            case errc::not_tls: return "the peer does not speak TLS";
+            case errc::handshake_failed: return "the TLS handshake failed";
+            case errc::untrusted_certificate:
+                return "the peer's certificate is not signed by anybody who is trusted here";
+            case errc::certificate_name_mismatch:
+                return "the peer's certificate is for another name";
+            case errc::certificate_expired:
+                return "the peer's certificate has expired or is not valid yet";
+            case errc::certificate_refused:
+                return "the peer does not accept this side's certificate, or asks for one";
+            case errc::no_common_protocol:
+                return "the peer and this side have no TLS version, cipher or protocol in common";
+            case errc::unusable_certificate:
+                return "the certificate, its key or the list of authorities cannot be used";
         }
         return "unknown error " + std::to_string(value);
     }

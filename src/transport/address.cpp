@@ -91,6 +91,31 @@ std::expected<void, fault> parse_host_and_port(std::string_view text, address& i
     return {};
 }
 
+/// cert=/a.pem&key=/a.key&ca=/ca.pem, each at most once.
+std::expected<void, fault> parse_tls_files(std::string_view query, tls_files& into) {
+    while (!query.empty()) {
+        const std::size_t end = std::min(query.find('&'), query.size());
+        const std::string_view pair = query.substr(0, end);
+        query.remove_prefix(std::min(end + 1, query.size()));
+        const std::size_t equals = std::min(pair.find('='), pair.size());
+        const std::string_view name = pair.substr(0, equals);
+        std::string* const place = name == "cert"  ? &into.cert
+                                   : name == "key" ? &into.key
+                                   : name == "ca"  ? &into.ca
+                                                   : nullptr;
+        if (!place)
+            return wrong("after the ? stand cert=FILE, key=FILE and ca=FILE, joined by &, not " +
+                         in_quotes(name));
+        if (!place->empty()) return wrong("it names " + in_quotes(name) + " twice");
+        if (equals + 1 >= pair.size()) return wrong(in_quotes(name) + " names no file");
+        *place = pair.substr(equals + 1);
+        if (place->contains('\0')) return wrong("the path holds a zero byte");
+    }
+    if (into.cert.empty() && !into.key.empty())
+        return wrong("the key has no certificate: add cert=FILE");
+    return {};
+}
+
 std::expected<void, fault> parse_path(std::string_view path, address& into) {
     if (!path.starts_with('/') && !path.starts_with('@'))
         return wrong(
@@ -112,6 +137,13 @@ std::string_view advice(std::error_code error, const address& where) {
     if (error == errno_code(ECONNREFUSED)) return "; nobody listens there";
     if (error == errno_code(ENOENT) && !where.path.empty())
         return "; there is no such socket or folder";
+    if (error == errc::untrusted_certificate)
+        return "; name the authority that signed it, as in tls://HOST:PORT?ca=FILE";
+    if (error == errc::certificate_name_mismatch)
+        return "; use the name that the certificate is for";
+    if (error == errc::certificate_refused)
+        return "; name one that it accepts, as in tls://HOST:PORT?cert=FILE&key=FILE";
+    if (error == errc::not_tls) return "; it may be for tcp://";
     if (error == errno_code(EMFILE)) return "; raise the limit of open files (ulimit -n)";
     return {};
 }
@@ -131,7 +163,14 @@ std::expected<address, fault> parse_or_explain(std::string_view uri) {
         if (!same_letters(name, one.name)) continue;
         address made;
         made.kind = one.kind;
-        auto parsed = one.has_path ? parse_path(rest, made) : parse_host_and_port(rest, made);
+        std::string_view place = rest;
+        if (one.kind == scheme::tls) {
+            place = rest.substr(0, rest.find('?'));
+            auto files =
+                parse_tls_files(rest.substr(std::min(place.size() + 1, rest.size())), made.tls);
+            if (!files) return std::unexpected(files.error());
+        }
+        auto parsed = one.has_path ? parse_path(place, made) : parse_host_and_port(place, made);
         if (!parsed) return std::unexpected(parsed.error());
         return made;
     }
@@ -161,7 +200,16 @@ std::string address::to_string() const {
         made += '[' + host + ']';
     else
         made += host.empty() ? "*" : host;
-    return made + ':' + std::to_string(port);
+    made += ':' + std::to_string(port);
+    char joint = '?';
+    const auto add = [&](std::string_view name, const std::string& file) {
+        if (file.empty()) return;
+        made += std::exchange(joint, '&') + std::string(name) + file;
+    };
+    add("cert=", tls.cert);
+    add("key=", tls.key);
+    add("ca=", tls.ca);
+    return made;
 }
 
 std::string explain(std::string_view uri, std::error_code error) {
@@ -178,6 +226,10 @@ std::string explain(std::string_view uri, std::error_code error) {
             return shown + " cannot be connected to: name a host, not every address";
         return shown +
                " cannot be listened on: give a numeric address of this machine, or * for all";
+    }
+    if (error == errc::unusable_certificate) {
+        const std::string why = explain_certificates(*parsed);
+        if (!why.empty()) return shown + " cannot be opened: " + why;
     }
     if (error == errc::name_not_found)
         return shown + " cannot be reached: there is no host " + in_quotes(parsed->host);

@@ -31,4 +31,11 @@ struct fault {
 
 std::expected<address, fault> parse_or_explain(std::string_view uri);
 
+// tls_scheme.cpp, or in builds without the layer tls, no_tls_scheme.cpp.
+
+extern const scheme_entry tls_entry;
+
+/// Why the certificates of a tls address cannot be used, as a sentence; empty when they can.
+std::string explain_certificates(const address& where);
+
 }  // namespace eddy::transport

@@ -33,15 +33,14 @@ task<result<stream>> connect_unix(address where, tcp::connect_options options) {
     return with_timeout(options.timeout, unix_socket::connect(std::move(where.path)));
 }
 
-constexpr std::array table = {
+const std::array table = {
     scheme_entry{"tcp", scheme::tcp, false, listen_tcp, connect_tcp, nullptr,
                  "tcp:// carries streams, not datagrams; use udp://"},
     scheme_entry{"udp", scheme::udp, false, nullptr, nullptr, bind_udp,
                  "udp:// carries datagrams, not streams; use tcp://"},
     scheme_entry{"unix", scheme::unix_socket, true, listen_unix, connect_unix, nullptr,
                  "unix:// carries streams, not datagrams; use udp://"},
-    scheme_entry{"tls", scheme::tls, false, nullptr, nullptr, nullptr,
-                 "tls:// needs the tls layer, which this build does not have; use tcp://"},
+    tls_entry,
     scheme_entry{"shm", scheme::shm, true, nullptr, nullptr, nullptr,
                  "shm:// needs the shm layer (shared memory), which this build does not have; use "
                  "unix://"},

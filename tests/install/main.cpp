@@ -6,6 +6,9 @@
 #include <eddy/net/tcp.hpp>
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp.hpp>
+#if __has_include(<eddy/tls/tls.hpp>)
+#include <eddy/tls/tls.hpp>
+#endif
 
 #include <chrono>
 #include <cstdint>
@@ -41,6 +44,9 @@ task<bool> talk() {
     const auto [served, answer] =
         co_await when_all(echo_once(*listening), with_timeout(10s, ask(listening->local().port())));
     if (!served || !answer) co_return false;
+#if __has_include(<eddy/tls/tls.hpp>)
+    if (!tls::context::client()) co_return false;
+#endif
     resp::request_parser parser;
     co_return parser.next(*answer).request.argc == 1 &&
         transport::parse("tcp://127.0.0.1:6379").has_value();

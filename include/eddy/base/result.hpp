@@ -8,21 +8,31 @@
 #include <expected>
 #include <system_error>
 
+/// The library. Sub-namespaces hold what belongs together by its protocol.
 namespace eddy {
 
 /// Errors of Eddy's own, beside the operating system's in std::generic_category().
 enum class errc {
-    cancelled = 1,    ///< the operation was cancelled by its scope or its caller
-    timed_out,        ///< a deadline passed first
-    end_of_stream,    ///< the peer has finished sending
-    closed,           ///< the object was closed on this side
-    limit_reached,    ///< a named limit was reached; nothing was changed
-    no_buffers,       ///< the receive-buffer pool is empty for now
-    malformed,        ///< the bytes do not follow their format
-    bad_address,      ///< an address or URI could not be understood
-    unsupported,      ///< known, but not available in this build or on this kernel
-    name_not_found,   ///< the resolver knows no such host
-    resolver_failed,  ///< the resolver could not answer
+    cancelled = 1,              ///< the operation was cancelled by its scope or its caller
+    timed_out,                  ///< a deadline passed first
+    end_of_stream,              ///< the peer has finished sending
+    closed,                     ///< the object was closed on this side
+    limit_reached,              ///< a named limit was reached; nothing was changed
+    no_buffers,                 ///< the receive-buffer pool is empty for now
+    malformed,                  ///< the bytes do not follow their format
+    bad_address,                ///< an address or URI could not be understood
+    unsupported,                ///< known, but not available in this build or on this kernel
+    name_not_found,             ///< the resolver knows no such host
+    resolver_failed,            ///< the resolver could not answer
+    truncated,                  ///< the connection ended where the protocol does not allow it
+    not_tls,                    ///< the peer does not speak TLS
+    handshake_failed,           ///< TLS: the peer broke the protocol, or gave up
+    untrusted_certificate,      ///< TLS: nobody whom we trust signed the peer's certificate
+    certificate_name_mismatch,  ///< TLS: the certificate is for another name
+    certificate_expired,        ///< TLS: the certificate is not valid today
+    certificate_refused,        ///< TLS: the peer does not accept our certificate, or wants one
+    no_common_protocol,         ///< TLS: no version, cipher or application protocol suits both
+    unusable_certificate,       ///< TLS: our own certificate, key or list of CAs cannot be used
 };
 
 /// The category of eddy::errc; its messages are full sentences' ends ("the peer closed ...").

@@ -198,6 +198,9 @@ public:
     /// The descriptor, still owned by the stream, for options; -1 where there is none.
     int native_handle() const noexcept { return driver_->native_handle(); }
 
+    /// What carries the bytes: for layers that build a stream on another one.
+    stream_driver& driver() const noexcept { return *driver_; }
+
 private:
     stream_driver* driver_;
 };
@@ -283,6 +286,9 @@ public:
     int native_handle() const noexcept { return driver_->native_handle(); }
     /// Stops listening. Connections that nobody accepted are reset.
     void close() noexcept { std::exchange(driver_, &closed_listener_driver())->close(); }
+
+    /// What accepts: for layers that build a listener on another one.
+    listener_driver& driver() const noexcept { return *driver_; }
 
 private:
     listener_driver* driver_;

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+/// Sockets without a loop.
 namespace eddy::blocking {
 
 /// What every socket here has. A closed one fails with errc::closed.

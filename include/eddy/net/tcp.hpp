@@ -17,6 +17,7 @@ namespace eddy {
 class resolver;
 }
 
+/// TCP: listening, connecting by name, options.
 namespace eddy::tcp {
 
 /// tcp(7), socket(7).

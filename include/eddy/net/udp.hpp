@@ -17,6 +17,7 @@ namespace eddy {
 class resolver;
 }
 
+/// UDP by name, and multicast groups.
 namespace eddy::udp {
 
 /// The most bytes that one IPv4 datagram carries; a longer one is EMSGSIZE.

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+/// Unix stream sockets.
 namespace eddy::unix_socket {
 
 /// Listens on the running loop at `path`, of at most 107 bytes; "@name" is a name in the abstract

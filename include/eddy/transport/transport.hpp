@@ -2,7 +2,9 @@
 //
 //     tcp://127.0.0.1:6379   tcp://[::1]:6379   tcp://db.example:6379   tcp://:6379 (every address)
 //     udp://127.0.0.1:514    unix:///run/eddy/control.sock    unix://@name (abstract)
-//     tls://...  shm://...  handoff://...   known, and refused until their layer is built in
+//     tls://db.example:6380   tls://db.example:6380?ca=/etc/ca.pem   (connecting)
+//     tls://*:6380?cert=/etc/tls/db.pem&key=/etc/tls/db.key          (listening)
+//     shm://...  handoff://...   known, and refused until their layer is built in
 //
 // Callers hold a URI and get a stream; which protocol carries it is settled here alone.
 #pragma once
@@ -17,12 +19,26 @@
 #include <string>
 #include <string_view>
 
+/// Addresses as URIs, and what they open.
 namespace eddy::transport {
 
 enum class scheme : std::uint8_t { tcp, udp, unix_socket, tls, shm, handoff };
 
 /// "tcp", "udp", "unix", "tls", "shm", "handoff".
 std::string_view to_string(scheme kind) noexcept;
+
+/// What follows the `?` of a tls URI: names of PEM files, as name=value joined by `&`, taken
+/// literally. They are read at each listen(), and at each connect() that has any.
+struct tls_files {
+    std::string cert = {};  ///< certificate chain; a listener needs one, a client may have one
+    std::string key = {};   ///< the certificate's private key; empty if it is in `cert`, too
+
+    /// Who signs the other side's certificates, a file or a folder. Clients trust the system's list
+    /// without one. A listener with one refuses clients that show no certificate.
+    std::string ca = {};
+    /// The same texts; files are not compared.
+    friend bool operator==(const tls_files&, const tls_files&) = default;
+};
 
 /// A parsed URI. Host and port for tcp, udp and tls; a path for unix, shm and handoff.
 struct address {
@@ -33,6 +49,7 @@ struct address {
     /// In host order; 0 lets the kernel choose, for listeners.
     std::uint16_t port = 0;
     std::string path;  ///< absolute, or "@name"
+    tls_files tls = {};  ///< of tls alone
 
     /// The URI again, in its usual form.
     std::string to_string() const;
@@ -52,11 +69,14 @@ result<address> parse(std::string_view uri);
 std::string explain(std::string_view uri, std::error_code error);
 
 /// Listens on the running loop. errc::bad_address; errc::unsupported for a scheme that carries no
-/// streams or is not built in; else the system's error.
+/// streams or is not built in; errc::unusable_certificate, which explain() tells more of; else the
+/// system's error. A tls listener's streams make their handshake while they are used, as those of
+/// tls::listen().
 result<listener> listen(std::string_view uri, const listen_options& options = {});
 result<listener> listen(const address& where, const listen_options& options = {});
 
-/// Connects. Errors as above; for tcp those of tcp::connect().
+/// Connects. Errors as above; for tcp those of tcp::connect(), for tls also those of
+/// tls::connect().
 task<result<stream>> connect(std::string_view uri);
 task<result<stream>> connect(address where, tcp::connect_options options);
 

@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 
+/// HTTP messages without I/O.
 namespace eddy::http {
 
 /// What a parser accepts from its peer. Beyond a limit it ends in event::error with the status

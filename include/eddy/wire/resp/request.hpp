@@ -22,6 +22,7 @@
 #include <span>
 #include <string_view>
 
+/// RESP, the Redis protocol, without I/O.
 namespace eddy::resp {
 
 /// What a peer may send, in bytes and counts. Over any of them, parsing ends with an error. An

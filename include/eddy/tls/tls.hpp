@@ -1,0 +1,148 @@
+// TLS 1.2 and 1.3 (RFC 5246, RFC 8446) over any stream, as client and as server.
+//
+//     auto trust = tls::context::client();                      // once; copies are cheap
+//     auto plain = co_await tcp::connect("example.org", 443);
+//     auto secure = co_await tls::connect(std::move(*plain), *trust, "example.org");
+//     co_await secure->write_all("GET / HTTP/1.0\r\nHost: example.org\r\n\r\n");
+//
+// What comes out is an ordinary stream. Its close() and shutdown_write() tell the peer of an
+// orderly end (close_notify); a connection that ends without one reads as errc::truncated, since
+// whoever sits between could have cut it. Bytes that try_write() or write_all() took have been
+// encrypted and handed to the stream below.
+//
+// Whoever closes a TCP connection before it has read all that the peer sends may cost the peer the
+// last bytes, and a TLS 1.3 server sends something by itself at the beginning. To be sure, call
+// shutdown_write() and read until the end before you close.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// TLS over any stream.
+namespace eddy::tls {
+
+enum class version : std::uint8_t { tls1_2, tls1_3 };
+
+/// A certificate and its private key. Each is the path of a PEM file, or PEM text itself, which is
+/// known by its "-----BEGIN". The chain has the own certificate first, then those that signed it.
+/// Keys with a pass phrase are not read.
+struct certificate {
+    std::string chain = {};  ///< the own certificate first
+    std::string key = {};    ///< the private key of the chain's first certificate
+};
+
+/// What context::client() takes.
+struct client_options {
+    /// Check the server's certificate and its name. Without it anybody can pose as the server.
+    bool verify = true;
+    /// Whom to trust: a PEM file, PEM text, or a folder as of openssl-rehash(1). Empty: the
+    /// system's own list. A self-signed certificate is trusted by naming it here.
+    std::string ca = {};
+    /// Application protocols, best first, as "h2" (RFC 7301); each 1 to 255 bytes.
+    std::vector<std::string> alpn = {};
+    /// Shown to servers that ask for one; empty for none.
+    certificate own = {};
+    version min = version::tls1_2;  ///< the oldest version to speak
+    version max = version::tls1_3;  ///< the newest
+};
+
+enum class client_verification : std::uint8_t {
+    off,       ///< clients are not asked
+    optional,  ///< a client may show a certificate, which must be good then
+    required,  ///< a client without a good certificate is refused
+};
+
+/// What context::server() takes.
+struct server_options {
+    /// At least one. Each serves the names that stand in it, also "*.example.org"; a client that
+    /// asks for no name (SNI, RFC 6066) or for another one gets the first.
+    std::vector<certificate> certificates = {};
+    /// Application protocols, best first. A client that offers some, but none of these, is refused;
+    /// one that offers none is served.
+    std::vector<std::string> alpn = {};
+    /// Whether clients are asked for certificates.
+    client_verification clients = client_verification::off;
+    /// Who may sign clients' certificates: as client_options::ca, but never the system's list.
+    std::string client_ca = {};
+    /// Let clients come back with less work (session tickets). The server keeps nothing of them.
+    bool tickets = true;
+    version min = version::tls1_2;  ///< the oldest version to speak
+    version max = version::tls1_3;  ///< the newest
+};
+
+class context_state;
+
+/// What the connections of one kind share: keys, whom to trust, and, of clients, the sessions to
+/// resume. Immutable and cheap to copy. Any thread, several at once.
+class context {
+public:
+    /// Reads what the options name, from files in this very call. The error is a sentence that
+    /// says what is wrong with which of them, and what to do.
+    static std::expected<context, std::string> client(const client_options& options = {});
+    /// The same for servers.
+    static std::expected<context, std::string> server(const server_options& options);
+
+    /// For the library itself.
+    const context_state& state() const noexcept { return *state_; }
+
+private:
+    explicit context(std::shared_ptr<const context_state> state) noexcept
+        : state_(std::move(state)) {}
+    std::shared_ptr<const context_state> state_;
+};
+
+/// Servers' names of which a client context keeps a session; further ones replace others.
+inline constexpr std::size_t max_kept_sessions = 1024;
+
+/// How long a handshake may take; then errc::timed_out.
+inline constexpr duration default_handshake_timeout = std::chrono::seconds(10);
+
+/// Makes the handshake as a client over `plain`, on the running loop. `server_name` is the host
+/// name or numeric address that the certificate must be for; names are sent as SNI. `as` must be a
+/// client's context. Fails with
+///   errc::untrusted_certificate, certificate_name_mismatch, certificate_expired  of the server's,
+///   errc::certificate_refused   the server does not accept ours, or wants one (with TLS 1.3 it may
+///                               say so only to the first read),
+///   errc::no_common_protocol    no version, cipher or application protocol suits both,
+///   errc::not_tls               the peer speaks something else,
+///   errc::handshake_failed      anything else that goes against the protocol,
+///   errc::timed_out, truncated (closed in the middle), cancelled, and the errors of `plain`,
+/// and closes `plain`.
+task<result<stream>> connect(stream plain, context as, std::string_view server_name,
+                             duration timeout = default_handshake_timeout);
+
+/// The same as a server. `as` must be a server's context.
+task<result<stream>> accept(stream plain, context as, duration timeout = default_handshake_timeout);
+
+/// A listener whose accept() yields TLS streams at once, so that a slow client keeps nobody
+/// waiting: the handshake goes on while the stream is used, and if it fails, reads and writes end
+/// with the errors above. `as` must be a server's context.
+listener listen(listener plain, context as, duration timeout = default_handshake_timeout);
+
+/// What was agreed on with a peer.
+struct connection_info {
+    std::string version;         ///< "TLSv1.3"
+    std::string cipher;          ///< "TLS_AES_256_GCM_SHA384"
+    std::string alpn;            ///< empty when none was agreed on
+    std::string server_name;     ///< what the client asked for by SNI
+    std::string peer_subject;    ///< of the peer's certificate (RFC 2253); empty when it has none
+    bool peer_verified = false;  ///< it has one, and that was checked
+    bool resumed = false;        ///< an earlier session goes on
+};
+
+/// Of a TLS stream whose handshake is done; else nothing.
+std::optional<connection_info> info(const stream& connection);
+
+}  // namespace eddy::tls

@@ -1,0 +1,66 @@
+// A function in the place of a coroutine: an operation that begins with callback::handle() calls
+// it when it completes. For drivers that wait on another stream without being coroutines.
+#pragma once
+
+#include <eddy/base/frame_pool.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <utility>
+
+namespace eddy::tls {
+
+/// One function of one owner. The call may destroy the owner and with it this object.
+class callback {
+public:
+    using function = void (*)(void* owner);
+
+    callback(function call, void* owner) : call_(call), owner_(owner), frame_(calls(this).frame) {}
+    ~callback() {
+        if (gone_)
+            *gone_ = true;  // inside the call: the frame ends by itself when that returns
+        else
+            frame_.destroy();
+    }
+    callback(const callback&) = delete;
+    callback& operator=(const callback&) = delete;
+
+    std::coroutine_handle<> handle() const noexcept { return frame_; }
+
+private:
+    struct body {
+        struct promise_type {
+            static void* operator new(std::size_t size) { return frame_allocate(size); }
+            static void operator delete(void* frame, std::size_t size) noexcept {
+                frame_free(frame, size);
+            }
+            body get_return_object() noexcept {
+                return {std::coroutine_handle<promise_type>::from_promise(*this)};
+            }
+            std::suspend_always initial_suspend() const noexcept { return {}; }
+            std::suspend_never final_suspend() const noexcept { return {}; }
+            void return_void() const noexcept {}
+            void unhandled_exception() const noexcept { std::terminate(); }
+        };
+        std::coroutine_handle<promise_type> frame;
+    };
+
+    static body calls(callback* self) {
+        for (;;) {
+            bool gone = false;
+            self->gone_ = &gone;
+            self->call_(self->owner_);
+            if (gone) co_return;
+            self->gone_ = nullptr;
+            co_await std::suspend_always();
+        }
+    }
+
+    function call_;
+    void* owner_;
+    bool* gone_ = nullptr;
+    std::coroutine_handle<> frame_;
+};
+
+}  // namespace eddy::tls

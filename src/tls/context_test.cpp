@@ -1,0 +1,94 @@
+// What a context says of certificates, keys and lists of authorities that it cannot use.
+#include "tls/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace eddy::tls {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string said(const std::expected<context, std::string>& made) {
+    return made ? "it works" : made.error();
+}
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+TEST(tls_context, reads_files_and_text_alike) {
+    const testing::temporary_folder folder;
+    const certificate& text = localhost_certificate();
+    const certificate files{folder.file("cert.pem"), folder.file("key.pem")};
+    write(files.chain, text.chain);
+    write(files.key, text.key);
+    write(folder.file("both.pem"), text.chain + text.key);
+    const certificate both{folder.file("both.pem"), folder.file("both.pem")};
+    for (const certificate& one : {text, files, both}) {
+        EXPECT_EQ(said(context::server({.certificates = {one}})), "it works");
+        EXPECT_EQ(said(context::client({.ca = one.chain, .own = one})), "it works");
+    }
+    EXPECT_EQ(said(context::client({.ca = folder.file("")})), "it works") << "a folder";
+    EXPECT_EQ(said(context::client()), "it works") << "the system's list";
+}
+
+TEST(tls_context, names_the_file_and_the_reason) {
+    const testing::temporary_folder folder;
+    const certificate& good = localhost_certificate();
+    const auto server = [](certificate own) {
+        return said(context::server({.certificates = {std::move(own)}}));
+    };
+    const std::string nowhere = folder.file("nowhere.pem");
+    EXPECT_THAT(server({nowhere, good.key}),
+                AllOf(HasSubstr(nowhere), HasSubstr("No such file or directory")));
+    EXPECT_THAT(server({good.chain, nowhere}),
+                AllOf(HasSubstr("the key"), HasSubstr(nowhere), HasSubstr("No such file")));
+    const std::string rubbish = folder.file("rubbish.pem");
+    write(rubbish, "rubbish\n");
+    EXPECT_THAT(server({rubbish, good.key}),
+                AllOf(HasSubstr(rubbish), HasSubstr("start line"), HasSubstr("BEGIN CERTIFICATE")));
+    EXPECT_THAT(server({good.chain, rubbish}), AllOf(HasSubstr(rubbish), HasSubstr("pass phrase")));
+    EXPECT_THAT(server({good.chain.substr(0, good.chain.size() / 2), good.key}),
+                HasSubstr("no usable certificate"));
+    const certificate other = test_authority().issue({.subject = "other"});
+    EXPECT_THAT(server({good.chain, other.key}),
+                AllOf(HasSubstr("does not belong to"), HasSubstr("mismatch")));
+    EXPECT_THAT(server({"", good.key}), HasSubstr("missing"));
+    EXPECT_THAT(said(context::server({})), HasSubstr("needs a certificate"));
+    EXPECT_THAT(said(context::client({.ca = nowhere})), HasSubstr(nowhere));
+    EXPECT_THAT(said(context::client({.own = {.chain = good.chain, .key = {}}})),
+                HasSubstr("go together"));
+    server_options asks = usual_server();
+    asks.clients = client_verification::required;
+    EXPECT_THAT(said(context::server(asks)), HasSubstr("CA file"));
+}
+
+TEST(tls_context, refuses_contradictions) {
+    EXPECT_THAT(said(context::client({.min = version::tls1_3, .max = version::tls1_2})),
+                HasSubstr("no version"));
+    EXPECT_THAT(said(context::client({.alpn = {""}})), HasSubstr("1 to 255"));
+    EXPECT_THAT(said(context::client({.alpn = {std::string(256, 'p')}})), HasSubstr("1 to 255"));
+    EXPECT_EQ(said(context::client({.alpn = {std::string(255, 'p')}})), "it works");
+    EXPECT_THAT(
+        said(context::client({.alpn = std::vector<std::string>(256, std::string(255, 'p'))})),
+        HasSubstr("65535"));
+}
+
+TEST(tls_context, keeps_a_limited_number_of_sessions) {
+    const context made = must(context::client({.verify = false}));
+    for (std::size_t i = 0; i < max_kept_sessions + 100; ++i)
+        made.state().keep_session("host" + std::to_string(i), owned_session(SSL_SESSION_new()));
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < max_kept_sessions + 100; ++i)
+        if (made.state().take_session("host" + std::to_string(i))) ++kept;
+    EXPECT_EQ(kept, max_kept_sessions);
+    EXPECT_TRUE(made.state().take_session("host" + std::to_string(max_kept_sessions + 99)))
+        << "the newest is there";
+}
+
+}  // namespace
+}  // namespace eddy::tls

@@ -1,0 +1,89 @@
+// The functions that make TLS streams, and what they tell of one.
+#include <eddy/tls/tls.hpp>
+
+#include "tls/tls_listener.hpp"
+#include "tls/tls_stream.hpp"
+
+#include <openssl/x509.h>
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+namespace eddy::tls {
+namespace {
+
+task<result<stream>> shake_hands(stream plain, context as, std::string server_name,
+                                 duration timeout) {
+    result<stream> made =
+        start_handshake(std::move(plain), std::move(as), std::move(server_name), timeout);
+    if (!made) co_return made;
+    auto& driver = static_cast<tls_stream&>(made->driver());
+    const result<> done = co_await awaiting<handshake_operation>(driver);
+    if (!done) co_return fail(done.error());
+    co_return made;
+}
+
+std::string subject_of(X509* certificate) {
+    const owned<BIO, BIO_free_all> text(BIO_new(BIO_s_mem()));
+    if (!text) return {};
+    X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253);
+    char* data = nullptr;
+    const long size = BIO_get_mem_data(text.get(), &data);
+    return {data, static_cast<std::size_t>(size)};
+}
+
+}  // namespace
+
+result<stream> start_handshake(stream plain, context as, std::string server_name,
+                               duration timeout) {
+    try {
+        auto* driver = new tls_stream(std::move(plain), std::move(as), std::move(server_name));
+        stream made(*driver);
+        if (!driver->usable()) return fail_errno(ENOMEM);
+        driver->begin(timeout);
+        return made;
+    } catch (const std::bad_alloc&) {
+        return fail_errno(ENOMEM);
+    }
+}
+
+task<result<stream>> connect(stream plain, context as, std::string_view server_name,
+                             duration timeout) {
+    EDDY_ASSERT(!as.state().is_server());
+    return shake_hands(std::move(plain), std::move(as), std::string(server_name), timeout);
+}
+
+task<result<stream>> accept(stream plain, context as, duration timeout) {
+    EDDY_ASSERT(as.state().is_server());
+    return shake_hands(std::move(plain), std::move(as), std::string(), timeout);
+}
+
+listener listen(listener plain, context as, duration timeout) {
+    EDDY_ASSERT(as.state().is_server());
+    return listener(*new tls_listener(std::move(plain), std::move(as), timeout));
+}
+
+std::optional<connection_info> info(const stream& connection) {
+    const auto* driver = dynamic_cast<const tls_stream*>(&connection.driver());
+    const engine* of = driver ? driver->finished_engine() : nullptr;
+    if (!of) return std::nullopt;
+    SSL* const ssl = of->ssl();
+    connection_info made;
+    made.version = SSL_get_version(ssl);
+    made.cipher = SSL_get_cipher_name(ssl);
+    const unsigned char* protocol = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(ssl, &protocol, &size);
+    if (size > 0) made.alpn.assign(reinterpret_cast<const char*>(protocol), size);
+    if (const char* name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name))
+        made.server_name = name;
+    if (X509* certificate = SSL_get0_peer_certificate(ssl)) {
+        made.peer_subject = subject_of(certificate);
+        made.peer_verified = of->verifies() && SSL_get_verify_result(ssl) == X509_V_OK;
+    }
+    made.resumed = SSL_session_reused(ssl) == 1;
+    return made;
+}
+
+}  // namespace eddy::tls

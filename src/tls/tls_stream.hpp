@@ -1,0 +1,120 @@
+// The driver of a TLS stream: an engine, and the operations on the stream below that keep it going.
+#pragma once
+
+#include <eddy/base/frame_pool.hpp>
+#include <eddy/io/loop.hpp>
+
+#include "tls/callback.hpp"
+#include "tls/engine.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace eddy::tls {
+
+class tls_stream;
+
+/// Waits until the handshake is over.
+class handshake_operation final : public operation {
+public:
+    explicit handshake_operation(tls_stream& of) noexcept : stream_(&of) {}
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<> take_result() const noexcept {
+        if (error_) return fail(error_);
+        return {};
+    }
+
+private:
+    bool start() override;
+    void on_cancel() noexcept override;
+
+    tls_stream* stream_;
+    std::error_code error_;
+};
+
+/// It frees itself when its handle is closed, or after the last operation below has ended.
+class tls_stream final : public stream_driver, private timer {
+public:
+    tls_stream(stream below, context as, std::string server_name);
+    static void* operator new(std::size_t size) { return frame_allocate(size); }
+    static void operator delete(void* block, std::size_t size) noexcept { frame_free(block, size); }
+
+    bool usable() const noexcept { return engine_.usable(); }
+    /// Starts the handshake, which then goes on by itself.
+    void begin(duration timeout);
+    const engine* finished_engine() const noexcept { return secure_ ? &engine_ : nullptr; }
+
+    bool start(handshake_operation& op);
+    bool start(read_operation& op) override;
+    bool start(write_operation& op) override;
+    result<std::size_t> try_write(const_bytes bytes) noexcept override;
+    void cancel(handshake_operation& op) noexcept;
+    void cancel(read_operation& op) noexcept override;
+    void cancel(write_operation& op) noexcept override;
+    result<> shutdown_write() noexcept override;
+    endpoint local() const noexcept override { return below_.local(); }
+    endpoint peer() const noexcept override { return below_.peer(); }
+    /// None: whoever wrote to the socket itself would break the protocol.
+    int native_handle() const noexcept override { return -1; }
+    void close() noexcept override;
+
+    /// Most bytes that one write encrypts in a turn of the loop: the cipher costs the other
+    /// connections their time even when the peer reads as fast.
+    static constexpr std::size_t most_bytes_a_turn = 256 * 1024;
+
+private:
+    ~tls_stream();
+
+    void on_input();
+    void on_output();
+    void fire() noexcept override;
+
+    void advance_handshake();
+    void end_handshake(std::error_code error) noexcept;
+    bool get_input();
+    void take_input();
+    bool flush();
+    void take_flushed();
+    void pause();
+    void take_tickets();
+    void end_reading() noexcept;
+    bool fill(read_operation& op);
+    bool receive(read_operation& op);
+    bool drain(write_operation& op);
+    void encrypt_next(write_operation& op, std::size_t& budget);
+    void encrypt(const_bytes plain);
+    void send_end() noexcept;
+    void complete_waiters(bool in_turn);
+    bool ended_unused(bool& in_flight, operation* below) noexcept;
+
+    stream below_;
+    engine engine_;
+    callback input_call_;
+    callback output_call_;
+    std::optional<read_lease_operation> input_op_;
+    std::optional<write_operation> output_op_;
+    std::optional<yield_operation> pause_op_;
+    byte_buffer sending_;  // what output_op_ writes
+
+    handshake_operation* shaker_ = nullptr;
+    read_operation* reader_ = nullptr;
+    write_operation* writer_ = nullptr;
+    std::error_code handshake_end_;  // how it failed
+    std::error_code input_end_;      // of the stream below
+    std::error_code read_end_;       // what every further read gets
+    std::error_code write_end_;      // what every further write gets
+    bool shaking_ = true;
+    bool secure_ = false;      // the handshake succeeded
+    bool receiving_ = false;   // input_op_ is under way
+    bool flushing_ = false;    // output_op_ or pause_op_ is under way
+    bool end_wanted_ = false;  // shutdown_write() was called
+    bool end_sent_ = false;
+    bool below_shut_ = false;
+    bool cut_ = false;   // a write was given up: the stream has no orderly end
+    bool owed_ = false;  // try_write() has sent one byte more than it said
+    bool closing_ = false;
+};
+
+}  // namespace eddy::tls

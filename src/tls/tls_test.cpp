@@ -1,0 +1,536 @@
+// What users of TLS notice: bytes go through unchanged, whom is trusted, what is agreed on. The
+// same tests on every backend; on the simulator with every kind of split.
+#include <eddy/net/queued_writer.hpp>
+
+#include "tls/testing.hpp"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <array>
+#include <cstring>
+
+namespace eddy::tls {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::error_of;
+using testing::must;
+using testing::pattern;
+
+class tls_io : public testing::on_backend {
+protected:
+    /// Connects with these options; both ends must succeed.
+    task<testing::connection> secure(client_options client = usual_client(),
+                                     server_options server = usual_server(),
+                                     std::string name = "localhost") {
+        both_ends made =
+            co_await shake_hands(co_await connect(), tls::must(context::client(client)),
+                                 tls::must(context::server(server)), name);
+        co_return testing::connection{must(std::move(made.client)), must(std::move(made.server))};
+    }
+    task<both_ends> attempt(client_options client, server_options server,
+                            std::string name = "localhost") {
+        co_return co_await shake_hands(co_await connect(), tls::must(context::client(client)),
+                                       tls::must(context::server(server)), name);
+    }
+};
+INSTANTIATE_TEST_SUITE_P(tls, tls_io,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
+                                           backend_kind::sim),
+                         testing::backend_name);
+
+task<> send_all(stream& to, std::uint64_t number, std::size_t total, random_generator& random) {
+    pattern bytes(number);
+    while (total > 0) {
+        const std::size_t size =
+            std::min<std::size_t>(total, 1 + random.below(random.chance(0.2) ? 200'000 : 3'000));
+        const std::vector<std::byte> piece = bytes.next(size);
+        if (random.chance(0.3)) {
+            // Several pieces, some empty, in one write.
+            const std::size_t a = random.below(size + 1);
+            const std::size_t b = a + random.below(size - a + 1);
+            const const_bytes all(piece);
+            const std::array<const_bytes, 4> pieces{all.first(a), const_bytes(),
+                                                    all.subspan(a, b - a), all.subspan(b)};
+            must(co_await to.write_all(std::span<const const_bytes>(pieces)));
+        } else if (random.chance(0.3)) {
+            std::size_t at = must(to.try_write(piece));
+            const const_bytes rest = const_bytes(piece).subspan(at);
+            if (!rest.empty()) must(co_await to.write_all(rest));
+        } else {
+            must(co_await to.write_all(const_bytes(piece)));
+        }
+        total -= size;
+    }
+    must(to.shutdown_write());
+}
+
+task<> receive_all(stream& from, std::uint64_t number, std::size_t total,
+                   random_generator& random) {
+    pattern expected(number);
+    std::vector<std::byte> own(40'000);
+    for (;;) {
+        if (random.chance(0.5)) {
+            const auto received = co_await from.read();
+            if (!received) {
+                EXPECT_EQ(received.error(), errc::end_of_stream);
+                break;
+            }
+            EXPECT_TRUE(expected.continues_with(received->bytes()));
+        } else {
+            const std::size_t room = 1 + random.below(own.size());
+            const auto size = co_await from.read_some(mutable_bytes(own).first(room));
+            if (!size) {
+                EXPECT_EQ(size.error(), errc::end_of_stream);
+                break;
+            }
+            EXPECT_TRUE(expected.continues_with(const_bytes(own).first(*size)));
+        }
+    }
+    EXPECT_EQ(expected.position(), total);
+    EXPECT_EQ(error_of(co_await from.read()), errc::end_of_stream) << "the end stays";
+}
+
+TEST_P(tls_io, carries_random_pieces_both_ways_at_once) {
+    loop_options options;
+    options.sim = {.short_read = 0.5,
+                   .no_buffers = 0.05,
+                   .min_delay = 1us,
+                   .max_delay = 3ms,
+                   .socket_buffer = 5'000};
+    options.buffer_count = 8;
+    make_loop(options);
+    for (const version only : {version::tls1_2, version::tls1_3})
+        run([&, only]() -> task<> {
+            client_options client = usual_client();
+            client.min = client.max = only;
+            testing::connection ends = co_await secure(client);
+            EXPECT_EQ(info(ends.server)->version, only == version::tls1_2 ? "TLSv1.2" : "TLSv1.3");
+            constexpr std::size_t up = 700'000;
+            constexpr std::size_t down = 400'000;
+            co_await join_scope([&](scope& tasks) -> task<> {
+                tasks.spawn(send_all(ends.client, 1, up, random()));
+                tasks.spawn(receive_all(ends.server, 1, up, random()));
+                tasks.spawn(send_all(ends.server, 2, down, random()));
+                tasks.spawn(receive_all(ends.client, 2, down, random()));
+                co_return;
+            });
+        });
+}
+
+TEST_P(tls_io, survives_every_split_of_the_bytes) {
+    if (!simulated()) GTEST_SKIP() << "the simulator splits";
+    loop_options options;
+    options.sim.short_read = 1;  // down to single bytes
+    options.sim.socket_buffer = 100;
+    make_loop(options);
+    for (int i = 0; i < 20; ++i)
+        run([&]() -> task<> {
+            testing::connection ends = co_await secure();
+            co_await join_scope([&](scope& tasks) -> task<> {
+                tasks.spawn(send_all(ends.client, 1, 3'000, random()));
+                tasks.spawn(receive_all(ends.server, 1, 3'000, random()));
+                co_return;
+            });
+        });
+}
+
+TEST_P(tls_io, tells_what_was_agreed_on) {
+    run([&]() -> task<> {
+        client_options client = usual_client();
+        client.alpn = {"h2", "http/1.1"};
+        server_options server = usual_server();
+        server.alpn = {"http/1.1"};
+        const testing::connection ends = co_await secure(client, server);
+        for (const stream* end : {&ends.client, &ends.server}) {
+            const auto said = info(*end);
+            EXPECT_TRUE(said.has_value());
+            if (!said) co_return;
+            EXPECT_EQ(said->version, "TLSv1.3");
+            EXPECT_FALSE(said->cipher.empty());
+            EXPECT_EQ(said->alpn, "http/1.1");
+            EXPECT_EQ(said->server_name, "localhost");
+            EXPECT_EQ(said->peer_verified, end == &ends.client);
+            EXPECT_FALSE(said->resumed);
+        }
+        EXPECT_EQ(info(ends.client)->peer_subject, "CN=localhost");
+        EXPECT_EQ(info(ends.server)->peer_subject, "");
+        EXPECT_EQ(ends.client.local(), ends.server.peer());
+        EXPECT_FALSE(info(stream()).has_value());
+        const testing::connection plain = co_await connect();
+        EXPECT_FALSE(info(plain.client).has_value());
+    });
+}
+
+TEST_P(tls_io, chooses_a_protocol_or_refuses) {
+    run([&]() -> task<> {
+        client_options client = usual_client();
+        server_options server = usual_server();
+        server.alpn = {"resp", "h2"};
+        // The server's preference counts.
+        client.alpn = {"h2", "resp"};
+        const testing::connection agreed = co_await secure(client, server);
+        EXPECT_EQ(info(agreed.client)->alpn, "resp");
+        client.alpn = {};
+        const testing::connection silent = co_await secure(client, server);
+        EXPECT_EQ(info(silent.server)->alpn, "");
+        client.alpn = {"imap"};
+        const both_ends none = co_await attempt(client, server);
+        EXPECT_EQ(error_of(none.client), errc::no_common_protocol);
+        EXPECT_EQ(error_of(none.server), errc::no_common_protocol);
+    });
+}
+
+TEST_P(tls_io, picks_the_certificate_by_the_name) {
+    run([&]() -> task<> {
+        const authority& ca = test_authority();
+        server_options server;
+        server.certificates = {
+            localhost_certificate(),
+            ca.issue({.subject = "b", .names = {"DNS:b.example", "DNS:other.example"}}),
+            ca.issue({.subject = "wild", .names = {"DNS:*.wild.example"}}),
+        };
+        const auto subject = [&](std::string name) -> task<std::string> {
+            client_options client = usual_client();
+            client.verify = false;
+            testing::connection ends = co_await secure(client, server, name);
+            co_return info(ends.client)->peer_subject;
+        };
+        EXPECT_EQ(co_await subject("b.example"), "CN=b");
+        EXPECT_EQ(co_await subject("OTHER.example"), "CN=b");
+        EXPECT_EQ(co_await subject("b.example."), "CN=b");
+        EXPECT_EQ(co_await subject("x.wild.example"), "CN=wild");
+        EXPECT_EQ(co_await subject("x.y.wild.example"), "CN=localhost") << "one label only";
+        EXPECT_EQ(co_await subject("wild.example"), "CN=localhost");
+        EXPECT_EQ(co_await subject("unknown.example"), "CN=localhost");
+        EXPECT_EQ(co_await subject("127.0.0.1"), "CN=localhost") << "no SNI for addresses";
+
+        // The client accepts the wildcard by the same rule.
+        const testing::connection good = co_await secure(usual_client(), server, "x.wild.example");
+        EXPECT_TRUE(info(good.client)->peer_verified);
+        const both_ends deep = co_await attempt(usual_client(), server, "x.y.wild.example");
+        EXPECT_EQ(error_of(deep.client), errc::certificate_name_mismatch);
+    });
+}
+
+TEST_P(tls_io, trusts_only_whom_it_should) {
+    run([&]() -> task<> {
+        const authority& ca = test_authority();
+        const auto client_error = [&](certificate shown, client_options client,
+                                      std::string name) -> task<std::error_code> {
+            both_ends made = co_await attempt(client, {.certificates = {shown}}, name);
+            if (made.client) EXPECT_TRUE(made.server.has_value());
+            co_return error_of(made.client);
+        };
+        const certificate& good = localhost_certificate();
+        const client_options usual = usual_client();
+        EXPECT_EQ(co_await client_error(good, usual, "localhost"), std::error_code());
+        EXPECT_EQ(co_await client_error(good, usual, "127.0.0.1"), std::error_code());
+        EXPECT_EQ(co_await client_error(good, usual, "::1"), std::error_code());
+        EXPECT_EQ(co_await client_error(good, usual, "example.org"),
+                  errc::certificate_name_mismatch);
+        EXPECT_EQ(co_await client_error(good, usual, "127.0.0.2"), errc::certificate_name_mismatch);
+        EXPECT_EQ(co_await client_error(good, usual, ""), errc::certificate_name_mismatch);
+        EXPECT_EQ(co_await client_error(good, {}, "localhost"), errc::untrusted_certificate)
+            << "the system does not know the tests' authority";
+        EXPECT_EQ(co_await client_error(authority("another").issue({.names = {"DNS:localhost"}}),
+                                        usual, "localhost"),
+                  errc::untrusted_certificate);
+        EXPECT_EQ(co_await client_error(
+                      ca.issue({.names = {"DNS:localhost"}, .first_day = -9, .last_day = -1}),
+                      usual, "localhost"),
+                  errc::certificate_expired);
+        EXPECT_EQ(co_await client_error(
+                      ca.issue({.names = {"DNS:localhost"}, .first_day = 1, .last_day = 9}), usual,
+                      "localhost"),
+                  errc::certificate_expired);
+
+        const certificate alone = authority::self_signed({.names = {"DNS:localhost"}});
+        EXPECT_EQ(co_await client_error(alone, usual, "localhost"), errc::untrusted_certificate);
+        EXPECT_EQ(co_await client_error(alone, {.ca = alone.chain}, "localhost"),
+                  std::error_code());
+        EXPECT_EQ(co_await client_error(alone, {.verify = false}, "whoever"), std::error_code());
+    });
+}
+
+TEST_P(tls_io, verifies_clients) {
+    run([&]() -> task<> {
+        server_options server = usual_server();
+        server.client_ca = test_authority().pem();
+        client_options known = usual_client();
+        known.own = test_authority().issue({.subject = "a client"});
+        client_options stranger = usual_client();
+        stranger.own = authority("another").issue({.subject = "a stranger"});
+
+        for (const auto how : {client_verification::optional, client_verification::required}) {
+            server.clients = how;
+            const testing::connection ends = co_await secure(known, server);
+            EXPECT_EQ(info(ends.server)->peer_subject, "CN=a client");
+            EXPECT_TRUE(info(ends.server)->peer_verified);
+            both_ends refused = co_await attempt(stranger, server);
+            EXPECT_EQ(error_of(refused.server), errc::untrusted_certificate);
+        }
+        server.clients = client_verification::optional;
+        const testing::connection nameless = co_await secure(usual_client(), server);
+        EXPECT_FALSE(info(nameless.server)->peer_verified);
+
+        // A client learns it in the handshake with TLS 1.2, and at its first read with TLS 1.3.
+        server.clients = client_verification::required;
+        for (const version only : {version::tls1_2, version::tls1_3}) {
+            server.min = server.max = only;
+            both_ends refused = co_await attempt(usual_client(), server);
+            EXPECT_EQ(error_of(refused.server), errc::untrusted_certificate);
+            std::error_code said = error_of(refused.client);
+            if (refused.client) said = error_of(co_await refused.client->read());
+            EXPECT_EQ(said, errc::certificate_refused);
+        }
+    });
+}
+
+TEST_P(tls_io, keeps_to_the_versions_it_was_given) {
+    run([&]() -> task<> {
+        client_options client = usual_client();
+        server_options server = usual_server();
+        client.max = version::tls1_2;
+        const testing::connection old = co_await secure(client, server);
+        EXPECT_EQ(info(old.server)->version, "TLSv1.2");
+        server.min = version::tls1_3;
+        const both_ends refused = co_await attempt(client, server);
+        EXPECT_EQ(error_of(refused.client), errc::no_common_protocol);
+        EXPECT_EQ(error_of(refused.server), errc::no_common_protocol);
+    });
+}
+
+TEST_P(tls_io, resumes_sessions) {
+    run([&]() -> task<> {
+        for (const version only : {version::tls1_2, version::tls1_3}) {
+            server_options options = usual_server();
+            options.min = options.max = only;
+            const context client = tls::must(context::client(usual_client()));
+            const auto resumed = [&](context server) -> task<bool> {
+                both_ends made = co_await shake_hands(co_await connect(), client, server);
+                stream one = must(std::move(made.client));
+                stream other = must(std::move(made.server));
+                // A ticket of TLS 1.3 comes with the first read.
+                must(co_await other.write_all("x"));
+                EXPECT_EQ(must(co_await one.read()).text(), "x");
+                EXPECT_EQ(info(one)->resumed, info(other)->resumed);
+                co_return info(one)->resumed;
+            };
+            const context server = tls::must(context::server(options));
+            EXPECT_FALSE(co_await resumed(server));
+            EXPECT_TRUE(co_await resumed(server));
+            EXPECT_TRUE(co_await resumed(server));
+            // Another server cannot read the ticket, and makes a full handshake.
+            options.tickets = false;
+            const context without = tls::must(context::server(options));
+            EXPECT_FALSE(co_await resumed(without));
+            EXPECT_FALSE(co_await resumed(without));
+        }
+    });
+}
+
+TEST_P(tls_io, goes_over_tls_itself) {
+    run([&]() -> task<> {
+        testing::connection outer = co_await secure();
+        both_ends made =
+            co_await shake_hands(std::move(outer), tls::must(context::client(usual_client())),
+                                 tls::must(context::server(usual_server())));
+        testing::connection ends{must(std::move(made.client)), must(std::move(made.server))};
+        co_await join_scope([&](scope& tasks) -> task<> {
+            tasks.spawn(send_all(ends.client, 1, 300'000, random()));
+            tasks.spawn(receive_all(ends.server, 1, 300'000, random()));
+            co_return;
+        });
+    });
+}
+
+task<> drain_to_end(stream& from, std::size_t& total) {
+    while (auto received = co_await from.read()) total += received->size();
+}
+
+TEST_P(tls_io, carries_a_queued_writer) {
+    run([&]() -> task<> {
+        testing::connection ends = co_await secure();
+        std::size_t received = 0;
+        constexpr std::size_t count = 2'000;
+        const std::string message(1'000, 'm');
+        co_await join_scope([&](scope& tasks) -> task<> {
+            tasks.spawn(drain_to_end(ends.client, received));
+            queued_writer writer(ends.server, tasks, {});
+            for (std::size_t i = 0; i < count; ++i) {
+                while (!writer.enqueue(as_bytes(message))) must(co_await here().sleep_for(1ms));
+            }
+            must(co_await writer.flush());
+            ends.server.close();
+        });
+        EXPECT_EQ(received, count * message.size()) << "what was flushed arrives despite the close";
+    });
+}
+
+TEST_P(tls_io, says_that_all_is_taken_only_when_the_stream_below_has_it) {
+    loop_options options;
+    options.sim.socket_buffer = 10'000;
+    make_loop(options);
+    for (int i = 0; i < 20; ++i)
+        run([&]() -> task<> {
+            testing::connection ends = co_await secure();
+            pattern sent(1);
+            pattern received(1);
+            std::vector<std::byte> piece;
+            std::size_t taken = 0;
+            // Until one does not fit any more.
+            do {
+                piece = sent.next(1'000 + random().below(30'000));
+                taken = must(ends.client.try_write(piece));
+            } while (taken == piece.size());
+            EXPECT_EQ(must(ends.client.try_write(const_bytes(piece).subspan(taken))), 0U)
+                << "what was encrypted waits";
+            const auto read = [](stream& from, pattern& expected) -> task<> {
+                while (auto got = co_await from.read())
+                    EXPECT_TRUE(expected.continues_with(got->bytes()));
+            };
+            co_await join_scope([&](scope& tasks) -> task<> {
+                tasks.spawn(read(ends.server, received));
+                must(co_await ends.client.write_all(const_bytes(piece).subspan(taken)));
+                // Nothing is left behind, so this loses nothing.
+                ends.client.close();
+            });
+            EXPECT_EQ(received.position(), sent.position());
+        });
+}
+
+TEST_P(tls_io, holds_a_writer_back_when_nobody_reads) {
+    loop_options options;
+    options.sim.socket_buffer = 64 * 1024;
+    make_loop(options);
+    run([&]() -> task<> {
+        testing::connection ends = co_await secure();
+        const std::vector<std::byte> much(64 * 1024 * 1024);
+        const std::size_t before = mallinfo2().uordblks;
+        result<> sent;
+        std::size_t taken = 0;
+        co_await join_scope([&](scope& tasks) -> task<> {
+            const auto write = [](stream& to, const_bytes all, result<>& place) -> task<> {
+                place = co_await to.write_all(all);
+                static_cast<void>(to.shutdown_write());
+            };
+            tasks.spawn(write(ends.client, much, sent));
+            for (int i = 0; i < 200; ++i) co_await here().yield();
+            EXPECT_EQ(must(ends.client.try_write(as_bytes("x"))), 0U) << "a write waits";
+            // The kernel's buffers are not malloc's; the simulator's are.
+            const std::size_t more = mallinfo2().uordblks - before;
+            if (before > 0) EXPECT_LT(more, 512U * 1024);
+            co_await drain_to_end(ends.server, taken);
+        });
+        EXPECT_TRUE(sent.has_value());
+        EXPECT_EQ(taken, much.size());
+    });
+}
+
+TEST_P(tls_io, listens) {
+    run([&]() -> task<> {
+        listener accepting = tls::listen(must(here().listen(loopback())),
+                                         tls::must(context::server(usual_server())));
+        EXPECT_NE(accepting.local().port(), 0);
+        // A client that says nothing keeps nobody waiting.
+        stream silent = must(co_await here().connect(accepting.local()));
+        stream silent_end = must(co_await accepting.accept());
+        co_await join_scope([&](scope& tasks) -> task<> {
+            const auto serve = [](listener& from) -> task<> {
+                stream peer = must(co_await from.accept());
+                must(co_await peer.write_all("welcome"));  // waits for the handshake
+                EXPECT_EQ(info(peer)->version, "TLSv1.3");
+                EXPECT_EQ(must(co_await peer.read()).text(), "thanks");
+                EXPECT_EQ(error_of(co_await peer.read()), errc::end_of_stream);
+            };
+            tasks.spawn(serve(accepting));
+            stream plain = must(co_await here().connect(accepting.local()));
+            const context trust = tls::must(context::client(usual_client()));
+            stream client = must(co_await tls::connect(std::move(plain), trust, "localhost"));
+            EXPECT_EQ(must(co_await client.read()).text(), "welcome");
+            must(co_await client.write_all("thanks"));
+            client.close();
+        });
+        silent.close();
+        EXPECT_EQ(error_of(co_await silent_end.read()), errc::truncated);
+        EXPECT_EQ(error_of(silent_end.try_write(as_bytes("x"))), errc::truncated);
+    });
+}
+
+TEST_P(tls_io, cancels_an_accept_and_accepts_again) {
+    run([&]() -> task<> {
+        listener accepting = tls::listen(must(here().listen(loopback())),
+                                         tls::must(context::server(usual_server())));
+        const auto take = [](listener& from) -> task<result<stream>> {
+            co_return co_await from.accept();
+        };
+        EXPECT_EQ(error_of(co_await with_timeout(1ms, take(accepting))), errc::timed_out);
+        stream plain = must(co_await here().connect(accepting.local()));
+        stream end = must(co_await accepting.accept());
+        plain.close();
+        EXPECT_EQ(error_of(co_await end.read()), errc::truncated);
+        // Closed while an accept waits, and with one that nobody waits for any more.
+        EXPECT_EQ(error_of(co_await with_timeout(1ms, take(accepting))), errc::timed_out);
+        accepting.close();
+        EXPECT_EQ(error_of(co_await accepting.accept()), errc::closed);
+    });
+}
+
+task<> echo(stream& peer) {
+    while (auto received = co_await peer.read())
+        if (!co_await peer.write_all(received->bytes())) co_return;
+}
+
+TEST_P(tls_io, allocates_no_frame_an_operation) {
+    if (!frame_pool_recycles()) GTEST_SKIP() << "this build's frames come from malloc";
+    run([&]() -> task<> {
+        testing::connection ends = co_await secure();
+        co_await with_scope([&](scope& tasks) -> task<> {
+            tasks.spawn(echo(ends.server));
+            std::array<std::byte, 5'000> bytes{};
+            std::uint64_t before = 0;
+            for (int i = 0; i < 200; ++i) {
+                if (i == 100) before = frame_allocations();
+                must(co_await ends.client.write_all(const_bytes(bytes)));
+                for (std::size_t got = 0; got < bytes.size();)
+                    got += must(co_await ends.client.read_some(mutable_bytes(bytes)));
+            }
+            EXPECT_EQ(frame_allocations(), before);
+        });
+    });
+}
+
+/// What docs say of an idle connection: 64 KiB would hold a record's buffers still.
+TEST_P(tls_io, an_idle_connection_takes_little_memory) {
+    if (simulated() || !frame_pool_recycles() || mallinfo2().uordblks == 0)
+        GTEST_SKIP() << "this build's malloc does not count";
+    run([&]() -> task<> {
+        constexpr std::size_t count = 200;
+        const context client = tls::must(context::client(usual_client()));
+        const context server = tls::must(context::server(usual_server()));
+        std::vector<testing::connection> all;
+        all.reserve(count);
+        std::size_t before = 0;
+        for (std::size_t i = 0; i < count + 10; ++i) {
+            if (i == 10) {
+                all.clear();
+                before = mallinfo2().uordblks;
+            }
+            both_ends made = co_await shake_hands(co_await connect(), client, server);
+            all.push_back({must(std::move(made.client)), must(std::move(made.server))});
+            must(co_await all.back().server.write_all("x"));
+            EXPECT_EQ(must(co_await all.back().client.read()).text(), "x");
+            must(co_await all.back().client.write_all("x"));
+            EXPECT_EQ(must(co_await all.back().server.read()).text(), "x");
+        }
+        const std::size_t each = (mallinfo2().uordblks - before) / count / 2;
+        RecordProperty("bytes_per_end", std::to_string(each));
+        std::printf("%zu bytes an idle end of a TLS connection\n", each);
+        EXPECT_LE(each, 24U * 1024);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::tls

@@ -1,0 +1,17 @@
+// tls:// in a build without the layer tls: an answer that says so.
+#include "transport/schemes.hpp"
+
+namespace eddy::transport {
+
+constinit const scheme_entry tls_entry = {
+    "tls",
+    scheme::tls,
+    false,
+    nullptr,
+    nullptr,
+    nullptr,
+    "tls:// needs the tls layer (OpenSSL), which this build does not have; use tcp://"};
+
+std::string explain_certificates(const address&) { return {}; }
+
+}  // namespace eddy::transport

@@ -1,0 +1,99 @@
+// tls://: certificates named by the URI, and what is said when they are wrong.
+#include <eddy/transport/transport.hpp>
+
+#include "tls/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace eddy::transport {
+namespace {
+
+using ::testing::AllOf;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::must;
+
+class transport_tls : public testing::on_backend {
+protected:
+    void SetUp() override {
+        on_backend::SetUp();
+        const tls::certificate& own = tls::localhost_certificate();
+        write("cert.pem", own.chain);
+        write("key.pem", own.key);
+        write("both.pem", own.chain + own.key);
+        write("ca.pem", tls::test_authority().pem());
+    }
+    void write(const std::string& name, const std::string& text) {
+        std::ofstream(folder_.file(name)) << text;
+    }
+    std::string file(const std::string& name) const { return folder_.file(name); }
+
+    /// The error of a connection's first exchange, if any.
+    task<std::error_code> exchange(std::string listen_query, std::string connect_query) {
+        listener accepting = must(transport::listen("tls://127.0.0.1:0" + listen_query));
+        const std::string to =
+            "tls://localhost:" + std::to_string(accepting.local().port()) + connect_query;
+        std::error_code error;
+        co_await with_scope([&](scope& tasks) -> task<> {
+            const auto serve = [](listener& from) -> task<> {
+                stream peer = must(co_await from.accept());
+                static_cast<void>(co_await peer.write_all("over TLS"));
+                static_cast<void>(co_await peer.read());
+            };
+            tasks.spawn(serve(accepting));
+            auto client = co_await transport::connect(to);
+            if (!client) {
+                error = client.error();
+                co_return;
+            }
+            const auto received = co_await client->read();
+            error = error_of(received);
+            if (received) EXPECT_EQ(received->text(), "over TLS");
+        });
+        co_return error;
+    }
+
+private:
+    testing::temporary_folder folder_;
+};
+INSTANTIATE_TEST_SUITE_P(transport, transport_tls,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
+                                           backend_kind::sim),
+                         testing::backend_name);
+
+TEST_P(transport_tls, carries_streams) {
+    run([&]() -> task<> {
+        const std::string pair = "?cert=" + file("cert.pem") + "&key=" + file("key.pem");
+        const std::string both = "?cert=" + file("both.pem");
+        const std::string ca = "ca=" + file("ca.pem");
+        EXPECT_EQ(co_await exchange(pair, "?" + ca), std::error_code());
+        EXPECT_EQ(co_await exchange(both, "?" + ca), std::error_code());
+        EXPECT_EQ(co_await exchange(pair, ""), errc::untrusted_certificate);
+        EXPECT_EQ(co_await exchange(both + "&" + ca, both + "&" + ca), std::error_code());
+        EXPECT_EQ(co_await exchange(both + "&" + ca, "?" + ca), errc::certificate_refused);
+    });
+}
+
+TEST_P(transport_tls, says_what_is_wrong_with_certificates) {
+    run([&]() -> task<> {
+        EXPECT_EQ(error_of(transport::listen("tls://127.0.0.1:0")), errc::unusable_certificate);
+        EXPECT_THAT(explain("tls://127.0.0.1:0", errc::unusable_certificate),
+                    HasSubstr("needs a certificate"));
+        const std::string uri = "tls://127.0.0.1:0?cert=" + file("none.pem");
+        EXPECT_EQ(error_of(transport::listen(uri)), errc::unusable_certificate);
+        EXPECT_THAT(explain(uri, errc::unusable_certificate),
+                    AllOf(HasSubstr(file("none.pem")), HasSubstr("No such file")));
+        const std::string to = "tls://127.0.0.1:1?ca=" + file("none.pem");
+        EXPECT_EQ(error_of(co_await transport::connect(to)), errc::unusable_certificate);
+        EXPECT_THAT(explain(to, errc::unusable_certificate), HasSubstr("No such file"));
+        EXPECT_EQ(error_of(co_await transport::connect("tls://*:1")), errc::bad_address);
+        EXPECT_EQ(error_of(bind_datagram("tls://127.0.0.1:0")), errc::unsupported);
+        EXPECT_THAT(explain("tls://h:1", errc::unsupported), HasSubstr("use udp://"));
+    });
+}
+
+}  // namespace
+}  // namespace eddy::transport
