@@ -29,6 +29,7 @@ class loop_gate;
 struct guest_access;
 }  // namespace detail
 
+/// What carries a loop's operations.
 enum class backend_kind {
     automatic,  ///< io_uring, or epoll where the kernel or a container refuses it
     uring,
@@ -38,6 +39,7 @@ enum class backend_kind {
 
 /// "auto", "uring", "epoll", "sim".
 std::string_view to_string(backend_kind kind) noexcept;
+/// The kind of that name, exactly as to_string() writes it; else errc::malformed.
 result<backend_kind> parse_backend_kind(std::string_view text) noexcept;
 
 /// Faults that the simulator injects; each is a chance from 0 to 1 an operation.
@@ -106,6 +108,7 @@ private:
     posted_work* next_ = nullptr;
 };
 
+/// What to wait for on a descriptor.
 enum class readiness { readable, writable };
 
 /// Waits until a descriptor is readable or writable (or has failed), poll(2). For descriptors of

@@ -16,6 +16,7 @@
 
 namespace eddy {
 
+/// Every length of time.
 using duration = std::chrono::nanoseconds;
 /// Time on a loop's clock: monotonic on real backends, virtual on the simulated one.
 using time_point = std::chrono::time_point<std::chrono::steady_clock, duration>;

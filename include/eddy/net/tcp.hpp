@@ -72,6 +72,7 @@ result<listener> listen(std::string_view address, std::uint16_t port,
 /// connection wins, the other attempts are cancelled (Happy Eyeballs, RFC 8305). Fails with the
 /// resolver's error, errc::timed_out, or connect(2)'s error of the address that came furthest.
 task<result<stream>> connect(std::string host, std::uint16_t port, connect_options options);
+/// The same with default options. The name is copied.
 task<result<stream>> connect(std::string_view host, std::uint16_t port);
 
 /// The same for addresses already known, in the order given. Ports are theirs; `options.names`

@@ -33,6 +33,7 @@
 /// TLS over any stream.
 namespace eddy::tls {
 
+/// What versions there are; older ones are not spoken.
 enum class version : std::uint8_t { tls1_2, tls1_3 };
 
 /// A certificate and its private key. Each is the path of a PEM file, or PEM text itself, which is
@@ -58,6 +59,7 @@ struct client_options {
     version max = version::tls1_3;  ///< the newest
 };
 
+/// Whether a server asks its clients for certificates.
 enum class client_verification : std::uint8_t {
     off,       ///< clients are not asked
     optional,  ///< a client may show a certificate, which must be good then

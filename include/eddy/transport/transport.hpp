@@ -22,6 +22,7 @@
 /// Addresses as URIs, and what they open.
 namespace eddy::transport {
 
+/// What stands before the "://".
 enum class scheme : std::uint8_t { tcp, udp, unix_socket, tls, shm, handoff };
 
 /// "tcp", "udp", "unix", "tls", "shm", "handoff".
@@ -48,7 +49,7 @@ struct address {
 
     /// In host order; 0 lets the kernel choose, for listeners.
     std::uint16_t port = 0;
-    std::string path;  ///< absolute, or "@name"
+    std::string path;    ///< absolute, or "@name"
     tls_files tls = {};  ///< of tls alone
 
     /// The URI again, in its usual form.
@@ -73,15 +74,18 @@ std::string explain(std::string_view uri, std::error_code error);
 /// system's error. A tls listener's streams make their handshake while they are used, as those of
 /// tls::listen().
 result<listener> listen(std::string_view uri, const listen_options& options = {});
+/// The same for a parsed URI.
 result<listener> listen(const address& where, const listen_options& options = {});
 
 /// Connects. Errors as above; for tcp those of tcp::connect(), for tls also those of
 /// tls::connect().
 task<result<stream>> connect(std::string_view uri);
+/// The same for a parsed URI, with TCP's options where TCP carries it.
 task<result<stream>> connect(address where, tcp::connect_options options);
 
 /// A datagram socket; of the schemes above only udp has them.
 result<datagram> bind_datagram(std::string_view uri, const datagram_options& options = {});
+/// The same for a parsed URI.
 result<datagram> bind_datagram(const address& where, const datagram_options& options = {});
 
 }  // namespace eddy::transport

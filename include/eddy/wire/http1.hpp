@@ -45,6 +45,7 @@ struct limits {
 /// How many blank lines may stand before a request; old clients send one behind a body.
 inline constexpr unsigned blank_line_limit = 1;
 
+/// What a parser has found; see step.
 enum class event : unsigned char { need_more, head, body, end, error };
 
 /// What a call of parse() came to.

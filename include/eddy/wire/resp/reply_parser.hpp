@@ -20,6 +20,7 @@
 
 namespace eddy::resp {
 
+/// The types of RESP2 and RESP3, and which field of reply_event has the value.
 enum class reply_type : std::uint8_t {
     simple,      ///< text
     error,       ///< text, which begins with its code word; from a line or a RESP3 bulk error

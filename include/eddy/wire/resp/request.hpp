@@ -38,6 +38,7 @@ struct request_limits {
     std::size_t max_bulk_unauthenticated = 16 * 1024;
 };
 
+/// What a call of a parser came to.
 enum class parse_status : std::uint8_t {
     complete,   ///< a command (or a full batch) is there; the input may hold more
     need_more,  ///< the input ends within a command, or before one
