@@ -17,26 +17,37 @@ namespace eddy {
 class byte_buffer {
 public:
     byte_buffer() noexcept = default;
+    /// `other` is empty afterwards.
     byte_buffer(byte_buffer&& other) noexcept { swap(other); }
+    /// What this held before is freed. `other` is empty afterwards.
     byte_buffer& operator=(byte_buffer&& other) noexcept {
         byte_buffer(std::move(other)).swap(*this);
         return *this;
     }
     ~byte_buffer();
 
+    /// Bytes of content.
     std::size_t size() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
+    /// Whether there is no content.
     bool empty() const noexcept { return begin_ == end_; }
+    /// Bytes of the block, used or not; 0 while there is none.
     std::size_t capacity() const noexcept { return static_cast<std::size_t>(limit_ - block_); }
 
+    /// The content. The view ends with the next call that adds, drops or moves bytes.
     const_bytes bytes() const noexcept { return as_bytes(text()); }
+    /// The same as text.
     std::string_view text() const noexcept { return {begin_, size()}; }
 
+    /// Copies `text` to the end; it must not lie in this buffer. Throws std::bad_alloc, as all that
+    /// grows.
     void append(std::string_view text) {
         if (text.empty()) return;
         std::memcpy(reserve(text.size()), text.data(), text.size());
         end_ += text.size();
     }
+    /// The same for bytes.
     void append(const_bytes bytes) { append(as_text(bytes)); }
+    /// Adds one byte.
     void append(char byte) {
         *reserve(1) = byte;
         ++end_;
@@ -48,6 +59,7 @@ public:
         if (static_cast<std::size_t>(limit_ - end_) < size) grow(size);
         return end_;
     }
+    /// Counts `size` bytes, written where reserve() said, as content; at most available().
     void commit(std::size_t size) noexcept {
         EDDY_ASSERT(size <= static_cast<std::size_t>(limit_ - end_));
         end_ += size;
@@ -66,11 +78,13 @@ public:
         EDDY_ASSERT(size <= this->size());
         end_ = begin_ + size;
     }
+    /// Drops the content and keeps the block.
     void clear() noexcept { begin_ = end_ = block_; }
 
     /// Gives the block back when it is empty, so that an idle connection holds no memory.
     void release_if_empty() noexcept;
 
+    /// Exchanges contents; views go with their bytes.
     void swap(byte_buffer& other) noexcept {
         std::swap(block_, other.block_);
         std::swap(begin_, other.begin_);

@@ -9,7 +9,9 @@
 
 namespace eddy {
 
+/// Bytes to read, owned by somebody else.
 using const_bytes = std::span<const std::byte>;
+/// Room to write, owned by somebody else.
 using mutable_bytes = std::span<std::byte>;
 
 /// The bytes of a text. The view lives as long as the text.

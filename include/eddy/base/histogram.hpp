@@ -17,6 +17,7 @@ public:
     /// Larger values (73 minutes) count as this one in percentile(); max() and sum() keep them.
     static constexpr std::uint64_t largest_value = (std::uint64_t{1} << 42) - 1;
 
+    /// Counts one value.
     void record(std::uint64_t value) noexcept {
         ++counts_[index_of(value < largest_value ? value : largest_value)];
         ++count_;
@@ -25,12 +26,15 @@ public:
         if (value > max_) max_ = value;
     }
 
+    /// How many values were recorded.
     std::uint64_t count() const noexcept { return count_; }
     /// Wraps around at 2^64, as a counter does.
     std::uint64_t sum() const noexcept { return sum_; }
     /// 0 when nothing was recorded; so are max(), mean() and percentile().
     std::uint64_t min() const noexcept { return count_ == 0 ? 0 : min_; }
+    /// The largest value, exactly; 0 when nothing was recorded.
     std::uint64_t max() const noexcept { return max_; }
+    /// sum() divided by count(); 0 when nothing was recorded.
     double mean() const noexcept;
 
     /// The value that `percent` of the recorded values do not exceed; `percent` is clamped to
@@ -43,6 +47,7 @@ public:
 
     /// Adds all that `other` has recorded.
     void merge(const histogram& other) noexcept;
+    /// Forgets everything.
     void reset() noexcept { *this = histogram(); }
 
 private:

@@ -15,6 +15,7 @@ public:
     list_link& operator=(const list_link&) = delete;
     ~list_link() { EDDY_ASSERT(!linked()); }
 
+    /// Whether the element is in a list.
     bool linked() const noexcept { return next_ != nullptr; }
 
     /// Takes the element out of its list; does nothing when it is in none.
@@ -46,11 +47,16 @@ public:
         head_.next_ = head_.prev_ = nullptr;
     }
 
+    /// Whether the list has no element.
     bool empty() const noexcept { return head_.next_ == &head_; }
+    /// The first element; the list must not be empty.
     T& front() noexcept { return static_cast<T&>(*head_.next_); }
+    /// The last element; the list must not be empty.
     T& back() noexcept { return static_cast<T&>(*head_.prev_); }
 
+    /// Puts `element`, which must be in no list of this tag, at the end.
     void push_back(T& element) noexcept { insert_before(&head_, &element); }
+    /// The same at the front.
     void push_front(T& element) noexcept { insert_before(head_.next_, &element); }
 
     /// Takes the first element out; the list must not be empty.

@@ -16,6 +16,7 @@
 
 namespace eddy {
 
+/// How grave a record is, the least grave first.
 enum class log_level : std::uint8_t { debug, info, warn, error };
 
 /// The longest line in bytes, its newline included. What is longer is cut and ends in "...".
@@ -26,20 +27,24 @@ inline constexpr std::size_t log_line_limit = 4096;
 using log_sink = std::function<void(log_level level, std::string_view line)>;
 
 /// Writes a record when `level` is at or above the threshold. `subject` names the part that speaks
-/// ("daemon", a runtime's name). Control bytes come out escaped (\n, \x1b), so that whoever
+/// ("daemon", a runtime's name). Control bytes come out escaped (`\n`, `\x1b`), so that whoever
 /// chooses the text can neither forge a record nor drive a terminal. Any thread. Blocks while
 /// the sink does; a sink that throws loses that record.
 void log(log_level level, std::string_view subject, std::string_view message) noexcept;
 
+/// log() at one level; so are the next three.
 inline void log_debug(std::string_view subject, std::string_view message) noexcept {
     log(log_level::debug, subject, message);
 }
+/// See log().
 inline void log_info(std::string_view subject, std::string_view message) noexcept {
     log(log_level::info, subject, message);
 }
+/// See log().
 inline void log_warn(std::string_view subject, std::string_view message) noexcept {
     log(log_level::warn, subject, message);
 }
+/// See log().
 inline void log_error(std::string_view subject, std::string_view message) noexcept {
     log(log_level::error, subject, message);
 }

@@ -12,13 +12,18 @@ namespace eddy {
 /// thread.
 class random_generator {
 public:
+    /// What a UniformRandomBitGenerator yields.
     using result_type = std::uint64_t;
 
+    /// The state is `seed` spread over 256 bits; every seed is as good as another.
     explicit random_generator(std::uint64_t seed) noexcept;
 
+    /// The smallest number that it yields.
     static constexpr result_type min() noexcept { return 0; }
+    /// The largest.
     static constexpr result_type max() noexcept { return ~result_type{0}; }
 
+    /// The next number: 64 random bits.
     result_type operator()() noexcept {
         const std::uint64_t number = std::rotl(state_[0] + state_[3], 23) + state_[0];
         const std::uint64_t carried = state_[1] << 17;

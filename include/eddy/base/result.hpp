@@ -8,6 +8,7 @@
 #include <expected>
 #include <system_error>
 
+/// The library. Sub-namespaces hold what belongs together by its protocol.
 namespace eddy {
 
 /// Errors of Eddy's own, beside the operating system's in std::generic_category().
@@ -37,6 +38,7 @@ enum class errc {
 /// The category of eddy::errc; its messages are full sentences' ends ("the peer closed ...").
 const std::error_category& error_category() noexcept;
 
+/// Makes an errc comparable with, and convertible to, a std::error_code.
 inline std::error_code make_error_code(errc e) noexcept {
     return {static_cast<int>(e), error_category()};
 }
@@ -49,12 +51,14 @@ using result = std::expected<T, std::error_code>;
 inline std::unexpected<std::error_code> fail(std::error_code e) noexcept {
     return std::unexpected(e);
 }
+/// The same for an error of Eddy's own.
 inline std::unexpected<std::error_code> fail(errc e) noexcept {
     return std::unexpected(make_error_code(e));
 }
 
 /// `number` is an errno value, positive.
 inline std::error_code errno_code(int number) noexcept { return {number, std::generic_category()}; }
+/// The same for an errno value, by default that of the last system call.
 inline std::unexpected<std::error_code> fail_errno(int number = errno) noexcept {
     return std::unexpected(errno_code(number));
 }

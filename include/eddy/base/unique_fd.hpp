@@ -9,19 +9,25 @@ namespace eddy {
 class unique_fd {
 public:
     unique_fd() noexcept = default;
+    /// Takes `fd` over; -1 for none.
     explicit unique_fd(int fd) noexcept : fd_(fd) {}
+    /// `other` is empty afterwards.
     unique_fd(unique_fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    /// Closes what this held. `other` is empty afterwards.
     unique_fd& operator=(unique_fd&& other) noexcept {
         if (this != &other) reset(std::exchange(other.fd_, -1));
         return *this;
     }
     ~unique_fd() { reset(); }
 
+    /// The descriptor, still owned here; -1 when there is none.
     int get() const noexcept { return fd_; }
+    /// Whether there is a descriptor.
     explicit operator bool() const noexcept { return fd_ >= 0; }
 
     /// Gives the descriptor up to the caller, who closes it.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+    /// Closes what this holds, and takes `fd` over. Errors of close(2) are dropped.
     void reset(int fd = -1) noexcept;
 
 private:

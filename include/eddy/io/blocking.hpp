@@ -47,6 +47,7 @@ private:
     loop* home_ = nullptr;
 };
 
+/// Limits of a blocking_pool.
 struct blocking_options {
     /// Threads at most. They start when work waits and no thread is free, and stay.
     std::size_t max_threads = 4;
@@ -59,6 +60,7 @@ struct blocking_options {
 /// work. Its threads take no signals.
 class blocking_pool {
 public:
+    /// Starts no thread yet.
     explicit blocking_pool(const blocking_options& options = {});
     /// Ends the threads; no work may be left.
     ~blocking_pool();

@@ -86,8 +86,11 @@ public:
     channel& operator=(const channel&) = delete;
     ~channel() { EDDY_ASSERT(senders_.empty() && receivers_.empty()); }
 
+    /// How many values it can hold.
     std::size_t limit() const noexcept { return slots_.size(); }
+    /// How many values are in it now.
     std::size_t size() const noexcept { return count_; }
+    /// Whether close() was called; values may still be in it.
     bool closed() const noexcept { return closed_; }
 
     /// Awaits room and puts `value` in. errc::closed or errc::cancelled: the value is dropped.

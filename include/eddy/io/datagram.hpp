@@ -46,6 +46,7 @@ struct datagram_options {
     /// The kernel's buffers in bytes, SO_RCVBUF and SO_SNDBUF; 0 leaves them as they are. The
     /// kernel doubles what it is given, and caps it silently (net.core.rmem_max, wmem_max).
     int receive_buffer = 0;
+    /// SO_SNDBUF.
     int send_buffer = 0;
     /// Routers that a unicast datagram may pass (IP_TTL, IPV6_UNICAST_HOPS), 1 to 255; 0 leaves the
     /// system's default.
@@ -64,26 +65,35 @@ struct datagram_options {
 /// the message's payload. All have the message's segment_size, the last may be shorter.
 class datagram_segments {
 public:
+    /// Walks the datagrams of a message.
     class iterator {
     public:
+        /// One datagram.
         using value_type = const_bytes;
+        /// Between two iterators.
         using difference_type = std::ptrdiff_t;
+        /// It may be walked more than once.
         using iterator_concept = std::forward_iterator_tag;
 
+        /// The end of every message.
         iterator() noexcept = default;
+        /// The datagram's bytes, as long as the message's payload lives.
         const_bytes operator*() const noexcept {
             return bytes_.first(std::min(segment_, bytes_.size()));
         }
+        /// Goes to the next datagram.
         iterator& operator++() noexcept {
             bytes_ = bytes_.subspan(std::min(segment_, bytes_.size()));
             --left_;
             return *this;
         }
+        /// The same, and yields where it was.
         iterator operator++(int) noexcept {
             iterator before = *this;
             ++*this;
             return before;
         }
+        /// Compares iterators of one message, or with its end.
         friend bool operator==(const iterator& a, const iterator& b) noexcept {
             return a.left_ == b.left_;
         }
@@ -98,6 +108,7 @@ public:
         std::size_t left_ = 0;
     };
 
+    /// Cuts `bytes` into pieces of `segment` bytes.
     datagram_segments(const_bytes bytes, std::size_t segment) noexcept
         : bytes_(bytes), segment_(std::max<std::size_t>(segment, 1)) {}
 
@@ -105,7 +116,9 @@ public:
     std::size_t size() const noexcept {
         return bytes_.empty() ? 1 : (bytes_.size() + segment_ - 1) / segment_;
     }
+    /// The first datagram.
     iterator begin() const noexcept { return {bytes_, segment_, size()}; }
+    /// Behind the last one.
     iterator end() const noexcept { return {}; }
 
 private:
@@ -115,11 +128,14 @@ private:
 
 /// A received datagram, or several of one sender that were joined, and where they came from.
 struct datagram_message {
+    /// The bytes, lent by the loop.
     lease payload;
+    /// The sender's address.
     endpoint from;
     /// With datagram_options::local_address, the address that it was sent to, with this socket's
     /// port, and the index of the interface that it came in by; else empty and 0.
     endpoint to;
+    /// See `to`.
     std::uint32_t interface = 0;
     /// The size of each datagram in the payload but the last, which may be shorter. Of a single
     /// one, its size.
@@ -134,6 +150,7 @@ struct datagram_message {
 
 /// One datagram to send, or several of one size to one peer.
 struct outgoing_datagram {
+    /// What to send; it stays the caller's until it was sent.
     const_bytes bytes;
     /// Null for the connected peer. It must live as long as the bytes.
     const endpoint* to = nullptr;
@@ -256,9 +273,12 @@ public:
     static constexpr std::size_t max_segments = 64;
 
     datagram() noexcept : driver_(&closed_datagram_driver()) {}
+    /// For what makes message sockets: the handle of `driver`.
     explicit datagram(datagram_driver& driver) noexcept : driver_(&driver) {}
+    /// `other` is closed afterwards; waits go on.
     datagram(datagram&& other) noexcept
         : driver_(std::exchange(other.driver_, &closed_datagram_driver())) {}
+    /// Closes what this was. `other` is closed afterwards; its waits go on.
     datagram& operator=(datagram&& other) noexcept {
         if (this != &other) {
             close();
@@ -268,6 +288,7 @@ public:
     }
     ~datagram() { close(); }
 
+    /// Whether it is open.
     explicit operator bool() const noexcept { return driver_ != &closed_datagram_driver(); }
 
     /// Awaits the next message. Its payload is lent by the loop: copy what must wait and let it go.
@@ -312,6 +333,7 @@ public:
     awaiting<send_one_operation> send(const_bytes bytes) {
         return awaiting<send_one_operation>(*driver_, outgoing_datagram{bytes});
     }
+    /// The same to any peer, and several datagrams at once, as send_segments() does.
     awaiting<send_one_operation> send(const_bytes bytes, const endpoint& to,
                                       std::uint16_t segment_size = 0) {
         return awaiting<send_one_operation>(*driver_, outgoing_datagram{bytes, &to, segment_size});
@@ -333,6 +355,7 @@ public:
     result<> join(const endpoint& group, std::uint32_t interface = 0) noexcept {
         return driver_->set_member(group, interface, true);
     }
+    /// Leaves a group that was joined with the same arguments.
     result<> leave(const endpoint& group, std::uint32_t interface = 0) noexcept {
         return driver_->set_member(group, interface, false);
     }
@@ -340,6 +363,7 @@ public:
     /// Applies all options except those that are for opening alone.
     result<> set(const datagram_options& options) noexcept { return driver_->set(options); }
 
+    /// This end's address; empty when it is closed.
     endpoint local() const noexcept { return driver_->local(); }
     /// Empty when it is not connected.
     endpoint peer() const noexcept { return driver_->peer(); }

@@ -41,6 +41,7 @@ public:
     event& operator=(const event&) = delete;
     ~event() { EDDY_ASSERT(waiters_.empty()); }
 
+    /// Whether a wait would pass at once.
     bool is_set() const noexcept { return set_; }
 
     /// Lets all waiters go on, in the loop's next turn and in the order in which they came.

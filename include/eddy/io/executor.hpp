@@ -104,6 +104,7 @@ public:
     /// Runs `work` inside this call until its first wait when this is the thread of the running
     /// loop; posts it otherwise.
     result<> dispatch(task<void> work) const;
+    /// The same for a callable; an exception that leaves it is logged.
     template <detail::postable Work>
     result<> dispatch(Work work) const {
         if (!runs_here()) return post(std::move(work));

@@ -40,7 +40,9 @@ public:
     /// close-on-exec. Errors are open(2)'s.
     static task<result<file>> open(std::string path, int flags, mode_t mode = 0666);
 
+    /// `other` may then only be assigned to or die. What is awaited goes on.
     file(file&&) noexcept = default;
+    /// The same. What this held is closed, of which nothing may be awaited.
     file& operator=(file&&) noexcept = default;
 
     /// Reads what follows `offset`, at most as much as `into` holds: fewer bytes at the end of the
@@ -67,6 +69,7 @@ public:
     /// Cuts the file, or lengthens it by zeros; ftruncate(2).
     task<result<>> truncate(std::uint64_t size) { return truncate(state_.get(), size); }
 
+    /// The descriptor, still owned by this object.
     int native_handle() const noexcept;
 
 private:

@@ -30,8 +30,10 @@ class [[nodiscard]] async_generator {
 public:
     class promise_type;
 
+    /// `other` has no coroutine afterwards and must not be asked.
     async_generator(async_generator&& other) noexcept
         : frame_(std::exchange(other.frame_, nullptr)) {}
+    /// Exchanges the coroutines.
     async_generator& operator=(async_generator&& other) noexcept {
         std::swap(frame_, other.frame_);
         return *this;

@@ -26,13 +26,16 @@ protected:
 class lease {
 public:
     lease() noexcept = default;
+    /// For the drivers: bytes of `owner`, who gets them back with `id`.
     lease(lease_owner& owner, std::byte* data, std::uint32_t size, std::uint32_t id) noexcept
         : owner_(&owner), data_(data), size_(size), id_(id) {}
+    /// `other` is empty afterwards.
     lease(lease&& other) noexcept
         : owner_(std::exchange(other.owner_, nullptr)),
           data_(other.data_),
           size_(std::exchange(other.size_, 0)),
           id_(other.id_) {}
+    /// Gives back what this held. `other` is empty afterwards.
     lease& operator=(lease&& other) noexcept {
         if (this != &other) {
             reset();
@@ -45,8 +48,11 @@ public:
     }
     ~lease() { reset(); }
 
+    /// The received bytes; valid until the buffer goes back.
     const_bytes bytes() const noexcept { return {data_, size_}; }
+    /// The same as text, unchecked.
     std::string_view text() const noexcept { return as_text(bytes()); }
+    /// How many bytes there are; 0 for an empty lease.
     std::size_t size() const noexcept { return size_; }
 
     /// Forgets the buffer without giving it back: its owner keeps it in use.

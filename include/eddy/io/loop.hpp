@@ -29,6 +29,7 @@ class loop_gate;
 struct guest_access;
 }  // namespace detail
 
+/// What carries a loop's operations.
 enum class backend_kind {
     automatic,  ///< io_uring, or epoll where the kernel or a container refuses it
     uring,
@@ -38,10 +39,12 @@ enum class backend_kind {
 
 /// "auto", "uring", "epoll", "sim".
 std::string_view to_string(backend_kind kind) noexcept;
+/// The kind of that name, exactly as to_string() writes it; else errc::malformed.
 result<backend_kind> parse_backend_kind(std::string_view text) noexcept;
 
 /// Faults that the simulator injects; each is a chance from 0 to 1 an operation.
 struct sim_options {
+    /// Everything that is drawn follows from it: the same seed gives the same run.
     std::uint64_t seed = 1;
     double short_read = 0;          ///< a read gets fewer bytes than have arrived
     double reset = 0;               ///< a connection is reset at a read or write
@@ -50,18 +53,24 @@ struct sim_options {
     double datagram_reorder = 0;    ///< a datagram arrives after later ones
     double datagram_duplicate = 0;  ///< a datagram arrives twice
     duration min_delay{};           ///< network delay of each piece of bytes, drawn evenly
+
+    /// The longest such delay; both 0 for none.
     duration max_delay{};
     std::size_t socket_buffer = 64 * 1024;  ///< bytes in flight before a writer waits
 };
 
+/// What loop::create() takes.
 struct loop_options {
+    /// Which backend; see backend_kind.
     backend_kind kind = backend_kind::automatic;
     /// Receive buffers lent to all connections of the loop (io_uring rounds up to a power of 2).
     std::uint32_t buffer_count = 256;
+    /// Bytes of each of them: the most that one read() yields.
     std::uint32_t buffer_size = 16 * 1024;
     /// The same for messages. The first message socket takes the room for them; memory is used only
     /// as far as messages have filled it. Of the default size each datagram is received whole.
     std::uint32_t datagram_count = 256;
+    /// Bytes of each of them.
     std::uint32_t datagram_size = 64 * 1024;
     /// Spin this long before sleeping. Lowers latency, costs the core: 0 (the default) never
     /// spins, so an idle loop uses no CPU.
@@ -81,12 +90,14 @@ struct loop_options {
     std::size_t file_threads = 4;
     /// Pieces of work at most that wait for them; one more is errc::limit_reached.
     std::size_t max_file_queue = 1024;
+    /// For backend_kind::sim alone.
     sim_options sim;
 };
 
 /// Work handed to a loop from any thread. The object must live until run() was called.
 class posted_work {
 public:
+    /// Does the work, on the loop's thread, once.
     virtual void run() noexcept = 0;
 
 protected:
@@ -97,6 +108,7 @@ private:
     posted_work* next_ = nullptr;
 };
 
+/// What to wait for on a descriptor.
 enum class readiness { readable, writable };
 
 /// Waits until a descriptor is readable or writable (or has failed), poll(2). For descriptors of
@@ -180,8 +192,8 @@ private:
     std::error_code error_;
 };
 
-/// An event loop. Create it and run it on the same thread; every member function but post() and
-/// the constructor belongs to that thread.
+/// An event loop. Create it and run it on the same thread, which has no other loop meanwhile; every
+/// member function but post() belongs to that thread.
 class loop {
 public:
     /// Fails when no backend of the wanted kind can be had; errno says why.
@@ -204,8 +216,10 @@ public:
         run_until_done(store_result(std::move(root), value));
         return std::move(*value);
     }
+    /// The same for a task without a value.
     void run(task<void> root) { run_until_done(std::move(root)); }
 
+    /// The backend that was chosen; never `automatic`.
     backend_kind kind() const noexcept;
     /// The time of this turn, read from the clock once it has ended waiting.
     time_point now() const noexcept {
@@ -225,14 +239,19 @@ public:
 
     /// Arms `node` to fire at `when` (at once in the next turn if that has passed).
     void arm(timer& node, time_point when) noexcept;
+    /// Takes an armed timer back; does nothing to one that is not armed.
     void disarm(timer& node) noexcept;
 
+    /// Awaits a moment on the loop's clock; yields a result<>, whose only error is errc::cancelled.
     [[nodiscard]] awaiting<sleep_operation> sleep_until(time_point when) {
         return awaiting<sleep_operation>(*this, when);
     }
+    /// The same, `time` from now().
     [[nodiscard]] awaiting<sleep_operation> sleep_for(duration time) {
         return sleep_until(after(time));
     }
+    /// Lets all other coroutines that are ready go first. It cannot fail; once its source is
+    /// cancelled, it passes at once.
     [[nodiscard]] awaiting<yield_operation> yield() { return awaiting<yield_operation>(); }
 
     /// Listens on `local`; errors are bind(2)'s and listen(2)'s.
@@ -255,9 +274,13 @@ public:
     /// file.hpp opens, and on the simulator.
     result<stream> adopt(unique_fd from);
 
+    /// Awaits that `fd`, which stays the caller's and open, is readable or has failed; poll(2).
+    /// Yields a result<>: errc::cancelled, or the backend's error. For descriptors of other
+    /// libraries.
     [[nodiscard]] awaiting<poll_operation> wait_readable(int fd) {
         return awaiting<poll_operation>(*backend_, fd, readiness::readable);
     }
+    /// The same for writable.
     [[nodiscard]] awaiting<poll_operation> wait_writable(int fd) {
         return awaiting<poll_operation>(*backend_, fd, readiness::writable);
     }

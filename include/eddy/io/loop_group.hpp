@@ -20,12 +20,15 @@
 
 namespace eddy {
 
+/// What loop_group::start() takes.
 struct loop_group_options {
     /// How many loops; 0 means one for each processor that the process may use.
     std::size_t threads = 0;
+    /// The same for each loop.
     loop_options loop;
 };
 
+/// Loops on threads of their own. One owner; executor(), post() and size() from any thread.
 class loop_group {
 public:
     /// Starts the threads and their loops. Fails when one of the loops cannot be had. The threads
@@ -36,6 +39,7 @@ public:
     loop_group(const loop_group&) = delete;
     loop_group& operator=(const loop_group&) = delete;
 
+    /// How many loops there are.
     std::size_t size() const noexcept { return members_.size(); }
 
     /// The loop `index` (below size()), for posting to it and for awaiting work on it. From any

@@ -38,6 +38,7 @@ public:
     explicit cancel_source(cancel_source* parent) noexcept;
     ~cancel_source();
 
+    /// Whether request() was called, here or on a parent.
     bool requested() const noexcept { return requested_; }
 
     /// Cancels every operation and every child source registered here. Operations complete later,

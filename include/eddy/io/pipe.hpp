@@ -10,7 +10,9 @@ namespace eddy {
 
 /// Both ends of a pipe. Reading from `writer` and writing to `reader` fail with EBADF.
 struct pipe_ends {
+    /// Yields what was written.
     stream reader;
+    /// Takes bytes, as many as the kernel's buffer has room for at a time.
     stream writer;
 };
 

@@ -25,11 +25,16 @@ enum class stdio : std::uint8_t {
     stream,   ///< the other end of a stream of the process object
 };
 
+/// What process::start() takes.
 struct process_options {
+    /// The child's descriptor 0.
     stdio input = stdio::inherit;
+    /// The child's descriptor 1.
     stdio output = stdio::inherit;
+    /// The child's descriptor 2.
     stdio error = stdio::inherit;
     std::string folder = {};  ///< to start in; empty: this process's own
+
     /// "NAME=value" each; without one, this process's own.
     std::optional<std::vector<std::string>> environment = std::nullopt;
 };
@@ -38,6 +43,8 @@ struct process_options {
 struct exit_status {
     int code = 0;    ///< what it returned, where no signal ended it
     int signal = 0;  ///< the signal that ended it, or 0
+
+    /// Whether it returned 0.
     bool success() const noexcept { return code == 0 && signal == 0; }
 };
 
@@ -49,7 +56,9 @@ public:
     /// arguments. Errors are posix_spawnp(3)'s, such as ENOENT. Call it on a loop's thread.
     static result<process> start(const std::vector<std::string>& arguments,
                                  const process_options& options = {});
+    /// `other` has no child afterwards. Not while one of them is awaited.
     process(process&& other) noexcept;
+    /// Ends the child that this had, as the destructor does.
     process& operator=(process&& other) noexcept;
     /// Kills the child if it was not awaited, and reaps it.
     ~process();
@@ -57,9 +66,12 @@ public:
     /// Its standard descriptors, where process_options asked for streams; they are Unix sockets.
     /// Close `input` to end what the child reads.
     stream input;
+    /// What the child writes to its standard output.
     stream output;
+    /// What the child writes to its standard error.
     stream error;
 
+    /// The child's process number; it may be another's once the child was awaited.
     int pid() const noexcept { return pid_; }
 
     /// Sends a signal; errno ESRCH once it was awaited.

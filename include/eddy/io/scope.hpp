@@ -74,7 +74,9 @@ public:
         if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     }
 
+    /// How many children still run.
     std::size_t children() const noexcept { return children_; }
+    /// What the children run under.
     cancel_source& source() noexcept { return source_; }
 
 private:

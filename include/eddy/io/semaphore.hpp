@@ -25,7 +25,9 @@ class semaphore;
 class permit {
 public:
     permit() noexcept = default;
+    /// `other` is empty afterwards.
     permit(permit&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    /// Gives back the place that this held. `other` is empty afterwards.
     permit& operator=(permit&& other) noexcept {
         if (this != &other) {
             release();
@@ -35,6 +37,7 @@ public:
     }
     ~permit() { release(); }
 
+    /// Whether it holds a place.
     explicit operator bool() const noexcept { return of_ != nullptr; }
 
     /// Gives the place back now.
@@ -74,6 +77,7 @@ private:
 /// one that waits. It must outlive its waits and permits. One loop's thread.
 class semaphore {
 public:
+    /// All places are free at first.
     explicit semaphore(std::size_t places) noexcept : free_(places) {}
     semaphore(const semaphore&) = delete;
     semaphore& operator=(const semaphore&) = delete;
@@ -113,11 +117,13 @@ class async_mutex {
 public:
     async_mutex() noexcept : one_(1) {}
 
+    /// Whether somebody holds it.
     bool locked() const noexcept { return one_.available() == 0; }
 
     /// Awaits the lock, in the order of asking; errc::cancelled. Who holds it and locks again waits
     /// for ever.
     awaiting<acquire_operation> lock() noexcept { return one_.acquire(); }
+    /// The lock now, or an empty permit.
     permit try_lock() noexcept { return one_.try_acquire(); }
 
 private:

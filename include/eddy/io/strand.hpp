@@ -30,6 +30,7 @@ public:
     /// Pieces at most that wait for their turn; one more is errc::limit_reached.
     static constexpr std::size_t default_limit = 1024;
 
+    /// A strand on the loop of `where`, with at most `limit` pieces waiting.
     explicit strand(executor where, std::size_t limit = default_limit)
         : state_(std::make_shared<state>(std::move(where), limit)) {}
 

@@ -133,9 +133,12 @@ stream_driver& closed_stream_driver() noexcept;
 class stream {
 public:
     stream() noexcept : driver_(&closed_stream_driver()) {}
+    /// For what makes streams: the handle of `driver`, which is told to close by it.
     explicit stream(stream_driver& driver) noexcept : driver_(&driver) {}
+    /// `other` is closed afterwards; waits go on.
     stream(stream&& other) noexcept
         : driver_(std::exchange(other.driver_, &closed_stream_driver())) {}
+    /// Closes what this was. `other` is closed afterwards; its waits go on.
     stream& operator=(stream&& other) noexcept {
         if (this != &other) {
             close();
@@ -145,6 +148,8 @@ public:
     }
     ~stream() { close(); }
 
+    /// Whether there is a connection that close() has not ended. The peer may have gone all the
+    /// same.
     explicit operator bool() const noexcept { return driver_ != &closed_stream_driver(); }
 
     /// Awaits the next received bytes as a lease of the loop's buffers: no copy. Fails with
@@ -160,6 +165,7 @@ public:
     awaiting<write_operation> write_all(const_bytes bytes) {
         return awaiting<write_operation>(*driver_, bytes);
     }
+    /// The same for text.
     awaiting<write_operation> write_all(std::string_view text) { return write_all(as_bytes(text)); }
     /// The same for several pieces in order, in as few system calls as possible. The array of
     /// pieces must live until completion, too.
@@ -185,8 +191,11 @@ public:
     /// here. Errors are fcntl(2)'s, EBADF in the simulator; this stream is then as it was.
     result<unique_fd> detach();
 
+    /// This end's address; empty when it is closed.
     endpoint local() const noexcept { return driver_->local(); }
+    /// The other end's address; empty when it is closed or has none.
     endpoint peer() const noexcept { return driver_->peer(); }
+    /// The descriptor, still owned by the stream, for options; -1 where there is none.
     int native_handle() const noexcept { return driver_->native_handle(); }
 
     /// What carries the bytes: for layers that build a stream on another one.
@@ -228,7 +237,9 @@ protected:
     ~listener_driver() = default;
 };
 
+/// What a listener is opened with; listen(2), socket(7).
 struct listen_options {
+    /// Connections that wait for accept(); the kernel caps it (net.core.somaxconn).
     int backlog = 4096;
     /// SO_REUSEPORT: several loops listen on one port and the kernel spreads the connections.
     bool reuse_port = false;
@@ -247,9 +258,12 @@ listener_driver& closed_listener_driver() noexcept;
 class listener {
 public:
     listener() noexcept : driver_(&closed_listener_driver()) {}
+    /// For what makes listeners: the handle of `driver`, which is told to close by it.
     explicit listener(listener_driver& driver) noexcept : driver_(&driver) {}
+    /// `other` is closed afterwards; a wait goes on.
     listener(listener&& other) noexcept
         : driver_(std::exchange(other.driver_, &closed_listener_driver())) {}
+    /// Closes what this was. `other` is closed afterwards; its wait goes on.
     listener& operator=(listener&& other) noexcept {
         if (this != &other) {
             close();
@@ -259,6 +273,7 @@ public:
     }
     ~listener() { close(); }
 
+    /// Whether it listens.
     explicit operator bool() const noexcept { return driver_ != &closed_listener_driver(); }
 
     /// Awaits the next connection. EMFILE, ENFILE, ENOBUFS and ENOMEM are passing conditions: wait
@@ -267,6 +282,7 @@ public:
 
     /// The address that it listens on, with the port that the kernel chose for port 0.
     endpoint local() const noexcept { return driver_->local(); }
+    /// The descriptor, still owned by the listener; -1 in the simulator.
     int native_handle() const noexcept { return driver_->native_handle(); }
     /// Stops listening. Connections that nobody accepted are reset.
     void close() noexcept { std::exchange(driver_, &closed_listener_driver())->close(); }

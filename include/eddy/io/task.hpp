@@ -93,9 +93,12 @@ public:
 template <class T>
 class [[nodiscard]] task {
 public:
+    /// For the compiler.
     using promise_type = detail::promise<T>;
 
+    /// `other` has no coroutine afterwards and must not be awaited.
     task(task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+    /// Exchanges the coroutines.
     task& operator=(task&& other) noexcept {
         std::swap(frame_, other.frame_);
         return *this;
@@ -126,6 +129,7 @@ public:
     private:
         std::coroutine_handle<promise_type> frame_;
     };
+    /// Starts the task and waits for its end: `co_await std::move(work)`.
     awaiter operator co_await() && noexcept { return awaiter(frame_); }
 
 private:

@@ -12,12 +12,15 @@ namespace eddy {
 /// A cancel_source that requests itself at a deadline. One loop's thread.
 class deadline_source final : private timer {
 public:
+    /// A child of `parent`, which may be null, that is requested at `when` on the running loop.
     deadline_source(cancel_source* parent, time_point when) noexcept : source_(parent) {
         loop::current().arm(*this, when);
     }
     ~deadline_source() { loop::current().disarm(*this); }
 
+    /// What the work runs under: `std::move(work).under(deadline.source())`.
     cancel_source& source() noexcept { return source_; }
+    /// Whether the deadline has passed, though the source may have been requested before.
     bool expired() const noexcept { return expired_; }
 
 private:
@@ -41,6 +44,7 @@ task<result<T>> with_deadline(time_point when, task<result<T>> work) {
     co_return value;
 }
 
+/// The same with a limit from now; duration::max() for none.
 template <class T>
 task<result<T>> with_timeout(duration time, task<result<T>> work) {
     return with_deadline(loop::current().after(time), std::move(work));

@@ -16,6 +16,7 @@
 
 namespace eddy {
 
+/// Every length of time.
 using duration = std::chrono::nanoseconds;
 /// Time on a loop's clock: monotonic on real backends, virtual on the simulated one.
 using time_point = std::chrono::time_point<std::chrono::steady_clock, duration>;
@@ -29,7 +30,9 @@ public:
     timer(const timer&) = delete;
     timer& operator=(const timer&) = delete;
 
+    /// Whether it waits to fire.
     bool armed() const noexcept { return slot_ != nowhere; }
+    /// The deadline of an armed timer.
     time_point when() const noexcept { return when_; }
 
 protected:

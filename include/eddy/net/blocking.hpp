@@ -26,29 +26,37 @@
 #include <utility>
 #include <vector>
 
+/// Sockets without a loop.
 namespace eddy::blocking {
 
 /// What every socket here has. A closed one fails with errc::closed.
 class socket {
 public:
+    /// Whether it is open.
     explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
 
     /// How long each later call may wait in all; duration::max(), as at first, for ever.
     void set_timeout(duration most) noexcept { timeout_ = most; }
+    /// What set_timeout() has set.
     duration timeout() const noexcept { return timeout_; }
 
+    /// This end's address; empty when it is closed.
     endpoint local() const noexcept;
+    /// The descriptor, still owned here; -1 when it is closed.
     int native_handle() const noexcept { return fd_.get(); }
     /// Gives the descriptor up to the caller. It is non-blocking for the kernel.
     unique_fd release() noexcept { return std::move(fd_); }
+    /// Closes it; the destructor does the same.
     void close() noexcept { fd_.reset(); }
 
+    /// \cond
 protected:
     socket() noexcept = default;
     explicit socket(unique_fd fd) noexcept : fd_(std::move(fd)) {}
 
     unique_fd fd_;
     duration timeout_ = duration::max();
+    /// \endcond
 };
 
 /// A connected byte stream over TCP or a Unix socket.
@@ -68,9 +76,11 @@ public:
     result<std::size_t> write_some(const_bytes bytes) noexcept;
     /// Waits until all went to the kernel. After an error it is unknown how many did.
     result<> write_all(const_bytes bytes) noexcept;
+    /// The same for text.
     result<> write_all(std::string_view text) noexcept { return write_all(as_bytes(text)); }
     /// Tells the peer that no more bytes follow; shutdown(2).
     result<> shutdown_write() noexcept;
+    /// The other end's address; empty when it is closed.
     endpoint peer() const noexcept;
 
 private:
@@ -86,7 +96,9 @@ public:
     /// Closes it; so does the destructor. The file of a Unix listener goes.
     void close() noexcept;
     ~listener() { close(); }
+    /// The other one is closed afterwards.
     listener(listener&&) noexcept = default;
+    /// Closes what this was. `other` is closed afterwards.
     listener& operator=(listener&& other) noexcept;
 
 private:
@@ -98,8 +110,11 @@ private:
 class datagram : public socket {
 public:
     datagram() noexcept = default;
+    /// A datagram that came.
     struct received {
         std::size_t size = 0;  ///< bytes in the caller's buffer
+
+        /// The sender's address.
         endpoint from;
         bool truncated = false;  ///< it was longer than the buffer; its end is lost
     };

@@ -34,16 +34,19 @@ enum class slow_reader_policy : std::uint8_t {
     disconnect,   ///< the connection is closed
 };
 
+/// Limits of a queued_writer.
 struct queued_writer_options {
     /// Bytes queued, shared payloads counted in full. The policy says what happens beyond.
     std::size_t max_queued_bytes = 1024 * 1024;
     /// Messages queued. The same policy holds.
     std::uint32_t max_queued_messages = 4096;
+    /// What happens at these limits.
     slow_reader_policy policy = slow_reader_policy::wait;
     /// From `high_watermark` queued bytes on the producers should pause, until no more than
     /// `low_watermark` are left. A high watermark above max_queued_bytes means that limit, a low
     /// one that is not below the high one means a quarter of it.
     std::size_t high_watermark = 256 * 1024;
+    /// Where producers may go on; see high_watermark.
     std::size_t low_watermark = 64 * 1024;
 };
 
@@ -70,6 +73,7 @@ public:
     ///   longer than max_queued_bytes is refused under every policy, and nothing else happens;
     /// - the first error that writing met, or errc::closed after graceful_shutdown().
     result<> enqueue(const_bytes message);
+    /// The same for text.
     result<> enqueue(std::string_view message) { return enqueue(as_bytes(message)); }
     /// The same without a copy: takes the bytes over.
     result<> enqueue(std::vector<std::byte>&& message);
@@ -79,6 +83,7 @@ public:
         const const_bytes bytes = message->bytes();
         return enqueue(std::move(message), bytes);
     }
+    /// The same for a vector.
     result<> enqueue(std::shared_ptr<const std::vector<std::byte>> message) {
         const const_bytes bytes = *message;
         return enqueue(std::move(message), bytes);
@@ -105,11 +110,15 @@ public:
     /// Drops the queue and closes the stream.
     void abort() noexcept;
 
+    /// Bytes that wait for the kernel to take them.
     std::size_t queued_bytes() const noexcept;
+    /// Messages that do, one that is half written included.
     std::size_t queued_messages() const noexcept;
+    /// Whether the queue has reached high_watermark and not shrunk to low_watermark since.
     bool high_watermark_active() const noexcept { return high_; }
     /// Messages and bytes that drop_oldest has dropped so far.
     std::uint64_t dropped() const noexcept { return dropped_; }
+    /// Bytes of dropped messages.
     std::uint64_t dropped_bytes() const noexcept { return dropped_bytes_; }
     /// The first error that writing met; none while all is well.
     std::error_code error() const noexcept { return error_; }

@@ -14,8 +14,10 @@ namespace eddy {
 /// read.
 class rate_limiter {
 public:
+    /// A full bucket at `now`.
     rate_limiter(double per_second, double burst, time_point now) noexcept;
 
+    /// Whether every take passes at once.
     bool unlimited() const noexcept { return per_second_ <= 0; }
 
     /// Takes `count` tokens if they are there now. A count above `burst` never is.

@@ -20,6 +20,7 @@
 
 namespace eddy {
 
+/// What a resolver is made with.
 struct resolver_options {
     /// Name servers, as "10.0.0.1,[2001:db8::1]:5353"; empty for those of /etc/resolv.conf.
     std::string servers;
@@ -41,6 +42,7 @@ public:
     /// Bytes of a hosts file that are read.
     static constexpr std::size_t max_hosts_file = 1024 * 1024;
 
+    /// Reads no file and asks nobody yet.
     explicit resolver(resolver_options options = {});
     ~resolver();
     resolver(const resolver&) = delete;
@@ -58,6 +60,7 @@ public:
 
     /// DNS queries running, and lookups waiting for one of them to end.
     std::size_t running() const noexcept;
+    /// Lookups that wait for a running one to end.
     std::size_t waiting() const noexcept;
 
 private:

@@ -17,6 +17,7 @@ namespace eddy {
 class resolver;
 }
 
+/// TCP: listening, connecting by name, options.
 namespace eddy::tcp {
 
 /// tcp(7), socket(7).
@@ -27,12 +28,16 @@ struct socket_options {
     /// asked every `keepalive_interval`, and given up after `keepalive_probes` questions without
     /// an answer, which ends waits with ETIMEDOUT. The kernel counts whole seconds, 1 to 32767.
     bool keepalive = false;
+    /// TCP_KEEPIDLE.
     std::chrono::seconds keepalive_idle{60};
+    /// TCP_KEEPINTVL.
     std::chrono::seconds keepalive_interval{10};
+    /// TCP_KEEPCNT.
     int keepalive_probes = 6;
     /// Kernel buffers in bytes, SO_SNDBUF and SO_RCVBUF; 0 leaves them to the kernel, which then
     /// adapts them to the connection.
     int send_buffer = 0;
+    /// SO_RCVBUF.
     int receive_buffer = 0;
 };
 
@@ -43,6 +48,7 @@ result<> apply(const stream& connection, const socket_options& options) noexcept
 /// The same for a descriptor, such as that of a blocking::stream.
 result<> apply(int socket, const socket_options& options) noexcept;
 
+/// What connect() takes.
 struct connect_options {
     /// For all attempts together, the name's lookup included; then errc::timed_out.
     duration timeout = std::chrono::seconds(30);
@@ -50,6 +56,7 @@ struct connect_options {
     duration attempt_delay = std::chrono::milliseconds(250);
     /// Who looks names up; null for the thread's own resolver. It must outlive the connect.
     resolver* names = nullptr;
+    /// Applied to the connection before it is handed over.
     socket_options socket;
 };
 
@@ -65,6 +72,7 @@ result<listener> listen(std::string_view address, std::uint16_t port,
 /// connection wins, the other attempts are cancelled (Happy Eyeballs, RFC 8305). Fails with the
 /// resolver's error, errc::timed_out, or connect(2)'s error of the address that came furthest.
 task<result<stream>> connect(std::string host, std::uint16_t port, connect_options options);
+/// The same with default options. The name is copied.
 task<result<stream>> connect(std::string_view host, std::uint16_t port);
 
 /// The same for addresses already known, in the order given. Ports are theirs; `options.names`

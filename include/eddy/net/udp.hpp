@@ -17,6 +17,7 @@ namespace eddy {
 class resolver;
 }
 
+/// UDP by name, and multicast groups.
 namespace eddy::udp {
 
 /// The most bytes that one IPv4 datagram carries; a longer one is EMSGSIZE.
@@ -30,11 +31,13 @@ using socket_options = datagram_options;
 result<datagram> bind(std::string_view address, std::uint16_t port,
                       const socket_options& options = {});
 
+/// What connect() takes.
 struct connect_options {
     /// For the name's lookup; then errc::timed_out.
     duration timeout = std::chrono::seconds(30);
     /// Who looks names up; null for the thread's own resolver. It must outlive the connect.
     resolver* names = nullptr;
+    /// What the socket is opened with.
     socket_options socket;
 };
 
@@ -43,6 +46,7 @@ struct connect_options {
 /// so a host that is not there is noticed only later, as ECONNREFUSED or by silence. Errors: the
 /// resolver's, errc::timed_out, connect(2)'s of the first address.
 task<result<datagram>> connect(std::string host, std::uint16_t port, connect_options options);
+/// The same with default options. The name is copied.
 task<result<datagram>> connect(std::string_view host, std::uint16_t port);
 
 /// An interface's index from its name or number; 0, the default route's, for "". ENODEV when there
@@ -52,6 +56,7 @@ result<std::uint32_t> interface_index(std::string_view name);
 /// Joins or leaves a multicast group, a numeric address, on an interface by its name or index; ""
 /// lets the routes decide. See datagram::join(). errc::bad_address for what is no address.
 result<> join(datagram& socket, std::string_view group, std::string_view interface = {});
+/// See join().
 result<> leave(datagram& socket, std::string_view group, std::string_view interface = {});
 
 }  // namespace eddy::udp

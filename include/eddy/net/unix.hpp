@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+/// Unix stream sockets.
 namespace eddy::unix_socket {
 
 /// Listens on the running loop at `path`, of at most 107 bytes; "@name" is a name in the abstract
@@ -24,8 +25,11 @@ task<result<stream>> connect(std::string path);
 
 /// A process as the kernel saw it when it connected. It may have ended since.
 struct credentials {
+    /// The process.
     pid_t pid;
+    /// Its effective user.
     uid_t uid;
+    /// Its effective group.
     gid_t gid;
 };
 

@@ -30,18 +30,21 @@
 #include <string_view>
 #include <vector>
 
+/// TLS over any stream.
 namespace eddy::tls {
 
+/// What versions there are; older ones are not spoken.
 enum class version : std::uint8_t { tls1_2, tls1_3 };
 
 /// A certificate and its private key. Each is the path of a PEM file, or PEM text itself, which is
 /// known by its "-----BEGIN". The chain has the own certificate first, then those that signed it.
 /// Keys with a pass phrase are not read.
 struct certificate {
-    std::string chain = {};
-    std::string key = {};
+    std::string chain = {};  ///< the own certificate first
+    std::string key = {};    ///< the private key of the chain's first certificate
 };
 
+/// What context::client() takes.
 struct client_options {
     /// Check the server's certificate and its name. Without it anybody can pose as the server.
     bool verify = true;
@@ -52,16 +55,18 @@ struct client_options {
     std::vector<std::string> alpn = {};
     /// Shown to servers that ask for one; empty for none.
     certificate own = {};
-    version min = version::tls1_2;
-    version max = version::tls1_3;
+    version min = version::tls1_2;  ///< the oldest version to speak
+    version max = version::tls1_3;  ///< the newest
 };
 
+/// Whether a server asks its clients for certificates.
 enum class client_verification : std::uint8_t {
     off,       ///< clients are not asked
     optional,  ///< a client may show a certificate, which must be good then
     required,  ///< a client without a good certificate is refused
 };
 
+/// What context::server() takes.
 struct server_options {
     /// At least one. Each serves the names that stand in it, also "*.example.org"; a client that
     /// asks for no name (SNI, RFC 6066) or for another one gets the first.
@@ -69,13 +74,14 @@ struct server_options {
     /// Application protocols, best first. A client that offers some, but none of these, is refused;
     /// one that offers none is served.
     std::vector<std::string> alpn = {};
+    /// Whether clients are asked for certificates.
     client_verification clients = client_verification::off;
     /// Who may sign clients' certificates: as client_options::ca, but never the system's list.
     std::string client_ca = {};
     /// Let clients come back with less work (session tickets). The server keeps nothing of them.
     bool tickets = true;
-    version min = version::tls1_2;
-    version max = version::tls1_3;
+    version min = version::tls1_2;  ///< the oldest version to speak
+    version max = version::tls1_3;  ///< the newest
 };
 
 class context_state;
@@ -87,8 +93,10 @@ public:
     /// Reads what the options name, from files in this very call. The error is a sentence that
     /// says what is wrong with which of them, and what to do.
     static std::expected<context, std::string> client(const client_options& options = {});
+    /// The same for servers.
     static std::expected<context, std::string> server(const server_options& options);
 
+    /// For the library itself.
     const context_state& state() const noexcept { return *state_; }
 
 private:

@@ -19,8 +19,10 @@
 #include <string>
 #include <string_view>
 
+/// Addresses as URIs, and what they open.
 namespace eddy::transport {
 
+/// What stands before the "://".
 enum class scheme : std::uint8_t { tcp, udp, unix_socket, tls, shm, handoff };
 
 /// "tcp", "udp", "unix", "tls", "shm", "handoff".
@@ -31,22 +33,28 @@ std::string_view to_string(scheme kind) noexcept;
 struct tls_files {
     std::string cert = {};  ///< certificate chain; a listener needs one, a client may have one
     std::string key = {};   ///< the certificate's private key; empty if it is in `cert`, too
+
     /// Who signs the other side's certificates, a file or a folder. Clients trust the system's list
     /// without one. A listener with one refuses clients that show no certificate.
     std::string ca = {};
+    /// The same texts; files are not compared.
     friend bool operator==(const tls_files&, const tls_files&) = default;
 };
 
 /// A parsed URI. Host and port for tcp, udp and tls; a path for unix, shm and handoff.
 struct address {
+    /// What carries the connection.
     scheme kind = scheme::tcp;
     std::string host;  ///< a name or numeric address without brackets; empty for every address
+
+    /// In host order; 0 lets the kernel choose, for listeners.
     std::uint16_t port = 0;
-    std::string path;  ///< absolute, or "@name"
-    tls_files tls = {};
+    std::string path;    ///< absolute, or "@name"
+    tls_files tls = {};  ///< of tls alone
 
     /// The URI again, in its usual form.
     std::string to_string() const;
+    /// The same in every part; names are compared as they were written.
     friend bool operator==(const address&, const address&) = default;
 };
 
@@ -66,15 +74,18 @@ std::string explain(std::string_view uri, std::error_code error);
 /// system's error. A tls listener's streams make their handshake while they are used, as those of
 /// tls::listen().
 result<listener> listen(std::string_view uri, const listen_options& options = {});
+/// The same for a parsed URI.
 result<listener> listen(const address& where, const listen_options& options = {});
 
 /// Connects. Errors as above; for tcp those of tcp::connect(), for tls also those of
 /// tls::connect().
 task<result<stream>> connect(std::string_view uri);
+/// The same for a parsed URI, with TCP's options where TCP carries it.
 task<result<stream>> connect(address where, tcp::connect_options options);
 
 /// A datagram socket; of the schemes above only udp has them.
 result<datagram> bind_datagram(std::string_view uri, const datagram_options& options = {});
+/// The same for a parsed URI.
 result<datagram> bind_datagram(const address& where, const datagram_options& options = {});
 
 }  // namespace eddy::transport

@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 
+/// HTTP messages without I/O.
 namespace eddy::http {
 
 /// What a parser accepts from its peer. Beyond a limit it ends in event::error with the status
@@ -44,10 +45,12 @@ struct limits {
 /// How many blank lines may stand before a request; old clients send one behind a body.
 inline constexpr unsigned blank_line_limit = 1;
 
+/// What a parser has found; see step.
 enum class event : unsigned char { need_more, head, body, end, error };
 
 /// What a call of parse() came to.
 struct step {
+    /// What happened.
     event what = event::need_more;
     /// How many bytes of the input are done with. All of them at need_more; at end exactly up
     /// to the first byte behind the message.
@@ -58,7 +61,9 @@ struct step {
 
 /// Why parsing ended: the status to answer, and a sentence's end for the log.
 struct parse_error {
+    /// The status to answer with.
     int status = 0;
+    /// What is wrong; a text that always lives.
     std::string_view what;
 };
 
@@ -68,21 +73,31 @@ struct message_head {
     bool keep_alive = false;     ///< the connection may carry another message after this one
     bool chunked = false;        ///< the content comes in chunks
     bool upgrade = false;        ///< "Connection: upgrade" together with an Upgrade field
+
+    /// What the field says; none with chunks and without the field.
     std::optional<std::uint64_t> content_length;
+    /// The fields, all of them.
     header_list headers;
 };
 
+/// A request's first line and fields.
 struct request_head : message_head {
+    /// "GET", "POST" and so on; a token.
     std::string method;
     std::string target;  ///< of one of the four forms; split_target() takes it apart
+
     /// The client waits for "100 Continue" before it sends the body.
     bool expect_continue = false;
 
+    /// Whether content follows.
     bool has_body() const noexcept { return chunked || content_length.value_or(0) > 0; }
 };
 
+/// A response's first line and fields.
 struct response_head : message_head {
+    /// 100 to 999.
     int status = 0;
+    /// As it was sent; may be empty.
     std::string reason;
 };
 
@@ -124,6 +139,7 @@ public:
     /// idle(); head() is empty afterwards.
     void release_memory() noexcept;
 
+    /// \cond
 protected:
     enum class role : unsigned char { request, response };
     message_parser(role reads, const limits& l) noexcept : limits_(l), reads_(reads) {}
@@ -144,6 +160,7 @@ protected:
     bool read_version(std::string_view text) noexcept;
     // Fills message_head from the fields that say where the message ends and what follows it.
     bool read_framing_fields() noexcept;
+    /// \endcond
 
 private:
     enum class state : unsigned char {
@@ -194,11 +211,13 @@ private:
 /// 505.
 class request_parser final : public message_parser {
 public:
+    /// Begins with the first byte of a connection.
     explicit request_parser(const limits& l = {}) noexcept : message_parser(role::request, l) {}
 
     /// The request at hand, from event::head until the parse() after event::end. It may be moved
     /// from at event::end.
     const request_head& head() const noexcept { return head_; }
+    /// The same, for moving from.
     request_head& head() noexcept { return head_; }
 
 private:
@@ -214,6 +233,7 @@ private:
 /// Client side. The status of every error is 502, what a proxy answers.
 class response_parser final : public message_parser {
 public:
+    /// Begins with the first byte of a connection.
     explicit response_parser(const limits& l = {}) noexcept : message_parser(role::response, l) {}
 
     /// Says which method the next final response answers: those to HEAD and CONNECT have no body.
@@ -223,6 +243,7 @@ public:
     /// The response at hand, from event::head until the parse() after event::end. Interim ones
     /// (1xx) come as messages of their own, before the final one.
     const response_head& head() const noexcept { return head_; }
+    /// The same, for moving from.
     response_head& head() noexcept { return head_; }
 
     /// Whether the connection left HTTP with this response (101, or 2xx to CONNECT). What follows
@@ -244,8 +265,11 @@ private:
 
 /// How a message's content will be delimited.
 struct body_framing {
+    /// The ways to say where content ends (RFC 9112, 6).
     enum class kind : unsigned char { none, sized, chunked, until_close };
+    /// Which of them.
     kind how = kind::none;
+    /// Bytes, for kind::sized.
     std::uint64_t size = 0;
 
     /// No content and no field about it: requests without a body, 1xx, 204, 304, and what answers
@@ -253,6 +277,7 @@ struct body_framing {
     static constexpr body_framing none() noexcept { return {}; }
     /// Exactly `size` bytes follow, or would in answer to another method than HEAD.
     static constexpr body_framing sized(std::uint64_t size) noexcept { return {kind::sized, size}; }
+    /// The content comes by write_chunk() and ends with write_last_chunk().
     static constexpr body_framing chunked() noexcept { return {kind::chunked, 0}; }
     /// Responses only: the close of the connection ends the content. Adds "Connection: close".
     static constexpr body_framing until_close() noexcept { return {kind::until_close, 0}; }
@@ -271,6 +296,7 @@ struct body_framing {
 /// buffer must outlive the writer and not be touched before end(). One thread.
 class head_writer {
 public:
+    /// Appends to `out`.
     explicit head_writer(byte_buffer& out) noexcept : out_(out), start_(out.size()) {}
     head_writer(const head_writer&) = delete;
     head_writer& operator=(const head_writer&) = delete;
@@ -279,7 +305,9 @@ public:
     head_writer& response(int status, std::string_view reason = {});
     /// The first line of a request.
     head_writer& request(std::string_view method, std::string_view target);
+    /// Adds a field; the text is copied.
     head_writer& field(std::string_view name, std::string_view value);
+    /// The same with a number.
     head_writer& field(std::string_view name, std::uint64_t value);
     /// All of them but Content-Length and Transfer-Encoding, which are left out: for passing on
     /// what was parsed.

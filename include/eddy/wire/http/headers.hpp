@@ -14,7 +14,9 @@ namespace eddy::http {
 
 /// One field line. Both views point into the header_list that it came from.
 struct header {
+    /// As it was spelled.
     std::string_view name;
+    /// Of a parsed field, without the white space around it.
     std::string_view value;
 };
 
@@ -27,7 +29,9 @@ public:
     /// The most that names and values may take together, in bytes.
     static constexpr std::size_t size_limit = 1 << 20;
 
+    /// How many fields there are; several may have one name.
     std::size_t size() const noexcept { return entries_.size(); }
+    /// Whether there is none.
     bool empty() const noexcept { return entries_.empty(); }
 
     /// The field at a position below size().
@@ -37,26 +41,34 @@ public:
                 {text_.data() + e.at + e.name_size, e.value_size}};
     }
 
+    /// Walks the fields in their order; ends with a change of the list.
     class iterator {
     public:
+        /// At the field `index`, or size() for the end.
         iterator(const header_list& list, std::size_t index) noexcept
             : list_(&list), index_(index) {}
+        /// The field.
         header operator*() const noexcept { return (*list_)[index_]; }
+        /// Goes to the next field.
         iterator& operator++() noexcept {
             ++index_;
             return *this;
         }
+        /// Compares iterators of one list.
         bool operator==(const iterator& other) const noexcept { return index_ == other.index_; }
 
     private:
         const header_list* list_;
         std::size_t index_;
     };
+    /// The first field.
     iterator begin() const noexcept { return {*this, 0}; }
+    /// Behind the last one.
     iterator end() const noexcept { return {*this, size()}; }
 
     /// The value of the first field of that name.
     std::optional<std::string_view> find(std::string_view name) const noexcept;
+    /// Whether there is a field of that name.
     bool contains(std::string_view name) const noexcept { return find(name).has_value(); }
 
     /// Whether `token` is an item of the comma-separated values of all fields of that name, case

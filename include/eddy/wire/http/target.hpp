@@ -19,6 +19,7 @@ enum class target_form : unsigned char {
 
 /// A request's target, taken apart; nothing is decoded. Views into the text that was split.
 struct target_parts {
+    /// Which of the four forms it has.
     target_form form = target_form::origin;
     std::string_view scheme;     ///< of the absolute form
     std::string_view authority;  ///< of the absolute and the authority form
@@ -41,7 +42,9 @@ std::string percent_encode(std::string_view text);
 
 /// A decoded name=value of a query.
 struct query_parameter {
+    /// Decoded.
     std::string name;
+    /// Decoded; empty without a '='.
     std::string value;
 };
 
@@ -55,6 +58,7 @@ struct query_parameter {
 /// the query until its last use.
 class query_reader {
 public:
+    /// `query` is without its '?'.
     explicit query_reader(std::string_view query) noexcept : rest_(query) {}
 
     /// The next parameter; none at the end and at a malformed percent-encoding.

@@ -11,10 +11,14 @@ namespace eddy::resp {
 /// that they stand in, live as long as the parser's documentation says: until its next call, and no
 /// longer than the input that was parsed.
 struct command {
+    /// The name and the arguments, `argc` of them.
     const std::string_view* argv = nullptr;
+    /// How many there are, the name included.
     std::size_t argc = 0;
 
+    /// The same as `argc`.
     std::size_t size() const noexcept { return argc; }
+    /// One of them; `index` is below size().
     std::string_view operator[](std::size_t index) const noexcept { return argv[index]; }
     /// The name. A parsed command always has one, which may be empty ("$0").
     std::string_view name() const noexcept { return argv[0]; }

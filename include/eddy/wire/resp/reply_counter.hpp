@@ -22,7 +22,10 @@ public:
 
     std::uint64_t replies() const noexcept { return replies_; }  ///< complete ones so far
     std::uint64_t errors() const noexcept { return errors_; }    ///< error values, nested ones too
+
+    /// RESP3 pushes so far.
     std::uint64_t pushes() const noexcept { return pushes_; }
+    /// Whether the stream broke the framing.
     bool malformed() const noexcept { return state_ == state::malformed; }
     /// True when the last reply is complete and nothing follows it.
     bool at_boundary() const noexcept { return state_ == state::start && !within_reply_; }

@@ -20,6 +20,7 @@
 
 namespace eddy::resp {
 
+/// The types of RESP2 and RESP3, and which field of reply_event has the value.
 enum class reply_type : std::uint8_t {
     simple,      ///< text
     error,       ///< text, which begins with its code word; from a line or a RESP3 bulk error
@@ -46,6 +47,7 @@ struct reply_limits {
 
 /// One value, or the head of an aggregate. The views point into the input.
 struct reply_event {
+    /// What it is, and so which of the fields below say something.
     reply_type type = reply_type::null;
     bool ends_reply = false;   ///< the whole reply, with all that is nested in it, is complete
     std::uint32_t depth = 0;   ///< aggregates around this value
@@ -58,6 +60,7 @@ struct reply_event {
 
 /// What one call of reply_parser::next() found.
 struct reply_outcome {
+    /// Whether there is an event.
     parse_status status = parse_status::need_more;
     std::size_t consumed = 0;  ///< with complete: the event's bytes; otherwise 0
     std::size_t wanted = 0;    ///< with need_more: how many more bytes are needed at least; a claim
@@ -72,6 +75,7 @@ public:
     /// Aggregates within one another. Redis itself nests eight deep at most (COMMAND DOCS).
     static constexpr std::size_t max_depth = 32;
 
+    /// Begins with the first byte of a connection.
     explicit reply_parser(const reply_limits& limits = {}) noexcept : limits_(limits) {}
 
     /// Parses the value at the start of `input`. After need_more, call again with the same bytes

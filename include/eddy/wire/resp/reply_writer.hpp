@@ -21,8 +21,11 @@ public:
     explicit reply_writer(byte_buffer& out, int protocol = 2) noexcept
         : out_(&out), protocol_(protocol) {}
 
+    /// 2 or 3.
     int protocol() const noexcept { return protocol_; }
+    /// 2 or 3, for the replies that follow; what HELLO asks for.
     void set_protocol(int protocol) noexcept { protocol_ = protocol; }
+    /// Where the replies go.
     byte_buffer& buffer() noexcept { return *out_; }
 
     /// "+OK".
@@ -41,11 +44,13 @@ public:
     /// trimmed at the ends and become spaces elsewhere, as in Redis.
     void error(std::string_view text);
 
+    /// ":7".
     void integer(std::int64_t value) {
         char* const at = out_->reserve(detail::header_room);
         out_->commit(static_cast<std::size_t>(detail::put_number(at, ':', value) - at));
     }
 
+    /// A string of any bytes.
     void bulk(std::string_view text) {
         char* const at = out_->reserve(text.size() + detail::header_room + 2);
         char* to = detail::put_count(at, '$', text.size());
@@ -74,7 +79,9 @@ public:
     void array(std::size_t n) { head('*', n); }
     /// `pairs` keys, each followed by its value. RESP2: an array of twice as many.
     void map(std::size_t pairs) { protocol_ == 2 ? head('*', pairs * 2) : head('%', pairs); }
+    /// The head of a set. RESP2: an array.
     void set(std::size_t n) { head(protocol_ == 2 ? '*' : '~', n); }
+    /// The head of a push. RESP2: an array.
     void push(std::size_t n) { head(protocol_ == 2 ? '*' : '>', n); }
 
     /// RESP2: the integer 1 or 0.

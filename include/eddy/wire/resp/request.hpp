@@ -22,6 +22,7 @@
 #include <span>
 #include <string_view>
 
+/// RESP, the Redis protocol, without I/O.
 namespace eddy::resp {
 
 /// What a peer may send, in bytes and counts. Over any of them, parsing ends with an error. An
@@ -32,9 +33,12 @@ struct request_limits {
     std::size_t max_bulk = 512U << 20;          ///< one argument
     std::size_t max_request = 1U << 30;         ///< an array with its framing; at most 2 GiB
     std::size_t max_args_unauthenticated = 10;  ///< before the client has authenticated
+
+    /// Bytes of one argument until then.
     std::size_t max_bulk_unauthenticated = 16 * 1024;
 };
 
+/// What a call of a parser came to.
 enum class parse_status : std::uint8_t {
     complete,   ///< a command (or a full batch) is there; the input may hold more
     need_more,  ///< the input ends within a command, or before one
@@ -43,6 +47,7 @@ enum class parse_status : std::uint8_t {
 
 /// What one call of request_parser::next() found.
 struct request_outcome {
+    /// Whether there is a command.
     parse_status status = parse_status::need_more;
     /// Bytes that the caller drops from its input's front once it is done with `request`. With
     /// need_more these are empty requests that were skipped.
@@ -59,14 +64,18 @@ struct request_outcome {
 /// 24 bytes for each argument that has arrived. One thread.
 class request_parser {
 public:
+    /// Arguments for which a command needs no memory beyond the parser's own.
     static constexpr std::size_t inline_args = 8;
     /// Room for this many arguments may stay allocated between commands.
     static constexpr std::size_t kept_args = 1024;
     /// Room for this many bytes of unescaped inline arguments may, too.
     static constexpr std::size_t kept_scratch = 4096;
 
+    /// Begins with the first byte of a connection.
     explicit request_parser(const request_limits& limits = {});
+    /// The other one may only be assigned to or die.
     request_parser(request_parser&&) noexcept;
+    /// The same.
     request_parser& operator=(request_parser&&) noexcept;
     ~request_parser();
 
@@ -81,6 +90,7 @@ public:
     /// True when part of a command was seen: the connection is not idle between two commands.
     bool in_progress() const noexcept { return stage_ != stage::start || scanned_ != 0; }
 
+    /// What it was made with.
     const request_limits& limits() const noexcept { return limits_; }
 
 private:
@@ -126,6 +136,8 @@ struct batch_outcome {
     parse_status status = parse_status::need_more;
     std::size_t consumed = 0;  ///< as in request_outcome
     std::size_t wanted = 0;    ///< as in request_outcome
+
+    /// In the order in which they came.
     std::span<const command> commands;
     std::string_view error;  ///< as in request_outcome
 };
@@ -134,7 +146,9 @@ struct batch_outcome {
 /// allocation of its own. One thread; shared by connections that are served in turn.
 class request_batch {
 public:
+    /// Commands in a batch.
     static constexpr std::size_t max_commands = 128;
+    /// Arguments of all commands in a batch together.
     static constexpr std::size_t max_args = 1024;
 
     request_batch() noexcept = default;

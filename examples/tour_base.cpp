@@ -1,0 +1,155 @@
+// The last part of what docs/tour.md shows: the codecs, and the helpers below everything. Each
+// function runs one of them and says whether it worked; none of them needs a loop.
+#include <eddy/base/assert.hpp>
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/bytes.hpp>
+#include <eddy/base/frame_pool.hpp>
+#include <eddy/base/glob.hpp>
+#include <eddy/base/histogram.hpp>
+#include <eddy/base/intrusive_list.hpp>
+#include <eddy/base/log.hpp>
+#include <eddy/base/nearest.hpp>
+#include <eddy/base/random.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/wire/http1.hpp>
+#include <eddy/wire/resp.hpp>
+
+#include <fcntl.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using namespace eddy;
+
+bool http_requests() {
+    http::request_parser parser;
+    std::string_view input = "GET /a%20b?x=1 HTTP/1.1\r\nHost: example.org\r\n\r\n";
+    http::step step = parser.parse(input);
+    if (step.what != http::event::head) return false;
+    const auto parts = http::split_target(parser.head().method, parser.head().target);
+    const auto path = parts ? http::percent_decode(parts->path) : fail(parts.error());
+    return path == "/a b" && parser.head().headers.find("host") == "example.org";
+}
+
+bool http_responses() {
+    byte_buffer out;
+    http::head_writer writer(out);
+    writer.response(200).field("Content-Type", "text/plain");
+    const result<> written = writer.end(http::body_framing::sized(2));
+    out.append("ok");
+    return written && out.text().ends_with("\r\n\r\nok");
+}
+
+bool resp_commands() {
+    resp::request_parser parser;
+    byte_buffer out;
+    resp::reply_writer replies(out, 2);
+    const resp::request_outcome found = parser.next("*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
+    if (found.status == resp::parse_status::complete && found.request.name() == "GET")
+        replies.bulk("the value");
+    return out.text() == "$9\r\nthe value\r\n";
+}
+
+bool resp_replies() {
+    resp::reply_parser parser;
+    const resp::reply_outcome found = parser.next(":7\r\n");
+    return found.status == resp::parse_status::complete && found.event.integer == 7;
+}
+
+bool buffers() {
+    byte_buffer input;
+    input.append("one two");
+    char* room = input.reserve(6);
+    std::string_view(" three").copy(room, 6);
+    input.commit(6);
+    input.consume(4);
+    return input.text() == "two three" && as_text(input.bytes()).size() == 9;
+}
+
+bool logs() {
+    std::string seen;
+    set_log_sink([&seen](log_level, std::string_view line) { seen += line; });
+    set_log_level(log_level::warn);
+    log_info("tour", "too quiet to be written");
+    log_warn("tour", "a line\nthat cannot be forged");
+    set_log_sink({});
+    return seen.ends_with("tour  a line\\nthat cannot be forged\n");
+}
+
+bool histograms() {
+    histogram latencies;
+    for (std::uint64_t i = 1; i <= 1000; ++i) latencies.record(i * 1000);
+    const auto p99 = static_cast<double>(latencies.percentile(99));
+    return latencies.count() == 1000 && p99 > 980e3 && p99 < 1000e3;
+}
+
+bool numbers() {
+    random_generator dice(entropy_seed());
+    const std::uint64_t eyes = 1 + dice.below(6);
+    return eyes >= 1 && eyes <= 6 && !dice.chance(0);
+}
+
+bool texts() {
+    constexpr std::array<std::string_view, 3> commands{"create", "start", "stop"};
+    return glob_match("user:[0-9]*", "user:42") && nearest_word("craete", commands) == "create";
+}
+
+struct job : list_link<> {
+    int number = 0;
+};
+
+bool lists() {
+    job first;
+    job second;
+    intrusive_list<job> waiting;
+    waiting.push_back(first);
+    waiting.push_back(second);
+    first.unlink();
+    return &waiting.pop_front() == &second && waiting.empty();
+}
+
+bool descriptors() {
+    unique_fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    unique_fd owner = std::move(null);
+    return owner && owner.get() >= 0;
+}
+
+bool frames() {
+    void* frame = frame_allocate(200);
+    frame_free(frame, 200);
+    const std::uint64_t before = frame_allocations();
+    frame_free(frame_allocate(200), 200);
+    EDDY_ASSERT(!frame_pool_recycles() || frame_allocations() == before);
+    return true;
+}
+
+int check(const char* what, bool good) {
+    if (!good) std::printf("%s: does not work\n", what);
+    return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main() {
+    int failed = 0;
+    failed += check("http_requests", http_requests());
+    failed += check("http_responses", http_responses());
+    failed += check("resp_commands", resp_commands());
+    failed += check("resp_replies", resp_replies());
+    failed += check("buffers", buffers());
+    failed += check("logs", logs());
+    failed += check("histograms", histograms());
+    failed += check("numbers", numbers());
+    failed += check("texts", texts());
+    failed += check("lists", lists());
+    failed += check("descriptors", descriptors());
+    failed += check("frames", frames());
+    if (failed == 0) std::puts("all of it works");
+    return failed;
+}
