@@ -79,22 +79,32 @@ result<> receive_ring::open(io_uring& ring, std::uint16_t group, std::uint32_t c
         return fail_errno(-error);
     io_uring_buf_ring_init(ring_);
     slots_ = std::make_unique<slot[]>(count_);
-    for (std::uint32_t i = 0; i < count_; ++i) {
-        const auto id = static_cast<std::uint16_t>(i);
-        io_uring_buf_ring_add(ring_, data(id), buffer_size_, id, static_cast<int>(count_ - 1),
-                              static_cast<int>(i));
+    for (std::uint32_t i = count_; i-- > 0;) {
+        slots_[i].next = free_;
+        free_ = static_cast<std::uint16_t>(i);
     }
-    io_uring_buf_ring_advance(ring_, static_cast<int>(count_));
+    wanted_ = std::min(first_wanted, count_);
+    publish();
     return {};
+}
+
+void receive_ring::publish() noexcept {
+    int added = 0;
+    for (; published_ < wanted_ && free_ != none; ++published_, ++added) {
+        const std::uint16_t id = free_;
+        free_ = slots_[id].next;
+        io_uring_buf_ring_add(ring_, data(id), buffer_size_, id, static_cast<int>(count_ - 1),
+                              added);
+    }
+    if (added > 0) io_uring_buf_ring_advance(ring_, added);
 }
 
 void receive_ring::give_back(std::byte*, std::uint32_t id) noexcept {
     EDDY_ASSERT(outstanding_ > 0);
     --outstanding_;
-    const auto buffer = static_cast<std::uint16_t>(id);
-    io_uring_buf_ring_add(ring_, data(buffer), buffer_size_, buffer, static_cast<int>(count_ - 1),
-                          0);
-    io_uring_buf_ring_advance(ring_, 1);
+    slots_[id].next = free_;
+    free_ = static_cast<std::uint16_t>(id);
+    publish();
 }
 
 result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options) {

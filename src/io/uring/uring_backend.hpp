@@ -14,6 +14,7 @@
 
 #include <liburing.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,7 +33,7 @@ private:
     Owner* owner_;
 };
 
-/// The ring of provided buffers. The kernel takes them in order; they come back in any order.
+/// Buffers for the kernel to receive into. It takes them in order; they come back in any order.
 class receive_ring final : public lease_owner {
 public:
     receive_ring() noexcept = default;
@@ -53,7 +54,17 @@ public:
     }
     std::uint32_t buffer_size() const noexcept { return buffer_size_; }
     /// The kernel handed this buffer over.
-    void taken() noexcept { ++outstanding_; }
+    void taken() noexcept {
+        --published_;
+        ++outstanding_;
+        publish();
+    }
+    /// The kernel found no buffer, though not all are in use: so many sockets had something at
+    /// once.
+    void ran_out() noexcept {
+        wanted_ = std::min(2 * wanted_, count_);
+        publish();
+    }
     /// No buffer is left for the kernel.
     bool exhausted() const noexcept { return outstanding_ == count_; }
     std::uint32_t outstanding() const noexcept { return outstanding_; }
@@ -67,6 +78,8 @@ public:
     slot& at(std::uint16_t id) noexcept { return slots_[id]; }
 
 private:
+    void publish() noexcept;
+
     io_uring_buf_ring* ring_ = nullptr;
     std::byte* buffers_ = nullptr;
     std::size_t ring_bytes_ = 0;
@@ -74,6 +87,12 @@ private:
     std::uint32_t buffer_size_ = 0;
     std::size_t stride_ = 0;
     std::uint32_t outstanding_ = 0;
+    // The kernel goes round all that it is given. It gets few, and in place of one that it took the
+    // one that came back last: the processor's caches still hold that.
+    static constexpr std::uint32_t first_wanted = 16;
+    std::uint32_t wanted_ = 0;     // how many the kernel shall have
+    std::uint32_t published_ = 0;  // how many it has
+    std::uint16_t free_ = none;    // the others that nobody uses, linked by their slots
     std::uint16_t group_ = 0;
     std::unique_ptr<slot[]> slots_;
 };

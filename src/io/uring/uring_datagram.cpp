@@ -106,7 +106,7 @@ void uring_datagram::on_received(int result, unsigned flags) {
     if (closing_) return free_if_done();
 
     switch (result) {
-        case -ENOBUFS:
+        case -ENOBUFS: ring.ran_out(); break;
         case -ECANCELED:
         case -EINTR:
         case -EAGAIN: break;

@@ -118,6 +118,7 @@ void uring_stream::on_received(int result, unsigned flags) {
         else
             enqueue(id, static_cast<std::uint32_t>(result));
     }
+    if (result == -ENOBUFS) backend_.receives().ran_out();
     if (closing_) return free_if_done();
 
     if (result == 0)
