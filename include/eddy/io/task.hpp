@@ -20,6 +20,10 @@
 #include <optional>
 #include <utility>
 
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+#error "Eddy needs GCC 13 or Clang 19: GCC 12 destroys temporaries in co_await expressions twice."
+#endif
+
 namespace eddy {
 
 template <class T = void>

@@ -1,0 +1,58 @@
+// The echo server that docs/from-asio.md ports from Asio, step by step.
+//
+//     ported_echo [PORT]
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/net/tcp.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+eddy::task<> echo(eddy::stream peer) {
+    std::array<std::byte, 16 * 1024> bytes;
+    for (;;) {
+        const auto size = co_await peer.read_some(bytes);
+        if (!size) co_return;
+        const auto sent = co_await peer.write_all(eddy::const_bytes(bytes).first(*size));
+        if (!sent) co_return;
+    }
+}
+
+eddy::task<> serve(eddy::listener listening) {
+    co_await eddy::with_scope([&](eddy::scope& clients) -> eddy::task<> {
+        for (;;) {
+            auto peer = co_await listening.accept();
+            if (peer)
+                clients.spawn(echo(std::move(*peer)));
+            else if (!co_await eddy::loop::current().sleep_for(10ms))
+                co_return;
+        }
+    });
+}
+
+eddy::task<int> start(std::uint16_t port) {
+    auto listening = eddy::tcp::listen("127.0.0.1", port);
+    if (!listening) {
+        std::fprintf(stderr, "port %d: %s\n", int{port}, listening.error().message().c_str());
+        co_return 1;
+    }
+    co_await serve(std::move(*listening));
+    co_return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const auto port = static_cast<std::uint16_t>(argc > 1 ? std::atoi(argv[1]) : 7000);
+    auto loop = eddy::loop::create();
+    return loop ? (*loop)->run(start(port)) : 1;
+}
