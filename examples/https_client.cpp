@@ -23,8 +23,7 @@ eddy::task<eddy::result<>> fetch(std::string host, std::string path, std::uint16
     if (!sent) co_return sent;
     for (;;) {
         auto received = co_await server->read();
-        if (!received && received.error() == eddy::errc::end_of_stream)
-            co_return eddy::result<>();
+        if (!received && received.error() == eddy::errc::end_of_stream) co_return eddy::result<>();
         if (!received) co_return eddy::fail(received.error());
         std::fwrite(received->bytes().data(), 1, received->size(), stdout);
     }

@@ -7,8 +7,11 @@
 namespace eddy::detail {
 
 void assertion_failed(const char* expression, const char* file, int line) noexcept {
-    std::fprintf(stderr, "eddy: assertion failed: %s (%s:%d). This is a bug in Eddy.\n", expression,
-                 file, line);
+    std::fprintf(
+        stderr,
+        "eddy: assertion failed: %s (%s:%d). Either Eddy has a bug, or this program uses it "
+        "otherwise than its headers say.\n",
+        expression, file, line);
     std::abort();
 }
 
