@@ -53,9 +53,12 @@ TEST_P(generator_io, values_cost_no_allocation) {
             while (co_await numbers.next()) {
             }
         };
-        co_await once(made);
-        const std::uint64_t before = frame_allocations();
-        for (int i = 0; i < 10; ++i) co_await once(made);
+        std::uint64_t before = 0;
+        for (int i = 0; i < 11; ++i) {
+            // The same call each time: the compiler may put the frame of another into its caller's.
+            co_await once(made);
+            if (i == 0) before = frame_allocations();
+        }
         EXPECT_EQ(frame_allocations(), before);
         EXPECT_EQ(made, 1100);
     });
