@@ -3,19 +3,8 @@
 // instead of exceptions, and a concurrency hint of 1.
 //
 //     echo_asio --port N
+#include "asio_program.hpp"
 #include "socket.hpp"
-
-// Asio 1.22 looks for Clang's coroutines where they were before they became standard.
-#define ASIO_HAS_CO_AWAIT 1
-#define ASIO_HAS_STD_COROUTINE 1
-#include <asio.hpp>
-#if __has_include(<asio/as_tuple.hpp>)
-#include <asio/as_tuple.hpp>
-namespace tuples = asio;
-#else
-#include <asio/experimental/as_tuple.hpp>
-namespace tuples = asio::experimental;
-#endif
 
 #include <array>
 #include <system_error>
@@ -24,14 +13,9 @@ namespace tuples = asio::experimental;
 
 namespace {
 
-using executor = asio::io_context::executor_type;
-using token = tuples::as_tuple_t<asio::use_awaitable_t<executor>>;
 using asio::ip::tcp;
 using stream_socket = asio::basic_stream_socket<tcp, executor>;
 using acceptor = asio::basic_socket_acceptor<tcp, executor>;
-using nothing = asio::awaitable<void, executor>;
-
-constexpr token with_error_code{};
 
 nothing echo(stream_socket peer) {
     std::array<char, 16 * 1024> bytes;
@@ -60,7 +44,7 @@ nothing serve(acceptor listening) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const long port = number_option(argc, argv, "--port", 7000);
+    const long port = port_option(argc, argv);
     asio::io_context context(1);
     const tcp::endpoint local(asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(port));
     acceptor listening(context.get_executor(), local);

@@ -51,7 +51,7 @@ nothing serve(acceptor listening) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const long port = number_option(argc, argv, "--port", 7000);
+    const long port = port_option(argc, argv);
     asio::io_context context(1);
     const tcp::endpoint local(asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(port));
     acceptor listening(context.get_executor(), local);

@@ -11,8 +11,8 @@
 // Built as tls_load, with EDDY_LOAD_TLS, it speaks TLS 1.3 and believes any server.
 #include <eddy/base/histogram.hpp>
 
-#include "clock.hpp"
 #include "socket.hpp"
+#include "window.hpp"
 
 #if defined(EDDY_LOAD_TLS)
 #include "tls_connection.hpp"
@@ -21,7 +21,6 @@
 #endif
 
 #include <cerrno>
-#include <ctime>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +30,6 @@ namespace {
 constexpr long most_connections = 10'000;
 // A message must fit into the socket's buffers: it is sent before anything is read.
 constexpr long most_payload = 64 * 1024;
-constexpr std::uint64_t warm_up_ns = 300'000'000;
 
 /// One message that goes out and must come back.
 struct exchange {
@@ -43,46 +41,26 @@ struct exchange {
 
 class load {
 public:
-    load(long port, std::size_t connections, std::size_t payload, long server)
-        : address_(loopback(port)), exchanges_(connections), input_(payload), server_(server) {
-        for (std::size_t i = 0; i < connections; ++i) {
-            exchanges_[i].message.resize(payload);
-            for (std::size_t at = 0; at < payload; ++at)
-                exchanges_[i].message[at] = static_cast<char>('!' + (i * 31 + at * 7) % 90);
-        }
+    load(long port, std::size_t connections, std::size_t payload, window measured)
+        : address_(loopback(port)), exchanges_(connections), input_(payload), measured_(measured) {
+        for (std::size_t i = 0; i < connections; ++i)
+            exchanges_[i].message = make_message(i, payload);
     }
 
-    void run(std::string_view mode, std::uint64_t length_ns) {
+    void run(std::string_view mode) {
         if (mode != "accept")
             for (exchange& each : exchanges_) open(each);
-        length_ns_ = length_ns;
-        begin_at_ = now_ns() + warm_up_ns;
         if (mode == "each")
             run_each();
         else
             run_batches(mode == "accept");
     }
 
-    int report(std::string_view mode) const {
-        const double seconds = static_cast<double>(ended_ns_ - begun_ns_) / 1e9;
-        const double rate = static_cast<double>(latency_.count()) / seconds;
-        const double own = static_cast<double>(own_cpu_ns_) / 1e9 / seconds;
-        const double server = static_cast<double>(server_cpu_ns_) / 1e9 / seconds;
-        const bool limited = own > 0.95 && server > 0 && server < 0.95;
-        const bool verified = wrong_ == 0 && latency_.count() > 0;
-        std::printf(
-            "{\"test\": \"%.*s\", \"connections\": %zu, \"payload\": %zu, "
-            "\"messages\": %llu, \"seconds\": %.4f, \"ops_per_second\": %.1f, "
-            "\"p50_us\": %.2f, \"p99_us\": %.2f, \"generator_cpu\": %.4f, "
-            "\"server_cpu\": %.4f, \"server_ns_per_op\": %.1f, \"void\": %s, "
-            "\"verified\": %s, \"errors\": %llu}\n",
-            static_cast<int>(mode.size()), mode.data(), exchanges_.size(), input_.size(),
-            static_cast<unsigned long long>(latency_.count()), seconds, rate,
-            static_cast<double>(latency_.percentile(50)) / 1e3,
-            static_cast<double>(latency_.percentile(99)) / 1e3, own, server, server * 1e9 / rate,
-            limited ? "true" : "false", verified ? "true" : "false",
-            static_cast<unsigned long long>(wrong_));
-        return verified ? 0 : 2;
+    int report(const std::string& mode) const {
+        return measured_.report("\"test\": \"" + mode +
+                                    "\", \"connections\": " + std::to_string(exchanges_.size()) +
+                                    ", \"payload\": " + std::to_string(input_.size()),
+                                latency_, latency_.count(), wrong_, wrong_);
     }
 
 private:
@@ -104,10 +82,8 @@ private:
         close(each.fd);
     }
 
-    /// No two messages are equal: each carries its number.
     void send_next(exchange& each, std::uint64_t now) {
-        const std::uint64_t number = ++sequence_;
-        std::memcpy(each.message.data(), &number, std::min(sizeof number, each.message.size()));
+        stamp(each.message.data(), each.message.size(), ++sequence_);
         each.sent_at = now;
         // The socket blocks and takes it whole: only one message is under way.
         const ssize_t sent = each.connection.send(each.message.data(), each.message.size());
@@ -132,23 +108,7 @@ private:
     }
 
     void record(const exchange& each, std::uint64_t now) {
-        if (begun_ns_ != 0) latency_.record(now - each.sent_at);
-    }
-
-    /// Begins the measurement after the warm-up. False when the time is over.
-    bool goes_on(std::uint64_t now) {
-        if (begun_ns_ == 0) {
-            if (now < begin_at_) return true;
-            server_cpu_ns_ = process_cpu_ns(server_);
-            own_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-            begun_ns_ = now_ns();
-            return true;
-        }
-        if (now - begun_ns_ < length_ns_) return true;
-        ended_ns_ = now_ns();
-        own_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own_cpu_ns_;
-        server_cpu_ns_ = process_cpu_ns(server_) - server_cpu_ns_;
-        return false;
+        if (measured_.is_open()) latency_.record(now - each.sent_at);
     }
 
     /// Takes the connections in turn, as they were sent to. No call of epoll, whose cost would fall
@@ -157,7 +117,7 @@ private:
     void run_each() {
         std::uint64_t now = now_ns();
         for (exchange& each : exchanges_) send_next(each, now);
-        while (goes_on(now)) {
+        while (measured_.goes_on(now)) {
             for (exchange& each : exchanges_) {
                 receive(each);
                 now = now_ns();
@@ -169,7 +129,7 @@ private:
 
     void run_batches(bool open_and_close) {
         std::uint64_t now = now_ns();
-        while (goes_on(now)) {
+        while (measured_.goes_on(now)) {
             if (open_and_close)
                 for (exchange& each : exchanges_) {
                     const std::uint64_t opened_at = now_ns();
@@ -190,14 +150,8 @@ private:
     sockaddr_in address_;
     std::vector<exchange> exchanges_;
     std::vector<char> input_;
-    long server_;
+    window measured_;
     std::uint64_t sequence_ = 0;
-    std::uint64_t length_ns_ = 0;
-    std::uint64_t begin_at_ = 0;
-    std::uint64_t begun_ns_ = 0;
-    std::uint64_t ended_ns_ = 0;
-    std::uint64_t own_cpu_ns_ = 0;
-    std::uint64_t server_cpu_ns_ = 0;
     std::uint64_t wrong_ = 0;
     eddy::histogram latency_;
 };
@@ -205,22 +159,16 @@ private:
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::string_view mode;
-    for (int i = 1; i + 1 < argc; ++i)
-        if (std::strcmp(argv[i], "--mode") == 0) mode = argv[i + 1];
-    const long connections = number_option(argc, argv, "--connections", 50);
-    const long payload = number_option(argc, argv, "--payload", 64);
-    const long length_ms = number_option(argc, argv, "--milliseconds", 3000);
-    if ((mode != "each" && mode != "lockstep" && mode != "accept") || connections < 1 ||
-        connections > most_connections || payload < 1 || payload > most_payload || length_ms < 1) {
-        std::fputs(
-            "usage: echo_load --port N --mode each|lockstep|accept [--connections N]\n"
-            "                 [--payload BYTES] [--milliseconds N] [--server-pid PID]\n",
-            stderr);
+    const std::string mode = text_option(argc, argv, "--mode", "");
+    if (mode != "each" && mode != "lockstep" && mode != "accept") {
+        std::fputs("echo_load: --mode takes each, lockstep or accept\n", stderr);
         return 1;
     }
-    load generator(number_option(argc, argv, "--port", 7000), static_cast<std::size_t>(connections),
-                   static_cast<std::size_t>(payload), number_option(argc, argv, "--server-pid", 0));
-    generator.run(mode, static_cast<std::uint64_t>(length_ms) * 1'000'000);
+    const long connections = number_option(argc, argv, "--connections", 50, 1, most_connections);
+    const long payload = number_option(argc, argv, "--payload", 64, 1, most_payload);
+    window measured(argc, argv);
+    load generator(port_option(argc, argv), static_cast<std::size_t>(connections),
+                   static_cast<std::size_t>(payload), measured);
+    generator.run(mode);
     return generator.report(mode);
 }

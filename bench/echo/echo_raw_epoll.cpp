@@ -79,7 +79,7 @@ void send_rest(int fd) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const long port = number_option(argc, argv, "--port", 7000);
+    const long port = port_option(argc, argv);
     const int listener = listen_on(port, SOCK_NONBLOCK);
     poller = epoll_create1(EPOLL_CLOEXEC);
     if (poller < 0) die("epoll_create1");

@@ -153,7 +153,7 @@ void on_send(int fd, int result) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const long port = number_option(argc, argv, "--port", 7000);
+    const long port = port_option(argc, argv);
     listener = listen_on(port, 0);
     connections.resize(1024);
     io_uring_params params{};

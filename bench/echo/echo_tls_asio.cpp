@@ -2,14 +2,10 @@
 // Eddy's.
 //
 //     echo_tls_asio --port N
+#include "asio_program.hpp"
 #include "socket.hpp"
 #include "test_certificate.hpp"
 
-// Asio 1.22 looks for Clang's coroutines where they were before they became standard.
-#define ASIO_HAS_CO_AWAIT 1
-#define ASIO_HAS_STD_COROUTINE 1
-#include <asio.hpp>
-#include <asio/experimental/as_tuple.hpp>
 #include <asio/ssl.hpp>
 
 #include <array>
@@ -19,15 +15,10 @@
 
 namespace {
 
-using executor = asio::io_context::executor_type;
-using token = asio::experimental::as_tuple_t<asio::use_awaitable_t<executor>>;
 using asio::ip::tcp;
 using stream_socket = asio::basic_stream_socket<tcp, executor>;
 using secure_socket = asio::ssl::stream<stream_socket>;
 using acceptor = asio::basic_socket_acceptor<tcp, executor>;
-using nothing = asio::awaitable<void, executor>;
-
-constexpr token with_error_code{};
 
 nothing echo(stream_socket plain, asio::ssl::context& with) {
     secure_socket peer(std::move(plain), with);
@@ -59,7 +50,7 @@ nothing serve(acceptor listening, asio::ssl::context& with) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const long port = number_option(argc, argv, "--port", 7000);
+    const long port = port_option(argc, argv);
     asio::io_context context(1);
     asio::ssl::context with(asio::ssl::context::tls_server);
     const bench_certificate own = make_bench_certificate();

@@ -69,7 +69,7 @@ void on_connection(uv_stream_t* listening, int status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const long port = number_option(argc, argv, "--port", 7000);
+    const long port = port_option(argc, argv);
     uv_loop_t* loop = uv_default_loop();
     uv_tcp_t listening;
     must(uv_tcp_init(loop, &listening), "uv_tcp_init");

@@ -1,4 +1,5 @@
-// What the raw echo servers share: their one argument and their listening socket.
+// What the programs of this folder share: their options, and the listening socket of those without
+// a library.
 #pragma once
 
 #include <arpa/inet.h>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 /// Says what failed, with errno's text, and ends the program.
 [[noreturn]] inline void die(const char* what) {
@@ -18,11 +20,29 @@
     std::exit(1);
 }
 
-/// The number after `--name` in the arguments, else `otherwise`.
-inline long number_option(int argc, char** argv, const char* name, long otherwise) {
+/// The argument after `name`, else `otherwise`.
+inline const char* text_option(int argc, char** argv, const char* name, const char* otherwise) {
     for (int i = 1; i + 1 < argc; ++i)
-        if (std::strcmp(argv[i], name) == 0) return std::strtol(argv[i + 1], nullptr, 10);
+        if (std::strcmp(argv[i], name) == 0) return argv[i + 1];
     return otherwise;
+}
+
+/// The number after `name`, else `otherwise`. One that is out of bounds ends the program.
+inline long number_option(int argc, char** argv, const char* name, long otherwise, long least = 0,
+                          long most = std::numeric_limits<long>::max()) {
+    const char* text = text_option(argc, argv, name, nullptr);
+    if (!text) return otherwise;
+    char* end = nullptr;
+    const long value = std::strtol(text, &end, 10);
+    if (end == text || *end != '\0' || value < least || value > most) {
+        std::fprintf(stderr, "%s takes a number from %ld to %ld\n", name, least, most);
+        std::exit(1);
+    }
+    return value;
+}
+
+inline long port_option(int argc, char** argv) {
+    return number_option(argc, argv, "--port", 7000, 1, 65535);
 }
 
 inline sockaddr_in loopback(long port) {

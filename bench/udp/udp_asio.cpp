@@ -2,14 +2,9 @@
 // choices as ../echo/echo_asio.cpp. Asio has no segments, neither sent nor received.
 //
 //     udp_asio --port N
+#include "../echo/asio_program.hpp"
 #include "../echo/socket.hpp"
 #include "buffer.hpp"
-
-// Asio 1.22 looks for Clang's coroutines where they were before they became standard.
-#define ASIO_HAS_CO_AWAIT 1
-#define ASIO_HAS_STD_COROUTINE 1
-#include <asio.hpp>
-#include <asio/experimental/as_tuple.hpp>
 
 #include <array>
 #include <system_error>
@@ -18,14 +13,10 @@
 
 namespace {
 
-using executor = asio::io_context::executor_type;
-using token = asio::experimental::as_tuple_t<asio::use_awaitable_t<executor>>;
 using asio::ip::udp;
 using socket_type = asio::basic_datagram_socket<udp, executor>;
 
-constexpr token with_error_code{};
-
-asio::awaitable<void, executor> echo(socket_type socket) {
+nothing echo(socket_type socket) {
     std::array<char, 64 * 1024> bytes;
     std::error_code error;
     std::size_t size = 0;
@@ -43,7 +34,7 @@ asio::awaitable<void, executor> echo(socket_type socket) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const long port = number_option(argc, argv, "--port", 7000);
+    const long port = port_option(argc, argv);
     asio::io_context context(1);
     const udp::endpoint local(asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(port));
     socket_type socket(context.get_executor(), local);

@@ -11,7 +11,7 @@
 // come back within a second counts as an error, and its client starts again with a new row.
 #include <eddy/base/histogram.hpp>
 
-#include "../echo/clock.hpp"
+#include "../echo/window.hpp"
 #include "buffer.hpp"
 
 #include <netinet/udp.h>
@@ -29,7 +29,6 @@ constexpr long most_row = 64;  // UDP_MAX_SEGMENTS
 constexpr long most_payload = 1400;
 constexpr std::size_t most_bytes = 65507;
 constexpr unsigned most_at_once = 64;
-constexpr std::uint64_t warm_up_ns = 300'000'000;
 constexpr timeval patience{1, 0};
 
 struct client {
@@ -41,13 +40,11 @@ struct client {
 
 class load {
 public:
-    load(long port, std::size_t clients, std::size_t row, std::size_t payload, long server)
-        : payload_(payload), clients_(clients), server_(server) {
+    load(long port, std::size_t clients, std::size_t row, std::size_t payload, window measured)
+        : payload_(payload), clients_(clients), measured_(measured) {
         const sockaddr_in address = loopback(port);
         for (std::size_t i = 0; i < clients; ++i) {
-            clients_[i].row.resize(row * payload);
-            for (std::size_t at = 0; at < clients_[i].row.size(); ++at)
-                clients_[i].row[at] = static_cast<char>('!' + (i * 31 + at * 7) % 90);
+            clients_[i].row = make_message(i, row * payload);
             open(clients_[i], address);
         }
         for (unsigned i = 0; i < most_at_once; ++i) {
@@ -57,16 +54,14 @@ public:
         }
     }
 
-    void run(std::uint64_t length_ns) {
-        length_ns_ = length_ns;
-        begin_at_ = now_ns() + warm_up_ns;
+    void run() {
         std::uint64_t now = now_ns();
         for (client& each : clients_) send_next(each, now);
-        while (goes_on(now)) {
+        while (measured_.goes_on(now)) {
             for (client& each : clients_) {
                 receive(each);
                 now = now_ns();
-                if (begun_ns_ != 0) {
+                if (measured_.is_open()) {
                     latency_.record(now - each.sent_at);
                     datagrams_ += each.row.size() / payload_;
                 }
@@ -76,25 +71,11 @@ public:
     }
 
     int report() const {
-        const double seconds = static_cast<double>(ended_ns_ - begun_ns_) / 1e9;
-        const double rate = static_cast<double>(datagrams_) / seconds;
-        const double own = static_cast<double>(own_cpu_ns_) / 1e9 / seconds;
-        const double server = static_cast<double>(server_cpu_ns_) / 1e9 / seconds;
-        const bool limited = own > 0.95 && server > 0 && server < 0.95;
-        const bool verified = wrong_ == 0 && datagrams_ > 0;
-        std::printf(
-            "{\"test\": \"udp\", \"clients\": %zu, \"row\": %zu, \"payload\": %zu, "
-            "\"messages\": %llu, \"seconds\": %.4f, \"ops_per_second\": %.1f, "
-            "\"p50_us\": %.2f, \"p99_us\": %.2f, \"generator_cpu\": %.4f, "
-            "\"server_cpu\": %.4f, \"server_ns_per_op\": %.1f, \"void\": %s, "
-            "\"verified\": %s, \"errors\": %llu}\n",
-            clients_.size(), clients_.front().row.size() / payload_, payload_,
-            static_cast<unsigned long long>(datagrams_), seconds, rate,
-            static_cast<double>(latency_.percentile(50)) / 1e3,
-            static_cast<double>(latency_.percentile(99)) / 1e3, own, server, server * 1e9 / rate,
-            limited ? "true" : "false", verified ? "true" : "false",
-            static_cast<unsigned long long>(lost_));
-        return verified && lost_ == 0 ? 0 : 2;
+        return measured_.report(
+            "\"test\": \"udp\", \"clients\": " + std::to_string(clients_.size()) +
+                ", \"row\": " + std::to_string(clients_.front().row.size() / payload_) +
+                ", \"payload\": " + std::to_string(payload_),
+            latency_, datagrams_, wrong_, lost_);
     }
 
 private:
@@ -115,10 +96,8 @@ private:
     }
 
     void send_next(client& each, std::uint64_t now) {
-        for (std::size_t at = 0; at < each.row.size(); at += payload_) {
-            const std::uint64_t number = ++sequence_;
-            std::memcpy(each.row.data() + at, &number, std::min(sizeof number, payload_));
-        }
+        for (std::size_t at = 0; at < each.row.size(); at += payload_)
+            stamp(each.row.data() + at, payload_, ++sequence_);
         each.sent_at = now;
         each.back = 0;
         const ssize_t sent = send(each.fd, each.row.data(), each.row.size(), 0);
@@ -162,35 +141,13 @@ private:
         each.back += std::min(size, each.row.size() - each.back);
     }
 
-    /// Begins the measurement after the warm-up. False when the time is over.
-    bool goes_on(std::uint64_t now) {
-        if (begun_ns_ == 0) {
-            if (now < begin_at_) return true;
-            server_cpu_ns_ = process_cpu_ns(server_);
-            own_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-            begun_ns_ = now_ns();
-            return true;
-        }
-        if (now - begun_ns_ < length_ns_) return true;
-        ended_ns_ = now_ns();
-        own_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own_cpu_ns_;
-        server_cpu_ns_ = process_cpu_ns(server_) - server_cpu_ns_;
-        return false;
-    }
-
     std::size_t payload_;
     std::vector<client> clients_;
     std::vector<std::array<char, most_bytes + 1>> input_{most_at_once};
     std::array<iovec, most_at_once> vectors_{};
     std::array<mmsghdr, most_at_once> headers_{};
-    long server_;
+    window measured_;
     std::uint64_t sequence_ = 0;
-    std::uint64_t length_ns_ = 0;
-    std::uint64_t begin_at_ = 0;
-    std::uint64_t begun_ns_ = 0;
-    std::uint64_t ended_ns_ = 0;
-    std::uint64_t own_cpu_ns_ = 0;
-    std::uint64_t server_cpu_ns_ = 0;
     std::uint64_t datagrams_ = 0;
     std::uint64_t wrong_ = 0;
     std::uint64_t lost_ = 0;
@@ -200,21 +157,16 @@ private:
 }  // namespace
 
 int main(int argc, char** argv) {
-    const long clients = number_option(argc, argv, "--clients", 8);
-    const long row = number_option(argc, argv, "--row", 1);
-    const long payload = number_option(argc, argv, "--payload", 64);
-    const long length_ms = number_option(argc, argv, "--milliseconds", 3000);
-    if (clients < 1 || clients > most_clients || row < 1 || row > most_row || payload < 1 ||
-        payload > most_payload || row * payload > static_cast<long>(most_bytes) || length_ms < 1) {
-        std::fputs(
-            "usage: udp_load --port N [--clients N] [--row 1..64] [--payload 1..1400]\n"
-            "                [--milliseconds N] [--server-pid PID]\n",
-            stderr);
+    const long clients = number_option(argc, argv, "--clients", 8, 1, most_clients);
+    const long row = number_option(argc, argv, "--row", 1, 1, most_row);
+    const long payload = number_option(argc, argv, "--payload", 64, 1, most_payload);
+    if (row * payload > static_cast<long>(most_bytes)) {
+        std::fprintf(stderr, "udp_load: a row has at most %zu bytes\n", most_bytes);
         return 1;
     }
-    load generator(number_option(argc, argv, "--port", 7000), static_cast<std::size_t>(clients),
-                   static_cast<std::size_t>(row), static_cast<std::size_t>(payload),
-                   number_option(argc, argv, "--server-pid", 0));
-    generator.run(static_cast<std::uint64_t>(length_ms) * 1'000'000);
+    window measured(argc, argv);
+    load generator(port_option(argc, argv), static_cast<std::size_t>(clients),
+                   static_cast<std::size_t>(row), static_cast<std::size_t>(payload), measured);
+    generator.run();
     return generator.report();
 }
