@@ -39,8 +39,8 @@ class Failure(Exception):
 
 # --- Arguments --------------------------------------------------------------------------------
 
-def options(description, add=None):
-    """The parsed arguments that every benchmark takes, and those which add(parser) adds."""
+def begin(description):
+    """The parsed arguments that every benchmark takes; warns of other load on the machine."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--pairs", type=int, default=MIN_PAIRS, metavar="N",
                         help=f"how often each side is measured; under {MIN_PAIRS}, the results stay "
@@ -49,8 +49,6 @@ def options(description, add=None):
                         help="one short turn of each, to see that all works; results stay in build/bench/")
     parser.add_argument("--server-core", type=int, default=0, metavar="CPU", help="core of the servers (%(default)s)")
     parser.add_argument("--load-core", type=int, default=1, metavar="CPU", help="core of the load (%(default)s)")
-    if add:
-        add(parser)
     chosen = parser.parse_args()
     if chosen.quick:
         chosen.pairs = 1
@@ -60,6 +58,7 @@ def options(description, add=None):
     if chosen.server_core == chosen.load_core or not {chosen.server_core, chosen.load_core} <= allowed:
         parser.error(f"server and load need two different cores of {sorted(allowed)}: "
                      "choose --server-core and --load-core")
+    warn_of_load()
     return chosen
 
 
@@ -165,8 +164,8 @@ def ticks_by_process():
     return ticks
 
 
-def check_quiet(seconds=1.0):
-    """Warns of other load before a run. The share of one core that it took."""
+def warn_of_load(seconds=1.0):
+    """Says which processes take how much of a core before a run begins."""
     a_second = os.sysconf("SC_CLK_TCK")
     before, processes = busy_ticks()[0], ticks_by_process()
     time.sleep(seconds)
@@ -178,7 +177,6 @@ def check_quiet(seconds=1.0):
         who = ", ".join(f"{name} ({pid}) {ticks / a_second / seconds:.0%}" for ticks, name, pid in used[:3] if ticks)
         warn(f"other load takes {share:.0%} of a core: {who or 'short-lived processes'}. "
              "Figures taken beside it mean little.")
-    return share
 
 
 def warn(text):
@@ -242,11 +240,11 @@ def need(program, how):
 class Server:
     """One server process while a `with` lasts: `port`, `pid`. `name` is the side's name."""
 
-    def __init__(self, name, core, argv, env=None):
-        self.name = name
+    def __init__(self, core, name, argv):
         self.core = core
+        self.name = name
         self.argv = argv
-        self.env = dict(os.environ, **(env or {}))
+        self.env = dict(os.environ)
         self.process = None
         self.port = None
         self.folder = None
@@ -308,9 +306,9 @@ class Server:
 class Redis(Server):
     """redis-server as apt installs it, without persistence."""
 
-    def __init__(self, core, name="redis"):
+    def __init__(self, core):
         program = need("redis-server", "run `apt install redis-server`")
-        super().__init__(name, core, [
+        super().__init__(core, "redis", [
             program, "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
             "--dir", "{folder}", "--maxclients", "15000", "--tcp-backlog", "4096"])
 
@@ -323,10 +321,9 @@ def eddy():
 class Eddy(Server):
     """An `eddy daemon` with a socket and a state of its own; create() adds runtimes to it."""
 
-    def __init__(self, core, name="eddy", runtime="cache", flags=()):
-        super().__init__(name, core, [eddy(), "daemon"])
+    def __init__(self, core, runtime="cache"):
+        super().__init__(core, "eddy", [eddy(), "daemon"])
         self.runtime = runtime
-        self.flags = list(flags)
 
     def __enter__(self):
         place = tempfile.mkdtemp(prefix="eddy-bench-state-")
@@ -350,22 +347,28 @@ class Eddy(Server):
         return os.path.exists(self.env["EDDY_SOCKET"]) and subprocess.run(
             [EDDY, "ls"], env=self.env, capture_output=True).returncode == 0
 
-    def create(self, kind, name, *flags):
+    def create(self, kind, name):
         """Starts a runtime; its port."""
         port = free_port()
-        self.ask("create", kind, name, "-p", str(port), *flags, "-s")
+        self.ask("create", kind, name, "-p", str(port), "-s")
         return port
 
     def after_start(self):
         if self.runtime:
-            self.port = self.create(self.runtime, "bench", *self.flags)
+            self.port = self.create(self.runtime, "bench")
 
 
 class Program(Server):
-    """One of the programs built from this folder."""
+    """One of the programs built from this folder. `command` is its name and its flags."""
 
-    def __init__(self, core, name, program, *flags):
-        super().__init__(name, core, [built(program), "--port", "{port}", *flags])
+    def __init__(self, core, name, command):
+        program, *self.flags = command.split()
+        super().__init__(core, name, [built(program), "--port", "{port}", *self.flags])
+
+    def is_ready(self):
+        """It says so; a connection could not tell with UDP."""
+        self.log.seek(0)
+        return "listening" in self.log.read()
 
 
 def built(program):
@@ -376,9 +379,7 @@ def measure(server, core, argv):
     """Runs a load that prints JSON; its rows, each with the share of time that was lost to others.
 
     That is what the server waited for its core, less the deferred work of its own system calls.
-    `argv` gets the server's port and process.
     """
-    argv = [word.format(port=server.port, pid=server.pid) for word in argv]
     busy, stolen = busy_ticks()
     waited, deferred = schedule_of(server.pid)[1], deferred_work(server.core)
     started = time.monotonic()
@@ -414,6 +415,44 @@ def turns(sides, pairs):
     for number in range(pairs):
         for side in (sides if number % 2 == 0 else list(reversed(sides))):
             yield number, side
+
+
+class Load:
+    """What some servers are put under, and what the judged one is to reach.
+
+    `program` is the load's program and its flags. `sides` are the servers by name, in the order of the
+    table: what Program takes. Rates mean little where the load was the limit for the judged side or for
+    one of its `rivals`.
+    """
+
+    def __init__(self, label, program, sides, *goals, judged="eddy", rivals=("asio",), unit="msg/s"):
+        self.label, self.program, self.sides, self.goals = label, program, sides, goals
+        self.judged, self.rivals, self.unit = judged, rivals, unit
+
+    def command(self, chosen, server):
+        """The command line that puts a server under this load."""
+        program, *flags = self.program.split()
+        return [built(program), "--port", str(server.port), "--server-pid", str(server.pid),
+                "--milliseconds", "200" if chosen.quick else "2000", *flags]
+
+
+def sample(chosen, loads, start=Program):
+    """Yields (load, test, Comparison) for each test that a load reports, one load after the other.
+
+    start(core, side, load.sides[side]) is a server; each of a side's turns has one of its own.
+    """
+    progress = Progress(sum(len(load.sides) for load in loads) * chosen.pairs)
+    for load in loads:
+        found = {}
+        for number, side in turns(list(load.sides), chosen.pairs):
+            with start(chosen.server_core, side, load.sides[side]) as server:
+                rows = measure(server, chosen.load_core, load.command(chosen, server))
+            for row in rows:
+                found.setdefault(row["test"], {}).setdefault(side, []).append(row)
+            progress.step(f"{load.label}, round {number + 1}, {side}: " + ", ".join(
+                f"{row['test']} {row['ops_per_second']:,.0f}/s, p50 {row['p50_us']:.1f} µs" for row in rows))
+        for test, samples in found.items():
+            yield load, test, Comparison(samples)
 
 
 class Progress:
@@ -457,6 +496,14 @@ class Comparison:
         """side / rival, of each round: what disturbed both alike falls out."""
         return Spread(a[field] / b[field] for a, b in zip(self.samples[side], self.samples[rival]))
 
+    def cost(self, side):
+        """Nanoseconds of the server's CPU an operation."""
+        return self.of(side, "server_ns_per_op").median
+
+    def best(self, sides):
+        """The side with the highest rate."""
+        return max(sides, key=lambda side: self.of(side).median)
+
     def is_void(self, *sides):
         """The generator was the limit in half of a side's turns or more."""
         return any(2 * sum(s["void"] for s in self.samples[side]) >= len(self.samples[side]) for side in sides)
@@ -473,6 +520,42 @@ class Comparison:
 
     def lost(self):
         return max(sample["lost"] for samples in self.samples.values() for sample in samples)
+
+
+class Goal:
+    """Something that a row is to reach: met(comparison) tells whether it does. `text` is for the table."""
+
+    def __init__(self, text, met):
+        self.text, self.met = text, met
+
+    def judge(self, comparison, limited):
+        """The verdict in words. `limited` says that the load was the limit in this row."""
+        return self.word(self.met(comparison))
+
+    @staticmethod
+    def word(met):
+        return "met" if met else "**missed**"
+
+
+class RateGoal(Goal):
+    """The rate of `side` is to be `at_least` times that of the fastest of its rivals.
+
+    Where the load was the limit, rates prove nothing. With `or_cpu` it is the server's CPU for an
+    operation that is compared there, with that of the cheapest rival.
+    """
+
+    def __init__(self, text, at_least, *rivals, side="eddy", or_cpu=False):
+        super().__init__(text, lambda comparison: comparison.ratio(
+            side, comparison.best(rivals)).median >= at_least)
+        self.at_least, self.rivals, self.side, self.or_cpu = at_least, rivals, side, or_cpu
+
+    def judge(self, comparison, limited):
+        if not limited and not comparison.is_void(self.side, *self.rivals):
+            return super().judge(comparison, limited)
+        if not self.or_cpu:
+            return "void"
+        least = min(map(comparison.cost, self.rivals))
+        return self.word(comparison.cost(self.side) <= least / self.at_least) + " by CPU"
 
 
 def verdict(met, void, faults):

@@ -109,32 +109,116 @@ def table(header, rows):
     return "\n".join(lines)
 
 
-def perf_lines(name, comparisons, side, rival):
-    """Prints what other programs may want to read: each turn, the medians, the paired ratios.
-
-    `comparisons` are by row; the ratio is that of `side` to `rival`.
-    """
-    for label, comparison in comparisons.items():
-        row = re.sub(r"[^\w.]+", "_", label.replace("×", "x")).strip("_").lower()
+def perf_lines(name, rows):
+    """Prints what other programs may want to read: each turn, the medians, the paired ratios."""
+    for row in rows:
+        comparison, side, rival = row.comparison, row.load.judged, row.load.rivals[0]
+        label = re.sub(r"[^\w.]+", "_", row.load.label.replace("×", "x")).strip("_").lower()
         for each, samples in comparison.samples.items():
-            target = f"scenario={name} row={row} target={each.replace(' ', '_')}"
+            target = f"scenario={name} row={label} target={each.replace(' ', '_')}"
             for number, sample in enumerate(samples):
                 print(f"PERF_RUN {target} run={number + 1} ops_per_second={sample['ops_per_second']:.1f} "
                       f"p50_us={sample['p50_us']:.2f} p99_us={sample['p99_us']:.2f}")
             print(f"PERF_MEDIAN {target} ops_per_second={comparison.of(each).median:.1f}")
-        print(f"PERF_PAIRED_MEDIAN scenario={name} row={row} ratio={side.replace(' ', '_')}/{rival.replace(' ', '_')} "
+        print(f"PERF_PAIRED_MEDIAN scenario={name} row={label} ratio={side.replace(' ', '_')}/{rival.replace(' ', '_')} "
               f"value={comparison.ratio(side, rival).median:.4f}")
+
+
+# --- Rows of servers --------------------------------------------------------------------------
+
+class Row:
+    """The servers under one load. The judged one is held against the load's goals."""
+
+    def __init__(self, load, comparison):
+        self.load, self.comparison = load, comparison
+        self.ratio = comparison.ratio(load.judged, load.rivals[0])
+        self.limited = comparison.is_void(load.judged, *load.rivals)
+        self.goals = {goal.text: goal.judge(comparison, self.limited) for goal in load.goals}
+        faults = comparison.faults()
+        self.verdict = harness.verdict(None, False, faults) if faults else "; ".join(
+            f"{text}: {judged}" for text, judged in self.goals.items())
+
+    def remark(self, side):
+        """What a reader must know of a side's rate, and the verdict beside the judged one."""
+        void = "the load was the limit" if self.comparison.is_void(side) else ""
+        return "; ".join(filter(None, (void, self.verdict))) if side == self.load.judged else void
+
+    def group(self):
+        rates = {side: self.comparison.of(side) for side in self.comparison.samples}
+        return Group(self.load.label, [(side, value, rate(value.median)) for side, value in rates.items()],
+                     self.load.rivals[0],
+                     note=times(self.ratio.median) + (", limited by the load" if self.limited else ""))
+
+
+class RatioRow(Row):
+    """Servers whose judged one has a RateGoal or none; the goal stands beside the ratio."""
+
+    def __init__(self, load, comparison):
+        super().__init__(load, comparison)
+        self.goal = load.goals[0].at_least if load.goals else None
+        met = load.goals[0].met(comparison) if load.goals else None
+        self.verdict = harness.verdict(met, self.limited, comparison.faults())
+
+    def remark(self, side):
+        return self.verdict if side == self.load.judged else "void" if self.comparison.is_void(side) else ""
+
+    def json(self):
+        return {"row": self.load.label, "judged": self.load.judged, "to_asio": self.ratio.json(), "goal": self.goal,
+                "verdict": self.verdict, "samples": self.comparison.samples}
+
+    def group(self):
+        group = super().group()
+        group.goal, group.note = self.goal, times(self.ratio.median) + (f" (goal {self.goal} ×)" if self.goal else "")
+        return group
+
+
+def to_rival(row, side):
+    return ratio(row.comparison.ratio(side, row.load.rivals[0]))
+
+
+def to_goal(row, side):
+    """The ratio to the rival, and the goal beside the judged one."""
+    return to_rival(row, side) + (f" (goal {row.goal})" if row.goal and side == row.load.judged else "")
+
+
+def median(field, form):
+    """A cell with the median of a field."""
+    return lambda row, side: format(row.comparison.of(side, field).median, form)
+
+
+# Columns: the header, and what gives the cell's text for a row and a side.
+SERVER = ("load: server", lambda row, side: f"{row.load.label}: {side}")
+RATE = ("rate", lambda row, side: f"{spread(row.comparison.of(side))} {row.load.unit}")
+REMARK = ("", lambda row, side: row.remark(side))
+COST = ("server ns an operation", median("server_ns_per_op", ".0f"))
+CPU = (("server CPU", median("server_cpu", ".2f")), ("load CPU", median("generator_cpu", ".2f")))
+LATENCY = ("p50 / p99 µs",
+           lambda row, side: " / ".join(median(field, ".0f")(row, side) for field in ("p50_us", "p99_us")))
+
+
+def table_of(rows, columns):
+    """A line a server of each row."""
+    return table([header for header, _ in columns],
+                 [[cell(row, side) for _, cell in columns] for row in rows for side in row.comparison.samples])
+
+
+def leave_servers(name, chosen, rows, columns, title, at_right, alt):
+    """leave() for rows of servers, compared by their rates. `at_right` says what the figure's ratios are."""
+    perf_lines(name, rows)
+    return leave(name, chosen, table_of(rows, columns), {"rows": [row.json() for row in rows]},
+                 bars(title, f"median, whiskers from the least to the greatest; at the right, {at_right}",
+                      [row.group() for row in rows]),
+                 alt, [row.comparison for row in rows])
 
 
 # --- Where it goes ----------------------------------------------------------------------------
 
-def leave(name, chosen, text, data, svg, alt, lost=None):
-    """Prints the table and stores table, JSON and figure.
-
-    `lost` is the greatest share of time for which a server that was measured waited for its core
-    while others than the kernel's threads for its own deferred work had it.
-    """
+def leave(name, chosen, text, data, svg, alt, comparisons=()):
+    """Prints the table and stores table, JSON and figure. The program's exit status: 2 after wrong replies."""
     about = machine()
+    # For how much of the time a server waited for its core while others than the kernel's threads for
+    # its own deferred work had it.
+    lost = max((each.lost() for each in comparisons), default=None)
     quiet = ""
     if lost is not None:
         quiet = (f" A server that could have run had to wait for its core for at most {lost:.1%} of the time, "
@@ -158,6 +242,7 @@ def leave(name, chosen, text, data, svg, alt, lost=None):
     print("Written: " + ", ".join(written))
     if not complete:
         print(f"docs/benchmarks.md stays as it is: that takes {harness.MIN_PAIRS} pairs and no --quick.")
+    return 2 if any(each.faults() for each in comparisons) else 0
 
 
 def store(path, text):
@@ -183,9 +268,10 @@ def insert(name, text):
 
 # --- The figure -------------------------------------------------------------------------------
 
-COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "redis": "#94a3b8",
-           "asio": "#94a3b8", "boost": "#64748b", "libuv": "#c4b5fd", "raw epoll": "#d6a85c",
-           "raw uring": "#b7791f", "asleep": "#94a3b8", "spinning": "#0f766e"}
+COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "eddy segments": "#1d4ed8",
+           "eddy epoll segments": "#93c5fd", "redis": "#94a3b8", "asio": "#94a3b8", "boost": "#64748b",
+           "libuv": "#c4b5fd", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",
+           "spinning": "#0f766e"}
 BAR, GAP, GROUP_GAP = 15, 3, 18
 LEFT, PLOT, WIDTH = 205, 400, 860       # labels, bars, then the columns of values and notes
 VALUES, NOTES = LEFT + PLOT + 72, LEFT + PLOT + 92

@@ -3,159 +3,73 @@
 
 import harness
 import report
-from harness import Comparison, Program, Progress, built, measure, turns, verdict
+from harness import Goal, Load, RateGoal, sample
 
-ASIO, RAW, EPOLL = "asio", ("raw epoll", "raw uring"), "eddy epoll"
-SPIN, SPIN_US = "eddy spinning", 50
-
-
-class Goal:
-    """Something that a row is to reach. `rate` goals mean nothing where the load was the limit."""
-
-    def __init__(self, text, met, rate=True):
-        self.text, self.met, self.rate = text, met, rate
-
-
-def ratio_goal(at_least, rival, side="eddy"):
-    """`rival(comparison)` names the side to compare with."""
-    def met(comparison):
-        return comparison.ratio(side, rival(comparison)).median >= at_least
-    return met
+ASIO, RAW, EPOLL, SPIN = "asio", ("raw epoll", "raw uring"), "eddy epoll", "eddy spinning"
+SIDES = {
+    ASIO: "echo_asio",
+    "boost": "echo_boost",
+    "libuv": "echo_uv",
+    "raw epoll": "echo_raw_epoll",
+    "raw uring": "echo_raw_uring",
+    "eddy": "echo_eddy --backend uring",
+    EPOLL: "echo_eddy --backend epoll",
+}
+SPINNING = {SPIN: "echo_eddy --backend uring --spin-us 50"}
 
 
-def asio(_):
-    return ASIO
+def p99_within(text, limit_us):
+    """The goal that the 99th percentile is at most limit_us(comparison)."""
+    return Goal(text, lambda comparison: comparison.of("eddy", "p99_us").median <= limit_us(comparison))
 
 
-def best_raw(comparison):
-    return max(RAW, key=lambda side: comparison.of(side).median)
+ASIO_105 = RateGoal("≥ 1.05 × Asio", 1.05, ASIO)
+ASIO_115 = RateGoal("≥ 1.15 × Asio", 1.15, ASIO)
+SPIN_14 = RateGoal("spinning ≥ 1.4 × Asio", 1.4, ASIO, side=SPIN)
+RAW_097 = RateGoal("≥ 0.97 × raw", 0.97, *RAW)
+EPOLL_097 = RateGoal("≥ 0.97 × epoll", 0.97, EPOLL)
+NEAR_RAW = Goal("CPU ≤ raw + 0.1 µs", lambda found: found.cost("eddy") <= min(map(found.cost, RAW)) + 100)
+P99 = p99_within("p99 ≤ 2.8 ms", lambda _: 2800)
+CHEAP = Goal("CPU ≤ 18 µs", lambda found: found.cost("eddy") <= 18_000)
 
 
-def cost(comparison, side):
-    return comparison.of(side, "server_ns_per_op").median
-
-
-def near_raw(comparison):
-    return cost(comparison, "eddy") <= min(cost(comparison, side) for side in RAW) + 100
-
-
-def least_p99(limit_us):
-    return lambda comparison: comparison.of("eddy", "p99_us").median <= limit_us
-
-
-ASIO_105 = Goal("≥ 1.05 × Asio", ratio_goal(1.05, asio))
-ASIO_115 = Goal("≥ 1.15 × Asio", ratio_goal(1.15, asio))
-SPIN_14 = Goal("spinning ≥ 1.4 × Asio", ratio_goal(1.4, asio, SPIN))
-RAW_097 = Goal("≥ 0.97 × raw", ratio_goal(0.97, best_raw))
-NEAR_RAW = Goal("CPU ≤ raw + 0.1 µs", near_raw, rate=False)
-EPOLL_097 = Goal("≥ 0.97 × epoll", ratio_goal(0.97, lambda _: EPOLL))
-P99 = Goal("p99 ≤ 2.8 ms", least_p99(2800), rate=False)
-CHEAP = Goal("CPU ≤ 18 µs", lambda comparison: cost(comparison, "eddy") <= 18_000, rate=False)
-
-
-class Load:
-    """What all servers are put under, and what Eddy on io_uring is to reach."""
-
-    def __init__(self, label, mode, connections, payload, *goals, unit="msg/s"):
-        self.label, self.unit, self.goals = label, unit, (*goals, EPOLL_097)
-        self.flags = ["--mode", mode, "--connections", str(connections), "--payload", str(payload)]
-        self.spins = mode == "lockstep"
-
-    def command(self, chosen):
-        return [built("echo_load"), "--port", "{port}", "--server-pid", "{pid}",
-                "--milliseconds", "200" if chosen.quick else "2000", *self.flags]
+def load(label, mode, connections, payload, *goals, unit="msg/s"):
+    return Load(label, f"echo_load --mode {mode} --connections {connections} --payload {payload}",
+                SIDES | SPINNING if mode == "lockstep" else SIDES, *goals, EPOLL_097, rivals=(ASIO, *RAW), unit=unit)
 
 
 LOADS = [
-    Load("50 × 1, 64 B", "each", 50, 64, ASIO_105, RAW_097, NEAR_RAW),
-    Load("50 × 1, 1 KiB", "each", 50, 1024),
-    Load("50 × 1, 16 KiB", "each", 50, 16384),
-    Load("500 × 1, 64 B", "each", 500, 64, P99),
-    Load("8 in lock step, 64 B", "lockstep", 8, 64, ASIO_115, RAW_097, SPIN_14),
-    Load("8 in lock step, 1 KiB", "lockstep", 8, 1024, ASIO_115, SPIN_14),
-    Load("8 in lock step, 16 KiB", "lockstep", 8, 16384, ASIO_115, SPIN_14),
-    Load("accept, echo, close", "accept", 16, 64, CHEAP, unit="conn/s"),
+    load("50 × 1, 64 B", "each", 50, 64, ASIO_105, RAW_097, NEAR_RAW),
+    load("50 × 1, 1 KiB", "each", 50, 1024),
+    load("50 × 1, 16 KiB", "each", 50, 16384),
+    load("500 × 1, 64 B", "each", 500, 64, P99),
+    load("8 in lock step, 64 B", "lockstep", 8, 64, ASIO_115, RAW_097, SPIN_14),
+    load("8 in lock step, 1 KiB", "lockstep", 8, 1024, ASIO_115, SPIN_14),
+    load("8 in lock step, 16 KiB", "lockstep", 8, 16384, ASIO_115, SPIN_14),
+    load("accept, echo, close", "accept", 16, 64, CHEAP, unit="conn/s"),
 ]
 
 
-def sides_of(load, core):
-    """The servers by name, in the order of the table."""
-    sides = {
-        ASIO: lambda: Program(core, ASIO, "echo_asio"),
-        "boost": lambda: Program(core, "boost", "echo_boost"),
-        "libuv": lambda: Program(core, "libuv", "echo_uv"),
-        "raw epoll": lambda: Program(core, "raw epoll", "echo_raw_epoll"),
-        "raw uring": lambda: Program(core, "raw uring", "echo_raw_uring"),
-        "eddy": lambda: Program(core, "eddy", "echo_eddy", "--backend", "uring"),
-        EPOLL: lambda: Program(core, EPOLL, "echo_eddy", "--backend", "epoll"),
-    }
-    if load.spins:
-        sides[SPIN] = lambda: Program(core, SPIN, "echo_eddy", "--backend", "uring", "--spin-us", str(SPIN_US))
-    return sides
-
-
-class Row:
-    """All servers under one load, Eddy on io_uring judged."""
+class Row(report.Row):
+    """Held against the better raw loop, too."""
 
     def __init__(self, load, comparison):
-        self.load, self.comparison = load, comparison
-        self.asio = comparison.ratio("eddy", ASIO)
-        self.raw = comparison.ratio("eddy", best_raw(comparison))
-        self.limited = comparison.is_void("eddy", ASIO, *RAW)
-        self.goals = {goal.text: self.judge(goal) for goal in load.goals}
-        faults = comparison.faults()
-        self.verdict = verdict(None, False, faults) if faults else "; ".join(
-            f"{text}: {judged}" for text, judged in self.goals.items())
-
-    def judge(self, goal):
-        return "void" if goal.rate and self.limited else "met" if goal.met(self.comparison) else "**missed**"
-
-    def lines(self):
-        """A line a server; the ratio to the raw loops and the verdict stand in Eddy's."""
-        for side in self.comparison.samples:
-            def median(field):
-                return self.comparison.of(side, field).median
-            judged = side == "eddy"
-            yield [f"{self.load.label}: {side}", f"{report.spread(self.comparison.of(side))} {self.load.unit}",
-                   report.ratio(self.comparison.ratio(side, ASIO)), report.ratio(self.raw) if judged else "",
-                   self.verdict if judged else "the load was the limit" if self.comparison.is_void(side) else "",
-                   f"{median('server_ns_per_op'):.0f}", f"{median('server_cpu'):.2f}",
-                   f"{median('generator_cpu'):.2f}", f"{median('p50_us'):.0f} / {median('p99_us'):.0f}"]
+        super().__init__(load, comparison)
+        self.raw = comparison.ratio("eddy", comparison.best(RAW))
 
     def json(self):
-        return {"row": self.load.label, "to_asio": self.asio.json(), "to_raw": self.raw.json(),
+        return {"row": self.load.label, "to_asio": self.ratio.json(), "to_raw": self.raw.json(),
                 "goals": self.goals, "samples": self.comparison.samples}
-
-    def group(self):
-        values = {side: self.comparison.of(side) for side in self.comparison.samples}
-        return report.Group(self.load.label, [(side, value, report.rate(value.median)) for side, value in values.items()],
-                            ASIO, note=f"{self.asio.median:.2f} ×" + (", limited by the load" if self.limited else ""))
 
 
 def main():
-    chosen = harness.options(__doc__)
-    harness.check_quiet()
-    progress = Progress(sum(len(sides_of(load, 0)) for load in LOADS) * chosen.pairs)
-    rows = []
-    for load in LOADS:
-        sides = sides_of(load, chosen.server_core)
-        samples = {side: [] for side in sides}
-        for number, side in turns(list(sides), chosen.pairs):
-            with sides[side]() as server:
-                row = measure(server, chosen.load_core, load.command(chosen))[0]
-            samples[side].append(row)
-            progress.step(f"{load.label}, round {number + 1}, {side}: "
-                          f"{report.rate(row['ops_per_second'])} {load.unit}")
-        rows.append(Row(load, Comparison(samples)))
-
-    text = report.table(["load: server", "rate", "to Asio", "to the better raw loop", "", "server ns an operation",
-                         "server CPU", "load CPU", "p50 / p99 µs"], [line for row in rows for line in row.lines()])
-    report.perf_lines("echo", {row.load.label: row.comparison for row in rows}, "eddy", ASIO)
-    report.leave("echo", chosen, text, {"rows": [row.json() for row in rows]},
-                 report.bars("Echo servers on one core", "median, whiskers from the least to the greatest; "
-                             "at the right, Eddy on io_uring to Asio", [row.group() for row in rows]),
-                 "Echo rates in multiples of Asio", max(row.comparison.lost() for row in rows))
-    return 2 if any(row.comparison.faults() for row in rows) else 0
+    chosen = harness.begin(__doc__)
+    rows = [Row(load, comparison) for load, _, comparison in sample(chosen, LOADS)]
+    columns = [report.SERVER, report.RATE, ("to Asio", report.to_rival),
+               ("to the better raw loop", lambda row, side: report.ratio(row.raw) if side == "eddy" else ""),
+               report.REMARK, report.COST, *report.CPU, report.LATENCY]
+    return report.leave_servers("echo", chosen, rows, columns, "Echo servers on one core",
+                                "Eddy on io_uring to Asio", "Echo rates in multiples of Asio")
 
 
 if __name__ == "__main__":

@@ -138,8 +138,7 @@ class Row:
 
 
 def main():
-    chosen = harness.options(__doc__)
-    harness.check_quiet()
+    chosen = harness.begin(__doc__)
     keys, connections, idle_s = (20_000, 500, 1) if chosen.quick else (1_000_000, 10_000, 10)
     if harness.raise_descriptor_limit() < connections + 200:
         raise Failure(f"{connections + 200} open files are needed: raise the hard limit (ulimit -Hn), or run as root")
@@ -179,11 +178,10 @@ def main():
     text = report.table(["", "redis", "eddy", "eddy / redis", "goal", ""], [row.cells() for row in rows])
     text += (f"\n\n{whole(keys)} keys of 16 B with values of 32 B; {many} idle connections, after a PING each on the "
              f"cache; a daemon with five runtimes, over {idle_s} s. Resident memory from smaps_rollup.")
-    report.leave("memory", chosen, text, {"rows": [row.json() for row in rows]},
-                 report.bars("Memory against Redis", "growth of the process's resident memory; less is better",
-                             [row.group() for row in rows if "redis" in row.values]),
-                 "Memory in multiples of Redis")
-    return 0
+    return report.leave("memory", chosen, text, {"rows": [row.json() for row in rows]},
+                        report.bars("Memory against Redis", "growth of the process's resident memory; less is better",
+                                    [row.group() for row in rows if "redis" in row.values]),
+                        "Memory in multiples of Redis")
 
 
 if __name__ == "__main__":

@@ -3,51 +3,57 @@
 
 import harness
 import report
-from harness import Comparison, Program, Progress, built, measure, turns
+from harness import Goal, Load, sample
 
-P50_GOAL_US = 7.5
-SPIN_US = 200
-SIDES = {"asleep": [], "spinning": ["--spin-us", str(SPIN_US)]}
+ASLEEP, SPINNING, SPIN_US = "asleep", "spinning", 200
+GOAL = Goal("p50 ≤ 7.5 µs", lambda comparison: comparison.of(SPINNING, "p50_us").median <= 7.5)
+
+
+class Ping(Load):
+    """Both programs on one backend, asleep and spinning."""
+
+    def __init__(self, backend, *goals):
+        server = f"echo_eddy --backend {backend}"
+        super().__init__(backend, "ping_eddy", {ASLEEP: server, SPINNING: f"{server} --spin-us {SPIN_US}"}, *goals,
+                         judged=SPINNING, rivals=(ASLEEP,))
+
+    def command(self, chosen, server):
+        return super().command(chosen, server) + server.flags
+
+
+def micros(value):
+    return f"{value:.1f}"
+
+
+def times(field):
+    """A cell with the spread of a field in microseconds."""
+    return lambda row, side: report.spread(row.comparison.of(side, field), micros)
+
+
+COLUMNS = [
+    ("both programs", lambda row, side: f"{row.load.label}, {side}"), ("p50 µs", times("p50_us")),
+    ("p99 µs", times("p99_us")),
+    ("rate", lambda row, side: f"{report.rate(row.comparison.of(side).median)} {row.load.unit}"),
+    ("", lambda row, side: row.verdict if side == SPINNING else ""),
+]
+
+
+def group(row):
+    values = {side: row.comparison.of(side, "p50_us") for side in (ASLEEP, SPINNING)}
+    return report.Group(row.load.label,
+                        [(side, value, f"{micros(value.median)} µs") for side, value in values.items()], ASLEEP)
 
 
 def main():
-    chosen = harness.options(__doc__)
-    harness.check_quiet()
-    progress = Progress(len(SIDES) * 2 * chosen.pairs)
-    comparisons = {}
-    for backend in ("uring", "epoll"):
-        samples = {side: [] for side in SIDES}
-        for number, side in turns(list(SIDES), chosen.pairs):
-            flags = ["--backend", backend, *SIDES[side]]
-            with Program(chosen.server_core, side, "echo_eddy", *flags) as server:
-                row = measure(server, chosen.load_core, [
-                    built("ping_eddy"), "--port", "{port}", *flags,
-                    "--milliseconds", "200" if chosen.quick else "2000"])[0]
-            samples[side].append(row)
-            progress.step(f"{backend}, round {number + 1}, {side}: p50 {row['p50_us']} µs")
-        comparisons[backend] = Comparison(samples)
-
-    def micros(value):
-        return f"{value:.1f}"
-    lines, groups = [], []
-    for backend, comparison in comparisons.items():
-        for side in SIDES:
-            p50, p99 = comparison.of(side, "p50_us"), comparison.of(side, "p99_us")
-            judged = backend == "uring" and side == "spinning"
-            goal = ("met" if p50.median <= P50_GOAL_US else "**missed**") if judged else ""
-            lines.append([f"{backend}, {side}", report.spread(p50, micros), report.spread(p99, micros),
-                          f"{report.rate(comparison.of(side).median)} msg/s",
-                          f"p50 ≤ {P50_GOAL_US} µs: {goal}" if judged else ""])
-        groups.append(report.Group(backend, [(side, comparison.of(side, "p50_us"),
-                                              f"{comparison.of(side, 'p50_us').median:.1f} µs") for side in SIDES],
-                                   "asleep"))
-    text = report.table(["both programs", "p50 µs", "p99 µs", "rate", ""], lines)
-    report.perf_lines("ping", comparisons, "spinning", "asleep")
-    report.leave("ping", chosen, text, {backend: each.samples for backend, each in comparisons.items()},
-                 report.bars("A message to and fro", "median time, whiskers from the least to the greatest; "
-                             "less is better", groups),
-                 "Time of a message to and fro", max(each.lost() for each in comparisons.values()))
-    return 2 if any(each.faults() for each in comparisons.values()) else 0
+    chosen = harness.begin(__doc__)
+    loads = [Ping("uring", GOAL), Ping("epoll")]
+    rows = [report.Row(load, comparison) for load, _, comparison in sample(chosen, loads)]
+    report.perf_lines("ping", rows)
+    return report.leave("ping", chosen, report.table_of(rows, COLUMNS),
+                        {row.load.label: row.comparison.samples for row in rows},
+                        report.bars("A message to and fro", "median time, whiskers from the least to the greatest; "
+                                    "less is better", [group(row) for row in rows]),
+                        "Time of a message to and fro", [row.comparison for row in rows])
 
 
 if __name__ == "__main__":

@@ -32,8 +32,7 @@ def turn(chosen, order):
 
 
 def main():
-    chosen = harness.options(__doc__)
-    harness.check_quiet()
+    chosen = harness.begin(__doc__)
     names = [name for pair in TESTS.values() for name in pair if name]
     progress = Progress(chosen.pairs)
     samples = {name: [] for name in names}
@@ -60,10 +59,10 @@ def main():
         groups.append(report.Group(label, [("asio", other, f"{other.median:.0f} ns"), ("eddy", own, f"{own.median:.0f} ns")],
                                    "asio", note=f"{own.median / other.median:.2f} ×"))
     text = report.table(["beside a million timers", "asio ns", "eddy ns", "eddy / asio", ""], lines)
-    report.leave("timers", chosen, text, {"samples": samples, "longest_ms": longest},
-                 report.bars("A timer beside a million others", "time of arming and cancelling; less is better", groups),
-                 "Time of arming and cancelling a timer in multiples of Asio's")
-    return 0
+    return report.leave("timers", chosen, text, {"samples": samples, "longest_ms": longest},
+                        report.bars("A timer beside a million others", "time of arming and cancelling; less is better",
+                                    groups),
+                        "Time of arming and cancelling a timer in multiples of Asio's")
 
 
 if __name__ == "__main__":
