@@ -8,12 +8,12 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -211,13 +211,6 @@ TEST_P(pipe_kernel_io, an_end_moves_to_another_thread) {
     });
 }
 
-// ---- simulated pipes
-
-task<void> write_until_broken(stream& to, std::error_code& error) {
-    const std::string much(100'000, 'x');
-    while (!error) error = error_of(co_await to.write_all(much));
-}
-
 TEST_P(pipe_io, a_writer_that_has_gone_is_the_end_after_what_it_wrote) {
     run([]() -> task<> {
         pipe_ends ends = must(make_pipe());
@@ -246,6 +239,8 @@ TEST_P(pipe_io, a_full_pipe_holds_its_writer_and_no_more) {
         EXPECT_TRUE(pattern(8).continues_with(into));
     });
 }
+
+// ---- simulated pipes
 
 class simulated_pipe : public on_backend {};
 INSTANTIATE_TEST_SUITE_P(io, simulated_pipe, ::testing::Values(backend_kind::sim), backend_name);
@@ -285,6 +280,11 @@ TEST_P(simulated_pipe, meets_short_reads_delays_and_want_of_buffers) {
         });
         EXPECT_GE(here().now() - begin, total / 4096 * 1ms);
     });
+}
+
+task<void> write_until_broken(stream& to, std::error_code& error) {
+    const std::string much(100'000, 'x');
+    while (!error) error = error_of(co_await to.write_all(much));
 }
 
 TEST_P(simulated_pipe, may_lose_its_other_end) {

@@ -122,9 +122,14 @@ TEST_P(read_exactly_io, a_reset_is_the_sockets_error) {
     });
 }
 
-task<void> read_some_time(stream& from, mutable_bytes into, std::size_t& received,
-                          std::error_code& error) {
-    error = error_of(co_await from.read_exactly(into, &received));
+/// A read that others look at while it waits.
+struct reading {
+    std::size_t received = 99;
+    std::error_code error;
+};
+
+task<void> read_into(stream& from, mutable_bytes into, reading& state) {
+    state.error = error_of(co_await from.read_exactly(into, &state.received));
 }
 
 TEST_P(read_exactly_io, a_cancelled_one_says_where_to_go_on) {
@@ -132,34 +137,33 @@ TEST_P(read_exactly_io, a_cancelled_one_says_where_to_go_on) {
         for (const bool cancel : {true, false}) {
             connection pair = co_await connect();
             std::array<std::byte, 10> into;
-            std::size_t received = 0;
-            std::error_code error;
+            reading state;
             scope children(co_await current_source());
-            children.spawn(read_some_time(pair.server, into, received, error));
+            children.spawn(read_into(pair.server, into, state));
             must(co_await pair.client.write_all("four"));
-            while (received < 4) co_await here().yield();
-            EXPECT_FALSE(error);
+            while (state.received < 4) co_await here().yield();
+            EXPECT_FALSE(state.error);
             if (cancel)
                 children.cancel();
             else
                 pair.server.close();
             co_await children.join();
-            EXPECT_EQ(error, errc::cancelled);
-            EXPECT_EQ(received, 4u);
+            EXPECT_EQ(state.error, errc::cancelled);
+            EXPECT_EQ(state.received, 4u);
             if (!cancel) {
                 EXPECT_EQ(error_of(co_await pair.server.read_exactly(into)), errc::closed);
                 continue;
             }
             must(co_await pair.client.write_all("sixsix"));
-            must(co_await pair.server.read_exactly(mutable_bytes(into).subspan(received)));
+            must(co_await pair.server.read_exactly(mutable_bytes(into).subspan(state.received)));
             EXPECT_EQ(as_text(into), "foursixsix");
             // One that begins cancelled takes nothing.
             must(co_await pair.client.write_all("x"));
-            received = 99;
-            children.spawn(read_some_time(pair.server, into, received, error));
+            state.received = 99;
+            children.spawn(read_into(pair.server, into, state));
             co_await children.join();
-            EXPECT_EQ(error, errc::cancelled);
-            EXPECT_EQ(received, 0u);
+            EXPECT_EQ(state.error, errc::cancelled);
+            EXPECT_EQ(state.received, 0u);
         }
     });
 }
@@ -168,16 +172,16 @@ TEST_P(read_exactly_io, goes_on_when_its_handle_moves) {
     run([this]() -> task<> {
         connection pair = co_await connect();
         std::array<std::byte, 8> into;
-        std::size_t received = 0;
-        std::error_code error = errno_code(EBUSY);
+        reading state;
+        state.error = errno_code(EBUSY);
         scope children(co_await current_source());
-        children.spawn(read_some_time(pair.server, into, received, error));
+        children.spawn(read_into(pair.server, into, state));
         must(co_await pair.client.write_all("half"));
-        while (received < 4) co_await here().yield();
+        while (state.received < 4) co_await here().yield();
         const stream elsewhere = std::move(pair.server);
         must(co_await pair.client.write_all("+all"));
         co_await children.join();
-        EXPECT_FALSE(error) << error.message();
+        EXPECT_FALSE(state.error) << state.error.message();
         EXPECT_EQ(as_text(into), "half+all");
     });
 }
