@@ -223,6 +223,20 @@ TEST_P(pipe_io, a_writer_that_has_gone_is_the_end_after_what_it_wrote) {
     });
 }
 
+TEST_P(pipe_io, a_reader_that_empties_it_and_goes_ends_the_writer_that_waits) {
+    run([]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        std::error_code written;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(write_much(ends.writer, written));
+            std::vector<std::byte> into(64 * 1024);  // all that it holds
+            must(co_await ends.reader.read_exactly(into));
+            ends.reader.close();
+        });
+        EXPECT_EQ(written, errno_code(EPIPE));
+    });
+}
+
 TEST_P(pipe_io, a_full_pipe_holds_its_writer_and_no_more) {
     run([]() -> task<> {
         pipe_ends ends = must(make_pipe());
