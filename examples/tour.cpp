@@ -90,12 +90,8 @@ task<bool> streams() {
 
 task<result<std::uint32_t>> read_number(stream& from) {
     std::array<std::byte, 4> bytes;
-    std::size_t filled = 0;
-    while (filled < bytes.size()) {
-        auto size = co_await from.read_some(mutable_bytes(bytes).subspan(filled));
-        if (!size) co_return fail(size.error());
-        filled += *size;
-    }
+    auto filled = co_await from.read_exactly(bytes);
+    if (!filled) co_return fail(filled.error());
     co_return std::to_integer<std::uint32_t>(bytes[3]);
 }
 

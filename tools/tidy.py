@@ -55,6 +55,8 @@ TEXT_NAMES = {"eddy-dev", ".clang-format", ".clang-tidy", ".gitignore", ".editor
 SKIPPED_FOLDERS = {".git", "build", "corpus", "__pycache__", "node_modules", ".cache", ".idea", ".vscode", "target"}
 CPP_FOLDERS = ("src/", "include/", "tests/", "fuzz/", "bench/", "examples/")
 
+AWAITED = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:eddy::)?(?:awaiting|task)<.*\w\(")
+YIELDS = re.compile(r"\b[Yy]ields?\b|\bThe same\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Written in pieces, so that this file passes its own check.
 UNFINISHED = re.compile(r"\b(" + "FIX" + "ME|" + "XX" + r"X)\b")
@@ -242,7 +244,27 @@ def check_quotes(tree):
                 yield path, number, f"this code is not in {source} as it stands here"
 
 
-CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes)
+def check_awaited(tree):
+    """The comment of a public function that is awaited says what the co_await yields."""
+    for path, text in tree.files.items():
+        if not path.startswith("include/"):
+            continue
+        # Lines stay where they are; what is no part of the API becomes empty.
+        hidden = re.sub(r"^namespace detail \{$.*?^\}  // namespace detail$|^(?:private|protected):$.*?^\};$",
+                        lambda match: "\n" * match.group(0).count("\n"), text, flags=re.M | re.S)
+        comment = ""
+        for number, line in enumerate(hidden.split("\n"), 1):
+            if line.lstrip().startswith("///"):
+                comment += line
+                continue
+            if AWAITED.match(line) and not line.endswith("delete;") and not YIELDS.search(comment):
+                yield path, number, "its comment does not say what co_await yields: \"Yields a result<T>: ...\""
+            if not line.lstrip().startswith(("template", "requires")):
+                comment = ""
+
+
+CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes,
+          check_awaited)
 
 
 def check(root):

@@ -127,6 +127,21 @@ class TidyTest(unittest.TestCase):
         text = "// Results.\n#pragma once\n// Not std::jthread.\n"
         self.assertEqual(self.faults({"include/eddy/base/result.hpp": text}), [])
 
+    def test_awaited_function_that_does_not_say_what_it_yields(self):
+        path = "include/eddy/base/result.hpp"
+
+        def header(*lines):
+            return {path: "// Results.\n#pragma once\n" + "\n".join(lines) + "\n"}
+
+        function = "[[nodiscard]] awaiting<read_operation> read(int size) {}"
+        self.assert_fault(header("/// Reads.", function), path, "what co_await yields", 4)
+        self.assert_fault(header("/// Yields 1.", "int a;", "template <class T>", "task<T> b();"), path, "yields", 6)
+        for comment in ("/// Yields a result<>.", "/// Reads. It\n/// yields a lease.", "/// The same for text."):
+            self.assertEqual(self.faults(header(comment, "template <class T>", function)), [])
+        for hidden in (("namespace detail {", function, "}  // namespace detail"),
+                       ("class a {", "private:", function, "};"), (function[:-2] + "= delete;",)):
+            self.assertEqual(self.faults(header(*hidden)), [])
+
     def test_source_in_no_list(self):
         self.assert_fault({"src/io/loop.cpp": "// L.\n"}, "src/io/loop.cpp", "no CMakeLists.txt names")
         self.assert_fault({"src/base/sult.cpp": "// L.\n"}, "src/base/sult.cpp", "no CMakeLists.txt names")

@@ -38,6 +38,7 @@ struct frame_cache {
     // the thread's end: the fast path needs no other check.
     std::array<std::uint32_t, class_count> room;
     std::uint64_t allocations;
+    std::uint32_t freed_last;  // its class; class_count for none
     phase state;
 };
 
@@ -105,12 +106,21 @@ void* frame_allocate(std::size_t size) {
 void frame_free(void* frame, std::size_t size) noexcept {
     if (!frame) return;
     if (!recycles || size > frame_size_limit) {
+        cache.freed_last = class_count;
         std::free(frame);
         return;
     }
     const std::size_t size_class = class_of(size);
+    cache.freed_last = static_cast<std::uint32_t>(size_class);
     if (cache.room[size_class] == 0) return free_slowly(size_class, frame);
     push(size_class, frame);
+}
+
+frame_block frame_take_back() noexcept {
+    const std::size_t size_class = cache.freed_last;
+    if (size_class == class_count || !cache.free_lists[size_class]) return {};
+    const std::size_t size = (size_class + 1) * frame_class_step;
+    return {frame_allocate(size), size};
 }
 
 std::uint64_t frame_allocations() noexcept { return cache.allocations; }

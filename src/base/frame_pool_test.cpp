@@ -99,6 +99,36 @@ TEST(frame_pool, takes_frames_of_other_threads) {
     });
 }
 
+TEST(frame_pool, gives_the_block_that_was_freed_last_back_for_its_thread) {
+    if (!frame_pool_recycles()) {
+        EXPECT_EQ(frame_take_back().memory, nullptr);
+        return;
+    }
+    on_new_thread([] {
+        EXPECT_EQ(frame_take_back().memory, nullptr) << "nothing was freed yet";
+        void* const visitor = frame_allocate(300);
+        frame_free(frame_allocate(1000), 1000);
+        frame_free(visitor, 300);
+        const frame_block taken = frame_take_back();
+        EXPECT_EQ(taken.memory, visitor);
+        EXPECT_EQ(frame_take_back().memory, nullptr) << "there is no second one";
+        on_new_thread([taken] {
+            frame_free(taken.memory, taken.size);
+            EXPECT_EQ(frame_allocate(300), taken.memory);
+            EXPECT_EQ(frame_allocations(), 0u);
+            frame_free(taken.memory, 300);
+        });
+        frame_free(frame_allocate(frame_size_limit + 1), frame_size_limit + 1);
+        EXPECT_EQ(frame_take_back().memory, nullptr) << "it was no block of the pool";
+        // A class that is full passes one on all the same: the other thread lacks it.
+        const std::size_t more = frame_cache_limit / 320 + 5;
+        free_all(allocate_many(more, 320), 320);
+        const frame_block spare = frame_take_back();
+        EXPECT_NE(spare.memory, nullptr);
+        frame_free(spare.memory, spare.size);
+    });
+}
+
 // Constructed before the pool's own thread-exit hook, so destroyed after it.
 struct late_owner {
     void* frame = nullptr;

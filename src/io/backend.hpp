@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/io/loop.hpp>
+#include <eddy/io/pipe.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,8 @@ public:
                                            const datagram_options& options) = 0;
     virtual result<datagram> adopt_datagram(unique_fd socket) = 0;
     virtual result<stream> adopt(unique_fd socket) = 0;
+    /// A pipe of the kernel, both ends adopted.
+    virtual result<pipe_ends> open_pipe();
 
     /// True when the operation completed at once, as in stream_driver. Otherwise op.when_done() is
     /// called with 0 or a negative errno, or the backend sets the result and completes it.

@@ -118,6 +118,11 @@ task<void> detail::remote_operation::carry(remote_operation& self) {
     self.leave_there();
 }
 
+void detail::remote_operation::come_home() noexcept {
+    frame_free(std::exchange(memory_.memory, nullptr), memory_.size);
+    complete_later();
+}
+
 void detail::remote_operation::leave_there() noexcept {
     // Whoever waits may be gone with this object as soon as it hears.
     loop& home = *home_;
@@ -133,7 +138,7 @@ void detail::remote_operation::on_cancel() noexcept {
     if (there_.post(stopping_)) return;
     // That loop is ending, and has cancelled the work by itself. It may be through with it, and
     // then it left the last step to us.
-    if (visits_.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_later();
+    if (visits_.fetch_sub(1, std::memory_order_acq_rel) == 1) come_home();
 }
 
 void detail::remote_operation::stop_there() noexcept {

@@ -341,52 +341,57 @@ TEST_P(executor_io, the_works_frame_ends_over_there_before_the_caller_goes_on) {
     });
 }
 
-task<void> ask(executor there, std::error_code& error, std::atomic<int>& begun, bool& done) {
-    error = error_of(co_await resume_on(there, [](std::atomic<int>& from) -> task<result<>> {
-        ++from;
+/// A caller of work over there that ends only when it is cancelled.
+struct asking {
+    std::atomic<int> begun{0};
+    std::error_code error;
+    bool done = false;
+};
+
+task<void> ask(executor there, asking& state) {
+    state.error = error_of(co_await resume_on(there, [](std::atomic<int>& begun) -> task<result<>> {
+        ++begun;
         co_return co_await wait_until_cancelled();
-    }(begun)));
-    done = true;
+    }(state.begun)));
+    state.done = true;
+}
+
+/// Calls `end` with the callers' scope once the work over there has begun, and awaits the caller.
+template <class End>
+task<void> end_while_it_runs(executor there, asking& state, End end) {
+    scope children(co_await current_source());
+    children.spawn(ask(there, state));
+    while (state.begun == 0) co_await loop::current().yield();
+    EXPECT_FALSE(state.done);
+    end(children);
+    co_await children.join();
+    EXPECT_TRUE(state.done);
+    EXPECT_EQ(state.error, errc::cancelled);
 }
 
 TEST_P(executor_io, cancelling_the_caller_cancels_the_work_there) {
-    run_with_threads([this]() -> task<> {
+    run_with_threads([]() -> task<> {
         other_loop other(GetParam());
-        std::atomic<int> begun{0};
-        std::error_code error;
-        bool done = false;
-        scope children(co_await current_source());
-        children.spawn(ask(other.where(), error, begun, done));
-        while (begun == 0) co_await here().yield();
-        EXPECT_FALSE(done);
-        children.cancel();
-        EXPECT_FALSE(done) << "not inside the cancellation";
-        co_await children.join();
-        EXPECT_TRUE(done);
-        EXPECT_EQ(error, errc::cancelled);
+        asking state;
+        co_await end_while_it_runs(other.where(), state, [&state](scope& children) {
+            children.cancel();
+            EXPECT_FALSE(state.done) << "not inside the cancellation";
+        });
         // A caller that is cancelled already does not even begin.
-        bool again = false;
-        children.spawn(ask(other.where(), error, begun, again));
-        EXPECT_TRUE(again);
-        EXPECT_EQ(error, errc::cancelled);
-        EXPECT_EQ(begun, 1);
-        co_await children.join();
+        asking late;
+        cancel_source cancelled;
+        cancelled.request();
+        co_await ask(other.where(), late).under(cancelled);
+        EXPECT_EQ(late.error, errc::cancelled);
+        EXPECT_EQ(late.begun, 0);
     });
 }
 
 TEST_P(executor_io, the_end_of_the_other_loop_cancels_the_work_there) {
-    run_with_threads([this]() -> task<> {
+    run_with_threads([]() -> task<> {
         other_loop other(GetParam());
-        std::atomic<int> begun{0};
-        std::error_code error;
-        bool done = false;
-        scope children(co_await current_source());
-        children.spawn(ask(other.where(), error, begun, done));
-        while (begun == 0) co_await here().yield();
-        other.stop();
-        co_await children.join();
-        EXPECT_TRUE(done);
-        EXPECT_EQ(error, errc::cancelled);
+        asking state;
+        co_await end_while_it_runs(other.where(), state, [&other](scope&) { other.stop(); });
     });
 }
 

@@ -43,11 +43,13 @@ bool operation::begin(std::coroutine_handle<> waiter, cancel_source* source) {
 }
 
 void operation::complete_now() {
+    if (goes_on()) return;
     unlink();
     loop::current().resume(waiter_);
 }
 
 void operation::complete_later() noexcept {
+    if (goes_on()) return;
     unlink();
     loop::current().make_ready(*this);
 }

@@ -8,11 +8,12 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,7 +21,8 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_KERNEL_BACKEND(pipe_io);
+EDDY_ON_EVERY_BACKEND(pipe_io);
+EDDY_ON_EVERY_KERNEL_BACKEND(pipe_kernel_io);
 
 task<void> write_pattern(stream& to, std::size_t total) {
     pattern from(3);
@@ -67,8 +69,9 @@ TEST_P(pipe_io, writes_pieces_in_order) {
         for (const char* text : {"one ", "", "two ", "three"}) pieces.push_back(as_bytes(text));
         must(co_await ends.writer.write_all(pieces));
         EXPECT_EQ(must(ends.writer.try_write(as_bytes("!"))), 1u);
-        const lease all = must(co_await ends.reader.read());
-        EXPECT_EQ(all.text(), "one two three!");
+        std::array<std::byte, 14> all;
+        must(co_await ends.reader.read_exactly(all));
+        EXPECT_EQ(as_text(all), "one two three!");
     });
 }
 
@@ -148,7 +151,7 @@ TEST_P(pipe_io, cancelling_and_closing_end_the_waits_at_once) {
     });
 }
 
-TEST_P(pipe_io, a_fifo_is_adopted_and_its_flag_restored) {
+TEST_P(pipe_kernel_io, a_fifo_is_adopted_and_its_flag_restored) {
     run([this]() -> task<> {
         const temporary_folder folder;
         const std::string path = folder.path() + "/fifo";
@@ -166,7 +169,7 @@ TEST_P(pipe_io, a_fifo_is_adopted_and_its_flag_restored) {
     });
 }
 
-TEST_P(pipe_io, a_terminal_is_read_and_written) {
+TEST_P(pipe_kernel_io, a_terminal_is_read_and_written) {
     run([this]() -> task<> {
         unique_fd master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
         EXPECT_EQ(grantpt(master.get()), 0);
@@ -188,7 +191,7 @@ TEST_P(pipe_io, a_terminal_is_read_and_written) {
     });
 }
 
-TEST_P(pipe_io, a_file_is_no_stream) {
+TEST_P(pipe_kernel_io, a_file_is_no_stream) {
     run([this]() -> task<> {
         const temporary_folder folder;
         unique_fd plain(open((folder.path() + "/x").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -197,7 +200,7 @@ TEST_P(pipe_io, a_file_is_no_stream) {
     });
 }
 
-TEST_P(pipe_io, an_end_moves_to_another_thread) {
+TEST_P(pipe_kernel_io, an_end_moves_to_another_thread) {
     run([]() -> task<> {
         pipe_ends ends = must(make_pipe());
         const unique_fd raw = must(ends.writer.detach());
@@ -205,6 +208,118 @@ TEST_P(pipe_io, an_end_moves_to_another_thread) {
         const lease got = must(co_await ends.reader.read());
         EXPECT_EQ(got.text(), "plain");
         writer.join();
+    });
+}
+
+TEST_P(pipe_io, a_writer_that_has_gone_is_the_end_after_what_it_wrote) {
+    run([]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        must(co_await ends.writer.write_all("last words"));
+        ends.writer.close();
+        const lease words = must(co_await ends.reader.read());
+        EXPECT_EQ(words.text(), "last words");
+        for (int i = 0; i < 3; ++i)
+            EXPECT_EQ(error_of(co_await ends.reader.read()), errc::end_of_stream);
+    });
+}
+
+TEST_P(pipe_io, a_reader_that_empties_it_and_goes_ends_the_writer_that_waits) {
+    run([]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        std::error_code written;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(write_much(ends.writer, written));
+            std::vector<std::byte> into(64 * 1024);  // all that it holds
+            must(co_await ends.reader.read_exactly(into));
+            ends.reader.close();
+        });
+        EXPECT_EQ(written, errno_code(EPIPE));
+    });
+}
+
+TEST_P(pipe_io, a_full_pipe_holds_its_writer_and_no_more) {
+    run([]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        const std::vector<std::byte> much = pattern(8).next(8 << 20);
+        std::size_t sent = 0;
+        while (const std::size_t size =
+                   must(ends.writer.try_write(const_bytes(much).subspan(sent))))
+            sent += size;
+        EXPECT_GT(sent, 0u);
+        EXPECT_LT(sent, much.size());
+        ends.writer.close();
+        std::vector<std::byte> into(sent);
+        must(co_await ends.reader.read_exactly(into));
+        EXPECT_TRUE(pattern(8).continues_with(into));
+    });
+}
+
+// ---- simulated pipes
+
+class simulated_pipe : public on_backend {};
+INSTANTIATE_TEST_SUITE_P(io, simulated_pipe, ::testing::Values(backend_kind::sim), backend_name);
+
+TEST_P(simulated_pipe, has_no_descriptor_and_no_address) {
+    run([]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        EXPECT_EQ(ends.reader.native_handle(), -1);
+        EXPECT_EQ(error_of(ends.writer.detach()), errno_code(EBADF));
+        EXPECT_EQ(ends.writer.peer(), endpoint());
+        co_return;
+    });
+}
+
+TEST_P(simulated_pipe, meets_short_reads_delays_and_want_of_buffers) {
+    loop_options options;
+    options.sim.short_read = 0.5;
+    options.sim.no_buffers = 0.1;
+    options.sim.min_delay = 1ms;
+    options.sim.max_delay = 5ms;
+    options.sim.socket_buffer = 4096;
+    make_loop(options);
+    run([this]() -> task<> {
+        pipe_ends ends = must(make_pipe());
+        const time_point begin = here().now();
+        constexpr std::size_t total = 200'000;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(write_pattern(ends.writer, total));
+            pattern expected(3);
+            std::size_t reads = 0;
+            while (const auto piece = co_await ends.reader.read()) {
+                EXPECT_TRUE(expected.continues_with(piece->bytes()));
+                ++reads;
+            }
+            EXPECT_EQ(expected.position(), total);
+            EXPECT_GT(reads, total / 4096);
+        });
+        EXPECT_GE(here().now() - begin, total / 4096 * 1ms);
+    });
+}
+
+task<void> write_until_broken(stream& to, std::error_code& error) {
+    const std::string much(100'000, 'x');
+    while (!error) error = error_of(co_await to.write_all(much));
+}
+
+TEST_P(simulated_pipe, may_lose_its_other_end) {
+    loop_options options;
+    options.sim.reset = 0.01;
+    make_loop(options);
+    run([]() -> task<> {
+        for (int round = 0; round < 50; ++round) {
+            pipe_ends ends = must(make_pipe());
+            std::error_code written;
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn(write_until_broken(ends.writer, written));
+                for (;;) {
+                    const auto piece = co_await ends.reader.read();
+                    if (piece) continue;
+                    EXPECT_EQ(piece.error(), errc::end_of_stream);
+                    break;
+                }
+            });
+            EXPECT_EQ(written, errno_code(EPIPE));
+        }
     });
 }
 

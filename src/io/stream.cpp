@@ -52,6 +52,36 @@ result<std::size_t> stream_driver::try_write(const_bytes) noexcept { return 0; }
 bool read_operation::start() { return driver_->start(*this); }
 void read_operation::on_cancel() noexcept { driver_->cancel(*this); }
 
+void read_exactly_operation::count() noexcept {
+    into_ = into_.subspan(size_);
+    total_ += size_;
+    if (received_size_) *received_size_ = total_;
+    bytes_this_turn_ += size_;
+    ++reads_this_turn_;
+    had_its_share_ = bytes_this_turn_ >= most_bytes_a_turn || reads_this_turn_ >= most_reads_a_turn;
+    size_ = 0;
+}
+
+bool read_exactly_operation::start() {
+    // An empty span would ask the driver for a lease.
+    return into_.empty() || (driver_->start(*this) && !goes_on());
+}
+
+/// The driver is there still: it calls, or has just been called. Whoever waited for the loop with a
+/// part of the bytes instead could find it closed.
+bool read_exactly_operation::goes_on() {
+    while (!error_) {
+        count();
+        if (into_.empty()) return false;
+        if (driver_->start(*this)) continue;
+        bytes_this_turn_ = 0;
+        reads_this_turn_ = 0;
+        had_its_share_ = false;
+        return true;
+    }
+    return false;
+}
+
 bool write_operation::start() {
     // Empty pieces in front would look like a finished write to a driver.
     if (advance(0)) return true;

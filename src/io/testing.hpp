@@ -214,6 +214,9 @@ inline std::string backend_name(const ::testing::TestParamInfo<backend_kind>& in
     return std::string(to_string(info.param));
 }
 
+// A suite's name declares a class here, where it can have no parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+
 /// Declares a suite whose tests, written with TEST_P, run on all backends.
 #define EDDY_ON_EVERY_BACKEND(suite)                                                \
     class suite : public ::eddy::testing::on_backend {};                            \
@@ -229,5 +232,7 @@ inline std::string backend_name(const ::testing::TestParamInfo<backend_kind>& in
     INSTANTIATE_TEST_SUITE_P(                                                                   \
         io, suite, ::testing::Values(::eddy::backend_kind::uring, ::eddy::backend_kind::epoll), \
         ::eddy::testing::backend_name)
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace eddy::testing

@@ -77,6 +77,44 @@ TEST_P(transport_tls, carries_streams) {
     });
 }
 
+/// Sends 300 kB in pieces that are no multiples of anything, and an orderly end.
+task<> send_pieces(listener& from) {
+    stream peer = must(co_await from.accept());
+    testing::pattern content(4);
+    while (content.position() < 300'000) {
+        const std::vector<std::byte> bytes = content.next(7'001);
+        must(co_await peer.write_all(bytes));
+        co_await loop::current().yield();
+    }
+    must(peer.shutdown_write());
+    static_cast<void>(co_await peer.read());
+}
+
+TEST_P(transport_tls, exact_reads_gather_records) {
+    run([&]() -> task<> {
+        listener accepting = must(transport::listen("tls://127.0.0.1:0?cert=" + file("both.pem")));
+        const std::string to =
+            "tls://localhost:" + std::to_string(accepting.local().port()) + "?ca=" + file("ca.pem");
+        co_await with_scope([&](scope& tasks) -> task<> {
+            tasks.spawn(send_pieces(accepting));
+            stream client = must(co_await transport::connect(to));
+            testing::pattern expected(4);
+            for (const std::size_t size : {1u, 100u, 20'000u, 250'000u}) {
+                std::vector<std::byte> into(size);
+                must(co_await client.read_exactly(into));
+                EXPECT_TRUE(expected.continues_with(into));
+            }
+            const std::size_t left = 43 * 7'001 - expected.position();
+            std::vector<std::byte> into(left + 1);
+            std::size_t received = 0;
+            EXPECT_EQ(error_of(co_await client.read_exactly(into, &received)), errc::truncated);
+            EXPECT_EQ(received, left);
+            EXPECT_TRUE(expected.continues_with(const_bytes(into).first(received)));
+            EXPECT_EQ(error_of(co_await client.read_exactly(into)), errc::end_of_stream);
+        });
+    });
+}
+
 TEST_P(transport_tls, says_what_is_wrong_with_certificates) {
     run([&]() -> task<> {
         EXPECT_EQ(error_of(transport::listen("tls://127.0.0.1:0")), errc::unusable_certificate);

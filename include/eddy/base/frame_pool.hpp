@@ -25,6 +25,18 @@ void* frame_allocate(std::size_t size);
 /// allowed.
 void frame_free(void* frame, std::size_t size) noexcept;
 
+/// A block of a pool on its way to another thread, and the size to free it with.
+struct frame_block {
+    void* memory = nullptr;  ///< null for none
+    std::size_t size = 0;    ///< what frame_free() takes
+};
+
+/// Takes a block as large as the one that this thread freed last out of its pool. Whoever frees
+/// frames of another thread for it sends their memory back in this way: else that thread would need
+/// new memory each time, and this one would fill up. None where that block was too large for the
+/// pool, or the pool is off.
+frame_block frame_take_back() noexcept;
+
 /// How often frame_allocate() had to go to malloc on the calling thread, since it began.
 std::uint64_t frame_allocations() noexcept;
 

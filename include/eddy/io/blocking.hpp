@@ -133,8 +133,9 @@ private:
 
 }  // namespace detail
 
-/// Awaits `work()`, run on a thread of `pool`. The result is what it returned; an exception that
-/// left it is thrown from the co_await. Fails with errc::limit_reached when the queue is full, and
+/// Awaits `work()`, run on a thread of `pool`. Yields a result<T> of what it returned, where that
+/// of a callable that returns a result<T> stays one; an exception that left it is thrown from the
+/// co_await. Fails with errc::limit_reached when the queue is full, and
 /// with errc::cancelled when it was cancelled before a thread took it. Work that runs is awaited
 /// even so, because it may refer to the caller's frame, and its result is kept.
 template <class Work>

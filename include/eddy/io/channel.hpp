@@ -93,7 +93,8 @@ public:
     /// Whether close() was called; values may still be in it.
     bool closed() const noexcept { return closed_; }
 
-    /// Awaits room and puts `value` in. errc::closed or errc::cancelled: the value is dropped.
+    /// Awaits room and puts `value` in. Yields a result<>: after errc::closed or errc::cancelled
+    /// the value is dropped.
     awaiting<send_operation<T>> send(T value) {
         return awaiting<send_operation<T>>(*this, std::move(value));
     }
@@ -107,8 +108,8 @@ public:
         return {};
     }
 
-    /// Awaits the oldest value. errc::closed when the channel is closed and empty; a cancelled
-    /// receive takes no value.
+    /// Awaits the oldest value. Yields a result<T>: errc::closed when the channel is closed and
+    /// empty, or errc::cancelled, which takes no value.
     awaiting<receive_operation<T>> receive() { return awaiting<receive_operation<T>>(*this); }
 
     /// Ends the waits of senders and receivers with errc::closed. Values that are in the channel

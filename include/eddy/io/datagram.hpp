@@ -291,9 +291,10 @@ public:
     /// Whether it is open.
     explicit operator bool() const noexcept { return driver_ != &closed_datagram_driver(); }
 
-    /// Awaits the next message. Its payload is lent by the loop: copy what must wait and let it go.
-    /// An empty datagram is a message like any other. Fails with errc::cancelled (no message is
-    /// lost by that) or the socket's error.
+    /// Awaits the next message. Yields a result<datagram_message>, whose payload is lent by the
+    /// loop: copy what must wait and let it go. An empty datagram is a message like any other.
+    /// Fails with errc::cancelled (no message is lost by that), errc::closed, or the socket's
+    /// error.
     awaiting<receive_from_operation> receive() {
         return awaiting<receive_from_operation>(*driver_);
     }
@@ -329,7 +330,7 @@ public:
     }
 
     /// Awaits until the kernel took the datagram. The bytes and the address must live until then.
-    /// Errors as with send_to(), except EAGAIN; errc::cancelled.
+    /// Yields a result<>: errors as with send_to(), except EAGAIN; errc::cancelled, errc::closed.
     awaiting<send_one_operation> send(const_bytes bytes) {
         return awaiting<send_one_operation>(*driver_, outgoing_datagram{bytes});
     }
@@ -338,9 +339,9 @@ public:
                                       std::uint16_t segment_size = 0) {
         return awaiting<send_one_operation>(*driver_, outgoing_datagram{bytes, &to, segment_size});
     }
-    /// The same for up to max_batch datagrams, whose array must live until completion, too. Says
-    /// how many went: fewer than all when the next one met an error, or it was cancelled. An error
-    /// only when none went.
+    /// The same for up to max_batch datagrams, whose array must live until completion, too. Yields
+    /// a result<std::size_t>, how many went: fewer than all when the next one met an error, or it
+    /// was cancelled. An error only when none went.
     awaiting<send_batch_operation> send(std::span<const outgoing_datagram> batch) {
         return awaiting<send_batch_operation>(*driver_, batch);
     }

@@ -53,7 +53,7 @@ public:
     /// Makes later waits wait again. Waiters that set() has released still go on.
     void reset() noexcept { set_ = false; }
 
-    /// Awaits set(); errc::cancelled.
+    /// Awaits set(). Yields a result<>, whose only error is errc::cancelled.
     awaiting<event_operation> wait() noexcept { return awaiting<event_operation>(*this); }
 
 private:

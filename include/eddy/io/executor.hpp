@@ -3,14 +3,15 @@
 //
 //     executor disk_loop = group->executor(1);
 //     must(disk_loop.post([] { log_info("demo", "runs over there"); }));
-//     result<int> lines = co_await resume_on(disk_loop, count_lines(path));  // and we are back
-//     here
+//     result<int> lines = co_await resume_on(disk_loop, count_lines(path));
+//     // and we are back here
 //
 // An executor is a handle on a small block that the loop shares with all its executors. It keeps no
 // loop alive: once the loop is gone, everything fails with errc::closed. All of it is safe from
 // any thread, and takes no lock.
 #pragma once
 
+#include <eddy/base/frame_pool.hpp>
 #include <eddy/base/result.hpp>
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/loop.hpp>
@@ -145,6 +146,7 @@ protected:
 
     std::error_code error_;
     std::exception_ptr failure_;  // written over there, before the way back
+    frame_block memory_;          // the same: of the work's frame, which came from our pool
 
 private:
     template <void (remote_operation::*Step)() noexcept>
@@ -160,7 +162,7 @@ private:
     static task<void> carry(remote_operation& self);
     void arrive() noexcept;      // over there: begins the work
     void stop_there() noexcept;  // over there: cancels it
-    void come_home() noexcept { complete_later(); }
+    void come_home() noexcept;
     void leave_there() noexcept;  // over there: the work or a cancellation is through
 
     executor there_;
@@ -190,15 +192,19 @@ public:
 
 private:
     task<void> work(cancel_source& source) override {
-        return run(std::move(work_).under(source), outcome_);
+        return run(std::move(work_).under(source), outcome_, memory_);
     }
-    static task<void> run(task<T> work, std::optional<outcome>& place) {
+    static task<void> run(task<T> work, std::optional<outcome>& place, frame_block& memory) {
         if constexpr (std::is_void_v<T>) {
             co_await std::move(work);
             place.emplace();
         } else {
             place.emplace(co_await std::move(work));
         }
+        {
+            task<T> ended = std::move(work);  // NOLINT(bugprone-use-after-move): awaited only
+        }
+        memory = frame_take_back();
     }
 
     task<T> work_;
@@ -210,14 +216,14 @@ private:
 /// `co_await resume_on(there, work)`: runs `work` on the loop of `there` and awaits it. The caller
 /// goes on here, on its own loop, once the work has ended and its frame is gone: never before, so
 /// the work may refer to what the caller holds, but must not use what belongs to this loop, such as
-/// its streams. The result is a result<T>; that of a task<result<T>> stays one. An exception that
-/// leaves the work is thrown here.
+/// its streams. Yields a result<T>; that of a task<result<T>> stays one. An exception that leaves
+/// the work is thrown here.
 ///
 /// Cancelling the caller cancels the work over there as soon as that loop has its turn; the result
 /// is then what the work makes of it. The work is also cancelled when its loop ends.
 /// errc::cancelled when the caller was cancelled before, and errc::closed when that loop has gone;
-/// the work never runs then. No allocation but the frames: that of the work goes back to the pool
-/// of the other thread.
+/// the work never runs then. No allocation but the frames, which come from the pools; the memory of
+/// the work's comes back to this thread's.
 template <class T>
 [[nodiscard]] auto resume_on(executor there, task<T> work) {
     return awaiting<detail::remote_task<T>>(std::move(there), std::move(work));

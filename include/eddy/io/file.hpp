@@ -37,7 +37,7 @@ namespace eddy {
 class file {
 public:
     /// Opens `path` with the flags and, where it creates the file, the mode of open(2);
-    /// close-on-exec. Errors are open(2)'s.
+    /// close-on-exec. Yields a result<file>; errors are open(2)'s.
     static task<result<file>> open(std::string path, int flags, mode_t mode = 0666);
 
     /// `other` may then only be assigned to or die. What is awaited goes on.
@@ -45,13 +45,14 @@ public:
     /// The same. What this held is closed, of which nothing may be awaited.
     file& operator=(file&&) noexcept = default;
 
-    /// Reads what follows `offset`, at most as much as `into` holds: fewer bytes at the end of the
-    /// file, and 0 behind it. Errors are pread(2)'s.
+    /// Reads what follows `offset`, at most as much as `into` holds. Yields how many bytes, a
+    /// result<std::size_t>: fewer at the end of the file, and 0 behind it. Errors are pread(2)'s.
     task<result<std::size_t>> read_at(std::uint64_t offset, mutable_bytes into) {
         return read(state_.get(), offset, into);
     }
     /// Writes all of `bytes` at `offset`. After an error, or a cancellation, it is unknown how many
-    /// were written. With O_APPEND they go to the end of the file. Errors are pwrite(2)'s.
+    /// were written. With O_APPEND they go to the end of the file. Yields a result<>; errors are
+    /// pwrite(2)'s.
     task<result<>> write_at(std::uint64_t offset, const_bytes bytes) {
         return write(state_.get(), offset, bytes);
     }
@@ -59,14 +60,14 @@ public:
     template <owning_temporary Bytes>
     task<result<>> write_at(std::uint64_t offset, Bytes&& bytes) = delete;
 
-    /// Waits until the disk has what was written: fsync(2).
+    /// Waits until the disk has what was written. Yields a result<>; errors are fsync(2)'s.
     task<result<>> sync() { return sync(state_.get(), false); }
     /// The same without what only describes the file, such as its times: fdatasync(2).
     task<result<>> sync_data() { return sync(state_.get(), true); }
 
-    /// The file's length in bytes; fstat(2).
+    /// Yields the file's length in bytes, a result<std::uint64_t>; errors are fstat(2)'s.
     task<result<std::uint64_t>> size() { return size(state_.get()); }
-    /// Cuts the file, or lengthens it by zeros; ftruncate(2).
+    /// Cuts the file, or lengthens it by zeros. Yields a result<>; errors are ftruncate(2)'s.
     task<result<>> truncate(std::uint64_t size) { return truncate(state_.get(), size); }
 
     /// The descriptor, still owned by this object.

@@ -23,6 +23,7 @@ class blocking_pool;
 class executor;
 class scope;
 struct file_access;
+struct pipe_ends;
 
 namespace detail {
 class loop_gate;
@@ -46,8 +47,9 @@ result<backend_kind> parse_backend_kind(std::string_view text) noexcept;
 struct sim_options {
     /// Everything that is drawn follows from it: the same seed gives the same run.
     std::uint64_t seed = 1;
-    double short_read = 0;          ///< a read gets fewer bytes than have arrived
-    double reset = 0;               ///< a connection is reset at a read or write
+    double short_read = 0;  ///< a read gets fewer bytes than have arrived
+    /// A connection is reset at a read or write; an end of a pipe loses the other one.
+    double reset = 0;
     double no_buffers = 0;          ///< the receive-buffer pool is empty for a while
     double datagram_loss = 0;       ///< a datagram vanishes
     double datagram_reorder = 0;    ///< a datagram arrives after later ones
@@ -250,13 +252,14 @@ public:
     [[nodiscard]] awaiting<sleep_operation> sleep_for(duration time) {
         return sleep_until(after(time));
     }
-    /// Lets all other coroutines that are ready go first. It cannot fail; once its source is
-    /// cancelled, it passes at once.
+    /// Lets all other coroutines that are ready go first. Yields nothing and cannot fail; once its
+    /// source is cancelled, it passes at once.
     [[nodiscard]] awaiting<yield_operation> yield() { return awaiting<yield_operation>(); }
 
     /// Listens on `local`; errors are bind(2)'s and listen(2)'s.
     result<listener> listen(const endpoint& local, const listen_options& options = {});
-    /// Connects; errors are connect(2)'s. Bound it by with_timeout().
+    /// Connects. Yields a result<stream>: connect(2)'s errors, or errc::cancelled. Bound it by
+    /// with_timeout().
     [[nodiscard]] awaiting<connect_operation> connect(const endpoint& peer) {
         return awaiting<connect_operation>(*backend_, peer);
     }
@@ -292,6 +295,7 @@ private:
     friend class executor;
     friend class operation;
     friend struct file_access;
+    friend result<pipe_ends> make_pipe();
     friend struct detail::guest_access;
     loop(const loop_options& options);
     static loop* of_this_thread() noexcept;

@@ -80,8 +80,12 @@ protected:
     ~operation() = default;
 
     /// Starts the work. True when it is complete already, with its result stored; otherwise
-    /// complete_now() or complete_later() follows exactly once.
+    /// complete_now() or complete_later() follows exactly once, unless goes_on().
     virtual bool start() = 0;
+
+    /// Asked when the driver calls the wait complete. True when that was a part of it alone and the
+    /// driver has been asked for the next one: the coroutine waits on.
+    virtual bool goes_on() { return false; }
 
 private:
     friend class loop;

@@ -1,8 +1,11 @@
 // Child processes: started, written to, read from and awaited by coroutines.
 //
-//     auto sort = process::start({"sort", "-n"}, {.input = stdio::stream, .output =
-//     stdio::stream}); co_await sort->input.write_all("2\n1\n"); sort->input.close(); auto line =
-//     co_await sort->output.read(); auto status = co_await sort->wait();
+//     auto sort = process::start({"sort", "-n"},
+//                                {.input = stdio::stream, .output = stdio::stream});
+//     co_await sort->input.write_all("2\n1\n");
+//     sort->input.close();
+//     auto line = co_await sort->output.read();
+//     auto status = co_await sort->wait();
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -77,8 +80,8 @@ public:
     /// Sends a signal; errno ESRCH once it was awaited.
     result<> kill(int signal) noexcept;
 
-    /// Awaits its end and reaps it. Call it again after it was cancelled, but not after it
-    /// succeeded.
+    /// Awaits its end and reaps it. Yields a result<exit_status>: errc::cancelled, or waitid(2)'s
+    /// errors. Call it again after it was cancelled, but not after it succeeded.
     task<result<exit_status>> wait();
 
 private:

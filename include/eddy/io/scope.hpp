@@ -66,7 +66,8 @@ public:
     /// Asks every child to stop. New children are cancelled at their first wait.
     void cancel() noexcept { source_.request(); }
 
-    /// Waits for every child; rethrows the first exception that left one.
+    /// Waits for every child, cancelled or not. Yields nothing; rethrows the first exception that
+    /// left one.
     joining join() noexcept { return joining(*this); }
 
     /// Throws the first exception that left a child, if there was one.
@@ -92,7 +93,8 @@ private:
 };
 
 /// Runs `body(scope&)`, a callable that returns task<void>; then cancels and awaits the children.
-/// `body` and what it captured live until then. An exception from the body or a child comes out.
+/// `body` and what it captured live until then. Yields nothing; an exception from the body or a
+/// child comes out.
 template <class Body>
 task<void> with_scope(Body body) {
     scope children(co_await current_source());

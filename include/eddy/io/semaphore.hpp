@@ -86,7 +86,8 @@ public:
     /// How many places are free.
     std::size_t available() const noexcept { return free_; }
 
-    /// Awaits a place; errc::cancelled, and then none is taken.
+    /// Awaits a place. Yields a result<permit>, whose only error is errc::cancelled; none is taken
+    /// then.
     awaiting<acquire_operation> acquire() noexcept { return awaiting<acquire_operation>(*this); }
 
     /// A place now, or an empty permit.
@@ -120,8 +121,8 @@ public:
     /// Whether somebody holds it.
     bool locked() const noexcept { return one_.available() == 0; }
 
-    /// Awaits the lock, in the order of asking; errc::cancelled. Who holds it and locks again waits
-    /// for ever.
+    /// Awaits the lock, in the order of asking. Yields a result<permit>, whose only error is
+    /// errc::cancelled. Who holds it and locks again waits for ever.
     awaiting<acquire_operation> lock() noexcept { return one_.acquire(); }
     /// The lock now, or an empty permit.
     permit try_lock() noexcept { return one_.try_acquire(); }

@@ -40,8 +40,8 @@ public:
     std::size_t waiting() const noexcept { return state_->waiting.load(std::memory_order_relaxed); }
 
     /// Awaits `work`, run when everything submitted before has ended. The caller goes on on its own
-    /// loop. The result is a result<T>; that of a task<result<T>> stays one. An exception that
-    /// leaves the work is thrown here.
+    /// loop. Yields a result<T>; that of a task<result<T>> stays one. An exception that leaves the
+    /// work is thrown here.
     ///
     /// Cancelling the caller withdraws a piece that waits, with errc::cancelled, and cancels one
     /// that runs, as resume_on() does. errc::limit_reached, and errc::closed when the loop has

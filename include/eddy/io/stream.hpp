@@ -33,6 +33,9 @@ public:
         : driver_(&driver), into_(into) {}
 
     mutable_bytes into() const noexcept { return into_; }
+    /// True when it has taken as many bytes as a turn of the loop allows: a driver that could give
+    /// it more without end shall wait for its next turn, however much it has.
+    bool had_its_share() const noexcept { return had_its_share_; }
     void set_received(lease received) noexcept { received_ = std::move(received); }
     void set_size(std::size_t size) noexcept { size_ = size; }
     void set_error(std::error_code error) noexcept final { error_ = error; }
@@ -44,9 +47,11 @@ protected:
     std::size_t size_ = 0;
     lease received_;
     std::error_code error_;
+    bool had_its_share_ = false;
+
+    bool start() override;
 
 private:
-    bool start() final;
     void on_cancel() noexcept final;
 };
 
@@ -66,6 +71,34 @@ public:
         if (error_) return fail(error_);
         return size_;
     }
+};
+
+/// Reads until `into` is full. For its driver it is one read after another.
+class read_exactly_operation final : public read_operation {
+public:
+    read_exactly_operation(stream_driver& driver, mutable_bytes into, std::size_t* received)
+        : read_operation(driver, into), received_size_(received) {
+        if (received) *received = 0;
+    }
+    result<> take_result() const noexcept {
+        if (!error_) return {};
+        if (error_ == errc::end_of_stream && total_ > 0) return fail(errc::truncated);
+        return fail(error_);
+    }
+
+    /// Most bytes, and most reads, of one turn of the loop where a stream has them at once.
+    static constexpr std::size_t most_bytes_a_turn = 1024 * 1024;
+    static constexpr std::uint32_t most_reads_a_turn = 64;
+
+private:
+    bool start() override;
+    bool goes_on() override;
+    void count() noexcept;
+
+    std::size_t* received_size_;
+    std::size_t total_ = 0;
+    std::size_t bytes_this_turn_ = 0;
+    std::uint32_t reads_this_turn_ = 0;
 };
 
 /// Waits until every byte of its pieces went to the kernel, or an error.
@@ -152,16 +185,28 @@ public:
     /// same.
     explicit operator bool() const noexcept { return driver_ != &closed_stream_driver(); }
 
-    /// Awaits the next received bytes as a lease of the loop's buffers: no copy. Fails with
-    /// errc::end_of_stream when the peer finished sending, errc::cancelled, or the socket's error.
+    /// Awaits the next received bytes. Yields a result<lease> on one of the loop's buffers: no
+    /// copy. Fails with errc::end_of_stream when the peer finished sending, errc::cancelled, or the
+    /// socket's error.
     awaiting<read_lease_operation> read() { return awaiting<read_lease_operation>(*driver_); }
     /// Awaits at least one byte into `into`, which must live until completion and not be empty.
+    /// Yields how many came, a result<std::size_t>, never 0. Errors as with read().
     awaiting<read_some_operation> read_some(mutable_bytes into) {
         EDDY_ASSERT(!into.empty());
         return awaiting<read_some_operation>(*driver_, into);
     }
-    /// Awaits until the kernel took every byte. The bytes must live until completion. After an
-    /// error it is unknown how many went out.
+    /// Awaits until `into` is full; it must live until completion. An empty one is full at once.
+    /// Yields a result<>: errc::end_of_stream when the peer had finished before the first byte,
+    /// errc::truncated when it finished in the middle, errc::cancelled, or the socket's error.
+    /// `received`, if given, must live as long and says also after an error how many bytes came:
+    /// they are the first of `into`, and the next read begins behind them.
+    awaiting<read_exactly_operation> read_exactly(mutable_bytes into,
+                                                  std::size_t* received = nullptr) {
+        return awaiting<read_exactly_operation>(*driver_, into, received);
+    }
+    /// Awaits until the kernel took every byte. The bytes must live until completion. Yields a
+    /// result<>: EPIPE or ECONNRESET once the peer has gone, errc::cancelled, or another error of
+    /// the socket; it is unknown then how many bytes went out.
     awaiting<write_operation> write_all(const_bytes bytes) {
         return awaiting<write_operation>(*driver_, bytes);
     }
@@ -276,8 +321,9 @@ public:
     /// Whether it listens.
     explicit operator bool() const noexcept { return driver_ != &closed_listener_driver(); }
 
-    /// Awaits the next connection. EMFILE, ENFILE, ENOBUFS and ENOMEM are passing conditions: wait
-    /// a little and call again. TCP streams have TCP_NODELAY set.
+    /// Awaits the next connection. Yields a result<stream>: errc::cancelled, or accept(2)'s errors,
+    /// of which EMFILE, ENFILE, ENOBUFS and ENOMEM are passing conditions: wait a little and call
+    /// again. TCP streams have TCP_NODELAY set.
     awaiting<accept_operation> accept() { return awaiting<accept_operation>(*driver_); }
 
     /// The address that it listens on, with the port that the kernel chose for port 0.

@@ -166,7 +166,8 @@ struct current_source_awaiter {
 
 }  // namespace detail
 
-/// `co_await current_source()`: the cancel_source that the calling task runs under, or null.
+/// `co_await current_source()` yields the cancel_source that the calling task runs under, or null.
+/// It never waits.
 inline detail::current_source_awaiter current_source() noexcept { return {}; }
 
 }  // namespace eddy

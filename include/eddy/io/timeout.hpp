@@ -33,8 +33,9 @@ private:
     bool expired_ = false;
 };
 
-/// Awaits `work`, which yields a result<T>; cancels it at `when`. The result is errc::timed_out
-/// when the deadline was what ended it. A value that arrived in time is never thrown away.
+/// Awaits `work`, which yields a result<T>; cancels it at `when`. Yields that result, but
+/// errc::timed_out when the deadline was what ended it. A value that arrived in time is never
+/// thrown away.
 template <class T>
 task<result<T>> with_deadline(time_point when, task<result<T>> work) {
     deadline_source deadline(co_await current_source(), when);

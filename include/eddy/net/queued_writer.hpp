@@ -92,19 +92,22 @@ public:
     result<> enqueue(std::shared_ptr<const void> owner, const_bytes message);
 
     /// Awaits room for a message of `size` bytes, in the order of the calls. An enqueue() that
-    /// follows before the caller waits for anything else will fit. Fails with
+    /// follows before the caller waits for anything else will fit. Yields a result<>; fails with
     /// errc::limit_reached when `size` exceeds max_queued_bytes, else as enqueue() does, or with
     /// errc::cancelled.
     [[nodiscard]] awaiting<wait_operation> reserve(std::size_t size);
-    /// Awaits the end of high_watermark_active().
+    /// Awaits the end of high_watermark_active(). Yields a result<>: the first error that writing
+    /// met, errc::closed after abort(), or errc::cancelled.
     [[nodiscard]] awaiting<wait_operation> ready();
-    /// Awaits until the kernel has taken every byte. Bound it by flush_within().
+    /// Awaits until the kernel has taken every byte. Yields a result<>, errors as with ready().
+    /// Bound it by flush_within().
     [[nodiscard]] awaiting<wait_operation> flush();
     /// The same with a limit; errc::timed_out when it passed, and the rest stays queued.
     task<result<>> flush_within(duration limit);
 
     /// Takes no more messages, awaits flush_within(limit), then tells the peer that no more bytes
-    /// follow. If that does not succeed the stream is closed. Reading goes on as before.
+    /// follow. Yields a result<>: if it is an error, one of flush_within() or shutdown(2), the
+    /// stream has been closed. Reading goes on as before.
     task<result<>> graceful_shutdown(duration limit);
 
     /// Drops the queue and closes the stream.

@@ -27,7 +27,8 @@ public:
     /// on; zero when they were there. Callers thus queue in the order in which they asked.
     duration take_later(std::uint64_t count, time_point now) noexcept;
 
-    /// Waits until `count` tokens are the caller's. A cancelled wait does not give them back.
+    /// Waits until `count` tokens are the caller's. Yields a result<>, whose only error is
+    /// errc::cancelled, which does not give them back.
     task<result<>> take(std::uint64_t count);
 
 private:

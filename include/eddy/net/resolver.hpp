@@ -51,11 +51,11 @@ public:
     /// A resolver with default options, made on first use, one a thread.
     static resolver& of_this_thread();
 
-    /// The IPv6 and IPv4 addresses of `host`, each with `port`, in the order in which they should
-    /// be tried (RFC 6724 for DNS answers); never empty. Fails with errc::bad_address when `host`
-    /// cannot be a name (RFC 1123), errc::name_not_found, errc::timed_out, errc::resolver_failed,
-    /// errc::limit_reached or errc::cancelled. The simulator has no DNS: there every name outside
-    /// the hosts file is errc::name_not_found.
+    /// Yields the IPv6 and IPv4 addresses of `host`, each with `port`, in the order in which they
+    /// should be tried (RFC 6724 for DNS answers); never empty. Fails with errc::bad_address when
+    /// `host` cannot be a name (RFC 1123), errc::name_not_found, errc::timed_out,
+    /// errc::resolver_failed, errc::limit_reached or errc::cancelled. The simulator has no DNS:
+    /// there every name outside the hosts file is errc::name_not_found.
     task<result<std::vector<endpoint>>> resolve(std::string host, std::uint16_t port);
 
     /// DNS queries running, and lookups waiting for one of them to end.

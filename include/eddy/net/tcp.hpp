@@ -69,8 +69,9 @@ result<listener> listen(std::string_view address, std::uint16_t port,
 
 /// Connects to a name or a numeric address: looks it up, then tries its addresses, IPv6 first and
 /// families in turn, each after `attempt_delay` or as soon as the one before has failed. The first
-/// connection wins, the other attempts are cancelled (Happy Eyeballs, RFC 8305). Fails with the
-/// resolver's error, errc::timed_out, or connect(2)'s error of the address that came furthest.
+/// connection wins, the other attempts are cancelled (Happy Eyeballs, RFC 8305). Yields a
+/// result<stream>. Fails with the resolver's error, errc::timed_out, errc::cancelled, or
+/// connect(2)'s error of the address that came furthest.
 task<result<stream>> connect(std::string host, std::uint16_t port, connect_options options);
 /// The same with default options. The name is copied.
 task<result<stream>> connect(std::string_view host, std::uint16_t port);

@@ -41,10 +41,10 @@ struct connect_options {
     socket_options socket;
 };
 
-/// A socket that sends to one host, by name or numeric address, and hears of that alone: the first
-/// of its addresses, in the resolver's order, to which this machine has a route. Nothing is sent,
-/// so a host that is not there is noticed only later, as ECONNREFUSED or by silence. Errors: the
-/// resolver's, errc::timed_out, connect(2)'s of the first address.
+/// Yields a socket that sends to one host, by name or numeric address, and hears of that alone: the
+/// first of its addresses, in the resolver's order, to which this machine has a route. Nothing is
+/// sent, so a host that is not there is noticed only later, as ECONNREFUSED or by silence. Errors:
+/// the resolver's, errc::timed_out, errc::cancelled, connect(2)'s of the first address.
 task<result<datagram>> connect(std::string host, std::uint16_t port, connect_options options);
 /// The same with default options. The name is copied.
 task<result<datagram>> connect(std::string_view host, std::uint16_t port);

@@ -19,8 +19,9 @@ namespace eddy::unix_socket {
 /// permissions. The file goes when the listener closes. Errors: errc::bad_address, bind(2)'s.
 result<listener> listen(std::string_view path, const listen_options& options = {});
 
-/// Connects; errors are errc::bad_address and connect(2)'s: ENOENT without a file, ECONNREFUSED
-/// when nobody listens there any more, EACCES without permission to write to it.
+/// Connects. Yields a result<stream>; errors are errc::bad_address, errc::cancelled and
+/// connect(2)'s: ENOENT without a file, ECONNREFUSED when nobody listens there any more, EACCES
+/// without permission to write to it.
 task<result<stream>> connect(std::string path);
 
 /// A process as the kernel saw it when it connected. It may have ended since.

@@ -77,8 +77,8 @@ result<listener> listen(std::string_view uri, const listen_options& options = {}
 /// The same for a parsed URI.
 result<listener> listen(const address& where, const listen_options& options = {});
 
-/// Connects. Errors as above; for tcp those of tcp::connect(), for tls also those of
-/// tls::connect().
+/// Connects. Yields a result<stream>. Errors as above, and errc::cancelled; for tcp those of
+/// tcp::connect(), for tls also those of tls::connect().
 task<result<stream>> connect(std::string_view uri);
 /// The same for a parsed URI, with TCP's options where TCP carries it.
 task<result<stream>> connect(address where, tcp::connect_options options);

@@ -27,8 +27,9 @@ result<> epoll_stream::open() {
 
 bool epoll_stream::start(read_operation& op) {
     EDDY_ASSERT(!reader_);
-    if (readable_ && receive(op)) return true;
+    if (readable_ && !op.had_its_share() && receive(op)) return true;
     reader_ = &op;
+    if (readable_) backend_.report_again(socket_.get(), watched, *this);
     return false;
 }
 

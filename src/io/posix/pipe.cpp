@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <memory>
+#include <new>
 #include <utility>
 
 namespace eddy {
@@ -63,19 +65,25 @@ ssize_t write_pieces(int fd, const iovec* pieces, std::size_t count) noexcept {
 
 class posix_pipe final : public stream_driver {
 public:
-    posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers, unique_fd fd,
-               int flags_before) noexcept
-        : backend_(&where),
-          buffers_(&buffers),
-          drivers_(&drivers),
-          fd_(std::move(fd)),
-          flags_before_(flags_before) {
+    posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers, unique_fd fd) noexcept
+        : backend_(&where), buffers_(&buffers), drivers_(&drivers), fd_(std::move(fd)) {
         ++drivers;
+    }
+    ~posix_pipe() { --*drivers_; }
+
+    /// Sets O_NONBLOCK. After a failure the object may be deleted directly.
+    result<> open() noexcept {
+        const int flags = fcntl(fd_.get(), F_GETFL);
+        if (flags < 0) return fail_errno();
+        if (flags & O_NONBLOCK) return {};
+        if (fcntl(fd_.get(), F_SETFL, flags | O_NONBLOCK) < 0) return fail_errno();
+        flags_before_ = flags;
+        return {};
     }
 
     bool start(read_operation& op) override {
         EDDY_ASSERT(!reader_);
-        if (receive(op)) return true;
+        if (!op.had_its_share() && receive(op)) return true;
         reader_ = &op;
         readable_.wait(readiness::readable);
         return false;
@@ -126,8 +134,6 @@ public:
     }
 
 private:
-    ~posix_pipe() { --*drivers_; }
-
     /// One of the two polls.
     class poll final : public completion {
     public:
@@ -236,7 +242,7 @@ private:
     buffer_pool* buffers_;
     std::size_t* drivers_;
     unique_fd fd_;
-    int flags_before_;  // to be restored at the end; -1 for those that are ours alone
+    int flags_before_ = -1;  // to be restored at the end; -1 where open() changed none
     read_operation* reader_ = nullptr;
     write_operation* writer_ = nullptr;
     poll readable_{*this, &posix_pipe::on_readable};
@@ -256,26 +262,28 @@ result<bool> is_pipe_like(int fd) noexcept {
 }
 
 result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers,
-                               unique_fd fd) {
-    const int flags = fcntl(fd.get(), F_GETFL);
-    if (flags < 0) return fail_errno();
-    const bool change = (flags & O_NONBLOCK) == 0;
-    if (change && fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) < 0) return fail_errno();
-    return stream(*new posix_pipe(where, buffers, drivers, std::move(fd), change ? flags : -1));
+                               unique_fd fd) try {
+    // Memory first: others may share the descriptor, and its flag is not theirs to find changed
+    // after a failure.
+    auto made = std::make_unique<posix_pipe>(where, buffers, drivers, std::move(fd));
+    if (auto opened = made->open(); !opened) return fail(opened.error());
+    return stream(*made.release());
+} catch (const std::bad_alloc&) {
+    return fail_errno(ENOMEM);
 }
 
-result<pipe_ends> make_pipe() {
-    loop& here = loop::current();
-    if (here.kind() == backend_kind::sim) return fail(errc::unsupported);
+result<pipe_ends> backend::open_pipe() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno();
     unique_fd first(ends[0]);
     unique_fd second(ends[1]);
-    auto reader = here.adopt(std::move(first));
+    auto reader = adopt(std::move(first));
     if (!reader) return fail(reader.error());
-    auto writer = here.adopt(std::move(second));
+    auto writer = adopt(std::move(second));
     if (!writer) return fail(writer.error());
     return pipe_ends{std::move(*reader), std::move(*writer)};
 }
+
+result<pipe_ends> make_pipe() { return loop::current().backend_->open_pipe(); }
 
 }  // namespace eddy

@@ -267,6 +267,13 @@ result<datagram> sim_backend::adopt_datagram(unique_fd) { return fail(errc::unsu
 
 result<stream> sim_backend::adopt(unique_fd) { return fail(errc::unsupported); }
 
+result<pipe_ends> sim_backend::open_pipe() {
+    auto* reader = new sim_stream(*this, sim_stream::way::from_peer);
+    auto* writer = new sim_stream(*this, sim_stream::way::to_peer);
+    sim_stream::join(*reader, *writer);
+    return pipe_ends{stream(*reader), stream(*writer)};
+}
+
 std::uint64_t sim_backend::add(sim_stream& made) noexcept {
     streams_.emplace(next_id_, &made);
     return next_id_++;

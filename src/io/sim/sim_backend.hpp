@@ -54,6 +54,7 @@ public:
                                    const datagram_options& options) override;
     result<datagram> adopt_datagram(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
+    result<pipe_ends> open_pipe() override;
     bool start(connect_operation& op) override;
     void cancel(connect_operation& op) noexcept override;
     void start_poll(int fd, readiness wanted, completion& done) override;

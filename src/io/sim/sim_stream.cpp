@@ -12,6 +12,9 @@ namespace eddy {
 sim_stream::sim_stream(sim_backend& world, const endpoint& local, const endpoint& peer)
     : world_(world), id_(world.add(*this)), local_(local), peer_address_(peer) {}
 
+sim_stream::sim_stream(sim_backend& world, way bytes_go)
+    : world_(world), id_(world.add(*this)), way_(bytes_go) {}
+
 sim_stream::~sim_stream() { world_.remove(*this); }
 
 void sim_stream::join(sim_stream& a, sim_stream& b) noexcept {
@@ -53,7 +56,11 @@ void sim_stream::arrive() {
 
 bool sim_stream::start(read_operation& op) {
     EDDY_ASSERT(!reader_);
-    if (!broken_ && world_.random().chance(world_.options().reset)) break_connection();
+    if (way_ == way::to_peer) {
+        op.set_error(errno_code(EBADF));
+        return true;
+    }
+    meet_fault();
     if (try_complete(op, false)) return true;
     reader_ = &op;
     return false;
@@ -63,7 +70,7 @@ bool sim_stream::try_complete(read_operation& op, bool after_spell) {
     if (arrived_.empty()) {
         if (broken_) {
             reset_reported_ = true;
-            op.set_error(errno_code(ECONNRESET));
+            op.set_error(read_error());
         } else if (read_ended_) {
             op.set_error(errc::end_of_stream);
         } else {
@@ -102,6 +109,11 @@ bool sim_stream::try_complete(read_operation& op, bool after_spell) {
     return true;
 }
 
+/// What a broken connection's read ends with. A pipe whose writer has gone is only at its end.
+std::error_code sim_stream::read_error() const noexcept {
+    return is_pipe() ? make_error_code(errc::end_of_stream) : errno_code(ECONNRESET);
+}
+
 void sim_stream::retry_read() {
     if (reader_ && try_complete(*reader_, true)) std::exchange(reader_, nullptr)->complete_now();
 }
@@ -120,8 +132,11 @@ std::size_t sim_stream::room() const noexcept {
     return world_.options().socket_buffer - std::min(used, world_.options().socket_buffer);
 }
 
-/// The error that a write must end with, or none. The first to hear of a reset gets ECONNRESET.
+/// The error that a write must end with, or none. The first to hear of a reset gets ECONNRESET; a
+/// pipe's writer knows at once that its reader has gone.
 std::error_code sim_stream::write_error() noexcept {
+    if (way_ == way::from_peer) return errno_code(EBADF);
+    if (is_pipe() && (broken_ || !world_.find_stream(peer_))) return errno_code(EPIPE);
     if (write_ended_) return errno_code(EPIPE);
     if (!broken_) return {};
     return errno_code(std::exchange(reset_reported_, true) ? EPIPE : ECONNRESET);
@@ -130,6 +145,8 @@ std::error_code sim_stream::write_error() noexcept {
 /// Sends the first bytes, as many as there is room for.
 std::size_t sim_stream::push(const_bytes bytes) {
     if (!world_.find_stream(peer_)) {
+        // The news that a pipe's reader has gone is on its way to the writer.
+        if (is_pipe()) return 0;
         // The other end is gone: it answers the first bytes with a reset, and all are lost.
         if (!std::exchange(reset_answered_, true)) {
             travelling_.push_back({event::reset, {}});
@@ -157,7 +174,7 @@ bool sim_stream::push(write_operation& op) {
 
 bool sim_stream::start(write_operation& op) {
     EDDY_ASSERT(!writer_);
-    if (!broken_ && world_.random().chance(world_.options().reset)) break_connection();
+    meet_fault();
     if (const std::error_code error = write_error()) {
         op.set_error(error);
         return true;
@@ -169,7 +186,7 @@ bool sim_stream::start(write_operation& op) {
 
 result<std::size_t> sim_stream::try_write(const_bytes bytes) noexcept {
     if (writer_) return 0;
-    if (!broken_ && world_.random().chance(world_.options().reset)) break_connection();
+    meet_fault();
     if (const std::error_code error = write_error()) return fail(error);
     return push(bytes);
 }
@@ -186,6 +203,7 @@ void sim_stream::cancel(write_operation& op) noexcept {
 }
 
 result<> sim_stream::shutdown_write() noexcept {
+    if (is_pipe()) return fail(errc::unsupported);
     if (broken_) return fail_errno(ENOTCONN);
     if (std::exchange(write_ended_, true)) return {};
     if (writer_) {
@@ -196,14 +214,16 @@ result<> sim_stream::shutdown_write() noexcept {
     return {};
 }
 
-/// An injected reset: both ends lose the connection, this one at once.
-void sim_stream::break_connection() {
+/// An injected reset: both ends lose the connection, this one at once. What a pipe holds is read
+/// all the same.
+void sim_stream::meet_fault() {
+    if (broken_ || !world_.random().chance(world_.options().reset)) return;
     send({event::reset, {}});
     broken_ = true;
-    arrived_.clear();
+    if (!is_pipe()) arrived_.clear();
     if (reader_) {
         reset_reported_ = true;
-        reader_->set_error(errno_code(ECONNRESET));
+        reader_->set_error(read_error());
         std::exchange(reader_, nullptr)->complete_later();
     }
     if (writer_) {
@@ -222,9 +242,10 @@ void sim_stream::abort() noexcept {
 void sim_stream::close() noexcept {
     if (reader_) cancel(*reader_);
     if (writer_) cancel(*writer_);
-    // As in TCP, whoever closes without having read everything resets the connection.
+    // As in TCP, whoever closes without having read everything resets the connection. A pipe's
+    // reader has nothing to end but the writes.
     if (!broken_) {
-        if (!arrived_.empty() || travelling_bytes_ > 0)
+        if (way_ == way::from_peer || !arrived_.empty() || travelling_bytes_ > 0)
             send({event::reset, {}});
         else if (!write_ended_)
             send({event::end, {}});

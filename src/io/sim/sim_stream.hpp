@@ -1,4 +1,4 @@
-// One end of a simulated connection.
+// One end of a simulated connection, or of a simulated pipe.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -16,8 +16,13 @@ namespace eddy {
 /// their way and bytes not yet read count against the same socket buffer.
 class sim_stream final : public stream_driver {
 public:
+    /// Where its bytes go: a connection's both ways, a pipe's one.
+    enum class way : std::uint8_t { both, from_peer, to_peer };
+
     /// `local` and `peer` as this end sees them.
     sim_stream(sim_backend& world, const endpoint& local, const endpoint& peer);
+    /// The end of a pipe.
+    sim_stream(sim_backend& world, way bytes_go);
 
     /// Makes the two ends of a connection.
     static void join(sim_stream& a, sim_stream& b) noexcept;
@@ -47,20 +52,23 @@ private:
 
     ~sim_stream();
 
+    bool is_pipe() const noexcept { return way_ != way::both; }
     void send(segment sent);
     void arrive();
     bool try_complete(read_operation& op, bool after_spell);
     void retry_read();
     void room_appeared();
+    std::error_code read_error() const noexcept;
     std::error_code write_error() noexcept;
     std::size_t push(const_bytes bytes);
     bool push(write_operation& op);
     std::size_t room() const noexcept;
-    void break_connection();
+    void meet_fault();
 
     sim_backend& world_;
     std::uint64_t id_;
     std::uint64_t peer_ = 0;
+    way way_ = way::both;
     endpoint local_;
     endpoint peer_address_;
 

@@ -123,7 +123,8 @@ void uring_datagram::on_received(int result, unsigned flags) {
 }
 
 /// start() finds what has arrived, or asks for more: the receive may have ended because the buffers
-/// ran out, because the message was empty, or because it was stopped before anybody received.
+/// ran out, because the message was empty, or because it was stopped before anybody received. The
+/// receiver goes on later, when the other completions of this turn have queued what they brought.
 void uring_datagram::finish_receive() {
     receive_from_operation& op = *std::exchange(receiver_, nullptr);
     if (start(op)) op.complete_later();
@@ -144,7 +145,7 @@ void uring_datagram::on_readable(int result, unsigned) {
         backend_.reader().deliver(one.pop(), port(), op.message());
     else
         op.set_error(errno_code(error));
-    op.complete_later();
+    op.complete_now();
 }
 
 void uring_datagram::cancel(receive_from_operation& op) noexcept {

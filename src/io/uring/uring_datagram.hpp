@@ -3,7 +3,8 @@
 //
 // Unlike a stream's reader, a receiver goes on at the end of the turn, not from within its
 // completion: by then all that came with its message is in the queue, and it finds those without
-// waiting.
+// waiting. Where messages are read by system calls, on epoll and when the ring is empty, no
+// completion is to follow, and it goes on at once.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
