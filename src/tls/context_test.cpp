@@ -114,10 +114,34 @@ TEST(tls_context, reads_regular_files_of_a_limited_size_only) {
                 AllOf(HasSubstr("given as text"), HasSubstr("larger than 16 MiB")));
 }
 
+TEST(tls_context, takes_chains_and_refuses_locked_keys) {
+    const certificate& good = localhost_certificate();
+    const context made =
+        must(context::server({.certificates = {{good.chain + test_authority().pem(), good.key}}}));
+    STACK_OF(X509)* behind = nullptr;
+    SSL_CTX_get0_chain_certs(made.state().first(), &behind);
+    EXPECT_EQ(sk_X509_num(behind), 1) << "the authority's, behind the own";
+
+    const owned<EVP_PKEY, EVP_PKEY_free> key(EVP_EC_gen("P-256"));
+    const owned<BIO, BIO_free_all> memory(BIO_new(BIO_s_mem()));
+    char phrase[] = "phrase";
+    ASSERT_EQ(PEM_write_bio_PKCS8PrivateKey(memory.get(), key.get(), EVP_aes_128_cbc(), phrase,
+                                            sizeof(phrase) - 1, nullptr, nullptr),
+              1);
+    char* data = nullptr;
+    const long size = BIO_get_mem_data(memory.get(), &data);
+    const std::string locked(data, static_cast<std::size_t>(size));
+    EXPECT_THAT(said(context::server({.certificates = {{good.chain, locked}}})),
+                HasSubstr("without a pass phrase"));
+}
+
 TEST(tls_context, refuses_contradictions) {
     EXPECT_THAT(said(context::client({.min = version::tls1_3, .max = version::tls1_2})),
                 HasSubstr("no version"));
     EXPECT_THAT(said(context::client({.alpn = {""}})), HasSubstr("1 to 255"));
+    EXPECT_THAT(said(context::server(
+                    {.certificates = {localhost_certificate()}, .alpn = {std::string(256, 'p')}})),
+                HasSubstr("1 to 255"));
     EXPECT_THAT(said(context::client({.alpn = {std::string(256, 'p')}})), HasSubstr("1 to 255"));
     EXPECT_EQ(said(context::client({.alpn = {std::string(255, 'p')}})), "it works");
     EXPECT_THAT(

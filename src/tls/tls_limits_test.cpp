@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,6 +70,11 @@ public:
     void open(std::size_t room) {
         room_ = room;
         if (writer_ && push(*writer_)) std::exchange(writer_, nullptr)->complete_later();
+    }
+    /// The write that waits fails.
+    void break_down() {
+        writer_->set_error(errno_code(EPIPE));
+        std::exchange(writer_, nullptr)->complete_later();
     }
 
 private:
@@ -166,6 +172,43 @@ TEST_P(tls_full_socket, sends_the_end_once_there_is_room) {
         EXPECT_EQ(got, "text");
         made.ends.client.close();
         EXPECT_EQ(error_of(co_await made.ends.server.read()), errc::end_of_stream);
+    });
+}
+
+TEST_P(tls_full_socket, reads_the_end_once_its_own_is_out) {
+    run([&]() -> task<> {
+        const auto read = [](stream& from, std::error_code& end) -> task<> {
+            end = error_of(co_await from.read());
+        };
+        const auto read_result = [](stream& from) -> task<result<lease>> {
+            co_return co_await from.read();
+        };
+        for (const std::size_t room : {0U, 10U}) {
+            for (const bool peer_goes : {false, true}) {
+                valved made = co_await secure_with_valve();
+                stream& server = made.ends.server;
+                made.tap->open(room);
+                must(server.shutdown_write());
+                must(made.ends.client.shutdown_write());
+                EXPECT_EQ(error_of(co_await with_timeout(5ms, read_result(server))),
+                          errc::timed_out)
+                    << "the peer's end is there, but ours is not out";
+                std::error_code end;
+                std::string got;
+                co_await join_scope([&](scope& tasks) -> task<> {
+                    tasks.spawn(read(server, end));
+                    co_await here().yield();
+                    if (peer_goes)
+                        made.tap->break_down();
+                    else
+                        made.tap->open(SIZE_MAX);
+                });
+                EXPECT_EQ(end, errc::end_of_stream);
+                server.close();
+                EXPECT_EQ(co_await read_all(made.ends.client, got),
+                          peer_goes ? errc::truncated : errc::end_of_stream);
+            }
+        }
     });
 }
 
@@ -292,6 +335,29 @@ TEST_P(tls_full_socket, keeps_what_was_written_on_a_real_one) {
         }
         EXPECT_GE(expected.position(), written);
         EXPECT_EQ(end, errc::truncated);
+    });
+}
+
+TEST_P(tls_full_socket, ends_before_the_handshake_is_done) {
+    run([&]() -> task<> {
+        listener accepting = tls::listen(must(here().listen(loopback())), server_);
+        stream plain = must(co_await here().connect(accepting.local()));
+        stream server = must(co_await accepting.accept());
+        EXPECT_EQ(server.native_handle(), -1);
+        co_await join_scope([&](scope& tasks) -> task<> {
+            const auto write = [](stream& to) -> task<> {
+                EXPECT_EQ(error_of(co_await to.write_all("never sent")), errno_code(EPIPE));
+            };
+            tasks.spawn(write(server));
+            co_await here().yield();
+            must(server.shutdown_write());
+            EXPECT_EQ(error_of(co_await server.write_all("more")), errno_code(EPIPE));
+            stream client = must(co_await tls::connect(std::move(plain), client_, "localhost"));
+            EXPECT_EQ(error_of(co_await client.read()), errc::end_of_stream);
+        });
+        listener nowhere = tls::listen(listener(), server_);
+        EXPECT_EQ(error_of(co_await nowhere.accept()), errc::closed);
+        EXPECT_EQ(nowhere.native_handle(), -1);
     });
 }
 
@@ -461,6 +527,17 @@ public:
         SSL_set_connect_state(ssl_.get());
     }
 
+    /// Of TLS 1.2, with these ciphers alone.
+    explicit strange_client(const char* ciphers) : strange_client() {
+        SSL_set_max_proto_version(ssl_.get(), TLS1_2_VERSION);
+        SSL_set_cipher_list(ssl_.get(), ciphers);
+    }
+
+    std::string first_flight() {
+        SSL_do_handshake(ssl_.get());
+        return take();
+    }
+
     task<> shake_hands(stream& over) {
         while (SSL_do_handshake(ssl_.get()) != 1) {
             const std::string next = take();
@@ -493,6 +570,19 @@ private:
     owned_context context_;
     owned_ssl ssl_;
 };
+
+TEST_P(tls_limits, a_peer_without_a_common_cipher_is_told) {
+    run([&]() -> task<> {
+        testing::connection ends = co_await connect();
+        // Key exchange by RSA, for which the server's certificate is none.
+        const std::string hello = strange_client("AES128-SHA").first_flight();
+        must(co_await ends.client.write_all(hello));
+        EXPECT_EQ(error_of(co_await accept(std::move(ends.server), server_)),
+                  errc::no_common_protocol);
+        const auto alert = must(co_await ends.client.read());
+        EXPECT_EQ(alert.text(), std::string_view("\x15\x03\x03\x00\x02\x02\x28", 7));
+    });
+}
 
 TEST_P(tls_limits, a_peer_that_asks_and_does_not_read_is_held_back) {
     loop_options options;

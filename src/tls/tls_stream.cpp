@@ -211,6 +211,8 @@ bool tls_stream::fill(read_operation& op) {
             if (over) return true;
         }
         if (read_end_) {
+            // Whoever has read until the end closes next, which must not cost the peer ours.
+            if (read_end_ == errc::end_of_stream && end_sent_ && flushing_) return false;
             op.set_error(read_end_);
             return true;
         }
