@@ -16,13 +16,13 @@
 // it fails with EINVAL; a close() before that loses what waits, and the peer reads errc::truncated.
 // A single byte alone is left to write_all() always.
 //
-// close_notify waits for room like everything else, but not beyond close(): on a socket that is full
-// at that moment it is lost, also after shutdown_write(), and the peer reads every byte and then
-// errc::truncated. Besides, whoever closes a TCP connection before it has read all that the peer
-// sends may cost the peer the last bytes, and a TLS 1.3 server sends something by itself at the
-// beginning. To be sure of an orderly end, call shutdown_write() and read until the end before you
-// close: after shutdown_write() a read says errc::end_of_stream only once close_notify is with the
-// stream below.
+// close_notify waits for room like everything else, but not beyond close(): on a socket that is
+// full at that moment it is lost, also after shutdown_write(), and the peer reads every byte and
+// then errc::truncated. Besides, whoever closes a TCP connection before it has read all that the
+// peer sends may cost the peer the last bytes, and a TLS 1.3 server sends something by itself at
+// the beginning. To be sure of an orderly end, call shutdown_write() and read until the end before
+// you close: after shutdown_write() a read says errc::end_of_stream only once close_notify is with
+// the stream below.
 #pragma once
 
 #include <eddy/base/result.hpp>
