@@ -297,7 +297,8 @@ bool tls_stream::start(write_operation& op) {
 
 /// True when all of `op` has been taken by the stream below, or it failed.
 bool tls_stream::drain(write_operation& op) {
-    if (shaking_) return false;
+    // A write after shutdown_write() need not wait for the handshake to be refused.
+    if (shaking_ && !write_end_) return false;
     std::size_t budget = most_bytes_a_turn;
     for (;;) {
         if (write_end_) {
