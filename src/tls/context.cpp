@@ -1,20 +1,22 @@
 // Making contexts: reading certificates and keys, and saying what is wrong with them.
 #include <eddy/base/assert.hpp>
+#include <eddy/base/unique_fd.hpp>
 #include <eddy/tls/tls.hpp>
 
 #include "tls/context_state.hpp"
 #include "tls/engine.hpp"
 #include "tls/errors.hpp"
 
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 namespace eddy::tls {
@@ -39,16 +41,38 @@ std::string name_of(std::string_view kind, std::string_view given) {
 
 /// The PEM text that was given, or that stands in the file that was named.
 std::expected<std::string, std::string> read_pem(std::string_view kind, const std::string& given) {
-    if (is_pem_text(given)) return given;
+    const auto too_large = [&] { return wrong(name_of(kind, given) + " is larger than 16 MiB"); };
+    if (is_pem_text(given)) {
+        if (given.size() > largest_pem) return too_large();
+        return given;
+    }
     if (given.empty()) return wrong("the " + std::string(kind) + " is missing: name a PEM file");
-    errno = 0;
-    std::ifstream file(given, std::ios::binary);
-    std::string text;
-    if (file) text.assign(std::istreambuf_iterator<char>(file), {});
-    if (!file || file.bad())
+    const auto unreadable = [&] {
         return wrong(name_of(kind, given) +
                      " cannot be read: " + std::strerror(errno ? errno : EIO));
-    if (text.size() > largest_pem) return wrong(name_of(kind, given) + " is larger than 16 MiB");
+    };
+    // Opening a FIFO would wait for whoever writes to it.
+    const unique_fd file(::open(given.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat info{};
+    if (!file || ::fstat(file.get(), &info) != 0) return unreadable();
+    if (S_ISDIR(info.st_mode)) {
+        errno = EISDIR;
+        return unreadable();
+    }
+    // Devices and pipes may have no end, or none that comes by itself.
+    if (!S_ISREG(info.st_mode))
+        return wrong(name_of(kind, given) +
+                     " is a device or a pipe: name a regular file, or give the PEM text itself");
+    std::string text;
+    while (text.size() <= largest_pem) {
+        const std::size_t before = text.size();
+        text.resize(std::min(before + 64 * 1024, largest_pem + 1));
+        const ssize_t size = ::read(file.get(), text.data() + before, text.size() - before);
+        text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+        if (size == 0) break;
+        if (size < 0 && errno != EINTR) return unreadable();
+    }
+    if (text.size() > largest_pem) return too_large();
     return text;
 }
 

@@ -1,8 +1,13 @@
 // What a context says of certificates, keys and lists of authorities that it cannot use.
+#include <eddy/io/endpoint.hpp>
+
 #include "tls/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -67,10 +72,76 @@ TEST(tls_context, names_the_file_and_the_reason) {
     EXPECT_THAT(said(context::server(asks)), HasSubstr("CA file"));
 }
 
+TEST(tls_context, reads_regular_files_of_a_limited_size_only) {
+    const testing::temporary_folder folder;
+    const certificate& good = localhost_certificate();
+    const auto server = [&](std::string chain) {
+        return said(context::server({.certificates = {{std::move(chain), good.key}}}));
+    };
+    // Each of these would never end, or wait for ever.
+    EXPECT_THAT(server("/dev/zero"), AllOf(HasSubstr("/dev/zero"), HasSubstr("regular file")));
+    const std::string pipe = folder.file("pipe.pem");
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    EXPECT_THAT(server(pipe), AllOf(HasSubstr(pipe), HasSubstr("regular file")));
+    EXPECT_THAT(said(context::client({.ca = pipe})), HasSubstr("regular file"));
+    EXPECT_THAT(server(folder.file("")), HasSubstr("Is a directory"));
+    EXPECT_THAT(said(context::server({.certificates = {{good.chain, "/dev/zero"}}})),
+                AllOf(HasSubstr("the key"), HasSubstr("regular file")));
+    const std::string socket = folder.file("socket.pem");
+    {
+        const auto where = endpoint::unix_path(socket);
+        ASSERT_TRUE(where);
+        const unique_fd listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        ASSERT_EQ(::bind(listening.get(), where->data(), where->size()), 0);
+    }
+    EXPECT_THAT(server(socket), AllOf(HasSubstr(socket), HasSubstr("cannot be read")));
+
+    // Links are followed, as a renewed certificate is one.
+    write(folder.file("real.pem"), good.chain);
+    const std::string link = folder.file("link.pem");
+    ASSERT_EQ(::symlink("real.pem", link.c_str()), 0);
+    EXPECT_EQ(server(link), "it works");
+
+    // 16 MiB are read, a byte more is not. What stands before the first BEGIN is no matter.
+    constexpr std::size_t limit = 16 * 1024 * 1024;
+    const std::string large = folder.file("large.pem");
+    const std::string filler(limit - good.chain.size(), '\n');
+    write(large, filler + good.chain);
+    EXPECT_EQ(server(large), "it works");
+    write(large, '\n' + filler + good.chain);
+    EXPECT_THAT(server(large), AllOf(HasSubstr(large), HasSubstr("larger than 16 MiB")));
+    EXPECT_THAT(server('\n' + filler + good.chain),
+                AllOf(HasSubstr("given as text"), HasSubstr("larger than 16 MiB")));
+}
+
+TEST(tls_context, takes_chains_and_refuses_locked_keys) {
+    const certificate& good = localhost_certificate();
+    const context made =
+        must(context::server({.certificates = {{good.chain + test_authority().pem(), good.key}}}));
+    STACK_OF(X509)* behind = nullptr;
+    SSL_CTX_get0_chain_certs(made.state().first(), &behind);
+    EXPECT_EQ(sk_X509_num(behind), 1) << "the authority's, behind the own";
+
+    const owned<EVP_PKEY, EVP_PKEY_free> key(EVP_EC_gen("P-256"));
+    const owned<BIO, BIO_free_all> memory(BIO_new(BIO_s_mem()));
+    char phrase[] = "phrase";
+    ASSERT_EQ(PEM_write_bio_PKCS8PrivateKey(memory.get(), key.get(), EVP_aes_128_cbc(), phrase,
+                                            sizeof(phrase) - 1, nullptr, nullptr),
+              1);
+    char* data = nullptr;
+    const long size = BIO_get_mem_data(memory.get(), &data);
+    const std::string locked(data, static_cast<std::size_t>(size));
+    EXPECT_THAT(said(context::server({.certificates = {{good.chain, locked}}})),
+                HasSubstr("without a pass phrase"));
+}
+
 TEST(tls_context, refuses_contradictions) {
     EXPECT_THAT(said(context::client({.min = version::tls1_3, .max = version::tls1_2})),
                 HasSubstr("no version"));
     EXPECT_THAT(said(context::client({.alpn = {""}})), HasSubstr("1 to 255"));
+    EXPECT_THAT(said(context::server(
+                    {.certificates = {localhost_certificate()}, .alpn = {std::string(256, 'p')}})),
+                HasSubstr("1 to 255"));
     EXPECT_THAT(said(context::client({.alpn = {std::string(256, 'p')}})), HasSubstr("1 to 255"));
     EXPECT_EQ(said(context::client({.alpn = {std::string(255, 'p')}})), "it works");
     EXPECT_THAT(

@@ -56,9 +56,10 @@ public:
         used_ = 0;
     }
 
-    /// Ciphertext that the stream below did not take. At most one record, an alert and a key
-    /// update, but for the handshake, whose flight is as large as the certificates.
+    /// Ciphertext that the stream below did not take: at most one record, and what answers the
+    /// input (a flight of the handshake, an alert, key updates).
     bool has_output() const noexcept { return !output_.empty(); }
+    std::size_t output_size() const noexcept { return output_.size(); }
     byte_buffer take_output() noexcept;
     /// Output is kept here meanwhile, since earlier output is still on its way.
     void hold_output(bool hold) noexcept { holding_ = hold; }

@@ -16,7 +16,7 @@ namespace {
 task<result<stream>> shake_hands(stream plain, context as, std::string server_name,
                                  duration timeout) {
     result<stream> made =
-        start_handshake(std::move(plain), std::move(as), std::move(server_name), timeout);
+        start_handshake(std::move(plain), std::move(as), std::move(server_name), timeout, nullptr);
     if (!made) co_return made;
     auto& driver = static_cast<tls_stream&>(made->driver());
     const result<> done = co_await awaiting<handshake_operation>(driver);
@@ -35,13 +35,13 @@ std::string subject_of(X509* certificate) {
 
 }  // namespace
 
-result<stream> start_handshake(stream plain, context as, std::string server_name,
-                               duration timeout) {
+result<stream> start_handshake(stream plain, context as, std::string server_name, duration timeout,
+                               handshakes* counted) {
     try {
         auto* driver = new tls_stream(std::move(plain), std::move(as), std::move(server_name));
         stream made(*driver);
         if (!driver->usable()) return fail_errno(ENOMEM);
-        driver->begin(timeout);
+        driver->begin(timeout, counted);
         return made;
     } catch (const std::bad_alloc&) {
         return fail_errno(ENOMEM);
@@ -59,9 +59,9 @@ task<result<stream>> accept(stream plain, context as, duration timeout) {
     return shake_hands(std::move(plain), std::move(as), std::string(), timeout);
 }
 
-listener listen(listener plain, context as, duration timeout) {
-    EDDY_ASSERT(as.state().is_server());
-    return listener(*new tls_listener(std::move(plain), std::move(as), timeout));
+listener listen(listener plain, context as, duration timeout, std::size_t max_handshakes) {
+    EDDY_ASSERT(as.state().is_server() && max_handshakes > 0);
+    return listener(*new tls_listener(std::move(plain), std::move(as), timeout, max_handshakes));
 }
 
 std::optional<connection_info> info(const stream& connection) {

@@ -54,6 +54,11 @@ TEST_P(tls_faults, tell_rubbish_from_tls) {
         EXPECT_EQ(co_await client_says("HTTP/1.1 400 Bad Request\r\n\r\n"), errc::not_tls);
         EXPECT_EQ(co_await client_says("-ERR unknown command\r\n"), errc::not_tls);
         EXPECT_EQ(co_await client_says(""), errc::truncated);
+        // Fatal alerts (RFC 8446, section 6): handshake_failure, internal_error.
+        EXPECT_EQ(co_await client_says({"\x15\x03\x03\x00\x02\x02\x28", 7}),
+                  errc::no_common_protocol);
+        EXPECT_EQ(co_await client_says({"\x15\x03\x03\x00\x02\x02\x50", 7}),
+                  errc::handshake_failed);
 
         // Any bytes end it with some error.
         for (int i = 0; i < 200; ++i) {

@@ -1,43 +1,64 @@
-// Accepting below, and starting handshakes.
+// Accepting below as long as not too many handshakes are under way, and starting them.
 #include "tls/tls_listener.hpp"
 
 #include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
 
+#include "tls/tls_stream.hpp"
+
+#include <algorithm>
 #include <utility>
 
 namespace eddy::tls {
 
-tls_listener::tls_listener(listener below, context as, duration timeout)
+tls_listener::tls_listener(listener below, context as, duration timeout, std::size_t max_handshakes)
     : below_(std::move(below)),
       context_(std::move(as)),
       timeout_(timeout),
+      max_handshakes_(max_handshakes),
+      under_way_([](void* self) { static_cast<tls_listener*>(self)->on_handshake_over(); }, this),
       accepted_([](void* self) { static_cast<tls_listener*>(self)->on_accepted(); }, this) {}
+
+tls_stream& tls_listener::oldest() noexcept {
+    return static_cast<tls_stream&>(under_way_.oldest());
+}
 
 bool tls_listener::start(accept_operation& op) {
     EDDY_ASSERT(!waiter_);
-    waiter_ = &op;
-    // One that was cancelled above goes on below: what it brings is the next one's.
-    if (accepting_) return false;
-    if (!below_op_) {
-        accepting_ = true;
-        below_op_.emplace(below_.driver());
-        if (below_op_->begin(accepted_.handle(), nullptr)) return false;
-        accepting_ = false;
+    if (full()) {
+        waiter_ = &op;
+        wait_for_room();
+        return false;
     }
-    waiter_ = nullptr;
-    return deliver(op);
+    if (!accept_below()) {
+        waiter_ = &op;
+        return false;
+    }
+    deliver(op);
+    return true;
+}
+
+/// True when there is a result below. One that was cancelled above goes on below: what it brings is
+/// the next one's.
+bool tls_listener::accept_below() {
+    if (accepting_) return false;
+    if (below_op_) return true;
+    accepting_ = true;
+    below_op_.emplace(below_.driver());
+    if (below_op_->begin(accepted_.handle(), nullptr)) return false;
+    accepting_ = false;
+    return true;
 }
 
 /// Hands over what was accepted.
-bool tls_listener::deliver(accept_operation& op) {
+void tls_listener::deliver(accept_operation& op) {
     result<stream> plain = below_op_->take_result();
     below_op_.reset();
-    if (plain) plain = start_handshake(std::move(*plain), context_, {}, timeout_);
+    if (plain) plain = start_handshake(std::move(*plain), context_, {}, timeout_, &under_way_);
     if (plain)
         op.set_accepted(std::move(*plain));
     else
         op.set_error(plain.error());
-    return true;
 }
 
 void tls_listener::on_accepted() {
@@ -52,15 +73,42 @@ void tls_listener::on_accepted() {
     op.complete_now();
 }
 
+// ---- at the limit
+
+/// Until a handshake ends, or the oldest may be given up.
+void tls_listener::wait_for_room() noexcept {
+    loop& here = loop::current();
+    here.arm(*this, oldest().begun() + std::min(timeout_, pressed_handshake_timeout));
+}
+
+void tls_listener::fire() noexcept {
+    if (full()) oldest().give_up();
+}
+
+/// Called from anywhere, so the waiter goes on in the loop's next turn.
+void tls_listener::on_handshake_over() {
+    if (!waiter_ || accepting_ || full()) return;
+    loop::current().disarm(*this);
+    if (!accept_below()) return;
+    accept_operation& op = *std::exchange(waiter_, nullptr);
+    deliver(op);
+    op.complete_later();
+}
+
+// ---- the end
+
 void tls_listener::cancel(accept_operation& op) noexcept {
     EDDY_ASSERT(waiter_ == &op);
     waiter_ = nullptr;
+    loop::current().disarm(*this);
     op.set_error(errc::cancelled);
     op.complete_later();
 }
 
 void tls_listener::close() noexcept {
     closing_ = true;
+    loop::current().disarm(*this);
+    under_way_.let_go([](handshakes::member& one) { static_cast<tls_stream&>(one).forget_list(); });
     if (waiter_) {
         accept_operation& op = *std::exchange(waiter_, nullptr);
         op.set_error(errc::cancelled);

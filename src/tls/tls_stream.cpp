@@ -29,10 +29,17 @@ tls_stream::~tls_stream() {
 
 // ---- the handshake
 
-void tls_stream::begin(duration timeout) {
+void tls_stream::begin(duration timeout, handshakes* counted) {
     loop& here = loop::current();
+    begun_ = here.now();
     here.arm(*this, here.after(timeout));
+    counted_ = counted;
+    if (counted_) counted_->join(*this);
     advance_handshake();
+}
+
+void tls_stream::leave_list() noexcept {
+    if (counted_) std::exchange(counted_, nullptr)->leave(*this);
 }
 
 void tls_stream::fire() noexcept {
@@ -42,6 +49,7 @@ void tls_stream::fire() noexcept {
 
 void tls_stream::end_handshake(std::error_code error) noexcept {
     loop::current().disarm(*this);
+    leave_list();
     shaking_ = false;
     secure_ = !error;
     if (error) {
@@ -84,7 +92,8 @@ bool tls_stream::start(handshake_operation& op) {
 
 /// Asks for more ciphertext. True when it came at once, or will not come.
 bool tls_stream::get_input() {
-    if (receiving_) return false;
+    // on_output() goes on once less is left.
+    if (receiving_ || engine_.output_size() > max_unsent) return false;
     receiving_ = true;
     input_op_.emplace(below_.driver());
     if (input_op_->begin(input_call_.handle(), nullptr)) return false;
@@ -158,6 +167,7 @@ void tls_stream::on_output() {
     }
     flush();
     advance_handshake();
+    take_tickets();
     complete_waiters(true);
 }
 
@@ -201,6 +211,8 @@ bool tls_stream::fill(read_operation& op) {
             if (over) return true;
         }
         if (read_end_) {
+            // Whoever has read until the end closes next, which must not cost the peer ours.
+            if (read_end_ == errc::end_of_stream && end_sent_ && flushing_) return false;
             op.set_error(read_end_);
             return true;
         }
@@ -285,7 +297,8 @@ bool tls_stream::start(write_operation& op) {
 
 /// True when all of `op` has been taken by the stream below, or it failed.
 bool tls_stream::drain(write_operation& op) {
-    if (shaking_) return false;
+    // A write after shutdown_write() need not wait for the handshake to be refused.
+    if (shaking_ && !write_end_) return false;
     std::size_t budget = most_bytes_a_turn;
     for (;;) {
         if (write_end_) {
@@ -295,8 +308,11 @@ bool tls_stream::drain(write_operation& op) {
         if (!flush()) return false;
         if (write_end_) continue;
         if (op.pieces_left() == 0) return true;
-        if (std::exchange(owed_, false)) {
-            op.advance(1);
+        if (owed_) {
+            if (const result<> same = settle_debt(op.piece(0).front()); !same)
+                write_end_ = same.error();
+            else
+                op.advance(1);
         } else if (budget == 0) {
             pause();
             return false;
@@ -343,7 +359,15 @@ result<std::size_t> tls_stream::try_write(const_bytes bytes) noexcept {
     if (write_end_) return fail(write_end_);
     if (shaking_ || writer_ || bytes.empty() || !flush()) return 0;
     if (write_end_) return fail(write_end_);
-    std::size_t taken = std::exchange(owed_, false) ? 1 : 0;
+    std::size_t taken = 0;
+    if (owed_) {
+        if (const result<> same = settle_debt(bytes.front()); !same)
+            return fail(write_end_ = same.error());
+        taken = 1;
+    } else if (bytes.size() == 1) {
+        // It could not be kept back as below: whoever hears that nothing was taken may drop it.
+        return 0;
+    }
     const std::size_t most = std::min(bytes.size(), most_bytes_a_turn);
     while (taken < most && !engine_.has_output() && !write_end_) {
         const const_bytes chunk = bytes.subspan(taken).first(std::min(most - taken, max_record));
@@ -354,11 +378,15 @@ result<std::size_t> tls_stream::try_write(const_bytes bytes) noexcept {
     if (write_end_) return fail(write_end_);
     // Whoever is told that all is taken may close the stream, and lose what still waits here. So
     // one byte is left to be written again, by a write that waits, and is left out then.
-    if (!flush() && taken > 1) {
-        owed_ = true;
-        --taken;
-    }
+    if (!flush()) owed_ = bytes[--taken];
     return taken;
+}
+
+/// Leaves out the byte that has been encrypted already, which must be the next one of the user's.
+result<> tls_stream::settle_debt(std::byte first) noexcept {
+    if (*std::exchange(owed_, std::nullopt) == first) return {};
+    cut_ = true;
+    return fail_errno(EINVAL);
 }
 
 void tls_stream::cancel(write_operation& op) noexcept {
@@ -414,12 +442,13 @@ bool tls_stream::ended_unused(bool& in_flight, operation* below) noexcept {
 void tls_stream::close() noexcept {
     closing_ = true;
     loop::current().disarm(*this);
+    leave_list();
     const auto end = [](auto*& op) {
         if (!op) return;
         op->set_error(errc::cancelled);
         std::exchange(op, nullptr)->complete_later();
     };
-    cut_ = cut_ || writer_;
+    cut_ = cut_ || writer_ || owed_;
     end(shaker_);
     end(reader_);
     end(writer_);

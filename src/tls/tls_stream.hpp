@@ -6,6 +6,7 @@
 
 #include "tls/callback.hpp"
 #include "tls/engine.hpp"
+#include "tls/handshakes.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -34,16 +35,23 @@ private:
     std::error_code error_;
 };
 
-/// It frees itself when its handle is closed, or after the last operation below has ended.
-class tls_stream final : public stream_driver, private timer {
+/// It frees itself when its handle is closed, or after the last operation below has ended. While
+/// the handshake is under way it stands in its listener's list, if it has one.
+class tls_stream final : public stream_driver, private timer, public handshakes::member {
 public:
     tls_stream(stream below, context as, std::string server_name);
     static void* operator new(std::size_t size) { return frame_allocate(size); }
     static void operator delete(void* block, std::size_t size) noexcept { frame_free(block, size); }
 
     bool usable() const noexcept { return engine_.usable(); }
-    /// Starts the handshake, which then goes on by itself.
-    void begin(duration timeout);
+    /// Starts the handshake, which then goes on by itself. `counted` may be null.
+    void begin(duration timeout, handshakes* counted);
+    /// When the handshake began.
+    time_point begun() const noexcept { return begun_; }
+    /// Ends the handshake with errc::timed_out.
+    void give_up() noexcept { fire(); }
+    /// The listener is gone, and its list with it.
+    void forget_list() noexcept { counted_ = nullptr; }
     const engine* finished_engine() const noexcept { return secure_ ? &engine_ : nullptr; }
 
     bool start(handshake_operation& op);
@@ -64,6 +72,11 @@ public:
     /// connections their time even when the peer reads as fast.
     static constexpr std::size_t most_bytes_a_turn = 256 * 1024;
 
+    /// Ciphertext that may wait for the stream below before nothing more is received: a peer that
+    /// asks for answers (key updates) and does not read them fills no more memory than that, and
+    /// what one read brings.
+    static constexpr std::size_t max_unsent = 64 * 1024;
+
 private:
     ~tls_stream();
 
@@ -73,6 +86,8 @@ private:
 
     void advance_handshake();
     void end_handshake(std::error_code error) noexcept;
+    void leave_list() noexcept;
+    result<> settle_debt(std::byte first) noexcept;
     bool get_input();
     void take_input();
     bool flush();
@@ -112,9 +127,11 @@ private:
     bool end_wanted_ = false;  // shutdown_write() was called
     bool end_sent_ = false;
     bool below_shut_ = false;
-    bool cut_ = false;   // a write was given up: the stream has no orderly end
-    bool owed_ = false;  // try_write() has sent one byte more than it said
+    bool cut_ = false;  // a write was given up: the stream has no orderly end
     bool closing_ = false;
+    std::optional<std::byte> owed_;  // try_write() has encrypted this one byte more than it said
+    time_point begun_{};
+    handshakes* counted_ = nullptr;
 };
 
 }  // namespace eddy::tls

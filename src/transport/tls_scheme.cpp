@@ -4,8 +4,16 @@
 
 #include "transport/schemes.hpp"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <expected>
+#include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace eddy::transport {
 namespace {
@@ -26,16 +34,81 @@ made_context server_context(const tls_files& files) {
     return tls::context::server(options);
 }
 
+made_context read_client_context(const tls_files& files) {
+    tls::client_options options;
+    options.ca = files.ca;
+    if (!files.cert.empty()) options.own = own_certificate(files);
+    return tls::context::client(options);
+}
+
+/// What changes when a file is written to or replaced by another.
+struct file_stamp {
+    dev_t device = 0;
+    ino_t number = 0;
+    off_t size = -1;  // -1: it cannot be looked at
+    std::array<std::int64_t, 4> times = {};
+
+    static file_stamp of(const std::string& path) noexcept {
+        struct stat info{};
+        if (path.empty() || ::stat(path.c_str(), &info) != 0) return {};
+        return {
+            info.st_dev,
+            info.st_ino,
+            info.st_size,
+            {info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec}};
+    }
+    friend bool operator==(const file_stamp&, const file_stamp&) = default;
+};
+
+/// The contexts that clients made of files, the one that was used last in front. Any thread.
+class kept_contexts {
+public:
+    made_context get(const tls_files& files) {
+        // Before the files are read: what changes meanwhile is seen the next time.
+        const stamps now = {file_stamp::of(files.cert), file_stamp::of(files.key),
+                            file_stamp::of(files.ca)};
+        if (auto found = find(files, now)) return *found;
+        made_context made = read_client_context(files);
+        if (made) keep({files, now, *made});
+        return made;
+    }
+
+private:
+    using stamps = std::array<file_stamp, 3>;
+    struct entry {
+        tls_files files;
+        stamps read_at;
+        tls::context context;
+    };
+
+    std::optional<tls::context> find(const tls_files& files, const stamps& now) {
+        const std::lock_guard lock(mutex_);
+        const auto found = std::ranges::find(entries_, files, &entry::files);
+        if (found == entries_.end() || found->read_at != now) return std::nullopt;
+        std::rotate(entries_.begin(), found, found + 1);
+        return entries_.front().context;
+    }
+
+    void keep(entry made) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(entries_, [&](const entry& old) { return old.files == made.files; });
+        if (entries_.size() == max_kept_tls_contexts) entries_.pop_back();
+        entries_.insert(entries_.begin(), std::move(made));
+    }
+
+    std::mutex mutex_;
+    std::vector<entry> entries_;
+};
+
 made_context client_context(const tls_files& files) {
     if (files == tls_files()) {
         // The system's list is long and costs some milliseconds to read.
         static const made_context usual = tls::context::client();
         return usual;
     }
-    tls::client_options options;
-    options.ca = files.ca;
-    if (!files.cert.empty()) options.own = own_certificate(files);
-    return tls::context::client(options);
+    // Never destroyed: OpenSSL may end before it at the program's exit.
+    static kept_contexts& kept = *new kept_contexts;
+    return kept.get(files);
 }
 
 result<listener> listen_tls(const address& where, const listen_options& options) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 namespace eddy::transport {
@@ -111,6 +112,64 @@ TEST_P(transport_tls, exact_reads_gather_records) {
             EXPECT_EQ(received, left);
             EXPECT_TRUE(expected.continues_with(const_bytes(into).first(received)));
             EXPECT_EQ(error_of(co_await client.read_exactly(into)), errc::end_of_stream);
+        });
+    });
+}
+
+/// Sessions are a context's own, so whoever resumes one has the same context.
+TEST_P(transport_tls, reads_files_again_when_they_have_changed) {
+    run([&]() -> task<> {
+        listener accepting = must(transport::listen("tls://127.0.0.1:0?cert=" + file("both.pem")));
+        const std::string at = "tls://localhost:" + std::to_string(accepting.local().port());
+        const auto serve = [](listener& from) -> task<> {
+            while (auto peer = co_await from.accept()) {
+                static_cast<void>(co_await peer->write_all("over TLS"));
+                static_cast<void>(co_await peer->read());
+            }
+        };
+        const auto resumes = [&](const std::string& ca) -> task<result<bool>> {
+            const std::string to = at + "?ca=" + file(ca);
+            auto client = co_await transport::connect(to);
+            if (!client) co_return fail(client.error());
+            EXPECT_EQ(must(co_await client->read()).text(), "over TLS");
+            co_return tls::info(*client)->resumed;
+        };
+        const auto replace = [&](const std::string& name, const std::string& text) {
+            write("new.pem", text);
+            std::filesystem::rename(file("new.pem"), file(name));
+        };
+        co_await with_scope([&](scope& tasks) -> task<> {
+            tasks.spawn(serve(accepting));
+            EXPECT_FALSE(must(co_await resumes("ca.pem")));
+            EXPECT_TRUE(must(co_await resumes("ca.pem"))) << "the files are not read again";
+            EXPECT_TRUE(must(co_await resumes("ca.pem")));
+            // The same text in another file.
+            replace("ca.pem", tls::test_authority().pem());
+            EXPECT_FALSE(must(co_await resumes("ca.pem")));
+            EXPECT_TRUE(must(co_await resumes("ca.pem")));
+            // Another authority; it is noticed, and so is the right one's return.
+            replace("ca.pem", tls::authority("another").pem());
+            EXPECT_EQ(error_of(co_await resumes("ca.pem")), errc::untrusted_certificate);
+            write("ca.pem", tls::test_authority().pem() + "\n");
+            EXPECT_FALSE(must(co_await resumes("ca.pem")));
+            EXPECT_TRUE(must(co_await resumes("ca.pem")));
+            // A file that has gone is an error, and none when it is back.
+            std::filesystem::remove(file("ca.pem"));
+            EXPECT_EQ(error_of(co_await resumes("ca.pem")), errc::unusable_certificate);
+            write("ca.pem", tls::test_authority().pem());
+            EXPECT_FALSE(must(co_await resumes("ca.pem")));
+
+            // Beyond the limit the oldest is forgotten.
+            const auto name = [](std::size_t i) { return "ca" + std::to_string(i) + ".pem"; };
+            for (std::size_t i = 0; i <= max_kept_tls_contexts; ++i) {
+                write(name(i), tls::test_authority().pem());
+                EXPECT_FALSE(must(co_await resumes(name(i))));
+            }
+            EXPECT_TRUE(must(co_await resumes(name(max_kept_tls_contexts))));
+            EXPECT_TRUE(must(co_await resumes(name(1)))) << "the oldest that is kept";
+            EXPECT_FALSE(must(co_await resumes(name(0))));
+            EXPECT_TRUE(must(co_await resumes(name(1)))) << "it was used since";
+            EXPECT_FALSE(must(co_await resumes(name(2))));
         });
     });
 }

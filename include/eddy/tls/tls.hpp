@@ -7,12 +7,22 @@
 //
 // What comes out is an ordinary stream. Its close() and shutdown_write() tell the peer of an
 // orderly end (close_notify); a connection that ends without one reads as errc::truncated, since
-// whoever sits between could have cut it. Bytes that try_write() or write_all() took have been
-// encrypted and handed to the stream below.
+// whoever sits between could have cut it.
 //
-// Whoever closes a TCP connection before it has read all that the peer sends may cost the peer the
-// last bytes, and a TLS 1.3 server sends something by itself at the beginning. To be sure, call
-// shutdown_write() and read until the end before you close.
+// Once write_all() has returned, its bytes are encrypted and with the stream below, for TCP in the
+// socket: a close() loses no more of them than one of the TCP connection would. The same holds for
+// a try_write() that took all it was given. One that took a part has encrypted more than it says,
+// and part of that may wait here: the next write must go on with the very bytes that were left, or
+// it fails with EINVAL; a close() before that loses what waits, and the peer reads errc::truncated.
+// A single byte alone is left to write_all() always.
+//
+// close_notify waits for room like everything else, but not beyond close(): on a socket that is
+// full at that moment it is lost, also after shutdown_write(), and the peer reads every byte and
+// then errc::truncated. Besides, whoever closes a TCP connection before it has read all that the
+// peer sends may cost the peer the last bytes, and a TLS 1.3 server sends something by itself at
+// the beginning. To be sure of an orderly end, call shutdown_write() and read until the end before
+// you close: after shutdown_write() a read says errc::end_of_stream only once close_notify is with
+// the stream below.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -38,7 +48,7 @@ enum class version : std::uint8_t { tls1_2, tls1_3 };
 
 /// A certificate and its private key. Each is the path of a PEM file, or PEM text itself, which is
 /// known by its "-----BEGIN". The chain has the own certificate first, then those that signed it.
-/// Keys with a pass phrase are not read.
+/// Keys with a pass phrase are not read, nor files that are not regular ones or have over 16 MiB.
 struct certificate {
     std::string chain = {};  ///< the own certificate first
     std::string key = {};    ///< the private key of the chain's first certificate
@@ -128,10 +138,24 @@ task<result<stream>> connect(stream plain, context as, std::string_view server_n
 /// The same as a server. `as` must be a server's context.
 task<result<stream>> accept(stream plain, context as, duration timeout = default_handshake_timeout);
 
+/// Handshakes that a listener has under way at once.
+inline constexpr std::size_t default_max_handshakes = 1024;
+
+/// How long a handshake may take while the listener has as many as it may and somebody waits in
+/// accept(). Clients that say nothing cannot hold the places for longer, and one that does not lag
+/// is never given up for another.
+inline constexpr duration pressed_handshake_timeout = std::chrono::seconds(1);
+
 /// A listener whose accept() yields TLS streams at once, so that a slow client keeps nobody
 /// waiting: the handshake goes on while the stream is used, and if it fails, reads and writes end
 /// with the errors above. `as` must be a server's context.
-listener listen(listener plain, context as, duration timeout = default_handshake_timeout);
+///
+/// Of the streams that it has yielded, `max_handshakes` (not 0) at most have their handshake ahead.
+/// At that limit accept() waits until one of these is done, has failed or was closed, or until the
+/// oldest has had pressed_handshake_timeout and ends with errc::timed_out. New connections wait in
+/// the backlog of `plain` meanwhile.
+listener listen(listener plain, context as, duration timeout = default_handshake_timeout,
+                std::size_t max_handshakes = default_max_handshakes);
 
 /// What was agreed on with a peer.
 struct connection_info {

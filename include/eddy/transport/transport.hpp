@@ -15,6 +15,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/net/tcp.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,8 +29,15 @@ enum class scheme : std::uint8_t { tcp, udp, unix_socket, tls, shm, handoff };
 /// "tcp", "udp", "unix", "tls", "shm", "handoff".
 std::string_view to_string(scheme kind) noexcept;
 
+/// Sets of tls_files of which the process keeps what it has read for connect(); beyond that the one
+/// that was not used for longest is read again.
+inline constexpr std::size_t max_kept_tls_contexts = 64;
+
 /// What follows the `?` of a tls URI: names of PEM files, as name=value joined by `&`, taken
-/// literally. They are read at each listen(), and at each connect() that has any.
+/// literally. Each listen() reads them, and what listens keeps to what it has read. A connect()
+/// reads them again if one of them was written to or replaced since (of a folder, if a file came or
+/// went): a renewed certificate is used from the next connection on. The system's list of
+/// authorities is read once.
 struct tls_files {
     std::string cert = {};  ///< certificate chain; a listener needs one, a client may have one
     std::string key = {};   ///< the certificate's private key; empty if it is in `cert`, too
