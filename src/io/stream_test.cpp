@@ -2,6 +2,7 @@
 #include <eddy/io/stream.hpp>
 
 #include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
 
 #include "io/testing.hpp"
 
@@ -110,6 +111,45 @@ TEST_P(stream_io, several_connections_do_not_mix) {
             co_return;
         });
         EXPECT_EQ(complete, all.size());
+    });
+}
+
+/// Large messages, then small ones, then large ones.
+task<> send_by_phases(stream& to, std::uint64_t number) {
+    pattern content(number);
+    for (int phase = 0; phase < 10; ++phase) {
+        const std::size_t size = phase % 2 ? 10 : 20'000;
+        for (int i = 0; i < 40; ++i) {
+            const std::vector<std::byte> bytes = content.next(size);
+            must(co_await to.write_all(bytes));
+            if (i % 4 == 0) co_await loop::current().yield();
+        }
+    }
+    must(to.shutdown_write());
+}
+
+task<result<lease>> read_once(stream& from) { co_return co_await from.read(); }
+
+TEST_P(stream_io, large_and_small_messages_lose_nothing_when_reads_are_given_up) {
+    run([this]() -> task<> {
+        constexpr std::uint64_t total = 5 * 40 * (20'000 + 10);
+        for (std::uint64_t round = 0; round < 5; ++round) {
+            connection pair = co_await connect();
+            pattern expected(round);
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn(send_by_phases(pair.client, round));
+                while (expected.position() < total) {
+                    const duration patience = std::chrono::microseconds(random().below(30));
+                    const auto received = co_await with_timeout(patience, read_once(pair.server));
+                    if (received)
+                        EXPECT_TRUE(expected.continues_with(received->bytes()));
+                    else
+                        EXPECT_EQ(received.error(), errc::timed_out);
+                    if (random().chance(0.2)) co_await here().yield();
+                }
+            });
+            EXPECT_EQ(error_of(co_await pair.server.read()), errc::end_of_stream);
+        }
     });
 }
 

@@ -65,6 +65,15 @@ public:
         wanted_ = std::min(2 * wanted_, count_);
         publish();
     }
+    /// A buffer that the kernel does not have, for its taker to fill; `none` without one. A lease
+    /// gives it back.
+    std::uint16_t take() noexcept {
+        const std::uint16_t id = free_;
+        if (id == none) return none;
+        free_ = slots_[id].next;
+        ++outstanding_;
+        return id;
+    }
     /// No buffer is left for the kernel.
     bool exhausted() const noexcept { return outstanding_ == count_; }
     std::uint32_t outstanding() const noexcept { return outstanding_; }

@@ -24,18 +24,48 @@ bool uring_stream::start(read_operation& op) {
         op.set_error(read_error());
         return true;
     }
+    const bool by_itself = by_readiness_ && maybe_readable_ && !receiving_;
+    const bool has_turn = receives_in_a_row_ < most_receives_a_turn;
+    if (by_itself && has_turn && receive(op)) {
+        ++receives_in_a_row_;
+        return true;
+    }
     reader_ = &op;
-    want_bytes();
+    if (by_itself && !has_turn)
+        pause_reading();
+    else
+        want_bytes();
     return false;
 }
 
 void uring_stream::want_bytes() {
-    // A receive that is being stopped arms itself again from its last completion.
-    if (receiving_ || polling_readable_) return;
-    if (backend_.receives().exhausted())
-        wait_readable();
+    // One that is being stopped comes back here with its last completion.
+    if (receiving_ || watching_) return;
+    if (!by_readiness_ && backend_.receives().exhausted()) {
+        bulk_score_ = most_bulk_score;
+        by_readiness_ = true;
+    }
+    if (by_readiness_)
+        watch();
     else
         arm_receive();
+}
+
+/// Chooses how bytes are received by how many there were.
+void uring_stream::weigh(std::size_t size) {
+    receive_ring& ring = backend_.receives();
+    if (size >= ring.buffer_size() / 2)
+        bulk_score_ = std::min<std::uint16_t>(bulk_score_ + bulk_step, most_bulk_score);
+    else if (bulk_score_ > 0)
+        --bulk_score_;
+    if (!by_readiness_ && bulk_score_ >= enough_bulk_score) {
+        by_readiness_ = true;
+        maybe_readable_ = true;
+        if (receiving_ && !stopping_) stop_receive();
+    } else if (by_readiness_ && bulk_score_ == 0 && !ring.exhausted()) {
+        by_readiness_ = false;
+        if (watching_) stop(readable_);
+    }
 }
 
 void uring_stream::arm_receive() {
@@ -50,13 +80,20 @@ void uring_stream::arm_receive() {
 
 void uring_stream::stop_receive() {
     stopping_ = true;
-    backend_.cancel_request(received_, &cancelled_);
+    stop(received_);
+}
+
+/// Tells of changes alone, as an edge-triggered epoll does, until it is stopped.
+void uring_stream::watch() {
+    io_uring_sqe& entry = backend_.submission();
+    io_uring_prep_poll_multishot(&entry, socket_.get(), POLLIN | POLLRDHUP);
+    io_uring_sqe_set_data(&entry, &readable_);
+    watching_ = true;
     ++in_flight_;
 }
 
-void uring_stream::wait_readable() {
-    polling_readable_ = true;
-    backend_.start_poll(socket_.get(), readiness::readable, readable_);
+void uring_stream::stop(completion& request) {
+    backend_.cancel_request(request, &cancelled_);
     ++in_flight_;
 }
 
@@ -113,10 +150,12 @@ void uring_stream::on_received(int result, unsigned flags) {
     if (flags & IORING_CQE_F_BUFFER) {
         const auto id = static_cast<std::uint16_t>(flags >> IORING_CQE_BUFFER_SHIFT);
         backend_.receives().taken();
-        if (closing_ || result <= 0)
+        if (closing_ || result <= 0) {
             backend_.receives().give_back(nullptr, id);
-        else
+        } else {
             enqueue(id, static_cast<std::uint32_t>(result));
+            weigh(static_cast<std::size_t>(result));
+        }
     }
     if (result == -ENOBUFS) backend_.receives().ran_out();
     if (closing_) return free_if_done();
@@ -136,39 +175,64 @@ void uring_stream::on_received(int result, unsigned flags) {
     if (start(op)) op.complete_now();
 }
 
-void uring_stream::on_readable(int result, unsigned) {
-    polling_readable_ = false;
-    request_done();
+/// Also hears of a pause's end, which is the only result of 0: a poll tells of some event.
+void uring_stream::on_readable(int result, unsigned flags) {
+    if (!(flags & IORING_CQE_F_MORE)) {
+        (result == 0 ? pausing_ : watching_) = false;
+        request_done();
+    }
     if (closing_) return free_if_done();
+    maybe_readable_ = true;
+    receives_in_a_row_ = 0;
+    if (result < 0 && result != -ECANCELED) end_reading(-result);
     if (!reader_) return;
+    read_operation& op = *std::exchange(reader_, nullptr);
+    if (start(op)) op.complete_now();
+}
 
-    // The ring was empty. Nothing but this call holds a buffer meanwhile, so a thousand starved
-    // connections still need only one.
-    read_operation& op = *reader_;
+/// True when `op` has bytes or an error.
+bool uring_stream::receive(read_operation& op) {
+    receive_ring& ring = backend_.receives();
     buffer_pool& spares = backend_.spares();
     const bool lend = op.into().empty();
-    std::byte* bytes = lend ? spares.take() : op.into().data();
-    if (!bytes) {
-        reader_ = nullptr;
-        op.set_error(errno_code(ENOMEM));
-        return op.complete_now();
+    std::byte* bytes = op.into().data();
+    std::size_t room = op.into().size();
+    std::uint16_t id = receive_ring::none;
+    if (lend) {
+        // Without bytes nothing but this call holds a buffer, so a thousand connections that find
+        // none in the ring still need only one spare.
+        id = ring.take();
+        bytes = id != receive_ring::none ? ring.data(id) : spares.take();
+        room = ring.buffer_size();
     }
-    const std::size_t room = lend ? spares.buffer_size() : op.into().size();
-    ssize_t size = result < 0 ? -1 : recv(socket_.get(), bytes, room, MSG_DONTWAIT);
-    const int error = result < 0 ? -result : errno;
-    lease received;
-    if (lend) received = spares.lend(bytes, size > 0 ? static_cast<std::size_t>(size) : 0);
-    if (size < 0 && (error == EAGAIN || error == EINTR)) return want_bytes();
-
-    reader_ = nullptr;
-    if (size > 0) {
-        op.set_size(static_cast<std::size_t>(size));
-        if (lend) op.set_received(std::move(received));
-    } else {
+    if (!bytes) {
+        op.set_error(errno_code(ENOMEM));
+        return true;
+    }
+    ssize_t size;
+    do {
+        size = recv(socket_.get(), bytes, room, MSG_DONTWAIT);
+    } while (size < 0 && errno == EINTR);
+    const int error = size < 0 ? errno : 0;
+    const std::size_t received = size > 0 ? static_cast<std::size_t>(size) : 0;
+    lease lent;
+    if (lend && id != receive_ring::none)
+        lent = lease(ring, bytes, static_cast<std::uint32_t>(received), id);
+    else if (lend)
+        lent = spares.lend(bytes, received);
+    if (error == EAGAIN) {
+        maybe_readable_ = false;
+        return false;
+    }
+    if (size <= 0) {
         end_reading(size == 0 ? end_of_stream : error);
         op.set_error(read_error());
+        return true;
     }
-    op.complete_now();
+    op.set_size(received);
+    if (lend) op.set_received(std::move(lent));
+    weigh(received);
+    return true;
 }
 
 void uring_stream::cancel(read_operation& op) noexcept {
@@ -207,7 +271,7 @@ bool uring_stream::send(write_operation& op) {
         return false;
     }
     if (error == EINPROGRESS) {
-        queue_pause();
+        pause_writing();
         return false;
     }
     note_failure(error);
@@ -266,11 +330,22 @@ void uring_stream::queue_zero_copy(const_bytes piece) {
 }
 
 /// Goes on in the next turn: a request that does nothing ends as a send would that sent nothing.
-void uring_stream::queue_pause() {
+void uring_stream::pause_writing() {
+    queue_pause(sent_);
+    sending_ = true;
+}
+
+/// The same for receiving.
+void uring_stream::pause_reading() {
+    if (pausing_) return;
+    queue_pause(readable_);
+    pausing_ = true;
+}
+
+void uring_stream::queue_pause(completion& done) {
     io_uring_sqe& entry = backend_.submission();
     io_uring_prep_nop(&entry);
-    io_uring_sqe_set_data(&entry, &sent_);
-    sending_ = true;
+    io_uring_sqe_set_data(&entry, &done);
     ++in_flight_;
 }
 
@@ -372,14 +447,9 @@ void uring_stream::close() noexcept {
         writer_->unlink();
         cancel(*writer_);
     }
-    const auto cancel_if = [&](bool armed, completion& target) {
-        if (!armed) return;
-        backend_.cancel_request(target, &cancelled_);
-        ++in_flight_;
-    };
-    cancel_if(receiving_ && !stopping_, received_);
-    cancel_if(polling_readable_, readable_);
-    cancel_if(polling_writable_, writable_);
+    if (receiving_ && !stopping_) stop(received_);
+    if (watching_) stop(readable_);
+    if (polling_writable_) stop(writable_);
     free_if_done();
 }
 

@@ -35,6 +35,9 @@ public:
     /// A stream that nobody reads stops receiving once this many buffers wait for it, so that one
     /// slow consumer does not hold the buffers of all.
     static constexpr std::uint16_t most_queued_buffers = 8;
+    /// Receives by readiness before the others have their turn: one of io_uring's is short, so a
+    /// peer that floods must not take more of each.
+    static constexpr std::uint16_t most_receives_a_turn = 4;
 
 private:
     ~uring_stream();
@@ -48,11 +51,16 @@ private:
     void want_bytes();
     void arm_receive();
     void stop_receive();
-    void wait_readable();
+    void watch();
+    void stop(completion& request);
+    bool receive(read_operation& op);
+    void weigh(std::size_t size);
     bool send(write_operation& op);
     void wait_writable();
     void queue_zero_copy(const_bytes piece);
-    void queue_pause();
+    void pause_writing();
+    void pause_reading();
+    void queue_pause(completion& done);
     bool take_send_result(int result);
     void end_write();
     void finish_write();
@@ -86,13 +94,19 @@ private:
     std::uint16_t first_ = receive_ring::none;
     std::uint16_t last_ = receive_ring::none;
     std::uint16_t queued_ = 0;
-    std::uint32_t in_flight_ = 0;  // requests that will still complete
-    std::uint32_t notices_ = 0;    // of them, zero-copy sends whose bytes are still in use
-    int read_end_ = 0;             // an errno, or end_of_stream below; delivered after the queue
-    int failure_ = 0;              // the socket's error, if a write was who heard of it
-    bool receiving_ = false;       // the multishot receive is armed
-    bool stopping_ = false;        // and asked to end
-    bool polling_readable_ = false;
+    std::uint16_t bulk_score_ = 0;
+    std::uint16_t receives_in_a_row_ = 0;  // by readiness, in this turn
+    std::uint32_t in_flight_ = 0;          // requests that will still complete
+    std::uint32_t notices_ = 0;            // of them, zero-copy sends whose bytes are still in use
+    int read_end_ = 0;        // an errno, or end_of_stream below; delivered after the queue
+    int failure_ = 0;         // the socket's error, if a write was who heard of it
+    bool receiving_ = false;  // the multishot receive is armed
+    bool stopping_ = false;   // and asked to end
+    bool by_readiness_ =
+        false;               // bytes are to be received when the kernel says that some are there
+    bool watching_ = false;  // it is asked to say so
+    bool pausing_ = false;   // the next receive waits for its turn
+    bool maybe_readable_ = false;  // it said so, and not all is received yet
     bool polling_writable_ = false;
     bool sending_ = false;     // a zero-copy send or a pause is in the kernel, its result unknown
     bool write_over_ = false;  // the writer waits only for its bytes
@@ -101,6 +115,14 @@ private:
     bool closing_ = false;
 
     static constexpr int end_of_stream = -1;
+
+    // A multishot receive saves a system call a message, but the kernel fills a buffer for each of
+    // up to 20 ready sockets before any of them is answered. When messages are large, the caches
+    // have lost the first by then, and it costs less to receive and answer one after the other.
+    // Each receive of half a buffer or more adds a step to the score, each smaller one takes 1.
+    static constexpr std::uint16_t bulk_step = 4;
+    static constexpr std::uint16_t enough_bulk_score = 2 * bulk_step;
+    static constexpr std::uint16_t most_bulk_score = 4 * bulk_step;
 };
 
 }  // namespace eddy
