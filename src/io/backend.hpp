@@ -37,6 +37,10 @@ public:
     /// anything was completed.
     virtual bool poll(time_point until) = 0;
 
+    /// When the last poll() that was allowed to wait had waited, before it completed anything. Not
+    /// known by the simulator.
+    time_point woke_at() const noexcept { return woke_at_; }
+
     /// Ends a wait in poll(), now or the next one. From any thread.
     virtual void wake() noexcept = 0;
 
@@ -65,6 +69,13 @@ public:
     virtual bool has_file_requests() const noexcept { return false; }
     virtual void start_file(const file_request&, completion&) { EDDY_ASSERT(false); }
     virtual void cancel_file(completion&) noexcept {}
+
+protected:
+    /// For poll(), between its wait and what it completes.
+    void note_wake() noexcept { woke_at_ = now(); }
+
+private:
+    time_point woke_at_{};
 };
 
 result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options);

@@ -137,26 +137,38 @@ void loop::poll(time_point until) {
         return;
     }
     if (spin_ > duration::zero()) {
-        // Reading the clock costs as much as a poll that finds nothing, so it is read every few.
-        constexpr int polls_between_clock_reads = 8;
-        const time_point stop = std::min(until, backend_->now() + spin_);
-        do {
-            for (int i = 0; i < polls_between_clock_reads; ++i)
-                if (backend_->poll(time_point::min())) return;
-        } while (backend_->now() < stop && !posted_.load(std::memory_order_relaxed));
-        // The wake-up for what was posted may be used up by now; waiting would be for ever.
-        if (posted_.load(std::memory_order_relaxed)) return;
-    } else if (look_again()) {
+        const time_point begin = backend_->now();
+        if (spin(begin, std::min(until, begin + spin_))) return;
+    } else if (look_again(until)) {
         return;
     }
     backend_->poll(until);
+    working_since_ = backend_->woke_at();
 }
 
-/// Looks a few times whether something has come, before a wait that would put the thread to sleep.
-/// Peers that send in bursts are a microsecond away then, while sleeping and being woken takes ten
-/// or twenty. A loop to which nothing of this happens soon leaves it. True when something came.
-bool loop::look_again() {
-    constexpr int looks = 8;                 // about a microsecond and a half
+/// Polls without sleeping, at least a few times, until something has come or `stop` has passed.
+/// True when something came. Work begins with that: `working_since_`.
+bool loop::spin(time_point begin, time_point stop) {
+    // Reading the clock costs as much as a poll that finds nothing, so it is read every few.
+    constexpr int polls_between_clock_reads = 8;
+    working_since_ = begin;
+    do {
+        for (int i = 0; i < polls_between_clock_reads; ++i)
+            if (backend_->poll(time_point::min())) return true;
+        working_since_ = backend_->now();
+        // The wake-up for what was posted may be used up by now; waiting would be for ever.
+        if (posted_.load(std::memory_order_relaxed)) return true;
+    } while (working_since_ < stop);
+    return false;
+}
+
+/// Looks whether something comes, before a wait that would put the thread to sleep. Peers that send
+/// in bursts are some microseconds away then, while sleeping and being woken takes ten or twenty.
+/// Work earns the time for it, so a loop is never busier by more than that share; and a loop to
+/// which nothing of this happens soon leaves it. True when something came.
+bool loop::look_again(time_point until) {
+    constexpr int work_for_look = 3;
+    constexpr std::chrono::microseconds most_saved{16};
     constexpr std::uint32_t most_vain = 16;  // waits in a row that brought nothing
     constexpr std::uint32_t pause = 1024;    // waits without a look after that
     if (waits_without_look_ > 0) {
@@ -164,17 +176,18 @@ bool loop::look_again() {
         return false;
     }
     if (backend_->kind() == backend_kind::sim) return false;  // its time passes only in waits
-    for (int i = 0; i < looks; ++i) {
-        if (backend_->poll(time_point::min()) || posted_.load(std::memory_order_relaxed)) {
-            vain_looks_ = 0;
-            return true;
-        }
-    }
-    if (++vain_looks_ == most_vain) {
+    const time_point begin = backend_->now();
+    const duration worked = begin - working_since_;
+    look_time_ = std::min<duration>(look_time_ + worked / work_for_look, most_saved);
+    const bool came = spin(begin, std::min(until, begin + look_time_));
+    look_time_ = std::max(look_time_ - (working_since_ - begin), duration::zero());
+    if (came) {
+        vain_looks_ = 0;
+    } else if (++vain_looks_ == most_vain) {
         vain_looks_ = 0;
         waits_without_look_ = pause;
     }
-    return false;
+    return came;
 }
 
 void loop::run_ready() {

@@ -74,8 +74,9 @@ struct loop_options {
     std::uint32_t datagram_count = 256;
     /// Bytes of each of them.
     std::uint32_t datagram_size = 64 * 1024;
-    /// Spin this long before sleeping. Lowers latency, costs the core: 0 (the default) never
-    /// spins, so an idle loop uses no CPU.
+    /// Spin this long before sleeping. Lowers latency, costs the core. With 0, the default, a loop
+    /// whose looks have brought something looks on for at most a third of the time that it worked,
+    /// and 16 µs at once; an idle one uses no CPU.
     duration spin{};
     /// io_uring only: a kernel thread submits. It costs a core even when idle for a while, and a
     /// peer that sends TCP urgent data may stall what it sends behind it, for good. Seen on Linux
@@ -307,7 +308,8 @@ private:
     void run_until_done(task<void> root);
     void run_while_any(const scope& tasks);
     void poll(time_point until);
-    bool look_again();
+    bool spin(time_point begin, time_point stop);
+    bool look_again(time_point until);
     void run_ready();
     void run_posted() noexcept;
     void fire_timers() noexcept;
@@ -333,6 +335,8 @@ private:
     mutable time_point now_{};
     mutable bool now_is_known_ = false;
     duration spin_;
+    time_point working_since_{};  // since when it has not waited, of what look_again() knows
+    duration look_time_{};        // what work has earned and looks have not spent
     std::uint32_t vain_looks_ = 0;
     std::uint32_t waits_without_look_ = 0;
     std::uint32_t budget_left_ = inline_budget;

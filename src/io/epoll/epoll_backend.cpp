@@ -72,6 +72,7 @@ void epoll_backend::remove(int fd) noexcept { epoll_ctl(epoll_.get(), EPOLL_CTL_
 bool epoll_backend::poll(time_point until) {
     epoll_event events[batch_size];
     const int count = wait(due_.empty() ? until : time_point::min(), events);
+    if (until != time_point::min()) note_wake();
     for (int i = 0; i < count; ++i)
         static_cast<event_target*>(events[i].data.ptr)->on_events(events[i].events);
     const bool any_due = run_due();

@@ -193,6 +193,7 @@ bool uring_backend::poll(time_point until) {
         outcome = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
     }
     EDDY_ASSERT(is_usual(outcome));
+    if (until != time_point::min()) note_wake();
     return reap();
 }
 
