@@ -67,8 +67,9 @@ struct loop_options {
     backend_kind kind = backend_kind::automatic;
     /// Receive buffers lent to all connections of the loop (io_uring rounds up to a power of 2).
     std::uint32_t buffer_count = 256;
-    /// Bytes of each of them: the most that one read() yields.
-    std::uint32_t buffer_size = 16 * 1024;
+    /// Bytes of each of them: the most that one read() yields. The default holds a TLS record of
+    /// 16 KiB whole.
+    std::uint32_t buffer_size = 16 * 1024 + 512;
     /// The same for messages. The first message socket takes the room for them; memory is used only
     /// as far as messages have filled it. Of the default size each datagram is received whole.
     std::uint32_t datagram_count = 256;
