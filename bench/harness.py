@@ -528,8 +528,8 @@ class Goal:
     def __init__(self, text, met):
         self.text, self.met = text, met
 
-    def judge(self, comparison, limited):
-        """The verdict in words. `limited` says that the load was the limit in this row."""
+    def judge(self, comparison):
+        """The verdict in words."""
         return self.word(self.met(comparison))
 
     @staticmethod
@@ -540,8 +540,8 @@ class Goal:
 class RateGoal(Goal):
     """The rate of `side` is to be `at_least` times that of the fastest of its rivals.
 
-    Where the load was the limit, rates prove nothing. With `or_cpu` it is the server's CPU for an
-    operation that is compared there, with that of the cheapest rival.
+    Where the load was the limit for one of these sides, rates prove nothing. With `or_cpu` it is the
+    server's CPU for an operation that is compared there, with that of the cheapest rival.
     """
 
     def __init__(self, text, at_least, *rivals, side="eddy", or_cpu=False):
@@ -549,9 +549,9 @@ class RateGoal(Goal):
             side, comparison.best(rivals)).median >= at_least)
         self.at_least, self.rivals, self.side, self.or_cpu = at_least, rivals, side, or_cpu
 
-    def judge(self, comparison, limited):
-        if not limited and not comparison.is_void(self.side, *self.rivals):
-            return super().judge(comparison, limited)
+    def judge(self, comparison):
+        if not comparison.is_void(self.side, *self.rivals):
+            return super().judge(comparison)
         if not self.or_cpu:
             return "void"
         least = min(map(comparison.cost, self.rivals))

@@ -133,7 +133,7 @@ class Row:
         self.load, self.comparison = load, comparison
         self.ratio = comparison.ratio(load.judged, load.rivals[0])
         self.limited = comparison.is_void(load.judged, *load.rivals)
-        self.goals = {goal.text: goal.judge(comparison, self.limited) for goal in load.goals}
+        self.goals = {goal.text: goal.judge(comparison) for goal in load.goals}
         faults = comparison.faults()
         self.verdict = harness.verdict(None, False, faults) if faults else "; ".join(
             f"{text}: {judged}" for text, judged in self.goals.items())

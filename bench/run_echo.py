@@ -36,7 +36,7 @@ CHEAP = Goal("CPU ≤ 18 µs", lambda found: found.cost("eddy") <= 18_000)
 
 def load(label, mode, connections, payload, *goals, unit="msg/s"):
     return Load(label, f"echo_load --mode {mode} --connections {connections} --payload {payload}",
-                SIDES | SPINNING if mode == "lockstep" else SIDES, *goals, EPOLL_097, rivals=(ASIO, *RAW), unit=unit)
+                SIDES | SPINNING if mode == "lockstep" else SIDES, *goals, EPOLL_097, unit=unit)
 
 
 LOADS = [
