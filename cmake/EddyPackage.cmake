@@ -60,28 +60,81 @@ install(FILES "${PROJECT_BINARY_DIR}/eddy-config.cmake"
 
 # From where the file lies, since `cmake --install --prefix` may name another prefix.
 file(RELATIVE_PATH to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/eddy.pc.in" "${PROJECT_BINARY_DIR}/eddy.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/eddy.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
         COMPONENT dev)
 
+# What a Debian package must have beside its files, and what its reader looks for. Side by side as in
+# the source, so that the pages' links hold.
+set(doc_dir "${CMAKE_INSTALL_DATAROOTDIR}/doc")
+set(changes "${PROJECT_SOURCE_DIR}/CHANGELOG.md")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/libeddy-dev" RENAME copyright
+        COMPONENT dev)
+install(FILES "${changes}" "${PROJECT_SOURCE_DIR}/ARCHITECTURE.md" DESTINATION "${doc_dir}/libeddy-dev"
+        COMPONENT dev)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples"
+        DESTINATION "${doc_dir}/libeddy-dev" COMPONENT dev
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.cpp")
+if(TARGET eddy)
+    install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/eddy" RENAME copyright
+            COMPONENT program)
+    install(FILES "${changes}" DESTINATION "${doc_dir}/eddy" COMPONENT program)
+    set(manual "${PROJECT_SOURCE_DIR}/docs/eddy.1")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manual}")
+    find_program(EDDY_GZIP gzip)
+    mark_as_advanced(EDDY_GZIP)
+    if(EDDY_GZIP)
+        # Without a time, so that the same page gives the same package.
+        execute_process(COMMAND "${EDDY_GZIP}" -9nc "${manual}"
+                        OUTPUT_FILE "${PROJECT_BINARY_DIR}/eddy.1.gz" COMMAND_ERROR_IS_FATAL ANY)
+        set(manual "${PROJECT_BINARY_DIR}/eddy.1.gz")
+    endif()
+    install(FILES "${manual}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT program)
+endif()
+
 # `cpack` in the build folder makes two packages: libeddy-dev, and eddy with the program.
+# `./eddy-dev package` does so in a folder of its own, and for /usr, so that Debian's folders for
+# libraries are used.
 set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_CONTACT "The Eddy authors")
+set(EDDY_PACKAGE_CONTACT "The Eddy authors" CACHE STRING "Who made the packages: Name <address>")
+set(CPACK_PACKAGE_CONTACT "${EDDY_PACKAGE_CONTACT}")
 set(CPACK_PACKAGE_VENDOR "Eddy")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_COMPONENTS_ALL dev)
+# The first line of a description is the synopsis; one for all would stand before each.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libeddy-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+# CMake's package file and eddy.pc both ask pkg-config for what the archives link.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "pkgconf, ${debian_depends}")
-set(CPACK_COMPONENT_DEV_DESCRIPTION "Eddy, the C++23 library of coroutine I/O: headers and static libraries")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "g++ (>= 4:13) | clang-19, cmake")
+set(CPACK_DEBIAN_DEV_DESCRIPTION
+"C++23 library of coroutine I/O on io_uring and epoll
+Tasks with structured concurrency and cancellation; streams, listeners,
+datagrams, TLS, names, timers, files, pipes and child processes; executors
+and strands over many loops; codecs for RESP and HTTP/1.1; and a simulator
+with virtual time for a user's own tests.
+.
+This package has the headers and the static libraries, with files for CMake
+(find_package(eddy)) and pkg-config, documentation and examples. It needs
+GCC 13 or Clang 19, or newer ones.")
 if(TARGET eddy)
     list(APPEND CPACK_COMPONENTS_ALL program)
     set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME eddy)
     set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION net)
     set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
-    set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "${PROJECT_DESCRIPTION}")
+    # Whom tls:// trusts.
+    set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS ca-certificates)
+    set(CPACK_DEBIAN_PROGRAM_DESCRIPTION
+"daemon for network endpoints: caches and broadcast servers
+Eddy runs a machine's network endpoints and shows them as Docker does with
+containers: caches that any Redis client can use, and servers that pass
+messages among their clients over TCP, UDP and Unix sockets. One daemon keeps
+them; the command eddy makes, starts, stops and watches them, and an HTTP
+interface on a Unix socket does the same for programs.")
 endif()
 set(CPACK_STRIP_FILES ON)
 include(CPack)

@@ -5,8 +5,9 @@
 # Usage: tools/fresh_machine.sh [--test|--quick] [--keep] [--package|--packages] [bookworm|trixie|noble]
 #   --test      then run `./eddy-dev test` as well
 #   --quick     then run `./eddy-dev test --quick`
-#   --package   instead make Eddy's own packages, install them, and build a user's project with the
-#               system's g++ (14 on trixie, 13 on noble; that of bookworm is too old)
+#   --package   instead make Eddy's own packages, remove the checkout and what it needed, install
+#               the packages, and build a user's project and the examples with the system's g++
+#               (14 on trixie, 13 on noble; that of bookworm is too old)
 #   --packages  install the packages of build and test only, to see that their names resolve
 #   --keep      leave the system behind to look around in
 # The systems are Debian 12 and 13 and Ubuntu 24.04. MIRROR names another mirror of theirs.
@@ -51,20 +52,51 @@ grep -F "The daemon has stopped." <&4
 echo "The demo works."
 '
 
-# The Debian packages, as their user has them: no checkout, and another compiler than ours.
+# The Debian packages, as their user has them: another compiler than ours, no checkout, and nothing
+# that was installed to build them.
 try_package='
 set -eu
-./eddy-dev build
-cmake --build build/release
-(cd build/release && cpack)
-apt-get install -y --no-install-recommends ./build/release/libeddy-dev_*.deb ./build/release/eddy_*.deb g++ >/dev/null
-cmake -S tests/install -B /tmp/user -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Release
-cmake --build /tmp/user
-/tmp/user/user
-g++ -O2 tests/install/main.cpp -o /tmp/by-pkg-config $(pkg-config --cflags --libs eddy)
-/tmp/by-pkg-config
+export DEBIAN_FRONTEND=noninteractive
+dpkg-query -W -f "\${Package}\n" | sort >/tmp/before
+./eddy-dev package
+mkdir /tmp/user
+cp build/package/*.deb tests/install/* /tmp/user
+dpkg-query -W -f "\${Package}\n" | sort | comm -13 /tmp/before - | xargs apt-get purge -y >/dev/null
+cd /tmp/user
+mv /eddy /was-eddy
+
+apt-get install -y --no-install-recommends ./eddy_*.deb >/dev/null
 eddy version
+eddy daemon 2>/tmp/daemon.log &
+until eddy ls >/dev/null 2>&1; do kill -0 $!; sleep 0.1; done
+eddy create cache db -p 16379 -s
+exec 5<>/dev/tcp/127.0.0.1/16379
+printf "PING\r\n" >&5
+read -r -t 5 answer <&5
+[[ $answer == "+PONG"* ]]
+kill -TERM $!
+wait $!
+[[ -e /usr/share/man/man1/eddy.1.gz && -e /usr/share/doc/eddy/copyright ]]
+
+apt-get install -y --no-install-recommends ./libeddy-dev_*.deb g++ >/dev/null
 g++ --version | head -n 1
+flags=$(pkg-config --cflags --libs eddy)
+echo "pkg-config: $flags"
+g++ -O2 -Wall -Wextra -Wconversion -Wshadow -Werror main.cpp -o by-pkg-config $flags
+./by-pkg-config
+apt-get install -y --no-install-recommends cmake ninja-build openssl >/dev/null
+cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release
+cmake --build build
+build/user
+for example in /usr/share/doc/libeddy-dev/examples/*.cpp; do
+    name=$(basename "$example" .cpp)
+    g++ -O1 -Wall -Wextra -Werror "$example" -o "$name" $flags
+    case $name in
+        tour* | lifetimes) echo "$name"; "./$name" >/tmp/output || { cat /tmp/output; exit 1; } ;;
+    esac
+done
+ls -l ./*.deb
+dpkg-query -W -f "\${Package} \${Version} \${Installed-Size} KiB; depends on \${Depends}\n" eddy libeddy-dev
 echo "The packages work."
 '
 
@@ -78,7 +110,7 @@ for argument in "$@"; do
         --packages) command='./eddy-dev install' ;;
         --keep) keep=1 ;;
         bookworm | trixie | noble) release=$argument ;;
-        *) sed -n 's/^# \{0,1\}//; 2,13p' "$0" >&2; exit 2 ;;
+        *) sed -n 's/^# \{0,1\}//; 2,14p' "$0" >&2; exit 2 ;;
     esac
 done
 options=() mirror=http://deb.debian.org/debian

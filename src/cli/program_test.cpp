@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -49,6 +52,17 @@ TEST(program, help_lists_every_command_and_type) {
     EXPECT_NE(shown.out.find("keys and values"), std::string::npos);
     EXPECT_EQ(run({"--help"}).out, shown.out);
     EXPECT_EQ(run({"-h"}).out, shown.out);
+}
+
+TEST(program, the_manual_page_names_every_command) {
+    std::ifstream file("docs/eddy.1");
+    std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    ASSERT_NE(page.find(".SH COMMANDS"), std::string::npos);
+    page.erase(0, page.find(".SH COMMANDS"));
+    page.erase(page.find(".SH OPTIONS"));
+    for (const command& each : all_commands())
+        EXPECT_TRUE(std::regex_search(page, std::regex("\n\\.BI? \"?" + each.name + "\\b")))
+            << each.name;
 }
 
 TEST(program, every_command_explains_itself_in_two_ways) {
