@@ -1,10 +1,12 @@
 // The load on an echo server: one thread that does little more than send and receive, checks every
 // byte that comes back, and prints one JSON object.
 //
-//     echo_load --port N --mode each|lockstep|accept [--connections 50] [--payload 64]
+//     echo_load --port N --mode each|any|lockstep|accept [--connections 50] [--payload 64]
 //               [--milliseconds 3000] [--server-pid PID]
 //
 // each      every connection has one message under way and sends the next when it is back
+// any       the same, but replies are taken as they come, by epoll: it costs the load more, and
+//           tells whether a server makes some connections wait longer than others
 // lockstep  all connections send, all replies are awaited, and so on
 // accept    all connections are opened, exchange one message and are closed, and so on
 //
@@ -19,6 +21,8 @@
 #else
 #include "plain_connection.hpp"
 #endif
+
+#include <sys/epoll.h>
 
 #include <cerrno>
 #include <string>
@@ -52,6 +56,8 @@ public:
             for (exchange& each : exchanges_) open(each);
         if (mode == "each")
             run_each();
+        else if (mode == "any")
+            run_any();
         else
             run_batches(mode == "accept");
     }
@@ -127,6 +133,31 @@ private:
         }
     }
 
+    void run_any() {
+        constexpr int most_events = 64;
+        const int poll = epoll_create1(EPOLL_CLOEXEC);
+        if (poll < 0) die("epoll_create1");
+        for (exchange& each : exchanges_) {
+            epoll_event wanted{.events = EPOLLIN, .data = {.ptr = &each}};
+            if (epoll_ctl(poll, EPOLL_CTL_ADD, each.fd, &wanted) < 0) die("epoll_ctl");
+            send_next(each, now_ns());
+        }
+        std::uint64_t now = now_ns();
+        while (measured_.goes_on(now)) {
+            epoll_event ready[most_events];
+            const int count = epoll_wait(poll, ready, most_events, -1);
+            if (count < 0 && errno != EINTR) die("epoll_wait");
+            for (int i = 0; i < count; ++i) {
+                exchange& each = *static_cast<exchange*>(ready[i].data.ptr);
+                receive(each);
+                now = now_ns();
+                record(each, now);
+                send_next(each, now);
+            }
+        }
+        close(poll);
+    }
+
     void run_batches(bool open_and_close) {
         std::uint64_t now = now_ns();
         while (measured_.goes_on(now)) {
@@ -160,8 +191,8 @@ private:
 
 int main(int argc, char** argv) {
     const std::string mode = text_option(argc, argv, "--mode", "");
-    if (mode != "each" && mode != "lockstep" && mode != "accept") {
-        std::fputs("echo_load: --mode takes each, lockstep or accept\n", stderr);
+    if (mode != "each" && mode != "any" && mode != "lockstep" && mode != "accept") {
+        std::fputs("echo_load: --mode takes each, any, lockstep or accept\n", stderr);
         return 1;
     }
     const long connections = number_option(argc, argv, "--connections", 50, 1, most_connections);
