@@ -48,8 +48,10 @@ struct sim_options {
     /// Everything that is drawn follows from it: the same seed gives the same run.
     std::uint64_t seed = 1;
     double short_read = 0;  ///< a read gets fewer bytes than have arrived
+
     /// A connection is reset at a read or write; an end of a pipe loses the other one.
     double reset = 0;
+
     double no_buffers = 0;          ///< the receive-buffer pool is empty for a while
     double datagram_loss = 0;       ///< a datagram vanishes
     double datagram_reorder = 0;    ///< a datagram arrives after later ones
