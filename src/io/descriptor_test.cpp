@@ -5,6 +5,8 @@
 #include "io/testing.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -218,6 +220,24 @@ TEST_P(descriptor_io, a_detached_stream_is_closed_and_its_connection_lives) {
         EXPECT_EQ(co_await read_text(taken, 6), "before");
         must(co_await taken.write_all("after"));
         EXPECT_EQ(co_await read_text(pair.client, 5), "after");
+    });
+}
+
+TEST_P(descriptor_io, a_socket_is_handed_over_as_it_was_taken) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        const std::string large(256 * 1024, 'x');
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](stream& to, std::string_view text) -> task<> {
+                must(co_await to.write_all(text));
+            }(pair.client, large));
+            EXPECT_EQ(co_await read_text(pair.server, large.size()), large);
+        });
+        const unique_fd given = must(pair.server.detach());
+        int asks_for_the_rest = -1;
+        socklen_t size = sizeof(asks_for_the_rest);
+        EXPECT_EQ(getsockopt(given.get(), IPPROTO_TCP, TCP_INQ, &asks_for_the_rest, &size), 0);
+        EXPECT_EQ(asks_for_the_rest, 0);
     });
 }
 

@@ -2,8 +2,11 @@
 // a function does, since the coroutine may close the stream and with it free this object.
 #include "io/uring/uring_stream.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -43,7 +46,7 @@ void uring_stream::want_bytes() {
     if (receiving_ || watching_) return;
     if (!by_readiness_ && backend_.receives().exhausted()) {
         bulk_score_ = most_bulk_score;
-        by_readiness_ = true;
+        go_by_readiness();
     }
     if (by_readiness_)
         watch();
@@ -59,13 +62,50 @@ void uring_stream::weigh(std::size_t size) {
     else if (bulk_score_ > 0)
         --bulk_score_;
     if (!by_readiness_ && bulk_score_ >= enough_bulk_score) {
-        by_readiness_ = true;
+        go_by_readiness();
         maybe_readable_ = true;
         if (receiving_ && !stopping_) stop_receive();
     } else if (by_readiness_ && bulk_score_ == 0 && !ring.exhausted()) {
         by_readiness_ = false;
         if (watching_) stop(readable_);
     }
+}
+
+void uring_stream::go_by_readiness() noexcept {
+    by_readiness_ = true;
+    // Other sockets than TCP's refuse.
+    tells_rest_ = set_tells_rest(true);
+}
+
+/// TCP_INQ: each receive says how many bytes are left. A short one would not: it may also end at
+/// urgent data, behind which bytes wait.
+bool uring_stream::set_tells_rest(bool on) noexcept {
+    const int value = on;
+    return setsockopt(socket_.get(), IPPROTO_TCP, TCP_INQ, &value, sizeof(value)) == 0;
+}
+
+ssize_t uring_stream::receive_some(std::byte* into, std::size_t room) noexcept {
+    iovec piece{into, room};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    if (tells_rest_) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof(control);
+    }
+    ssize_t size;
+    do {
+        size = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+    } while (size < 0 && errno == EINTR);
+    if (size < 0 || message.msg_controllen == 0) return size;
+    const cmsghdr* told = CMSG_FIRSTHDR(&message);
+    if (told && told->cmsg_level == IPPROTO_TCP && told->cmsg_type == TCP_CM_INQ) {
+        int rest = 0;
+        std::memcpy(&rest, CMSG_DATA(told), sizeof(rest));
+        if (rest == 0) maybe_readable_ = false;
+    }
+    return size;
 }
 
 void uring_stream::arm_receive() {
@@ -209,10 +249,7 @@ bool uring_stream::receive(read_operation& op) {
         op.set_error(errno_code(ENOMEM));
         return true;
     }
-    ssize_t size;
-    do {
-        size = recv(socket_.get(), bytes, room, MSG_DONTWAIT);
-    } while (size < 0 && errno == EINTR);
+    const ssize_t size = receive_some(bytes, room);
     const int error = size < 0 ? errno : 0;
     const std::size_t received = size > 0 ? static_cast<std::size_t>(size) : 0;
     lease lent;
@@ -436,6 +473,8 @@ result<> uring_stream::shutdown_write() noexcept {
 
 void uring_stream::close() noexcept {
     closing_ = true;
+    // A detached socket lives on, and whoever has it did not ask.
+    if (tells_rest_) set_tells_rest(false);
     drop_queue();
     if (reader_) {
         read_operation& op = *std::exchange(reader_, nullptr);

@@ -54,6 +54,9 @@ private:
     void watch();
     void stop(completion& request);
     bool receive(read_operation& op);
+    ssize_t receive_some(std::byte* into, std::size_t room) noexcept;
+    void go_by_readiness() noexcept;
+    bool set_tells_rest(bool on) noexcept;
     void weigh(std::size_t size);
     bool send(write_operation& op);
     void wait_writable();
@@ -107,6 +110,7 @@ private:
     bool watching_ = false;  // it is asked to say so
     bool pausing_ = false;   // the next receive waits for its turn
     bool maybe_readable_ = false;  // it said so, and not all is received yet
+    bool tells_rest_ = false;      // each receive says whether more is there
     bool polling_writable_ = false;
     bool sending_ = false;     // a zero-copy send or a pause is in the kernel, its result unknown
     bool write_over_ = false;  // the writer waits only for its bytes
