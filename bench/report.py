@@ -147,7 +147,7 @@ class Row:
         rates = {side: self.comparison.of(side) for side in self.comparison.samples}
         return Group(self.load.label, [(side, value, rate(value.median)) for side, value in rates.items()],
                      self.load.rivals[0],
-                     note=times(self.ratio.median) + (", limited by the load" if self.limited else ""))
+                     note=times(self.ratio.median) + (" (void)" if self.limited else ""))
 
 
 class RatioRow(Row):
