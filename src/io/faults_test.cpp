@@ -13,6 +13,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstddef>
@@ -275,6 +276,47 @@ TEST_P(faults_io, a_reset_that_a_write_heard_of_is_no_orderly_end) {
     });
 }
 
+void reset_by_peer(connection& pair) {
+    const linger at_once{1, 0};
+    EXPECT_EQ(
+        setsockopt(pair.server.native_handle(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)),
+        0);
+    pair.server.close();
+}
+
+/// Makes the client receive by itself, when it hears that it can, as it does with large messages.
+task<> send_much(connection& pair) {
+    const std::vector<std::byte> large(64 << 10);
+    std::vector<std::byte> received(large.size());
+    co_await join_scope([&](scope& children) -> task<> {
+        children.spawn([](stream& to, const_bytes what) -> task<> {
+            must(co_await to.write_all(what));
+        }(pair.server, large));
+        must(co_await pair.client.read_exactly(received));
+    });
+}
+
+TEST_P(faults_kernel_io, a_reset_right_behind_bytes_is_told_after_them) {
+    run([this]() -> task<> {
+        for (const bool much : {false, true}) {
+            connection pair = co_await connect();
+            if (much) co_await send_much(pair);
+            std::array<std::byte, 8> room;
+            const auto read = [](stream& from, mutable_bytes into) -> task<result<std::size_t>> {
+                co_return co_await from.read_some(into);
+            };
+            EXPECT_EQ(error_of(co_await with_timeout(1ms, read(pair.client, room))),
+                      errc::timed_out);
+            EXPECT_EQ(must(pair.server.try_write(as_bytes("last"))), 4u);
+            must(co_await here().sleep_for(1ms));
+            reset_by_peer(pair);
+            must(co_await here().sleep_for(1ms));
+            EXPECT_EQ(must(co_await pair.client.read_some(room)), 4u);
+            EXPECT_EQ(error_of(co_await pair.client.read_some(room)), errno_code(ECONNRESET));
+        }
+    });
+}
+
 // ---- Unix sockets whose backlog is full
 
 TEST_P(faults_kernel_io, a_full_unix_backlog_is_an_answer_and_no_wait) {
@@ -430,6 +472,63 @@ TEST_P(zero_copy_io, a_peer_that_does_not_read_cannot_keep_the_bytes_of_a_closed
             });
             EXPECT_EQ(ended, errc::cancelled);
         }
+    });
+}
+
+TEST_P(zero_copy_io, a_reset_that_a_cancelled_write_heard_of_is_no_orderly_end) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        const std::vector<std::byte> bytes(4096);
+        std::error_code wrote;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](stream& to, const_bytes what, std::error_code& how) -> task<> {
+                how = error_of(co_await to.write_all(what));
+            }(pair.client, bytes, wrote));
+            reset_by_peer(pair);
+            children.cancel();
+            co_return;
+        });
+        EXPECT_TRUE(!wrote || wrote == errc::cancelled || wrote == errno_code(ECONNRESET))
+            << wrote.message();
+        const std::error_code read = error_of(co_await pair.client.read());
+        EXPECT_EQ(read, errno_code(ECONNRESET)) << read.message();
+    });
+}
+
+TEST_P(zero_copy_io, a_reset_that_a_write_will_tell_of_is_no_orderly_end) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        co_await send_much(pair);
+        // The client receives four times a turn. The reset comes between the first four and the
+        // next, so that the fifth read of that turn is still to come when all is read, and the
+        // write has got the socket's error.
+        const const_bytes small = as_bytes("123456789");
+        const std::vector<std::byte> reply(4096);
+        std::error_code ended;
+        std::size_t count = 0;
+        event write_now;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](connection& both, std::size_t& bytes, event& eight,
+                              std::error_code& how) -> task<> {
+                std::array<std::byte, 1> one;
+                while (!how) {
+                    how = error_of(co_await both.client.read_some(one));
+                    if (!how) ++bytes;
+                    if (!how && bytes == 4) reset_by_peer(both);
+                    if (bytes == 8) eight.set();
+                }
+            }(pair, count, write_now, ended));
+            children.spawn([](stream& to, event& eight, const_bytes what) -> task<> {
+                must(co_await eight.wait());
+                const std::error_code wrote = error_of(co_await to.write_all(what));
+                EXPECT_TRUE(wrote == errno_code(ECONNRESET) || wrote == errno_code(EPIPE))
+                    << wrote.message();
+            }(pair.client, write_now, reply));
+            must(co_await here().sleep_for(1ms));
+            EXPECT_EQ(must(pair.server.try_write(small)), small.size());
+        });
+        EXPECT_EQ(count, small.size());
+        EXPECT_EQ(ended, errno_code(ECONNRESET)) << ended.message();
     });
 }
 

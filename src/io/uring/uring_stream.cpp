@@ -74,7 +74,7 @@ void uring_stream::weigh(std::size_t size) {
 void uring_stream::go_by_readiness() noexcept {
     by_readiness_ = true;
     // Other sockets than TCP's refuse.
-    tells_rest_ = set_tells_rest(true);
+    if (!tells_rest_) tells_rest_ = set_tells_rest(true);
 }
 
 /// TCP_INQ: each receive says how many bytes are left. A short one would not: it may also end at
@@ -103,7 +103,7 @@ ssize_t uring_stream::receive_some(std::byte* into, std::size_t room) noexcept {
     if (told && told->cmsg_level == IPPROTO_TCP && told->cmsg_type == TCP_CM_INQ) {
         int rest = 0;
         std::memcpy(&rest, CMSG_DATA(told), sizeof(rest));
-        if (rest == 0) maybe_readable_ = false;
+        if (rest == 0 && !hung_up_) maybe_readable_ = false;
     }
     return size;
 }
@@ -224,6 +224,8 @@ void uring_stream::on_readable(int result, unsigned flags) {
     if (closing_) return free_if_done();
     maybe_readable_ = true;
     receives_in_a_row_ = 0;
+    // The watch tells of a reset once, perhaps while bytes are left before it.
+    if (result > 0 && (result & (POLLERR | POLLHUP | POLLRDHUP))) hung_up_ = true;
     if (result < 0 && result != -ECANCELED) end_reading(-result);
     if (!reader_) return;
     read_operation& op = *std::exchange(reader_, nullptr);
@@ -261,6 +263,12 @@ bool uring_stream::receive(read_operation& op) {
         maybe_readable_ = false;
         return false;
     }
+    if (size == 0 && sending_) {
+        // The kernel tells an error once. A send that it has done may have got it, and this looks
+        // like an orderly end until its result is seen.
+        end_unsettled_ = true;
+        return false;
+    }
     if (size <= 0) {
         end_reading(size == 0 ? end_of_stream : error);
         op.set_error(read_error());
@@ -280,7 +288,16 @@ void uring_stream::cancel(read_operation& op) noexcept {
     op.complete_later();
 }
 
-/// The kernel tells an error once. If a write got it, reading then looks like an orderly end.
+/// Reading has ended, and whether in an error is known.
+void uring_stream::settle_end() noexcept {
+    end_reading(end_of_stream);
+    if (!reader_) return;
+    read_operation& op = *std::exchange(reader_, nullptr);
+    op.set_error(read_error());
+    op.complete_later();
+}
+
+/// Keeps an error that reading is not told any more.
 void uring_stream::note_failure(int error) noexcept {
     // EPIPE also follows shutdown_write(), which says nothing about reading.
     if (error != EPIPE) failure_ = error;
@@ -401,29 +418,32 @@ void uring_stream::on_sent(int result, unsigned flags) {
         ++notices_;
     else
         request_done();
-    if (take_send_result(result)) end_write();
+    const bool over = take_send_result(result);
+    if (std::exchange(end_unsettled_, false)) settle_end();
+    if (over) end_write();
 }
 
 /// True when the write is over, well or not, but for the return of its bytes.
 bool uring_stream::take_send_result(int result) {
     write_operation& op = *writer_;
     if (result > 0 && op.advance(static_cast<std::size_t>(result))) return true;
+    const bool refused = result == -EOPNOTSUPP && !zero_copy_refused_;  // a Unix socket
+    const bool failed = result < 0 && result != -EAGAIN && result != -EINTR && !refused;
+    if (failed) note_failure(-result);
     if (write_cancelled_ || closing_) {
         op.set_error(errc::cancelled);
+        return true;
+    }
+    if (failed) {
+        op.set_error(errno_code(-result));
         return true;
     }
     if (result == -EAGAIN) {
         wait_writable();
         return false;
     }
-    if (result >= 0 || result == -EINTR) return send(op);
-    if (result == -EOPNOTSUPP && !zero_copy_refused_) {  // a Unix socket
-        zero_copy_refused_ = true;
-        return send(op);
-    }
-    note_failure(-result);
-    op.set_error(errno_code(-result));
-    return true;
+    if (refused) zero_copy_refused_ = true;
+    return send(op);
 }
 
 void uring_stream::end_write() {

@@ -68,6 +68,7 @@ private:
     void end_write();
     void finish_write();
     void give_up_unsent() noexcept;
+    void settle_end() noexcept;
     void note_failure(int error) noexcept;
     void enqueue(std::uint16_t id, std::uint32_t size) noexcept;
     void deliver(read_operation& op) noexcept;
@@ -101,16 +102,18 @@ private:
     std::uint16_t receives_in_a_row_ = 0;  // by readiness, in this turn
     std::uint32_t in_flight_ = 0;          // requests that will still complete
     std::uint32_t notices_ = 0;            // of them, zero-copy sends whose bytes are still in use
-    int read_end_ = 0;        // an errno, or end_of_stream below; delivered after the queue
-    int failure_ = 0;         // the socket's error, if a write was who heard of it
-    bool receiving_ = false;  // the multishot receive is armed
-    bool stopping_ = false;   // and asked to end
+    int read_end_ = 0;            // an errno, or end_of_stream below; delivered after the queue
+    int failure_ = 0;             // the socket's error, if a write was who heard of it
+    bool end_unsettled_ = false;  // nothing came, and the result of a send will say why
+    bool receiving_ = false;      // the multishot receive is armed
+    bool stopping_ = false;       // and asked to end
     bool by_readiness_ =
         false;               // bytes are to be received when the kernel says that some are there
     bool watching_ = false;  // it is asked to say so
     bool pausing_ = false;   // the next receive waits for its turn
     bool maybe_readable_ = false;  // it said so, and not all is received yet
     bool tells_rest_ = false;      // each receive says whether more is there
+    bool hung_up_ = false;         // behind the bytes is an end, or an error
     bool polling_writable_ = false;
     bool sending_ = false;     // a zero-copy send or a pause is in the kernel, its result unknown
     bool write_over_ = false;  // the writer waits only for its bytes
