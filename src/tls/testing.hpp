@@ -163,4 +163,17 @@ inline task<both_ends> shake_hands(testing::connection plain, context client, co
     co_return made;
 }
 
+/// A fixture whose connections are made under the usual options.
+class with_secure_pairs : public testing::on_backend {
+protected:
+    task<testing::connection> secure() {
+        both_ends made = co_await shake_hands(co_await connect(), client_, server_);
+        co_return testing::connection{testing::must(std::move(made.client)),
+                                      testing::must(std::move(made.server))};
+    }
+
+    context client_ = tls::must(context::client(usual_client()));
+    context server_ = tls::must(context::server(usual_server()));
+};
+
 }  // namespace eddy::tls

@@ -15,16 +15,7 @@ using testing::error_of;
 using testing::must;
 using testing::pattern;
 
-class tls_faults : public testing::on_backend {
-protected:
-    task<testing::connection> secure() {
-        both_ends made = co_await shake_hands(co_await connect(), client_, server_);
-        co_return testing::connection{must(std::move(made.client)), must(std::move(made.server))};
-    }
-
-    context client_ = tls::must(context::client(usual_client()));
-    context server_ = tls::must(context::server(usual_server()));
-};
+class tls_faults : public with_secure_pairs {};
 INSTANTIATE_TEST_SUITE_P(tls, tls_faults,
                          ::testing::Values(backend_kind::uring, backend_kind::epoll,
                                            backend_kind::sim),
