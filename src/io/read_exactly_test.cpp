@@ -24,18 +24,8 @@ namespace {
 EDDY_ON_EVERY_BACKEND(read_exactly_io);
 EDDY_ON_EVERY_KERNEL_BACKEND(read_exactly_kernel_io);
 
-/// Sends the pattern in pieces of random sizes, some of them in turns of their own.
-task<void> send_pattern(stream& to, std::uint64_t number, std::size_t total, std::uint64_t seed) {
-    pattern content(number);
-    random_generator dice(seed);
-    while (total > 0) {
-        const std::size_t largest = std::size_t{1} << dice.below(18);
-        const std::size_t size = std::min(total, 1 + dice.below(largest));
-        const std::vector<std::byte> bytes = content.next(size);
-        must(co_await to.write_all(bytes));
-        if (dice.chance(0.2)) co_await loop::current().yield();
-        total -= size;
-    }
+task<void> send_and_close(stream& to, std::uint64_t number, std::size_t total, std::uint64_t seed) {
+    co_await send_pattern(to, number, total, seed, 18);
     to.close();
 }
 
@@ -66,9 +56,9 @@ TEST_P(read_exactly_io, fills_spans_of_any_size_from_pieces_of_any_size) {
             connection pair = co_await connect();
             pipe_ends ends = must(make_pipe());
             co_await join_scope([&](scope& children) -> task<> {
-                children.spawn(send_pattern(pair.client, 1, total, random()()));
+                children.spawn(send_and_close(pair.client, 1, total, random()()));
                 children.spawn(expect_pattern(pair.server, 1, total, random()()));
-                children.spawn(send_pattern(ends.writer, 2, total, random()()));
+                children.spawn(send_and_close(ends.writer, 2, total, random()()));
                 children.spawn(expect_pattern(ends.reader, 2, total, random()()));
                 co_return;
             });

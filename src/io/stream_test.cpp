@@ -63,16 +63,8 @@ task<std::uint64_t> expect_pattern(stream& from, std::uint64_t number, reading f
     co_return expected.position();
 }
 
-task<void> send_pattern(stream& to, std::uint64_t number, std::size_t total, std::uint64_t seed) {
-    pattern content(number);
-    random_generator dice(seed);
-    while (total > 0) {
-        const std::size_t largest = std::size_t{1} << dice.below(22);
-        const std::size_t size = std::min(total, 1 + dice.below(largest));
-        const std::vector<std::byte> bytes = content.next(size);
-        must(co_await to.write_all(bytes));
-        total -= size;
-    }
+task<void> send_to_end(stream& to, std::uint64_t number, std::size_t total, std::uint64_t seed) {
+    co_await send_pattern(to, number, total, seed, 22);
     must(to.shutdown_write());
 }
 
@@ -84,7 +76,7 @@ TEST_P(stream_io, echoes_random_sizes_up_to_several_megabytes) {
                 std::uint64_t back = 0;
                 co_await join_scope([&](scope& children) -> task<> {
                     children.spawn(echo(std::move(pair.server), form));
-                    children.spawn(send_pattern(pair.client, total, total, random()()));
+                    children.spawn(send_to_end(pair.client, total, total, random()()));
                     back = co_await expect_pattern(pair.client, total, form);
                 });
                 EXPECT_EQ(back, total);
@@ -103,7 +95,7 @@ TEST_P(stream_io, several_connections_do_not_mix) {
             for (std::size_t i = 0; i < all.size(); ++i) {
                 const reading form = i % 2 ? reading::lease : reading::into;
                 children.spawn(echo(std::move(all[i].server), form));
-                children.spawn(send_pattern(all[i].client, i, each, random()()));
+                children.spawn(send_to_end(all[i].client, i, each, random()()));
                 children.spawn([](stream& from, std::size_t number, std::size_t& done) -> task<> {
                     done += co_await expect_pattern(from, number, reading::lease) == each;
                 }(all[i].client, i, complete));

@@ -113,6 +113,22 @@ private:
     std::uint64_t position_ = 0;
 };
 
+/// Sends `total` bytes of the pattern in pieces of random sizes, `size_bits` bits long at most,
+/// some of them in turns of their own.
+inline task<void> send_pattern(stream& to, std::uint64_t number, std::size_t total,
+                               std::uint64_t seed, unsigned size_bits) {
+    pattern content(number);
+    random_generator dice(seed);
+    while (total > 0) {
+        const std::size_t largest = std::size_t{1} << dice.below(size_bits);
+        const std::size_t size = std::min(total, 1 + dice.below(largest));
+        const std::vector<std::byte> bytes = content.next(size);
+        must(co_await to.write_all(bytes));
+        if (dice.chance(0.2)) co_await loop::current().yield();
+        total -= size;
+    }
+}
+
 struct connection {
     stream client;
     stream server;
