@@ -29,15 +29,10 @@ task<int> ping(std::uint16_t port, window measured) {
     std::uint64_t number = 0;
     for (auto sent = now_ns(); measured.goes_on(sent);) {
         std::memcpy(message.data(), &++number, sizeof number);
-        auto wrote = co_await peer->write_all(message);
-        std::size_t received = 0;
-        while (wrote && received < reply.size()) {
-            auto size = co_await peer->read_some(mutable_bytes(reply).subspan(received));
-            if (!size) wrote = fail(size.error());
-            received += size.value_or(0);
-        }
-        if (!wrote) {
-            std::fprintf(stderr, "ping_eddy: %s\n", wrote.error().message().c_str());
+        auto back = co_await peer->write_all(message);
+        if (back) back = co_await peer->read_exactly(reply);
+        if (!back) {
+            std::fprintf(stderr, "ping_eddy: %s\n", back.error().message().c_str());
             co_return 1;
         }
         const std::uint64_t now = now_ns();
