@@ -5,6 +5,7 @@
 
 #include "cache/collection.hpp"
 #include "cache/engine_state.hpp"
+#include "cache/key_event.hpp"
 #include "cache/keyspace.hpp"
 #include "cache/list.hpp"
 #include "cache/number.hpp"
@@ -61,6 +62,11 @@ struct call {
         error(wrong_type_text);
         return true;
     }
+
+    /// Tells those whom it concerns that the key of the client's database was changed. Each command
+    /// calls it once for each key that it really changed, after the change, with the name of the
+    /// event as Redis's keyspace notifications have it.
+    void changed(key_event, std::string_view, std::string_view) noexcept { ++state.changes; }
 
     /// Replies with an error; `text` begins with its code word.
     void error(std::string_view text) {

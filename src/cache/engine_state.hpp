@@ -37,6 +37,7 @@ struct engine::state {
     std::int64_t started_us = 0;
     std::string run_id;  // 40 hexadecimal digits
     std::size_t peak_memory = 0;
+    std::uint64_t changes = 0;  // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys
     std::size_t upkeep_database = 0;  // whose turn it is
     std::size_t evict_database = 0;
