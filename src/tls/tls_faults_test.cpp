@@ -137,11 +137,14 @@ TEST_P(tls_faults, a_cut_connection_is_no_orderly_end) {
 TEST_P(tls_faults, a_changed_byte_is_noticed) {
     // A record whose length has changed is one of which the rest never comes.
     static constexpr duration patient_for = 200ms;
+    // The minor version before the server's hello says nothing and is not looked at (RFC 8446 5.1).
+    static constexpr std::size_t ignored = 2;
     run([&]() -> task<> {
         for (int i = 0; i < 30; ++i) {
             testing::connection left = co_await connect();
             testing::connection right = co_await connect();
-            const std::size_t place = random().below(2'600);
+            std::size_t place = random().below(2'600);
+            if (place == ignored) ++place;
             co_await with_scope([&](scope& tasks) -> task<> {
                 const auto relay = [](stream& from, stream& to, std::size_t wrong) -> task<> {
                     std::size_t at = 0;
