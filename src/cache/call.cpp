@@ -67,7 +67,9 @@ void call::remove_if_empty(slot* place, std::uint64_t its_hash) {
     const entry& e = *keyspace::at(place);
     const bool empty =
         e.type == value_type::list ? list_of(place).empty() : collection_of(place).empty();
-    if (empty) keys->remove(place, its_hash);
+    if (!empty) return;
+    also_happened(key_event::generic, "del", e.key());
+    keys->remove(place, its_hash);
 }
 
 bool call::fits_text(std::uint64_t size, std::uint64_t added) {

@@ -134,15 +134,41 @@ constexpr command_spec table[] = {
     {"quit", commands::quit, -1, fast | always | noauth | noscript, 0, 0, 0},
     {"reset", commands::reset, 1, fast | always | noauth | noscript, 0, 0, 0},
     {"select", commands::select, 2, fast | always, 0, 0, 0},
-    {"hello", commands::hello, -1, fast | always | noauth | noscript, 0, 0, 0},
-    {"auth", commands::auth, -2, fast | always | noauth | noscript, 0, 0, 0},
+    {"hello", commands::hello, -1, fast | always | noauth | noscript | no_monitor, 0, 0, 0},
+    {"auth", commands::auth, -2, fast | always | noauth | noscript | no_monitor, 0, 0, 0},
     {"client", commands::client, -2, always | noscript, 0, 0, 0},
+
+    // Transactions
+    {"multi", commands::multi, 1, fast | always | noscript, 0, 0, 0},
+    {"exec", commands::exec, 1, always | noscript, 0, 0, 0},
+    {"discard", commands::discard, 1, fast | always | noscript, 0, 0, 0},
+    {"watch", commands::watch, -2, fast | always | noscript, 1, -1, 1},
+    {"unwatch", commands::unwatch, 1, fast | always | noscript, 0, 0, 0},
+
+    // Messages
+    {"subscribe", commands::subscribe, -2, pubsub | noscript | always, 0, 0, 0},
+    {"unsubscribe", commands::unsubscribe, -1, pubsub | noscript | always, 0, 0, 0},
+    {"psubscribe", commands::psubscribe, -2, pubsub | noscript | always, 0, 0, 0},
+    {"punsubscribe", commands::punsubscribe, -1, pubsub | noscript | always, 0, 0, 0},
+    {"ssubscribe", commands::ssubscribe, -2, pubsub | noscript | always, 1, -1, 1},
+    {"sunsubscribe", commands::sunsubscribe, -1, pubsub | noscript | always, 1, -1, 1},
+    {"publish", commands::publish, 3, pubsub | always | fast | may_replicate, 0, 0, 0},
+    {"spublish", commands::spublish, 3, pubsub | always | fast | may_replicate, 1, 1, 1},
+    {"pubsub", commands::pubsub, -2, pubsub | always, 0, 0, 0},
+    {"monitor", commands::monitor, 1, admin | noscript | always, 0, 0, 0},
+
+    // Lists, waiting
+    {"blpop", commands::blpop, -3, write | noscript | blocking, 1, -2, 1},
+    {"brpop", commands::brpop, -3, write | noscript | blocking, 1, -2, 1},
+    {"blmove", commands::blmove, 6, grow | noscript | blocking, 1, 2, 1},
+    {"brpoplpush", commands::brpoplpush, 4, grow | noscript | blocking, 1, 2, 1},
+    {"blmpop", commands::blmpop, -5, write | blocking, 0, 0, 0},
 
     // The server
     {"command", commands::command, -1, always, 0, 0, 0},
     {"info", commands::info, -1, always, 0, 0, 0},
     {"config", commands::config, -2, always | admin | noscript, 0, 0, 0},
-    {"shutdown", commands::shutdown, -1, always | admin | noscript | dangerous, 0, 0, 0},
+    {"shutdown", commands::shutdown, -1, always | admin | noscript | dangerous | no_multi, 0, 0, 0},
     {"debug", commands::debug, -2, always | admin | noscript | dangerous, 0, 0, 0},
     {"time", commands::time, 1, fast | always, 0, 0, 0},
 };

@@ -23,6 +23,11 @@ inline constexpr std::uint16_t stale = 1 << 7;
 inline constexpr std::uint16_t noscript = 1 << 8;
 inline constexpr std::uint16_t dangerous = 1
                                            << 9;  ///< in admin mode only; COMMAND does not tell it
+inline constexpr std::uint16_t no_multi = 1 << 10;       ///< not between MULTI and EXEC
+inline constexpr std::uint16_t may_replicate = 1 << 11;  ///< CLIENT PAUSE WRITE holds it up
+inline constexpr std::uint16_t no_monitor = 1 << 12;     ///< MONITOR does not show it
+inline constexpr std::uint16_t pubsub = 1 << 13;
+inline constexpr std::uint16_t blocking = 1 << 14;  ///< it may wait
 }  // namespace command_flag
 
 struct command_spec {

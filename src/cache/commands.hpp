@@ -127,7 +127,35 @@ void reset(call&);
 void select(call&);
 void hello(call&);
 void auth(call&);
+
+// commands_client.cpp
 void client(call&);
+
+// commands_transaction.cpp
+void multi(call&);
+void exec(call&);
+void discard(call&);
+void watch(call&);
+void unwatch(call&);
+
+// commands_pubsub.cpp
+void subscribe(call&);
+void psubscribe(call&);
+void ssubscribe(call&);
+void unsubscribe(call&);
+void punsubscribe(call&);
+void sunsubscribe(call&);
+void publish(call&);
+void spublish(call&);
+void pubsub(call&);
+void monitor(call&);
+
+// commands_list_blocking.cpp
+void blpop(call&);
+void brpop(call&);
+void blmove(call&);
+void brpoplpush(call&);
+void blmpop(call&);
 
 // commands_server.cpp
 void command(call&);

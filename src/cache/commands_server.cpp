@@ -72,7 +72,7 @@ void server_section(call& c, info_text& to) {
 void clients_section(call& c, info_text& to) {
     to.section("Clients");
     to.field("connected_clients", c.state.env.counters.sessions);
-    to.field("blocked_clients", std::uint64_t{0});
+    to.field("blocked_clients", std::uint64_t{c.state.blocked_sessions});
 }
 
 void memory_section(call& c, info_text& to) {
@@ -88,9 +88,10 @@ void memory_section(call& c, info_text& to) {
     to.field("lazyfree_pending_objects", std::uint64_t{s.env.discarded()});
 }
 
-void persistence_section(call&, info_text& to) {
+void persistence_section(call& c, info_text& to) {
     to.section("Persistence");
     to.field("loading", std::uint64_t{0});
+    to.field("rdb_changes_since_last_save", c.state.changes);
     to.field("rdb_bgsave_in_progress", std::uint64_t{0});
     to.field("aof_enabled", std::uint64_t{0});
 }
@@ -104,7 +105,11 @@ void stats_section(call& c, info_text& to) {
     to.field("evicted_keys", n.evicted_keys);
     to.field("keyspace_hits", n.hits);
     to.field("keyspace_misses", n.misses);
+    to.field("pubsub_channels", std::uint64_t{c.state.channels.size()});
+    to.field("pubsub_patterns", std::uint64_t{c.state.patterns.size()});
+    to.field("pubsubshard_channels", std::uint64_t{c.state.shard_channels.size()});
     to.field("total_error_replies", n.errors);
+    to.field("client_output_buffer_limit_disconnections", n.output_closed);
 }
 
 void replication_section(call&, info_text& to) {
@@ -141,7 +146,8 @@ void reply_flags(call& c, const command_spec& spec) {
         {command_flag::denyoom, "denyoom"},   {command_flag::admin, "admin"},
         {command_flag::noscript, "noscript"}, {command_flag::loading, "loading"},
         {command_flag::stale, "stale"},       {command_flag::fast, "fast"},
-        {command_flag::noauth, "no_auth"},
+        {command_flag::noauth, "no_auth"},    {command_flag::no_multi, "no_multi"},
+        {command_flag::pubsub, "pubsub"},     {command_flag::blocking, "blocking"},
     };
     const auto has = [&spec](const auto& each) { return (spec.flags & each.first) != 0; };
     c.reply.set(static_cast<std::size_t>(std::ranges::count_if(names, has)));

@@ -5,6 +5,7 @@
 
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
+#include "cache/notifications.hpp"
 
 #include <array>
 #include <limits>
@@ -36,10 +37,24 @@ std::optional<std::size_t> parse_bytes(std::string_view text) {
     return bytes;
 }
 
+// Words between white space.
+std::vector<std::string_view> split_words(std::string_view text) {
+    std::vector<std::string_view> words;
+    for (;;) {
+        const std::size_t begin = text.find_first_not_of(' ');
+        if (begin == std::string_view::npos) return words;
+        text.remove_prefix(begin);
+        const std::size_t size = std::min(text.find(' '), text.size());
+        words.push_back(text.substr(0, size));
+        text.remove_prefix(size);
+    }
+}
+
 using options_type = engine_options;
 
 // Why a value was refused; empty when it was taken.
 using refusal = std::string_view;
+constexpr std::int64_t most_soft_seconds = std::numeric_limits<std::int32_t>::max();
 constexpr refusal not_bytes = "argument must be a memory value";
 
 struct parameter {
@@ -79,6 +94,51 @@ refusal set_password(options_type& o, std::string_view value) {
     return {};
 }
 
+refusal set_events(options_type& o, std::string_view value) {
+    if (set_event_letters(o, value)) return {};
+    return "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+}
+
+std::optional<client_class> class_named(std::string_view name) noexcept {
+    if (is_word(name, "normal")) return client_class::normal;
+    if (is_word(name, "slave") || is_word(name, "replica")) return client_class::replica;
+    if (is_word(name, "pubsub")) return client_class::pubsub;
+    return std::nullopt;
+}
+
+// "class hard soft seconds", for one class or several.
+refusal set_output_limits(options_type& o, std::string_view value) {
+    const std::vector<std::string_view> words = split_words(value);
+    if (words.empty() || words.size() % 4 != 0) {
+        return "Wrong number of arguments in buffer limit configuration.";
+    }
+    for (std::size_t i = 0; i < words.size(); i += 4) {
+        const auto which = class_named(words[i]);
+        if (!which) return "Invalid client class specified in buffer limit configuration.";
+        const auto hard = parse_bytes(words[i + 1]);
+        const auto soft = parse_bytes(words[i + 2]);
+        const auto seconds = parse_integer(words[i + 3]);
+        if (!hard || !soft || !seconds || *seconds < 0 || *seconds > most_soft_seconds) {
+            return "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+        }
+        o.output_limits[static_cast<std::size_t>(*which)] = {*hard, *soft, *seconds};
+    }
+    return {};
+}
+
+std::string output_limits_text(const options_type& o) {
+    constexpr std::string_view names[] = {"normal", "slave", "pubsub"};
+    std::string text;
+    for (std::size_t i = 0; i < std::size(names); ++i) {
+        const output_limit& its = o.output_limits[i];
+        if (i > 0) text += ' ';
+        text += names[i];
+        text += ' ' + std::to_string(its.hard) + ' ' + std::to_string(its.soft) + ' ' +
+                std::to_string(its.soft_seconds);
+    }
+    return text;
+}
+
 // Persistence is not there yet, so it can only be set to off.
 constexpr refusal no_persistence = "this cache keeps nothing on disk";
 
@@ -93,6 +153,7 @@ refusal set_save(options_type&, std::string_view value) {
 constexpr parameter parameters[] = {
     {"appendonly", [](const options_type&) { return std::string("no"); }, set_appendonly},
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
+    {"client-output-buffer-limit", output_limits_text, set_output_limits},
     {"databases", [](const options_type&) { return std::to_string(engine::databases); }, nullptr},
     {"dir", [](const options_type&) { return std::string(); }, nullptr},
     {"io-threads", [](const options_type&) { return std::string("1"); }, nullptr},
@@ -100,6 +161,7 @@ constexpr parameter parameters[] = {
      set_max_memory},
     {"maxmemory-policy", [](const options_type& o) { return std::string(policy_name(o.policy)); },
      set_policy},
+    {"notify-keyspace-events", event_letters, set_events},
     {"port", [](const options_type& o) { return std::to_string(o.port); }, nullptr},
     {"proto-max-bulk-len", [](const options_type& o) { return std::to_string(o.max_text); },
      set_max_text},
@@ -163,6 +225,7 @@ void config_set(call& c) {
     }
     c.state.options = changed;
     c.state.env.tracks_use = changed.policy != eviction::none;
+    c.state.note_listeners();
     c.reply.ok();
 }
 

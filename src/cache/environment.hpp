@@ -5,6 +5,7 @@
 
 #include "cache/dictionary.hpp"
 #include "cache/entry.hpp"
+#include "cache/key_event.hpp"
 #include "cache/key_hash.hpp"
 #include "cache/list.hpp"
 #include "cache/slab.hpp"
@@ -13,8 +14,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string_view>
 
 namespace eddy::cache {
+
+/// Is told what happens to keys beside what commands tell: they expired, were evicted or added.
+class key_listener {
+public:
+    /// `key` ends with the call.
+    virtual void key_happened(unsigned database, key_event kind, std::string_view name,
+                              std::string_view key) = 0;
+
+protected:
+    ~key_listener() = default;
+};
 
 /// One for each engine; everything in it is used by one thread.
 struct environment {
@@ -44,7 +57,8 @@ struct environment {
     random_generator random;
     std::int64_t now_us = 0;  ///< microseconds since 1970, as last told
     std::int64_t now_ms = 0;
-    bool tracks_use = false;  ///< eviction is on: finding a key marks it
+    bool tracks_use = false;           ///< eviction is on: finding a key marks it
+    key_listener* listener = nullptr;  ///< null: nobody wants to know
     statistics counters;
 
 private:

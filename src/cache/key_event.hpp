@@ -17,6 +17,8 @@ enum class key_event : std::uint16_t {
     expired = 64,     ///< x
     evicted = 128,    ///< e
     stream = 256,     ///< t
+    key_miss = 1024,  ///< m: a key was looked for that is not there; no change
+    new_key = 2048,   ///< n: a key was added; what added it follows
 };
 
 }  // namespace eddy::cache

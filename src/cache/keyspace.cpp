@@ -50,6 +50,7 @@ text_block* keyspace::make_external(slab& memory, std::size_t size, std::size_t 
 }
 
 keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, std::size_t value_size) {
+    tell_added(key);
     void* const block = env_.memory.allocate(entry::size_for(key.size(), value_size, false));
     return table_.insert(entry::make(block, key, value_size, false), hash);
 }
@@ -204,8 +205,10 @@ bool keyspace::remove(std::string_view key, std::uint64_t hash) {
 }
 
 void keyspace::expire(slot* place, std::uint64_t hash) {
-    remove(place, hash);
     ++env_.counters.expired_keys;
+    if (env_.listener != nullptr) [[unlikely]]
+        env_.listener->key_happened(number_, key_event::expired, "expired", at(place)->key());
+    remove(place, hash);
 }
 
 void keyspace::set_expiry(slot* place, expiry_time at_ms) {
@@ -229,6 +232,7 @@ bool keyspace::drop_expiry(slot* place) {
 
 void keyspace::move_value(keyspace& source, slot* from, std::uint64_t from_hash,
                           std::string_view to, std::uint64_t to_hash) {
+    tell_added(to);
     entry* const old = at(from);
     const expiry_time expiry = old->expiry();
     if ((*from & dictionary::expires_bit) != 0) --source.expiring_;
@@ -320,9 +324,11 @@ bool keyspace::evict_one() {
                 ++spared;
                 continue;
             }
+            ++env_.counters.evicted_keys;
+            if (env_.listener != nullptr) [[unlikely]]
+                env_.listener->key_happened(number_, key_event::evicted, "evicted", e->key());
             const std::uint64_t its = hash(e->key());
             remove(table_.find(e->key(), its), its);
-            ++env_.counters.evicted_keys;
             return true;
         }
     }
