@@ -131,6 +131,18 @@ constexpr command_spec table[] = {
     {"zdiffstore", commands::zdiffstore, -4, grow, 1, 1, 1},
     {"zintercard", commands::zintercard, -3, readonly, 0, 0, 0},
 
+    // Positions
+    {"geoadd", commands::geoadd, -5, grow, 1, 1, 1},
+    {"geopos", commands::geopos, -2, readonly, 1, 1, 1},
+    {"geodist", commands::geodist, -4, readonly, 1, 1, 1},
+    {"geohash", commands::geohash, -2, readonly, 1, 1, 1},
+    {"georadius", commands::georadius, -6, grow, 1, 1, 1},
+    {"georadius_ro", commands::georadius_ro, -6, readonly, 1, 1, 1},
+    {"georadiusbymember", commands::georadiusbymember, -5, grow, 1, 1, 1},
+    {"georadiusbymember_ro", commands::georadiusbymember_ro, -5, readonly, 1, 1, 1},
+    {"geosearch", commands::geosearch, -7, readonly, 1, 1, 1},
+    {"geosearchstore", commands::geosearchstore, -8, grow, 1, 2, 1},
+
     // Keys
     {"dbsize", commands::dbsize, 1, read_fast, 0, 0, 0},
     {"flushdb", commands::flushdb, -1, write, 0, 0, 0},

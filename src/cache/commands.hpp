@@ -127,6 +127,20 @@ void zinterstore(call&);
 void zdiffstore(call&);
 void zintercard(call&);
 
+// commands_geo.cpp
+void geoadd(call&);
+void geopos(call&);
+void geodist(call&);
+void geohash(call&);
+
+// commands_geo_search.cpp
+void georadius(call&);
+void georadius_ro(call&);
+void georadiusbymember(call&);
+void georadiusbymember_ro(call&);
+void geosearch(call&);
+void geosearchstore(call&);
+
 // commands_key.cpp
 void dbsize(call&);
 void flushdb(call&);

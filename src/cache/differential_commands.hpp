@@ -7,7 +7,8 @@ namespace eddy::cache::testing {
 
 /// What random commands are made of: %k key, %v value, %m member or field, %i integer, %n small
 /// count, %f float, %p pattern, %x a time to live that is over at once or not during the test, %z
-/// the key of a sorted set whose members have one score, %b a bound by score, %l one by text; the rest stands for itself.
+/// the key of a sorted set whose members have one score, %b a bound by score, %l one by text, %g
+/// the key of positions, %d degrees; the rest stands for itself.
 inline constexpr std::string_view command_templates = R"(
 GET %k ; SET %k %v ; SET %k %v ; SET %k %i ; SET %k %v NX ; SET %k %v XX ; SET %k %v GET ;
 SET %k %v XX GET ; SET %k %v NX GET ; SET %k %v KEEPTTL ; SET %k %v EX %x ;
@@ -69,7 +70,18 @@ ZADD %z 0 %m ; ZADD %z 0 %m 0 %m 0 %m 0 %m ; ZADD %z 0 %m 0 %m 0 %m 0 %m 0 %m 0 
 ZREM %z %m ; ZRANGEBYLEX %z %l %l ; ZRANGEBYLEX %z %l %l LIMIT %n %n ; ZREVRANGEBYLEX %z %l %l ;
 ZREVRANGEBYLEX %z %l %l LIMIT %n %n ; ZRANGE %z %l %l BYLEX ; ZRANGE %z %l %l BYLEX REV ;
 ZRANGE %z %l %l BYLEX REV LIMIT %n %n ; ZLEXCOUNT %z %l %l ; ZREMRANGEBYLEX %z %l %l ;
-ZRANGESTORE %z %z %l %l BYLEX ; ZCARD %z ; ZRANK %z %m ; ZPOPMIN %z %n ; DEL %z
+ZRANGESTORE %z %z %l %l BYLEX ; ZCARD %z ; ZRANK %z %m ; ZPOPMIN %z %n ; DEL %z ;
+
+GEOADD %g %d %d %m ; GEOADD %g %d %d %m %d %d %m %d %d %m ; GEOADD %g NX CH %d %d %m ;
+GEOADD %g XX CH %d %d %m ; GEOADD %g %f %d %m ; GEOPOS %g %m %m ; GEOHASH %g %m %m ;
+GEODIST %g %m %m ; GEODIST %g %m %m km ; GEODIST %g %m %m %m ;
+GEOSEARCH %g FROMLONLAT %d %d BYRADIUS 1000 km ;
+GEOSEARCH %g FROMLONLAT %d %d BYBOX 2000 1000 mi WITHDIST WITHHASH WITHCOORD ASC ;
+GEOSEARCH %g FROMMEMBER %m BYRADIUS 9000 km DESC WITHDIST ; GEOSEARCH %g FROMMEMBER %m BYBOX %d %d km ;
+GEOSEARCH %g FROMMEMBER %m BYRADIUS 15000000 ft COUNT %n ; GEORADIUS %g %d %d 1000 km WITHDIST ;
+GEORADIUS %g %d %d 3000 km COUNT %n STORE %g ; GEORADIUSBYMEMBER %g %m 3000 km ASC WITHCOORD ;
+GEORADIUSBYMEMBER_RO %g %m 2000 mi DESC ; GEORADIUS_RO %g %d %d %f km ; ZREM %g %m ; DEL %g ;
+GEOSEARCHSTORE %g %g FROMMEMBER %m BYRADIUS 8000 km ; ZRANGE %g 0 -1 WITHSCORES
 )";
 
 /// Whether a line of edge_scripts is one that Redis answered otherwise after version 7.0.
@@ -325,6 +337,57 @@ ZREM e xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx ; OBJEC
 ZADD e -0 zero ; ZSCORE e zero ; ZADD e 1e18 big ; ZSCAN e 0 ; COPY e f ; OBJECT ENCODING f ;
 ZUNIONSTORE g 1 e ; OBJECT ENCODING g ; ZSCORE g zero ; ZSCAN g 0 ; ZRANGESTORE h e 0 0 ;
 OBJECT ENCODING h ; ZSCORE h zero
+)",
+    // Positions.
+    R"(
+GEOADD g ; GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania ; GEOADD g 1 2 ;
+GEOADD g 1 2 a 3 ; GEOADD g NX XX 1 2 a ; GEOADD g NX CH XX ; GEOADD g x 2 a ; GEOADD g 1 x a ;
+GEOADD g 181 0 a ; GEOADD g 0 86 a ; GEOADD g -180.5 -90 a ; GEOADD g inf 0 a ; GEOADD g 1e300 0 a ;
+GEOADD g CH 13.4 38.1 Palermo ; GEOADD g NX 0 0 Palermo ; GEOADD g XX 0 0 nosuch ;
+GEOADD g CH 13.361389 38.115556 Palermo ; GEOADD g 180 85.05112878 ne -180 -85.05112878 sw 0 0 zero ;
+ZRANGE g 0 -1 WITHSCORES ; GEOPOS g Palermo nosuch ne sw zero ; GEOPOS g ; GEOPOS nosuch a ;
+GEOPOS nosuch ; GEOHASH g Palermo Catania nosuch ne sw zero ; GEOHASH nosuch a ; GEODIST g Palermo ;
+GEODIST g Palermo Catania ; GEODIST g Palermo Catania km ; GEODIST g Palermo Catania MI ;
+GEODIST g Palermo Catania ft ; GEODIST g Palermo Catania x ; GEODIST g Palermo Catania m x ;
+GEODIST g Palermo nosuch ; GEODIST nosuch a b ; GEODIST nosuch a b x ; GEODIST g zero zero ;
+GEODIST g ne sw km ; ZREM g ne sw zero ; GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km ASC ;
+GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km DESC WITHDIST ;
+GEOSEARCH g FROMLONLAT 15 37 BYBOX 400 400 km ASC WITHCOORD WITHDIST WITHHASH ;
+GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km WITHHASH COUNT 1 ;
+GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km COUNT 1 DESC ; GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 1 km ;
+GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km COUNT 0 ; GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km COUNT x ;
+GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km ANY ; GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km ANY COUNT 9 ASC ;
+GEOSEARCH g FROMLONLAT 15 37 BYRADIUS x km ; GEOSEARCH g FROMLONLAT 15 37 BYRADIUS -1 km ;
+GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 1 x ; GEOSEARCH g FROMLONLAT 15 37 BYBOX x 1 km ;
+GEOSEARCH g FROMLONLAT 15 37 BYBOX 1 x km ; GEOSEARCH g FROMLONLAT 15 37 BYBOX -1 1 km ;
+GEOSEARCH g FROMLONLAT 15 37 BYBOX 1 1 x ; GEOSEARCH g FROMLONLAT 15 x BYRADIUS 1 km ;
+GEOSEARCH g FROMLONLAT 15 99 BYRADIUS 1 km ; GEOSEARCH g FROMMEMBER Palermo BYRADIUS 200 km ASC WITHDIST ;
+GEOSEARCH g FROMMEMBER nosuch BYRADIUS 200 km ; GEOSEARCH g FROMMEMBER Palermo FROMLONLAT 1 2 BYRADIUS 1 km ;
+GEOSEARCH g FROMLONLAT 1 2 FROMMEMBER Palermo BYRADIUS 1 km ; GEOSEARCH g BYRADIUS 1 km ASC ASC ;
+GEOSEARCH g FROMLONLAT 1 2 ASC ASC ; GEOSEARCH g FROMLONLAT 1 2 BYRADIUS 1 km BYBOX 1 1 km ;
+GEOSEARCH g FROMLONLAT 1 2 BYBOX 1 1 km BYRADIUS 1 km ; GEOSEARCH g FROMLONLAT 1 2 BYRADIUS 1 km STORE d ;
+GEOSEARCH g FROMLONLAT 1 2 BYRADIUS 1 km STOREDIST ; GEOSEARCH g FROMLONLAT 1 2 BYRADIUS 1 km FOO ;
+GEOSEARCH nosuch FROMMEMBER a BYRADIUS 1 km ; GEOSEARCH nosuch FROMLONLAT 1 2 BYRADIUS x km ;
+geosearch nosuch ASC ASC ASC ASC ASC ; GEOSEARCHSTORE d g FROMLONLAT 15 37 BYRADIUS 200 km ;
+ZRANGE d 0 -1 WITHSCORES ; GEOSEARCHSTORE d g FROMLONLAT 15 37 BYBOX 400 400 km STOREDIST COUNT 1 ;
+ZRANGE d 0 -1 WITHSCORES ; GEOSEARCHSTORE d g FROMLONLAT 15 37 BYRADIUS 200 km WITHDIST ;
+GEOSEARCHSTORE d g FROMLONLAT 1 2 BYRADIUS 1 km ; EXISTS d ; SET s x ;
+GEOSEARCHSTORE s g FROMLONLAT 15 37 BYRADIUS 200 km ; TYPE s ;
+GEOSEARCHSTORE s nosuch FROMLONLAT 15 37 BYRADIUS 200 km ; EXISTS s ; GEORADIUS g 15 37 200 km ASC ;
+GEORADIUS g 15 37 200 km WITHDIST WITHCOORD DESC ; GEORADIUS g 15 37 200 km WITHHASH COUNT 1 ;
+GEORADIUS g 15 37 200 km STORE d ; ZRANGE d 0 -1 WITHSCORES ; GEORADIUS g 15 37 200 km STOREDIST d ;
+ZRANGE d 0 -1 WITHSCORES ; GEORADIUS g 15 37 200 km STORE d WITHDIST ; GEORADIUS g 15 37 200 km STORE ;
+GEORADIUS g x 37 200 km ; GEORADIUS g 15 37 x km ; GEORADIUS g 15 37 -2 km ; GEORADIUS g 15 37 200 x ;
+GEORADIUS nosuch 15 37 200 km ; GEORADIUS nosuch 15 37 200 km STORE d ; EXISTS d ;
+GEORADIUS nosuch x 37 200 km ; GEORADIUS g 15 37 200 km FROMMEMBER Palermo ; GEORADIUS_RO g 15 37 200 km ASC ;
+GEORADIUS_RO g 15 37 200 km STORE d ; GEORADIUSBYMEMBER g Palermo 200 km ASC ;
+GEORADIUSBYMEMBER g nosuch 200 km ; GEORADIUSBYMEMBER g Palermo 200 km STORE d ;
+ZRANGE d 0 -1 WITHSCORES ; GEORADIUSBYMEMBER nosuch a x y ; GEORADIUSBYMEMBER nosuch a x y FOO ;
+GEORADIUSBYMEMBER nosuch a x y STORE d ; EXISTS d ; GEORADIUSBYMEMBER_RO g Palermo 200 km ASC WITHDIST ;
+GEORADIUSBYMEMBER_RO g Palermo 200 km STORE d ; SET s x ; GEOADD s 1 2 a ; GEOADD s x 2 a ; GEOPOS s a ;
+GEOHASH s a ; GEODIST s a b ; GEODIST s a b x ; GEORADIUS s x 2 3 m ; GEOSEARCH s FROMMEMBER a FOO 1 m ;
+GEOSEARCHSTORE d s FROMMEMBER a BYRADIUS 1 m ; ZADD odd -1 a 0.5 b inf c 1e300 d ; GEOPOS odd b d ;
+OBJECT ENCODING g ; GEORADIUSBYMEMBER_RO ; GEORADIUS_RO g
 )",
     // Expiry.
     R"(

@@ -57,7 +57,13 @@ std::string comparable(const arguments& args, const std::string& bytes) {
         "SMEMBERS", "SINTER", "SUNION", "SDIFF", "KEYS", "HKEYS", "HVALS", "SRANDMEMBER", "SPOP"};
     static const std::set<std::string> scans{"SCAN", "SSCAN", "HSCAN", "ZSCAN"};
     static const std::set<std::string> pair_scans{"HSCAN", "ZSCAN"};
-    if (unordered.contains(name)) {
+    // Without an order, places come as they are kept or looked through.
+    bool is_search = name == "GEOSEARCH" || name.starts_with("GEORADIUS");
+    for (const std::string& each : args) {
+        const std::string word = upper(each);
+        if (word == "ASC" || word == "DESC" || word == "COUNT") is_search = false;
+    }
+    if (is_search || unordered.contains(name)) {
         reply_tree tree = parse_reply(bytes);
         tree.sort_children();
         return tree.print();
@@ -181,6 +187,8 @@ private:
             case 'n': with = std::to_string(static_cast<int>(random_.below(14)) - 4); break;
             case 'f': with = number(); break;
             case 'z': with = "z" + std::to_string(random_.below(4)); break;
+            case 'g': with = "g" + std::to_string(random_.below(4)); break;
+            case 'd': with = std::to_string(random_.unit() * 190 - 95); break;
             case 'b': with = score_bound(); break;
             case 'l': with = text_bound(); break;
             case 'x':
