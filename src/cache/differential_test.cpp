@@ -161,9 +161,9 @@ public:
         // Without its count a random pick is at random indeed.
         const bool picks =
             args[0] == "SPOP" || args[0].ends_with("RANDMEMBER") || args[0] == "HRANDFIELD";
-        if (random_.below(40) == 0 && !picks) args.pop_back();
         // ZRANK takes one more since version 7.2.
         const bool grew = args[0] == "ZRANK" || args[0] == "ZREVRANK";
+        if (random_.below(40) == 0 && !picks) args.pop_back();
         if (random_.below(40) == 0 && !grew) args.push_back(value());
         if (args.empty() || args[0].empty()) args = {"PING"};
         if (random_.below(8) == 0) {

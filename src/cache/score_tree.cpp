@@ -4,7 +4,6 @@
 #include <eddy/base/assert.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 
 namespace eddy::cache {
@@ -16,7 +15,11 @@ constexpr unsigned joined_children = score_tree::inner_items * 3 / 4;
 
 template <class T>
 void move_array(T* to, const T* from, unsigned count) noexcept {
-    std::memmove(to, from, count * sizeof(T));
+    if (to <= from) {
+        std::copy(from, from + count, to);
+    } else {
+        std::copy_backward(from, from + count, to + count);
+    }
 }
 
 // The first of `count` items that is not before the place that is looked for.

@@ -38,6 +38,9 @@ public:
 
     /// One item's place; `block` is null behind the last item and before the first.
     struct position {
+        position() noexcept = default;
+        position(const leaf* in, unsigned at) noexcept : block(in), index(at) {}
+
         const leaf* block = nullptr;
         unsigned index = 0;
         explicit operator bool() const noexcept { return block != nullptr; }
@@ -45,6 +48,21 @@ public:
         entry* member() const noexcept;
         void forward() noexcept;
         void backward() noexcept;
+        /// Asks the memory for the members of the next items in this leaf, so that a walk does not
+        /// wait for each of them.
+        void fetch(bool backward) const noexcept {
+            for (unsigned ahead = 0; ahead < fetched_ahead; ++ahead) fetch_at(backward, ahead);
+        }
+        /// The same after each step of the walk.
+        void fetch_next(bool backward) const noexcept {
+            if (at_edge(backward)) return fetch(backward);
+            fetch_at(backward, fetched_ahead - 1);
+        }
+
+    private:
+        static constexpr unsigned fetched_ahead = 8;
+        void fetch_at(bool backward, unsigned ahead) const noexcept;
+        bool at_edge(bool backward) const noexcept;
     };
 
     std::size_t size() const noexcept { return size_; }
@@ -139,6 +157,14 @@ struct score_tree::leaf : node {
 
 inline double score_tree::position::score() const noexcept { return block->scores[index]; }
 inline entry* score_tree::position::member() const noexcept { return block->members[index]; }
+// Before the leaf's first item the index wraps, and is beyond its count as well.
+inline void score_tree::position::fetch_at(bool backward, unsigned ahead) const noexcept {
+    const unsigned i = backward ? index - ahead : index + ahead;
+    if (i < block->count) __builtin_prefetch(block->members[i]);
+}
+inline bool score_tree::position::at_edge(bool backward) const noexcept {
+    return index == (backward ? block->count - 1 : 0);
+}
 inline void score_tree::position::forward() noexcept {
     if (++index < block->count) return;
     block = block->next;

@@ -11,28 +11,58 @@
 namespace eddy::cache {
 namespace {
 
-// In a packed block: the member's size in a byte, the member, the score.
-constexpr std::size_t size_of(std::size_t member) noexcept { return 1 + member + sizeof(double); }
+// In a packed block: the member's size in a byte, the member, the score. Scores are mostly whole
+// numbers: those of 32 bits take only these, which the byte's upper bit tells.
+constexpr std::uint8_t short_score = 0x80;
+static_assert(sorted_set::max_packed_text < short_score);
 
-std::string_view member_at(const char* at) noexcept {
-    return {at + 1, static_cast<std::uint8_t>(*at)};
+bool is_short(double score) noexcept {
+    if (!(score >= INT32_MIN && score <= INT32_MAX)) return false;
+    const auto whole = static_cast<double>(static_cast<std::int32_t>(score));
+    return std::bit_cast<std::uint64_t>(whole) == std::bit_cast<std::uint64_t>(score);
 }
+std::size_t size_of(std::size_t member, double score) noexcept {
+    return 1 + member + (is_short(score) ? sizeof(std::int32_t) : sizeof(double));
+}
+
+std::size_t member_size_at(const char* at) noexcept {
+    return static_cast<std::uint8_t>(*at) & (short_score - 1U);
+}
+bool is_short_at(const char* at) noexcept {
+    return (static_cast<std::uint8_t>(*at) & short_score) != 0;
+}
+std::string_view member_at(const char* at) noexcept { return {at + 1, member_size_at(at)}; }
 double score_at(const char* at) noexcept {
+    const char* const from = at + 1 + member_size_at(at);
+    if (is_short_at(at)) {
+        std::int32_t whole;
+        std::memcpy(&whole, from, sizeof whole);
+        return whole;
+    }
     double score;
-    std::memcpy(&score, at + 1 + static_cast<std::uint8_t>(*at), sizeof score);
+    std::memcpy(&score, from, sizeof score);
     return score;
-}
-void set_score(char* at, double score) noexcept {
-    std::memcpy(at + 1 + static_cast<std::uint8_t>(*at), &score, sizeof score);
 }
 template <class Char>
 Char* skip(Char* at) noexcept {
-    return at + size_of(static_cast<std::uint8_t>(*at));
+    return at + 1 + member_size_at(at) + (is_short_at(at) ? sizeof(std::int32_t) : sizeof(double));
+}
+void write(char* to, std::string_view member, double score) noexcept {
+    const bool is_whole = is_short(score);
+    *to++ = static_cast<char>(member.size() | (is_whole ? short_score : 0U));
+    if (!member.empty()) std::memcpy(to, member.data(), member.size());
+    to += member.size();
+    if (is_whole) {
+        const auto whole = static_cast<std::int32_t>(score);
+        std::memcpy(to, &whole, sizeof whole);
+    } else {
+        std::memcpy(to, &score, sizeof score);
+    }
 }
 
 std::size_t capacity_for(std::size_t used) noexcept {
     const std::size_t wanted =
-        std::clamp(used + used / 4, sorted_set::first_capacity, sorted_set::max_packed_bytes);
+        std::clamp(used + used / 8, sorted_set::first_capacity, sorted_set::max_packed_bytes);
     return slab::capacity(sizeof(packed_block) + wanted) - sizeof(packed_block);
 }
 
@@ -102,8 +132,8 @@ void sorted_set::add(std::string_view member, double score, const place& missing
     if (is_packed()) {
         const packed_block& block = packed();
         if (block.count < max_packed_members && member.size() <= max_packed_text &&
-            block.used + size_of(member.size()) <= max_packed_bytes) {
-            return add_packed(member, score);
+            block.used + size_of(member.size(), score) <= max_packed_bytes) {
+            return add_packed(member, score, 0);
         }
         become_table();
         hash = env_->hash(member);
@@ -113,9 +143,10 @@ void sorted_set::add(std::string_view member, double score, const place& missing
     add_to_table(to, member, score, hash);
 }
 
-void sorted_set::add_packed(std::string_view member, double score) {
+// The member stands somewhere behind the first `before` bytes.
+void sorted_set::add_packed(std::string_view member, double score, std::size_t before) {
     packed_block* block = &packed();
-    const std::size_t need = size_of(member.size());
+    const std::size_t need = size_of(member.size(), score);
     if (block->used + need > block->capacity) {
         packed_block* const wider = make_packed(env_->memory, block->used + need);
         std::memcpy(wider->data(), block->data(), block->used);
@@ -125,17 +156,15 @@ void sorted_set::add_packed(std::string_view member, double score) {
         holder_->set_pointer(wider);
         block = wider;
     }
-    char* at = block->data();
-    char* const end = at + block->used;
+    char* at = block->data() + before;
+    char* const end = block->data() + block->used;
     while (at < end) {
         const double other = score_at(at);
         if (other > score || (other == score && member_at(at) > member)) break;
         at = skip(at);
     }
     std::memmove(at + need, at, static_cast<std::size_t>(end - at));
-    *at = static_cast<char>(member.size());
-    if (!member.empty()) std::memcpy(at + 1, member.data(), member.size());
-    set_score(at, score);
+    write(at, member, score);
     block->used = static_cast<std::uint16_t>(block->used + need);
     ++block->count;
 }
@@ -171,10 +200,17 @@ void sorted_set::change(const place& of, double score) {
     }
     char* const at = static_cast<char*>(of.at);
     char text[max_packed_text];
-    const std::string_view member(text, member_at(at).size());
+    const std::string_view member(text, member_size_at(at));
     if (!member.empty()) std::memcpy(text, at + 1, member.size());
     erase_packed(at, skip(at), 1);
-    add_packed(member, score);
+    // A score that takes more bytes may be too much for the block.
+    if (packed().used + size_of(member.size(), score) <= max_packed_bytes) {
+        const bool later = score >= of.score;
+        return add_packed(member, score,
+                          later ? static_cast<std::size_t>(at - packed().data()) : 0);
+    }
+    become_table();
+    add_to_table(table(), member, score, env_->hash(member));
 }
 
 void sorted_set::erase_packed(char* from, char* to, std::size_t members) noexcept {
@@ -289,6 +325,7 @@ sorted_set::walk::walk(const sorted_set& over, std::size_t rank, bool backward)
     if (rank >= over.size()) return;
     if (!over.is_packed()) {
         tree_ = over.table().order.at(rank);
+        tree_.fetch(backward);
         return;
     }
     const packed_block& block = over.packed();
@@ -309,6 +346,7 @@ bool sorted_set::walk::next(element& to) noexcept {
         if (!tree_) return false;
         to = {tree_.member()->key(), tree_.score()};
         backward_ ? tree_.backward() : tree_.forward();
+        if (tree_) tree_.fetch_next(backward_);
         return true;
     }
     if (backward_) {

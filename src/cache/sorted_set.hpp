@@ -129,7 +129,7 @@ private:
     packed_block& packed() const noexcept { return *holder_->pointer<packed_block>(); }
     sorted_table& table() const noexcept { return *holder_->pointer<sorted_table>(); }
 
-    void add_packed(std::string_view member, double score);
+    void add_packed(std::string_view member, double score, std::size_t before);
     void erase_packed(char* from, char* to, std::size_t members) noexcept;
     void add_to_table(sorted_table& to, std::string_view member, double score, std::uint64_t hash);
     void become_table();

@@ -191,8 +191,8 @@ TEST(sorted_set, a_full_block_becomes_a_table_that_is_called_listed) {
     };
     int i = 0;
     for (; s.holder().held_as == encoding::packed; ++i) s.put(member(i), i);
-    EXPECT_GT(i, 50);
-    EXPECT_LT(i, 60);
+    EXPECT_GT(i, 54);
+    EXPECT_LT(i, 64);
     EXPECT_TRUE(s().is_listed());
     for (; i < 128; ++i) s.put(member(i), i);
     EXPECT_TRUE(s().is_listed());
