@@ -65,8 +65,9 @@ std::optional<std::size_t> call::database_number(std::size_t i, std::string_view
 
 void call::remove_if_empty(slot* place, std::uint64_t its_hash) {
     const entry& e = *keyspace::at(place);
-    const bool empty =
-        e.type == value_type::list ? list_of(place).empty() : collection_of(place).empty();
+    const bool empty = e.type == value_type::list         ? list_of(place).empty()
+                       : e.type == value_type::sorted_set ? sorted_set_of(place).empty()
+                                                          : collection_of(place).empty();
     if (!empty) return;
     also_happened(key_event::generic, "del", e.key());
     keys->remove(place, its_hash);

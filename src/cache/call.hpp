@@ -9,6 +9,7 @@
 #include "cache/keyspace.hpp"
 #include "cache/list.hpp"
 #include "cache/number.hpp"
+#include "cache/sorted_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -109,7 +110,7 @@ struct call {
     /// number.
     std::optional<std::size_t> database_number(std::size_t i, std::string_view no_number = {});
 
-    /// Removes a list, set or hash that has become empty, and tells so.
+    /// Removes a list, set, hash or sorted set that has become empty, and tells so.
     void remove_if_empty(slot* place, std::uint64_t its_hash);
 
     collection collection_of(const slot* place) const noexcept {
@@ -117,6 +118,9 @@ struct call {
     }
     static list& list_of(const slot* place) noexcept {
         return *keyspace::at(place)->pointer<list>();
+    }
+    sorted_set sorted_set_of(const slot* place) const noexcept {
+        return {state.env, *keyspace::at(place)};
     }
 
     /// True when the reply has passed engine_options::max_reply: it is taken back and an error is

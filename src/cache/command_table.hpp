@@ -40,14 +40,15 @@ struct command_spec {
     std::int16_t key_step;
 };
 
-/// A command's name as two words in upper case: what the lookup works with.
+/// A command's name as three words in upper case: what the lookup works with.
 struct command_name {
     std::uint64_t first = 0;
     std::uint64_t second = 0;
+    std::uint64_t third = 0;  ///< its size is the last byte
     bool operator==(const command_name&) const noexcept = default;
 };
 
-inline constexpr std::size_t max_command_name = 15;
+inline constexpr std::size_t max_command_name = 23;
 
 /// Names above max_command_name come out as no command's name.
 command_name fold_command_name(std::string_view name) noexcept;

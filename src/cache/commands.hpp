@@ -89,6 +89,58 @@ void hincrbyfloat(call&);
 void hrandfield(call&);
 void hscan(call&);
 
+// commands_sorted_set.cpp
+void zadd(call&);
+void zincrby(call&);
+void zrem(call&);
+void zscore(call&);
+void zmscore(call&);
+void zcard(call&);
+void zrank(call&);
+void zrevrank(call&);
+void zpopmin(call&);
+void zpopmax(call&);
+void zmpop(call&);
+void zrandmember(call&);
+void zscan(call&);
+
+// commands_sorted_set_range.cpp
+void zrange(call&);
+void zrangestore(call&);
+void zrangebyscore(call&);
+void zrevrangebyscore(call&);
+void zrangebylex(call&);
+void zrevrangebylex(call&);
+void zrevrange(call&);
+void zcount(call&);
+void zlexcount(call&);
+void zremrangebyrank(call&);
+void zremrangebyscore(call&);
+void zremrangebylex(call&);
+
+// commands_sorted_set_algebra.cpp
+void zunion(call&);
+void zinter(call&);
+void zdiff(call&);
+void zunionstore(call&);
+void zinterstore(call&);
+void zdiffstore(call&);
+void zintercard(call&);
+
+// commands_geo.cpp
+void geoadd(call&);
+void geopos(call&);
+void geodist(call&);
+void geohash(call&);
+
+// commands_geo_search.cpp
+void georadius(call&);
+void georadius_ro(call&);
+void georadiusbymember(call&);
+void georadiusbymember_ro(call&);
+void geosearch(call&);
+void geosearchstore(call&);
+
 // commands_key.cpp
 void dbsize(call&);
 void flushdb(call&);

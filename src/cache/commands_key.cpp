@@ -93,6 +93,8 @@ std::string_view encoding_name(call& c, slot* place) {
             }
             return "listpack";
         }
+        case value_type::sorted_set:
+            return c.sorted_set_of(place).is_listed() ? "listpack" : "skiplist";
     }
     return "unknown";
 }

@@ -8,6 +8,7 @@
 #include "cache/key_event.hpp"
 #include "cache/key_hash.hpp"
 #include "cache/list.hpp"
+#include "cache/score_tree.hpp"
 #include "cache/slab.hpp"
 #include "cache/statistics.hpp"
 
@@ -44,13 +45,17 @@ struct environment {
     void discard(dictionary&& table);
     /// The same for a list's elements.
     void discard(list&& elements);
+    /// The same for a sorted set's order; its members are a table.
+    void discard(score_tree&& order);
 
-    /// Frees up to about `steps` entries of discarded tables, or blocks of lists; returns whether
-    /// any are left.
+    /// Frees up to about `steps` entries of discarded tables, or blocks of lists and orders;
+    /// returns whether any are left.
     bool free_some(std::size_t steps) noexcept;
 
-    /// Tables and lists that wait to be freed.
-    std::size_t discarded() const noexcept { return tables_.size() + lists_.size(); }
+    /// Tables, lists and orders that wait to be freed.
+    std::size_t discarded() const noexcept {
+        return tables_.size() + lists_.size() + orders_.size();
+    }
 
     slab memory;
     key_hash hash;
@@ -70,6 +75,7 @@ private:
     };
     std::deque<grave> tables_;
     std::deque<list> lists_;
+    std::deque<score_tree> orders_;
 };
 
 /// Frees what the entry's value holds beside the entry's own block.

@@ -6,6 +6,7 @@
 #include "cache/collection.hpp"
 #include "cache/list.hpp"
 #include "cache/number.hpp"
+#include "cache/sorted_set.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -62,6 +63,8 @@ keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, value_ty
         e->type = type;
         e->held_as = encoding::list;
         e->set_pointer(new (env_.memory.allocate(sizeof(list))) list);
+    } else if (type == value_type::sorted_set) {
+        sorted_set::make(env_, *e);
     } else {
         collection::make(env_, *e, type);
     }
@@ -275,7 +278,14 @@ void keyspace::copy_value(const slot* from, std::string_view to, std::uint64_t t
             made->set_pointer(copy_list(env_, *old->pointer<list>()));
             break;
         case encoding::packed:
-        case encoding::table: copy_collection(env_, *old, *made); break;
+        case encoding::table:
+        case encoding::sorted_table:
+            if (old->type == value_type::sorted_set) {
+                sorted_set(env_, *old).copy_to(*made);
+            } else {
+                copy_collection(env_, *old, *made);
+            }
+            break;
     }
     made->flags |= old->flags & entry::modified_text;
     if (expiry != no_expiry) set_expiry(place, expiry);
