@@ -41,7 +41,8 @@ EXPIRE %k %x ; PEXPIRE %k 1000000%n ; EXPIREAT %k 99999999%n ; PEXPIREAT %k 9999
 EXPIREAT %k 9999999999%n ; EXPIRE %k 100000 NX ; EXPIRE %k 100%n00 XX ;
 EXPIREAT %k 999999999%n GT ; EXPIREAT %k 999999999%n LT ; PEXPIREAT %k 999999999999%n XX LT ;
 TTL %k ; PTTL %k ; EXPIRETIME %k ; PEXPIRETIME %k ; PERSIST %k ; SELECT 1 ; SELECT 0 ; SELECT 0 ;
-SELECT 0 ; SWAPDB 0 1 ; PING ; PING %v ; ECHO %v
+SELECT 0 ; SWAPDB 0 1 ; PING ; PING %v ; ECHO %v ;
+RESTORE %k 0 %v ; RESTORE %k %i %v REPLACE ; RESTORE %k %i %v ; DUMP none
 )";
 
 /// Whether a line of edge_scripts is one that Redis answered otherwise after version 7.0.
@@ -205,6 +206,15 @@ FLUSHDB ; DBSIZE ; RANDOMKEY ; SELECT 1 ; DBSIZE ; FLUSHALL ; DBSIZE ; TYPE nosu
 EXISTS a a ; RPUSH l 1 2 3 ; COPY l m ; RPUSH m 4 ; LRANGE l 0 -1 ; LRANGE m 0 -1 ; SADD s a b ;
 COPY s t ; SADD t c ; SMEMBERS s ; SMEMBERS t ; HSET h a 1 ; COPY h i ; HSET i b 2 ; HGETALL h ;
 HGETALL i ; RENAME h s ; HGETALL s ; TYPE s ; RESET ; PING
+)",
+    // Values as bytes; rdb/redis_test.cpp has more of it.
+    R"(
+DUMP ; DUMP a b ; DUMP nosuch ; RESTORE ; RESTORE a 0 ; RESTORE a 0 junk ; RESTORE a x junk ;
+RESTORE a -1 junk ; RESTORE a 0 '' ; RESTORE a 0 tenbytesof ; RESTORE a 0 junk FOO ;
+RESTORE a 0 junk REPLACE FOO ; RESTORE a 0 junk IDLETIME ; RESTORE a 0 junk IDLETIME x ;
+RESTORE a 0 junk IDLETIME -1 ; RESTORE a 0 junk FREQ ; RESTORE a 0 junk FREQ x ;
+RESTORE a 0 junk FREQ 256 ; RESTORE a 0 junk FREQ 1 IDLETIME 1 ; RESTORE a x junk FREQ -1 ;
+SET a 1 ; RESTORE a x junk ; RESTORE a x junk REPLACE ; GET a
 )",
 };
 

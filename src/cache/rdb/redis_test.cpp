@@ -17,7 +17,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -215,6 +217,58 @@ TEST_F(with_redis, payloads_go_both_ways) {
     }
     // int, embstr, raw; quicklist; intset, hashtable; listpack, hashtable
     EXPECT_EQ(encodings.size(), 8U);
+}
+
+// What commands of all kinds have left behind, written by us, is to Redis what they left behind
+// there.
+TEST_F(with_redis, our_file_of_random_changes_is_what_redis_has) {
+    const std::uint64_t seed = entropy_seed();
+    std::cout << "seed " << seed << "\n";
+    random_ = random_generator(seed);
+    const auto number = [&](std::uint64_t below) { return std::to_string(random_.below(below)); };
+    const auto text = [&] {
+        switch (random_.below(5)) {
+            case 0: return number(1000);
+            case 1: return "-" + number(5'000'000'000);
+            case 2: return std::string(random_.below(70), 'x');
+            case 3: return std::string(random_.below(3000), static_cast<char>(random_()));
+            default: return "word" + number(100);
+        }
+    };
+    const auto element = [&] { return "m" + number(60); };
+    const auto change = [&](const std::string& key) -> arguments {
+        switch (random_.below(22)) {
+            case 0: return {"SET", key, text()};
+            case 1: return {"APPEND", key, text()};
+            case 2: return {"SETRANGE", key, number(50), text()};
+            case 3: return {"INCRBY", key, number(100'000)};
+            case 4: return {"RPUSH", key, text(), text(), element()};
+            case 5: return {"LPUSH", key, text()};
+            case 6: return {"LREM", key, "0", element()};
+            case 7: return {"LINSERT", key, "BEFORE", element(), text()};
+            case 8: return {"LSET", key, number(4), text()};
+            case 9: return {"LTRIM", key, "0", number(200)};
+            case 10: return {"SADD", key, element(), text(), number(700)};
+            case 11: return {"SADD", key, number(700), number(700)};
+            case 12: return {"SREM", key, element(), number(700)};
+            case 13: return {"HSET", key, element(), text(), text(), element()};
+            case 14: return {"HSET", key, text(), text()};
+            case 15: return {"HDEL", key, element()};
+            case 16: return {"HINCRBY", key, "n", number(1000)};
+            case 17: return {"PEXPIREAT", key, "99999999" + number(90'000) + "123"};
+            case 18: return {"PERSIST", key};
+            case 19: return {"SELECT", number(3)};
+            case 20: return {"RENAME", key, "k" + number(40)};
+            default: return random_.below(6) == 0 ? arguments{"DEL", key} : arguments{"GET", key};
+        }
+    };
+    for (int i = 0; i < 10'000; ++i) {
+        const arguments args = change("k" + number(40));
+        ASSERT_EQ(client_.ask(args), theirs(args)) << args[0] << ", seed " << seed;
+    }
+    const std::unique_ptr<redis_process> other = start(saved(engine_));
+    ASSERT_NE(other, nullptr) << why_not_;
+    EXPECT_EQ(digest(*other), digest(*redis_)) << "seed " << seed;
 }
 
 // Sorted sets are not loaded yet, but read.

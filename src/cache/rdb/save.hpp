@@ -62,11 +62,11 @@ private:
     bool begun_ = false;
     bool ended_ = false;
     std::size_t database_ = 0;
-    bool in_database_ = false;  // its head is written
-    bool at_end_ = false;       // all its buckets were visited
-    std::uint64_t cursor_ = 0;  // of its table's walk
-    std::vector<dictionary::slot> bucket_;
-    std::size_t visited_ = 0;  // slots of the bucket
+    bool in_database_ = false;             // its head is written
+    bool at_end_ = false;                  // all its buckets were visited
+    std::uint64_t cursor_ = 0;             // of its table's walk
+    std::vector<dictionary::slot> found_;  // of the last buckets
+    std::size_t visited_ = 0;              // of those
 };
 
 }  // namespace eddy::cache::rdb
