@@ -212,11 +212,12 @@ TEST_F(with_redis, payloads_go_both_ways) {
         const arguments original{"DEBUG", "DIGEST-VALUE", key};
         const arguments copy{"DEBUG", "DIGEST-VALUE", "copy"};
         EXPECT_EQ(theirs(copy), theirs(original)) << key;
+        if (!redis_->is_7_0()) continue;
         EXPECT_EQ(theirs({"OBJECT", "ENCODING", "copy"}), theirs({"OBJECT", "ENCODING", key}))
             << key;
     }
     // int, embstr, raw; quicklist; intset, hashtable; listpack, hashtable
-    EXPECT_EQ(encodings.size(), 8U);
+    if (redis_->is_7_0()) EXPECT_EQ(encodings.size(), 8U);
 }
 
 // What commands of all kinds have left behind, written by us, is to Redis what they left behind

@@ -1,17 +1,17 @@
 // The one place where RDB meets the sorted sets, which the cache does not have yet: a key that
 // holds one is refused when it is loaded.
 //
-// With the type there, make_sorted_set() gives the entry an empty one and add_scored() adds to it
-// (members come in ascending order of their scores from Redis, but in any order from others), and
-// the three switches of value_writer.cpp get their case: the type is object_type::zset_2, the
-// elements are each member as text and its score by put_score(), after the count.
+// With the type there, reading is these two functions: make_sorted_set() adds an empty one, and
+// add_scored() adds to it (Redis writes members in descending order of their scores, others in
+// any). Writing is one more case where value_writer.cpp looks at the type: type_of() says
+// object_type::zset_2; begin_elements() writes the count and begins a walk; next_element() starts
+// the member's text and notes the score, which the part after it writes as 8 bytes by put_little().
 #pragma once
-
-#include <eddy/base/byte_buffer.hpp>
 
 #include "cache/keyspace.hpp"
 #include "cache/rdb/consumer.hpp"
 
+#include <cstdint>
 #include <string_view>
 
 namespace eddy::cache::rdb {

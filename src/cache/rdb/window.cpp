@@ -77,21 +77,18 @@ bool window::text(written_text& to) noexcept {
         if (size > max_text_) return fail(text_too_long);
         return take(size, to.bytes);
     }
-    std::uint64_t number = 0;
-    to.form = text_form::number;
     switch (static_cast<special_text>(size)) {
         case special_text::int_8:
-            if (!little(1, number)) return false;
-            to.number = static_cast<std::int8_t>(number);
-            return true;
         case special_text::int_16:
-            if (!little(2, number)) return false;
-            to.number = static_cast<std::int16_t>(number);
+        case special_text::int_32: {
+            const std::size_t bytes = std::size_t{1} << size;
+            const std::size_t unused = 64 - 8 * bytes;
+            std::uint64_t number = 0;
+            if (!little(bytes, number)) return false;
+            to.form = text_form::number;
+            to.number = static_cast<std::int64_t>(number << unused) >> unused;
             return true;
-        case special_text::int_32:
-            if (!little(4, number)) return false;
-            to.number = static_cast<std::int32_t>(number);
-            return true;
+        }
         case special_text::lzf: {
             std::uint64_t packed = 0;
             std::uint64_t expanded = 0;
