@@ -163,6 +163,10 @@ constexpr command_spec table[] = {
     {"swapdb", commands::swapdb, 3, write_fast, 0, 0, 0},
     {"memory", commands::memory, -2, readonly, 0, 0, 0},
 
+    // Values as bytes
+    {"dump", commands::dump, 2, readonly, 1, 1, 1},
+    {"restore", commands::restore, -4, grow, 1, 1, 1},
+
     // Expiry
     {"expire", commands::expire, -3, write_fast, 1, 1, 1},
     {"pexpire", commands::pexpire, -3, write_fast, 1, 1, 1},

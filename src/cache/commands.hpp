@@ -215,6 +215,10 @@ void info(call&);
 void config(call&);
 void time(call&);
 
+// commands_dump.cpp
+void dump(call&);
+void restore(call&);
+
 // commands_admin.cpp
 void shutdown(call&);
 void debug(call&);

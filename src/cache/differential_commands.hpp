@@ -81,7 +81,9 @@ GEOSEARCH %g FROMMEMBER %m BYRADIUS 9000 km DESC WITHDIST ; GEOSEARCH %g FROMMEM
 GEOSEARCH %g FROMMEMBER %m BYRADIUS 15000000 ft COUNT %n ; GEORADIUS %g %d %d 1000 km WITHDIST ;
 GEORADIUS %g %d %d 3000 km COUNT %n STORE %g ; GEORADIUSBYMEMBER %g %m 3000 km ASC WITHCOORD ;
 GEORADIUSBYMEMBER_RO %g %m 2000 mi DESC ; GEORADIUS_RO %g %d %d %f km ; ZREM %g %m ; DEL %g ;
-GEOSEARCHSTORE %g %g FROMMEMBER %m BYRADIUS 8000 km ; ZRANGE %g 0 -1 WITHSCORES
+GEOSEARCHSTORE %g %g FROMMEMBER %m BYRADIUS 8000 km ; ZRANGE %g 0 -1 WITHSCORES ;
+
+RESTORE %k 0 %v ; RESTORE %k %i %v REPLACE ; RESTORE %k %i %v ; DUMP none
 )";
 
 /// Whether a line of edge_scripts is one that Redis answered otherwise after version 7.0.
@@ -414,6 +416,15 @@ FLUSHDB ; DBSIZE ; RANDOMKEY ; SELECT 1 ; DBSIZE ; FLUSHALL ; DBSIZE ; TYPE nosu
 EXISTS a a ; RPUSH l 1 2 3 ; COPY l m ; RPUSH m 4 ; LRANGE l 0 -1 ; LRANGE m 0 -1 ; SADD s a b ;
 COPY s t ; SADD t c ; SMEMBERS s ; SMEMBERS t ; HSET h a 1 ; COPY h i ; HSET i b 2 ; HGETALL h ;
 HGETALL i ; RENAME h s ; HGETALL s ; TYPE s ; RESET ; PING
+)",
+    // Values as bytes; rdb/redis_test.cpp has more of it.
+    R"(
+DUMP ; DUMP a b ; DUMP nosuch ; RESTORE ; RESTORE a 0 ; RESTORE a 0 junk ; RESTORE a x junk ;
+RESTORE a -1 junk ; RESTORE a 0 '' ; RESTORE a 0 tenbytesof ; RESTORE a 0 junk FOO ;
+RESTORE a 0 junk REPLACE FOO ; RESTORE a 0 junk IDLETIME ; RESTORE a 0 junk IDLETIME x ;
+RESTORE a 0 junk IDLETIME -1 ; RESTORE a 0 junk FREQ ; RESTORE a 0 junk FREQ x ;
+RESTORE a 0 junk FREQ 256 ; RESTORE a 0 junk FREQ 1 IDLETIME 1 ; RESTORE a x junk FREQ -1 ;
+SET a 1 ; RESTORE a x junk ; RESTORE a x junk REPLACE ; GET a
 )",
 };
 

@@ -6,6 +6,7 @@
 //   keyspace.hpp              one database; entry.hpp how a key lies in memory
 //   dictionary.hpp            the hash table; slab.hpp the memory
 //   list.hpp, collection.hpp  the values; strings are in keyspace.hpp
+//   rdb/load.hpp, save.hpp    all databases as one file, Redis's format; reader.hpp takes it apart
 //
 // A pipelined batch is executed in order, but what it will touch is fetched first: the keys of up
 // to 128 commands are hashed and their buckets asked for, then their entries, then the commands

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -95,9 +96,15 @@ private:
 class redis_process {
 public:
     /// Null, with the reason in `why`, when there is no redis-server or it does not start.
-    static std::unique_ptr<redis_process> start(std::string& why) {
+    /// It loads the bytes of `dump`, an RDB file, if there are any; `more` are further arguments.
+    static std::unique_ptr<redis_process> start(std::string& why, std::string_view dump = {},
+                                                std::span<const std::string> more = {}) {
         std::unique_ptr<redis_process> made(new redis_process);
-        if (!made->launch()) {
+        if (!dump.empty()) {
+            std::ofstream file(made->dump_file(), std::ios::binary);
+            file.write(dump.data(), static_cast<std::streamsize>(dump.size()));
+        }
+        if (!made->launch(more)) {
             why = "redis-server is not installed or did not start";
             return nullptr;
         }
@@ -126,22 +133,30 @@ public:
         return info.find("redis_version:7.0.") != std::string::npos;
     }
 
+    /// Where SAVE writes.
+    std::string dump_file() const { return folder_.file("dump.rdb"); }
+
 private:
     redis_process() = default;
 
-    bool launch() {
+    bool launch(std::span<const std::string> more) {
         int pipe[2];
         if (::pipe2(pipe, O_CLOEXEC) != 0) return false;
         unique_fd output(pipe[0]);
         unique_fd input(pipe[1]);
         const std::string path = folder_.file("redis.sock");
+        std::vector<std::string> words{
+            "redis-server", "--port", "0",     "--unixsocket", path, "--save", "",
+            "--appendonly", "no",     "--dir", folder_.path()};
+        words.insert(words.end(), more.begin(), more.end());
+        std::vector<char*> arguments;
+        for (std::string& each : words) arguments.push_back(each.data());
+        arguments.push_back(nullptr);
         child_ = ::fork();
         if (child_ == 0) {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             ::dup2(input.get(), STDOUT_FILENO);
-            ::execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path.c_str(),
-                     "--save", "", "--appendonly", "no", "--dir", folder_.path().c_str(),
-                     static_cast<char*>(nullptr));
+            ::execvp(arguments[0], arguments.data());
             ::_exit(127);
         }
         if (child_ < 0) return false;
