@@ -41,6 +41,15 @@ constexpr command_spec table[] = {
     {"decrby", commands::decrby, 3, grow_fast, 1, 1, 1},
     {"incrbyfloat", commands::incrbyfloat, 3, grow_fast, 1, 1, 1},
 
+    // Strings as bits
+    {"setbit", commands::setbit, 4, grow, 1, 1, 1},
+    {"getbit", commands::getbit, 3, read_fast, 1, 1, 1},
+    {"bitcount", commands::bitcount, -2, readonly, 1, 1, 1},
+    {"bitpos", commands::bitpos, -3, readonly, 1, 1, 1},
+    {"bitop", commands::bitop, -4, grow, 2, -1, 1},
+    {"bitfield", commands::bitfield, -2, grow, 1, 1, 1},
+    {"bitfield_ro", commands::bitfield_ro, -2, read_fast, 1, 1, 1},
+
     // Lists
     {"lpush", commands::lpush, -3, grow_fast, 1, 1, 1},
     {"rpush", commands::rpush, -3, grow_fast, 1, 1, 1},
@@ -211,8 +220,9 @@ std::uint64_t load(const char* from, std::size_t size) noexcept {
 
 }  // namespace
 
-// Clearing bit 5 makes an upper-case letter of a lower-case one; no other byte becomes a letter,
-// and names are letters only. The last byte is the size: a space or NUL becomes zero as well.
+// Clearing bit 5 makes an upper-case letter of a lower-case one; no other byte becomes a letter.
+// Beside letters some names have an underscore, which DEL (0x7f) would stand for as well. The last
+// byte is the size: a space or NUL becomes zero as well.
 command_name fold_command_name(std::string_view name) noexcept {
     constexpr std::uint64_t upper = 0xdfdf'dfdf'dfdf'dfdfULL;
     const std::size_t size = name.size();

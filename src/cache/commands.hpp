@@ -31,6 +31,17 @@ void incrby(call&);
 void decrby(call&);
 void incrbyfloat(call&);
 
+// commands_bit.cpp
+void setbit(call&);
+void getbit(call&);
+void bitcount(call&);
+void bitpos(call&);
+void bitop(call&);
+
+// commands_bitfield.cpp
+void bitfield(call&);
+void bitfield_ro(call&);
+
 // commands_list.cpp
 void lpush(call&);
 void rpush(call&);
