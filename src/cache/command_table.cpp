@@ -50,6 +50,13 @@ constexpr command_spec table[] = {
     {"bitfield", commands::bitfield, -2, grow, 1, 1, 1},
     {"bitfield_ro", commands::bitfield_ro, -2, read_fast, 1, 1, 1},
 
+    // HyperLogLog
+    {"pfadd", commands::pfadd, -2, grow_fast, 1, 1, 1},
+    {"pfcount", commands::pfcount, -2, readonly, 1, -1, 1},
+    {"pfmerge", commands::pfmerge, -2, grow, 1, -1, 1},
+    {"pfdebug", commands::pfdebug, 3, grow | admin, 2, 2, 1},
+    {"pfselftest", commands::pfselftest, 1, admin, 0, 0, 0},
+
     // Lists
     {"lpush", commands::lpush, -3, grow_fast, 1, 1, 1},
     {"rpush", commands::rpush, -3, grow_fast, 1, 1, 1},

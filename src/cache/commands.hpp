@@ -42,6 +42,13 @@ void bitop(call&);
 void bitfield(call&);
 void bitfield_ro(call&);
 
+// commands_hyperloglog.cpp
+void pfadd(call&);
+void pfcount(call&);
+void pfmerge(call&);
+void pfdebug(call&);
+void pfselftest(call&);
+
 // commands_list.cpp
 void lpush(call&);
 void rpush(call&);

@@ -53,7 +53,12 @@ BITFIELD %k OVERFLOW SAT INCRBY i8 %n %i OVERFLOW FAIL INCRBY u7 2%n %i ;
 BITFIELD %k INCRBY i64 %n %i SET i63 #%n %i ; BITFIELD %k OVERFLOW SAT SET i63 %n %i ;
 BITFIELD %k SET u63 %n %i OVERFLOW SAT INCRBY u63 %n %i ; BITFIELD %k INCRBY u1 %n 1 GET i1 %n ;
 BITFIELD %k OVERFLOW FAIL SET u4 %n %i INCRBY i3 %n %n ; BITFIELD_RO %k GET i64 %n GET u3 #%n ;
-BITFIELD_RO %k SET u8 0 1
+BITFIELD_RO %k SET u8 0 1 ;
+
+PFADD hll%n %m %m ; PFADD hll%n %v %v %v ; PFADD hll%n %i ; PFADD hll%n ; PFADD %k %m ;
+PFCOUNT hll%n ; PFCOUNT hll%n hll%n ; PFCOUNT hll%n nosuch %k ; PFMERGE hll%n hll%n hll%n ;
+PFMERGE new%n hll%n ; GET hll%n ; GET new%n ; PFDEBUG DECODE hll%n ; PFDEBUG ENCODING hll%n ;
+PFDEBUG TODENSE new%n ; APPEND new%n x ; SETRANGE new%n 2%n x ; DEL new%n
 )";
 
 /// Whether a line of edge_scripts is one that Redis answered otherwise after version 7.0.
@@ -276,6 +281,22 @@ BITFIELD a SET i63 5 -9223372036854775808 GET i63 5 ; BITFIELD a SET u5 #3 17 GE
 BITFIELD a SET u3 1000 7 ; STRLEN a ; BITFIELD a GET u16 1000 GET u16 2000 ;
 BITFIELD b OVERFLOW FAIL SET u1 0 2 ; EXISTS b ; STRLEN b ; SET n 55 ; BITFIELD n GET u8 0 ;
 OBJECT ENCODING n ; BITFIELD n INCRBY u8 #1 1 ; GET n ; OBJECT ENCODING n
+)",
+    // HyperLogLog.
+    R"(
+PFADD ; PFADD h ; GET h ; PFADD h ; PFCOUNT h ; GET h ; PFADD h a ; GET h ; PFADD h a ; PFCOUNT h ;
+GET h ; PFADD h a b c d e f g ; PFCOUNT h ; PFDEBUG DECODE h ; PFDEBUG ENCODING h ; GET h ;
+PFADD h '' ; PFCOUNT h ; OBJECT ENCODING h ; PFCOUNT nosuch ; PFCOUNT nosuch h ; PFADD i x y z a ;
+PFCOUNT h i ; PFMERGE d h i ; PFCOUNT d ; GET d ; PFMERGE e ; GET e ; PFMERGE h i ; GET h ;
+PFDEBUG TODENSE i ; PFDEBUG TODENSE i ; PFDEBUG ENCODING i ; PFDEBUG DECODE i ; GET i ; PFADD i q ;
+PFADD i q ; PFCOUNT i ; PFMERGE d i ; PFDEBUG ENCODING d ; GET d ; PFDEBUG FOO d ;
+PFDEBUG GETREG d ; PFDEBUG GETREG nosuch ; PFDEBUG ENCODING ; PFDEBUG GETREG h ;
+PFDEBUG ENCODING h ; PFSELFTEST ; SET s x ; PFADD s a ; PFCOUNT s ; PFCOUNT s s ; PFMERGE s h ;
+PFMERGE h s ; PFDEBUG ENCODING s ; SET n 12345 ; PFADD n a ; PFCOUNT n ; LPUSH l a ; PFADD l a ;
+PFCOUNT l ; PFCOUNT l h ; PFMERGE l h ; PFMERGE h l ; PFDEBUG ENCODING l ; EXPIRE d 100000 ;
+PFADD d zz ; TTL d ; PFMERGE d i ; TTL d ; PFADD c a ; APPEND c xx ; PFADD c b ; PFCOUNT c ;
+PFCOUNT c h ; PFMERGE h c ; PFDEBUG TODENSE c ; SETRANGE i 4 '2' ; PFADD k a ; SETRANGE k 0 HYL2 ;
+PFCOUNT k ; PFADD m a b c ; SETRANGE m 16 x ; PFADD m d e f g ; PFCOUNT m ; APPEND i x ; PFCOUNT i
 )",
 };
 

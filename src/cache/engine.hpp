@@ -57,6 +57,9 @@ struct engine_options {
     std::size_t max_reply = 512U << 20;
     /// The longest string, as proto-max-bulk-len.
     std::size_t max_text = 512U << 20;
+
+    /// A sparse HyperLogLog that grows over this becomes a dense one; bytes.
+    std::size_t hll_sparse_max_bytes = 3000;
 };
 
 /// 16 databases and their clients. One thread.
