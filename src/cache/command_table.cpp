@@ -57,6 +57,9 @@ constexpr command_spec table[] = {
     {"pfdebug", commands::pfdebug, 3, grow | admin, 2, 2, 1},
     {"pfselftest", commands::pfselftest, 1, admin, 0, 0, 0},
 
+    // Of several types
+    {"lcs", commands::lcs, -3, readonly, 1, 2, 1},
+
     // Lists
     {"lpush", commands::lpush, -3, grow_fast, 1, 1, 1},
     {"rpush", commands::rpush, -3, grow_fast, 1, 1, 1},

@@ -49,6 +49,9 @@ void pfmerge(call&);
 void pfdebug(call&);
 void pfselftest(call&);
 
+// commands_lcs.cpp
+void lcs(call&);
+
 // commands_list.cpp
 void lpush(call&);
 void rpush(call&);

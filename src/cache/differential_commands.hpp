@@ -58,7 +58,9 @@ BITFIELD_RO %k SET u8 0 1 ;
 PFADD hll%n %m %m ; PFADD hll%n %v %v %v ; PFADD hll%n %i ; PFADD hll%n ; PFADD %k %m ;
 PFCOUNT hll%n ; PFCOUNT hll%n hll%n ; PFCOUNT hll%n nosuch %k ; PFMERGE hll%n hll%n hll%n ;
 PFMERGE new%n hll%n ; GET hll%n ; GET new%n ; PFDEBUG DECODE hll%n ; PFDEBUG ENCODING hll%n ;
-PFDEBUG TODENSE new%n ; APPEND new%n x ; SETRANGE new%n 2%n x ; DEL new%n
+PFDEBUG TODENSE new%n ; APPEND new%n x ; SETRANGE new%n 2%n x ; DEL new%n ;
+
+LCS %k %k ; LCS %k %k LEN ; LCS %k %k IDX ; LCS %k %k IDX MINMATCHLEN %n WITHMATCHLEN
 )";
 
 /// Whether a line of edge_scripts is one that Redis answered otherwise after version 7.0.
@@ -297,6 +299,19 @@ PFCOUNT l ; PFCOUNT l h ; PFMERGE l h ; PFMERGE h l ; PFDEBUG ENCODING l ; EXPIR
 PFADD d zz ; TTL d ; PFMERGE d i ; TTL d ; PFADD c a ; APPEND c xx ; PFADD c b ; PFCOUNT c ;
 PFCOUNT c h ; PFMERGE h c ; PFDEBUG TODENSE c ; SETRANGE i 4 '2' ; PFADD k a ; SETRANGE k 0 HYL2 ;
 PFCOUNT k ; PFADD m a b c ; SETRANGE m 16 x ; PFADD m d e f g ; PFCOUNT m ; APPEND i x ; PFCOUNT i
+)",
+    // The longest common subsequence.
+    R"(
+LCS ; LCS a ; LCS a b ; LCS a b LEN ; LCS a b IDX ; SET a ohmytext ; SET b mynewtext ; LCS a b ;
+LCS a nosuch ; LCS nosuch a LEN ; LCS a b LEN ; LCS a b IDX ; LCS a b IDX MINMATCHLEN 4 ;
+LCS a b IDX MINMATCHLEN 4 WITHMATCHLEN ; LCS a b IDX MINMATCHLEN -4 WITHMATCHLEN ;
+LCS a b IDX MINMATCHLEN 100 ; LCS a b IDX MINMATCHLEN ; LCS a b MINMATCHLEN x ; LCS a b LEN IDX ;
+LCS a b IDX LEN ; LCS a b FOO ; LCS a b WITHMATCHLEN ; LCS a b LEN WITHMATCHLEN ; LCS a a IDX ;
+LCS a a ; SET n 12345 ; SET m 2345677 ; LCS n m ; LCS n m IDX WITHMATCHLEN ; LPUSH l a ; LCS l a ;
+LCS a l ; LCS l l FOO ; LCS nosuch l ; SET x abcbdabxyzzyabcbdababcbdabxyzzyabcbdabxyzqqqaaaabbbb ;
+SET y bdcabaxyzyzbdcabaqxzyybdcabaxyzzybdcabaxyzqqaabbaabbqqbdcabaxyzyzbdcabaqxzy ; LCS x y ;
+LCS y x ; LCS x y LEN ; LCS x y IDX ; LCS y x IDX WITHMATCHLEN ; LCS x y IDX MINMATCHLEN 2 ;
+SETRANGE big 20000 x ; LCS big big LEN ; LCS big big ; SETRANGE big2 6000 x ; LCS a big LEN
 )",
 };
 
