@@ -59,6 +59,8 @@ constexpr command_spec table[] = {
 
     // Of several types
     {"lcs", commands::lcs, -3, readonly, 1, 2, 1},
+    {"sort", commands::sort, -2, grow, 1, 1, 1},
+    {"sort_ro", commands::sort_ro, -2, readonly, 1, 1, 1},
 
     // Lists
     {"lpush", commands::lpush, -3, grow_fast, 1, 1, 1},

@@ -52,6 +52,10 @@ void pfselftest(call&);
 // commands_lcs.cpp
 void lcs(call&);
 
+// commands_sort.cpp
+void sort(call&);
+void sort_ro(call&);
+
 // commands_list.cpp
 void lpush(call&);
 void rpush(call&);

@@ -60,7 +60,15 @@ PFCOUNT hll%n ; PFCOUNT hll%n hll%n ; PFCOUNT hll%n nosuch %k ; PFMERGE hll%n hl
 PFMERGE new%n hll%n ; GET hll%n ; GET new%n ; PFDEBUG DECODE hll%n ; PFDEBUG ENCODING hll%n ;
 PFDEBUG TODENSE new%n ; APPEND new%n x ; SETRANGE new%n 2%n x ; DEL new%n ;
 
-LCS %k %k ; LCS %k %k LEN ; LCS %k %k IDX ; LCS %k %k IDX MINMATCHLEN %n WITHMATCHLEN
+LCS %k %k ; LCS %k %k LEN ; LCS %k %k IDX ; LCS %k %k IDX MINMATCHLEN %n WITHMATCHLEN ;
+
+RPUSH ls%n %n %n 3 1%n ; RPUSH ls%n b a c a ; DEL ls%n ; LTRIM ls%n -5 -1 ; SORT ls%n ;
+SORT ls%n DESC ; SORT ls%n ALPHA LIMIT %n %n ; SORT ls%n BY k* ALPHA ; SORT ls%n BY k* GET # GET k* ;
+SORT ls%n BY k*->m%n DESC GET k*->m%n GET # ; SORT ls%n BY nosort DESC LIMIT %n %n GET # GET k* ;
+SORT ls%n BY nosort LIMIT %n %n ; SORT ls%n ALPHA DESC STORE ls%n ; SORT ls%n LIMIT 1 2 STORE %k ;
+SORT ls%n BY k* LIMIT %n %n ; SORT_RO ls%n ALPHA ; SORT_RO ls%n STORE x ; SORT %k ;
+SORT %k ALPHA ; SORT %k ALPHA DESC STORE ls%n ; SORT %k BY nosort ; SORT %k BY nosort STORE %k ;
+SORT %k BY k* GET # STORE %k ; SORT %k DESC LIMIT 0 %n
 )";
 
 /// Whether a line of edge_scripts is one that Redis answered otherwise after version 7.0.
@@ -312,6 +320,35 @@ LCS a l ; LCS l l FOO ; LCS nosuch l ; SET x abcbdabxyzzyabcbdababcbdabxyzzyabcb
 SET y bdcabaxyzyzbdcabaqxzyybdcabaxyzzybdcabaxyzqqaabbaabbqqbdcabaxyzyzbdcabaqxzy ; LCS x y ;
 LCS y x ; LCS x y LEN ; LCS x y IDX ; LCS y x IDX WITHMATCHLEN ; LCS x y IDX MINMATCHLEN 2 ;
 SETRANGE big 20000 x ; LCS big big LEN ; LCS big big ; SETRANGE big2 6000 x ; LCS a big LEN
+)",
+    // Sorting.
+    R"(
+SORT nosuch ; SORT nosuch FOO ; SORT nosuch STORE d ; RPUSH l 3 1 2 10 -5 2.5 ; SORT l ;
+SORT l DESC ; SORT l ASC ; SORT l DESC ASC ; SORT l ALPHA ; SORT l ALPHA DESC ; SORT l LIMIT 1 2 ;
+SORT l LIMIT 0 0 ; SORT l LIMIT 2 -1 ; SORT l LIMIT -1 2 ; SORT l LIMIT 100 1 ; SORT l LIMIT 4 100 ;
+SORT l LIMIT x 1 ; SORT l LIMIT 1 x ; SORT l LIMIT 1 ; SORT l LIMIT 9223372036854775807 1 ;
+SORT l LIMIT 1 9223372036854775807 ; SORT l LIMIT -9223372036854775808 -9223372036854775808 ;
+SORT l BY ; SORT l GET ; SORT l STORE ; SORT l FOO ; SORT l BY nosort ; SORT l BY nosort DESC ;
+SORT l BY nosort LIMIT 1 2 ; SORT l BY nosort DESC LIMIT 1 2 ; SORT l BY nosort LIMIT 0 0 ;
+SORT l BY nosort LIMIT 10 1 ; SORT l BY nosort GET # ; SORT l GET # GET # GET nosuch ; SORT l GET l ;
+SET w1 30 ; SET w2 20 ; SET w3 10 ; SET w10 abc ; SORT l BY w* ; SORT l BY w* ALPHA ;
+SORT l BY w* ALPHA DESC ; DEL w10 ; SORT l BY w* ; SORT l BY w* DESC ; SORT l BY w* GET w* GET # ;
+SORT l BY w* LIMIT 1 2 ; SORT l BY w*y ; SORT l BY * ; HSET h1 f 5 g x ; HSET h2 f 1 ; HSET h3 f 3 ;
+SORT l BY h*->f ; SORT l BY h*->f GET h*->f GET h*->g ; SORT l BY h*-> ; SORT l GET h*-> ;
+SORT l GET h* ; SORT l BY h* ; SORT l GET w*->f ; SORT l BY h*->f DESC GET # ; HSET h1->f->g x 9 ;
+SORT l GET h*->f->g ; SORT l BY nosort BY w* ; SORT l BY w* BY nosort ; SORT l STORE d ;
+LRANGE d 0 -1 ; SORT l BY w* GET w* STORE d ; LRANGE d 0 -1 ; SORT l LIMIT 0 0 STORE d ; EXISTS d ;
+SET d x EX 100000 ; SORT l ALPHA DESC STORE d ; LRANGE d 0 -1 ; TTL d ; TYPE d ; SORT l STORE l ;
+LRANGE l 0 -1 ; SORT_RO l ; SORT_RO l DESC LIMIT 0 1 ; SORT_RO l STORE d ; SORT_RO nosuch ;
+RPUSH m a 1 ; SORT m ; SORT m LIMIT 0 1 ; SORT m LIMIT 0 0 ; SORT m ALPHA ; SORT m STORE d ;
+LRANGE d 0 -1 ; RPUSH f 1e3 0x10 -inf inf 5 ; SORT f ; RPUSH f nan ; SORT f ; DEL f ;
+RPUSH f 1e400 ; SORT f ; DEL f ; RPUSH f '' 5 ; SORT f ; DEL f ; RPUSH f 5 5 5.0 05 ; SORT f ;
+SORT f DESC ; SADD s 3 1 2 ; SORT s ; SORT s DESC ; SORT s BY w* ; SORT s BY nosort STORE d ;
+LRANGE d 0 -1 ; SORT s BY nosort DESC STORE d ; LRANGE d 0 -1 ; SORT s BY w* GET # GET w* STORE d ;
+LRANGE d 0 -1 ; SORT s GET nosuch* STORE d ; LRANGE d 0 -1 ; SORT s LIMIT 1 1 ; SET str x ;
+SORT str ; SORT str FOO ; HSET hash a 1 ; SORT hash ; SORT_RO hash ; SORT ; SORT_RO ;
+RPUSH c banana apple Cherry 10 9 apple ; SORT c ALPHA ; SORT c ALPHA DESC LIMIT 1 3 ; SORT c ;
+SORT c BY x*x ; SORT c BY x*x ALPHA ; SORT c BY x*x ALPHA DESC
 )",
 };
 
