@@ -23,6 +23,9 @@ inline constexpr std::uint16_t stale = 1 << 7;
 inline constexpr std::uint16_t noscript = 1 << 8;
 inline constexpr std::uint16_t dangerous = 1
                                            << 9;  ///< in admin mode only; COMMAND does not tell it
+/// O(1) but for the size of a value, and asked for often: not timed by slow_log. COMMAND does not
+/// tell it.
+inline constexpr std::uint16_t brief = 1 << 15;
 }  // namespace command_flag
 
 struct command_spec {

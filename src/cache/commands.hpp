@@ -56,6 +56,29 @@ void lcs(call&);
 void sort(call&);
 void sort_ro(call&);
 
+// commands_slowlog.cpp
+void slowlog(call&);
+void latency(call&);
+
+// commands_cluster.cpp
+void cluster(call&);
+void readonly(call&);
+void readwrite(call&);
+void asking(call&);
+void role(call&);
+void wait(call&);
+void lastsave(call&);
+
+// commands_command.cpp
+void command(call&);
+
+// commands_memory.cpp: what MEMORY reports beside USAGE; false when it was not asked for.
+bool memory_report(call&);
+
+// commands_lolwut.cpp
+void lolwut(call&);
+void module(call&);
+
 // commands_list.cpp
 void lpush(call&);
 void rpush(call&);
@@ -155,7 +178,6 @@ void auth(call&);
 void client(call&);
 
 // commands_server.cpp
-void command(call&);
 void info(call&);
 void config(call&);
 void time(call&);

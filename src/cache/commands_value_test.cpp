@@ -107,6 +107,17 @@ TEST_F(value_commands, changes_are_told_only_where_something_changed) {
     EXPECT_EQ(changes_by("SORT nosuch STORE m"), 0U);
 }
 
+TEST_F(value_commands, a_hyperloglog_becomes_dense_above_its_limit) {
+    expect("CONFIG SET hll-sparse-max-bytes 30", "+OK\r\n");
+    expect("PFADD h a", ":1\r\n");
+    expect("PFDEBUG ENCODING h", "+sparse\r\n");
+    for (int i = 0; i < 20; ++i) client_({"PFADD", "h", std::to_string(i)});
+    expect("PFDEBUG ENCODING h", "+dense\r\n");
+    expect("STRLEN h", ":12304\r\n");
+    expect("PFCOUNT h", ":21\r\n");
+    expect("CONFIG GET hll-sparse-max-bytes", "*2\r\n$20\r\nhll-sparse-max-bytes\r\n$2\r\n30\r\n");
+}
+
 TEST_F(value_commands, lcs_has_the_limit_of_redis) {
     // A table of so many cells would pass proto-max-bulk-len.
     client_({"SET", "a", std::string(600, 'a')});

@@ -6,6 +6,7 @@
 #include "cache/engine.hpp"
 #include "cache/environment.hpp"
 #include "cache/keyspace.hpp"
+#include "cache/slow_log.hpp"
 
 #include <array>
 #include <cstddef>
@@ -15,6 +16,9 @@
 #include <utility>
 
 namespace eddy::cache {
+
+/// Forty hexadecimal digits.
+std::string make_run_id(random_generator& random);
 
 struct engine::state {
     explicit state(engine_options given);
@@ -36,8 +40,9 @@ struct engine::state {
     std::uint64_t next_session_id = 1;
     std::int64_t started_us = 0;
     std::string run_id;  // 40 hexadecimal digits
+    slow_log slow;
     std::size_t peak_memory = 0;
-    std::uint64_t changes = 0;  // to keys, since the start
+    std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys
     std::size_t upkeep_database = 0;  // whose turn it is
     std::size_t evict_database = 0;
