@@ -146,7 +146,7 @@ void combine_bits(bit_operation how, std::span<const std::string_view> sources, 
         if (got < wanted) std::memset(block + got, 0, wanted - got);
         for (const std::string_view source : sources.subspan(1)) {
             const std::size_t has = part(source);
-            combine_block(how, block, source.data() + done, has);
+            if (has > 0) combine_block(how, block, source.data() + done, has);
             if (how == bit_operation::all_of && has < wanted) {
                 std::memset(block + has, 0, wanted - has);
             }

@@ -79,10 +79,6 @@ void add_number(digest& to, std::uint32_t number) {
     add_in_order(to, {reinterpret_cast<const char*>(bytes), sizeof bytes});
 }
 
-void exclusive(digest& to, const digest& other) noexcept {
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] ^= other[i];
-}
-
 void add_value(digest& to, environment& env, const entry& of) {
     // The collections' views do not change what they look at here.
     auto& e = const_cast<entry&>(of);
@@ -162,7 +158,7 @@ digest dataset_digest(engine::state& of) {
             digest its{};
             add_in_order(its, e.key());
             add_value(its, of.env, e);
-            exclusive(all, its);
+            add_unordered(all, view_of(its));
         }
     }
     return all;

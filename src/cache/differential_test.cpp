@@ -139,7 +139,13 @@ protected:
 
     static redis_process* redis_;
     static std::string why_not_;
-    engine engine_;
+    static engine_options options() {
+        engine_options made;
+        made.mode = access_mode::admin;  // for DEBUG
+        return made;
+    }
+
+    engine engine_{options()};
     test_client client_{engine_};
 };
 
@@ -271,6 +277,7 @@ TEST_P(differential, all_that_was_stored_is_the_same_in_the_end) {
     for (int i = 0; i < 5'000; ++i) {
         ASSERT_TRUE(same(maker.make())) << "command " << i << ", seed " << seed;
     }
+    ASSERT_TRUE(same_line("DEBUG DIGEST"));
     for (const std::string database : {"0", "1"}) {
         ASSERT_TRUE(same_line("SELECT " + database));
         ASSERT_TRUE(same_line("DBSIZE"));
@@ -278,6 +285,7 @@ TEST_P(differential, all_that_was_stored_is_the_same_in_the_end) {
             const std::string key = "k" + std::to_string(k);
             const std::string type = client_("TYPE " + key);
             ASSERT_TRUE(same_line("TYPE " + key));
+            ASSERT_TRUE(same_line("DEBUG DIGEST-VALUE " + key));
             if (type == "+string\r\n") ASSERT_TRUE(same_line("GET " + key));
             if (type == "+list\r\n") ASSERT_TRUE(same_line("LRANGE " + key + " 0 -1"));
             if (type == "+set\r\n") ASSERT_TRUE(same_line("SMEMBERS " + key));

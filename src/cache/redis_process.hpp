@@ -95,7 +95,7 @@ private:
             ::dup2(input.get(), STDOUT_FILENO);
             ::execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path.c_str(),
                      "--save", "", "--appendonly", "no", "--dir", folder_.path().c_str(),
-                     static_cast<char*>(nullptr));
+                     "--enable-debug-command", "yes", static_cast<char*>(nullptr));
             ::_exit(127);
         }
         if (child_ < 0) return false;
