@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -98,6 +99,10 @@ struct call {
     /// For commands that have several forms under one name: "client|setname".
     void wrong_arity(std::string_view subcommand);
     void unknown_subcommand();
+    /// Where Redis itself leaves open which of the two it was.
+    void wrong_subcommand();
+    /// Replies with lines of help.
+    void help(std::initializer_list<std::string_view> lines);
 
     /// The argument as a number, or none with the error replied.
     std::optional<std::int64_t> integer(std::size_t i, std::string_view text = not_an_integer_text);

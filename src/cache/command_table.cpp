@@ -20,13 +20,13 @@ constexpr std::uint16_t always = loading | stale;
 constexpr command_spec table[] = {
     // Strings
     {"get", commands::get, 2, read_fast, 1, 1, 1},
-    {"set", commands::set, -3, grow, 1, 1, 1},
+    {"set", commands::set, -3, grow | brief, 1, 1, 1},
     {"getset", commands::getset, 3, grow_fast, 1, 1, 1},
     {"getdel", commands::getdel, 2, write_fast, 1, 1, 1},
     {"getex", commands::getex, -2, write_fast, 1, 1, 1},
     {"setnx", commands::setnx, 3, grow_fast, 1, 1, 1},
-    {"setex", commands::setex, 4, grow, 1, 1, 1},
-    {"psetex", commands::psetex, 4, grow, 1, 1, 1},
+    {"setex", commands::setex, 4, grow | brief, 1, 1, 1},
+    {"psetex", commands::psetex, 4, grow | brief, 1, 1, 1},
     {"mget", commands::mget, -2, read_fast, 1, -1, 1},
     {"mset", commands::mset, -3, grow, 1, -1, 2},
     {"msetnx", commands::msetnx, -3, grow, 1, -1, 2},
@@ -40,6 +40,40 @@ constexpr command_spec table[] = {
     {"incrby", commands::incrby, 3, grow_fast, 1, 1, 1},
     {"decrby", commands::decrby, 3, grow_fast, 1, 1, 1},
     {"incrbyfloat", commands::incrbyfloat, 3, grow_fast, 1, 1, 1},
+
+    // Strings as bits
+    {"setbit", commands::setbit, 4, grow | brief, 1, 1, 1},
+    {"getbit", commands::getbit, 3, read_fast, 1, 1, 1},
+    {"bitcount", commands::bitcount, -2, readonly, 1, 1, 1},
+    {"bitpos", commands::bitpos, -3, readonly, 1, 1, 1},
+    {"bitop", commands::bitop, -4, grow, 2, -1, 1},
+    {"bitfield", commands::bitfield, -2, grow, 1, 1, 1},
+    {"bitfield_ro", commands::bitfield_ro, -2, read_fast, 1, 1, 1},
+
+    // HyperLogLog
+    {"pfadd", commands::pfadd, -2, grow_fast, 1, 1, 1},
+    {"pfcount", commands::pfcount, -2, readonly, 1, -1, 1},
+    {"pfmerge", commands::pfmerge, -2, grow, 1, -1, 1},
+    {"pfdebug", commands::pfdebug, 3, grow | admin, 2, 2, 1},
+    {"pfselftest", commands::pfselftest, 1, admin, 0, 0, 0},
+
+    // Of several types
+    {"lcs", commands::lcs, -3, readonly, 1, 2, 1},
+    {"sort", commands::sort, -2, grow, 1, 1, 1},
+    {"sort_ro", commands::sort_ro, -2, readonly, 1, 1, 1},
+
+    // About the server
+    {"slowlog", commands::slowlog, -2, always | admin, 0, 0, 0},
+    {"latency", commands::latency, -2, always | admin | noscript, 0, 0, 0},
+    {"cluster", commands::cluster, -2, always, 0, 0, 0},
+    {"readonly", commands::readonly, 1, fast | always, 0, 0, 0},
+    {"readwrite", commands::readwrite, 1, fast | always, 0, 0, 0},
+    {"asking", commands::asking, 1, fast, 0, 0, 0},
+    {"role", commands::role, 1, fast | always | noscript, 0, 0, 0},
+    {"wait", commands::wait, 3, noscript, 0, 0, 0},
+    {"lastsave", commands::lastsave, 1, fast | always, 0, 0, 0},
+    {"lolwut", commands::lolwut, -1, read_fast, 0, 0, 0},
+    {"module", commands::module, -2, admin | noscript, 0, 0, 0},
 
     // Lists
     {"lpush", commands::lpush, -3, grow_fast, 1, 1, 1},
@@ -151,7 +185,7 @@ constexpr command_spec table[] = {
     {"scan", commands::scan, -2, readonly, 0, 0, 0},
     {"type", commands::type, 2, read_fast, 1, 1, 1},
     {"exists", commands::exists, -2, read_fast, 1, -1, 1},
-    {"del", commands::del, -2, write, 1, -1, 1},
+    {"del", commands::del, -2, write | brief, 1, -1, 1},
     {"unlink", commands::del, -2, write_fast, 1, -1, 1},
     {"touch", commands::touch, -2, read_fast, 1, -1, 1},
     {"rename", commands::rename, 3, write, 1, 2, 1},

@@ -28,6 +28,9 @@ inline constexpr std::uint16_t may_replicate = 1 << 11;  ///< CLIENT PAUSE WRITE
 inline constexpr std::uint16_t no_monitor = 1 << 12;     ///< MONITOR does not show it
 inline constexpr std::uint16_t pubsub = 1 << 13;
 inline constexpr std::uint16_t blocking = 1 << 14;  ///< it may wait
+/// O(1) but for the size of a value, and asked for often: not timed by slow_log. COMMAND does not
+/// tell it.
+inline constexpr std::uint16_t brief = 1 << 15;
 }  // namespace command_flag
 
 struct command_spec {

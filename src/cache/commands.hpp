@@ -31,6 +31,54 @@ void incrby(call&);
 void decrby(call&);
 void incrbyfloat(call&);
 
+// commands_bit.cpp
+void setbit(call&);
+void getbit(call&);
+void bitcount(call&);
+void bitpos(call&);
+void bitop(call&);
+
+// commands_bitfield.cpp
+void bitfield(call&);
+void bitfield_ro(call&);
+
+// commands_hyperloglog.cpp
+void pfadd(call&);
+void pfcount(call&);
+void pfmerge(call&);
+void pfdebug(call&);
+void pfselftest(call&);
+
+// commands_lcs.cpp
+void lcs(call&);
+
+// commands_sort.cpp
+void sort(call&);
+void sort_ro(call&);
+
+// commands_slowlog.cpp
+void slowlog(call&);
+void latency(call&);
+
+// commands_cluster.cpp
+void cluster(call&);
+void readonly(call&);
+void readwrite(call&);
+void asking(call&);
+void role(call&);
+void wait(call&);
+void lastsave(call&);
+
+// commands_command.cpp
+void command(call&);
+
+// commands_memory.cpp: what MEMORY reports beside USAGE; false when it was not asked for.
+bool memory_report(call&);
+
+// commands_lolwut.cpp
+void lolwut(call&);
+void module(call&);
+
 // commands_list.cpp
 void lpush(call&);
 void rpush(call&);
@@ -210,7 +258,6 @@ void brpoplpush(call&);
 void blmpop(call&);
 
 // commands_server.cpp
-void command(call&);
 void info(call&);
 void config(call&);
 void time(call&);

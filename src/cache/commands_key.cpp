@@ -298,11 +298,15 @@ void memory(call& c) {
         return c.reply.integer(static_cast<std::int64_t>(
             memory_usage(c.state.env, *keyspace::at(place), samples) + slot_bytes));
     }
+    if (memory_report(c)) return;
     if (c.count == 2 && is_word(c.arg(1), "help")) {
         return reply_help(
-            c, {"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                "USAGE <key> [SAMPLES <count>]", "    Bytes used by the key and its value.", "HELP",
-                "    Print this help."});
+            c, {"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DOCTOR",
+                "    What is odd about the memory in use.", "MALLOC-STATS",
+                "    The allocator's figures.", "PURGE",
+                "    Nothing: free memory goes back by itself.", "STATS",
+                "    Where the memory goes.", "USAGE <key> [SAMPLES <count>]",
+                "    Bytes used by the key and its value.", "HELP", "    Print this help."});
     }
     c.unknown_subcommand();
 }

@@ -366,7 +366,6 @@ TEST_F(commands, command_lists_them_all) {
         EXPECT_FALSE(other(name).starts_with("-ERR unknown command")) << name;
     }
     expect("COMMAND GETKEYS MSET a 1 b 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
-    expect("COMMAND DOCS get", "*0\r\n");
 }
 
 TEST_F(commands, object_and_memory_describe_a_key) {

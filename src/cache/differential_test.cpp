@@ -68,6 +68,12 @@ std::string comparable(const arguments& args, const std::string& bytes) {
         tree.sort_children();
         return tree.print();
     }
+    // Sets have no order; the lists that are sorted at random have other names.
+    if (name == "SORT" && args.size() > 1 && args[1].starts_with('k')) {
+        reply_tree tree = parse_reply(bytes);
+        tree.sort_children();
+        return tree.print();
+    }
     if (name == "HGETALL") {
         reply_tree tree = parse_reply(bytes);
         tree.sort_children(2);
@@ -125,6 +131,8 @@ protected:
     // One command to both. False, with a report, when the replies differ.
     bool same(const arguments& args) {
         using namespace std::chrono;
+        // Redis 7.0's SORT takes an errno that was left by an earlier one for its own.
+        if (upper(args[0]).starts_with("SORT")) redis_->ask(arguments{"INCRBYFLOAT", "none", "x"});
         const std::string theirs = redis_->ask(args);
         engine_.set_time(duration_cast<microseconds>(system_clock::now().time_since_epoch()));
         const std::string ours = client_.ask(args);
@@ -140,7 +148,13 @@ protected:
 
     static redis_process* redis_;
     static std::string why_not_;
-    engine engine_;
+    static engine_options options() {
+        engine_options made;
+        made.mode = access_mode::admin;  // for DEBUG
+        return made;
+    }
+
+    engine engine_{options()};
     test_client client_{engine_};
 };
 
@@ -295,6 +309,7 @@ TEST_P(differential, all_that_was_stored_is_the_same_in_the_end) {
     for (int i = 0; i < 5'000; ++i) {
         ASSERT_TRUE(same(maker.make())) << "command " << i << ", seed " << seed;
     }
+    ASSERT_TRUE(same_line("DEBUG DIGEST"));
     for (const std::string database : {"0", "1"}) {
         ASSERT_TRUE(same_line("SELECT " + database));
         ASSERT_TRUE(same_line("DBSIZE"));
@@ -302,6 +317,7 @@ TEST_P(differential, all_that_was_stored_is_the_same_in_the_end) {
             const std::string key = "k" + std::to_string(k);
             const std::string type = client_("TYPE " + key);
             ASSERT_TRUE(same_line("TYPE " + key));
+            ASSERT_TRUE(same_line("DEBUG DIGEST-VALUE " + key));
             if (type == "+string\r\n") ASSERT_TRUE(same_line("GET " + key));
             if (type == "+list\r\n") ASSERT_TRUE(same_line("LRANGE " + key + " 0 -1"));
             if (type == "+set\r\n") ASSERT_TRUE(same_line("SMEMBERS " + key));

@@ -25,12 +25,6 @@ struct planned {
     std::uint64_t hash;
 };
 
-std::string make_run_id(random_generator& random) {
-    std::string id;
-    for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[random() >> 60];
-    return id;
-}
-
 std::int64_t system_time_us() {
     using namespace std::chrono;
     return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
@@ -50,7 +44,10 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
         return true;
     }
     c.client.last_command = c.spec->name.data();
-    c.spec->run(c);
+    if (!c.state.slow.skips(c.spec->flags, c.count)) [[unlikely]]
+        c.state.slow.run(c);
+    else
+        c.spec->run(c);
     return true;
 }
 
@@ -77,6 +74,12 @@ private:
 
 }  // namespace
 
+std::string make_run_id(random_generator& random) {
+    std::string id;
+    for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[random() >> 60];
+    return id;
+}
+
 engine::state::state(engine_options given)
     : options(std::move(given)), env(options.seed != 0 ? options.seed : entropy_seed()) {
     started_us = system_time_us();
@@ -84,6 +87,7 @@ engine::state::state(engine_options given)
     env.now_ms = started_us / 1000;
     env.tracks_use = options.policy != eviction::none;
     run_id = make_run_id(env.random);
+    slow.configure(options);
 }
 
 bool engine::state::make_room() {

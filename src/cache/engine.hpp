@@ -29,6 +29,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace eddy::cache {
 
@@ -85,6 +88,17 @@ struct engine_options {
     std::uint16_t notified_events = 0;
     bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
     bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
+
+    /// A sparse HyperLogLog that grows over this becomes a dense one; bytes.
+    std::size_t hll_sparse_max_bytes = 3000;
+    /// Commands that take this long go into the SLOWLOG; negative: none do.
+    std::int64_t slowlog_slower_than_us = 10'000;
+    std::size_t slowlog_max_len = 128;      ///< entries
+    std::int64_t latency_threshold_ms = 0;  ///< the same for LATENCY; 0: none do
+    /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
+    bool emulates_cluster = false;
+    /// What CONFIG SET was told about parameters that have no effect here, by name: for CONFIG GET.
+    std::vector<std::pair<std::string_view, std::string>> remembered;
 };
 
 /// 16 databases and their clients. One thread.

@@ -7,6 +7,7 @@
 #include "cache/environment.hpp"
 #include "cache/keyspace.hpp"
 #include "cache/name_registry.hpp"
+#include "cache/slow_log.hpp"
 
 #include <array>
 #include <cstddef>
@@ -19,6 +20,9 @@
 #include <vector>
 
 namespace eddy::cache {
+
+/// Forty hexadecimal digits.
+std::string make_run_id(random_generator& random);
 
 /// Who is to be told that keys change; notifications.cpp does it.
 namespace listening {
@@ -53,6 +57,7 @@ struct engine::state final : key_listener {
     std::uint64_t next_session_id = 1;
     std::int64_t started_us = 0;
     std::string run_id;  // 40 hexadecimal digits
+    slow_log slow;
     std::size_t peak_memory = 0;
     std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys

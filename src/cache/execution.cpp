@@ -173,12 +173,12 @@ bool admit_after_checks(call& c) {
 void run(call& c) {
     c.client.last_command = c.spec->name.data();
     if ((c.state.attention & attention::monitors) == 0) [[likely]]
-        return c.spec->run(c);
+        return c.state.slow.run_unless_skipped(c);
     // The database is that of before the command; so are the arguments, which EXEC changes.
     const command_spec& spec = *c.spec;
     const std::string_view* const args = c.args;
     const std::size_t count = c.count;
-    spec.run(c);
+    c.state.slow.run_unless_skipped(c);
     if ((spec.flags & (command_flag::admin | command_flag::no_monitor)) == 0) {
         feed_monitors(c.state, c.client, args, count);
     }

@@ -193,6 +193,19 @@ char* keyspace::open_text(slot* place, std::size_t size) {
     return block->bytes();
 }
 
+char* keyspace::put_blank(slot* place, std::string_view key, std::uint64_t hash, std::size_t size) {
+    place = put_text(place, key, hash, {});
+    entry* e = at(place);
+    e->flags |= entry::modified_text;
+    const bool is_inline = size <= max_inline_text;
+    e = reshape(place, is_inline ? size : sizeof(void*), e->has(entry::has_expiry_room), false);
+    if (is_inline) return e->value();
+    text_block* const block = make_external(env_.memory, size, size);
+    e->held_as = encoding::external;
+    e->set_pointer(block);
+    return block->bytes();
+}
+
 void keyspace::remove(slot* place, std::uint64_t hash) {
     entry* const gone = at(place);
     if ((*place & dictionary::expires_bit) != 0) --expiring_;

@@ -77,6 +77,10 @@ public:
     /// "raw".
     char* open_text(slot* place, std::size_t size);
 
+    /// Stores a string of `size` bytes, which are the caller's to write at once, over whatever the
+    /// slot holds or under a new key. The key's expiry goes; its encoding is "raw".
+    char* put_blank(slot* place, std::string_view key, std::uint64_t hash, std::size_t size);
+
     void remove(slot* place, std::uint64_t hash);
     bool remove(std::string_view key, std::uint64_t hash);
 

@@ -147,7 +147,8 @@ private:
         const std::string path = folder_.file("redis.sock");
         std::vector<std::string> words{
             "redis-server", "--port", "0",     "--unixsocket", path, "--save", "",
-            "--appendonly", "no",     "--dir", folder_.path()};
+            "--appendonly", "no",     "--dir", folder_.path(),
+            "--enable-debug-command", "yes"};
         words.insert(words.end(), more.begin(), more.end());
         std::vector<char*> arguments;
         for (std::string& each : words) arguments.push_back(each.data());

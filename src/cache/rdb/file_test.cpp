@@ -198,9 +198,9 @@ TEST(rdb_file, what_cannot_be_loaded_is_said) {
     EXPECT_EQ(fault_of(it.home, ended_file(magic() + byte(4) + text("h") + length(2) + text("f") +
                                            text("1") + text("f") + text("1"))),
               "a hash has a field twice");
-    EXPECT_EQ(fault_of(it.home, ended_file(magic() + byte(3) + text("z") + length(1) + text("m") +
-                                           byte(1) + "1")),
-              "a key holds a sorted set, which the cache has not yet");
+    EXPECT_EQ(fault_of(it.home, ended_file(magic() + byte(3) + text("z") + length(2) + text("m") +
+                                           byte(1) + "1" + text("m") + byte(1) + "2")),
+              "a sorted set has a member twice");
     EXPECT_EQ(fault_of(it.home, magic() + byte(1) + text("half") + length(2) + text("e")),
               "the input ends too early");
     EXPECT_EQ(it.ask("DBSIZE"), ":1\r\n");

@@ -5,7 +5,7 @@
 
 #include "cache/collection.hpp"
 #include "cache/list.hpp"
-#include "cache/rdb/sorted_set.hpp"
+#include "cache/sorted_set.hpp"
 
 #include <utility>
 
@@ -27,8 +27,7 @@ refusal value_builder::begin(const key_header& of) {
         case value_kind::set: place_ = value_.add({}, hash, value_type::set); break;
         case value_kind::hash: place_ = value_.add({}, hash, value_type::hash); break;
         case value_kind::sorted_set:
-            place_ = make_sorted_set(value_, {}, hash);
-            if (place_ == nullptr) return "a key holds a sorted set, which the cache has not yet";
+            place_ = value_.add({}, hash, value_type::sorted_set);
             break;
     }
     return accepted;
@@ -52,7 +51,10 @@ refusal value_builder::member(std::string_view of_set) {
 }
 
 refusal value_builder::scored(std::string_view of_sorted_set, double score) {
-    if (!add_scored(env_, made(), of_sorted_set, score)) return "a sorted set has a member twice";
+    sorted_set members(env_, made());
+    const sorted_set::place at = members.find(of_sorted_set);
+    if (at) return "a sorted set has a member twice";
+    members.add(of_sorted_set, score, at);
     ++elements_;
     return accepted;
 }

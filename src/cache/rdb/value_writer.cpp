@@ -6,6 +6,7 @@
 #include "cache/number.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace eddy::cache::rdb {
@@ -16,6 +17,7 @@ object_type type_of(const entry& e) noexcept {
         case value_type::string: return object_type::text;
         case value_type::list: return object_type::list;
         case value_type::set: return object_type::set;
+        case value_type::sorted_set: return object_type::zset_2;
         case value_type::hash: return object_type::hash;
     }
     EDDY_ASSERT(false);
@@ -144,6 +146,10 @@ void value_writer::next(byte_buffer& out) {
             }
             break;
         case part::elements: next_element(out); break;
+        case part::score:
+            put_little(out, std::bit_cast<std::uint64_t>(score_), sizeof score_);
+            next_ = part::elements;
+            break;
         case part::second:
             start_text(out, second_);
             next_ = part::elements;
@@ -159,6 +165,12 @@ void value_writer::begin_elements(byte_buffer& out) {
         element_ = elements.first();
         return;
     }
+    if (of_->type == value_type::sorted_set) {
+        const sorted_set elements(env_, *of_);
+        put_length(out, elements.size());
+        ranked_.emplace(elements);
+        return;
+    }
     const collection elements(env_, *of_);
     put_length(out, elements.size());
     walk_.emplace(elements);
@@ -172,6 +184,18 @@ void value_writer::next_element(byte_buffer& out) {
         }
         start_text(out, list::get(element_));
         element_ = list::after(element_);
+        return;
+    }
+    if (of_->type == value_type::sorted_set) {
+        sorted_set::element next;
+        if (!ranked_->next(next)) {
+            ranked_.reset();
+            next_ = part::end;
+            return;
+        }
+        start_text(out, next.member);
+        score_ = next.score;
+        next_ = part::score;
         return;
     }
     collection::element one;

@@ -11,6 +11,7 @@
 #include "cache/keyspace.hpp"
 #include "cache/list.hpp"
 #include "cache/rdb/format.hpp"
+#include "cache/sorted_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +43,7 @@ public:
     bool write(byte_buffer& out, std::size_t limit);
 
 private:
-    enum class part : std::uint8_t { head, key, type, value, elements, second, end };
+    enum class part : std::uint8_t { head, key, type, value, elements, second, score, end };
 
     void next(byte_buffer& out);
     void begin_elements(byte_buffer& out);
@@ -58,6 +59,8 @@ private:
     text_view text_;
     list::position element_;
     std::optional<collection::walk> walk_;
+    std::optional<sorted_set::walk> ranked_;
+    double score_ = 0;  // of the member that was written
 };
 
 }  // namespace eddy::cache::rdb
