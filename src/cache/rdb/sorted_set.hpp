@@ -2,10 +2,11 @@
 // holds one is refused when it is loaded.
 //
 // With the type there, reading is these two functions: make_sorted_set() adds an empty one, and
-// add_scored() adds to it (Redis writes members in descending order of their scores, others in
-// any). Writing is one more case where value_writer.cpp looks at the type: type_of() says
-// object_type::zset_2; begin_elements() writes the count and begins a walk; next_element() starts
-// the member's text and notes the score, which the part after it writes as 8 bytes by put_little().
+// add_scored() adds to it (members come in any order of their scores; from Redis in ascending order
+// when they were packed, else in descending order). Writing is one more case where value_writer.cpp
+// looks at the type: type_of() says object_type::zset_2; begin_elements() writes the count and
+// begins a walk; next_element() starts the member's text and notes the score, which the part after
+// it writes as 8 bytes by put_little().
 #pragma once
 
 #include "cache/keyspace.hpp"
