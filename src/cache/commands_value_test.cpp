@@ -100,7 +100,7 @@ TEST_F(value_commands, changes_are_told_only_where_something_changed) {
     EXPECT_EQ(changes_by("PFADD h a b"), 0U);
     EXPECT_EQ(changes_by("PFCOUNT h"), 0U);
     EXPECT_EQ(changes_by("PFMERGE h h"), 1U);
-    EXPECT_EQ(changes_by("RPUSH l 2 1"), 0U);  // another's part
+    EXPECT_EQ(changes_by("RPUSH l 2 1"), 2U);
     EXPECT_EQ(changes_by("SORT l"), 0U);
     EXPECT_EQ(changes_by("SORT l STORE m"), 1U);
     EXPECT_EQ(changes_by("SORT nosuch STORE m"), 1U);
