@@ -6,6 +6,10 @@
 //   keyspace.hpp              one database; entry.hpp how a key lies in memory
 //   dictionary.hpp            the hash table; slab.hpp the memory
 //   list.hpp, collection.hpp  the values; strings are in keyspace.hpp
+//   execution.hpp             what a command goes through before it runs: MULTI, pauses, refusals
+//   messages.hpp              what sessions send each other; session_extras.hpp keeps it
+//   notifications.hpp         who is told that a key changed
+//   waits.hpp                 commands that wait for a key
 //   rdb/load.hpp, save.hpp    all databases as one file, Redis's format; reader.hpp takes it apart
 //
 // A pipelined batch is executed in order, but what it will touch is fetched first: the keys of up

@@ -35,6 +35,7 @@ protected:
         const std::string type = client_("TYPE " + key);
         if (type == "+string\r\n") return client_("GET " + key);
         if (type == "+list\r\n") return client_("LRANGE " + key + " 0 -1");
+        if (type == "+zset\r\n") return client_("ZRANGE " + key + " 0 -1 WITHSCORES");
         auto tree = parse_reply(client_((type == "+set\r\n" ? "SMEMBERS " : "HGETALL ") + key));
         tree.sort_children(type == "+set\r\n" ? 1 : 2);
         return type + tree.print();
@@ -56,14 +57,16 @@ TEST_F(dump_restore, every_type_comes_back) {
     client_({"RPUSH", "list", "a", "", "1", big, "-5"});
     client_({"SADD", "set", "a", "", "1", "-1"});
     client_({"HSET", "hash", "f", "1", "", "", "g", "x"});
+    client_({"ZADD", "sortedset", "1", "one", "-inf", "", "2.5", "b"});
     for (int i = 0; i < 1000; ++i) {
         const std::string n = std::to_string(i);
         client_({"SADD", "big set", n, "member" + n});
         client_({"HSET", "big hash", n, big.substr(0, static_cast<std::size_t>(i)), "f" + n, n});
         client_({"RPUSH", "big list", n, big.substr(0, static_cast<std::size_t>(i) * 3)});
+        client_({"ZADD", "bigsortedset", n, "member" + n});
     }
     const auto keys = parse_reply(client_("KEYS *"));
-    ASSERT_EQ(keys.children.size(), 17U);
+    ASSERT_EQ(keys.children.size(), 19U);
     for (const auto& each : keys.children) {
         const std::string& key = each.text;
         ASSERT_EQ(client_({"RESTORE", "copy", "0", dumped(key), "REPLACE"}), "+OK\r\n") << key;

@@ -182,10 +182,6 @@ struct fixture {
     std::string key_and_value() const {
         return byte(static_cast<unsigned>(type)) + text(name) + body;
     }
-    bool is_sorted_set() const {
-        return type == object_type::zset || type == object_type::zset_2 ||
-               type == object_type::zset_ziplist || type == object_type::zset_listpack;
-    }
 };
 
 inline std::vector<fixture> fixtures() {

@@ -121,6 +121,9 @@ protected:
                 theirs({"SADD", "set of words " + name, word});
                 theirs({"HSET", "hash of words " + name, word, n});
                 theirs({"HSET", "hash of long words " + name, word, longer});
+                theirs({"ZADD", "sorted set of words " + name, n, word});
+                theirs({"ZADD", "sorted set of long words " + name, "0." + std::to_string(i),
+                        word + longer, i % 2 == 0 ? "-inf" : "inf", wide});
             }
         }
         theirs({"RPUSH", "list with a huge element", "a", std::string(100'000, 'h'), "b"});
