@@ -65,6 +65,20 @@ TEST_F(sorted_set_commands, scores_have_17_digits) {
     expect("ZADD z nan a", "-ERR value is not a valid float\r\n");
 }
 
+TEST_F(sorted_set_commands, many_members_are_added_all_or_none) {
+    arguments args{"ZADD", "z"};
+    for (int i = 0; i < 100; ++i) {
+        args.push_back(std::to_string(i));
+        args.push_back("m" + std::to_string(i));
+    }
+    arguments bad = args;
+    bad[bad.size() - 2] = "x";
+    EXPECT_EQ(client_.ask(bad), "-ERR value is not a valid float\r\n");
+    expect("EXISTS z", ":0\r\n");
+    EXPECT_EQ(client_.ask(args), ":100\r\n");
+    expect("ZRANK z m99", ":99\r\n");
+}
+
 TEST_F(sorted_set_commands, an_emptied_key_is_gone) {
     for (const char* const line :
          {"ZREM z a b", "ZPOPMIN z 5", "ZPOPMAX z 2", "ZREMRANGEBYRANK z 0 -1",

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <map>
 #include <string>
@@ -198,6 +199,32 @@ TEST(sorted_set, a_full_block_becomes_a_table_that_is_called_listed) {
     EXPECT_TRUE(s().is_listed());
     s.put("one more", 1);
     EXPECT_FALSE(s().is_listed());
+}
+
+TEST(sorted_set, scores_that_take_more_bytes_may_fill_the_block) {
+    owned_sorted_set s;
+    model_map model;
+    const auto member = [](int i) { return std::string(40, 'x') + std::to_string(100 + i); };
+    for (int i = 0; i < 80; ++i) {
+        s.put(member(i), i);
+        model[member(i)] = i;
+    }
+    EXPECT_EQ(s.holder().held_as, encoding::packed);
+    // Whole numbers of 32 bits are short, and no others.
+    const double odd[] = {0.5,         -0.0,  2147483647, 2147483648, -2147483648,
+                          -2147483649, 1e300, HUGE_VAL,   -HUGE_VAL,  5e-324};
+    int changed = 0;
+    for (; s.holder().held_as == encoding::packed && changed < 80; ++changed) {
+        const double score = odd[changed % 10];
+        s.put(member(changed), score);
+        model[member(changed)] = score;
+        agrees(s(), model);
+        if (HasFatalFailure()) return;
+    }
+    EXPECT_EQ(s.holder().held_as, encoding::sorted_table);
+    EXPECT_TRUE(s().is_listed());
+    EXPECT_TRUE(std::signbit(s().find(member(1)).score));
+    agrees(s(), model);
 }
 
 TEST(sorted_set, a_big_one_is_freed_in_slices) {
