@@ -176,9 +176,7 @@ std::vector<sorted_element> load_elements(call& c, const slot* place, const sort
         if (count == 0) return all;
         all.reserve(count);
         const bool backwards = some && o.descending;
-        const std::size_t first = !some       ? 0
-                                  : backwards ? size - 1 - wanted.first
-                                              : wanted.first;
+        const std::size_t first = !some ? 0 : backwards ? size - 1 - wanted.first : wanted.first;
         if (some) wanted.first = 0;
         if (type == value_type::sorted_set) {
             sorted_set::walk walk(c.sorted_set_of(place), first, backwards);

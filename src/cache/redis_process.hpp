@@ -145,10 +145,19 @@ private:
         unique_fd output(pipe[0]);
         unique_fd input(pipe[1]);
         const std::string path = folder_.file("redis.sock");
-        std::vector<std::string> words{
-            "redis-server", "--port", "0",     "--unixsocket", path, "--save", "",
-            "--appendonly", "no",     "--dir", folder_.path(),
-            "--enable-debug-command", "yes"};
+        std::vector<std::string> words{"redis-server",
+                                       "--port",
+                                       "0",
+                                       "--unixsocket",
+                                       path,
+                                       "--save",
+                                       "",
+                                       "--appendonly",
+                                       "no",
+                                       "--dir",
+                                       folder_.path(),
+                                       "--enable-debug-command",
+                                       "yes"};
         words.insert(words.end(), more.begin(), more.end());
         std::vector<char*> arguments;
         for (std::string& each : words) arguments.push_back(each.data());

@@ -219,8 +219,8 @@ TEST_F(with_redis, payloads_go_both_ways) {
         EXPECT_EQ(theirs({"OBJECT", "ENCODING", "copy"}), theirs({"OBJECT", "ENCODING", key}))
             << key;
     }
-    // int, embstr, raw; quicklist; intset, hashtable; listpack, hashtable
-    if (redis_->is_7_0()) EXPECT_EQ(encodings.size(), 8U);
+    // int, embstr, raw; quicklist; intset, hashtable; listpack, hashtable; listpack, skiplist
+    if (redis_->is_7_0()) EXPECT_EQ(encodings.size(), 10U);
 }
 
 // What commands of all kinds have left behind, written by us, is to Redis what they left behind

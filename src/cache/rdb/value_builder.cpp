@@ -26,9 +26,7 @@ refusal value_builder::begin(const key_header& of) {
         case value_kind::list: place_ = value_.add({}, hash, value_type::list); break;
         case value_kind::set: place_ = value_.add({}, hash, value_type::set); break;
         case value_kind::hash: place_ = value_.add({}, hash, value_type::hash); break;
-        case value_kind::sorted_set:
-            place_ = value_.add({}, hash, value_type::sorted_set);
-            break;
+        case value_kind::sorted_set: place_ = value_.add({}, hash, value_type::sorted_set); break;
     }
     return accepted;
 }
