@@ -158,7 +158,8 @@ function(eddy_program name)
     endif()
 endfunction()
 
-# A libFuzzer target. ctest replays the corpus fuzz/corpus/<name> and then fuzzes for a moment.
+# A libFuzzer target. ctest replays the corpus fuzz/corpus/<name> and then fuzzes for a moment, with
+# the words of fuzz/dictionary/<name>.dict if there are any.
 set(EDDY_FUZZ_SECONDS 10 CACHE STRING "How long ctest runs each fuzz target")
 function(eddy_fuzz name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LAYERS;DEPENDS")
@@ -189,8 +190,14 @@ function(eddy_fuzz name)
     else()
         set(corpus "")
     endif()
+    set(dictionary "${PROJECT_SOURCE_DIR}/fuzz/dictionary/${name}.dict")
+    if(EXISTS "${dictionary}")
+        set(dictionary "-dict=${dictionary}")
+    else()
+        set(dictionary "")
+    endif()
     add_test(NAME "fuzz/${name}" COMMAND ${target} "-max_total_time=${EDDY_FUZZ_SECONDS}"
-             -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
+             -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 ${dictionary}
              "-artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/${name}-" "${found}" ${corpus})
     math(EXPR timeout_s "${EDDY_FUZZ_SECONDS} * 2 + 120")
     set_tests_properties("fuzz/${name}" PROPERTIES TIMEOUT ${timeout_s} LABELS fuzz)

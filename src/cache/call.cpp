@@ -22,13 +22,28 @@ void call::refuse_reply() {
           " bytes: ask for fewer elements at a time, or use the SCAN commands");
 }
 
-void call::unknown_subcommand() {
-    std::string upper(spec->name);
-    for (char& c : upper) c = static_cast<char>(c - ('a' - 'A'));
-    // As printf would: at most 128 bytes, up to a NUL.
-    const std::string_view given = arg(1).substr(0, 128);
-    error("ERR unknown subcommand '" + std::string(given.substr(0, given.find('\0'))) + "'. Try " +
-          upper + " HELP.");
+namespace {
+
+// As printf would: at most 128 bytes, up to a NUL.
+std::string about_subcommand(const call& c, std::string_view what) {
+    std::string upper(c.spec->name);
+    for (char& each : upper) each = static_cast<char>(each - ('a' - 'A'));
+    const std::string_view given = c.arg(1).substr(0, 128);
+    return "ERR " + std::string(what) + " '" + std::string(given.substr(0, given.find('\0'))) +
+           "'. Try " + upper + " HELP.";
+}
+
+}  // namespace
+
+void call::unknown_subcommand() { error(about_subcommand(*this, "unknown subcommand")); }
+
+void call::wrong_subcommand() {
+    error(about_subcommand(*this, "unknown subcommand or wrong number of arguments for"));
+}
+
+void call::help(std::initializer_list<std::string_view> lines) {
+    reply.array(lines.size());
+    for (const std::string_view line : lines) reply.simple(line);
 }
 
 std::optional<std::int64_t> call::integer(std::size_t i, std::string_view text) {
@@ -65,9 +80,12 @@ std::optional<std::size_t> call::database_number(std::size_t i, std::string_view
 
 void call::remove_if_empty(slot* place, std::uint64_t its_hash) {
     const entry& e = *keyspace::at(place);
-    const bool empty =
-        e.type == value_type::list ? list_of(place).empty() : collection_of(place).empty();
-    if (empty) keys->remove(place, its_hash);
+    const bool empty = e.type == value_type::list         ? list_of(place).empty()
+                       : e.type == value_type::sorted_set ? sorted_set_of(place).empty()
+                                                          : collection_of(place).empty();
+    if (!empty) return;
+    also_happened(key_event::generic, "del", e.key());
+    keys->remove(place, its_hash);
 }
 
 bool call::fits_text(std::uint64_t size, std::uint64_t added) {

@@ -5,12 +5,15 @@
 
 #include "cache/collection.hpp"
 #include "cache/engine_state.hpp"
+#include "cache/key_event.hpp"
 #include "cache/keyspace.hpp"
 #include "cache/list.hpp"
 #include "cache/number.hpp"
+#include "cache/sorted_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -40,16 +43,17 @@ struct call {
     std::uint64_t hash = 0;             ///< of args[1], where that is a key
     std::size_t executed_in_batch = 0;  ///< commands before this one that are not counted yet
     std::size_t reply_begin = 0;        ///< where in the buffer this command's reply begins
+    bool in_exec = false;               ///< a part of a transaction: it cannot wait
 
     std::string_view arg(std::size_t i) const noexcept { return args[i]; }
     std::int64_t now_ms() const noexcept { return state.env.now_ms; }
     slab& memory() const noexcept { return state.env.memory; }
 
     /// The slot of the first key, or null; counts a hit or a miss.
-    slot* find_to_read() { return counted(keys->find(args[1], hash)); }
-    slot* find_to_read(std::string_view key) { return counted(keys->find(key)); }
+    slot* find_to_read() { return counted(keys->find(args[1], hash), args[1]); }
+    slot* find_to_read(std::string_view key) { return counted(keys->find(key), key); }
     slot* find_to_read(std::string_view key, std::uint64_t its_hash) {
-        return counted(keys->find(key, its_hash));
+        return counted(keys->find(key, its_hash), key);
     }
     /// The slot of the first key for a command that changes it.
     slot* find_to_write() { return keys->find(args[1], hash); }
@@ -60,6 +64,28 @@ struct call {
             return false;
         error(wrong_type_text);
         return true;
+    }
+
+    /// Tells those whom it concerns that the key of the client's database was changed. Each command
+    /// calls it once for each key that it really changed, after the change, with the name of the
+    /// event as Redis's keyspace notifications have it. `changes` is what Redis counts: the
+    /// elements added or removed, mostly.
+    void changed(key_event kind, std::string_view name, std::string_view key,
+                 std::uint64_t changes = 1) {
+        state.changes += changes;
+        also_happened(kind, name, key);
+    }
+    /// The same for an event that follows from a change that is counted already: "del", after the
+    /// last element was popped.
+    void also_happened(key_event kind, std::string_view name, std::string_view key) {
+        if (state.listeners != 0) [[unlikely]]
+            state.key_happened(keys->number(), kind, name, key);
+    }
+    /// The same in another database.
+    void also_happened_in(const keyspace& where, key_event kind, std::string_view name,
+                          std::string_view key) {
+        if (state.listeners != 0) [[unlikely]]
+            state.key_happened(where.number(), kind, name, key);
     }
 
     /// Replies with an error; `text` begins with its code word.
@@ -73,6 +99,10 @@ struct call {
     /// For commands that have several forms under one name: "client|setname".
     void wrong_arity(std::string_view subcommand);
     void unknown_subcommand();
+    /// Where Redis itself leaves open which of the two it was.
+    void wrong_subcommand();
+    /// Replies with lines of help.
+    void help(std::initializer_list<std::string_view> lines);
 
     /// The argument as a number, or none with the error replied.
     std::optional<std::int64_t> integer(std::size_t i, std::string_view text = not_an_integer_text);
@@ -85,7 +115,7 @@ struct call {
     /// number.
     std::optional<std::size_t> database_number(std::size_t i, std::string_view no_number = {});
 
-    /// Removes a list, set or hash that has become empty.
+    /// Removes a list, set, hash or sorted set that has become empty, and tells so.
     void remove_if_empty(slot* place, std::uint64_t its_hash);
 
     collection collection_of(const slot* place) const noexcept {
@@ -93,6 +123,9 @@ struct call {
     }
     static list& list_of(const slot* place) noexcept {
         return *keyspace::at(place)->pointer<list>();
+    }
+    sorted_set sorted_set_of(const slot* place) const noexcept {
+        return {state.env, *keyspace::at(place)};
     }
 
     /// True when the reply has passed engine_options::max_reply: it is taken back and an error is
@@ -109,8 +142,10 @@ struct call {
 
 private:
     void refuse_reply();
-    slot* counted(slot* place) noexcept {
+    slot* counted(slot* place, std::string_view key) {
         ++(place != nullptr ? state.env.counters.hits : state.env.counters.misses);
+        if (place == nullptr && state.listeners != 0) [[unlikely]]
+            also_happened(key_event::key_miss, "keymiss", key);
         return place;
     }
 };

@@ -20,13 +20,13 @@ constexpr std::uint16_t always = loading | stale;
 constexpr command_spec table[] = {
     // Strings
     {"get", commands::get, 2, read_fast, 1, 1, 1},
-    {"set", commands::set, -3, grow, 1, 1, 1},
+    {"set", commands::set, -3, grow | brief, 1, 1, 1},
     {"getset", commands::getset, 3, grow_fast, 1, 1, 1},
     {"getdel", commands::getdel, 2, write_fast, 1, 1, 1},
     {"getex", commands::getex, -2, write_fast, 1, 1, 1},
     {"setnx", commands::setnx, 3, grow_fast, 1, 1, 1},
-    {"setex", commands::setex, 4, grow, 1, 1, 1},
-    {"psetex", commands::psetex, 4, grow, 1, 1, 1},
+    {"setex", commands::setex, 4, grow | brief, 1, 1, 1},
+    {"psetex", commands::psetex, 4, grow | brief, 1, 1, 1},
     {"mget", commands::mget, -2, read_fast, 1, -1, 1},
     {"mset", commands::mset, -3, grow, 1, -1, 2},
     {"msetnx", commands::msetnx, -3, grow, 1, -1, 2},
@@ -40,6 +40,40 @@ constexpr command_spec table[] = {
     {"incrby", commands::incrby, 3, grow_fast, 1, 1, 1},
     {"decrby", commands::decrby, 3, grow_fast, 1, 1, 1},
     {"incrbyfloat", commands::incrbyfloat, 3, grow_fast, 1, 1, 1},
+
+    // Strings as bits
+    {"setbit", commands::setbit, 4, grow | brief, 1, 1, 1},
+    {"getbit", commands::getbit, 3, read_fast, 1, 1, 1},
+    {"bitcount", commands::bitcount, -2, readonly, 1, 1, 1},
+    {"bitpos", commands::bitpos, -3, readonly, 1, 1, 1},
+    {"bitop", commands::bitop, -4, grow, 2, -1, 1},
+    {"bitfield", commands::bitfield, -2, grow, 1, 1, 1},
+    {"bitfield_ro", commands::bitfield_ro, -2, read_fast, 1, 1, 1},
+
+    // HyperLogLog
+    {"pfadd", commands::pfadd, -2, grow_fast, 1, 1, 1},
+    {"pfcount", commands::pfcount, -2, readonly, 1, -1, 1},
+    {"pfmerge", commands::pfmerge, -2, grow, 1, -1, 1},
+    {"pfdebug", commands::pfdebug, 3, grow | admin, 2, 2, 1},
+    {"pfselftest", commands::pfselftest, 1, admin, 0, 0, 0},
+
+    // Of several types
+    {"lcs", commands::lcs, -3, readonly, 1, 2, 1},
+    {"sort", commands::sort, -2, grow, 1, 1, 1},
+    {"sort_ro", commands::sort_ro, -2, readonly, 1, 1, 1},
+
+    // About the server
+    {"slowlog", commands::slowlog, -2, always | admin, 0, 0, 0},
+    {"latency", commands::latency, -2, always | admin | noscript, 0, 0, 0},
+    {"cluster", commands::cluster, -2, always, 0, 0, 0},
+    {"readonly", commands::readonly, 1, fast | always, 0, 0, 0},
+    {"readwrite", commands::readwrite, 1, fast | always, 0, 0, 0},
+    {"asking", commands::asking, 1, fast, 0, 0, 0},
+    {"role", commands::role, 1, fast | always | noscript, 0, 0, 0},
+    {"wait", commands::wait, 3, noscript, 0, 0, 0},
+    {"lastsave", commands::lastsave, 1, fast | always, 0, 0, 0},
+    {"lolwut", commands::lolwut, -1, read_fast, 0, 0, 0},
+    {"module", commands::module, -2, admin | noscript, 0, 0, 0},
 
     // Lists
     {"lpush", commands::lpush, -3, grow_fast, 1, 1, 1},
@@ -97,6 +131,52 @@ constexpr command_spec table[] = {
     {"hrandfield", commands::hrandfield, -2, readonly, 1, 1, 1},
     {"hscan", commands::hscan, -3, readonly, 1, 1, 1},
 
+    // Sorted sets
+    {"zadd", commands::zadd, -4, grow_fast, 1, 1, 1},
+    {"zincrby", commands::zincrby, 4, grow_fast, 1, 1, 1},
+    {"zrem", commands::zrem, -3, write_fast, 1, 1, 1},
+    {"zscore", commands::zscore, 3, read_fast, 1, 1, 1},
+    {"zmscore", commands::zmscore, -3, read_fast, 1, 1, 1},
+    {"zcard", commands::zcard, 2, read_fast, 1, 1, 1},
+    {"zrank", commands::zrank, -3, read_fast, 1, 1, 1},
+    {"zrevrank", commands::zrevrank, -3, read_fast, 1, 1, 1},
+    {"zpopmin", commands::zpopmin, -2, write_fast, 1, 1, 1},
+    {"zpopmax", commands::zpopmax, -2, write_fast, 1, 1, 1},
+    {"zmpop", commands::zmpop, -4, write, 0, 0, 0},
+    {"zrandmember", commands::zrandmember, -2, readonly, 1, 1, 1},
+    {"zscan", commands::zscan, -3, readonly, 1, 1, 1},
+    {"zrange", commands::zrange, -4, readonly, 1, 1, 1},
+    {"zrangestore", commands::zrangestore, -5, grow, 1, 2, 1},
+    {"zrangebyscore", commands::zrangebyscore, -4, readonly, 1, 1, 1},
+    {"zrevrangebyscore", commands::zrevrangebyscore, -4, readonly, 1, 1, 1},
+    {"zrangebylex", commands::zrangebylex, -4, readonly, 1, 1, 1},
+    {"zrevrangebylex", commands::zrevrangebylex, -4, readonly, 1, 1, 1},
+    {"zrevrange", commands::zrevrange, -4, readonly, 1, 1, 1},
+    {"zcount", commands::zcount, 4, read_fast, 1, 1, 1},
+    {"zlexcount", commands::zlexcount, 4, read_fast, 1, 1, 1},
+    {"zremrangebyrank", commands::zremrangebyrank, 4, write, 1, 1, 1},
+    {"zremrangebyscore", commands::zremrangebyscore, 4, write, 1, 1, 1},
+    {"zremrangebylex", commands::zremrangebylex, 4, write, 1, 1, 1},
+    {"zunion", commands::zunion, -3, readonly, 0, 0, 0},
+    {"zinter", commands::zinter, -3, readonly, 0, 0, 0},
+    {"zdiff", commands::zdiff, -3, readonly, 0, 0, 0},
+    {"zunionstore", commands::zunionstore, -4, grow, 1, 1, 1},
+    {"zinterstore", commands::zinterstore, -4, grow, 1, 1, 1},
+    {"zdiffstore", commands::zdiffstore, -4, grow, 1, 1, 1},
+    {"zintercard", commands::zintercard, -3, readonly, 0, 0, 0},
+
+    // Positions
+    {"geoadd", commands::geoadd, -5, grow, 1, 1, 1},
+    {"geopos", commands::geopos, -2, readonly, 1, 1, 1},
+    {"geodist", commands::geodist, -4, readonly, 1, 1, 1},
+    {"geohash", commands::geohash, -2, readonly, 1, 1, 1},
+    {"georadius", commands::georadius, -6, grow, 1, 1, 1},
+    {"georadius_ro", commands::georadius_ro, -6, readonly, 1, 1, 1},
+    {"georadiusbymember", commands::georadiusbymember, -5, grow, 1, 1, 1},
+    {"georadiusbymember_ro", commands::georadiusbymember_ro, -5, readonly, 1, 1, 1},
+    {"geosearch", commands::geosearch, -7, readonly, 1, 1, 1},
+    {"geosearchstore", commands::geosearchstore, -8, grow, 1, 2, 1},
+
     // Keys
     {"dbsize", commands::dbsize, 1, read_fast, 0, 0, 0},
     {"flushdb", commands::flushdb, -1, write, 0, 0, 0},
@@ -105,7 +185,7 @@ constexpr command_spec table[] = {
     {"scan", commands::scan, -2, readonly, 0, 0, 0},
     {"type", commands::type, 2, read_fast, 1, 1, 1},
     {"exists", commands::exists, -2, read_fast, 1, -1, 1},
-    {"del", commands::del, -2, write, 1, -1, 1},
+    {"del", commands::del, -2, write | brief, 1, -1, 1},
     {"unlink", commands::del, -2, write_fast, 1, -1, 1},
     {"touch", commands::touch, -2, read_fast, 1, -1, 1},
     {"rename", commands::rename, 3, write, 1, 2, 1},
@@ -116,6 +196,10 @@ constexpr command_spec table[] = {
     {"object", commands::object, -2, readonly, 0, 0, 0},
     {"swapdb", commands::swapdb, 3, write_fast, 0, 0, 0},
     {"memory", commands::memory, -2, readonly, 0, 0, 0},
+
+    // Values as bytes
+    {"dump", commands::dump, 2, readonly, 1, 1, 1},
+    {"restore", commands::restore, -4, grow, 1, 1, 1},
 
     // Expiry
     {"expire", commands::expire, -3, write_fast, 1, 1, 1},
@@ -134,15 +218,41 @@ constexpr command_spec table[] = {
     {"quit", commands::quit, -1, fast | always | noauth | noscript, 0, 0, 0},
     {"reset", commands::reset, 1, fast | always | noauth | noscript, 0, 0, 0},
     {"select", commands::select, 2, fast | always, 0, 0, 0},
-    {"hello", commands::hello, -1, fast | always | noauth | noscript, 0, 0, 0},
-    {"auth", commands::auth, -2, fast | always | noauth | noscript, 0, 0, 0},
+    {"hello", commands::hello, -1, fast | always | noauth | noscript | no_monitor, 0, 0, 0},
+    {"auth", commands::auth, -2, fast | always | noauth | noscript | no_monitor, 0, 0, 0},
     {"client", commands::client, -2, always | noscript, 0, 0, 0},
+
+    // Transactions
+    {"multi", commands::multi, 1, fast | always | noscript, 0, 0, 0},
+    {"exec", commands::exec, 1, always | noscript, 0, 0, 0},
+    {"discard", commands::discard, 1, fast | always | noscript, 0, 0, 0},
+    {"watch", commands::watch, -2, fast | always | noscript, 1, -1, 1},
+    {"unwatch", commands::unwatch, 1, fast | always | noscript, 0, 0, 0},
+
+    // Messages
+    {"subscribe", commands::subscribe, -2, pubsub | noscript | always, 0, 0, 0},
+    {"unsubscribe", commands::unsubscribe, -1, pubsub | noscript | always, 0, 0, 0},
+    {"psubscribe", commands::psubscribe, -2, pubsub | noscript | always, 0, 0, 0},
+    {"punsubscribe", commands::punsubscribe, -1, pubsub | noscript | always, 0, 0, 0},
+    {"ssubscribe", commands::ssubscribe, -2, pubsub | noscript | always, 1, -1, 1},
+    {"sunsubscribe", commands::sunsubscribe, -1, pubsub | noscript | always, 1, -1, 1},
+    {"publish", commands::publish, 3, pubsub | always | fast | may_replicate, 0, 0, 0},
+    {"spublish", commands::spublish, 3, pubsub | always | fast | may_replicate, 1, 1, 1},
+    {"pubsub", commands::pubsub, -2, pubsub | always, 0, 0, 0},
+    {"monitor", commands::monitor, 1, admin | noscript | always, 0, 0, 0},
+
+    // Lists, waiting
+    {"blpop", commands::blpop, -3, write | noscript | blocking, 1, -2, 1},
+    {"brpop", commands::brpop, -3, write | noscript | blocking, 1, -2, 1},
+    {"blmove", commands::blmove, 6, grow | noscript | blocking, 1, 2, 1},
+    {"brpoplpush", commands::brpoplpush, 4, grow | noscript | blocking, 1, 2, 1},
+    {"blmpop", commands::blmpop, -5, write | blocking, 0, 0, 0},
 
     // The server
     {"command", commands::command, -1, always, 0, 0, 0},
     {"info", commands::info, -1, always, 0, 0, 0},
     {"config", commands::config, -2, always | admin | noscript, 0, 0, 0},
-    {"shutdown", commands::shutdown, -1, always | admin | noscript | dangerous, 0, 0, 0},
+    {"shutdown", commands::shutdown, -1, always | admin | noscript | dangerous | no_multi, 0, 0, 0},
     {"debug", commands::debug, -2, always | admin | noscript | dangerous, 0, 0, 0},
     {"time", commands::time, 1, fast | always, 0, 0, 0},
 };
@@ -151,10 +261,12 @@ constexpr std::size_t table_size = std::size(table);
 constexpr command_name fold_slowly(std::string_view name) noexcept {
     command_name words;
     for (std::size_t i = 0; i < name.size(); ++i) {
-        const std::uint64_t upper = static_cast<unsigned char>(name[i]) & 0xdfU;
-        (i < 8 ? words.first : words.second) |= upper << 8 * (i % 8);
+        const bool is_lower = name[i] >= 'a' && name[i] <= 'z';
+        const auto upper = static_cast<unsigned char>(is_lower ? name[i] - ('a' - 'A') : name[i]);
+        std::uint64_t& word = i < 8 ? words.first : i < 16 ? words.second : words.third;
+        word |= static_cast<std::uint64_t>(upper) << 8 * (i % 8);
     }
-    words.second |= static_cast<std::uint64_t>(name.size()) << 56;
+    words.third |= static_cast<std::uint64_t>(name.size()) << 56;
     return words;
 }
 
@@ -163,7 +275,8 @@ constexpr std::size_t index_size = std::size_t{1} << index_bits;
 static_assert(table_size < 255 && table_size * 2 <= index_size);
 
 constexpr std::size_t index_of(command_name name) noexcept {
-    return (name.first * 0x9e37'79b9'7f4a'7c15ULL ^ name.second * 0xc2b2'ae3d'27d4'eb4fULL) >>
+    return (name.first * 0x9e37'79b9'7f4a'7c15ULL ^
+            (name.second ^ name.third) * 0xc2b2'ae3d'27d4'eb4fULL) >>
            (64 - index_bits);
 }
 
@@ -209,16 +322,27 @@ std::uint64_t load(const char* from, std::size_t size) noexcept {
     return word;
 }
 
+// Eight letters at once; what is no lower-case letter stays as it is.
+std::uint64_t to_upper(std::uint64_t word) noexcept {
+    constexpr std::uint64_t each = 0x0101'0101'0101'0101ULL;
+    constexpr std::uint64_t high = 0x80 * each;
+    const std::uint64_t low7 = word & ~high;
+    const std::uint64_t from_a = low7 + (0x80 - 'a') * each;
+    const std::uint64_t behind_z = low7 + (0x80 - 'z' - 1) * each;
+    return word - ((from_a & ~behind_z & ~word & high) >> 2);
+}
+
 }  // namespace
 
-// Clearing bit 5 makes an upper-case letter of a lower-case one; no other byte becomes a letter,
-// and names are letters only. The last byte is the size: a space or NUL becomes zero as well.
 command_name fold_command_name(std::string_view name) noexcept {
-    constexpr std::uint64_t upper = 0xdfdf'dfdf'dfdf'dfdfULL;
     const std::size_t size = name.size();
     if (size > max_command_name) return {};
-    command_name words{load(name.data(), size) & upper, static_cast<std::uint64_t>(size) << 56};
-    if (size > 8) words.second |= load(name.data() + 8, size - 8) & upper;
+    command_name words{to_upper(load(name.data(), size)), 0,
+                       static_cast<std::uint64_t>(size) << 56};
+    if (size > 8) {
+        words.second = to_upper(load(name.data() + 8, size - 8));
+        if (size > 16) words.third |= to_upper(load(name.data() + 16, size - 16));
+    }
     return words;
 }
 

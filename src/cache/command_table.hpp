@@ -23,6 +23,14 @@ inline constexpr std::uint16_t stale = 1 << 7;
 inline constexpr std::uint16_t noscript = 1 << 8;
 inline constexpr std::uint16_t dangerous = 1
                                            << 9;  ///< in admin mode only; COMMAND does not tell it
+inline constexpr std::uint16_t no_multi = 1 << 10;       ///< not between MULTI and EXEC
+inline constexpr std::uint16_t may_replicate = 1 << 11;  ///< CLIENT PAUSE WRITE holds it up
+inline constexpr std::uint16_t no_monitor = 1 << 12;     ///< MONITOR does not show it
+inline constexpr std::uint16_t pubsub = 1 << 13;
+inline constexpr std::uint16_t blocking = 1 << 14;  ///< it may wait
+/// O(1) but for the size of a value, and asked for often: not timed by slow_log. COMMAND does not
+/// tell it.
+inline constexpr std::uint16_t brief = 1 << 15;
 }  // namespace command_flag
 
 struct command_spec {
@@ -35,14 +43,15 @@ struct command_spec {
     std::int16_t key_step;
 };
 
-/// A command's name as two words in upper case: what the lookup works with.
+/// A command's name as three words in upper case: what the lookup works with.
 struct command_name {
     std::uint64_t first = 0;
     std::uint64_t second = 0;
+    std::uint64_t third = 0;  ///< its size is the last byte
     bool operator==(const command_name&) const noexcept = default;
 };
 
-inline constexpr std::size_t max_command_name = 15;
+inline constexpr std::size_t max_command_name = 23;
 
 /// Names above max_command_name come out as no command's name.
 command_name fold_command_name(std::string_view name) noexcept;

@@ -31,6 +31,54 @@ void incrby(call&);
 void decrby(call&);
 void incrbyfloat(call&);
 
+// commands_bit.cpp
+void setbit(call&);
+void getbit(call&);
+void bitcount(call&);
+void bitpos(call&);
+void bitop(call&);
+
+// commands_bitfield.cpp
+void bitfield(call&);
+void bitfield_ro(call&);
+
+// commands_hyperloglog.cpp
+void pfadd(call&);
+void pfcount(call&);
+void pfmerge(call&);
+void pfdebug(call&);
+void pfselftest(call&);
+
+// commands_lcs.cpp
+void lcs(call&);
+
+// commands_sort.cpp
+void sort(call&);
+void sort_ro(call&);
+
+// commands_slowlog.cpp
+void slowlog(call&);
+void latency(call&);
+
+// commands_cluster.cpp
+void cluster(call&);
+void readonly(call&);
+void readwrite(call&);
+void asking(call&);
+void role(call&);
+void wait(call&);
+void lastsave(call&);
+
+// commands_command.cpp
+void command(call&);
+
+// commands_memory.cpp: what MEMORY reports beside USAGE; false when it was not asked for.
+bool memory_report(call&);
+
+// commands_lolwut.cpp
+void lolwut(call&);
+void module(call&);
+
 // commands_list.cpp
 void lpush(call&);
 void rpush(call&);
@@ -89,6 +137,58 @@ void hincrbyfloat(call&);
 void hrandfield(call&);
 void hscan(call&);
 
+// commands_sorted_set.cpp
+void zadd(call&);
+void zincrby(call&);
+void zrem(call&);
+void zscore(call&);
+void zmscore(call&);
+void zcard(call&);
+void zrank(call&);
+void zrevrank(call&);
+void zpopmin(call&);
+void zpopmax(call&);
+void zmpop(call&);
+void zrandmember(call&);
+void zscan(call&);
+
+// commands_sorted_set_range.cpp
+void zrange(call&);
+void zrangestore(call&);
+void zrangebyscore(call&);
+void zrevrangebyscore(call&);
+void zrangebylex(call&);
+void zrevrangebylex(call&);
+void zrevrange(call&);
+void zcount(call&);
+void zlexcount(call&);
+void zremrangebyrank(call&);
+void zremrangebyscore(call&);
+void zremrangebylex(call&);
+
+// commands_sorted_set_algebra.cpp
+void zunion(call&);
+void zinter(call&);
+void zdiff(call&);
+void zunionstore(call&);
+void zinterstore(call&);
+void zdiffstore(call&);
+void zintercard(call&);
+
+// commands_geo.cpp
+void geoadd(call&);
+void geopos(call&);
+void geodist(call&);
+void geohash(call&);
+
+// commands_geo_search.cpp
+void georadius(call&);
+void georadius_ro(call&);
+void georadiusbymember(call&);
+void georadiusbymember_ro(call&);
+void geosearch(call&);
+void geosearchstore(call&);
+
 // commands_key.cpp
 void dbsize(call&);
 void flushdb(call&);
@@ -127,13 +227,44 @@ void reset(call&);
 void select(call&);
 void hello(call&);
 void auth(call&);
+
+// commands_client.cpp
 void client(call&);
 
+// commands_transaction.cpp
+void multi(call&);
+void exec(call&);
+void discard(call&);
+void watch(call&);
+void unwatch(call&);
+
+// commands_pubsub.cpp
+void subscribe(call&);
+void psubscribe(call&);
+void ssubscribe(call&);
+void unsubscribe(call&);
+void punsubscribe(call&);
+void sunsubscribe(call&);
+void publish(call&);
+void spublish(call&);
+void pubsub(call&);
+void monitor(call&);
+
+// commands_list_blocking.cpp
+void blpop(call&);
+void brpop(call&);
+void blmove(call&);
+void brpoplpush(call&);
+void blmpop(call&);
+
 // commands_server.cpp
-void command(call&);
 void info(call&);
 void config(call&);
 void time(call&);
+
+// commands_dump.cpp
+void dump(call&);
+void restore(call&);
 
 // commands_admin.cpp
 void shutdown(call&);

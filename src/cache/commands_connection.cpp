@@ -1,7 +1,10 @@
 // What a client says about its own connection.
 #include "cache/call.hpp"
+#include "cache/client_name.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/execution.hpp"
+#include "cache/messages.hpp"
 #include "cache/version.hpp"
 
 #include <string>
@@ -30,147 +33,15 @@ bool authenticate(call& c, std::string_view user, std::string_view password) {
     return false;
 }
 
-bool is_client_name(std::string_view name) noexcept {
-    for (const char each : name) {
-        if (each < '!' || each > '~') return false;
-    }
-    return true;
-}
-
-bool set_name(call& c, std::string_view name) {
-    if (!is_client_name(name)) {
-        c.error("ERR Client names cannot contain spaces, newlines or special characters.");
-        return false;
-    }
-    c.client.name = name;
-    return true;
-}
-
-void append_client_line(std::string& to, const session& who, std::int64_t now_us) {
-    const auto field = [&to](std::string_view name, std::string_view value) {
-        if (!to.empty() && to.back() != '\n') to += ' ';
-        to += name;
-        to += '=';
-        to += value;
-    };
-    constexpr std::int64_t second_us = 1'000'000;
-    field("id", std::to_string(who.id));
-    field("addr", who.address);
-    field("laddr", who.local_address);
-    field("fd", "-1");
-    field("name", who.name);
-    field("age", std::to_string((now_us - who.created_us) / second_us));
-    field("idle", std::to_string((now_us - who.last_used_us) / second_us));
-    field("flags", who.no_evict ? "e" : "N");
-    field("db", std::to_string(who.db));
-    field("sub", "0");
-    field("psub", "0");
-    field("ssub", "0");
-    field("multi", "-1");
-    field("cmd", who.last_command);
-    field("user", "default");
-    field("redir", "-1");
-    field("resp", std::to_string(who.protocol));
-    field("lib-name", who.library_name);
-    field("lib-ver", who.library_version);
-    to += '\n';
-}
-
-void client_list(call& c) {
-    std::string text;
-    c.state.sessions.for_each(
-        [&](const session& each) { append_client_line(text, each, c.state.env.now_us); });
-    c.reply.verbatim("txt", text);
-}
-
-void client_setinfo(call& c) {
-    const std::string_view value = c.arg(3);
-    if (!is_client_name(value)) {
-        return c.error("ERR " + std::string(c.arg(2)) +
-                       " cannot contain spaces, newlines or special characters.");
-    }
-    if (is_word(c.arg(2), "lib-name")) {
-        c.client.library_name = value;
-    } else if (is_word(c.arg(2), "lib-ver")) {
-        c.client.library_version = value;
-    } else {
-        return c.error("ERR Unrecognized option '" + std::string(c.arg(2)) + "'");
-    }
-    c.reply.ok();
-}
-
-void client_help(call& c) {
-    constexpr std::string_view lines[] = {
-        "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "GETNAME",
-        "    Return the name of the current connection.",
-        "ID",
-        "    Return the ID of the current connection.",
-        "INFO",
-        "    Return information about the current client connection.",
-        "LIST",
-        "    Return information about client connections.",
-        "NO-EVICT (ON|OFF)",
-        "    Protect current client connection from eviction.",
-        "REPLY ON",
-        "    Replies are always on.",
-        "SETINFO <option> <value>",
-        "    Set client meta attr.",
-        "SETNAME <name>",
-        "    Assign the name <name> to the current connection.",
-        "HELP",
-        "    Print this help.",
-    };
-    c.reply.array(std::size(lines));
-    for (const std::string_view line : lines) c.reply.simple(line);
-}
-
-struct subcommand {
-    std::string_view name;
-    std::size_t count;  // of all arguments
-    void (*run)(call&);
-};
-
-constexpr subcommand client_subcommands[] = {
-    {"id", 2, [](call& c) { c.reply.integer(static_cast<std::int64_t>(c.client.id)); }},
-    {"getname", 2,
-     [](call& c) { c.client.name.empty() ? c.reply.null() : c.reply.bulk(c.client.name); }},
-    {"setname", 3,
-     [](call& c) {
-         if (set_name(c, c.arg(2))) c.reply.ok();
-     }},
-    {"setinfo", 4, client_setinfo},
-    {"info", 2,
-     [](call& c) {
-         std::string text;
-         append_client_line(text, c.client, c.state.env.now_us);
-         c.reply.verbatim("txt", text);
-     }},
-    {"list", 2, client_list},
-    {"no-evict", 3,
-     [](call& c) {
-         const bool on = is_word(c.arg(2), "on");
-         if (!on && !is_word(c.arg(2), "off")) return c.syntax_error();
-         c.client.no_evict = on;
-         c.reply.ok();
-     }},
-    {"no-touch", 3,
-     [](call& c) {
-         if (!is_word(c.arg(2), "on") && !is_word(c.arg(2), "off")) return c.syntax_error();
-         c.reply.ok();
-     }},
-    {"reply", 3,
-     [](call& c) {
-         if (!is_word(c.arg(2), "on")) return c.syntax_error();
-         c.reply.ok();
-     }},
-    {"help", 2, client_help},
-};
-
 }  // namespace
 
 void ping(call& c) {
     if (c.count > 2) return c.wrong_arity();
+    if ((c.client.special & session::subscriber) != 0 && c.client.protocol == 2) {
+        c.reply.array(2);
+        c.reply.bulk("pong");
+        return c.reply.bulk(c.count == 2 ? c.arg(1) : std::string_view());
+    }
     if (c.count == 1) {
         c.reply.simple("PONG");
     } else {
@@ -187,6 +58,11 @@ void quit(call& c) {
 
 void reset(call& c) {
     session& who = c.client;
+    stop_monitoring(c.state, who);
+    drop_transaction(c.state, who);
+    unsubscribe_all(c.state, who);
+    who.special &= static_cast<std::uint16_t>(
+        ~(session::reply_off | session::reply_skip_next | session::no_touch));
     who.db = 0;
     who.protocol = 2;
     who.name.clear();
@@ -266,15 +142,6 @@ void auth(call& c) {
     }
     const std::string_view user = c.count == 2 ? "default" : c.arg(1);
     if (authenticate(c, user, c.arg(c.count - 1))) c.reply.ok();
-}
-
-void client(call& c) {
-    for (const subcommand& each : client_subcommands) {
-        if (!is_word(c.arg(1), each.name)) continue;
-        if (c.count != each.count) return c.wrong_arity(each.name);
-        return each.run(c);
-    }
-    c.unknown_subcommand();
 }
 
 }  // namespace eddy::cache::commands

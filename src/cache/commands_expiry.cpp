@@ -72,8 +72,10 @@ void set_expiry(call& c, unit in, std::int64_t from_ms) {
     }
     if (at_ms <= c.now_ms()) {
         c.keys->remove(place, c.hash);
+        c.changed(key_event::generic, "del", c.arg(1));
     } else {
         c.keys->set_expiry(place, at_ms);
+        c.changed(key_event::generic, "expire", c.arg(1));
     }
     c.reply.integer(1);
 }
@@ -103,7 +105,9 @@ void pexpiretime(call& c) { reply_time(c, unit::milliseconds, false); }
 
 void persist(call& c) {
     slot* const place = c.find_to_write();
-    c.reply.integer(place != nullptr && c.keys->drop_expiry(place) ? 1 : 0);
+    const bool dropped = place != nullptr && c.keys->drop_expiry(place);
+    if (dropped) c.changed(key_event::generic, "persist", c.arg(1));
+    c.reply.integer(dropped ? 1 : 0);
 }
 
 }  // namespace eddy::cache::commands

@@ -24,6 +24,7 @@ std::int64_t put_pairs(call& c, slot* place) {
     std::int64_t added = 0;
     for (std::size_t i = 2; i < c.count; i += 2)
         added += fields.put(c.arg(i), c.arg(i + 1)) ? 1 : 0;
+    c.changed(key_event::hash, "hset", c.arg(1), (c.count - 2) / 2);
     return added;
 }
 
@@ -76,7 +77,10 @@ void hsetnx(call& c) {
     if (place == nullptr) return;
     collection fields = c.collection_of(place);
     const bool absent = !fields.contains(c.arg(2));
-    if (absent) fields.put(c.arg(2), c.arg(3));
+    if (absent) {
+        fields.put(c.arg(2), c.arg(3));
+        c.changed(key_event::hash, "hset", c.arg(1));
+    }
     c.reply.integer(absent ? 1 : 0);
 }
 
@@ -107,6 +111,9 @@ void hdel(call& c) {
     std::int64_t removed = 0;
     for (std::size_t i = 2; i < c.count && !fields.empty(); ++i) {
         removed += fields.erase(c.arg(i)) ? 1 : 0;
+    }
+    if (removed > 0) {
+        c.changed(key_event::hash, "hdel", c.arg(1), static_cast<std::uint64_t>(removed));
     }
     c.remove_if_empty(place, c.hash);
     c.reply.integer(removed);
@@ -154,6 +161,7 @@ void hincrby(call& c) {
     const std::string_view written(text,
                                    static_cast<std::size_t>(write_integer(text, value) - text));
     c.collection_of(open_hash(c)).put(c.arg(2), written);
+    c.changed(key_event::hash, "hincrby", c.arg(1));
     c.reply.integer(value);
 }
 
@@ -176,6 +184,7 @@ void hincrbyfloat(call& c) {
     char text[max_float_text];
     const std::string_view written(text, static_cast<std::size_t>(write_float(text, value) - text));
     c.collection_of(open_hash(c)).put(c.arg(2), written);
+    c.changed(key_event::hash, "hincrbyfloat", c.arg(1));
     c.reply.bulk(written);
 }
 

@@ -5,6 +5,7 @@
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/keys_ahead.hpp"
+#include "cache/notifications.hpp"
 #include "cache/scan_options.hpp"
 
 #include <algorithm>
@@ -26,6 +27,12 @@ bool flush_options_fit(call& c) {
     if (c.count == 2 && (is_word(c.arg(1), "async") || is_word(c.arg(1), "sync"))) return true;
     c.syntax_error();
     return false;
+}
+
+void flush(call& c, keyspace& keys) {
+    touch_watched(c.state, keys, nullptr);
+    c.state.changes += keys.size();
+    keys.clear();
 }
 
 std::int64_t count_keys(call& c) {
@@ -52,6 +59,8 @@ void rename_key(call& c, if_taken otherwise) {
     }
     // The slot may have changed with the removal.
     c.keys->move_value(*c.keys, c.find_to_write(), c.hash, to, to_hash);
+    c.changed(key_event::generic, "rename_from", c.arg(1));
+    c.also_happened(key_event::generic, "rename_to", to);
     done();
 }
 
@@ -84,6 +93,8 @@ std::string_view encoding_name(call& c, slot* place) {
             }
             return "listpack";
         }
+        case value_type::sorted_set:
+            return c.sorted_set_of(place).is_listed() ? "listpack" : "skiplist";
     }
     return "unknown";
 }
@@ -99,14 +110,14 @@ void dbsize(call& c) { c.reply.integer(static_cast<std::int64_t>(c.keys->size())
 
 void flushdb(call& c) {
     if (!flush_options_fit(c)) return;
-    c.keys->clear();
+    flush(c, *c.keys);
     c.reply.ok();
 }
 
 void flushall(call& c) {
     if (!flush_options_fit(c)) return;
     for (const auto& each : c.state.keyspaces) {
-        if (each != nullptr) each->clear();
+        if (each != nullptr) flush(c, *each);
     }
     c.reply.ok();
 }
@@ -169,7 +180,9 @@ void del(call& c) {
     std::int64_t removed = 0;
     keys_ahead ahead(c, 1, 1);
     for (std::size_t i = 1; i < c.count; ++i) {
-        removed += c.keys->remove(c.arg(i), ahead.next_hash()) ? 1 : 0;
+        if (!c.keys->remove(c.arg(i), ahead.next_hash())) continue;
+        ++removed;
+        c.changed(key_event::generic, "del", c.arg(i));
     }
     c.reply.integer(removed);
 }
@@ -203,6 +216,8 @@ void copy(call& c) {
         target.remove(taken, to_hash);
     }
     target.copy_value(c.find_to_write(), to, to_hash);
+    ++c.state.changes;
+    c.also_happened_in(target, key_event::generic, "copy_to", to);
     c.reply.integer(1);
 }
 
@@ -214,6 +229,8 @@ void move(call& c) {
     slot* const source = c.find_to_write();
     if (source == nullptr || target.find(c.arg(1), c.hash) != nullptr) return c.reply.integer(0);
     target.move_value(*c.keys, source, c.hash, c.arg(1), c.hash);
+    c.changed(key_event::generic, "move_from", c.arg(1));
+    c.also_happened_in(target, key_event::generic, "move_to", c.arg(1));
     c.reply.integer(1);
 }
 
@@ -258,7 +275,8 @@ void swapdb(call& c) {
     if (!first) return;
     const auto second = c.database_number(2, "ERR invalid second DB index");
     if (!second) return;
-    std::swap(c.state.keyspaces[*first], c.state.keyspaces[*second]);
+    swap_databases(c.state, *first, *second);
+    ++c.state.changes;
     c.keys = &c.state.database(c.client.db);
     c.reply.ok();
 }
@@ -280,11 +298,15 @@ void memory(call& c) {
         return c.reply.integer(static_cast<std::int64_t>(
             memory_usage(c.state.env, *keyspace::at(place), samples) + slot_bytes));
     }
+    if (memory_report(c)) return;
     if (c.count == 2 && is_word(c.arg(1), "help")) {
         return reply_help(
-            c, {"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                "USAGE <key> [SAMPLES <count>]", "    Bytes used by the key and its value.", "HELP",
-                "    Print this help."});
+            c, {"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DOCTOR",
+                "    What is odd about the memory in use.", "MALLOC-STATS",
+                "    The allocator's figures.", "PURGE",
+                "    Nothing: free memory goes back by itself.", "STATS",
+                "    Where the memory goes.", "USAGE <key> [SAMPLES <count>]",
+                "    Bytes used by the key and its value.", "HELP", "    Print this help."});
     }
     c.unknown_subcommand();
 }

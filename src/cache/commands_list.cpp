@@ -1,6 +1,7 @@
 // Lists.
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
+#include "cache/list_ends.hpp"
 
 #include <algorithm>
 #include <string>
@@ -10,30 +11,9 @@ namespace {
 
 using slot = call::slot;
 
-enum class side : std::uint8_t { left, right };
 enum class if_absent : std::uint8_t { create, refuse };
 
-void push_element(call& c, list& to, side where, std::string_view element) {
-    if (where == side::left) {
-        to.push_front(c.memory(), element);
-    } else {
-        to.push_back(c.memory(), element);
-    }
-}
-
-std::string_view peek(const list& from, side where) noexcept {
-    return where == side::left ? from.front() : from.back();
-}
-
-void drop(call& c, list& from, side where) noexcept {
-    if (where == side::left) {
-        from.pop_front(c.memory());
-    } else {
-        from.pop_back(c.memory());
-    }
-}
-
-void push(call& c, side where, if_absent otherwise) {
+void push(call& c, list_side where, if_absent otherwise) {
     slot* place = c.find_to_write();
     if (place == nullptr) {
         if (otherwise == if_absent::refuse) return c.reply.integer(0);
@@ -43,22 +23,11 @@ void push(call& c, side where, if_absent otherwise) {
     }
     list& to = call::list_of(place);
     for (std::size_t i = 2; i < c.count; ++i) push_element(c, to, where, c.arg(i));
+    c.changed(key_event::list, push_event(where), c.arg(1), c.count - 2);
     c.reply.integer(static_cast<std::int64_t>(to.size()));
 }
 
-// Replies with up to `count` elements and removes them, and the list with its last one.
-void pop_range(call& c, slot* place, std::uint64_t hash, side where, std::uint64_t count) {
-    list& from = call::list_of(place);
-    std::uint64_t left = std::min<std::uint64_t>(count, from.size());
-    c.reply.array(left);
-    for (; left > 0; --left) {
-        c.reply.bulk(peek(from, where));
-        drop(c, from, where);
-    }
-    if (from.empty()) c.keys->remove(place, hash);
-}
-
-void pop(call& c, side where) {
+void pop(call& c, list_side where) {
     if (c.count > 3) return c.wrong_arity();
     std::optional<std::int64_t> count;
     if (c.count == 3) {
@@ -70,23 +39,9 @@ void pop(call& c, side where) {
     if (c.is_not(place, value_type::list)) return;
     if (count) {
         if (*count == 0) return c.reply.array(0);
-        return pop_range(c, place, c.hash, where, static_cast<std::uint64_t>(*count));
+        return pop_range(c, c.arg(1), place, c.hash, where, static_cast<std::uint64_t>(*count));
     }
-    list& from = call::list_of(place);
-    c.reply.bulk(peek(from, where));
-    drop(c, from, where);
-    if (from.empty()) c.keys->remove(place, c.hash);
-}
-
-bool parse_side(std::string_view word, side& to) noexcept {
-    if (is_word(word, "left")) {
-        to = side::left;
-    } else if (is_word(word, "right")) {
-        to = side::right;
-    } else {
-        return false;
-    }
-    return true;
+    pop_one(c, c.arg(1), place, c.hash, where);
 }
 
 // Index from the front, negative from the back; none when it is outside.
@@ -111,34 +66,14 @@ range resolve_range(std::int64_t from, std::int64_t to, std::size_t size) noexce
     return {static_cast<std::size_t>(from), static_cast<std::size_t>(to - from + 1)};
 }
 
-void move_element(call& c, side from_side, side to_side) {
-    slot* const source = c.find_to_write();
-    if (source == nullptr) return c.reply.null();
-    if (c.is_not(source, value_type::list)) return;
-    const std::string_view to_key = c.arg(2);
-    const std::uint64_t to_hash = c.keys->hash(to_key);
-    slot* const target = c.keys->find(to_key, to_hash);
-    if (target != nullptr && c.is_not(target, value_type::list)) return;
-    // Looking for the target may have removed it, expired, so the source is looked up again. The
-    // element leaves first: it may go into the block that it comes from.
-    list& from = call::list_of(c.find_to_write());
-    const std::string element(peek(from, from_side));
-    c.reply.bulk(element);
-    drop(c, from, from_side);
-    slot* to = target != nullptr ? c.keys->find(to_key, to_hash)
-                                 : c.keys->add(to_key, to_hash, value_type::list);
-    push_element(c, call::list_of(to), to_side, element);
-    c.remove_if_empty(c.find_to_write(), c.hash);
-}
-
 }  // namespace
 
-void lpush(call& c) { push(c, side::left, if_absent::create); }
-void rpush(call& c) { push(c, side::right, if_absent::create); }
-void lpushx(call& c) { push(c, side::left, if_absent::refuse); }
-void rpushx(call& c) { push(c, side::right, if_absent::refuse); }
-void lpop(call& c) { pop(c, side::left); }
-void rpop(call& c) { pop(c, side::right); }
+void lpush(call& c) { push(c, list_side::left, if_absent::create); }
+void rpush(call& c) { push(c, list_side::right, if_absent::create); }
+void lpushx(call& c) { push(c, list_side::left, if_absent::refuse); }
+void rpushx(call& c) { push(c, list_side::right, if_absent::refuse); }
+void lpop(call& c) { pop(c, list_side::left); }
+void rpop(call& c) { pop(c, list_side::right); }
 
 void llen(call& c) {
     const slot* const place = c.find_to_read();
@@ -169,6 +104,7 @@ void lset(call& c) {
     const auto at = resolve(*index, elements.size());
     if (!at) return c.error("ERR index out of range");
     elements.replace(c.memory(), elements.at(*at), c.arg(3));
+    c.changed(key_event::list, "lset", c.arg(1));
     c.reply.ok();
 }
 
@@ -201,8 +137,10 @@ void ltrim(call& c) {
     if (c.is_not(place, value_type::list)) return;
     list& elements = call::list_of(place);
     const range kept = resolve_range(*from, *to, elements.size());
+    c.changed(key_event::list, "ltrim", c.arg(1), elements.size() - kept.count);
     if (kept.count == 0) {
         c.keys->remove(place, c.hash);
+        c.also_happened(key_event::generic, "del", c.arg(1));
         return c.reply.ok();
     }
     elements.drop_front(c.memory(), kept.first);
@@ -233,6 +171,9 @@ void lrem(call& c) {
             at = same ? elements.erase(c.memory(), at) : list::after(at);
         }
     }
+    if (removed > 0) {
+        c.changed(key_event::list, "lrem", c.arg(1), static_cast<std::uint64_t>(removed));
+    }
     c.remove_if_empty(place, c.hash);
     c.reply.integer(removed);
 }
@@ -252,6 +193,7 @@ void linsert(call& c) {
     } else {
         elements.insert_after(c.memory(), at, c.arg(4));
     }
+    c.changed(key_event::list, "linsert", c.arg(1));
     c.reply.integer(static_cast<std::int64_t>(elements.size()));
 }
 
@@ -305,36 +247,16 @@ void lpos(call& c) {
 }
 
 void lmove(call& c) {
-    side from, to;
+    list_side from, to;
     if (!parse_side(c.arg(3), from) || !parse_side(c.arg(4), to)) return c.syntax_error();
     move_element(c, from, to);
 }
 
-void rpoplpush(call& c) { move_element(c, side::right, side::left); }
+void rpoplpush(call& c) { move_element(c, list_side::right, list_side::left); }
 
 void lmpop(call& c) {
-    const auto keys = c.integer_in(1, 1, INT64_MAX, "ERR numkeys should be greater than 0");
-    if (!keys) return;
-    if (static_cast<std::uint64_t>(*keys) >= c.count - 2) return c.syntax_error();
-    const std::size_t where_at = static_cast<std::size_t>(*keys) + 2;
-    side where;
-    if (!parse_side(c.arg(where_at), where)) return c.syntax_error();
-    std::optional<std::int64_t> count;
-    for (std::size_t i = where_at + 1; i < c.count; ++i) {
-        if (count || !is_word(c.arg(i), "count") || i + 1 == c.count) return c.syntax_error();
-        count = c.integer_in(++i, 1, INT64_MAX, "ERR count should be greater than 0");
-        if (!count) return;
-    }
-    for (std::size_t i = 2; i < where_at; ++i) {
-        const std::uint64_t hash = c.keys->hash(c.arg(i));
-        slot* const place = c.keys->find(c.arg(i), hash);
-        if (place == nullptr) continue;
-        if (c.is_not(place, value_type::list)) return;
-        c.reply.array(2);
-        c.reply.bulk(c.arg(i));
-        return pop_range(c, place, hash, where, static_cast<std::uint64_t>(count.value_or(1)));
-    }
-    c.reply.null_array();
+    const auto what = parse_lmpop(c, 1);
+    if (what && !pop_from_first(c, *what)) c.reply.null_array();
 }
 
 }  // namespace eddy::cache::commands

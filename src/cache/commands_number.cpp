@@ -21,6 +21,7 @@ void increment(call& c, std::int64_t by) {
                 return c.error("ERR increment or decrement would overflow");
             }
             e.set_integer(value);
+            c.changed(key_event::string, "incrby", c.arg(1));
             return c.reply.integer(value);
         }
         text_view view;
@@ -32,6 +33,7 @@ void increment(call& c, std::int64_t by) {
         return c.error("ERR increment or decrement would overflow");
     }
     c.keys->put_integer(place, c.arg(1), c.hash, value);
+    c.changed(key_event::string, "incrby", c.arg(1));
     c.reply.integer(value);
 }
 
@@ -68,6 +70,7 @@ void incrbyfloat(call& c) {
     char text[max_float_text];
     const std::string_view written(text, static_cast<std::size_t>(write_float(text, value) - text));
     c.keys->put_text(place, c.arg(1), c.hash, written, true);
+    c.changed(key_event::string, "incrbyfloat", c.arg(1));
     c.reply.bulk(written);
 }
 

@@ -1,18 +1,16 @@
-// What the server says about itself: INFO, CONFIG, COMMAND, TIME.
+// What the server says about itself: INFO, CONFIG, TIME.
 #include "cache/call.hpp"
-#include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/config.hpp"
 #include "cache/version.hpp"
 
+#include <sys/resource.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace eddy::cache::commands {
 namespace {
@@ -47,6 +45,13 @@ public:
         field(name, value);
         field(std::string(name) + "_human", human_bytes(value));
     }
+    void percent(std::string_view name, std::size_t part, std::size_t whole) {
+        char text[32];
+        std::snprintf(
+            text, sizeof text, "%.2f%%",
+            whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+        field(name, text);
+    }
     const std::string& text() const noexcept { return text_; }
 
 private:
@@ -58,21 +63,37 @@ void server_section(call& c, info_text& to) {
     const auto uptime_s = static_cast<std::uint64_t>(s.env.now_us - s.started_us) / 1'000'000;
     to.section("Server");
     to.field("redis_version", compatible_version);
-    to.field("redis_mode", "standalone");
+    to.field("redis_git_sha1", "00000000");
+    to.field("redis_git_dirty", "0");
+    to.field("redis_build_id", "0");
+    to.field("redis_mode", s.options.emulates_cluster ? "cluster" : "standalone");
+    utsname system{};
+    ::uname(&system);
+    to.field("os", std::string(system.sysname) + " " + system.release + " " + system.machine);
     to.field("server_name", "eddy");
     to.field("arch_bits", std::uint64_t{sizeof(void*) * 8});
+    to.field("multiplexing_api", "eddy");
     to.field("process_id", static_cast<std::uint64_t>(::getpid()));
+    to.field("process_supervised", "no");
     to.field("run_id", s.run_id);
     to.field("tcp_port", std::uint64_t{s.options.port});
     to.field("server_time_usec", static_cast<std::uint64_t>(s.env.now_us));
     to.field("uptime_in_seconds", uptime_s);
     to.field("uptime_in_days", uptime_s / (24 * 60 * 60));
+    to.field("hz", std::uint64_t{10});
+    to.field("configured_hz", std::uint64_t{10});
+    to.field("lru_clock", static_cast<std::uint64_t>(s.env.now_us / 1'000'000) & 0xffffff);
+    to.field("executable", "");
+    to.field("config_file", "");
+    to.field("io_threads_active", std::uint64_t{0});
 }
 
 void clients_section(call& c, info_text& to) {
     to.section("Clients");
     to.field("connected_clients", c.state.env.counters.sessions);
-    to.field("blocked_clients", std::uint64_t{0});
+    to.field("cluster_connections", std::uint64_t{0});
+    to.field("maxclients", std::uint64_t{10'000});
+    to.field("blocked_clients", std::uint64_t{c.state.blocked_sessions});
 }
 
 void memory_section(call& c, info_text& to) {
@@ -81,18 +102,41 @@ void memory_section(call& c, info_text& to) {
     to.section("Memory");
     to.bytes("used_memory", used);
     to.bytes("used_memory_rss", s.env.memory.reserved_bytes());
-    to.bytes("used_memory_peak", std::max(used, s.peak_memory));
+    const std::size_t peak = std::max(used, s.peak_memory);
+    to.bytes("used_memory_peak", peak);
+    to.percent("used_memory_peak_perc", used, peak);
+    std::size_t tables = 0;
+    for (const auto& each : s.keyspaces) tables += each == nullptr ? 0 : each->table_bytes();
+    to.field("used_memory_overhead", std::uint64_t{tables});
+    to.field("used_memory_startup", std::uint64_t{0});
+    to.field("used_memory_dataset", std::uint64_t{used - std::min(used, tables)});
+    to.percent("used_memory_dataset_perc", used - std::min(used, tables), used);
+    to.field("allocator_allocated", std::uint64_t{used});
+    to.field("allocator_active", std::uint64_t{s.env.memory.reserved_bytes()});
+    to.field("allocator_resident", std::uint64_t{s.env.memory.reserved_bytes()});
+    to.field("used_memory_lua", std::uint64_t{0});
+    to.field("used_memory_scripts", std::uint64_t{0});
+    to.field("number_of_cached_scripts", std::uint64_t{0});
     to.bytes("maxmemory", s.options.max_memory);
     to.field("maxmemory_policy", policy_name(s.options.policy));
     to.field("mem_allocator", "eddy-slab");
+    to.field("active_defrag_running", std::uint64_t{0});
     to.field("lazyfree_pending_objects", std::uint64_t{s.env.discarded()});
 }
 
-void persistence_section(call&, info_text& to) {
+void persistence_section(call& c, info_text& to) {
     to.section("Persistence");
     to.field("loading", std::uint64_t{0});
+    to.field("async_loading", std::uint64_t{0});
+    to.field("rdb_changes_since_last_save", c.state.changes);
     to.field("rdb_bgsave_in_progress", std::uint64_t{0});
+    to.field("rdb_last_save_time", static_cast<std::uint64_t>(c.state.started_us / 1'000'000));
+    to.field("rdb_last_bgsave_status", "ok");
     to.field("aof_enabled", std::uint64_t{0});
+    to.field("aof_rewrite_in_progress", std::uint64_t{0});
+    to.field("aof_rewrite_scheduled", std::uint64_t{0});
+    to.field("aof_last_bgrewrite_status", "ok");
+    to.field("aof_last_write_status", "ok");
 }
 
 void stats_section(call& c, info_text& to) {
@@ -100,17 +144,64 @@ void stats_section(call& c, info_text& to) {
     to.section("Stats");
     to.field("total_connections_received", n.total_sessions);
     to.field("total_commands_processed", n.commands + c.executed_in_batch);
+    to.field("rejected_connections", std::uint64_t{0});
+    to.field("sync_full", std::uint64_t{0});
+    to.field("sync_partial_ok", std::uint64_t{0});
+    to.field("sync_partial_err", std::uint64_t{0});
     to.field("expired_keys", n.expired_keys);
     to.field("evicted_keys", n.evicted_keys);
     to.field("keyspace_hits", n.hits);
     to.field("keyspace_misses", n.misses);
+    to.field("pubsub_channels", std::uint64_t{c.state.channels.size()});
+    to.field("pubsub_patterns", std::uint64_t{c.state.patterns.size()});
+    to.field("pubsubshard_channels", std::uint64_t{c.state.shard_channels.size()});
     to.field("total_error_replies", n.errors);
+    to.field("client_output_buffer_limit_disconnections", n.output_closed);
 }
 
-void replication_section(call&, info_text& to) {
+void replication_section(call& c, info_text& to) {
     to.section("Replication");
     to.field("role", "master");
     to.field("connected_slaves", std::uint64_t{0});
+    to.field("master_failover_state", "no-failover");
+    to.field("master_replid", c.state.run_id);
+    to.field("master_replid2", std::string(c.state.run_id.size(), '0'));
+    to.field("master_repl_offset", std::uint64_t{0});
+    to.field("second_repl_offset", "-1");
+    to.field("repl_backlog_active", std::uint64_t{0});
+    to.field("repl_backlog_size", std::uint64_t{1U << 20});
+    to.field("repl_backlog_first_byte_offset", std::uint64_t{0});
+    to.field("repl_backlog_histlen", std::uint64_t{0});
+}
+
+void cpu_section(call&, info_text& to) {
+    to.section("CPU");
+    rusage own{};
+    ::getrusage(RUSAGE_SELF, &own);
+    const auto seconds = [&to](std::string_view name, const timeval& value) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%lld.%06lld", static_cast<long long>(value.tv_sec),
+                      static_cast<long long>(value.tv_usec));
+        to.field(name, text);
+    };
+    seconds("used_cpu_sys", own.ru_stime);
+    seconds("used_cpu_user", own.ru_utime);
+    seconds("used_cpu_sys_children", {});
+    seconds("used_cpu_user_children", {});
+}
+
+void modules_section(call&, info_text& to) { to.section("Modules"); }
+
+void errorstats_section(call& c, info_text& to) {
+    to.section("Errorstats");
+    if (c.state.env.counters.errors > 0) {
+        to.field("errorstat_ERR", "count=" + std::to_string(c.state.env.counters.errors));
+    }
+}
+
+void cluster_section(call& c, info_text& to) {
+    to.section("Cluster");
+    to.field("cluster_enabled", std::uint64_t{c.state.options.emulates_cluster ? 1U : 0U});
 }
 
 void keyspace_section(call& c, info_text& to) {
@@ -129,97 +220,20 @@ struct info_section {
 };
 
 constexpr info_section info_sections[] = {
-    {"server", server_section},     {"clients", clients_section},
-    {"memory", memory_section},     {"persistence", persistence_section},
-    {"stats", stats_section},       {"replication", replication_section},
+    {"server", server_section},
+    {"clients", clients_section},
+    {"memory", memory_section},
+    {"persistence", persistence_section},
+    {"stats", stats_section},
+    {"replication", replication_section},
+    {"cpu", cpu_section},
+    {"modules", modules_section},
+    {"errorstats", errorstats_section},
+    {"cluster", cluster_section},
     {"keyspace", keyspace_section},
 };
 
-void reply_flags(call& c, const command_spec& spec) {
-    constexpr std::pair<std::uint16_t, std::string_view> names[] = {
-        {command_flag::write, "write"},       {command_flag::readonly, "readonly"},
-        {command_flag::denyoom, "denyoom"},   {command_flag::admin, "admin"},
-        {command_flag::noscript, "noscript"}, {command_flag::loading, "loading"},
-        {command_flag::stale, "stale"},       {command_flag::fast, "fast"},
-        {command_flag::noauth, "no_auth"},
-    };
-    const auto has = [&spec](const auto& each) { return (spec.flags & each.first) != 0; };
-    c.reply.set(static_cast<std::size_t>(std::ranges::count_if(names, has)));
-    for (const auto& each : names) {
-        if (has(each)) c.reply.simple(each.second);
-    }
-}
-
-void reply_spec(call& c, const command_spec& spec) {
-    c.reply.array(10);
-    c.reply.bulk(spec.name);
-    c.reply.integer(spec.arity);
-    reply_flags(c, spec);
-    c.reply.integer(spec.first_key);
-    c.reply.integer(spec.last_key);
-    c.reply.integer(spec.key_step);
-    c.reply.set(0);    // ACL categories
-    c.reply.array(0);  // tips
-    c.reply.array(0);  // key specifications
-    c.reply.array(0);  // subcommands
-}
-
-void command_info(call& c) {
-    if (c.count == 2) {
-        c.reply.array(all_commands().size());
-        for (const command_spec& each : all_commands()) reply_spec(c, each);
-        return;
-    }
-    c.reply.array(c.count - 2);
-    for (std::size_t i = 2; i < c.count && !c.reply_is_too_large(); ++i) {
-        const command_spec* const spec = find_command(fold_command_name(c.arg(i)));
-        if (spec == nullptr) {
-            c.reply.null_array();
-        } else {
-            reply_spec(c, *spec);
-        }
-    }
-}
-
-void command_getkeys(call& c) {
-    if (c.count < 3) return c.wrong_arity("getkeys");
-    const command_spec* const spec = find_command(fold_command_name(c.arg(2)));
-    if (spec == nullptr) return c.error("ERR Invalid command specified");
-    const auto given = static_cast<std::int64_t>(c.count) - 2;
-    if (spec->arity >= 0 ? given != spec->arity : given < -spec->arity) {
-        return c.error("ERR Invalid number of arguments specified for command");
-    }
-    if (spec->first_key == 0) return c.error("ERR The command has no key arguments");
-    const std::int64_t last = spec->last_key >= 0 ? spec->last_key : given + spec->last_key;
-    c.reply.array(static_cast<std::size_t>((last - spec->first_key) / spec->key_step + 1));
-    for (std::int64_t i = spec->first_key; i <= last; i += spec->key_step) {
-        c.reply.bulk(c.arg(static_cast<std::size_t>(i) + 2));
-    }
-}
-
 }  // namespace
-
-void command(call& c) {
-    if (c.count == 1) {
-        c.reply.array(all_commands().size());
-        for (const command_spec& each : all_commands()) reply_spec(c, each);
-        return;
-    }
-    const std::string_view what = c.arg(1);
-    if (is_word(what, "count")) {
-        if (c.count != 2) return c.wrong_arity("count");
-        return c.reply.integer(static_cast<std::int64_t>(all_commands().size()));
-    }
-    if (is_word(what, "docs")) return c.reply.map(0);
-    if (is_word(what, "info")) return command_info(c);
-    if (is_word(what, "getkeys")) return command_getkeys(c);
-    if (is_word(what, "list") && c.count == 2) {
-        c.reply.array(all_commands().size());
-        for (const command_spec& each : all_commands()) c.reply.bulk(each.name);
-        return;
-    }
-    c.unknown_subcommand();
-}
 
 void info(call& c) {
     info_text text;
@@ -256,6 +270,14 @@ void config(call& c) {
     if (is_word(what, "rewrite")) {
         if (c.count != 2) return c.wrong_arity("rewrite");
         return c.error("ERR The server is running without a config file");
+    }
+    if (is_word(what, "help") && c.count == 2) {
+        return c.help({"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+                       "GET <pattern> [<pattern> ...]", "    The parameters that match.",
+                       "SET <parameter> <value> [<parameter> <value> ...]", "    Change them all.",
+                       "RESETSTAT", "    Set INFO's counters to zero.", "REWRITE",
+                       "    Not here: the daemon keeps the settings.", "HELP",
+                       "    Print this help."});
     }
     c.unknown_subcommand();
 }

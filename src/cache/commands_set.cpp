@@ -30,6 +30,9 @@ void sadd(call& c) {
     collection members = c.collection_of(place);
     std::int64_t added = 0;
     for (std::size_t i = 2; i < c.count; ++i) added += members.put(c.arg(i)) ? 1 : 0;
+    if (added > 0) {
+        c.changed(key_event::set, "sadd", c.arg(1), static_cast<std::uint64_t>(added));
+    }
     c.reply.integer(added);
 }
 
@@ -41,6 +44,9 @@ void srem(call& c) {
     std::int64_t removed = 0;
     for (std::size_t i = 2; i < c.count && !members.empty(); ++i) {
         removed += members.erase(c.arg(i)) ? 1 : 0;
+    }
+    if (removed > 0) {
+        c.changed(key_event::set, "srem", c.arg(1), static_cast<std::uint64_t>(removed));
     }
     c.remove_if_empty(place, c.hash);
     c.reply.integer(removed);
@@ -88,14 +94,20 @@ void spop(call& c) {
     if (c.is_not(place, value_type::set)) return;
     collection members = c.collection_of(place);
     if (count && static_cast<std::uint64_t>(*count) >= members.size()) {
+        const std::size_t size = members.size();
         reply_members(c, members);
-        return c.keys->remove(place, c.hash);
+        c.keys->remove(place, c.hash);
+        c.changed(key_event::set, "spop", c.arg(1), size);
+        return c.also_happened(key_event::generic, "del", c.arg(1));
     }
     if (count) c.reply.set(static_cast<std::size_t>(*count));
     for (std::int64_t left = count.value_or(1); left > 0; --left) {
         const std::string member(members.random().field);
         c.reply.bulk(member);
         members.erase(member);
+    }
+    if (const auto popped = static_cast<std::uint64_t>(count.value_or(1)); popped > 0) {
+        c.changed(key_event::set, "spop", c.arg(1), popped);
     }
     c.remove_if_empty(place, c.hash);
 }
@@ -130,10 +142,11 @@ void smove(call& c) {
     // Looking for the target may have removed it, so the source is looked up again.
     slot* const from = c.find_to_write();
     if (!c.collection_of(from).erase(c.arg(3))) return c.reply.integer(0);
+    c.changed(key_event::set, "srem", c.arg(1));
     c.remove_if_empty(from, c.hash);
     slot* to = c.keys->find(c.arg(2), to_hash);
     if (to == nullptr) to = c.keys->add(c.arg(2), to_hash, value_type::set);
-    c.collection_of(to).put(c.arg(3));
+    if (c.collection_of(to).put(c.arg(3))) c.changed(key_event::set, "sadd", c.arg(2));
     c.reply.integer(1);
 }
 

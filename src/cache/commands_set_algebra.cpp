@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::cache::commands {
@@ -117,16 +118,33 @@ void reply_with(call& c, operation what) {
     for (collection::element e; walk.next(e) && !c.reply_is_too_large();) c.reply.bulk(e.field);
 }
 
+std::string_view stored_event(operation what) noexcept {
+    switch (what) {
+        case operation::intersection: return "sinterstore";
+        case operation::both: return "sunionstore";
+        case operation::difference: break;
+    }
+    return "sdiffstore";
+}
+
 void store(call& c, operation what) {
     operands sets;
     if (!find_operands(c, 2, c.count - 1, sets)) return;
     scratch_set result(c.state.env);
     compute(c, what, sets, result.members());
     const std::size_t size = result.members().size();
-    c.keys->remove(c.arg(1), c.hash);
+    const bool removed = c.keys->remove(c.arg(1), c.hash);
     if (size > 0) {
+        // A key that was there is replaced, not new.
+        environment& env = c.state.env;
+        key_listener* const listener =
+            std::exchange(env.listener, removed ? nullptr : env.listener);
         slot* const place = c.keys->add(c.arg(1), c.hash, sizeof(void*));
+        env.listener = listener;
         result.give_to(*keyspace::at(place));
+        c.changed(key_event::set, stored_event(what), c.arg(1));
+    } else if (removed) {
+        c.changed(key_event::generic, "del", c.arg(1));
     }
     c.reply.integer(static_cast<std::int64_t>(size));
 }

@@ -85,6 +85,8 @@ void set_with_options(call& c) {
     }
     slot* const stored = c.keys->put_text(place, c.arg(1), c.hash, c.arg(2), o.keep_expiry);
     if (at_ms != no_expiry) c.keys->set_expiry(stored, at_ms);
+    c.changed(key_event::string, "set", c.arg(1));
+    if (at_ms != no_expiry) c.also_happened(key_event::generic, "expire", c.arg(1));
     if (!o.get) c.reply.ok();
 }
 
@@ -94,6 +96,8 @@ void set_with_expiry(call& c, expiry_unit unit) {
     if (!expiry.resolve(c, at_ms)) return;
     slot* const place = c.keys->put_text(c.find_to_write(), c.arg(1), c.hash, c.arg(3));
     c.keys->set_expiry(place, at_ms);
+    c.changed(key_event::string, "set", c.arg(1));
+    c.also_happened(key_event::generic, "expire", c.arg(1));
     c.reply.ok();
 }
 
@@ -102,6 +106,7 @@ void set_pairs(call& c) {
     for (std::size_t i = 1; i < c.count; i += 2) {
         const std::uint64_t hash = ahead.next_hash();
         c.keys->put_text(c.keys->find(c.arg(i), hash), c.arg(i), hash, c.arg(i + 1));
+        c.changed(key_event::string, "set", c.arg(i));
     }
 }
 
@@ -112,17 +117,22 @@ void get(call& c) { reply_text(c, c.find_to_read()); }
 void set(call& c) {
     if (c.count > 3) return set_with_options(c);
     c.keys->put_text(c.find_to_write(), c.arg(1), c.hash, c.arg(2));
+    c.changed(key_event::string, "set", c.arg(1));
     c.reply.ok();
 }
 
 void getset(call& c) {
     slot* const place = c.find_to_read();
-    if (reply_text(c, place)) c.keys->put_text(place, c.arg(1), c.hash, c.arg(2));
+    if (!reply_text(c, place)) return;
+    c.keys->put_text(place, c.arg(1), c.hash, c.arg(2));
+    c.changed(key_event::string, "set", c.arg(1));
 }
 
 void getdel(call& c) {
     slot* const place = c.find_to_read();
-    if (reply_text(c, place) && place != nullptr) c.keys->remove(place, c.hash);
+    if (!reply_text(c, place) || place == nullptr) return;
+    c.keys->remove(place, c.hash);
+    c.changed(key_event::generic, "del", c.arg(1));
 }
 
 void getex(call& c) {
@@ -135,19 +145,24 @@ void getex(call& c) {
     if (o.expiry.given() && !o.expiry.resolve(c, at_ms)) return;
     reply_text(c, place);
     if (o.persist) {
-        c.keys->drop_expiry(place);
+        if (c.keys->drop_expiry(place)) c.changed(key_event::generic, "persist", c.arg(1));
     } else if (at_ms != no_expiry) {
         if (at_ms <= c.now_ms()) {
             c.keys->remove(place, c.hash);
+            c.changed(key_event::generic, "del", c.arg(1));
         } else {
             c.keys->set_expiry(place, at_ms);
+            c.changed(key_event::generic, "expire", c.arg(1));
         }
     }
 }
 
 void setnx(call& c) {
     const bool absent = c.find_to_write() == nullptr;
-    if (absent) c.keys->put_text(nullptr, c.arg(1), c.hash, c.arg(2));
+    if (absent) {
+        c.keys->put_text(nullptr, c.arg(1), c.hash, c.arg(2));
+        c.changed(key_event::string, "set", c.arg(1));
+    }
     c.reply.integer(absent ? 1 : 0);
 }
 
@@ -187,6 +202,7 @@ void append(call& c) {
     const std::string_view added = c.arg(2);
     if (place == nullptr) {
         c.keys->put_text(nullptr, c.arg(1), c.hash, added);
+        c.changed(key_event::string, "append", c.arg(1));
         return c.reply.integer(static_cast<std::int64_t>(added.size()));
     }
     if (c.is_not(place, value_type::string)) return;
@@ -195,6 +211,7 @@ void append(call& c) {
     const std::size_t size = old + added.size();
     char* const text = c.keys->open_text(place, size);
     if (!added.empty()) std::memcpy(text + old, added.data(), added.size());
+    c.changed(key_event::string, "append", c.arg(1));
     c.reply.integer(static_cast<std::int64_t>(size));
 }
 
@@ -239,6 +256,7 @@ void setrange(call& c) {
     if (place == nullptr) place = c.keys->put_text(nullptr, c.arg(1), c.hash, "");
     const std::size_t size = std::max(old, at + text.size());
     std::memcpy(c.keys->open_text(place, size) + at, text.data(), text.size());
+    c.changed(key_event::string, "setrange", c.arg(1));
     c.reply.integer(static_cast<std::int64_t>(size));
 }
 

@@ -362,11 +362,10 @@ TEST_F(commands, command_lists_them_all) {
         // Found under its name in any case.
         std::string name = each.children[0].text;
         name[0] = static_cast<char>(std::toupper(name[0]));
-        EXPECT_FALSE(client_(name).starts_with("-ERR unknown command")) << name;
-        client_.who().closing = false;
+        test_client other(engine_);
+        EXPECT_FALSE(other(name).starts_with("-ERR unknown command")) << name;
     }
     expect("COMMAND GETKEYS MSET a 1 b 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
-    expect("COMMAND DOCS get", "*0\r\n");
 }
 
 TEST_F(commands, object_and_memory_describe_a_key) {

@@ -5,11 +5,14 @@
 
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
+#include "cache/notifications.hpp"
 
 #include <array>
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace eddy::cache {
@@ -36,10 +39,24 @@ std::optional<std::size_t> parse_bytes(std::string_view text) {
     return bytes;
 }
 
+// Words between white space.
+std::vector<std::string_view> split_words(std::string_view text) {
+    std::vector<std::string_view> words;
+    for (;;) {
+        const std::size_t begin = text.find_first_not_of(' ');
+        if (begin == std::string_view::npos) return words;
+        text.remove_prefix(begin);
+        const std::size_t size = std::min(text.find(' '), text.size());
+        words.push_back(text.substr(0, size));
+        text.remove_prefix(size);
+    }
+}
+
 using options_type = engine_options;
 
 // Why a value was refused; empty when it was taken.
 using refusal = std::string_view;
+constexpr std::int64_t most_soft_seconds = std::numeric_limits<std::int32_t>::max();
 constexpr refusal not_bytes = "argument must be a memory value";
 
 struct parameter {
@@ -79,11 +96,84 @@ refusal set_password(options_type& o, std::string_view value) {
     return {};
 }
 
+refusal set_events(options_type& o, std::string_view value) {
+    if (set_event_letters(o, value)) return {};
+    return "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+}
+
+std::optional<client_class> class_named(std::string_view name) noexcept {
+    if (is_word(name, "normal")) return client_class::normal;
+    if (is_word(name, "slave") || is_word(name, "replica")) return client_class::replica;
+    if (is_word(name, "pubsub")) return client_class::pubsub;
+    return std::nullopt;
+}
+
+// "class hard soft seconds", for one class or several.
+refusal set_output_limits(options_type& o, std::string_view value) {
+    const std::vector<std::string_view> words = split_words(value);
+    if (words.empty() || words.size() % 4 != 0) {
+        return "Wrong number of arguments in buffer limit configuration.";
+    }
+    for (std::size_t i = 0; i < words.size(); i += 4) {
+        const auto which = class_named(words[i]);
+        if (!which) return "Invalid client class specified in buffer limit configuration.";
+        const auto hard = parse_bytes(words[i + 1]);
+        const auto soft = parse_bytes(words[i + 2]);
+        const auto seconds = parse_integer(words[i + 3]);
+        if (!hard || !soft || !seconds || *seconds < 0 || *seconds > most_soft_seconds) {
+            return "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+        }
+        o.output_limits[static_cast<std::size_t>(*which)] = {*hard, *soft, *seconds};
+    }
+    return {};
+}
+
+std::string output_limits_text(const options_type& o) {
+    constexpr std::string_view names[] = {"normal", "slave", "pubsub"};
+    std::string text;
+    for (std::size_t i = 0; i < std::size(names); ++i) {
+        const output_limit& its = o.output_limits[i];
+        if (i > 0) text += ' ';
+        text += names[i];
+        text += ' ' + std::to_string(its.hard) + ' ' + std::to_string(its.soft) + ' ' +
+                std::to_string(its.soft_seconds);
+    }
+    return text;
+}
+
 // Persistence is not there yet, so it can only be set to off.
 constexpr refusal no_persistence = "this cache keeps nothing on disk";
 
 refusal set_appendonly(options_type&, std::string_view value) {
     return is_word(value, "no") ? refusal{} : no_persistence;
+}
+
+// A number of a range, as Redis says it.
+template <auto Member, std::int64_t Low, std::int64_t High>
+refusal set_number(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return "argument couldn't be parsed into an integer";
+    if (*number < Low || *number > High) {
+        if constexpr (Low < 0)
+            return "argument must be between -1 and 9223372036854775807 inclusive";
+        return "argument must be between 0 and 9223372036854775807 inclusive";
+    }
+    o.*Member = static_cast<std::remove_reference_t<decltype(o.*Member)>>(*number);
+    return {};
+}
+
+refusal set_sparse_limit(options_type& o, std::string_view value) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    o.hll_sparse_max_bytes = *bytes;
+    return {};
+}
+
+refusal set_cluster(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    o.emulates_cluster = yes;
+    return {};
 }
 
 refusal set_save(options_type&, std::string_view value) {
@@ -93,19 +183,98 @@ refusal set_save(options_type&, std::string_view value) {
 constexpr parameter parameters[] = {
     {"appendonly", [](const options_type&) { return std::string("no"); }, set_appendonly},
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
+    {"client-output-buffer-limit", output_limits_text, set_output_limits},
+    {"cluster-enabled",
+     [](const options_type& o) { return std::string(o.emulates_cluster ? "yes" : "no"); },
+     set_cluster},
     {"databases", [](const options_type&) { return std::to_string(engine::databases); }, nullptr},
     {"dir", [](const options_type&) { return std::string(); }, nullptr},
+    {"hll-sparse-max-bytes",
+     [](const options_type& o) { return std::to_string(o.hll_sparse_max_bytes); },
+     set_sparse_limit},
     {"io-threads", [](const options_type&) { return std::string("1"); }, nullptr},
+    {"latency-monitor-threshold",
+     [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
+     set_number<&options_type::latency_threshold_ms, 0, INT64_MAX>},
     {"maxmemory", [](const options_type& o) { return std::to_string(o.max_memory); },
      set_max_memory},
     {"maxmemory-policy", [](const options_type& o) { return std::string(policy_name(o.policy)); },
      set_policy},
+    {"notify-keyspace-events", event_letters, set_events},
     {"port", [](const options_type& o) { return std::to_string(o.port); }, nullptr},
     {"proto-max-bulk-len", [](const options_type& o) { return std::to_string(o.max_text); },
      set_max_text},
     {"requirepass", [](const options_type& o) { return o.password; }, set_password},
     {"save", [](const options_type&) { return std::string(); }, set_save},
+    {"slowlog-log-slower-than",
+     [](const options_type& o) { return std::to_string(o.slowlog_slower_than_us); },
+     set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
+    {"slowlog-max-len", [](const options_type& o) { return std::to_string(o.slowlog_max_len); },
+     set_number<&options_type::slowlog_max_len, 0, INT64_MAX>},
 };
+
+// What tunes parts of Redis that are not here. It is taken, given back and has no effect, so that
+// programs that set it go on.
+struct ignored_parameter {
+    std::string_view name;
+    std::string_view usual;
+};
+
+constexpr ignored_parameter ignored[] = {
+    {"activedefrag", "no"},
+    {"activerehashing", "yes"},
+    {"hash-max-listpack-entries", "512"},
+    {"hash-max-listpack-value", "64"},
+    {"hash-max-ziplist-entries", "512"},
+    {"hash-max-ziplist-value", "64"},
+    {"hz", "10"},
+    {"lazyfree-lazy-eviction", "no"},
+    {"lazyfree-lazy-expire", "no"},
+    {"lazyfree-lazy-server-del", "no"},
+    {"lazyfree-lazy-user-del", "no"},
+    {"lazyfree-lazy-user-flush", "no"},
+    {"lfu-decay-time", "1"},
+    {"lfu-log-factor", "10"},
+    {"list-compress-depth", "0"},
+    {"list-max-listpack-size", "-2"},
+    {"list-max-ziplist-size", "-2"},
+    {"loglevel", "notice"},
+    {"maxclients", "10000"},
+    {"maxmemory-samples", "5"},
+    {"set-max-intset-entries", "512"},
+    {"stop-writes-on-bgsave-error", "yes"},
+    {"stream-node-max-bytes", "4096"},
+    {"stream-node-max-entries", "100"},
+    {"tcp-keepalive", "300"},
+    {"timeout", "0"},
+    {"zset-max-listpack-entries", "128"},
+    {"zset-max-listpack-value", "64"},
+    {"zset-max-ziplist-entries", "128"},
+    {"zset-max-ziplist-value", "64"},
+};
+
+const ignored_parameter* find_ignored(std::string_view name) noexcept {
+    for (const ignored_parameter& each : ignored) {
+        if (is_word(name, each.name)) return &each;
+    }
+    return nullptr;
+}
+
+std::string_view remembered(const options_type& o, const ignored_parameter& of) noexcept {
+    for (const auto& [name, value] : o.remembered) {
+        if (name == of.name) return value;
+    }
+    return of.usual;
+}
+
+void remember(options_type& o, const ignored_parameter& of, std::string_view value) {
+    for (auto& [name, old] : o.remembered) {
+        if (name != of.name) continue;
+        old = value;
+        return;
+    }
+    o.remembered.emplace_back(of.name, value);
+}
 
 const parameter* find_parameter(std::string_view name) noexcept {
     for (const parameter& each : parameters) {
@@ -129,27 +298,42 @@ std::string_view policy_name(eviction policy) noexcept {
 }
 
 void config_get(call& c) {
-    std::vector<const parameter*> found;
-    for (const parameter& each : parameters) {
+    const auto is_wanted = [&c](std::string_view name) {
         for (std::size_t i = 2; i < c.count; ++i) {
-            if (!glob_match(lower(c.arg(i)), each.name)) continue;
-            found.push_back(&each);
-            break;
+            if (glob_match(lower(c.arg(i)), name)) return true;
         }
+        return false;
+    };
+    const engine_options& options = c.state.options;
+    std::vector<std::pair<std::string_view, std::string>> found;
+    for (const parameter& each : parameters) {
+        if (is_wanted(each.name)) found.emplace_back(each.name, each.get(options));
+    }
+    for (const ignored_parameter& each : ignored) {
+        if (is_wanted(each.name)) found.emplace_back(each.name, remembered(options, each));
     }
     c.reply.map(found.size());
-    for (const parameter* const each : found) {
-        c.reply.bulk(each->name);
-        c.reply.bulk(each->get(c.state.options));
+    for (const auto& [name, value] : found) {
+        c.reply.bulk(name);
+        c.reply.bulk(value);
     }
 }
 
 void config_set(call& c) {
-    if (c.count % 2 != 0) return c.wrong_arity("set");
+    if (c.count % 2 != 0) return c.syntax_error();
     engine_options changed = c.state.options;
     for (std::size_t i = 2; i < c.count; i += 2) {
         const std::string name(c.arg(i));
+        for (std::size_t before = 2; before < i; before += 2) {
+            if (lower(c.arg(before)) != lower(name)) continue;
+            return c.error("ERR CONFIG SET failed (possibly related to argument '" + name +
+                           "') - duplicate parameter");
+        }
         const parameter* const found = find_parameter(name);
+        if (const ignored_parameter* const other = find_ignored(name)) {
+            remember(changed, *other, c.arg(i + 1));
+            continue;
+        }
         if (found == nullptr) {
             return c.error("ERR Unknown option or number of arguments for CONFIG SET - '" + name +
                            "'");
@@ -163,6 +347,8 @@ void config_set(call& c) {
     }
     c.state.options = changed;
     c.state.env.tracks_use = changed.policy != eviction::none;
+    c.state.note_listeners();
+    c.state.slow.configure(changed);
     c.reply.ok();
 }
 

@@ -348,6 +348,10 @@ dictionary::slot* dictionary::iterator::next() noexcept {
             bucket_ = 0;
             segment_ += slots >> at.owner->depth;
         }
+        // Whoever walks looks at the entries, which are anywhere in memory.
+        for (unsigned ahead = left_; ahead != 0; ahead &= ahead - 1) {
+            __builtin_prefetch(entry_of(current_->slots[__builtin_ctz(ahead)]));
+        }
     }
     const auto i = static_cast<unsigned>(__builtin_ctz(left_));
     left_ &= left_ - 1;

@@ -7,6 +7,10 @@
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/engine_state.hpp"
+#include "cache/execution.hpp"
+#include "cache/messages.hpp"
+#include "cache/session_extras.hpp"
+#include "cache/waits.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -21,84 +25,30 @@ struct planned {
     std::uint64_t hash;
 };
 
-std::string make_run_id(random_generator& random) {
-    std::string id;
-    for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[random() >> 60];
-    return id;
-}
-
 std::int64_t system_time_us() {
     using namespace std::chrono;
     return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
 }
 
-bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
-    const auto given = static_cast<std::int64_t>(count);
-    return spec.arity >= 0 ? given == spec.arity : given >= -spec.arity;
-}
-
-// What printf("%.*s") would take.
-std::string_view printable(std::string_view text, std::size_t limit) noexcept {
-    text = text.substr(0, limit);
-    return text.substr(0, text.find('\0'));
-}
-
-void refuse_unknown(call& c) {
-    constexpr std::size_t limit = 128;
-    std::string args;
-    for (std::size_t i = 1; i < c.count && args.size() < limit; ++i) {
-        args += '\'';
-        args += printable(c.arg(i), limit - args.size() + 1);
-        args += "' ";
-    }
-    c.error("ERR unknown command '" + std::string(printable(c.arg(0), limit)) +
-            "', with args beginning with: " + args);
-}
-
-// Whether the command may run; if not, the refusal is replied.
-bool admit(call& c) {
-    const command_spec* const spec = c.spec;
-    if (spec == nullptr) {
-        refuse_unknown(c);
-        return false;
-    }
-    if (!arity_fits(*spec, c.count)) {
-        c.wrong_arity();
-        return false;
-    }
-    if (!c.client.authenticated && (spec->flags & command_flag::noauth) == 0) {
-        c.error("NOAUTH Authentication required.");
-        return false;
-    }
-    const engine_options& options = c.state.options;
-    if (options.max_memory != 0 && !c.state.make_room() &&
-        (spec->flags & command_flag::denyoom) != 0) {
-        c.error("OOM command not allowed when used memory > 'maxmemory'.");
-        return false;
-    }
-    if (options.mode != access_mode::admin && (spec->flags & command_flag::dangerous) != 0) {
-        c.error(
-            "ERR this command is refused, as it can stop or debug the cache: create the cache with "
-            "--mode admin to allow it");
-        return false;
-    }
-    if (options.mode == access_mode::readonly && (spec->flags & command_flag::write) != 0) {
-        c.error("READONLY This cache is in readonly mode: it takes no command that writes.");
-        return false;
-    }
-    return true;
-}
-
-void execute_one(call& c, const resp::command& what, const planned& plan) {
+// False when the command was not executed, because it is to wait.
+bool execute_one(call& c, const resp::command& what, const planned& plan) {
     c.spec = plan.spec;
     c.args = what.argv;
     c.count = what.argc;
     c.hash = plan.hash;
     c.reply_begin = c.reply.buffer().size();
-    if (!admit(c)) [[unlikely]]
-        return;
+    if ((c.client.special | c.state.attention) != 0) [[unlikely]]
+        return execute_with_attention(c);
+    if (!admit(c)) [[unlikely]] {
+        after_refusal(c);
+        return true;
+    }
     c.client.last_command = c.spec->name.data();
-    c.spec->run(c);
+    if (!c.state.slow.skips(c.spec->flags, c.count)) [[unlikely]]
+        c.state.slow.run(c);
+    else
+        c.spec->run(c);
+    return true;
 }
 
 // Looks commands up; clients mostly send the same one again and again.
@@ -124,6 +74,12 @@ private:
 
 }  // namespace
 
+std::string make_run_id(random_generator& random) {
+    std::string id;
+    for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[random() >> 60];
+    return id;
+}
+
 engine::state::state(engine_options given)
     : options(std::move(given)), env(options.seed != 0 ? options.seed : entropy_seed()) {
     started_us = system_time_us();
@@ -131,6 +87,7 @@ engine::state::state(engine_options given)
     env.now_ms = started_us / 1000;
     env.tracks_use = options.policy != eviction::none;
     run_id = make_run_id(env.random);
+    slow.configure(options);
 }
 
 bool engine::state::make_room() {
@@ -169,6 +126,8 @@ const engine_options& engine::options() const noexcept { return state_->options;
 std::size_t engine::execute(session& who, std::span<const resp::command> commands,
                             byte_buffer& out) {
     state& s = *state_;
+    if (who.extras != nullptr) [[unlikely]]
+        take_output(who, out);
     resp::reply_writer reply(out, who.protocol);
     call c{s, who, reply, &s.database(who.db)};
     planner planner(s.env.hash);
@@ -177,15 +136,23 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
 
     std::size_t done = 0;
     const auto may_go_on = [&] {
-        return done < commands.size() && !who.closing && (done == 0 || out.size() < reply_limit);
+        return done < commands.size() && !who.closing && !who.blocked &&
+               (done == 0 || out.size() < reply_limit);
     };
+    const auto execute_next = [&](const resp::command& next, const planned& plan) {
+        c.executed_in_batch = done;
+        const bool executed = execute_one(c, next, plan);
+        if (s.unsettled) [[unlikely]]
+            settle(s, out);
+        done += executed ? 1 : 0;
+    };
+    s.executing = &who;
     while (may_go_on()) {
         const std::size_t batch = std::min(commands.size() - done, max_batch);
         const resp::command* const next = commands.data() + done;
         if (batch < min_prefetch_batch || c.keys->size() < min_prefetch_keys) {
-            for (std::size_t i = 0; i < batch && may_go_on(); ++i, ++done) {
-                c.executed_in_batch = done;
-                execute_one(c, next[i], planner.plan(next[i]));
+            for (std::size_t i = 0; i < batch && may_go_on(); ++i) {
+                execute_next(next[i], planner.plan(next[i]));
             }
             continue;
         }
@@ -195,14 +162,38 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
             c.keys->prefetch_bucket(plans[i].hash);
         }
         for (std::size_t i = 0; i < batch; ++i) c.keys->prefetch_entry(plans[i].hash);
-        for (std::size_t i = 0; i < batch && may_go_on(); ++i, ++done) {
-            c.executed_in_batch = done;
-            execute_one(c, next[i], plans[i]);
-        }
+        for (std::size_t i = 0; i < batch && may_go_on(); ++i) execute_next(next[i], plans[i]);
+    }
+    s.executing = nullptr;
+    const output_limit& limit = s.options.output_limits[0];
+    if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
+        ++s.env.counters.output_closed;
+        out.clear();
+        who.closing = true;
+        who.close_now();
     }
     s.env.counters.commands += done;
     s.peak_memory = std::max(s.peak_memory, s.env.memory.used_bytes());
     return done;
+}
+
+void engine::take_output(session& who, byte_buffer& out) {
+    if (who.extras == nullptr || who.extras->outbox.empty()) return;
+    byte_buffer& outbox = who.extras->outbox;
+    if (out.empty()) {
+        out.swap(outbox);
+    } else {
+        out.append(outbox.text());
+        outbox.clear();
+    }
+    constexpr std::size_t kept = 4 * 1024;
+    if (outbox.capacity() > kept) outbox = byte_buffer();
+}
+
+void engine::set_unsent(session& who, std::size_t bytes) {
+    if (who.extras == nullptr) return;
+    who.extras->unsent = bytes;
+    check_output(*state_, who);
 }
 
 bool engine::upkeep(std::size_t steps) {
@@ -223,6 +214,8 @@ bool engine::upkeep(std::size_t steps) {
         }
         s.upkeep_database = (s.upkeep_database + 1) % databases;
     }
+    // Those who wait for a key may have been told that one expired.
+    if (s.unsettled) serve_waiting(s);
     return more;
 }
 
@@ -252,8 +245,14 @@ session::session(engine& at, std::string_view from, std::string_view to)
 }
 
 session::~session() {
+    engine::state& s = home.internals();
     unlink();
-    --home.internals().env.counters.sessions;
+    --s.env.counters.sessions;
+    stop_monitoring(s, *this);
+    if (extras == nullptr) return;
+    forget_wait(s, *this);
+    unsubscribe_all(s, *this);
+    drop_transaction(s, *this);
 }
 
 }  // namespace eddy::cache

@@ -6,6 +6,11 @@
 //   keyspace.hpp              one database; entry.hpp how a key lies in memory
 //   dictionary.hpp            the hash table; slab.hpp the memory
 //   list.hpp, collection.hpp  the values; strings are in keyspace.hpp
+//   execution.hpp             what a command goes through before it runs: MULTI, pauses, refusals
+//   messages.hpp              what sessions send each other; session_extras.hpp keeps it
+//   notifications.hpp         who is told that a key changed
+//   waits.hpp                 commands that wait for a key
+//   rdb/load.hpp, save.hpp    all databases as one file, Redis's format; reader.hpp takes it apart
 //
 // A pipelined batch is executed in order, but what it will touch is fetched first: the keys of up
 // to 128 commands are hashed and their buckets asked for, then their entries, then the commands
@@ -21,12 +26,16 @@
 #include "cache/session.hpp"
 #include "cache/statistics.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace eddy::cache {
 
@@ -43,6 +52,15 @@ enum class eviction : std::uint8_t {
     allkeys_lru  ///< keys that were not used since the hand came by last go first (SIEVE's rule)
 };
 
+/// When a client that does not take its output is closed; client-output-buffer-limit's classes.
+struct output_limit {
+    std::size_t hard = 0;  ///< bytes: closed at once; 0: never
+    std::size_t soft = 0;  ///< bytes: closed after `soft_seconds` above it; 0: never
+    std::int64_t soft_seconds = 0;
+    bool operator==(const output_limit&) const noexcept = default;
+};
+enum class client_class : std::uint8_t { normal, replica, pubsub };
+
 struct engine_options {
     access_mode mode = access_mode::readwrite;
     std::size_t max_memory = 0;  ///< bytes of keys, values and tables; 0: no limit
@@ -57,6 +75,34 @@ struct engine_options {
     std::size_t max_reply = 512U << 20;
     /// The longest string, as proto-max-bulk-len.
     std::size_t max_text = 512U << 20;
+    /// Commands queued by one MULTI, with what keeps them; beyond it they are refused, and so is
+    /// EXEC.
+    std::size_t max_transaction = 256U << 20;
+    /// Names that one client watches, or subscribes to, or waits for, with what keeps them; a
+    /// command that would make them more is refused.
+    std::size_t max_names = 64U << 20;
+    /// Output caused by others that waits for one client of any class: a client beyond it is
+    /// closed.
+    std::size_t max_outbox = 256U << 20;
+    /// By client_class. Its replies count for a normal client, what others sent it for a
+    /// subscriber.
+    std::array<output_limit, 3> output_limits{
+        {{}, {256U << 20, 64U << 20, 60}, {32U << 20, 8U << 20, 60}}};
+    /// The key_event bits of notify-keyspace-events, and where they are published.
+    std::uint16_t notified_events = 0;
+    bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
+    bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
+
+    /// A sparse HyperLogLog that grows over this becomes a dense one; bytes.
+    std::size_t hll_sparse_max_bytes = 3000;
+    /// Commands that take this long go into the SLOWLOG; negative: none do.
+    std::int64_t slowlog_slower_than_us = 10'000;
+    std::size_t slowlog_max_len = 128;      ///< entries
+    std::int64_t latency_threshold_ms = 0;  ///< the same for LATENCY; 0: none do
+    /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
+    bool emulates_cluster = false;
+    /// What CONFIG SET was told about parameters that have no effect here, by name: for CONFIG GET.
+    std::vector<std::pair<std::string_view, std::string>> remembered;
 };
 
 /// 16 databases and their clients. One thread.
@@ -85,9 +131,25 @@ public:
 
     /// Executes the commands in order and appends their replies to `out`. Returns how many it has
     /// executed: all, or fewer when `out` has reached max_pending_reply (send it, then call again
-    /// with the rest) or the session is closing (the rest is to be dropped). At least one is
-    /// executed unless the session is closing. The commands' views must stay until it returns.
+    /// with the rest), the session is blocked (keep the rest until session::wake() was called and
+    /// `blocked` is false) or closing (the rest is to be dropped). At least one is executed unless
+    /// the session is blocked or closing. What take_output() would give comes first. The commands'
+    /// views must stay until it returns.
     std::size_t execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
+
+    /// Appends what is to be sent to the session beside the replies of execute(), because of what
+    /// others did: messages, the end of a wait. Call it, and send, after session::wake(), in order
+    /// with the replies.
+    void take_output(session& who, byte_buffer& out);
+    /// Tells how many bytes the session's connection has taken from the engine and not sent yet,
+    /// for the limits on clients that do not read. Only needed while session::waits_for_others().
+    void set_unsent(session& who, std::size_t bytes);
+
+    /// When a blocked session's wait ends by itself: in microseconds since 1970, or
+    /// session::no_deadline. From then on call end_wait().
+    static std::int64_t deadline_us(const session& who) noexcept;
+    /// Ends the session's wait if its time is over.
+    void end_wait(session& who);
 
     /// Work that nobody waits for: removes expired keys, frees what was deleted, evicts what is
     /// over the limit. Call it ten times a second. `steps` bounds one call; a step is under 200 ns

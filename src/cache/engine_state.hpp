@@ -6,23 +6,44 @@
 #include "cache/engine.hpp"
 #include "cache/environment.hpp"
 #include "cache/keyspace.hpp"
+#include "cache/name_registry.hpp"
+#include "cache/slow_log.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::cache {
 
-struct engine::state {
+/// Forty hexadecimal digits.
+std::string make_run_id(random_generator& random);
+
+/// Who is to be told that keys change; notifications.cpp does it.
+namespace listening {
+inline constexpr std::uint32_t events = 0xffff;  ///< the bits of key_event that are published
+inline constexpr std::uint32_t to_watchers = 1 << 16;
+inline constexpr std::uint32_t to_waiters = 1 << 17;
+}  // namespace listening
+
+/// What makes every command take the longer way, see execution.cpp.
+namespace attention {
+inline constexpr std::uint8_t monitors = 1;
+inline constexpr std::uint8_t pause = 2;
+}  // namespace attention
+
+struct engine::state final : key_listener {
     explicit state(engine_options given);
 
     /// The database of this number, made when it is first asked for.
     keyspace& database(std::size_t number) {
         std::unique_ptr<keyspace>& of = keyspaces[number];
-        if (!of) of = std::make_unique<keyspace>(env);
+        if (!of) of = std::make_unique<keyspace>(env, static_cast<unsigned>(number));
         return *of;
     }
 
@@ -36,10 +57,38 @@ struct engine::state {
     std::uint64_t next_session_id = 1;
     std::int64_t started_us = 0;
     std::string run_id;  // 40 hexadecimal digits
+    slow_log slow;
     std::size_t peak_memory = 0;
+    std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys
     std::size_t upkeep_database = 0;  // whose turn it is
     std::size_t evict_database = 0;
+
+    // Clients that act on each other: notifications.cpp, messages.cpp, waits.cpp.
+    void key_happened(unsigned database, key_event kind, std::string_view name,
+                      std::string_view key) override;
+    /// Works out `listeners` anew, after who listens has changed.
+    void note_listeners() noexcept;
+
+    std::uint32_t listeners = 0;  // of listening
+    std::uint8_t attention = 0;   // of attention
+    bool unsettled = false;       // there are own pushes, or ready keys
+    name_registry watched{env.hash};
+    name_registry channels{env.hash};
+    name_registry patterns{env.hash};
+    name_registry shard_channels{env.hash};
+    name_registry awaited{env.hash};  // keys that sessions wait for
+    std::vector<session*> monitors;
+    session* executing = nullptr;  // whose reply is being written
+    byte_buffer own_pushes;        // for that one, behind its reply
+    struct ready_key {
+        unsigned database;
+        std::string key;
+    };
+    std::deque<ready_key> ready_keys;
+    std::size_t blocked_sessions = 0;
+    std::int64_t paused_until_us = 0;
+    bool pauses_writes_only = false;
 };
 
 }  // namespace eddy::cache

@@ -15,16 +15,17 @@
 namespace eddy::cache {
 
 /// What a key holds, as TYPE names it.
-enum class value_type : std::uint8_t { string, list, set, hash };
+enum class value_type : std::uint8_t { string, list, set, hash, sorted_set };
 
 /// How it is held.
 enum class encoding : std::uint8_t {
-    bytes,     ///< string: the bytes stand in the entry
-    integer,   ///< string: a number that is written in decimal when it is read
-    external,  ///< string: a pointer to a `text_block`
-    list,      ///< a pointer to a `list`
-    packed,    ///< set, hash: a pointer to a `packed_block`
-    table,     ///< set, hash: a pointer to a `dictionary`
+    bytes,         ///< string: the bytes stand in the entry
+    integer,       ///< string: a number that is written in decimal when it is read
+    external,      ///< string: a pointer to a `text_block`
+    list,          ///< a pointer to a `list`
+    packed,        ///< set, hash, sorted set: a pointer to a `packed_block`
+    table,         ///< set, hash: a pointer to a `dictionary`
+    sorted_table,  ///< sorted set: a pointer to a `sorted_table`
 };
 
 /// The milliseconds since 1970 at which a key ends; 0 when it does not.

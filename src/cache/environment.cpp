@@ -2,6 +2,7 @@
 #include "cache/environment.hpp"
 
 #include "cache/collection.hpp"
+#include "cache/sorted_set.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +10,7 @@
 namespace eddy::cache {
 namespace {
 
-// Tables of so many entries are freed at once, and lists of so many elements: some ten
+// Tables of so many entries are freed at once, and lists and orders of so many elements: some ten
 // microseconds.
 constexpr std::size_t freed_at_once = 256;
 
@@ -37,7 +38,24 @@ void environment::discard(list&& elements) {
     elements = list();
 }
 
+void environment::discard(score_tree&& order) {
+    if (order.size() > freed_at_once) {
+        orders_.push_back(order);
+    } else {
+        order.free_some(memory, freed_at_once);
+    }
+    order = score_tree();
+}
+
 bool environment::free_some(std::size_t steps) noexcept {
+    while (!orders_.empty()) {
+        score_tree& oldest = orders_.front();
+        // No tree has more nodes than items.
+        const std::size_t blocks = std::min(steps, oldest.size());
+        if (oldest.free_some(memory, blocks)) return true;
+        steps -= blocks;
+        orders_.pop_front();
+    }
     while (!lists_.empty()) {
         list& oldest = lists_.front();
         const std::size_t blocks = std::min(steps, oldest.size());
@@ -55,7 +73,7 @@ bool environment::free_some(std::size_t steps) noexcept {
         if (place != nullptr || steps == 0) return true;
         tables_.pop_front();
     }
-    return !lists_.empty();
+    return !lists_.empty() || !orders_.empty();
 }
 
 void release_value(environment& env, entry& of) noexcept {
@@ -86,12 +104,36 @@ void release_value(environment& env, entry& of) noexcept {
             env.memory.release(table, sizeof(dictionary));
             return;
         }
+        case encoding::sorted_table: {
+            auto* const table = of.pointer<sorted_table>();
+            // NOLINTNEXTLINE(performance-move-const-arg): its nodes change hands
+            env.discard(std::move(table->order));
+            env.discard(std::move(table->members));
+            table->~sorted_table();
+            env.memory.release(table, sizeof(sorted_table));
+            return;
+        }
     }
 }
 
 void release_entry(environment& env, entry* gone) noexcept {
     release_value(env, *gone);
     env.memory.release(gone, gone->size());
+}
+
+// Of a table's entries and all that they hold, guessed from the first ones.
+static std::size_t entries_bytes(const environment& env, const dictionary& table,
+                                 std::size_t samples) {
+    std::size_t seen = 0;
+    std::size_t bytes = 0;
+    dictionary::iterator elements(table);
+    while (samples == 0 || seen < samples) {
+        const dictionary::slot* const place = elements.next();
+        if (place == nullptr) break;
+        bytes += memory_usage(env, *dictionary::entry_of(*place), samples);
+        ++seen;
+    }
+    return seen > 0 ? bytes / seen * table.size() + bytes % seen : 0;
 }
 
 std::size_t memory_usage(const environment& env, const entry& of, std::size_t samples) {
@@ -108,17 +150,13 @@ std::size_t memory_usage(const environment& env, const entry& of, std::size_t sa
                    slab::capacity(sizeof(packed_block) + of.pointer<packed_block>()->capacity);
         case encoding::table: {
             const auto& table = *of.pointer<dictionary>();
-            std::size_t seen = 0;
-            std::size_t bytes = 0;
-            dictionary::iterator elements(table);
-            while (samples == 0 || seen < samples) {
-                const dictionary::slot* const place = elements.next();
-                if (place == nullptr) break;
-                bytes += memory_usage(env, *dictionary::entry_of(*place), samples);
-                ++seen;
-            }
-            if (seen > 0) bytes = bytes / seen * table.size() + bytes % seen;
-            return own + slab::capacity(sizeof(dictionary)) + table.table_bytes() + bytes;
+            return own + slab::capacity(sizeof(dictionary)) + table.table_bytes() +
+                   entries_bytes(env, table, samples);
+        }
+        case encoding::sorted_table: {
+            const auto& table = *of.pointer<sorted_table>();
+            return own + slab::capacity(sizeof(sorted_table)) + table.order.memory_bytes() +
+                   table.members.table_bytes() + entries_bytes(env, table.members, samples);
         }
     }
     return own;

@@ -5,16 +5,30 @@
 
 #include "cache/dictionary.hpp"
 #include "cache/entry.hpp"
+#include "cache/key_event.hpp"
 #include "cache/key_hash.hpp"
 #include "cache/list.hpp"
+#include "cache/score_tree.hpp"
 #include "cache/slab.hpp"
 #include "cache/statistics.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string_view>
 
 namespace eddy::cache {
+
+/// Is told what happens to keys beside what commands tell: they expired, were evicted or added.
+class key_listener {
+public:
+    /// `key` ends with the call.
+    virtual void key_happened(unsigned database, key_event kind, std::string_view name,
+                              std::string_view key) = 0;
+
+protected:
+    ~key_listener() = default;
+};
 
 /// One for each engine; everything in it is used by one thread.
 struct environment {
@@ -31,20 +45,25 @@ struct environment {
     void discard(dictionary&& table);
     /// The same for a list's elements.
     void discard(list&& elements);
+    /// The same for a sorted set's order; its members are a table.
+    void discard(score_tree&& order);
 
-    /// Frees up to about `steps` entries of discarded tables, or blocks of lists; returns whether
-    /// any are left.
+    /// Frees up to about `steps` entries of discarded tables, or blocks of lists and orders;
+    /// returns whether any are left.
     bool free_some(std::size_t steps) noexcept;
 
-    /// Tables and lists that wait to be freed.
-    std::size_t discarded() const noexcept { return tables_.size() + lists_.size(); }
+    /// Tables, lists and orders that wait to be freed.
+    std::size_t discarded() const noexcept {
+        return tables_.size() + lists_.size() + orders_.size();
+    }
 
     slab memory;
     key_hash hash;
     random_generator random;
     std::int64_t now_us = 0;  ///< microseconds since 1970, as last told
     std::int64_t now_ms = 0;
-    bool tracks_use = false;  ///< eviction is on: finding a key marks it
+    bool tracks_use = false;           ///< eviction is on: finding a key marks it
+    key_listener* listener = nullptr;  ///< null: nobody wants to know
     statistics counters;
 
 private:
@@ -56,6 +75,7 @@ private:
     };
     std::deque<grave> tables_;
     std::deque<list> lists_;
+    std::deque<score_tree> orders_;
 };
 
 /// Frees what the entry's value holds beside the entry's own block.

@@ -6,6 +6,7 @@
 #include "cache/collection.hpp"
 #include "cache/list.hpp"
 #include "cache/number.hpp"
+#include "cache/sorted_set.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -50,6 +51,7 @@ text_block* keyspace::make_external(slab& memory, std::size_t size, std::size_t 
 }
 
 keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, std::size_t value_size) {
+    tell_added(key);
     void* const block = env_.memory.allocate(entry::size_for(key.size(), value_size, false));
     return table_.insert(entry::make(block, key, value_size, false), hash);
 }
@@ -61,6 +63,8 @@ keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, value_ty
         e->type = type;
         e->held_as = encoding::list;
         e->set_pointer(new (env_.memory.allocate(sizeof(list))) list);
+    } else if (type == value_type::sorted_set) {
+        sorted_set::make(env_, *e);
     } else {
         collection::make(env_, *e, type);
     }
@@ -189,6 +193,19 @@ char* keyspace::open_text(slot* place, std::size_t size) {
     return block->bytes();
 }
 
+char* keyspace::put_blank(slot* place, std::string_view key, std::uint64_t hash, std::size_t size) {
+    place = put_text(place, key, hash, {});
+    entry* e = at(place);
+    e->flags |= entry::modified_text;
+    const bool is_inline = size <= max_inline_text;
+    e = reshape(place, is_inline ? size : sizeof(void*), e->has(entry::has_expiry_room), false);
+    if (is_inline) return e->value();
+    text_block* const block = make_external(env_.memory, size, size);
+    e->held_as = encoding::external;
+    e->set_pointer(block);
+    return block->bytes();
+}
+
 void keyspace::remove(slot* place, std::uint64_t hash) {
     entry* const gone = at(place);
     if ((*place & dictionary::expires_bit) != 0) --expiring_;
@@ -204,8 +221,10 @@ bool keyspace::remove(std::string_view key, std::uint64_t hash) {
 }
 
 void keyspace::expire(slot* place, std::uint64_t hash) {
-    remove(place, hash);
     ++env_.counters.expired_keys;
+    if (env_.listener != nullptr) [[unlikely]]
+        env_.listener->key_happened(number_, key_event::expired, "expired", at(place)->key());
+    remove(place, hash);
 }
 
 void keyspace::set_expiry(slot* place, expiry_time at_ms) {
@@ -229,6 +248,7 @@ bool keyspace::drop_expiry(slot* place) {
 
 void keyspace::move_value(keyspace& source, slot* from, std::uint64_t from_hash,
                           std::string_view to, std::uint64_t to_hash) {
+    tell_added(to);
     entry* const old = at(from);
     const expiry_time expiry = old->expiry();
     if ((*from & dictionary::expires_bit) != 0) --source.expiring_;
@@ -271,7 +291,14 @@ void keyspace::copy_value(const slot* from, std::string_view to, std::uint64_t t
             made->set_pointer(copy_list(env_, *old->pointer<list>()));
             break;
         case encoding::packed:
-        case encoding::table: copy_collection(env_, *old, *made); break;
+        case encoding::table:
+        case encoding::sorted_table:
+            if (old->type == value_type::sorted_set) {
+                sorted_set(env_, *old).copy_to(*made);
+            } else {
+                copy_collection(env_, *old, *made);
+            }
+            break;
     }
     made->flags |= old->flags & entry::modified_text;
     if (expiry != no_expiry) set_expiry(place, expiry);
@@ -320,9 +347,11 @@ bool keyspace::evict_one() {
                 ++spared;
                 continue;
             }
+            ++env_.counters.evicted_keys;
+            if (env_.listener != nullptr) [[unlikely]]
+                env_.listener->key_happened(number_, key_event::evicted, "evicted", e->key());
             const std::uint64_t its = hash(e->key());
             remove(table_.find(e->key(), its), its);
-            ++env_.counters.evicted_keys;
             return true;
         }
     }

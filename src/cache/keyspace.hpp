@@ -25,13 +25,17 @@ public:
     /// that no command waits for a walk over all keys.
     static constexpr std::size_t max_spared = 256;
 
-    explicit keyspace(environment& env) noexcept : env_(env), table_(env.memory, env.hash) {}
+    /// `number` is for those who are told of its keys.
+    explicit keyspace(environment& env, unsigned number = 0) noexcept
+        : env_(env), table_(env.memory, env.hash), number_(number) {}
     ~keyspace() { clear(); }
 
     std::size_t size() const noexcept { return table_.size(); }
     std::size_t expiring() const noexcept { return expiring_; }
     std::size_t table_bytes() const noexcept { return table_.table_bytes(); }
     const dictionary& table() const noexcept { return table_; }
+    unsigned number() const noexcept { return number_; }
+    void set_number(unsigned number) noexcept { number_ = number; }
 
     std::uint64_t hash(std::string_view key) const noexcept { return env_.hash(key); }
     static entry* at(const slot* place) noexcept { return dictionary::entry_of(*place); }
@@ -49,11 +53,17 @@ public:
     }
     slot* find(std::string_view key) { return find(key, hash(key)); }
 
+    /// The key's entry, also when its time is over, or null; nothing changes.
+    const entry* look_at(std::string_view key) const noexcept {
+        const slot* const place = table_.find(key, hash(key));
+        return place == nullptr ? nullptr : at(place);
+    }
+
     /// Adds a key that is not there, with room for this many bytes of value; what they are is the
     /// caller's to say.
     slot* add(std::string_view key, std::uint64_t hash, std::size_t value_size);
 
-    /// Adds an empty list, set or hash under a key that is not there.
+    /// Adds an empty list, set, hash or sorted set under a key that is not there.
     slot* add(std::string_view key, std::uint64_t hash, value_type type);
 
     /// Stores a string: over whatever the slot holds, or under a new key when `place` is null.
@@ -66,6 +76,10 @@ public:
     /// to changes; added ones are zero. Returns where the string begins. Its encoding becomes
     /// "raw".
     char* open_text(slot* place, std::size_t size);
+
+    /// Stores a string of `size` bytes, which are the caller's to write at once, over whatever the
+    /// slot holds or under a new key. The key's expiry goes; its encoding is "raw".
+    char* put_blank(slot* place, std::string_view key, std::uint64_t hash, std::size_t size);
 
     void remove(slot* place, std::uint64_t hash);
     bool remove(std::string_view key, std::uint64_t hash);
@@ -106,11 +120,16 @@ public:
 
 private:
     void expire(slot* place, std::uint64_t hash);
+    void tell_added(std::string_view key) {
+        if (env_.listener != nullptr) [[unlikely]]
+            env_.listener->key_happened(number_, key_event::new_key, "new", key);
+    }
     entry* reshape(slot* place, std::size_t value_size, bool with_expiry, bool keep_value);
     static text_block* make_external(slab& memory, std::size_t size, std::size_t capacity);
 
     environment& env_;
     dictionary table_;
+    unsigned number_;
     std::size_t expiring_ = 0;
     std::uint64_t sweep_cursor_ = 0;
     std::uint64_t evict_cursor_ = 0;

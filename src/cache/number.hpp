@@ -37,6 +37,22 @@ inline char* write_integer(char* to, std::int64_t value) noexcept {
 /// A floating-point number, as strtold reads it, with nothing before or behind it; not NaN.
 std::optional<long double> parse_float(std::string_view text) noexcept;
 
+enum class double_syntax : std::uint8_t {
+    whole,  ///< nothing before or behind the number, which is in a double's range
+    loose,  ///< white space before it, or nothing at all, which is 0; too large is infinite
+};
+
+/// A score or coordinate, as strtod reads it; not NaN.
+std::optional<double> parse_double(std::string_view text,
+                                   double_syntax syntax = double_syntax::whole) noexcept;
+
+/// The bytes that write_double() may take.
+inline constexpr std::size_t max_double_text = 32;
+
+/// 17 significant digits at most, as printf's %.17g. `to` has room for max_double_text bytes.
+/// Returns the end.
+char* write_double(char* to, double value) noexcept;
+
 /// The bytes that write_float() may take.
 inline constexpr std::size_t max_float_text = 5 * 1024;
 

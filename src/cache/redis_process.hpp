@@ -17,21 +17,94 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace eddy::cache::testing {
 
+/// One client of it. One thread; calls block.
+class redis_connection {
+public:
+    /// Connected to the server's socket, or throws.
+    explicit redis_connection(const std::string& path)
+        : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+        if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+            0) {
+            throw std::runtime_error("no connection to redis-server");
+        }
+    }
+
+    /// False when the connection broke.
+    bool send(const std::vector<std::string>& args) {
+        const std::vector<std::string_view> views(args.begin(), args.end());
+        byte_buffer out;
+        resp::write_command(out, views);
+        std::string_view left = out.text();
+        while (!left.empty()) {
+            const ssize_t sent = ::send(socket_.get(), left.data(), left.size(), MSG_NOSIGNAL);
+            if (sent <= 0) return false;
+            left.remove_prefix(static_cast<std::size_t>(sent));
+        }
+        return true;
+    }
+    /// Sends, and waits for one reply; what came before it is a part of that.
+    std::string ask(const std::vector<std::string>& args) {
+        if (!send(args)) return {};
+        std::string reply;
+        std::size_t parsed = 0;
+        resp::reply_parser parser;
+        for (;;) {
+            const auto outcome = parser.next(std::string_view(reply).substr(parsed));
+            if (outcome.status == resp::parse_status::error) return {};
+            if (outcome.status == resp::parse_status::complete) {
+                parsed += outcome.consumed;
+                if (outcome.event.ends_reply) return reply;
+                continue;
+            }
+            if (!receive(reply, 0)) return {};
+        }
+    }
+    /// What has come already.
+    std::string take_available() {
+        std::string got;
+        while (receive(got, MSG_DONTWAIT)) {
+        }
+        return got;
+    }
+
+private:
+    bool receive(std::string& to, int flags) {
+        char piece[16 * 1024];
+        const ssize_t got = ::recv(socket_.get(), piece, sizeof piece, flags);
+        if (got <= 0) return false;
+        to.append(piece, static_cast<std::size_t>(got));
+        return true;
+    }
+
+    unique_fd socket_;
+};
+
 /// A child process, ended with its folder by the destructor. One thread; calls block.
 class redis_process {
 public:
     /// Null, with the reason in `why`, when there is no redis-server or it does not start.
-    static std::unique_ptr<redis_process> start(std::string& why) {
+    /// It loads the bytes of `dump`, an RDB file, if there are any; `more` are further arguments.
+    static std::unique_ptr<redis_process> start(std::string& why, std::string_view dump = {},
+                                                std::span<const std::string> more = {}) {
         std::unique_ptr<redis_process> made(new redis_process);
-        if (!made->launch()) {
+        if (!dump.empty()) {
+            std::ofstream file(made->dump_file(), std::ios::binary);
+            file.write(dump.data(), static_cast<std::streamsize>(dump.size()));
+        }
+        if (!made->launch(more)) {
             why = "redis-server is not installed or did not start";
             return nullptr;
         }
@@ -48,31 +121,11 @@ public:
 
     /// Sends one command; returns the bytes of its reply, or nothing when the connection broke.
     std::string ask(std::span<const std::string> args) {
-        const std::vector<std::string_view> views(args.begin(), args.end());
-        byte_buffer out;
-        resp::write_command(out, views);
-        std::string_view left = out.text();
-        while (!left.empty()) {
-            const ssize_t sent = ::send(socket_.get(), left.data(), left.size(), MSG_NOSIGNAL);
-            if (sent <= 0) return {};
-            left.remove_prefix(static_cast<std::size_t>(sent));
-        }
-        std::string reply;
-        std::size_t parsed = 0;
-        resp::reply_parser parser;
-        for (;;) {
-            const auto outcome = parser.next(std::string_view(reply).substr(parsed));
-            if (outcome.status == resp::parse_status::error) return {};
-            if (outcome.status == resp::parse_status::complete) {
-                parsed += outcome.consumed;
-                if (outcome.event.ends_reply) return reply;
-                continue;
-            }
-            char piece[16 * 1024];
-            const ssize_t got = ::recv(socket_.get(), piece, sizeof piece, 0);
-            if (got <= 0) return {};
-            reply.append(piece, static_cast<std::size_t>(got));
-        }
+        return connection_->ask({args.begin(), args.end()});
+    }
+    /// Another client.
+    std::unique_ptr<redis_connection> open() const {
+        return std::make_unique<redis_connection>(folder_.file("redis.sock"));
     }
 
     bool is_7_0() {
@@ -80,22 +133,40 @@ public:
         return info.find("redis_version:7.0.") != std::string::npos;
     }
 
+    /// Where SAVE writes.
+    std::string dump_file() const { return folder_.file("dump.rdb"); }
+
 private:
     redis_process() = default;
 
-    bool launch() {
+    bool launch(std::span<const std::string> more) {
         int pipe[2];
         if (::pipe2(pipe, O_CLOEXEC) != 0) return false;
         unique_fd output(pipe[0]);
         unique_fd input(pipe[1]);
         const std::string path = folder_.file("redis.sock");
+        std::vector<std::string> words{"redis-server",
+                                       "--port",
+                                       "0",
+                                       "--unixsocket",
+                                       path,
+                                       "--save",
+                                       "",
+                                       "--appendonly",
+                                       "no",
+                                       "--dir",
+                                       folder_.path(),
+                                       "--enable-debug-command",
+                                       "yes"};
+        words.insert(words.end(), more.begin(), more.end());
+        std::vector<char*> arguments;
+        for (std::string& each : words) arguments.push_back(each.data());
+        arguments.push_back(nullptr);
         child_ = ::fork();
         if (child_ == 0) {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             ::dup2(input.get(), STDOUT_FILENO);
-            ::execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path.c_str(),
-                     "--save", "", "--appendonly", "no", "--dir", folder_.path().c_str(),
-                     static_cast<char*>(nullptr));
+            ::execvp(arguments[0], arguments.data());
             ::_exit(127);
         }
         if (child_ < 0) return false;
@@ -110,18 +181,14 @@ private:
         }
         // Kept open: a log line into a closed pipe would end the server.
         output_ = std::move(output);
-        socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        sockaddr_un address{};
-        address.sun_family = AF_UNIX;
-        std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-        return ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address),
-                         sizeof address) == 0;
+        connection_ = open();
+        return true;
     }
 
     const eddy::testing::temporary_folder folder_;
     pid_t child_ = -1;
     unique_fd output_;
-    unique_fd socket_;
+    std::unique_ptr<redis_connection> connection_;
 };
 
 }  // namespace eddy::cache::testing

@@ -4,22 +4,54 @@
 #include <eddy/base/intrusive_list.hpp>
 
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace eddy::cache {
 
 class engine;
+struct session_extras;
 
 /// Lives as long as its connection, on the engine's thread, and no longer than the engine. The
-/// connection looks at `closing` after each engine::execute(), sends what was replied and closes.
-/// The other members are the engine's to change. Some 250 bytes.
+/// connection looks at `closing` after each engine::execute(), sends what was replied and closes;
+/// it looks at `blocked`, and executes no more until wake() was called. The other members are the
+/// engine's to change. Some 250 bytes; what few sessions have is in `extras`.
 struct session : list_link<> {
+    /// Bits of `special`: what makes a session's commands take the longer way.
+    enum mode : std::uint16_t {
+        in_transaction = 1,   ///< commands are queued, until EXEC
+        subscriber = 2,       ///< to channels or patterns
+        reply_off = 4,        ///< CLIENT REPLY OFF
+        reply_skip_next = 8,  ///< CLIENT REPLY SKIP: for the next command,
+        reply_skip = 16,      ///< and that command
+        monitoring = 32,      ///< MONITOR
+        no_touch = 64,        ///< CLIENT NO-TOUCH
+        tracking = 128,       ///< CLIENT TRACKING
+    };
+    static constexpr std::int64_t no_deadline = std::numeric_limits<std::int64_t>::max();
+
     /// `address` and `local_address` as CLIENT LIST shows them, "127.0.0.1:4711" or a socket's
     /// path.
     explicit session(engine& home, std::string_view address = {},
                      std::string_view local_address = {});
-    ~session();
+    session(const session&) = delete;
+    session& operator=(const session&) = delete;
+    virtual ~session();
+
+    /// Called by the engine, also while another session's command runs: there is output for
+    /// engine::take_output(), or `blocked` has ended. Neither executes nor destroys a session
+    /// inside the call.
+    virtual void wake() noexcept {}
+    /// Called by the engine, in the same way: the connection is to be closed at once, whatever
+    /// waits to be sent.
+    virtual void close_now() noexcept {}
+
+    /// Whether others may send something to it at any time, or it waits for them: it is not idle.
+    bool waits_for_others() const noexcept {
+        return blocked || (special & (subscriber | monitoring | tracking)) != 0;
+    }
 
     engine& home;
     std::uint64_t id;
@@ -31,13 +63,17 @@ struct session : list_link<> {
     std::string library_name;
     std::string library_version;
     const char* last_command = "NULL";  ///< its lower-case name, a static text
-    std::uint8_t protocol = 2;          ///< 2 or 3
+    std::unique_ptr<session_extras> extras;
+    std::uint16_t special = 0;  ///< of mode
+    std::uint8_t protocol = 2;  ///< 2 or 3
     std::uint8_t db = 0;
     /// False while a password is set and was not given: such a client may send little only, see
     /// resp::request_limits.
     bool authenticated = true;
-    /// QUIT was answered: nothing more is to be executed.
+    /// QUIT was answered, or the client was killed: nothing more is to be executed.
     bool closing = false;
+    /// A command waits, for a key or the end of a pause; those behind it wait, too.
+    bool blocked = false;
     bool no_evict = false;
 };
 

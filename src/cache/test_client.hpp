@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -50,24 +51,57 @@ inline arguments split(std::string_view line) {
 /// A session that takes commands as texts and gives replies as RESP.
 class test_client {
 public:
-    explicit test_client(engine& home) : engine_(home), session_(home, "test:1", "test:0") {}
+    explicit test_client(engine& home) : engine_(home), session_(home) {}
 
+    /// What the client is sent at once. Nothing for a command that waits, or that comes behind one
+    /// which does.
     std::string ask(std::span<const std::string> args) {
-        const std::vector<std::string_view> views(args.begin(), args.end());
-        const resp::command one{views.data(), views.size()};
+        waiting_.emplace_back(args.begin(), args.end());
         out_.clear();
-        static_cast<void>(engine_.execute(session_, {&one, 1}, out_));
+        execute_waiting();
         return std::string(out_.text());
     }
     std::string operator()(std::string_view line) { return ask(split(line)); }
     std::string operator()(std::initializer_list<std::string> args) { return ask(arguments(args)); }
 
+    /// What others have caused since: messages, the end of a wait, and the replies to what came
+    /// behind it.
+    std::string pushed() {
+        session_.woken = false;
+        out_.clear();
+        engine_.take_output(session_, out_);
+        execute_waiting();
+        return std::string(out_.text());
+    }
+
     session& who() noexcept { return session_; }
+    /// Whether the engine has asked to look for output, since pushed() did.
+    bool woken() const noexcept { return session_.woken; }
+    /// Whether the engine has asked to close the connection.
+    bool closed() const noexcept { return session_.closed; }
 
 private:
+    struct own_session final : session {
+        explicit own_session(engine& home) : session(home, "test:1", "test:0") {}
+        void wake() noexcept override { woken = true; }
+        void close_now() noexcept override { closed = true; }
+        bool woken = false;
+        bool closed = false;
+    };
+
+    void execute_waiting() {
+        while (!waiting_.empty() && !session_.closing && !session_.blocked) {
+            const arguments& next = waiting_.front();
+            const std::vector<std::string_view> views(next.begin(), next.end());
+            const resp::command one{views.data(), views.size()};
+            if (engine_.execute(session_, {&one, 1}, out_) == 1) waiting_.pop_front();
+        }
+    }
+
     engine& engine_;
-    session session_;
+    own_session session_;
     byte_buffer out_;
+    std::deque<arguments> waiting_;
 };
 
 /// A reply taken apart.

@@ -79,8 +79,8 @@ void connections::fire() noexcept {
     const time_point now = here.now();
     time_point next = time_point::max();
     members_.for_each([&](connection& c) {
-        if (c.doing_ == activity::working) {
-            // The pause is this side's doing and ends by itself.
+        if (c.doing_ == activity::working || c.doing_ == activity::listening) {
+            // The pause is this side's doing and ends by itself, or has no limit.
             c.active_at_ = now;
             return;
         }
@@ -137,7 +137,7 @@ task<void> discard_input(stream& from) {
 void connections::drain() noexcept {
     draining_ = true;
     members_.for_each([](connection& c) {
-        if (c.doing_ == activity::resting) c.cancel.request();
+        if (c.doing_ == activity::resting || c.doing_ == activity::listening) c.cancel.request();
     });
 }
 

@@ -25,10 +25,11 @@ class connections;
 
 /// What a connection waits for. A pause that the runtime imposes (a rate limit) counts as working.
 enum class activity : std::uint8_t {
-    resting,  ///< for bytes, with nothing owed in either direction: may be closed at any time
-    reading,  ///< for the rest of a message
-    working,  ///< for something on this side
-    writing,  ///< for the peer to take bytes
+    resting,    ///< for bytes, with nothing owed in either direction: may be closed at any time
+    listening,  ///< the same, but for what others may send it: never idle
+    reading,    ///< for the rest of a message
+    working,    ///< for something on this side
+    writing,    ///< for the peer to take bytes
 };
 
 /// One accepted connection; it counts as long as it lives.

@@ -1,6 +1,7 @@
 // Serving RESP clients.
 #include "runtime/cache/cache_server.hpp"
 
+#include <eddy/io/timeout.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
 #include "runtime/clock.hpp"
@@ -31,6 +32,13 @@ constexpr std::uint32_t batches_a_sample = 16;
 /// Keys that expire are looked for this often; less often while none is found.
 constexpr duration shortest_upkeep = std::chrono::milliseconds(100);
 constexpr duration longest_upkeep = std::chrono::seconds(1);
+
+/// What a client may send behind a command that waits, before nothing more is read from it.
+constexpr std::size_t most_read_ahead = 1024 * 1024;
+/// A longer wait is looked at again after this time.
+constexpr duration longest_wait = std::chrono::hours(1);
+
+task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
 
 }  // namespace
 
@@ -168,11 +176,17 @@ task<void> cache_server::serve(std::unique_ptr<client> c) {
             } else {
                 then = execute_rest(*c);
             }
-            if (replies_.empty()) continue;
-            if (waiting_bytes_ + replies_.size() <= most_waiting_bytes)
-                co_await wait_for_turn_end();
-            if (!send_now(*c)) co_return;
-            if (!replies_.empty() && !co_await send_rest(*c)) co_return;
+            if (!replies_.empty()) {
+                if (!fits_queue(*c)) co_return;
+                if (waiting_bytes_ + replies_.size() <= most_waiting_bytes)
+                    co_await wait_for_turn_end();
+                if (!send_now(*c)) co_return;
+                if (!replies_.empty() && !co_await send_rest(*c)) co_return;
+            }
+            if (then != next::close && c->session.waits_for_others()) {
+                co_await serve_attentively(*c);
+                break;
+            }
         }
         c->rest.reset();
         c->enter(activity::resting);
@@ -196,7 +210,7 @@ cache_server::next cache_server::receive(client& c, std::string_view received) {
         received.remove_prefix(size);
         const next then = execute_rest(c);
         if (then == next::close) return then;
-        if (then == next::again) {
+        if (then != next::read) {
             keep(c, received);
             return then;
         }
@@ -236,15 +250,16 @@ cache_server::next cache_server::execute(client& c, std::string_view input, std:
             const std::size_t executed = engine.execute(c.session, parsed.commands, replies_);
             counted_.messages_in += executed;
             counted_.messages_out += executed;
-            if (c.session.closing || executed < parsed.commands.size()) {
-                // Much is to be sent before the other commands. Their views will not last: they are
-                // parsed anew, from where the first of them begins.
+            const bool blocked = c.session.blocked;
+            if (c.session.closing || blocked || executed < parsed.commands.size()) {
+                // Much is to be sent before the other commands, or they wait for others. Their
+                // views will not last: they are parsed anew, from where the first of them begins.
                 parser = resp::request_parser(parser.limits());
                 if (c.session.closing) return next::close;
                 resp::request_parser again(parser.limits());
                 for (std::size_t i = 0; i < executed; ++i)
                     used += again.next(input.substr(used)).consumed;
-                return next::again;
+                return blocked ? next::wait : next::again;
             }
         }
         used += parsed.consumed;
@@ -285,18 +300,21 @@ task<void> cache_server::wait_for_turn_end() {
         spare_buffers_.push_back(std::move(waiting));
 }
 
+/// False, with the reply dropped, when it is too large: the connection is over.
+bool cache_server::fits_queue(client& c) {
+    // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
+    if (replies_.size() <= config_.max_queue + config_.engine.max_pending_reply) return true;
+    ++counted_.errors;
+    ++counted_.dropped;
+    events_.write(fmt::format("client {} closed: a reply of {} bytes is over --max-queue", c.id(),
+                              replies_.size()));
+    replies_ = byte_buffer();
+    return false;
+}
+
 /// Sends what goes out at once, which is nearly always all of it, and takes that out of the reply
 /// buffer; false when the connection is over.
 bool cache_server::send_now(client& c) {
-    // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
-    if (replies_.size() > config_.max_queue + config_.engine.max_pending_reply) {
-        ++counted_.errors;
-        ++counted_.dropped;
-        events_.write(fmt::format("client {} closed: a reply of {} bytes is over --max-queue",
-                                  c.id(), replies_.size()));
-        replies_ = byte_buffer();
-        return false;
-    }
     const result<std::size_t> sent = c.socket.try_write(replies_.bytes());
     if (!sent) {
         replies_.clear();
@@ -316,17 +334,103 @@ bool cache_server::send_now(client& c) {
     byte_buffer replies = std::move(replies_);
     c.touch();
     c.enter(activity::writing);
+    const bool counts = c.session.waits_for_others();
     while (!replies.empty()) {
+        if (counts) running_->engine.set_unsent(c.session, replies.size());
         const const_bytes part = replies.bytes().first(std::min(replies.size(), largest_write));
         if (!co_await c.socket.write_all(part)) co_return false;
         c.touch();
         counted_.bytes_out += part.size();
         replies.consume(part.size());
     }
+    if (counts) running_->engine.set_unsent(c.session, 0);
     c.enter(activity::working);
     if (replies_.capacity() == 0 && replies.capacity() <= kept_reply_capacity)
         replies.swap(replies_);
     co_return true;
+}
+
+/// The rest of the life of a client that others send to, or that waits for them. A task of its own:
+/// what it holds is no part of other connections.
+[[gnu::noinline]] task<void> cache_server::serve_attentively(client& c) {
+    c.attention = std::make_unique<client::attentive>();
+    co_await with_scope([this, &c](scope& reading) -> task<void> {
+        reading.spawn(read_ahead(c));
+        co_await attend(c);
+    });
+}
+
+/// Executes what was read and sends what is there, in order, until one side ends it.
+task<void> cache_server::attend(client& c) {
+    client::attentive& here = *c.attention;
+    eddy::cache::engine& engine = running_->engine;
+    for (;;) {
+        here.something.reset();
+        tell_time();
+        engine.end_wait(c.session);
+        next then = c.session.closing ? next::close : next::read;
+        if (then == next::read && !c.session.blocked) then = execute_rest(c);
+        if (!fits_queue(c)) co_return;
+        engine.take_output(c.session, replies_);
+        if (!replies_.empty()) {
+            here.sending = true;
+            if (!send_now(c)) co_return;
+            if (!replies_.empty() && !co_await send_rest(c)) co_return;
+            here.sending = false;
+        }
+        if (then == next::close) co_return;
+        if (then == next::again) continue;
+        if (here.at_end) co_return;
+        if (here.something.is_set()) continue;
+        if (clients_.draining() && (!c.rest || c.session.blocked)) co_return;
+        here.room.set();
+        c.enter(c.session.waits_for_others() ? activity::listening
+                : c.rest                     ? activity::reading
+                                             : activity::resting);
+        if (!co_await wait_for_something(c)) co_return;
+        c.enter(activity::working);
+        if (!work_done_.is_set()) work_done_.set();
+    }
+}
+
+/// Until there is something to do, or the session's wait ends by itself.
+task<result<>> cache_server::wait_for_something(client& c) {
+    const std::int64_t deadline_us = eddy::cache::engine::deadline_us(c.session);
+    if (deadline_us == eddy::cache::session::no_deadline)
+        co_return co_await c.attention->something.wait();
+    const auto left = std::chrono::microseconds(deadline_us) - told_time_of_day_;
+    const duration pause = std::min<duration>(left, longest_wait);
+    const result<> woken = co_await with_timeout(pause, wait_for_event(c.attention->something));
+    if (!woken && woken.error() == errc::timed_out) co_return result<>();
+    co_return woken;
+}
+
+/// Reads what comes, so that the end of the connection is noticed at any time. What cannot be
+/// executed yet is kept, up to a limit; beyond it nothing is read.
+task<void> cache_server::read_ahead(client& c) {
+    client::attentive& here = *c.attention;
+    for (;;) {
+        while ((here.sending || c.session.blocked) && c.rest &&
+               c.rest->bytes.size() >= most_read_ahead) {
+            here.room.reset();
+            if (!co_await here.room.wait()) co_return;
+        }
+        result<lease> got = co_await c.socket.read();
+        if (got) {
+            c.touch();
+            counted_.bytes_in += got->size();
+            try {
+                keep(c, got->text());
+            } catch (const std::bad_alloc&) {
+                ++counted_.errors;
+                events_.write(fmt::format("client {} closed: no memory for what it sends", c.id()));
+                got = fail(errc::limit_reached);
+            }
+        }
+        here.at_end = !got;
+        here.something.set();
+        if (!got) co_return;
+    }
 }
 
 /// Tells the engine the time, once a turn.
@@ -336,10 +440,11 @@ void cache_server::tell_time() {
     told_time_ = here.now();
     using std::chrono::duration_cast;
     using std::chrono::microseconds;
-    running_->engine.set_time(
+    told_time_of_day_ =
         here.kind() == backend_kind::sim
             ? duration_cast<microseconds>(here.now().time_since_epoch())
-            : duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch()));
+            : duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch());
+    running_->engine.set_time(told_time_of_day_);
 }
 
 /// Has expired keys removed while there are any that expire, and memory given back after commands.

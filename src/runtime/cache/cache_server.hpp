@@ -19,6 +19,7 @@
 #include "runtime/listening.hpp"
 #include "runtime/runtime.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -43,6 +44,7 @@ public:
 private:
     enum class next : std::uint8_t {
         read,   ///< for more bytes
+        wait,   ///< until the session is no longer blocked
         again,  ///< send the replies, then go on with the same input
         close,  ///< send the replies, then close
     };
@@ -54,8 +56,13 @@ private:
     next execute(client& c, std::string_view input, std::size_t& used);
     void keep(client& c, std::string_view bytes);
     task<void> wait_for_turn_end();
+    bool fits_queue(client& c);
     bool send_now(client& c);
     task<bool> send_rest(client& c);
+    task<void> serve_attentively(client& c);
+    task<void> attend(client& c);
+    task<void> read_ahead(client& c);
+    task<result<>> wait_for_something(client& c);
     task<void> keep_up();
     void tell_time();
     connections::limits limits() const noexcept;
@@ -76,6 +83,7 @@ private:
     std::vector<byte_buffer> spare_buffers_;
     std::size_t waiting_bytes_ = 0;
     time_point told_time_{};
+    std::chrono::microseconds told_time_of_day_{};
     std::uint32_t batches_ = 0;
     event work_done_;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/wire/resp/request.hpp>
 
 #include "cache/engine.hpp"
@@ -18,10 +19,23 @@ namespace eddy::runtime::cache {
 class client final : public connection {
 public:
     client(connections& all, stream accepted, cancel_source& parent, eddy::cache::engine& engine)
-        : connection(all, std::move(accepted), parent),
-          session(engine, socket.peer().to_string(), socket.local().to_string()) {}
+        : connection(all, std::move(accepted), parent), session(engine, *this) {}
 
-    eddy::cache::session session;
+    /// The engine's side, and how the engine reaches this one.
+    struct own_session final : eddy::cache::session {
+        own_session(eddy::cache::engine& engine, client& of)
+            : eddy::cache::session(engine, of.socket.peer().to_string(),
+                                   of.socket.local().to_string()),
+              of_(of) {}
+        void wake() noexcept override {
+            if (of_.attention) of_.attention->something.set();
+        }
+        void close_now() noexcept override { of_.cancel.request(); }
+
+    private:
+        client& of_;
+    };
+    own_session session;
 
     /// What is left of the received bytes, when they ended within a command or when replies must be
     /// sent before the rest is executed. Nearly all clients have none nearly all the time.
@@ -33,6 +47,16 @@ public:
         std::size_t wanted = 1;
     };
     std::unique_ptr<leftover> rest;
+
+    /// Of a client that others send something to, or that waits for them: one task reads what
+    /// comes, another one executes and sends. Made when that begins; it stays until the end.
+    struct attentive {
+        event something;  ///< input came, output came, or a wait has ended
+        event room;       ///< the reader may go on
+        bool sending = false;
+        bool at_end = false;  ///< nothing more will come
+    };
+    std::unique_ptr<attentive> attention;
 };
 
 }  // namespace eddy::runtime::cache

@@ -1,0 +1,259 @@
+// COMMAND: what there is, by which clients find keys and print help.
+#include <eddy/base/glob.hpp>
+
+#include "cache/call.hpp"
+#include "cache/command_docs.hpp"
+#include "cache/command_keys.hpp"
+#include "cache/command_table.hpp"
+#include "cache/commands.hpp"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache::commands {
+namespace {
+
+std::string lower(std::string_view text) {
+    std::string made(text);
+    for (char& c : made) {
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+    }
+    return made;
+}
+
+void reply_names(call& c, std::uint32_t bits, std::span<const std::string_view> names) {
+    c.reply.set(static_cast<std::size_t>(__builtin_popcount(bits)));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if ((bits >> i & 1) != 0) c.reply.simple(names[i]);
+    }
+}
+
+// What the table's own flags say, where there are no facts.
+std::uint32_t flags_of(const command_spec& spec) {
+    constexpr std::pair<std::uint16_t, std::string_view> own[] = {
+        {command_flag::write, "write"},       {command_flag::readonly, "readonly"},
+        {command_flag::denyoom, "denyoom"},   {command_flag::admin, "admin"},
+        {command_flag::noscript, "noscript"}, {command_flag::loading, "loading"},
+        {command_flag::stale, "stale"},       {command_flag::fast, "fast"},
+        {command_flag::noauth, "no_auth"},
+    };
+    const auto names = command_flag_names();
+    std::uint32_t bits = 0;
+    for (const auto& [flag, name] : own) {
+        if ((spec.flags & flag) == 0) continue;
+        bits |= 1U << (std::ranges::find(names, name) - names.begin());
+    }
+    return bits;
+}
+
+void reply_word_set(call& c, std::string_view words, char between) {
+    std::size_t count = 0;
+    for_each_word(words, between, [&count](std::string_view) { ++count; });
+    c.reply.set(count);
+    for_each_word(words, between, [&c](std::string_view word) { c.reply.simple(word); });
+}
+
+void reply_number(call& c, std::string_view name, int value) {
+    c.reply.bulk(name);
+    c.reply.integer(value);
+}
+
+void reply_key_spec(call& c, const key_spec& spec) {
+    c.reply.map(3);
+    c.reply.bulk("flags");
+    reply_word_set(c, spec.flags, ' ');
+    c.reply.bulk("begin_search");
+    c.reply.map(2);
+    c.reply.bulk("type");
+    c.reply.bulk(spec.begin == 'i' ? "index" : spec.begin == 'k' ? "keyword" : "unknown");
+    c.reply.bulk("spec");
+    c.reply.map(spec.begin == 'i' ? 1 : spec.begin == 'k' ? 2 : 0);
+    if (spec.begin == 'k') {
+        c.reply.bulk("keyword");
+        c.reply.bulk(spec.keyword);
+        reply_number(c, "startfrom", spec.from);
+    } else if (spec.begin == 'i') {
+        reply_number(c, "index", spec.from);
+    }
+    c.reply.bulk("find_keys");
+    c.reply.map(2);
+    c.reply.bulk("type");
+    c.reply.bulk(spec.find == 'r' ? "range" : spec.find == 'n' ? "keynum" : "unknown");
+    c.reply.bulk("spec");
+    c.reply.map(spec.find == 'u' ? 0 : 3);
+    if (spec.find == 'u') return;
+    const bool range = spec.find == 'r';
+    reply_number(c, range ? "lastkey" : "keynumidx", spec.numbers[0]);
+    reply_number(c, range ? "keystep" : "firstkey", spec.numbers[1]);
+    reply_number(c, range ? "limit" : "keystep", spec.numbers[2]);
+}
+
+void reply_spec(call& c, const command_spec& spec) {
+    const command_facts* const facts = find_facts(spec.name);
+    c.reply.array(10);
+    c.reply.bulk(spec.name);
+    c.reply.integer(spec.arity);
+    reply_names(c, facts != nullptr ? facts->flags : flags_of(spec), command_flag_names());
+    c.reply.integer(spec.first_key);
+    c.reply.integer(spec.last_key);
+    c.reply.integer(spec.key_step);
+    reply_names(c, facts != nullptr ? facts->categories : 0, command_category_names());
+    const std::string_view tips = facts != nullptr ? facts->tips : std::string_view{};
+    std::size_t tip_count = 0;
+    for_each_word(tips, ',', [&tip_count](std::string_view) { ++tip_count; });
+    c.reply.set(tip_count);
+    for_each_word(tips, ',', [&c](std::string_view tip) { c.reply.bulk(tip); });
+    const auto keys = parse_key_specs(facts != nullptr ? facts->key_specs : std::string_view{});
+    c.reply.set(keys.size());
+    for (const key_spec& each : keys) reply_key_spec(c, each);
+    c.reply.set(0);  // the forms of commands that have several
+}
+
+void reply_all(call& c) {
+    c.reply.array(all_commands().size());
+    for (const command_spec& each : all_commands()) reply_spec(c, each);
+}
+
+void command_info(call& c) {
+    if (c.count == 2) return reply_all(c);
+    c.reply.array(c.count - 2);
+    for (std::size_t i = 2; i < c.count && !c.reply_is_too_large(); ++i) {
+        const command_spec* const spec = find_command(fold_command_name(c.arg(i)));
+        if (spec == nullptr) {
+            c.reply.null();
+        } else {
+            reply_spec(c, *spec);
+        }
+    }
+}
+
+void reply_docs(call& c, const command_spec& spec) {
+    const command_facts* const facts = find_facts(spec.name);
+    c.reply.bulk(spec.name);
+    const bool known = facts != nullptr;
+    c.reply.map(3);
+    c.reply.bulk("summary");
+    c.reply.bulk(known ? facts->summary : std::string_view{});
+    c.reply.bulk("since");
+    c.reply.bulk(known ? facts->since : "7.0.0");
+    c.reply.bulk("group");
+    c.reply.bulk(known ? facts->group : "generic");
+}
+
+// The same name twice comes once, as in Redis.
+void command_docs(call& c) {
+    std::vector<const command_spec*> wanted;
+    if (c.count == 2) {
+        for (const command_spec& each : all_commands()) wanted.push_back(&each);
+    }
+    for (std::size_t i = 2; i < c.count; ++i) {
+        const command_spec* const spec = find_command(fold_command_name(c.arg(i)));
+        if (spec != nullptr && std::ranges::find(wanted, spec) == wanted.end()) {
+            wanted.push_back(spec);
+        }
+    }
+    c.reply.map(wanted.size());
+    for (const command_spec* const each : wanted) reply_docs(c, *each);
+}
+
+enum class with_flags : bool { no, yes };
+
+void command_getkeys(call& c, with_flags flags) {
+    if (c.count < 4) return c.wrong_arity(flags == with_flags::yes ? "getkeysandflags" : "getkeys");
+    const command_spec* const spec = find_command(fold_command_name(c.arg(2)));
+    if (spec == nullptr) return c.error("ERR Invalid command specified");
+    const std::span<const std::string_view> args(c.args + 2, c.count - 2);
+    if (!has_keys(*spec, args)) return c.error("ERR The command has no key arguments");
+    const auto given = static_cast<std::int64_t>(c.count) - 2;
+    if (spec->arity >= 0 ? given != spec->arity : given < -spec->arity) {
+        return c.error("ERR Invalid number of arguments specified for command");
+    }
+    const auto keys = find_key_arguments(*spec, args);
+    if (!keys) return c.error("ERR Invalid arguments specified for command");
+    if (keys->empty()) {
+        // EVAL may come without keys; others may not.
+        const command_facts* const facts = find_facts(spec->name);
+        const auto names = command_flag_names();
+        const auto optional = std::ranges::find(names, "no_mandatory_keys") - names.begin();
+        if (facts == nullptr || (facts->flags >> optional & 1) == 0) {
+            return c.error("ERR Invalid arguments specified for command");
+        }
+    }
+    c.reply.array(keys->size());
+    for (const key_argument& each : *keys) {
+        if (c.reply_is_too_large()) return;
+        const std::string_view key = c.arg(each.index + 2);
+        if (flags == with_flags::no) {
+            c.reply.bulk(key);
+        } else {
+            c.reply.array(2);
+            c.reply.bulk(key);
+            reply_word_set(c, each.flags, ' ');
+        }
+    }
+}
+
+void command_list(call& c) {
+    enum class filter : std::uint8_t { none, nothing, category, pattern };
+    filter by = filter::none;
+    std::uint32_t category = 0;
+    std::string pattern;
+    if (c.count != 2) {
+        if (c.count != 5 || !is_word(c.arg(2), "filterby")) return c.syntax_error();
+        pattern = lower(c.arg(4));
+        if (is_word(c.arg(3), "module")) {
+            by = filter::nothing;
+        } else if (is_word(c.arg(3), "aclcat")) {
+            by = filter::category;
+            const auto names = command_category_names();
+            const auto found = std::ranges::find(names, "@" + pattern);
+            if (found != names.end()) category = 1U << (found - names.begin());
+        } else if (is_word(c.arg(3), "pattern")) {
+            by = filter::pattern;
+        } else {
+            return c.syntax_error();
+        }
+    }
+    std::vector<std::string_view> found;
+    for (const command_spec& each : all_commands()) {
+        const command_facts* const facts = find_facts(each.name);
+        const bool wanted =
+            by == filter::none || (by == filter::pattern && glob_match(pattern, each.name)) ||
+            (by == filter::category && facts != nullptr && (facts->categories & category) != 0);
+        if (wanted) found.push_back(each.name);
+    }
+    c.reply.array(found.size());
+    for (const std::string_view name : found) c.reply.bulk(name);
+}
+
+}  // namespace
+
+void command(call& c) {
+    if (c.count == 1) return reply_all(c);
+    const std::string_view what = c.arg(1);
+    if (is_word(what, "count")) {
+        if (c.count != 2) return c.wrong_arity("count");
+        return c.reply.integer(static_cast<std::int64_t>(all_commands().size()));
+    }
+    if (is_word(what, "docs")) return command_docs(c);
+    if (is_word(what, "info")) return command_info(c);
+    if (is_word(what, "getkeys")) return command_getkeys(c, with_flags::no);
+    if (is_word(what, "getkeysandflags")) return command_getkeys(c, with_flags::yes);
+    if (is_word(what, "list")) return command_list(c);
+    if (is_word(what, "help") && c.count == 2) {
+        return c.help(
+            {"COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "(no subcommand)",
+             "    All commands.", "COUNT", "    Their number.", "DOCS [<command-name> ...]",
+             "    What they are for.", "GETKEYS <full-command>",
+             "    The keys among its arguments.", "GETKEYSANDFLAGS <full-command>",
+             "    The same, and what is done with them.", "INFO [<command-name> ...]",
+             "    Arity, flags and keys.", "LIST [FILTERBY (MODULE|ACLCAT|PATTERN) <what>]",
+             "    Their names.", "HELP", "    Print this help."});
+    }
+    c.unknown_subcommand();
+}
+
+}  // namespace eddy::cache::commands

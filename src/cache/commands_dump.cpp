@@ -1,0 +1,131 @@
+// Values as bytes to take away and to bring back: DUMP and RESTORE.
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/call.hpp"
+#include "cache/commands.hpp"
+#include "cache/rdb/crc64.hpp"
+#include "cache/rdb/format.hpp"
+#include "cache/rdb/reader.hpp"
+#include "cache/rdb/value_builder.hpp"
+#include "cache/rdb/value_writer.hpp"
+
+#include <cstring>
+#include <optional>
+
+namespace eddy::cache::commands {
+namespace {
+
+using slot = call::slot;
+
+struct restore_options {
+    bool replace = false;
+    bool absolute = false;
+
+    // IDLETIME and FREQ are checked and dropped: when keys were used is not kept.
+    bool parse(call& c) {
+        bool has_idle_time = false;
+        bool has_frequency = false;
+        for (std::size_t i = 4; i < c.count; ++i) {
+            const bool has_next = i + 1 < c.count;
+            if (is_word(c.arg(i), "replace")) {
+                replace = true;
+            } else if (is_word(c.arg(i), "absttl")) {
+                absolute = true;
+            } else if (is_word(c.arg(i), "idletime") && has_next && !has_frequency) {
+                const auto seconds = c.integer(++i);
+                if (!seconds) return false;
+                if (*seconds < 0) {
+                    c.error("ERR Invalid IDLETIME value, must be >= 0");
+                    return false;
+                }
+                has_idle_time = true;
+            } else if (is_word(c.arg(i), "freq") && has_next && !has_idle_time) {
+                const auto given = c.integer(++i);
+                if (!given) return false;
+                if (*given < 0 || *given > 255) {
+                    c.error("ERR Invalid FREQ value, must be >= 0 and <= 255");
+                    return false;
+                }
+                has_frequency = true;
+            } else {
+                c.syntax_error();
+                return false;
+            }
+        }
+        return true;
+    }
+};
+
+// What stands before a payload's footer, when that is right.
+std::optional<std::string_view> checked(std::string_view payload) noexcept {
+    if (payload.size() < rdb::dump_footer_bytes) return std::nullopt;
+    const std::size_t summed = payload.size() - rdb::checksum_bytes;
+    std::uint64_t sum;
+    std::memcpy(&sum, payload.data() + summed, sizeof sum);
+    std::uint16_t version;
+    std::memcpy(&version, payload.data() + summed - sizeof version, sizeof version);
+    if (version > rdb::max_version || rdb::crc64(0, payload.substr(0, summed)) != sum) {
+        return std::nullopt;
+    }
+    return payload.substr(0, summed - sizeof version);
+}
+
+}  // namespace
+
+void dump(call& c) {
+    constexpr std::size_t piece = 64U << 10;
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.null();
+    byte_buffer payload;
+    rdb::value_writer writer(c.state.env);
+    writer.begin_value(*keyspace::at(place));
+    while (!writer.write(payload, payload.size() + piece)) {
+        if (payload.size() > c.state.options.max_reply) break;
+    }
+    rdb::put_little(payload, rdb::written_version, 2);
+    rdb::put_little(payload, rdb::crc64(0, payload.text()), rdb::checksum_bytes);
+    c.reply.bulk(payload.text());
+    static_cast<void>(c.reply_is_too_large());
+}
+
+void restore(call& c) {
+    restore_options options;
+    if (!options.parse(c)) return;
+    if (!options.replace && c.find_to_write() != nullptr) {
+        return c.error("BUSYKEY Target key name already exists.");
+    }
+    const auto time = c.integer(2);
+    if (!time) return;
+    if (*time < 0) return c.error("ERR Invalid TTL value, must be >= 0");
+    const auto payload = checked(c.arg(3));
+    if (!payload) return c.error("ERR DUMP payload version or checksum are wrong");
+
+    rdb::value_builder value(c.state.env);
+    rdb::reader_options limits;
+    limits.max_text = c.state.options.max_text;
+    rdb::reader reader(value, rdb::reader::input::value, limits);
+    const std::size_t taken = reader.feed(*payload);
+    if (reader.now() != rdb::reader::status::done || taken != payload->size() || value.empty()) {
+        return c.error("ERR Bad data format");
+    }
+
+    bool removed = false;
+    if (slot* const old = options.replace ? c.find_to_write() : nullptr) {
+        c.keys->remove(old, c.hash);
+        removed = true;
+    }
+    // As in Redis, a time beyond all times is over.
+    expiry_time at_ms = *time;
+    const bool overflows = at_ms != no_expiry && !options.absolute &&
+                           __builtin_add_overflow(at_ms, c.now_ms(), &at_ms);
+    if (overflows || (at_ms != no_expiry && at_ms <= c.now_ms())) {
+        if (removed) c.changed(key_event::generic, "del", c.arg(1));
+        return c.reply.ok();
+    }
+    slot* const made = value.give(*c.keys, c.arg(1), c.hash);
+    if (at_ms != no_expiry) c.keys->set_expiry(made, at_ms);
+    c.changed(key_event::generic, "restore", c.arg(1));
+    c.reply.ok();
+}
+
+}  // namespace eddy::cache::commands

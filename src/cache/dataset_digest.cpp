@@ -1,0 +1,192 @@
+// Two ways to add to a digest: where the order matters, and by exclusive or where it does not.
+#include "cache/dataset_digest.hpp"
+
+#include "cache/collection.hpp"
+#include "cache/list.hpp"
+#include "cache/sorted_set.hpp"
+
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+namespace eddy::cache {
+namespace {
+
+std::uint32_t load_big_endian(const std::uint8_t* from) noexcept {
+    std::uint32_t word = 0;
+    for (int i = 0; i < 4; ++i) word = word << 8 | from[i];
+    return word;
+}
+
+void store_big_endian(std::uint8_t* to, std::uint64_t value, int bytes) noexcept {
+    for (int i = 0; i < bytes; ++i) {
+        to[i] = static_cast<std::uint8_t>(value >> 8 * (bytes - 1 - i));
+    }
+}
+
+void sha1_block(std::array<std::uint32_t, 5>& state, const std::uint8_t* block) noexcept {
+    std::uint32_t words[80];
+    for (int i = 0; i < 16; ++i) words[i] = load_big_endian(block + i * 4);
+    for (int i = 16; i < 80; ++i) {
+        words[i] = std::rotl(words[i - 3] ^ words[i - 8] ^ words[i - 14] ^ words[i - 16], 1);
+    }
+    auto [a, b, c, d, e] = state;
+    for (int i = 0; i < 80; ++i) {
+        std::uint32_t mixed;
+        std::uint32_t constant;
+        if (i < 20) {
+            mixed = (b & c) | (~b & d);
+            constant = 0x5a827999;
+        } else if (i < 40) {
+            mixed = b ^ c ^ d;
+            constant = 0x6ed9eba1;
+        } else if (i < 60) {
+            mixed = (b & c) | (b & d) | (c & d);
+            constant = 0x8f1bbcdc;
+        } else {
+            mixed = b ^ c ^ d;
+            constant = 0xca62c1d6;
+        }
+        const std::uint32_t next = std::rotl(a, 5) + mixed + e + constant + words[i];
+        e = d;
+        d = c;
+        c = std::rotl(b, 30);
+        b = a;
+        a = next;
+    }
+    state[0] += a;
+    state[1] += b;
+    state[2] += c;
+    state[3] += d;
+    state[4] += e;
+}
+
+std::string_view view_of(const digest& of) noexcept {
+    return {reinterpret_cast<const char*>(of.data()), of.size()};
+}
+
+void add_unordered(digest& to, std::string_view bytes) {
+    const digest its = sha1(bytes);
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] ^= its[i];
+}
+
+void add_in_order(digest& to, std::string_view bytes) {
+    add_unordered(to, bytes);
+    to = sha1(view_of(to));
+}
+
+void add_number(digest& to, std::uint32_t number) {
+    std::uint8_t bytes[4];
+    store_big_endian(bytes, number, 4);
+    add_in_order(to, {reinterpret_cast<const char*>(bytes), sizeof bytes});
+}
+
+void add_value(digest& to, environment& env, const entry& of) {
+    // The collections' views do not change what they look at here.
+    auto& e = const_cast<entry&>(of);
+    switch (of.type) {
+        case value_type::string: {
+            add_number(to, 0);
+            text_view view;
+            add_in_order(to, view(of));
+            break;
+        }
+        case value_type::list: {
+            add_number(to, 1);
+            const list& elements = *of.pointer<list>();
+            for (list::position at = elements.first(); at; at = list::after(at)) {
+                add_in_order(to, list::get(at));
+            }
+            break;
+        }
+        case value_type::set: {
+            add_number(to, 2);
+            collection::walk walk(collection(env, e));
+            for (collection::element m; walk.next(m);) add_unordered(to, m.field);
+            break;
+        }
+        case value_type::sorted_set: {
+            add_number(to, 3);
+            sorted_set::walk walk(sorted_set(env, e));
+            for (sorted_set::element m; walk.next(m);) {
+                char digits[32];
+                const auto [end, failed] = std::to_chars(digits, digits + sizeof digits, m.score,
+                                                         std::chars_format::general, 17);
+                digest its{};
+                add_in_order(its, m.member);
+                add_in_order(its, {digits, static_cast<std::size_t>(end - digits)});
+                add_unordered(to, view_of(its));
+            }
+            break;
+        }
+        case value_type::hash: {
+            add_number(to, 4);
+            collection::walk walk(collection(env, e));
+            for (collection::element f; walk.next(f);) {
+                digest its{};
+                add_in_order(its, f.field);
+                add_in_order(its, f.value);
+                add_unordered(to, view_of(its));
+            }
+            break;
+        }
+    }
+    if (of.expiry() != no_expiry) add_unordered(to, "!!expire!!");
+}
+
+}  // namespace
+
+digest sha1(std::string_view bytes) {
+    std::array<std::uint32_t, 5> state{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
+    const auto* const from = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    const std::size_t whole = bytes.size() / 64 * 64;
+    for (std::size_t at = 0; at < whole; at += 64) sha1_block(state, from + at);
+    // The rest, a one, zeros, and the size in bits.
+    std::uint8_t last[128] = {};
+    const std::size_t rest = bytes.size() - whole;
+    if (rest > 0) std::memcpy(last, from + whole, rest);
+    last[rest] = 0x80;
+    const std::size_t padded = rest < 56 ? 64 : 128;
+    store_big_endian(last + padded - 8, std::uint64_t{bytes.size()} * 8, 8);
+    for (std::size_t at = 0; at < padded; at += 64) sha1_block(state, last + at);
+    digest made;
+    for (std::size_t i = 0; i < state.size(); ++i) {
+        store_big_endian(made.data() + i * 4, state[i], 4);
+    }
+    return made;
+}
+
+digest value_digest(environment& env, const entry& of) {
+    digest made{};
+    add_value(made, env, of);
+    return made;
+}
+
+digest dataset_digest(engine::state& of) {
+    digest all{};
+    for (std::uint32_t number = 0; number < engine::databases; ++number) {
+        const keyspace* const keys = of.keyspaces[number].get();
+        if (keys == nullptr || keys->size() == 0) continue;
+        add_number(all, number);
+        dictionary::iterator entries(keys->table());
+        while (const dictionary::slot* const place = entries.next()) {
+            const entry& e = *keyspace::at(place);
+            digest its{};
+            add_in_order(its, e.key());
+            add_value(its, of.env, e);
+            add_unordered(all, view_of(its));
+        }
+    }
+    return all;
+}
+
+std::string hexadecimal(const digest& of) {
+    std::string text;
+    for (const std::uint8_t byte : of) {
+        text += "0123456789abcdef"[byte >> 4];
+        text += "0123456789abcdef"[byte & 15];
+    }
+    return text;
+}
+
+}  // namespace eddy::cache

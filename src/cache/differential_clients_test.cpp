@@ -1,0 +1,278 @@
+// Several clients at once, of the engine and of a real redis-server 7.0: after each command all of
+// them must have received the same bytes. Skipped, with the reason, where redis-server is not
+// installed.
+#include <eddy/base/random.hpp>
+
+#include "cache/differential_scripts.hpp"
+#include "cache/engine.hpp"
+#include "cache/redis_process.hpp"
+#include "cache/test_client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+using testing::arguments;
+using testing::redis_connection;
+using testing::redis_process;
+using testing::test_client;
+
+// The replies, and the pushes of RESP3, which stand between them or within: a client's own command
+// may cause some, and where they stand changed with Redis 7.2.
+class push_separator {
+public:
+    std::pair<std::string, std::vector<std::string>> operator()(std::string_view text) {
+        left_ = text;
+        while (!left_.empty()) value(false);
+        std::ranges::sort(pushes_);
+        return {std::move(replies_), std::move(pushes_)};
+    }
+
+private:
+    void value(bool in_push) {
+        while (!in_push && !left_.empty() && left_[0] == '>') {
+            pushes_.emplace_back();
+            value(true);
+        }
+        if (left_.empty()) return;
+        const std::size_t end = std::min(left_.find('\n'), left_.size() - 1) + 1;
+        const char type = left_[0];
+        const long long count = std::atoll(std::string(left_.substr(1, end - 1)).c_str());
+        in_push = in_push || type == '>';
+        const bool is_text = (type == '$' || type == '=') && count >= 0;
+        take(is_text ? end + static_cast<std::size_t>(count) + 2 : end, in_push);
+        if (type == '*' || type == '~' || type == '>' || type == '%') {
+            for (long long i = 0; i < (type == '%' ? 2 * count : count); ++i) value(in_push);
+        }
+    }
+    void take(std::size_t size, bool in_push) {
+        (in_push ? pushes_.back() : replies_) += left_.substr(0, size);
+        left_.remove_prefix(std::min(size, left_.size()));
+    }
+
+    std::string_view left_;
+    std::string replies_;
+    std::vector<std::string> pushes_;
+};
+
+std::pair<std::string, std::vector<std::string>> separate_pushes(std::string_view text) {
+    return push_separator()(text);
+}
+
+// For a RESP2 client that subscribes within a transaction and is sent something before its end: it
+// cannot tell the message from a reply, and neither can a test.
+std::vector<std::string> sorted_lines(const std::string& text) {
+    std::vector<std::string> lines;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+        lines.push_back(text.substr(at, end - at));
+        at = end;
+    }
+    std::ranges::sort(lines);
+    return lines;
+}
+
+// The same people on both sides, known by one letter each.
+class both_sides {
+public:
+    both_sides(redis_process& redis, int protocol) : redis_(redis), protocol_(protocol) {
+        control_ = redis_.open();
+        control_->ask({"CONFIG", "SET", "notify-keyspace-events", ""});
+        control_->ask({"FLUSHALL"});
+        tell_time();
+    }
+
+    // One line of a script: "A: GET x", "A: quit", "WAIT 50". False when the sides differ.
+    bool step(std::string_view line) {
+        if (line.starts_with("WAIT ")) return wait(std::atoi(line.data() + 5));
+        if (line.starts_with("GONE ")) return leave(line[5]);
+        const char who = line[0];
+        arguments args = testing::split(line.substr(2));
+        client& c = find(who);
+        arguments theirs = args;
+        arguments ours = args;
+        for (std::size_t i = 0; i < args.size(); ++i) {
+            if (args[i].size() != 2 || args[i][0] != '@') continue;
+            client& named = find(args[i][1]);
+            theirs[i] = named.their_id;
+            ours[i] = named.our_id;
+        }
+        c.theirs->send(theirs);
+        tell_time();
+        const std::string reply = c.ours ? c.ours->ask(ours) : std::string();
+        collect();
+        c.got_ours += reply;
+        // What was pushed by the command itself stands behind its reply.
+        collect_pushes();
+        return compare(line);
+    }
+
+    bool waits(char who) {
+        const client& c = find(who);
+        return !c.ours || c.ours->who().blocked;
+    }
+
+private:
+    struct client {
+        std::unique_ptr<redis_connection> theirs;
+        std::unique_ptr<test_client> ours;
+        std::string their_id;
+        std::string our_id;
+        std::string got_theirs;
+        std::string got_ours;
+    };
+
+    client& find(char who) {
+        const auto found = clients_.find(who);
+        if (found != clients_.end()) return found->second;
+        client& made = clients_[who];
+        made.theirs = redis_.open();
+        made.ours = std::make_unique<test_client>(engine_);
+        const arguments hello{"HELLO", std::to_string(protocol_)};
+        made.theirs->ask(hello);
+        made.ours->ask(hello);
+        made.their_id = made.theirs->ask({"CLIENT", "ID"});
+        made.our_id = made.ours->ask(arguments{"CLIENT", "ID"});
+        for (std::string* id : {&made.their_id, &made.our_id}) *id = id->substr(1, id->size() - 3);
+        return made;
+    }
+
+    void tell_time() {
+        using namespace std::chrono;
+        engine_.set_time(duration_cast<microseconds>(system_clock::now().time_since_epoch()));
+    }
+
+    // Whatever came to anybody. Redis writes to all before it looks for the next command, so the
+    // second PING is answered when all is there.
+    void collect() {
+        control_->ask({"PING"});
+        control_->ask({"PING"});
+        for (auto& [name, each] : clients_) each.got_theirs += each.theirs->take_available();
+    }
+    void collect_pushes() {
+        for (auto& [name, each] : clients_) {
+            if (!each.ours) continue;
+            each.got_ours += each.ours->pushed();
+            if (each.ours->who().closing) each.ours.reset();
+        }
+    }
+
+    bool compare(std::string_view line) {
+        bool same = true;
+        for (auto& [name, each] : clients_) {
+            const bool is_exec = line.substr(2) == " EXEC";
+            if (each.got_theirs != each.got_ours &&
+                separate_pushes(each.got_theirs) != separate_pushes(each.got_ours) &&
+                !(is_exec && sorted_lines(each.got_theirs) == sorted_lines(each.got_ours))) {
+                same = false;
+                ADD_FAILURE() << line << "\n to " << name << ", redis: " << each.got_theirs
+                              << "\n eddy: " << each.got_ours;
+            }
+            each.got_theirs.clear();
+            each.got_ours.clear();
+        }
+        return same;
+    }
+
+    bool wait(int milliseconds) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+        tell_time();
+        engine_.upkeep();
+        for (auto& [name, each] : clients_) {
+            if (each.ours) engine_.end_wait(each.ours->who());
+        }
+        collect();
+        collect_pushes();
+        return compare("WAIT");
+    }
+
+    bool leave(char who) {
+        clients_.erase(who);
+        collect();
+        collect_pushes();
+        return compare("GONE");
+    }
+
+    redis_process& redis_;
+    int protocol_;
+    std::unique_ptr<redis_connection> control_;
+    engine engine_;
+    std::map<char, client> clients_;
+};
+
+class differential_clients : public ::testing::TestWithParam<int> {
+protected:
+    static void SetUpTestSuite() { redis_ = redis_process::start(why_not_).release(); }
+    static void TearDownTestSuite() {
+        delete redis_;
+        redis_ = nullptr;
+    }
+    void SetUp() override {
+        if (redis_ == nullptr) GTEST_SKIP() << why_not_;
+        if (!redis_->is_7_0()) GTEST_SKIP() << "this redis-server is not 7.0";
+    }
+
+    static redis_process* redis_;
+    static std::string why_not_;
+};
+
+redis_process* differential_clients::redis_ = nullptr;
+std::string differential_clients::why_not_;
+
+TEST_P(differential_clients, scripts_end_the_same) {
+    for (const std::string_view script : testing::client_scripts) {
+        both_sides sides(*redis_, GetParam());
+        for (const std::string_view line : testing::separate(script)) {
+            if (!sides.step(line)) {
+                ADD_FAILURE() << "in the script: " << script;
+                break;
+            }
+        }
+    }
+}
+
+// Three clients that do at random what makes them act on each other.
+TEST_P(differential_clients, random_commands_of_several_clients_have_the_same_effects) {
+    std::uint64_t seed = entropy_seed();
+    if (const char* const given = std::getenv("EDDY_SEED")) seed = std::strtoull(given, nullptr, 0);
+    std::cout << "seed " << seed << " (repeat with EDDY_SEED=" << seed << ")\n";
+    random_generator random(seed);
+    const std::vector<std::string_view> commands =
+        testing::separate(testing::client_command_templates);
+    constexpr int rounds = 12;
+    constexpr int steps = 250;
+    for (int round = 0; round < rounds; ++round) {
+        both_sides sides(*redis_, GetParam());
+        ASSERT_TRUE(sides.step("A: CONFIG SET notify-keyspace-events KEA"));
+        for (int i = 0; i < steps; ++i) {
+            std::string line(1, static_cast<char>('A' + random.below(3)));
+            // What is behind a wait is executed in another order by Redis, if several waits end.
+            if (sides.waits(line[0])) continue;
+            line += ": ";
+            line += commands[random.below(commands.size())];
+            for (std::size_t at; (at = line.find('%')) != std::string::npos;) {
+                line.replace(at, 2, std::string(1, line[at + 1]) + std::to_string(random.below(3)));
+            }
+            ASSERT_TRUE(sides.step(line)) << "round " << round << ", seed " << seed;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(protocols, differential_clients, ::testing::Values(2, 3),
+                         [](const auto& p) { return "resp" + std::to_string(p.param); });
+
+}  // namespace
+}  // namespace eddy::cache

@@ -1,0 +1,244 @@
+// The order of checks is Redis's.
+#include "cache/execution.hpp"
+
+#include "cache/commands.hpp"
+#include "cache/messages.hpp"
+#include "cache/session_extras.hpp"
+#include "cache/waits.hpp"
+
+#include <string>
+
+namespace eddy::cache {
+namespace {
+
+// What printf("%.*s") would take.
+std::string_view printable(std::string_view text, std::size_t limit) noexcept {
+    text = text.substr(0, limit);
+    return text.substr(0, text.find('\0'));
+}
+
+void refuse_unknown(call& c) {
+    constexpr std::size_t limit = 128;
+    std::string args;
+    for (std::size_t i = 1; i < c.count && args.size() < limit; ++i) {
+        args += '\'';
+        args += printable(c.arg(i), limit - args.size() + 1);
+        args += "' ";
+    }
+    c.error("ERR unknown command '" + std::string(printable(c.arg(0), limit)) +
+            "', with args beginning with: " + args);
+}
+
+constexpr std::string_view out_of_memory_text =
+    "OOM command not allowed when used memory > 'maxmemory'.";
+
+using runner = void (*)(call&);
+
+bool is_one_of(runner what, std::initializer_list<runner> these) noexcept {
+    for (const runner each : these) {
+        if (what == each) return true;
+    }
+    return false;
+}
+
+bool replies_by_push(runner what) noexcept {
+    return is_one_of(what, {commands::subscribe, commands::psubscribe, commands::ssubscribe,
+                            commands::unsubscribe, commands::punsubscribe, commands::sunsubscribe});
+}
+
+bool in(const call& c, session::mode what) noexcept { return (c.client.special & what) != 0; }
+
+// "client|id" for what has subcommands.
+std::string full_name(const call& c) {
+    std::string name(c.spec->name);
+    if (c.count < 2 ||
+        !is_one_of(c.spec->run, {commands::client, commands::config, commands::object,
+                                 commands::memory, commands::command, commands::pubsub})) {
+        return name;
+    }
+    name += '|';
+    for (const char each : printable(c.arg(1), 128)) {
+        name += each >= 'A' && each <= 'Z' ? static_cast<char>(each + ('a' - 'A')) : each;
+    }
+    return name;
+}
+
+// The flags of all commands that this one will run.
+std::uint16_t all_flags(const call& c) noexcept {
+    std::uint16_t flags = c.spec->flags;
+    if (c.spec->run == commands::exec && in(c, session::in_transaction)) {
+        flags |= c.client.extras->queued_flags;
+    }
+    return flags;
+}
+
+// False, with the refusal replied, for what the session's mode does not allow.
+bool mode_allows(call& c) {
+    const runner what = c.spec->run;
+    const bool in_transaction = in(c, session::in_transaction);
+    if (in_transaction && (c.spec->flags & command_flag::no_multi) != 0) {
+        c.error("ERR Command not allowed inside a transaction");
+        return false;
+    }
+    if (in_transaction && c.state.options.max_memory != 0 &&
+        !is_one_of(what, {commands::discard, commands::quit, commands::reset}) &&
+        (what != commands::exec || (all_flags(c) & command_flag::denyoom) != 0) &&
+        !c.state.make_room()) {
+        c.error(out_of_memory_text);
+        return false;
+    }
+    if (in(c, session::subscriber) && c.client.protocol == 2 && !replies_by_push(what) &&
+        !is_one_of(what, {commands::ping, commands::quit, commands::reset})) {
+        c.error("ERR Can't execute '" + full_name(c) +
+                "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+                "this context");
+        return false;
+    }
+    return true;
+}
+
+bool is_paused(call& c) {
+    if ((c.state.attention & attention::pause) == 0) return false;
+    if (c.state.env.now_us >= c.state.paused_until_us) {
+        end_pause(c.state);
+        return false;
+    }
+    return !c.state.pauses_writes_only ||
+           (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
+}
+
+void queue(call& c) {
+    session_extras& extras = *c.client.extras;
+    const std::size_t limit = c.state.options.max_transaction;
+    if (extras.queued.bytes() + command_queue::cost(c.args, c.count) > limit) {
+        extras.refused = true;
+        return c.error("ERR the transaction is larger than the limit of " + std::to_string(limit) +
+                       " bytes: send fewer commands between MULTI and EXEC");
+    }
+    // Nothing of it will run: there is no need to keep it.
+    if (!extras.refused && !extras.watched_changed) {
+        extras.queued.add(*c.spec, c.args, c.count);
+        extras.queued_flags |= c.spec->flags;
+    }
+    c.reply.simple("QUEUED");
+}
+
+}  // namespace
+
+void after_refusal(call& c) {
+    if (in(c, session::in_transaction)) c.client.extras->refused = true;
+    if (c.spec == nullptr || c.spec->run != commands::exec) return;
+    // The refusal's line begins with '-' and ends with CR LF.
+    std::string why(c.reply.buffer().text().substr(c.reply_begin + 1));
+    why.resize(why.size() - 2);
+    if (why.starts_with("ERR ")) why.erase(0, 4);
+    c.reply.buffer().truncate(c.reply_begin);
+    drop_transaction(c.state, c.client);
+    c.reply.error("EXECABORT Transaction discarded because of: " + why);
+}
+
+bool admit_after_checks(call& c) {
+    const command_spec* const spec = c.spec;
+    if (spec == nullptr) {
+        refuse_unknown(c);
+        return false;
+    }
+    if (!arity_fits(*spec, c.count)) {
+        c.wrong_arity();
+        return false;
+    }
+    if (!c.client.authenticated && (spec->flags & command_flag::noauth) == 0) {
+        c.error("NOAUTH Authentication required.");
+        return false;
+    }
+    const engine_options& options = c.state.options;
+    if (options.max_memory != 0 && !c.state.make_room() &&
+        (spec->flags & command_flag::denyoom) != 0) {
+        c.error(out_of_memory_text);
+        return false;
+    }
+    if (options.mode != access_mode::admin && (spec->flags & command_flag::dangerous) != 0) {
+        c.error(
+            "ERR this command is refused, as it can stop or debug the cache: create the cache with "
+            "--mode admin to allow it");
+        return false;
+    }
+    if (options.mode == access_mode::readonly && (spec->flags & command_flag::write) != 0) {
+        c.error("READONLY This cache is in readonly mode: it takes no command that writes.");
+        return false;
+    }
+    return true;
+}
+
+void run(call& c) {
+    c.client.last_command = c.spec->name.data();
+    if ((c.state.attention & attention::monitors) == 0) [[likely]]
+        return c.state.slow.run_unless_skipped(c);
+    // The database is that of before the command; so are the arguments, which EXEC changes.
+    const command_spec& spec = *c.spec;
+    const std::string_view* const args = c.args;
+    const std::size_t count = c.count;
+    c.state.slow.run_unless_skipped(c);
+    if ((spec.flags & (command_flag::admin | command_flag::no_monitor)) == 0) {
+        feed_monitors(c.state, c.client, args, count);
+    }
+}
+
+bool execute_with_attention(call& c) {
+    session& who = c.client;
+    if (in(c, session::reply_skip_next)) {
+        who.special &= static_cast<std::uint16_t>(~session::reply_skip_next);
+        who.special |= session::reply_skip;
+    }
+    bool by_push = false;
+    if (!admit(c) || !mode_allows(c)) {
+        after_refusal(c);
+    } else if (is_paused(c)) {
+        wait_for_pause_end(c.state, who);
+        return false;
+    } else if (in(c, session::in_transaction) &&
+               !is_one_of(c.spec->run, {commands::exec, commands::discard, commands::multi,
+                                        commands::watch, commands::quit, commands::reset})) {
+        queue(c);
+    } else {
+        by_push = replies_by_push(c.spec->run);
+        const bool touches = c.state.env.tracks_use;
+        if (in(c, session::no_touch)) c.state.env.tracks_use = false;
+        run(c);
+        if (in(c, session::no_touch) && touches) c.state.env.tracks_use = true;
+    }
+    if ((who.special & (session::reply_off | session::reply_skip)) != 0 && !by_push) {
+        c.reply.buffer().truncate(c.reply_begin);
+    }
+    // A command that waits is skipped when it replies.
+    if (!who.blocked) who.special &= static_cast<std::uint16_t>(~session::reply_skip);
+    return true;
+}
+
+void settle(engine::state& s, byte_buffer& out) {
+    s.unsettled = false;
+    serve_waiting(s);
+    s.unsettled = false;
+    out.append(s.own_pushes.text());
+    s.own_pushes.clear();
+    constexpr std::size_t kept = 64 * 1024;
+    if (s.own_pushes.capacity() > kept) s.own_pushes = byte_buffer();
+}
+
+void unwatch_all(engine::state& s, session& who) {
+    if (!who.extras) return;
+    s.watched.remove_all(who.extras->watched);
+    who.extras->watched_changed = false;
+    s.note_listeners();
+}
+
+void drop_transaction(engine::state& s, session& who) {
+    if (!who.extras) return;
+    who.special &= static_cast<std::uint16_t>(~session::in_transaction);
+    who.extras->queued = command_queue();
+    who.extras->queued_flags = 0;
+    who.extras->refused = false;
+    unwatch_all(s, who);
+}
+
+}  // namespace eddy::cache

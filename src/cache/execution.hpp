@@ -1,0 +1,50 @@
+// Whether and how one command runs: at once, refused, queued for EXEC, or later.
+#pragma once
+
+#include "cache/call.hpp"
+#include "cache/command_table.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace eddy::cache {
+
+inline bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
+    const auto given = static_cast<std::int64_t>(count);
+    return spec.arity >= 0 ? given == spec.arity : given >= -spec.arity;
+}
+
+/// Looks at everything that admit() does not take as usual.
+bool admit_after_checks(call& c);
+
+/// Whether the command may run; if not, the refusal is replied.
+inline bool admit(call& c) {
+    const engine_options& options = c.state.options;
+    if (c.spec != nullptr && arity_fits(*c.spec, c.count) && c.client.authenticated &&
+        options.max_memory == 0 && options.mode == access_mode::readwrite &&
+        (c.spec->flags & command_flag::dangerous) == 0) [[likely]] {
+        return true;
+    }
+    return admit_after_checks(c);
+}
+
+/// A refused command spoils the transaction that it was meant for; for EXEC the refusal becomes
+/// EXECABORT.
+void after_refusal(call& c);
+
+/// For a session in one of session::mode, or while the engine's attention is on something. False
+/// when the command was not executed, because it is to wait for the end of a pause.
+bool execute_with_attention(call& c);
+
+/// Runs an admitted command, and tells those who MONITOR.
+void run(call& c);
+
+/// Serves those who wait for what has become ready, and gives the executing session what it caused
+/// for itself.
+void settle(engine::state& s, byte_buffer& out);
+
+/// Forgets a transaction, and what was watched for it.
+void drop_transaction(engine::state& s, session& who);
+void unwatch_all(engine::state& s, session& who);
+
+}  // namespace eddy::cache

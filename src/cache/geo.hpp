@@ -1,0 +1,76 @@
+// Positions on the earth as scores of a sorted set, as Redis keeps them.
+//
+// Longitude and latitude are each cut into 2^26 steps (the latitude from -85.05 to 85.05 degrees,
+// as maps in Mercator's projection have it), and the two numbers are woven into one of 52 bits, the
+// longitude first. What is near is mostly near in that order, too: the squares that one finds by
+// halving the earth again and again are ranges of scores. A search covers its area with a few of
+// them and looks at the members there.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace eddy::cache::geo {
+
+/// In degrees, east and north.
+struct position {
+    double longitude = 0;
+    double latitude = 0;
+};
+
+inline constexpr double max_longitude = 180;
+inline constexpr double max_latitude = 85.05112878;
+
+/// Whether it can be kept.
+bool is_valid(position where) noexcept;
+
+/// A valid position's 52 bits, or 54 at the very ends.
+std::uint64_t encode(position where) noexcept;
+/// The middle of what these bits, or a score of any value, stand for.
+position decode(double score) noexcept;
+
+/// The bits of the usual geohash, whose latitude goes from -90 to 90 degrees.
+std::uint64_t encode_for_text(position where) noexcept;
+
+/// Metres along a great circle; the earth is a ball of 6372797.560856 m.
+double distance(position a, position b) noexcept;
+
+/// A circle or a box around a centre, in metres.
+struct area {
+    position centre;
+    bool is_box = false;
+    double radius = 0;
+    double width = 0;
+    double height = 0;
+
+    /// Whether the place is in it, borders included; then `metres` is its distance to the centre.
+    bool has(position where, double& metres) const noexcept;
+};
+
+/// Scores from `begin` up to, but not including, `end`.
+struct score_range {
+    double begin = 0;
+    double end = 0;
+};
+
+/// The ranges of scores that hold all positions of an area, and others; ascending, apart.
+class cover {
+public:
+    explicit cover(const area& of) noexcept;
+    const score_range* begin() const noexcept { return ranges_.data(); }
+    const score_range* end() const noexcept { return ranges_.data() + count_; }
+
+private:
+    // Three squares each way, for both sides of the 180th meridian, and the ends of the earth.
+    static constexpr std::size_t max_ranges = 2 * 9 + 1;
+
+    void add_squares(double west, double east, double south, double north) noexcept;
+    void add(std::uint64_t begin, std::uint64_t end) noexcept;
+    void sort_and_join() noexcept;
+
+    std::array<score_range, max_ranges> ranges_;
+    std::size_t count_ = 0;
+};
+
+}  // namespace eddy::cache::geo

@@ -1,0 +1,50 @@
+// Who takes what an RDB reader finds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace eddy::cache::rdb {
+
+/// What kind of value a key has, however it was written.
+enum class value_kind : std::uint8_t { text, list, set, sorted_set, hash };
+
+/// Null: go on. Otherwise a static text that says why the reader is to stop.
+using refusal = const char*;
+inline constexpr refusal accepted = nullptr;
+
+struct key_header {
+    std::string_view key;  ///< empty in a DUMP payload
+    value_kind kind = value_kind::text;
+    bool expires = false;
+    std::int64_t expires_at_ms = 0;  ///< since 1970; may be anything
+};
+
+/// The views end with the call. For each key: begin(), then one text(), or one call for each
+/// element in order, then end(). Elements of sets and fields may come twice from a bad source.
+class consumer {
+public:
+    consumer() = default;
+    consumer(const consumer&) = delete;
+    consumer& operator=(const consumer&) = delete;
+    virtual ~consumer() = default;
+
+    /// What the writer says of itself, "redis-ver" and the like.
+    virtual refusal aux(std::string_view, std::string_view) { return accepted; }
+    /// The database of the keys that follow; 0 until it is called.
+    virtual refusal select(std::uint64_t) { return accepted; }
+    /// A hint of how many keys follow, and how many of them expire: not to be trusted.
+    virtual refusal sizes(std::uint64_t, std::uint64_t) { return accepted; }
+    /// The code of a library of functions.
+    virtual refusal library(std::string_view) { return accepted; }
+
+    virtual refusal begin(const key_header& of) = 0;
+    virtual refusal text(std::string_view whole) = 0;
+    virtual refusal element(std::string_view of_list) = 0;
+    virtual refusal member(std::string_view of_set) = 0;
+    virtual refusal scored(std::string_view of_sorted_set, double score) = 0;
+    virtual refusal field(std::string_view of_hash, std::string_view value) = 0;
+    virtual refusal end() = 0;
+};
+
+}  // namespace eddy::cache::rdb

@@ -1,0 +1,398 @@
+// For tests: values in every encoding of RDB, also those that no Redis of today writes, and a
+// consumer that writes down what a reader tells it.
+#pragma once
+
+#include "cache/number.hpp"
+#include "cache/rdb/consumer.hpp"
+#include "cache/rdb/crc64.hpp"
+#include "cache/rdb/format.hpp"
+#include "cache/rdb/reader.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache::rdb::testing {
+
+using texts = std::vector<std::string>;
+
+inline std::string little(std::uint64_t number, std::size_t bytes) {
+    return {reinterpret_cast<const char*>(&number), bytes};
+}
+
+inline std::string big(std::uint64_t number, std::size_t bytes) {
+    std::string made;
+    for (std::size_t i = bytes; i-- > 0;) made += static_cast<char>(number >> (8 * i) & 0xff);
+    return made;
+}
+
+inline std::string byte(unsigned value) { return std::string(1, static_cast<char>(value)); }
+
+inline std::string length(std::uint64_t n) {
+    if (n < 64) return byte(static_cast<unsigned>(n));
+    if (n < 16384) return big(n | 0x4000, 2);
+    if (n <= UINT32_MAX) return byte(0x80) + big(n, 4);
+    return byte(0x81) + big(n, 8);
+}
+
+inline std::string text(std::string_view plain) {
+    return length(plain.size()) + std::string(plain);
+}
+
+/// As an LZF string of literal runs, or of one byte and a copy that repeats it.
+inline std::string lzf(std::string_view plain) {
+    std::string packed;
+    const bool repeats = plain.size() > 9 && plain.size() <= 265 &&
+                         plain.find_first_not_of(plain[0]) == std::string_view::npos;
+    if (repeats) {
+        packed = byte(0) + std::string(1, plain[0]) + byte(0xe0) +
+                 byte(static_cast<unsigned>(plain.size()) - 10) + byte(0);
+    } else {
+        for (std::size_t at = 0; at < plain.size(); at += 32) {
+            const std::string_view run = plain.substr(at, 32);
+            packed += byte(static_cast<unsigned>(run.size()) - 1) + std::string(run);
+        }
+    }
+    return byte(0xc3) + length(packed.size()) + length(plain.size()) + packed;
+}
+
+/// Texts that are numbers in their usual writing become numbers, as Redis does it.
+inline std::string listpack(const texts& elements) {
+    std::string body;
+    for (const std::string& each : elements) {
+        std::string one;
+        if (const auto number = parse_integer(each)) {
+            const std::int64_t n = *number;
+            const auto bits = static_cast<std::uint64_t>(n);
+            if (n >= 0 && n <= 127) {
+                one = byte(static_cast<unsigned>(n));
+            } else if (n >= -4096 && n <= 4095) {
+                one = big((bits & 0x1fff) | 0xc000, 2);
+            } else if (n >= INT16_MIN && n <= INT16_MAX) {
+                one = byte(0xf1) + little(bits, 2);
+            } else if (n >= -(1 << 23) && n < 1 << 23) {
+                one = byte(0xf2) + little(bits, 3);
+            } else if (n >= INT32_MIN && n <= INT32_MAX) {
+                one = byte(0xf3) + little(bits, 4);
+            } else {
+                one = byte(0xf4) + little(bits, 8);
+            }
+        } else if (each.size() < 64) {
+            one = byte(0x80 | static_cast<unsigned>(each.size())) + each;
+        } else if (each.size() < 4096) {
+            one = big(each.size() | 0xe000, 2) + each;
+        } else {
+            one = byte(0xf0) + little(each.size(), 4) + each;
+        }
+        const std::size_t size = one.size();
+        std::string back;
+        const int bytes = size <= 127 ? 1 : size < 16383 ? 2 : size < 2097151 ? 3 : 4;
+        for (int i = 0; i < bytes; ++i) {
+            const auto seven = static_cast<unsigned>(size >> (7 * i) & 127);
+            back.insert(0, byte(seven | (i + 1 < bytes ? 128U : 0U)));
+        }
+        body += one + back;
+    }
+    const std::size_t count = elements.size() < 0xffff ? elements.size() : 0xffff;
+    return little(body.size() + 7, 4) + little(count, 2) + body + byte(0xff);
+}
+
+inline std::string ziplist(const texts& elements) {
+    std::string body;
+    std::size_t previous = 0;
+    std::size_t last = 10;
+    for (const std::string& each : elements) {
+        std::string one = previous < 254 ? byte(static_cast<unsigned>(previous))
+                                         : byte(254) + little(previous, 4);
+        if (const auto number = parse_integer(each)) {
+            const std::int64_t n = *number;
+            const auto bits = static_cast<std::uint64_t>(n);
+            if (n >= 0 && n <= 12) {
+                one += byte(0xf1 + static_cast<unsigned>(n));
+            } else if (n >= INT8_MIN && n <= INT8_MAX) {
+                one += byte(0xfe) + little(bits, 1);
+            } else if (n >= INT16_MIN && n <= INT16_MAX) {
+                one += byte(0xc0) + little(bits, 2);
+            } else if (n >= -(1 << 23) && n < 1 << 23) {
+                one += byte(0xf0) + little(bits, 3);
+            } else if (n >= INT32_MIN && n <= INT32_MAX) {
+                one += byte(0xd0) + little(bits, 4);
+            } else {
+                one += byte(0xe0) + little(bits, 8);
+            }
+        } else if (each.size() < 64) {
+            one += byte(static_cast<unsigned>(each.size())) + each;
+        } else if (each.size() < 16384) {
+            one += big(each.size() | 0x4000, 2) + each;
+        } else {
+            one += byte(0x80) + big(each.size(), 4) + each;
+        }
+        last = 10 + body.size();
+        body += one;
+        previous = one.size();
+    }
+    const std::size_t count = elements.size() < 0xffff ? elements.size() : 0xffff;
+    return little(body.size() + 11, 4) + little(last, 4) + little(count, 2) + body + byte(0xff);
+}
+
+/// Fields and values in turn; each value has some unused bytes behind it.
+inline std::string zipmap(const texts& elements) {
+    std::string made = byte(static_cast<unsigned>(elements.size() / 2));
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+        const std::string& each = elements[i];
+        made += each.size() < 254 ? byte(static_cast<unsigned>(each.size()))
+                                  : byte(254) + little(each.size(), 4);
+        if (i % 2 != 0) made += byte(2);
+        made += each;
+        if (i % 2 != 0) made += "??";
+    }
+    return made + byte(0xff);
+}
+
+inline std::string intset(std::size_t width, const std::vector<std::int64_t>& numbers) {
+    std::string made = little(width, 4) + little(numbers.size(), 4);
+    for (const std::int64_t n : numbers) made += little(static_cast<std::uint64_t>(n), width);
+    return made;
+}
+
+inline std::string joined(const texts& parts) {
+    std::string all;
+    for (const std::string& each : parts) all += each;
+    return all;
+}
+
+inline std::string double_bytes(double value) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, 8);
+    return little(bits, 8);
+}
+
+/// One value, and what a reader tells of it.
+struct fixture {
+    std::string name;
+    object_type type;
+    std::string body;
+    texts told;
+
+    std::string value() const { return byte(static_cast<unsigned>(type)) + body; }
+    std::string key_and_value() const {
+        return byte(static_cast<unsigned>(type)) + text(name) + body;
+    }
+};
+
+inline std::vector<fixture> fixtures() {
+    const std::string long_text(300, 'l');
+    const std::string longer_text(5000, 'm');
+    const texts numbers{"0",
+                        "12",
+                        "13",
+                        "127",
+                        "128",
+                        "-1",
+                        "-128",
+                        "4095",
+                        "-4096",
+                        "4096",
+                        "32767",
+                        "-32769",
+                        "8388607",
+                        "-8388608",
+                        "8388608",
+                        "2147483647",
+                        "-2147483648",
+                        "2147483648",
+                        "9223372036854775807",
+                        "-9223372036854775808"};
+    texts mixed = numbers;
+    mixed.insert(mixed.end(), {"", "a", std::string(63, 'b'), std::string(64, 'c'), long_text,
+                               "after a long one", longer_text, "007", "end"});
+    const auto elements = [](const texts& of) {
+        texts told;
+        for (const std::string& each : of) told.push_back("element " + each);
+        return told;
+    };
+    const texts fields{"f", "1", "g", "two", "h", long_text, "", ""};
+    const texts told_fields{"field f=1", "field g=two", "field h=" + long_text, "field ="};
+    const texts scores{"a", "-1.5", "b", "0", "c", "2", "d", "1e100", "e", "inf"};
+    const texts told_scores{"scored a -1.5", "scored b 0", "scored c 2", "scored d 1e+100",
+                            "scored e inf"};
+    using enum object_type;
+    return {
+        {"text", object_type::text, testing::text("some text"), {"text some text"}},
+        {"empty text", object_type::text, testing::text(""), {"text "}},
+        {"text of 63",
+         object_type::text,
+         testing::text(std::string(63, 'x')),
+         {"text " + std::string(63, 'x')}},
+        {"text of 64",
+         object_type::text,
+         testing::text(std::string(64, 'x')),
+         {"text " + std::string(64, 'x')}},
+        {"long text",
+         object_type::text,
+         byte(0x80) + big(5000, 4) + longer_text,
+         {"text " + longer_text}},
+        {"long text, wide",
+         object_type::text,
+         byte(0x81) + big(300, 8) + long_text,
+         {"text " + long_text}},
+        {"int 8", object_type::text, byte(0xc0) + little(0xff, 1), {"text -1"}},
+        {"int 16", object_type::text, byte(0xc1) + little(0x8000, 2), {"text -32768"}},
+        {"int 32", object_type::text, byte(0xc2) + little(0x7fffffff, 4), {"text 2147483647"}},
+        {"lzf",
+         object_type::text,
+         lzf("some text that is not compressible at all"),
+         {"text some text that is not compressible at all"}},
+        {"lzf copy",
+         object_type::text,
+         lzf(std::string(200, 'z')),
+         {"text " + std::string(200, 'z')}},
+        {"list",
+         list,
+         joined({length(3), testing::text("a"), byte(0xc0) + "\x05", lzf("abc")}),
+         {"element a", "element 5", "element abc"}},
+        {"set",
+         set,
+         joined({length(2), testing::text("a"), testing::text("b")}),
+         {"member a", "member b"}},
+        {"zset",
+         zset,
+         joined({length(4), testing::text("a"), byte(3), "1.5", testing::text("b"), byte(254),
+                 testing::text("c"), byte(255), testing::text("d"), byte(4), "-1e5"}),
+         {"scored a 1.5", "scored b inf", "scored c -inf", "scored d -100000"}},
+        {"hash",
+         hash,
+         joined({length(2), testing::text("f"), byte(0xc0) + "\x01", testing::text("g"),
+                 lzf(std::string(100, 'y'))}),
+         {"field f=1", "field g=" + std::string(100, 'y')}},
+        {"zset 2",
+         zset_2,
+         joined({length(2), testing::text("a"), double_bytes(-0.25), testing::text("b"),
+                 double_bytes(1e100)}),
+         {"scored a -0.25", "scored b 1e+100"}},
+        {"zipmap", hash_zipmap, testing::text(zipmap(fields)), told_fields},
+        {"list ziplist", list_ziplist, testing::text(ziplist(mixed)), elements(mixed)},
+        {"intset 16",
+         set_intset,
+         testing::text(intset(2, {-32768, 0, 7})),
+         {"member -32768", "member 0", "member 7"}},
+        {"intset 32",
+         set_intset,
+         testing::text(intset(4, {-40000, 5, 2147483647})),
+         {"member -40000", "member 5", "member 2147483647"}},
+        {"intset 64",
+         set_intset,
+         testing::text(intset(8, {INT64_MIN, 5, INT64_MAX})),
+         {"member -9223372036854775808", "member 5", "member 9223372036854775807"}},
+        {"zset ziplist", zset_ziplist, testing::text(ziplist(scores)), told_scores},
+        {"hash ziplist", hash_ziplist, testing::text(ziplist(fields)), told_fields},
+        {"quicklist",
+         list_quicklist,
+         joined({length(2), testing::text(ziplist({"a", "1"})), lzf(ziplist({"b", long_text}))}),
+         {"element a", "element 1", "element b", "element " + long_text}},
+        {"hash listpack", hash_listpack, testing::text(listpack(fields)), told_fields},
+        {"zset listpack", zset_listpack, testing::text(listpack(scores)), told_scores},
+        {"quicklist 2", list_quicklist_2,
+         joined({length(3), length(2), testing::text(listpack(mixed)), length(1),
+                 testing::text(longer_text), length(2), lzf(listpack({"x", "1"}))}),
+         [&] {
+             texts told = elements(mixed);
+             told.push_back("element " + longer_text);
+             told.insert(told.end(), {"element x", "element 1"});
+             return told;
+         }()},
+        {"set listpack",
+         set_listpack,
+         testing::text(listpack({"a", "1", long_text})),
+         {"member a", "member 1", "member " + long_text}},
+    };
+}
+
+/// With the end mark and, from version 5 on, the right checksum.
+inline std::string ended_file(std::string content, unsigned version = 10) {
+    content += byte(255);
+    return version < 5 ? content : content + little(crc64(0, content), 8);
+}
+
+inline std::string magic(unsigned version = 10) {
+    std::string digits = std::to_string(version);
+    return "REDIS" + std::string(4 - digits.size(), '0') + digits;
+}
+
+/// With its footer.
+inline std::string payload(std::string value, unsigned version = 10) {
+    value += little(version, 2);
+    return value + little(crc64(0, value), 8);
+}
+
+/// All fixtures behind all opcodes.
+inline std::string everything() {
+    std::string all = magic(12);
+    all += byte(250) + text("redis-ver") + text("7.4.0");
+    all += byte(250) + text("redis-bits") + byte(0xc0) + byte(64);
+    all += byte(247) + length(0x123456789abcdefULL) + length(2) + length(1);
+    all += length(1) + length(77) + length(2) + length(78) + length(3) + little(0, 4);
+    all += length(4) + little(0, 8) + length(5) + text("a module's text") + length(0);
+    all += byte(245) + text("#!lua name=mylib\n");
+    all += byte(254) + length(0) + byte(251) + length(30) + length(3);
+    all += byte(244) + length(1) + length(2) + length(3);
+    int turn = 0;
+    for (const fixture& each : fixtures()) {
+        switch (turn++ % 5) {
+            case 0: all += byte(252) + little(4'102'444'800'123, 8); break;
+            case 1: all += byte(253) + little(2'000'000'000, 4); break;
+            case 2: all += byte(248) + length(100); break;
+            case 3: all += byte(249) + byte(200); break;
+            default: break;
+        }
+        all += each.key_and_value();
+    }
+    all += byte(254) + length(15);
+    all += fixtures()[0].key_and_value();
+    return ended_file(all, 12);
+}
+
+/// Writes down what it is told, one line an event.
+class recorder : public consumer {
+public:
+    texts lines;
+
+    refusal aux(std::string_view name, std::string_view value) override {
+        return note("aux " + std::string(name) + "=" + std::string(value));
+    }
+    refusal select(std::uint64_t database) override {
+        return note("select " + std::to_string(database));
+    }
+    refusal sizes(std::uint64_t keys, std::uint64_t expiring) override {
+        return note("sizes " + std::to_string(keys) + " " + std::to_string(expiring));
+    }
+    refusal library(std::string_view code) override { return note("library " + std::string(code)); }
+    refusal begin(const key_header& of) override {
+        return note("key " + std::string(of.key) + " " + std::to_string(static_cast<int>(of.kind)) +
+                    (of.expires ? " until " + std::to_string(of.expires_at_ms) : ""));
+    }
+    refusal text(std::string_view whole) override { return note("text " + std::string(whole)); }
+    refusal element(std::string_view e) override { return note("element " + std::string(e)); }
+    refusal member(std::string_view m) override { return note("member " + std::string(m)); }
+    refusal scored(std::string_view m, double score) override {
+        char digits[40];
+        std::snprintf(digits, sizeof digits, " %.17g", score);
+        return note("scored " + std::string(m) + digits);
+    }
+    refusal field(std::string_view f, std::string_view v) override {
+        return note("field " + std::string(f) + "=" + std::string(v));
+    }
+    refusal end() override { return note("end"); }
+
+private:
+    refusal note(std::string line) {
+        lines.push_back(std::move(line));
+        return accepted;
+    }
+};
+
+}  // namespace eddy::cache::rdb::testing

@@ -1,0 +1,95 @@
+// The numbers of the RDB format: what a dump file, a DUMP payload and a full synchronisation with a
+// replica consist of.
+//
+//     "REDIS0010"  then, in turn:  AUX name value | SELECTDB n | RESIZEDB keys expiring |
+//                                  [EXPIRETIME_MS t] [IDLE n] [FREQ n] type key value |
+//     EOF  checksum of all before it, 8 bytes, since version 5
+//
+// A DUMP payload is  type value | version, 2 bytes | checksum of all before it, 8 bytes.  Numbers
+// are little-endian, but for lengths above 14 bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace eddy::cache::rdb {
+
+/// What is written: what Redis 7.0 reads.
+inline constexpr unsigned written_version = 10;
+/// What is read: up to Redis 7.4.
+inline constexpr unsigned min_version = 1;
+inline constexpr unsigned max_version = 12;
+/// Files carry a checksum since this version.
+inline constexpr unsigned first_version_with_checksum = 5;
+
+inline constexpr std::size_t checksum_bytes = 8;
+/// Behind the value in a DUMP payload.
+inline constexpr std::size_t dump_footer_bytes = 2 + checksum_bytes;
+
+/// A byte where a key's type may stand.
+enum class opcode : std::uint8_t {
+    slot_info = 244,
+    function = 245,
+    old_function = 246,  // of a release candidate
+    module_aux = 247,
+    idle = 248,
+    frequency = 249,
+    aux = 250,
+    sizes = 251,
+    expires_ms = 252,
+    expires_s = 253,
+    select = 254,
+    end = 255,
+};
+
+/// How a value is written.
+enum class object_type : std::uint8_t {
+    text = 0,
+    list = 1,
+    set = 2,
+    zset = 3,  // scores as decimal text
+    hash = 4,
+    zset_2 = 5,  // scores as 8 bytes
+    module_1 = 6,
+    module_2 = 7,
+    hash_zipmap = 9,
+    list_ziplist = 10,
+    set_intset = 11,
+    zset_ziplist = 12,
+    hash_ziplist = 13,
+    list_quicklist = 14,  // of ziplists
+    stream = 15,
+    hash_listpack = 16,
+    zset_listpack = 17,
+    list_quicklist_2 = 18,  // of listpacks and single elements
+    stream_2 = 19,
+    set_listpack = 20,
+    stream_3 = 21,
+    hash_with_expiry_rc = 22,  // of a release candidate
+    hash_listpack_with_expiry_rc = 23,
+    hash_with_expiry = 24,
+    hash_listpack_with_expiry = 25,
+};
+
+/// The first two bits of a length.
+enum class length_form : std::uint8_t { bits_6 = 0, bits_14 = 1, wide = 2, special = 3 };
+inline constexpr std::uint8_t length_32 = 0x80;
+inline constexpr std::uint8_t length_64 = 0x81;
+
+/// What stands in place of a string's length when the string is no plain bytes.
+enum class special_text : std::uint8_t { int_8 = 0, int_16 = 1, int_32 = 2, lzf = 3 };
+
+/// The node of a quicklist: one element, or a listpack of them.
+enum class quicklist_node : std::uint8_t { plain = 1, packed = 2 };
+
+/// What a module's data consist of, one opcode before each.
+enum class module_opcode : std::uint8_t {
+    end = 0,
+    signed_integer = 1,
+    unsigned_integer = 2,
+    float_number = 3,
+    double_number = 4,
+    text = 5,
+};
+
+}  // namespace eddy::cache::rdb

@@ -1,0 +1,91 @@
+// Keys with their expiry; the values are the builder's part, but for strings, which come whole.
+#include "cache/rdb/load.hpp"
+
+#include "cache/engine_state.hpp"
+
+#include <algorithm>
+
+namespace eddy::cache::rdb {
+namespace {
+
+constexpr refusal key_is_there = "a key is there already";
+
+}  // namespace
+
+loader::loader(engine& to, load_options options)
+    : value_builder(to.internals().env),
+      state_(to.internals()),
+      keep_expired_(options.keep_expired),
+      reader_(*this, reader::input::file, options.reading) {}
+
+refusal loader::select(std::uint64_t number) {
+    if (number >= engine::databases) return "the file has a database with a number above 15";
+    database_ = number;
+    return accepted;
+}
+
+refusal loader::library(std::string_view) {
+    ++counts_.libraries;
+    return accepted;
+}
+
+refusal loader::begin(const key_header& of) {
+    // A time before 1970 is over as well, and 0 would say that there is none.
+    expires_at_ms_ = of.expires ? std::max<expiry_time>(of.expires_at_ms, 1) : no_expiry;
+    is_over_ = of.expires && expires_at_ms_ < env_.now_ms && !keep_expired_;
+    is_text_ = of.kind == value_kind::text;
+    if (is_over_) return accepted;
+    key_ = of.key;
+    return is_text_ ? accepted : value_builder::begin(of);
+}
+
+refusal loader::text(std::string_view whole) {
+    if (is_over_) return accepted;
+    keyspace& to = state_.database(database_);
+    const std::uint64_t hash = to.hash(key_);
+    if (to.find(key_, hash) != nullptr) return key_is_there;
+    set_expiry(to, to.put_text(nullptr, key_, hash, whole));
+    ++counts_.keys;
+    return accepted;
+}
+
+refusal loader::element(std::string_view of_list) {
+    return is_over_ ? accepted : value_builder::element(of_list);
+}
+
+refusal loader::member(std::string_view of_set) {
+    return is_over_ ? accepted : value_builder::member(of_set);
+}
+
+refusal loader::scored(std::string_view of_sorted_set, double score) {
+    return is_over_ ? accepted : value_builder::scored(of_sorted_set, score);
+}
+
+refusal loader::field(std::string_view of_hash, std::string_view value) {
+    return is_over_ ? accepted : value_builder::field(of_hash, value);
+}
+
+refusal loader::end() {
+    if (is_over_) {
+        ++counts_.expired;
+        return accepted;
+    }
+    if (is_text_) return accepted;
+    if (empty()) {
+        drop();
+        ++counts_.empty;
+        return accepted;
+    }
+    keyspace& to = state_.database(database_);
+    const std::uint64_t hash = to.hash(key_);
+    if (to.find(key_, hash) != nullptr) return key_is_there;
+    set_expiry(to, give(to, key_, hash));
+    ++counts_.keys;
+    return accepted;
+}
+
+void loader::set_expiry(keyspace& in, keyspace::slot* of) const {
+    if (expires_at_ms_ != no_expiry) in.set_expiry(of, expires_at_ms_);
+}
+
+}  // namespace eddy::cache::rdb

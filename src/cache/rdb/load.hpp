@@ -1,0 +1,71 @@
+// Fills an engine's databases from an RDB file, or from what a master sends.
+#pragma once
+
+#include "cache/engine.hpp"
+#include "cache/rdb/reader.hpp"
+#include "cache/rdb/value_builder.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace eddy::cache::rdb {
+
+struct load_options {
+    reader_options reading{};
+    /// Keys whose time is over are kept, as a replica does, which waits for its master to delete
+    /// them. Otherwise they are left out.
+    bool keep_expired = false;
+};
+
+/// What was found so far.
+struct load_counts {
+    std::uint64_t keys = 0;       ///< added
+    std::uint64_t expired = 0;    ///< left out, as their time is over
+    std::uint64_t empty = 0;      ///< left out, as they had no elements
+    std::uint64_t libraries = 0;  ///< of functions, which are left out: the cache has none yet
+};
+
+/// Takes one file in pieces of any size. A key appears when its value is whole; one that is there
+/// already is a fault. After a fault the keys that came before it stay, so whoever wants all or
+/// nothing begins with empty databases and clears them. Keys are added without a look at
+/// max_memory. Between the pieces the engine may execute commands. The engine must outlive it; one
+/// thread.
+class loader final : private value_builder {
+public:
+    explicit loader(engine& to, load_options options = {});
+
+    /// As reader::feed().
+    std::size_t feed(std::string_view piece) { return reader_.feed(piece); }
+    /// As reader::finish().
+    void finish() { reader_.finish(); }
+    reader::status now() const noexcept { return reader_.now(); }
+    const read_fault& fault() const noexcept { return reader_.fault(); }
+    const load_counts& counts() const noexcept { return counts_; }
+
+private:
+    refusal select(std::uint64_t number) override;
+    refusal library(std::string_view code) override;
+    refusal begin(const key_header& of) override;
+    refusal text(std::string_view whole) override;
+    refusal element(std::string_view of_list) override;
+    refusal member(std::string_view of_set) override;
+    refusal scored(std::string_view of_sorted_set, double score) override;
+    refusal field(std::string_view of_hash, std::string_view value) override;
+    refusal end() override;
+
+    void set_expiry(keyspace& in, keyspace::slot* of) const;
+
+    engine::state& state_;
+    const bool keep_expired_;
+    std::size_t database_ = 0;
+    std::string key_;
+    expiry_time expires_at_ms_ = no_expiry;
+    bool is_text_ = false;
+    bool is_over_ = false;  // the key is to be left out
+    load_counts counts_;
+    reader reader_;
+};
+
+}  // namespace eddy::cache::rdb

@@ -1,0 +1,420 @@
+// One state for each unit of the format.
+#include "cache/rdb/reader.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include "cache/rdb/crc64.hpp"
+#include "cache/rdb/packed.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace eddy::cache::rdb {
+namespace {
+
+// A unit that came in pieces may be large; then its memory is given back.
+constexpr std::size_t kept_pending = 64U << 10;
+
+constexpr const char* not_a_score = "a score is no number";
+constexpr const char* unknown_type = "a value has an unknown type";
+
+bool parse_score(std::string_view text, double& score) noexcept {
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, score);
+    return error == std::errc{} && at == end && !std::isnan(score);
+}
+
+bool score_of(const packed_item& item, double& score) noexcept {
+    if (!item.is_number) return parse_score(item.bytes, score);
+    score = static_cast<double>(item.number);
+    return true;
+}
+
+}  // namespace
+
+std::size_t reader::feed(std::string_view piece) {
+    const char* const begin = piece.data();
+    const char* const end = begin + piece.size();
+    const char* at = begin;
+    const char* summed = begin;
+    const auto left = [&] { return static_cast<std::size_t>(end - at); };
+    const auto sum_up = [&] {
+        if (!options_.check_sum) return;
+        sum_ = crc64(sum_, {summed, static_cast<std::size_t>(at - summed)});
+        summed = at;
+    };
+    bool sums = state_ != state::checksum && !one_value_;
+    while (at < end && now() == status::reading) {
+        const bool direct = pending_.empty();
+        if (!direct) {
+            const std::size_t missing = std::min(wanted_ - pending_.size(), left());
+            pending_.append(std::string_view(at, missing));
+            at += missing;
+            if (pending_.size() < wanted_) break;
+        }
+        window w(direct ? std::string_view(at, left()) : pending_.text(), options_.max_text);
+        if (step(w)) {
+            offset_ += w.used();
+            if (direct) {
+                at += w.used();
+            } else {
+                EDDY_ASSERT(w.used() == pending_.size());
+                pending_.clear();
+                if (pending_.capacity() > kept_pending) pending_.release_if_empty();
+            }
+            // The checksum is not a part of what it sums up. The end mark before it is a single
+            // byte, so it never was pending.
+            if (sums && state_ == state::checksum) {
+                sum_up();
+                sums = false;
+            }
+        } else if (w.fault() != nullptr) {
+            fault_ = {offset_, w.fault()};
+        } else {
+            wanted_ = w.needed();
+            if (direct) {
+                pending_.append(std::string_view(at, left()));
+                at = end;
+            }
+        }
+    }
+    if (sums) sum_up();
+    return static_cast<std::size_t>(at - begin);
+}
+
+void reader::finish() {
+    if (now() == status::reading) fault_ = {offset(), "the input ends too early"};
+}
+
+bool reader::step(window& w) {
+    std::uint64_t number = 0;
+    std::uint64_t second = 0;
+    std::string_view name;
+    std::string_view value;
+    std::uint8_t byte = 0;
+    const auto back_to_opcodes = [&](refusal why) {
+        state_ = state::opcode;
+        return told(w, why);
+    };
+    switch (state_) {
+        case state::magic: return read_magic(w);
+        case state::opcode: return read_opcode(w);
+        case state::aux: return read_pair(w, name, value) && back_to_opcodes(to_.aux(name, value));
+        case state::select: return w.length(number) && back_to_opcodes(to_.select(number));
+        case state::sizes:
+            return w.length(number) && w.length(second) &&
+                   back_to_opcodes(to_.sizes(number, second));
+        case state::slot_info:
+            return w.length(number) && w.length(number) && w.length(number) &&
+                   back_to_opcodes(accepted);
+        case state::expires_s:
+            if (!w.little(4, number)) return false;
+            header_.expires = true;
+            header_.expires_at_ms = std::int64_t{static_cast<std::int32_t>(number)} * 1000;
+            return back_to_opcodes(accepted);
+        case state::expires_ms:
+            if (!w.little(8, number)) return false;
+            header_.expires = true;
+            header_.expires_at_ms = static_cast<std::int64_t>(number);
+            return back_to_opcodes(accepted);
+        case state::idle: return w.length(number) && back_to_opcodes(accepted);
+        case state::frequency: return w.byte(byte) && back_to_opcodes(accepted);
+        case state::library:
+            return read_text(w, scratch_[0], value) && back_to_opcodes(to_.library(value));
+        case state::module_begin: return read_module_begin(w);
+        case state::module_item: return read_module_item(w);
+        case state::key: return read_text(w, scratch_[0], name) && begin_value(w, name);
+        case state::text:
+            return read_text(w, scratch_[0], value) && told(w, to_.text(value)) && end_value(w);
+        case state::count: return read_count(w);
+        case state::element:
+            return read_text(w, scratch_[0], value) && told(w, to_.element(value)) &&
+                   end_element(w);
+        case state::member:
+            return read_text(w, scratch_[0], value) && told(w, to_.member(value)) && end_element(w);
+        case state::field:
+            return read_pair(w, name, value) && told(w, to_.field(name, value)) && end_element(w);
+        case state::scored_text:
+        case state::scored_binary: return read_scored(w);
+        case state::packed: return read_packed(w) && end_value(w);
+        case state::ziplist_node:
+        case state::quicklist_node: return read_node(w) && end_element(w);
+        case state::checksum: return read_checksum(w);
+        case state::done: break;
+    }
+    EDDY_ASSERT(false);
+    return false;
+}
+
+bool reader::read_magic(window& w) {
+    std::string_view magic;
+    if (!w.take(9, magic)) return false;
+    unsigned version = 0;
+    const char* const digits = magic.data() + 5;
+    const auto [at, error] = std::from_chars(digits, digits + 4, version);
+    if (!magic.starts_with("REDIS") || error != std::errc{} || at != digits + 4) {
+        return w.fail("this is no RDB file");
+    }
+    if (version < min_version || version > max_version) {
+        return w.fail("the file's RDB version is not one of 1 to 12");
+    }
+    version_ = version;
+    state_ = state::opcode;
+    return true;
+}
+
+bool reader::read_opcode(window& w) {
+    std::uint8_t byte = 0;
+    if (!w.byte(byte)) return false;
+    constexpr auto first_opcode = static_cast<std::uint8_t>(opcode::slot_info);
+    if (byte < first_opcode) return begin_type(w, static_cast<object_type>(byte));
+    if (one_value_) return w.fail(unknown_type);
+    switch (static_cast<opcode>(byte)) {
+        case opcode::slot_info: state_ = state::slot_info; return true;
+        case opcode::function: state_ = state::library; return true;
+        case opcode::old_function:
+            return w.fail("a function was written by a release candidate of Redis 7.0");
+        case opcode::module_aux: state_ = state::module_begin; return true;
+        case opcode::idle: state_ = state::idle; return true;
+        case opcode::frequency: state_ = state::frequency; return true;
+        case opcode::aux: state_ = state::aux; return true;
+        case opcode::sizes: state_ = state::sizes; return true;
+        case opcode::expires_ms: state_ = state::expires_ms; return true;
+        case opcode::expires_s: state_ = state::expires_s; return true;
+        case opcode::select: state_ = state::select; return true;
+        case opcode::end:
+            state_ = version_ < first_version_with_checksum ? state::done : state::checksum;
+            return true;
+    }
+    return w.fail(unknown_type);
+}
+
+bool reader::begin_type(window& w, object_type type) {
+    switch (type) {
+        case object_type::text: kind_ = value_kind::text; break;
+        case object_type::list:
+        case object_type::list_ziplist:
+        case object_type::list_quicklist:
+        case object_type::list_quicklist_2: kind_ = value_kind::list; break;
+        case object_type::set:
+        case object_type::set_intset:
+        case object_type::set_listpack: kind_ = value_kind::set; break;
+        case object_type::zset:
+        case object_type::zset_2:
+        case object_type::zset_ziplist:
+        case object_type::zset_listpack: kind_ = value_kind::sorted_set; break;
+        case object_type::hash:
+        case object_type::hash_zipmap:
+        case object_type::hash_ziplist:
+        case object_type::hash_listpack: kind_ = value_kind::hash; break;
+        case object_type::stream:
+        case object_type::stream_2:
+        case object_type::stream_3: return w.fail("a key holds a stream, which the cache has not");
+        case object_type::module_1:
+        case object_type::module_2: return w.fail("a key holds a module's value");
+        case object_type::hash_with_expiry_rc:
+        case object_type::hash_listpack_with_expiry_rc:
+        case object_type::hash_with_expiry:
+        case object_type::hash_listpack_with_expiry:
+            return w.fail("a key holds a hash whose fields expire, which the cache has not");
+        default: return w.fail(unknown_type);
+    }
+    type_ = type;
+    if (one_value_) return begin_value(w, {});
+    state_ = state::key;
+    return true;
+}
+
+bool reader::read_pair(window& w, std::string_view& first, std::string_view& second) {
+    // Nothing is expanded before both are there.
+    written_text one;
+    written_text two;
+    return w.text(one) && w.text(two) && w.expand(one, scratch_[0], first) &&
+           w.expand(two, scratch_[1], second);
+}
+
+// The module's number, then at which time the data are meant to be read, as one of its items.
+bool reader::read_module_begin(window& w) {
+    std::uint64_t module = 0;
+    std::uint64_t what = 0;
+    std::uint64_t when = 0;
+    if (!w.length(module) || !w.length(what)) return false;
+    if (what != static_cast<std::uint64_t>(module_opcode::unsigned_integer)) {
+        return w.fail("a module's data do not begin as they should");
+    }
+    if (!w.length(when)) return false;
+    state_ = state::module_item;
+    return true;
+}
+
+bool reader::read_module_item(window& w) {
+    std::uint64_t what = 0;
+    std::uint64_t number = 0;
+    written_text text;
+    if (!w.length(what)) return false;
+    if (what > static_cast<std::uint64_t>(module_opcode::text)) {
+        return w.fail("a module's data have an unknown type");
+    }
+    switch (static_cast<module_opcode>(what)) {
+        case module_opcode::end: state_ = state::opcode; return true;
+        case module_opcode::signed_integer:
+        case module_opcode::unsigned_integer: return w.length(number);
+        case module_opcode::float_number: return w.little(4, number);
+        case module_opcode::double_number: return w.little(8, number);
+        case module_opcode::text: return w.text(text);
+    }
+    return false;
+}
+
+bool reader::begin_value(window& w, std::string_view key) {
+    header_.key = key;
+    header_.kind = kind_;
+    const refusal why = to_.begin(header_);
+    header_ = {};
+    switch (type_) {
+        case object_type::text: state_ = state::text; break;
+        case object_type::list:
+        case object_type::set:
+        case object_type::zset:
+        case object_type::hash:
+        case object_type::zset_2:
+        case object_type::list_quicklist:
+        case object_type::list_quicklist_2: state_ = state::count; break;
+        default: state_ = state::packed; break;
+    }
+    return told(w, why);
+}
+
+bool reader::read_count(window& w) {
+    if (!w.length(left_)) return false;
+    if (left_ == 0) return end_value(w);
+    switch (type_) {
+        case object_type::list: state_ = state::element; break;
+        case object_type::set: state_ = state::member; break;
+        case object_type::zset: state_ = state::scored_text; break;
+        case object_type::zset_2: state_ = state::scored_binary; break;
+        case object_type::hash: state_ = state::field; break;
+        case object_type::list_quicklist: state_ = state::ziplist_node; break;
+        default: state_ = state::quicklist_node; break;
+    }
+    return true;
+}
+
+bool reader::read_scored(window& w) {
+    // In place of a decimal score's size.
+    constexpr std::uint8_t is_nan = 253;
+    constexpr std::uint8_t is_infinite = 254;
+    constexpr std::uint8_t is_minus_infinite = 255;
+    written_text member;
+    double score = 0;
+    if (!w.text(member)) return false;
+    if (state_ == state::scored_binary) {
+        std::string_view bytes;
+        if (!w.take(sizeof score, bytes)) return false;
+        std::memcpy(&score, bytes.data(), sizeof score);
+        if (std::isnan(score)) return w.fail(not_a_score);
+    } else {
+        std::uint8_t size = 0;
+        std::string_view digits;
+        if (!w.byte(size)) return false;
+        switch (size) {
+            case is_nan: return w.fail(not_a_score);
+            case is_infinite: score = std::numeric_limits<double>::infinity(); break;
+            case is_minus_infinite: score = -std::numeric_limits<double>::infinity(); break;
+            default:
+                if (!w.take(size, digits)) return false;
+                if (!parse_score(digits, score)) return w.fail(not_a_score);
+                break;
+        }
+    }
+    std::string_view text;
+    return w.expand(member, scratch_[0], text) && told(w, to_.scored(text, score)) &&
+           end_element(w);
+}
+
+bool reader::read_node(window& w) {
+    std::string_view node;
+    if (state_ == state::ziplist_node) {
+        return read_text(w, scratch_[0], node) && tell_packed<ziplist_walk>(w, node);
+    }
+    std::uint64_t form = 0;
+    if (!w.length(form)) return false;
+    if (form == static_cast<std::uint64_t>(quicklist_node::plain)) {
+        return read_text(w, scratch_[0], node) && told(w, to_.element(node));
+    }
+    if (form != static_cast<std::uint64_t>(quicklist_node::packed)) {
+        return w.fail("a list's node has an unknown form");
+    }
+    return read_text(w, scratch_[0], node) && tell_packed<listpack_walk>(w, node);
+}
+
+bool reader::read_packed(window& w) {
+    std::string_view block;
+    if (!read_text(w, scratch_[0], block)) return false;
+    switch (type_) {
+        case object_type::hash_zipmap: return tell_packed<zipmap_walk>(w, block);
+        case object_type::set_intset: return tell_packed<intset_walk>(w, block);
+        case object_type::list_ziplist:
+        case object_type::zset_ziplist:
+        case object_type::hash_ziplist: return tell_packed<ziplist_walk>(w, block);
+        default: return tell_packed<listpack_walk>(w, block);
+    }
+}
+
+template <class Walk>
+bool reader::tell_packed(window& w, std::string_view block) {
+    std::size_t count = 0;
+    if (const char* const why = check_packed<Walk>(block, count)) return w.fail(why);
+    const bool pairs = kind_ == value_kind::hash || kind_ == value_kind::sorted_set;
+    if (pairs && count % 2 != 0) return w.fail("a packed value has a field without a value");
+    packed_item first;
+    packed_item second;
+    double score = 0;
+    if (kind_ == value_kind::sorted_set) {
+        Walk scores(block);
+        for (std::size_t i = 0; scores.next(first) == packed_step::item; ++i) {
+            if (i % 2 != 0 && !score_of(first, score)) return w.fail(not_a_score);
+        }
+    }
+    Walk walk(block);
+    char digits[2][24];
+    while (walk.next(first) == packed_step::item) {
+        const std::string_view text = first.text(digits[0]);
+        if (pairs) static_cast<void>(walk.next(second));
+        refusal why = accepted;
+        switch (kind_) {
+            case value_kind::list: why = to_.element(text); break;
+            case value_kind::set: why = to_.member(text); break;
+            case value_kind::hash: why = to_.field(text, second.text(digits[1])); break;
+            case value_kind::sorted_set:
+                static_cast<void>(score_of(second, score));
+                why = to_.scored(text, score);
+                break;
+            case value_kind::text: EDDY_ASSERT(false); break;
+        }
+        if (!told(w, why)) return false;
+    }
+    return true;
+}
+
+bool reader::end_element(window& w) { return --left_ > 0 || end_value(w); }
+
+bool reader::end_value(window& w) {
+    state_ = one_value_ ? state::done : state::opcode;
+    return told(w, to_.end());
+}
+
+bool reader::read_checksum(window& w) {
+    std::uint64_t written = 0;
+    if (!w.little(checksum_bytes, written)) return false;
+    if (options_.check_sum && written != 0 && written != sum_) {
+        return w.fail("the checksum at the end is not that of the file");
+    }
+    state_ = state::done;
+    return true;
+}
+
+}  // namespace eddy::cache::rdb

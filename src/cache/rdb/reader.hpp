@@ -1,0 +1,147 @@
+// Reads RDB: a dump file, what a master sends a replica, or the value in a DUMP payload.
+//
+// Bytes in, events out: the input may come in pieces of any size, and the same input gives the same
+// events. Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets and
+// hashes; packed values are checked to their end before their first element is told. Streams,
+// modules' values and hashes whose fields expire are refused, as the cache has none; what modules
+// add beside the keys is passed over.
+//
+// The input may be hostile. A claimed size allocates nothing; beside what its consumer keeps, the
+// reader holds one string of the input that came in pieces, and one or two that were compressed
+// (whose expansion is at most 88 times their bytes).
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/rdb/consumer.hpp"
+#include "cache/rdb/format.hpp"
+#include "cache/rdb/window.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace eddy::cache::rdb {
+
+struct reader_options {
+    /// The longest string, and the largest packed value; one that is longer is refused.
+    std::size_t max_text = 512U << 20;
+    /// Whether the checksum at a file's end must be right. One of 0 always passes: it says that
+    /// none was made.
+    bool check_sum = true;
+};
+
+/// Why the reading has ended early.
+struct read_fault {
+    /// Of the first byte of the unit (a length, a string, an element) that is wrong.
+    std::uint64_t offset = 0;
+    const char* what = nullptr;  ///< a static text
+};
+
+/// One input. One thread.
+class reader {
+public:
+    enum class status : std::uint8_t { reading, done, failed };
+    enum class input : std::uint8_t {
+        file,   ///< from the magic number to the end mark and its checksum
+        value,  ///< a type and a value, as in a DUMP payload without its footer
+    };
+
+    /// `to` must outlive the reader.
+    explicit reader(consumer& to, input what = input::file, reader_options options = {}) noexcept
+        : to_(to),
+          options_(options),
+          state_(what == input::file ? state::magic : state::opcode),
+          one_value_(what == input::value) {}
+
+    /// Takes the next bytes. Returns how many of them were taken: all, or fewer when the input's
+    /// end or a fault is among them. Throws std::bad_alloc when there is no memory.
+    std::size_t feed(std::string_view piece);
+
+    /// Says that no more bytes come: what has not ended by now has failed.
+    void finish();
+
+    status now() const noexcept {
+        return fault_.what != nullptr  ? status::failed
+               : state_ == state::done ? status::done
+                                       : status::reading;
+    }
+    /// The reason when now() is `failed`.
+    const read_fault& fault() const noexcept { return fault_; }
+    /// Of the file; 0 until it is known.
+    unsigned version() const noexcept { return version_; }
+    /// Bytes taken so far.
+    std::uint64_t offset() const noexcept { return offset_ + pending_.size(); }
+
+private:
+    enum class state : std::uint8_t {
+        magic,
+        opcode,
+        aux,
+        select,
+        sizes,
+        slot_info,
+        expires_s,
+        expires_ms,
+        idle,
+        frequency,
+        library,
+        module_begin,
+        module_item,
+        key,
+        text,
+        count,
+        element,
+        member,
+        field,
+        scored_text,
+        scored_binary,
+        packed,
+        ziplist_node,
+        quicklist_node,
+        checksum,
+        done,
+    };
+
+    bool step(window& w);
+    bool read_magic(window& w);
+    bool read_opcode(window& w);
+    bool begin_type(window& w, object_type type);
+    bool read_pair(window& w, std::string_view& first, std::string_view& second);
+    bool read_module_begin(window& w);
+    bool read_module_item(window& w);
+    bool begin_value(window& w, std::string_view key);
+    bool read_count(window& w);
+    bool read_scored(window& w);
+    bool read_node(window& w);
+    bool read_packed(window& w);
+    bool read_checksum(window& w);
+    bool end_element(window& w);
+    bool end_value(window& w);
+    template <class Walk>
+    bool tell_packed(window& w, std::string_view block);
+
+    bool told(window& w, refusal why) noexcept { return why == nullptr || w.fail(why); }
+    bool read_text(window& w, text_scratch& scratch, std::string_view& to) {
+        written_text written;
+        return w.text(written) && w.expand(written, scratch, to);
+    }
+
+    consumer& to_;
+    const reader_options options_;
+    state state_;
+    const bool one_value_;
+    object_type type_ = object_type::text;
+    value_kind kind_ = value_kind::text;
+    key_header header_;
+    unsigned version_ = 0;
+    std::uint64_t left_ = 0;  // elements of the value to come
+    std::uint64_t sum_ = 0;   // checksum so far
+    std::uint64_t offset_ = 0;
+    read_fault fault_;
+    byte_buffer pending_;     // the beginning of a unit whose rest has not come yet
+    std::size_t wanted_ = 0;  // bytes of that unit, at least
+    text_scratch scratch_[2];
+};
+
+}  // namespace eddy::cache::rdb

@@ -1,0 +1,116 @@
+// Database after database, some buckets at a time.
+#include "cache/rdb/save.hpp"
+
+#include "cache/engine_state.hpp"
+#include "cache/rdb/crc64.hpp"
+#include "cache/version.hpp"
+
+#include <cstdio>
+#include <string>
+
+namespace eddy::cache::rdb {
+namespace {
+
+// Entries that are asked for together, so that their memory is there when they are written.
+constexpr std::size_t fetched_together = 64;
+
+}  // namespace
+
+void file_writer::count(const byte_buffer& out, std::size_t before) noexcept {
+    sum_ = crc64(sum_, out.text().substr(before));
+}
+
+void file_writer::header(byte_buffer& out) {
+    const std::size_t before = out.size();
+    char magic[16];
+    std::snprintf(magic, sizeof magic, "REDIS%04u", written_version);
+    out.append(std::string_view(magic));
+    count(out, before);
+}
+
+void file_writer::aux(byte_buffer& out, std::string_view name, std::string_view value) {
+    const std::size_t before = out.size();
+    out.append(static_cast<char>(opcode::aux));
+    put_text(out, name);
+    put_text(out, value);
+    count(out, before);
+}
+
+void file_writer::select(byte_buffer& out, std::size_t database, std::size_t keys,
+                         std::size_t expiring) {
+    const std::size_t before = out.size();
+    out.append(static_cast<char>(opcode::select));
+    put_length(out, database);
+    out.append(static_cast<char>(opcode::sizes));
+    put_length(out, keys);
+    put_length(out, expiring);
+    count(out, before);
+}
+
+bool file_writer::write(byte_buffer& out, std::size_t limit) {
+    const std::size_t before = out.size();
+    const bool done = value_.write(out, limit);
+    count(out, before);
+    return done;
+}
+
+void file_writer::end(byte_buffer& out) {
+    const std::size_t before = out.size();
+    out.append(static_cast<char>(opcode::end));
+    count(out, before);
+    put_little(out, sum_, checksum_bytes);
+}
+
+saver::saver(engine& from) : state_(from.internals()), file_(state_.env) {}
+
+void saver::begin(byte_buffer& out) {
+    begun_ = true;
+    file_.header(out);
+    file_.aux(out, "redis-ver", compatible_version);
+    file_.aux(out, "redis-bits", "64");
+    file_.aux(out, "ctime", std::to_string(state_.env.now_us / 1'000'000));
+    file_.aux(out, "used-mem", std::to_string(state_.env.memory.used_bytes()));
+    file_.aux(out, "aof-base", "0");
+}
+
+// The next key is begun, or something else is written; false at the end.
+bool saver::advance(byte_buffer& out) {
+    if (visited_ < found_.size()) {
+        file_.begin(*dictionary::entry_of(found_[visited_++]));
+        return true;
+    }
+    if (database_ == engine::databases) return false;
+    const keyspace* const from = state_.keyspaces[database_].get();
+    if (from == nullptr || from->size() == 0 || at_end_) {
+        ++database_;
+        in_database_ = at_end_ = false;
+        cursor_ = 0;
+        return true;
+    }
+    if (!in_database_) {
+        file_.select(out, database_, from->size(), from->expiring());
+        in_database_ = true;
+    }
+    found_.clear();
+    visited_ = 0;
+    do cursor_ = from->table().scan(cursor_, found_);
+    while (cursor_ != 0 && found_.size() < fetched_together);
+    at_end_ = cursor_ == 0;
+    for (const dictionary::slot each : found_) __builtin_prefetch(dictionary::entry_of(each));
+    return true;
+}
+
+bool saver::next(byte_buffer& out, std::size_t limit) {
+    if (ended_) return false;
+    if (!begun_) begin(out);
+    while (file_.write(out, limit)) {
+        if (out.size() >= limit) return true;
+        if (advance(out)) continue;
+        file_.end(out);
+        ended_ = true;
+        return false;
+    }
+    return true;
+}
+
+}  // namespace eddy::cache::rdb

@@ -1,0 +1,72 @@
+// Writes databases as an RDB file, which Redis 7.0 and all later ones load.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/engine.hpp"
+#include "cache/keyspace.hpp"
+#include "cache/rdb/value_writer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache::rdb {
+
+/// The parts of a file: header(), then select() and keys in any order, then end(). All bytes that
+/// are appended pass through the checksum; the caller may take them from the buffers at any time.
+/// One thread.
+class file_writer {
+public:
+    explicit file_writer(environment& env) noexcept : value_(env) {}
+
+    /// The magic number. aux() may follow.
+    void header(byte_buffer& out);
+    void aux(byte_buffer& out, std::string_view name, std::string_view value);
+    /// The keys that follow are of this database, which has about so many.
+    void select(byte_buffer& out, std::size_t database, std::size_t keys, std::size_t expiring);
+
+    /// The next key, written by write(). The entry must neither change nor move until that is done.
+    void begin(entry& key) { value_.begin_key(key); }
+    /// As value_writer::write(). True as well when no key was begun.
+    bool write(byte_buffer& out, std::size_t limit);
+
+    /// The end mark and the checksum.
+    void end(byte_buffer& out);
+
+private:
+    void count(const byte_buffer& out, std::size_t before) noexcept;
+
+    value_writer value_;
+    std::uint64_t sum_ = 0;
+};
+
+/// Walks over all databases and writes them as a file, some bytes a call. From the first call to
+/// the last the engine must execute nothing, and its upkeep must wait: what is written is the state
+/// of one moment because the state stands still.
+class saver {
+public:
+    explicit saver(engine& from);
+
+    /// Appends until `out` holds about `limit` bytes; value_writer says how much more it may be.
+    /// False when the file is complete.
+    bool next(byte_buffer& out, std::size_t limit = 64U << 10);
+
+private:
+    void begin(byte_buffer& out);
+    bool advance(byte_buffer& out);
+
+    engine::state& state_;
+    file_writer file_;
+    bool begun_ = false;
+    bool ended_ = false;
+    std::size_t database_ = 0;
+    bool in_database_ = false;             // its head is written
+    bool at_end_ = false;                  // all its buckets were visited
+    std::uint64_t cursor_ = 0;             // of its table's walk
+    std::vector<dictionary::slot> found_;  // of the last buckets
+    std::size_t visited_ = 0;              // of those
+};
+
+}  // namespace eddy::cache::rdb

@@ -1,0 +1,47 @@
+// Makes a value of what an RDB reader finds, apart from all databases until it is whole.
+#pragma once
+
+#include "cache/environment.hpp"
+#include "cache/keyspace.hpp"
+#include "cache/rdb/consumer.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace eddy::cache::rdb {
+
+/// Holds one value: the last one that was begun. The environment must outlive it. One thread.
+class value_builder : public consumer {
+public:
+    explicit value_builder(environment& env) noexcept : env_(env), value_(env) {}
+
+    refusal begin(const key_header& of) override;
+    refusal text(std::string_view whole) override;
+    refusal element(std::string_view of_list) override;
+    refusal member(std::string_view of_set) override;
+    refusal scored(std::string_view of_sorted_set, double score) override;
+    refusal field(std::string_view of_hash, std::string_view value) override;
+    refusal end() override { return accepted; }
+
+    /// Whether there is no value, or one without elements, which no key may have.
+    bool empty() const noexcept { return place_ == nullptr || (is_collection_ && elements_ == 0); }
+
+    /// Puts the value under a key that is not there, without an expiry. There must be one.
+    keyspace::slot* give(keyspace& to, std::string_view key, std::uint64_t hash);
+
+    /// Drops the value.
+    void drop();
+
+protected:
+    environment& env_;
+
+private:
+    entry& made() noexcept { return *keyspace::at(place_); }
+
+    keyspace value_;  // under the empty key
+    keyspace::slot* place_ = nullptr;
+    bool is_collection_ = false;
+    std::uint64_t elements_ = 0;
+};
+
+}  // namespace eddy::cache::rdb

@@ -1,0 +1,66 @@
+// Writes one key, or one value, as RDB: in pieces, so that a huge value is never there twice.
+//
+// Values are written in the plain forms, element after element, which every version of Redis reads;
+// text that is a 32-bit number is written as one. Nothing is compressed.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/collection.hpp"
+#include "cache/environment.hpp"
+#include "cache/keyspace.hpp"
+#include "cache/list.hpp"
+#include "cache/rdb/format.hpp"
+#include "cache/sorted_set.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace eddy::cache::rdb {
+
+void put_length(byte_buffer& out, std::uint64_t length);
+/// The text whole.
+void put_text(byte_buffer& out, std::string_view text);
+/// `bytes` bytes of the number, the lowest first.
+void put_little(byte_buffer& out, std::uint64_t number, std::size_t bytes);
+
+/// From begin_...() until write() returns true the entry must neither change nor move. One thread.
+class value_writer {
+public:
+    /// Texts up to this size are not parted, so a piece may be that much longer than asked for.
+    static constexpr std::size_t max_whole_text = 4096;
+
+    explicit value_writer(environment& env) noexcept : env_(env) {}
+
+    /// Expiry, type, key, value: what a file consists of.
+    void begin_key(entry& of);
+    /// Type and value: what a DUMP payload begins with.
+    void begin_value(entry& of);
+
+    /// Appends until `out` holds about `limit` bytes. True when all is written.
+    bool write(byte_buffer& out, std::size_t limit);
+
+private:
+    enum class part : std::uint8_t { head, key, type, value, elements, second, score, end };
+
+    void next(byte_buffer& out);
+    void begin_elements(byte_buffer& out);
+    void next_element(byte_buffer& out);
+    void start_text(byte_buffer& out, std::string_view text);
+
+    environment& env_;
+    entry* of_ = nullptr;
+    part next_ = part::end;
+    bool with_key_ = false;
+    std::string_view rest_;    // of a text that is written in pieces
+    std::string_view second_;  // the value of the field that was written
+    text_view text_;
+    list::position element_;
+    std::optional<collection::walk> walk_;
+    std::optional<sorted_set::walk> ranked_;
+    double score_ = 0;  // of the member that was written
+};
+
+}  // namespace eddy::cache::rdb

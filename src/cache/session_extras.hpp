@@ -1,0 +1,110 @@
+// What few sessions have: a transaction, subscriptions, a wait, output that others caused.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/name_registry.hpp"
+#include "cache/session.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+struct call;
+struct command_spec;
+
+/// Copies of commands, one behind the other in one block.
+class command_queue {
+public:
+    /// What an argument counts beside its own bytes.
+    static constexpr std::size_t overhead = 16;
+
+    std::size_t size() const noexcept { return commands_.size(); }
+    /// Bytes of all arguments and of what keeps them.
+    std::size_t bytes() const noexcept { return text_.size() + sizes_.size() * overhead; }
+    static std::size_t cost(const std::string_view* args, std::size_t count) noexcept {
+        std::size_t all = count * overhead;
+        for (std::size_t i = 0; i < count; ++i) all += args[i].size();
+        return all;
+    }
+
+    void add(const command_spec& spec, const std::string_view* args, std::size_t count) {
+        commands_.push_back({&spec, static_cast<std::uint32_t>(count)});
+        for (std::size_t i = 0; i < count; ++i) {
+            sizes_.push_back(args[i].size());
+            text_.append(args[i]);
+        }
+    }
+
+    /// Calls f(spec, arguments) for each; the views end with the queue.
+    template <class F>
+    void for_each(F&& f) const {
+        std::vector<std::string_view> args;
+        std::string_view text = text_.text();
+        std::size_t next = 0;
+        for (const queued& each : commands_) {
+            args.clear();
+            for (std::uint32_t i = 0; i < each.count; ++i) {
+                args.push_back(text.substr(0, sizes_[next]));
+                text.remove_prefix(sizes_[next++]);
+            }
+            f(*each.spec, std::span<const std::string_view>(args));
+        }
+    }
+
+private:
+    struct queued {
+        const command_spec* spec;
+        std::uint32_t count;
+    };
+    std::vector<queued> commands_;
+    std::vector<std::size_t> sizes_;
+    byte_buffer text_;
+};
+
+/// Tries to do for `key` what a waiting command wants; `c` is that command, of the session that
+/// waits. True when it has replied: the wait is over.
+using serve_function = bool (*)(call& c, std::string_view key);
+
+enum class wait_kind : std::uint8_t {
+    none,
+    key,   ///< until a key is ready
+    pause  ///< until a pause of all clients ends; the command has not run
+};
+
+struct session_extras {
+    // A transaction.
+    command_queue queued;
+    std::uint16_t queued_flags = 0;  ///< of all queued commands together
+    bool refused = false;            ///< a command was refused, so EXEC will be, too
+    bool watched_changed = false;
+    name_set watched;  ///< flag: the key's time was over already
+
+    // Subscriptions.
+    name_set channels;
+    name_set patterns;
+    name_set shard_channels;
+
+    // A wait.
+    wait_kind waits_for = wait_kind::none;
+    bool was_unblocked = false;  ///< by CLIENT UNBLOCK, and nothing was executed since
+    std::int64_t deadline_us = session::no_deadline;
+    serve_function serve = nullptr;
+    command_queue waiting;
+    name_set keys;
+
+    // What is sent before any further reply.
+    byte_buffer outbox;
+    std::size_t unsent = 0;          ///< bytes taken from it that the connection has not sent yet
+    std::int64_t over_since_us = 0;  ///< since when the soft limit is passed; 0: it is not
+
+    std::size_t subscriptions() const noexcept {
+        return channels.size() + patterns.size() + shard_channels.size();
+    }
+};
+
+}  // namespace eddy::cache

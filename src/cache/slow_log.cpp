@@ -1,0 +1,99 @@
+// Times commands with the monotonic clock.
+#include "cache/slow_log.hpp"
+
+#include "cache/call.hpp"
+#include "cache/command_table.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+// Arguments that hold a password are not kept.
+bool is_secret(const call& c) noexcept {
+    return is_word(c.arg(0), "auth") || is_word(c.arg(0), "hello") || is_word(c.arg(0), "acl") ||
+           (is_word(c.arg(0), "config") && c.count > 3 && is_word(c.arg(2), "requirepass"));
+}
+
+std::string shortened(std::string_view arg) {
+    constexpr std::size_t limit = slow_log::max_argument_bytes;
+    if (arg.size() <= limit) return std::string(arg);
+    return std::string(arg.substr(0, limit)) + "... (" + std::to_string(arg.size() - limit) +
+           " more bytes)";
+}
+
+}  // namespace
+
+void slow_log::configure(const engine_options& options) {
+    slower_than_us_ = options.slowlog_slower_than_us;
+    max_records_ = options.slowlog_max_len;
+    event_from_ms_ = options.latency_threshold_ms;
+    if (records_.size() > max_records_) records_.resize(max_records_);
+    if (slower_than_us_ < 0 && event_from_ms_ == 0) {
+        untimed_ = 0xffff;
+    } else if (slower_than_us_ >= 0 && slower_than_us_ < times_all_below_us) {
+        untimed_ = 0;
+    } else {
+        untimed_ = command_flag::fast | command_flag::brief;
+    }
+}
+
+void slow_log::run_unless_skipped(call& c) {
+    skips(c.spec->flags, c.count) ? c.spec->run(c) : run(c);
+}
+
+void slow_log::run(call& c) {
+    using namespace std::chrono;
+    const command_spec& spec = *c.spec;
+    pretended_us_ = 0;
+    const auto began = steady_clock::now();
+    spec.run(c);
+    const std::int64_t took_us =
+        duration_cast<microseconds>(steady_clock::now() - began).count() + pretended_us_;
+    if (slower_than_us_ >= 0 && took_us >= slower_than_us_) keep(c, took_us);
+    const std::int64_t took_ms = took_us / 1000;
+    if (event_from_ms_ > 0 && took_ms >= event_from_ms_) {
+        const bool fast = (spec.flags & command_flag::fast) != 0;
+        keep_event(fast ? "fast-command" : "command", c.state.env.now_us / 1'000'000, took_ms);
+    }
+}
+
+void slow_log::keep(const call& c, std::int64_t took_us) {
+    if (max_records_ == 0) return;
+    record made{next_id_++,   c.state.env.now_us / 1'000'000, took_us, {}, c.client.address,
+                c.client.name};
+    const bool secret = is_secret(c);
+    const std::size_t whole = c.count > max_arguments ? max_arguments - 1 : c.count;
+    for (std::size_t i = 0; i < whole; ++i) {
+        made.args.push_back(secret && i > 0 ? "(redacted)" : shortened(c.arg(i)));
+    }
+    if (whole < c.count) {
+        made.args.push_back("... (" + std::to_string(c.count - whole) + " more arguments)");
+    }
+    records_.push_front(std::move(made));
+    if (records_.size() > max_records_) records_.pop_back();
+}
+
+slow_log::event* slow_log::find_event(std::string_view name) noexcept {
+    const auto found = std::ranges::find(events_, name, &event::name);
+    return found == events_.end() ? nullptr : &*found;
+}
+
+void slow_log::keep_event(std::string_view name, std::int64_t at_s, std::int64_t took_ms) {
+    event* its = find_event(name);
+    if (its == nullptr) its = &events_.emplace_back(event{name, {}, 0});
+    its->longest_ms = std::max(its->longest_ms, took_ms);
+    // One sample a second, the longest.
+    if (!its->samples.empty() && its->samples.back().at_s == at_s) {
+        sample& last = its->samples.back();
+        last.took_ms = std::max(last.took_ms, took_ms);
+        return;
+    }
+    its->samples.push_back({at_s, took_ms});
+    if (its->samples.size() > max_samples) its->samples.pop_front();
+}
+
+}  // namespace eddy::cache

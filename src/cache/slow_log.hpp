@@ -1,0 +1,87 @@
+// Commands that took long: what SLOWLOG and LATENCY tell.
+//
+// Looking at the clock twice costs as much as a GET. So those commands are not timed whose work is
+// bounded by their few arguments, unless the threshold is so low that somebody wants to see them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+struct call;
+struct engine_options;
+
+/// Belongs to one engine; one thread.
+class slow_log {
+public:
+    /// Below this threshold every command is timed.
+    static constexpr std::int64_t times_all_below_us = 1000;
+    /// With more arguments any command is timed.
+    static constexpr std::size_t few_arguments = 32;
+    /// What is kept of one command: so many arguments, and so many bytes of each.
+    static constexpr std::size_t max_arguments = 32;
+    static constexpr std::size_t max_argument_bytes = 128;
+    /// Samples of one latency event; the oldest go first.
+    static constexpr std::size_t max_samples = 160;
+
+    struct record {
+        std::uint64_t id;
+        std::int64_t at_s;  ///< since 1970
+        std::int64_t took_us;
+        std::vector<std::string> args;
+        std::string address;
+        std::string client;
+    };
+    struct sample {
+        std::int64_t at_s;
+        std::int64_t took_ms;
+    };
+    struct event {
+        std::string_view name;
+        std::deque<sample> samples;
+        std::int64_t longest_ms = 0;
+    };
+
+    /// Takes the thresholds; drops records above the new length.
+    void configure(const engine_options& options);
+
+    /// Whether a command with these flags and so many arguments goes without the clock.
+    bool skips(std::uint16_t flags, std::size_t count) const noexcept {
+        return (flags & untimed_) != 0 && count <= few_arguments;
+    }
+
+    /// Runs the command and keeps it if it took long.
+    void run(call& c);
+    /// The same, without the clock where that is not needed.
+    void run_unless_skipped(call& c);
+
+    /// DEBUG SLEEP: the command that runs counts as this much longer, without anybody waiting.
+    void pretend(std::int64_t us) noexcept { pretended_us_ = us; }
+
+    /// The newest first.
+    const std::deque<record>& records() const noexcept { return records_; }
+    void clear() noexcept { records_.clear(); }
+
+    std::vector<event>& events() noexcept { return events_; }
+    event* find_event(std::string_view name) noexcept;
+
+private:
+    void keep(const call& c, std::int64_t took_us);
+    void keep_event(std::string_view name, std::int64_t at_s, std::int64_t took_ms);
+
+    std::uint16_t untimed_ = 0xffff;
+    std::int64_t slower_than_us_ = -1;
+    std::int64_t event_from_ms_ = 0;
+    std::size_t max_records_ = 0;
+    std::int64_t pretended_us_ = 0;
+    std::uint64_t next_id_ = 0;
+    std::deque<record> records_;
+    std::vector<event> events_;
+};
+
+}  // namespace eddy::cache

@@ -1,0 +1,204 @@
+// Beginning, serving and ending waits.
+#include "cache/waits.hpp"
+
+#include "cache/command_table.hpp"
+#include "cache/messages.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+// Whether the reply to the command that waited is not wanted.
+bool takes_no_reply(session& who) noexcept {
+    const std::uint16_t flags = who.special & (session::reply_off | session::reply_skip);
+    who.special &= static_cast<std::uint16_t>(~session::reply_skip);
+    return flags != 0;
+}
+
+// The session waits no more. Its output, if any, must be there: it is woken.
+void finish(engine::state& s, session& who) {
+    forget_wait(s, who);
+    who.wake();
+}
+
+// Runs the waiting command's `serve` for a key. What it causes for the session itself comes behind
+// the reply.
+bool serve_one(engine::state& s, session& who, std::string_view key) {
+    session_extras& extras = *who.extras;
+    session* const outer = std::exchange(s.executing, &who);
+    byte_buffer outer_pushes = std::move(s.own_pushes);
+    resp::reply_writer reply(extras.outbox, who.protocol);
+    bool served = false;
+    {
+        call c{s, who, reply, &s.database(who.db)};
+        c.reply_begin = extras.outbox.size();
+        extras.waiting.for_each(
+            [&](const command_spec& spec, std::span<const std::string_view> args) {
+                c.spec = &spec;
+                c.args = args.data();
+                c.count = args.size();
+                c.hash = s.env.hash(args[1]);
+                served = extras.serve(c, key);
+            });
+        if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
+    }
+    extras.outbox.append(s.own_pushes.text());
+    s.own_pushes = std::move(outer_pushes);
+    s.executing = outer;
+    if (!served) return false;
+    finish(s, who);
+    check_output(s, who);
+    return true;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> deadline_argument(call& c, std::size_t i) {
+    const auto seconds = parse_float(c.arg(i));
+    if (!seconds) {
+        c.error("ERR timeout is not a float or out of range");
+        return std::nullopt;
+    }
+    const long double milliseconds = *seconds * 1000;
+    if (milliseconds > static_cast<long double>(INT64_MAX)) {
+        c.error("ERR timeout is out of range");
+        return std::nullopt;
+    }
+    const long double rounded = std::ceil(milliseconds);
+    if (rounded < 0) {
+        c.error("ERR timeout is negative");
+        return std::nullopt;
+    }
+    if (rounded == 0) return session::no_deadline;
+    const auto added_ms =
+        static_cast<std::int64_t>(std::min(rounded, static_cast<long double>(INT64_MAX / 2)));
+    std::int64_t at_ms;
+    if (rounded > static_cast<long double>(INT64_MAX / 2) ||
+        __builtin_add_overflow(added_ms, c.now_ms(), &at_ms)) {
+        if (rounded > static_cast<long double>(INT64_MAX - c.now_ms())) {
+            c.error("ERR timeout is out of range");
+            return std::nullopt;
+        }
+        return session::no_deadline;
+    }
+    std::int64_t at_us;
+    if (__builtin_mul_overflow(added_ms, std::int64_t{1000}, &at_us) ||
+        __builtin_add_overflow(at_us, c.state.env.now_us, &at_us)) {
+        return session::no_deadline;
+    }
+    return at_us;
+}
+
+bool may_wait(const call& c) noexcept { return !c.in_exec; }
+
+void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t deadline_us,
+                   serve_function serve) {
+    engine::state& s = c.state;
+    session_extras& extras = extras_of(c.client);
+    const std::size_t cost = command_queue::cost(c.args, c.count) * 2 + keys * name_set::overhead;
+    if (cost > s.options.max_names) {
+        return c.error("ERR too many keys to wait for: a client may wait for " +
+                       std::to_string(s.options.max_names) + " bytes of keys at most");
+    }
+    extras.waiting = command_queue();
+    extras.waiting.add(*c.spec, c.args, c.count);
+    for (std::size_t i = first; i < first + keys; ++i) {
+        s.awaited.add(extras.keys, c.client, {c.client.db, c.arg(i)});
+    }
+    extras.waits_for = wait_kind::key;
+    extras.deadline_us = deadline_us;
+    extras.serve = serve;
+    c.client.blocked = true;
+    ++s.blocked_sessions;
+    s.note_listeners();
+}
+
+void note_ready(engine::state& s, scoped_name key) {
+    name_topic* const topic = s.awaited.find(key);
+    if (topic == nullptr || topic->noted) return;
+    topic->noted = true;
+    s.ready_keys.push_back({key.scope, std::string(key.text)});
+    s.unsettled = true;
+}
+
+void serve_waiting(engine::state& s) {
+    while (!s.ready_keys.empty()) {
+        const engine::state::ready_key ready = std::move(s.ready_keys.front());
+        s.ready_keys.pop_front();
+        const scoped_name name{ready.database, ready.key};
+        keyspace& keys = s.database(ready.database);
+        // Those who wait for a value of another type; they stay where they are.
+        intrusive_list<name_topic::member> unserved;
+        name_topic* topic = s.awaited.find(name);
+        if (topic != nullptr) topic->noted = false;
+        while (topic != nullptr && !topic->members.empty() && keys.find(ready.key) != nullptr) {
+            name_topic::member& next = topic->members.pop_front();
+            if (!serve_one(s, *next.who, ready.key)) unserved.push_back(next);
+            topic = s.awaited.find(name);
+        }
+        if (unserved.empty()) continue;
+        unserved.splice_back(topic->members);
+        topic->members.splice_back(unserved);
+    }
+}
+
+void wait_for_pause_end(engine::state& s, session& who) {
+    session_extras& extras = extras_of(who);
+    extras.waits_for = wait_kind::pause;
+    extras.deadline_us = s.paused_until_us;
+    who.blocked = true;
+}
+
+void end_pause(engine::state& s) {
+    s.attention &= static_cast<std::uint8_t>(~attention::pause);
+    s.paused_until_us = 0;
+    s.sessions.for_each([&](session& each) {
+        if (each.extras && each.extras->waits_for == wait_kind::pause) finish(s, each);
+    });
+}
+
+void unblock(engine::state& s, session& who, unblocked_by why) {
+    session_extras& extras = *who.extras;
+    if (!takes_no_reply(who)) {
+        resp::reply_writer reply(extras.outbox, who.protocol);
+        if (why == unblocked_by::timeout) {
+            reply.null_array();
+        } else {
+            reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+            ++s.env.counters.errors;
+        }
+    }
+    finish(s, who);
+}
+
+void forget_wait(engine::state& s, session& who) {
+    if (!who.blocked) return;
+    session_extras& extras = *who.extras;
+    if (extras.waits_for == wait_kind::key) {
+        --s.blocked_sessions;
+        s.awaited.remove_all(extras.keys);
+        s.note_listeners();
+    }
+    extras.waits_for = wait_kind::none;
+    extras.deadline_us = session::no_deadline;
+    extras.waiting = command_queue();
+    who.blocked = false;
+}
+
+std::int64_t engine::deadline_us(const session& who) noexcept {
+    return who.blocked ? who.extras->deadline_us : session::no_deadline;
+}
+
+void engine::end_wait(session& who) {
+    state& s = *state_;
+    if (!who.blocked || s.env.now_us < who.extras->deadline_us) return;
+    if (who.extras->waits_for == wait_kind::key) return unblock(s, who, unblocked_by::timeout);
+    if (s.env.now_us >= s.paused_until_us) return end_pause(s);
+    who.extras->deadline_us = s.paused_until_us;
+}
+
+}  // namespace eddy::cache

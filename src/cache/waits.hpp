@@ -1,0 +1,45 @@
+// Commands that wait: for a key, or for the end of a pause.
+//
+// Who waits for a key is served in the order of arrival, after the command that made the key ready
+// (a whole EXEC counts as one), as long as there is something left.
+#pragma once
+
+#include "cache/call.hpp"
+#include "cache/session_extras.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace eddy::cache {
+
+/// Parses a timeout of seconds, with fractions, at arg(i); replies with an error when it is none.
+/// Returns the deadline, session::no_deadline for 0.
+std::optional<std::int64_t> deadline_argument(call& c, std::size_t i);
+
+/// Makes the command wait until one of its keys, arg(first) .. arg(first + keys - 1), changes and
+/// `serve` replies for it, or until the deadline, when the reply is a null array. Nothing must have
+/// been replied. Within EXEC nothing can wait: the caller asks may_wait() before and replies as at
+/// the deadline.
+void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t deadline_us,
+                   serve_function serve);
+bool may_wait(const call& c) noexcept;
+
+/// Notes that a key has changed which somebody waits for.
+void note_ready(engine::state& s, scoped_name key);
+/// Serves those who wait for ready keys.
+void serve_waiting(engine::state& s);
+
+/// Makes the session wait for the end of the pause.
+void wait_for_pause_end(engine::state& s, session& who);
+/// Lets those go on who wait for it.
+void end_pause(engine::state& s);
+
+enum class unblocked_by : std::uint8_t { timeout, error };
+/// Ends a wait for a key with what the client gets for it.
+void unblock(engine::state& s, session& who, unblocked_by why);
+/// Ends a wait without a word, when the session goes.
+void forget_wait(engine::state& s, session& who);
+
+}  // namespace eddy::cache
