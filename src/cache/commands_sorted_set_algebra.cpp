@@ -162,6 +162,9 @@ double algebra::combine(double a, double b) const noexcept {
     return a;
 }
 
+// 0 and -0 are equal, and not the same.
+bool is_same(double a, double b) noexcept { return a == b && std::signbit(a) == std::signbit(b); }
+
 double weighted(double weight, double score) noexcept {
     const double product = weight * score;
     return std::isnan(product) ? 0 : product;
@@ -191,7 +194,7 @@ void algebra::unite(environment& env, sorted_set_result& to) const {
             const sorted_set::place at = members.find(member);
             if (!at) {
                 members.add(member, score, at);
-            } else if (const double sum = combine(at.score, score); sum != at.score) {
+            } else if (const double sum = combine(at.score, score); !is_same(sum, at.score)) {
                 members.change(at, sum);
             }
             return true;

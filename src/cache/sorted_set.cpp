@@ -191,6 +191,11 @@ void sorted_set::become_table() {
     holder_->set_pointer(made);
 }
 
+void sorted_set::spread() {
+    if (is_packed()) become_table();
+    table().listed = false;
+}
+
 void sorted_set::change(const place& of, double score) {
     if (!is_packed()) {
         entry* const member = dictionary::entry_of(*static_cast<dictionary::slot*>(of.at));

@@ -73,6 +73,9 @@ public:
         return is_listed() && size() < max_packed_members && added.size() <= max_packed_text;
     }
 
+    /// Makes a table of it, which is no listpack to Redis either.
+    void spread();
+
     place find(std::string_view member) const noexcept;
 
     /// Adds a member that is not there; `missing` is what find() said. The text may not point into
