@@ -317,6 +317,54 @@ TEST_P(faults_kernel_io, a_reset_right_behind_bytes_is_told_after_them) {
     });
 }
 
+/// A peer in another thread that sends a few bytes and resets the connection at once, so that both
+/// wake the reader together, now and then.
+class abrupt_peers {
+public:
+    abrupt_peers(endpoint where, int count)
+        : thread_([where, count] {
+              for (int i = 0; i < count; ++i) {
+                  const unique_fd peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+                  if (connect(peer.get(), where.data(), where.size()) < 0)
+                      return;  // nobody accepts
+                  const linger at_once{1, 0};
+                  setsockopt(peer.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+                  // The reader is armed by then, sometimes.
+                  for (int spin = i % 64 * 300; spin > 0; --spin) asm volatile("");
+                  EXPECT_EQ(send(peer.get(), "last", 4, 0), 4);
+              }
+          }) {}
+    ~abrupt_peers() { thread_.join(); }
+
+private:
+    std::thread thread_;
+};
+
+TEST_P(faults_kernel_io, a_reset_together_with_bytes_is_never_slept_over) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(must(endpoint::ip("127.0.0.1", 0))));
+        constexpr int peers = 5'000;
+        const abrupt_peers coming(accepting.local(), peers);
+        for (int i = 0; i < peers; ++i) {
+            stream from = must(co_await accepting.accept());
+            std::size_t received = 0;
+            for (;;) {
+                const auto got = co_await with_timeout(10s, [](stream& s) -> task<result<lease>> {
+                    co_return co_await s.read();
+                }(from));
+                if (!got) {
+                    EXPECT_EQ(got.error(), errno_code(ECONNRESET)) << "peer " << i;
+                    break;
+                }
+                received += got->size();
+            }
+            if (received != 0) EXPECT_EQ(received, 4u);
+            if (::testing::Test::HasFailure()) break;
+        }
+        accepting.close();
+    });
+}
+
 // ---- Unix sockets whose backlog is full
 
 TEST_P(faults_kernel_io, a_full_unix_backlog_is_an_answer_and_no_wait) {

@@ -43,7 +43,8 @@ bool uring_stream::start(read_operation& op) {
 
 void uring_stream::want_bytes() {
     // One that is being stopped comes back here with its last completion.
-    if (receiving_ || watching_) return;
+    if (receiving_) return look_for_end();
+    if (watching_) return;
     if (!by_readiness_ && backend_.receives().exhausted()) {
         bulk_score_ = most_bulk_score;
         go_by_readiness();
@@ -115,7 +116,30 @@ void uring_stream::arm_receive() {
     entry.flags |= IOSQE_BUFFER_SELECT;
     entry.buf_group = backend_.receives().group();
     receiving_ = true;
+    end_may_hide_ = false;
     ++in_flight_;
+}
+
+/// A multishot receive can sleep over what came together with its last bytes: a reset on Linux
+/// 6.18, on some others an end of a Unix stream (https://github.com/axboe/liburing/issues/1549).
+/// The peer says nothing more then, so nobody else would wake it. A receive that starts anew finds
+/// the end, and every byte before it.
+void uring_stream::look_for_end() {
+    if (!std::exchange(end_may_hide_, false) || stopping_) return;
+    if (!std::exchange(knows_protocol_, true)) {
+        // Only a reset can hide on TCP, and one that has come refuses what is sent after it. So a
+        // peer that gets replies costs no look but this one.
+        int protocol = 0;
+        socklen_t size = sizeof(protocol);
+        sending_finds_ends_ =
+            getsockopt(socket_.get(), SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
+            protocol == IPPROTO_TCP;
+    }
+    std::byte next;
+    const ssize_t size = recv(socket_.get(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (size > 0 || (size < 0 && errno == EAGAIN)) return;
+    if (size < 0) note_failure(errno);  // which it tells once
+    stop_receive();
 }
 
 void uring_stream::stop_receive() {
@@ -193,6 +217,7 @@ void uring_stream::on_received(int result, unsigned flags) {
         if (closing_ || result <= 0) {
             backend_.receives().give_back(nullptr, id);
         } else {
+            end_may_hide_ = !(flags & IORING_CQE_F_SOCK_NONEMPTY);
             enqueue(id, static_cast<std::uint32_t>(result));
             weigh(static_cast<std::size_t>(result));
         }
@@ -319,7 +344,10 @@ bool uring_stream::send(write_operation& op) {
         return false;
     }
     const int error = send_now(socket_.get(), op);
-    if (error == 0) return true;
+    if (error == 0) {
+        note_sent();
+        return true;
+    }
     if (error == EAGAIN) {
         wait_writable();
         return false;
@@ -338,7 +366,10 @@ result<std::size_t> uring_stream::try_write(const_bytes bytes) noexcept {
     const ssize_t sent =
         ::send(socket_.get(), bytes.data(), std::min(bytes.size(), most_bytes_a_turn),
                MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent >= 0) return static_cast<std::size_t>(sent);
+    if (sent >= 0) {
+        note_sent();
+        return static_cast<std::size_t>(sent);
+    }
     if (errno == EAGAIN || errno == EINTR) return 0;
     note_failure(errno);
     return fail_errno();

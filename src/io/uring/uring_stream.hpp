@@ -50,6 +50,7 @@ private:
 
     void want_bytes();
     void arm_receive();
+    void look_for_end();
     void stop_receive();
     void watch();
     void stop(completion& request);
@@ -70,6 +71,9 @@ private:
     void give_up_unsent() noexcept;
     void settle_end() noexcept;
     void note_failure(int error) noexcept;
+    void note_sent() noexcept {
+        if (sending_finds_ends_) end_may_hide_ = false;
+    }
     void enqueue(std::uint16_t id, std::uint32_t size) noexcept;
     void deliver(read_operation& op) noexcept;
     void drop_queue() noexcept;
@@ -107,6 +111,9 @@ private:
     bool end_unsettled_ = false;  // nothing came, and the result of a send will say why
     bool receiving_ = false;      // the multishot receive is armed
     bool stopping_ = false;       // and asked to end
+    bool end_may_hide_ = false;   // and perhaps asleep over the end: see look_for_end()
+    bool knows_protocol_ = false;
+    bool sending_finds_ends_ = false;  // a send cannot succeed behind such an end
     bool by_readiness_ =
         false;               // bytes are to be received when the kernel says that some are there
     bool watching_ = false;  // it is asked to say so
