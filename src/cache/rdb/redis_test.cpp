@@ -342,7 +342,10 @@ TEST_F(with_redis, the_options_and_errors_of_restore_are_the_same) {
     with({"0", value, "replace"});
     with({"1", value, "ABSTTL", "REPLACE"});
     with({"99999999999999", value, "absttl"});
-    with({"9223372036854775807", value, "REPLACE"});
+    if (redis_->is_7_0())
+        with({"9223372036854775807", value, "REPLACE"});
+    else
+        std::cout << "left out, since this redis-server is not 7.0: a time beyond all times\n";
     with({"0", value, "FOO"});
     with({"0", value, "IDLETIME"});
     with({"0", value, "REPLACE", "IDLETIME", "x"});
