@@ -11,11 +11,11 @@ namespace {
 
 using namespace command_flag;
 
-constexpr std::uint16_t read_fast = readonly | fast;
-constexpr std::uint16_t write_fast = write | fast;
-constexpr std::uint16_t grow = write | denyoom;
-constexpr std::uint16_t grow_fast = write | denyoom | fast;
-constexpr std::uint16_t always = loading | stale;
+constexpr std::uint32_t read_fast = readonly | fast;
+constexpr std::uint32_t write_fast = write | fast;
+constexpr std::uint32_t grow = write | denyoom;
+constexpr std::uint32_t grow_fast = write | denyoom | fast;
+constexpr std::uint32_t always = loading | stale;
 
 constexpr command_spec table[] = {
     // Strings
@@ -270,9 +270,9 @@ constexpr command_name fold_slowly(std::string_view name) noexcept {
     return words;
 }
 
-constexpr std::size_t index_bits = 9;
+constexpr std::size_t index_bits = 10;
 constexpr std::size_t index_size = std::size_t{1} << index_bits;
-static_assert(table_size < 255 && table_size * 2 <= index_size);
+static_assert(table_size * 2 <= index_size);
 
 constexpr std::size_t index_of(command_name name) noexcept {
     return (name.first * 0x9e37'79b9'7f4a'7c15ULL ^
@@ -283,7 +283,7 @@ constexpr std::size_t index_of(command_name name) noexcept {
 // names[i] belongs to table[i]; index[h] is a place in both, or table_size.
 struct lookup {
     std::array<command_name, table_size + 1> names{};
-    std::array<std::uint8_t, index_size> index{};
+    std::array<std::uint16_t, index_size> index{};
 };
 
 constexpr lookup folded = [] {
@@ -293,7 +293,7 @@ constexpr lookup folded = [] {
         made.names[i] = fold_slowly(table[i].name);
         std::size_t at = index_of(made.names[i]);
         while (made.index[at] != table_size) at = (at + 1) % index_size;
-        made.index[at] = static_cast<std::uint8_t>(i);
+        made.index[at] = static_cast<std::uint16_t>(i);
     }
     return made;
 }();

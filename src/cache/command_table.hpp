@@ -12,32 +12,32 @@ struct call;
 
 /// As COMMAND tells them.
 namespace command_flag {
-inline constexpr std::uint16_t write = 1 << 0;
-inline constexpr std::uint16_t readonly = 1 << 1;
-inline constexpr std::uint16_t denyoom = 1 << 2;  ///< refused when memory is short
-inline constexpr std::uint16_t admin = 1 << 3;
-inline constexpr std::uint16_t fast = 1 << 4;
-inline constexpr std::uint16_t noauth = 1 << 5;  ///< allowed before AUTH
-inline constexpr std::uint16_t loading = 1 << 6;
-inline constexpr std::uint16_t stale = 1 << 7;
-inline constexpr std::uint16_t noscript = 1 << 8;
-inline constexpr std::uint16_t dangerous = 1
+inline constexpr std::uint32_t write = 1 << 0;
+inline constexpr std::uint32_t readonly = 1 << 1;
+inline constexpr std::uint32_t denyoom = 1 << 2;  ///< refused when memory is short
+inline constexpr std::uint32_t admin = 1 << 3;
+inline constexpr std::uint32_t fast = 1 << 4;
+inline constexpr std::uint32_t noauth = 1 << 5;  ///< allowed before AUTH
+inline constexpr std::uint32_t loading = 1 << 6;
+inline constexpr std::uint32_t stale = 1 << 7;
+inline constexpr std::uint32_t noscript = 1 << 8;
+inline constexpr std::uint32_t dangerous = 1
                                            << 9;  ///< in admin mode only; COMMAND does not tell it
-inline constexpr std::uint16_t no_multi = 1 << 10;       ///< not between MULTI and EXEC
-inline constexpr std::uint16_t may_replicate = 1 << 11;  ///< CLIENT PAUSE WRITE holds it up
-inline constexpr std::uint16_t no_monitor = 1 << 12;     ///< MONITOR does not show it
-inline constexpr std::uint16_t pubsub = 1 << 13;
-inline constexpr std::uint16_t blocking = 1 << 14;  ///< it may wait
+inline constexpr std::uint32_t no_multi = 1 << 10;       ///< not between MULTI and EXEC
+inline constexpr std::uint32_t may_replicate = 1 << 11;  ///< CLIENT PAUSE WRITE holds it up
+inline constexpr std::uint32_t no_monitor = 1 << 12;     ///< MONITOR does not show it
+inline constexpr std::uint32_t pubsub = 1 << 13;
+inline constexpr std::uint32_t blocking = 1 << 14;  ///< it may wait
 /// O(1) but for the size of a value, and asked for often: not timed by slow_log. COMMAND does not
 /// tell it.
-inline constexpr std::uint16_t brief = 1 << 15;
+inline constexpr std::uint32_t brief = 1 << 15;
 }  // namespace command_flag
 
 struct command_spec {
     std::string_view name;  ///< lower case
     void (*run)(call&);
     std::int16_t arity;  ///< with the name; negative: at least so many
-    std::uint16_t flags;
+    std::uint32_t flags;
     std::int16_t first_key;  ///< 0: none, or not at a fixed place
     std::int16_t last_key;   ///< negative: from the end
     std::int16_t key_step;

@@ -64,8 +64,8 @@ std::string full_name(const call& c) {
 }
 
 // The flags of all commands that this one will run.
-std::uint16_t all_flags(const call& c) noexcept {
-    std::uint16_t flags = c.spec->flags;
+std::uint32_t all_flags(const call& c) noexcept {
+    std::uint32_t flags = c.spec->flags;
     if (c.spec->run == commands::exec && in(c, session::in_transaction)) {
         flags |= c.client.extras->queued_flags;
     }

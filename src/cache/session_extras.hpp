@@ -79,7 +79,7 @@ enum class wait_kind : std::uint8_t {
 struct session_extras {
     // A transaction.
     command_queue queued;
-    std::uint16_t queued_flags = 0;  ///< of all queued commands together
+    std::uint32_t queued_flags = 0;  ///< of all queued commands together
     bool refused = false;            ///< a command was refused, so EXEC will be, too
     bool watched_changed = false;
     name_set watched;  ///< flag: the key's time was over already

@@ -51,7 +51,7 @@ public:
     void configure(const engine_options& options);
 
     /// Whether a command with these flags and so many arguments goes without the clock.
-    bool skips(std::uint16_t flags, std::size_t count) const noexcept {
+    bool skips(std::uint32_t flags, std::size_t count) const noexcept {
         return (flags & untimed_) != 0 && count <= few_arguments;
     }
 
