@@ -1,8 +1,11 @@
 // Sorted sets: members of one of them. Ranges are in commands_sorted_set_range.cpp, unions and the
 // like in commands_sorted_set_algebra.cpp.
+#include <eddy/wire/resp/reply_writer.hpp>
+
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/number.hpp"
 #include "cache/random_picks.hpp"
 #include "cache/scan_options.hpp"
 #include "cache/sorted_set_reply.hpp"
@@ -185,14 +188,12 @@ void reply_random_members(call& c, const sorted_set& from, std::size_t wanted, b
     }
 }
 
-// A score as ZSCAN tells it: Redis keeps the whole numbers of a listpack as integers.
+// A score as ZSCAN tells it: Redis keeps a listpack's as text, and writes the others with 17
+// digits.
 void reply_scanned_score(call& c, double score, bool listed) {
-    constexpr double limit = static_cast<double>(INT64_MAX / 2);
-    if (listed && score >= -limit && score <= limit && score == std::trunc(score)) {
-        return c.reply.bulk_integer(static_cast<std::int64_t>(score));
-    }
-    char text[max_double_text];
-    c.reply.bulk({text, static_cast<std::size_t>(write_double(text, score) - text)});
+    char text[std::max(max_double_text, resp::max_number_text)];
+    char* const end = listed ? resp::write_number(text, score) : write_double(text, score);
+    c.reply.bulk({text, static_cast<std::size_t>(end - text)});
 }
 
 }  // namespace

@@ -56,11 +56,11 @@ TEST_F(sorted_set_commands, rank_with_score_is_a_pair) {
     expect("ZPOPMAX z 1", "*1\r\n*2\r\n$1\r\nc\r\n,3\r\n");
 }
 
-TEST_F(sorted_set_commands, scores_have_17_digits) {
+TEST_F(sorted_set_commands, scores_have_the_fewest_digits) {
     expect("ZADD z 0.1 a 1e20 b -0.5 c 3 d inf e -inf f 1e-7 g 12345678901234567 h", ":8\r\n");
     expect("ZMSCORE z a b c d e f g h",
-           "*8\r\n$19\r\n0.10000000000000001\r\n$5\r\n1e+20\r\n$4\r\n-0.5\r\n$1\r\n3\r\n$3\r\ninf"
-           "\r\n$4\r\n-inf\r\n$22\r\n9.9999999999999995e-08\r\n$17\r\n12345678901234568\r\n");
+           "*8\r\n$3\r\n0.1\r\n$5\r\n1e+20\r\n$4\r\n-0.5\r\n$1\r\n3\r\n$3\r\ninf"
+           "\r\n$4\r\n-inf\r\n$4\r\n1e-7\r\n$17\r\n12345678901234568\r\n");
     expect("ZINCRBY z -inf e", "-ERR resulting score is not a number (NaN)\r\n");
     expect("ZADD z nan a", "-ERR value is not a valid float\r\n");
 }

@@ -63,36 +63,42 @@ std::string comparable(const arguments& args, const std::string& bytes) {
         const std::string word = upper(each);
         if (word == "ASC" || word == "DESC" || word == "COUNT") is_search = false;
     }
-    if (is_search || unordered.contains(name)) {
+    const auto parsed = [&] {
         reply_tree tree = parse_reply(bytes);
+        if (name.starts_with('Z') || name.starts_with("GEO")) tree.unify_numbers();
+        return tree;
+    };
+    if (is_search || unordered.contains(name)) {
+        reply_tree tree = parsed();
         tree.sort_children();
         return tree.print();
     }
     // Sets have no order; the lists that are sorted at random have other names.
     if (name == "SORT" && args.size() > 1 && args[1].starts_with('k')) {
-        reply_tree tree = parse_reply(bytes);
+        reply_tree tree = parsed();
         tree.sort_children();
         return tree.print();
     }
     if (name == "HGETALL") {
-        reply_tree tree = parse_reply(bytes);
+        reply_tree tree = parsed();
         tree.sort_children(2);
         return tree.print();
     }
     if (name == "HRANDFIELD" || name == "ZRANDMEMBER") {
-        reply_tree tree = parse_reply(bytes);
+        reply_tree tree = parsed();
         const bool flat =
             args.size() == 4 && !tree.children.empty() && tree.children[0].children.empty();
         tree.sort_children(flat ? 2 : 1);
         return tree.print();
     }
     if (scans.contains(name)) {
-        reply_tree tree = parse_reply(bytes);
+        reply_tree tree = parsed();
         if (tree.children.size() == 2) {
             tree.children[1].sort_children(pair_scans.contains(name) ? 2 : 1);
         }
         return tree.print();
     }
+    if (name.starts_with('Z') || name.starts_with("GEO")) return parsed().print();
     return bytes;
 }
 
@@ -186,7 +192,9 @@ std::string differential::why_not_;
 class command_maker {
 public:
     command_maker(std::uint64_t seed, bool for_7_0)
-        : random_(seed), templates_(testing::separate(testing::command_templates)) {
+        : random_(seed),
+          templates_(testing::separate(testing::command_templates)),
+          for_7_0_(for_7_0) {
         const std::vector<std::string_view> more =
             testing::separate(testing::command_templates_of_7_0);
         if (for_7_0) {
@@ -293,7 +301,10 @@ private:
     std::string score_bound() {
         static constexpr const char* ends[] = {"-inf", "+inf", "inf", "(1", "0", "(-3", "5"};
         if (random_.below(2) == 0) return ends[random_.below(std::size(ends))];
-        return (random_.below(3) == 0 ? "(" : "") + number();
+        std::string written = number();
+        // Later versions read them as C++ does: without spaces, and no hexadecimal ones.
+        if (!for_7_0_ && written.find_first_of(" x") != std::string::npos) written = "7";
+        return (random_.below(3) == 0 ? "(" : "") + written;
     }
     std::string text_bound() {
         switch (random_.below(8)) {
@@ -315,6 +326,7 @@ private:
 
     random_generator random_;
     std::vector<std::string_view> templates_;
+    bool for_7_0_;
 };
 
 std::uint64_t chosen_seed() {
@@ -365,14 +377,8 @@ TEST_P(differential, scripted_edges) {
     for (const std::string_view script : testing::edge_scripts) follow(script);
 }
 
-TEST_P(differential, scripted_edges_of_scores) {
-    if (!redis_->is_7_0()) GTEST_SKIP() << "scores have another text where redis-server is not 7.0";
-    for (const std::string_view script : testing::edge_scripts_of_7_0) follow(script);
-}
-
 // Random commands seldom make one big.
 TEST_P(differential, big_sorted_sets_are_answered_as_redis_answers_them) {
-    if (!redis_->is_7_0()) GTEST_SKIP() << "scores have another text where redis-server is not 7.0";
     const std::uint64_t seed = chosen_seed();
     std::cout << "seed " << seed << "\n";
     random_generator random(seed);

@@ -128,6 +128,18 @@ struct reply_tree {
         for (const auto& g : groups) children.insert(children.end(), g.begin(), g.end());
     }
 
+    /// With numbers in one way to write them: Redis 7.0 gives scores more digits than later ones.
+    void unify_numbers() {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        if (children.empty() && !text.empty() && *end == '\0') {
+            char digits[32];
+            std::snprintf(digits, sizeof digits, "%.17g", value);
+            text = digits;
+        }
+        for (reply_tree& each : children) each.unify_numbers();
+    }
+
     std::string print() const {
         std::string all = std::to_string(static_cast<int>(type)) + "<" + text + ">";
         if (children.empty()) return all;

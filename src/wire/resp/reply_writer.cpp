@@ -5,6 +5,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
 
 namespace eddy::resp {
 
@@ -19,21 +22,87 @@ void reply_writer::error(std::string_view text) {
     out_->commit(text.size() + 3);
 }
 
-void reply_writer::number(double value) {
-    constexpr double short_integer = 1e15;  // written without an exponent, and exact
-    char digits[detail::header_room];       // %.17g takes 24 bytes at most
-    char* end;
-    if (std::fabs(value) < short_integer && value == std::trunc(value) &&
-        (value != 0 || !std::signbit(value))) {
-        end = detail::put_decimal(digits, static_cast<std::int64_t>(value));
-    } else if (std::isnan(value)) {
-        end = digits + 3;
-        detail::copy(digits, "nan");
-    } else {
-        // As printf's %.17g, in a third of its time.
-        end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 17)
-                  .ptr;
+namespace {
+
+/// The digits of a number, "d.ddd" without the point, and the power of ten of the first.
+struct decimal {
+    char digits[20];
+    std::size_t count = 0;
+    int exponent = 0;
+};
+
+decimal shortest(double positive) noexcept {
+    char text[max_number_text];
+    char* const end =
+        std::to_chars(text, text + sizeof text, positive, std::chars_format::scientific).ptr;
+    decimal made;
+    const char* at = text;
+    for (; *at != 'e'; ++at) {
+        if (*at != '.') made.digits[made.count++] = *at;
     }
+    at += at[1] == '+' ? 2 : 1;  // from_chars knows no plus
+    std::from_chars(at, end, made.exponent);
+    return made;
+}
+
+char* put(char* to, std::string_view text) noexcept {
+    detail::copy(to, text);
+    return to + text.size();
+}
+
+char* put_zeros(char* to, int count) noexcept {
+    std::memset(to, '0', static_cast<std::size_t>(count));
+    return to + count;
+}
+
+}  // namespace
+
+char* write_number(char* to, double value) noexcept {
+    // Whole numbers of this size are written out, though not all of them are exact.
+    constexpr auto most_whole = static_cast<double>(INT64_MAX / 2);
+    // Zeros that may stand for an exponent, behind the digits or in front of them.
+    constexpr int most_zeros_behind = 6;
+    constexpr int most_decimals = 6;
+    constexpr int least_exponent = 4;
+
+    const std::size_t room = max_number_text;
+    if (std::isnan(value)) return put(to, "nan");
+    if (std::signbit(value)) {
+        *to++ = '-';
+        value = -value;
+    }
+    if (std::isinf(value)) return put(to, "inf");
+    if (value <= most_whole && value == std::trunc(value))
+        return std::to_chars(to, to + room - 1, static_cast<std::int64_t>(value)).ptr;
+
+    const decimal d = shortest(value);
+    const auto count = static_cast<int>(d.count);
+    const int decimals = count - 1 - d.exponent;  // digits behind the point
+    if (decimals <= 0 && d.exponent <= count + most_zeros_behind)
+        return put_zeros(put(to, {d.digits, d.count}), -decimals);
+    if (decimals > 0 && (decimals <= most_decimals || std::abs(d.exponent) < least_exponent)) {
+        if (d.exponent < 0) {
+            to = put_zeros(put(to, "0."), -d.exponent - 1);
+            return put(to, {d.digits, d.count});
+        }
+        const auto whole = static_cast<std::size_t>(d.exponent) + 1;
+        to = put(to, {d.digits, whole});
+        *to++ = '.';
+        return put(to, {d.digits + whole, d.count - whole});
+    }
+    *to++ = d.digits[0];
+    if (count > 1) {
+        *to++ = '.';
+        to = put(to, {d.digits + 1, d.count - 1});
+    }
+    *to++ = 'e';
+    if (d.exponent > 0) *to++ = '+';
+    return std::to_chars(to, to + 4, d.exponent).ptr;
+}
+
+void reply_writer::number(double value) {
+    char digits[max_number_text];
+    char* const end = write_number(digits, value);
     const std::string_view text(digits, static_cast<std::size_t>(end - digits));
     if (protocol_ == 2) return bulk(text);
     char* const at = out_->reserve(text.size() + 3);

@@ -111,8 +111,7 @@ TEST(resp_reply_writer, booleans) {
 TEST(resp_reply_writer, numbers) {
     expect("$1\r\n3\r\n", ",3\r\n", [](reply_writer& w) { w.number(3); });
     expect("$4\r\n-1.5\r\n", ",-1.5\r\n", [](reply_writer& w) { w.number(-1.5); });
-    expect("$18\r\n3.1000000000000001\r\n", ",3.1000000000000001\r\n",
-           [](reply_writer& w) { w.number(3.1); });
+    expect("$3\r\n3.1\r\n", ",3.1\r\n", [](reply_writer& w) { w.number(3.1); });
     expect("$24\r\n-2.2250738585072014e-308\r\n", ",-2.2250738585072014e-308\r\n",
            [](reply_writer& w) { w.number(-std::numeric_limits<double>::min()); });
     constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -122,6 +121,36 @@ TEST(resp_reply_writer, numbers) {
            [](reply_writer& w) { w.number(-std::numeric_limits<double>::quiet_NaN()); });
     expect("$20\r\n12345678901234567890\r\n", "(12345678901234567890\r\n",
            [](reply_writer& w) { w.big_number("12345678901234567890"); });
+}
+
+// What redis-server 8.0 answers to ZSCORE.
+TEST(resp_reply_writer, a_number_has_the_fewest_digits) {
+    const auto text = [](double value) {
+        char room[max_number_text];
+        return std::string(room, write_number(room, value));
+    };
+    EXPECT_EQ(text(0.0), "0");
+    EXPECT_EQ(text(-0.0), "-0");
+    EXPECT_EQ(text(0.1), "0.1");
+    EXPECT_EQ(text(0.1 + 0.2), "0.30000000000000004");
+    EXPECT_EQ(text(10.0 / 3), "3.3333333333333335");
+    EXPECT_EQ(text(-12345678.5), "-12345678.5");
+    EXPECT_EQ(text(1234.5678901234567), "1234.5678901234567");
+    EXPECT_EQ(text(12345.678901234567), "1.2345678901234567e+4");
+    EXPECT_EQ(text(0.00001), "0.00001");
+    EXPECT_EQ(text(0.000001), "0.000001");
+    EXPECT_EQ(text(0.0000001), "1e-7");
+    EXPECT_EQ(text(2.5e-7), "2.5e-7");
+    EXPECT_EQ(text(0.00012345678), "1.2345678e-4");
+    EXPECT_EQ(text(5e-324), "5e-324");
+    EXPECT_EQ(text(1e18), "1000000000000000000");
+    EXPECT_EQ(text(4611686018427387904.0), "4611686018427387904");
+    EXPECT_EQ(text(-4611686018427387904.0), "-4611686018427387904");
+    EXPECT_EQ(text(1e19), "1e+19");
+    EXPECT_EQ(text(12345678901234567890.0), "12345678901234567000");
+    EXPECT_EQ(text(1e20), "1e+20");
+    EXPECT_EQ(text(1e300), "1e+300");
+    EXPECT_EQ(text(-1.7976931348623157e308), "-1.7976931348623157e+308");
 }
 
 TEST(resp_reply_writer, verbatim_text) {

@@ -12,6 +12,14 @@
 
 namespace eddy::resp {
 
+/// The bytes that write_number() may take.
+inline constexpr std::size_t max_number_text = 32;
+
+/// Writes the fewest digits that read back as the same number, as Redis does since 7.2: "3", "0.1",
+/// "1e+20", "2.5e-7", "-0", "inf", "-inf", "nan". `to` has room for max_number_text bytes. Returns
+/// the end. Any thread.
+char* write_number(char* to, double value) noexcept;
+
 /// Appends RESP2 or RESP3 replies to a byte_buffer. What only RESP3 can say is written to a RESP2
 /// client as Redis writes it. The buffer must outlive the writer; bounding the buffer is the
 /// caller's part. A writer is two words: make one for each batch. One thread.
@@ -93,8 +101,7 @@ public:
         }
     }
 
-    /// 17 significant digits at most, as printf's %.17g; "inf", "-inf", "nan". RESP2: a bulk
-    /// string.
+    /// As write_number() writes it. RESP2: a bulk string.
     void number(double value);
 
     /// An integer of any size, in decimal digits. RESP2: a bulk string.
