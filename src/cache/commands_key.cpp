@@ -64,35 +64,46 @@ void rename_key(call& c, if_taken otherwise) {
     done();
 }
 
+/// Whether Redis would keep the elements in one listpack, which takes 8 KiB for a list.
+bool fits_listpack(const list& elements) noexcept {
+    constexpr std::size_t most_bytes = 8192;
+    constexpr std::size_t least_overhead = 2;  // of an element
+    if (elements.size() > most_bytes / least_overhead) return false;
+    std::size_t bytes = 0;
+    for (list::position at = elements.first(); at && bytes <= most_bytes; at = list::after(at))
+        bytes += list::get(at).size() + least_overhead;
+    return bytes <= most_bytes;
+}
+
 std::string_view encoding_name(call& c, slot* place) {
     constexpr std::size_t max_embedded = 44;
     constexpr std::size_t max_integers = 512;
     constexpr std::size_t max_listed = 128;
     constexpr std::size_t max_listed_text = 64;
+    const auto fits = [](const collection& all) {
+        if (all.size() > max_listed) return false;
+        collection::walk walk(all);
+        for (collection::element e; walk.next(e);) {
+            if (std::max(e.field.size(), e.value.size()) > max_listed_text) return false;
+        }
+        return true;
+    };
     entry& e = *keyspace::at(place);
     switch (e.type) {
         case value_type::string:
             if (e.held_as == encoding::integer) return "int";
             return e.has(entry::modified_text) || text_size(e) > max_embedded ? "raw" : "embstr";
-        case value_type::list: return "quicklist";
+        case value_type::list: return fits_listpack(c.list_of(place)) ? "listpack" : "quicklist";
         case value_type::set: {
             const collection members = c.collection_of(place);
             if (members.size() > max_integers) return "hashtable";
             collection::walk walk(members);
             for (collection::element m; walk.next(m);) {
-                if (!parse_integer(m.field)) return "hashtable";
+                if (!parse_integer(m.field)) return fits(members) ? "listpack" : "hashtable";
             }
             return "intset";
         }
-        case value_type::hash: {
-            const collection fields = c.collection_of(place);
-            if (fields.size() > max_listed) return "hashtable";
-            collection::walk walk(fields);
-            for (collection::element f; walk.next(f);) {
-                if (std::max(f.field.size(), f.value.size()) > max_listed_text) return "hashtable";
-            }
-            return "listpack";
-        }
+        case value_type::hash: return fits(c.collection_of(place)) ? "listpack" : "hashtable";
         case value_type::sorted_set:
             return c.sorted_set_of(place).is_listed() ? "listpack" : "skiplist";
     }

@@ -61,6 +61,10 @@ PFDEBUG TODENSE new%n ; APPEND new%n x ; SETRANGE new%n 2%n x ; DEL new%n ;
 
 LCS %k %k ; LCS %k %k LEN ; LCS %k %k IDX ; LCS %k %k IDX MINMATCHLEN %n WITHMATCHLEN ;
 
+BITCOUNT %k ; BITCOUNT %k %n %n ; BITCOUNT %k %n %n BIT ; BITCOUNT %k %n %n BYTE ;
+BITCOUNT %k %i %i BIT ; BITPOS %k 0 ; BITPOS %k 1 ; BITPOS %k 1 %n ; BITPOS %k 0 %n %n ;
+BITPOS %k 1 %n %n BIT ; BITPOS %k 0 %i %i BIT ; BITPOS %k 0 %n %n BYTE ;
+
 ZADD %k %f %m ; ZADD %k %f %m %f %m %f %m ; ZADD %k %n %m %n %m %n %m ; ZADD %k 1 a 1 b 1 c ;
 ZADD %k NX %f %m %n %m ; ZADD %k XX %f %m ; ZADD %k XX CH %n %m %n %m ; ZADD %k GT CH %n %m ;
 ZADD %k LT %f %m %f %m ; ZADD %k XX GT %n %m ; ZADD %k INCR %f %m ; ZADD %k NX INCR %n %m ;
@@ -71,10 +75,8 @@ ZPOPMIN %k %n ; ZPOPMAX %k %n ; ZMPOP 2 %k %k MIN ; ZMPOP 1 %k MAX COUNT %n ;
 ZMPOP %n %k %k MIN COUNT 2 ; ZRANDMEMBER %k 100000 ; ZRANDMEMBER %k 100000 WITHSCORES ;
 ZSCAN %k 0 COUNT 100000 ; ZSCAN %k 0 MATCH %p COUNT 100000 ; ZRANGE %k %n %n ; ZRANGE %k 0 -1 ;
 ZRANGE %k 0 -1 WITHSCORES ; ZRANGE %k %n %n REV WITHSCORES ; ZRANGE %k %b %b BYSCORE ;
-ZRANGE %k %b %b BYSCORE REV WITHSCORES ; 
-ZREVRANGE %k %n %n ; ZREVRANGE %k 0 -1 WITHSCORES ;
-ZRANGEBYSCORE %k %b %b ; 
-ZREVRANGEBYSCORE %k %b %b WITHSCORES ; ZCOUNT %k %b %b ;
+ZRANGE %k %b %b BYSCORE REV WITHSCORES ; ZREVRANGE %k %n %n ; ZREVRANGE %k 0 -1 WITHSCORES ;
+ZRANGEBYSCORE %k %b %b ; ZREVRANGEBYSCORE %k %b %b WITHSCORES ; ZCOUNT %k %b %b ;
 ZREMRANGEBYRANK %k %n %n ; ZREMRANGEBYSCORE %k %b %b ; ZRANGESTORE %k %k %n %n ;
 ZRANGESTORE %k %k 0 -1 REV ; ZUNION 2 %k %k ;
 ZUNION 3 %k %k %k WITHSCORES ; ZUNION 2 %k %k WEIGHTS %f %f WITHSCORES ;
@@ -94,10 +96,6 @@ ZRANGESTORE %z %z %l %l BYLEX ; ZCARD %z ; ZRANK %z %m ; ZPOPMIN %z %n ; DEL %z
 /// another order, takes negative offsets, writes positions in another way, and its SORT keeps no
 /// errno of others.
 inline constexpr std::string_view command_templates_of_7_0 = R"(
-BITCOUNT %k ; BITCOUNT %k %n %n ; BITCOUNT %k %n %n BIT ; BITCOUNT %k %n %n BYTE ;
-BITCOUNT %k %i %i BIT ; BITPOS %k 0 ; BITPOS %k 1 ; BITPOS %k 1 %n ; BITPOS %k 0 %n %n ;
-BITPOS %k 1 %n %n BIT ; BITPOS %k 0 %i %i BIT ; BITPOS %k 0 %n %n BYTE ;
-
 ZRANGEBYLEX %z %l %l LIMIT %n %n ; ZREVRANGEBYLEX %z %l %l LIMIT %n %n ;
 ZRANGE %z %l %l BYLEX REV LIMIT %n %n ; ZRANGE %k %b %b BYSCORE LIMIT %n %n ;
 ZRANGE %k %b %b REV BYSCORE LIMIT %n %n ; ZRANGEBYSCORE %k %b %b WITHSCORES LIMIT %n %n ;
@@ -127,27 +125,23 @@ SORT %k BY k* GET # STORE %k ; SORT %k DESC LIMIT 0 %n
 
 /// Whether a line of edge_scripts is one that Redis answered otherwise after version 7.0.
 constexpr bool differs_between_versions(std::string_view line) {
-    for (const std::string_view changed : {"OBJECT ENCODING s",
-                                           "GEOPOS g Palermo nosuch ne sw zero",
-                                           "OBJECT ENCODING l",
-                                           "LREM m -9223372036854775808 a",
-                                           "LPOP m 9223372036854775807",
-                                           "SSCAN a ''",
-                                           "SSCAN a -1",
-                                           "ZRANGE z 0x1 3 BYSCORE",
-                                           "ZRANGE d 0 -1 WITHSCORES",
-                                           "BITCOUNT l 0",
-                                           "BITCOUNT nosuch 0 x",
-                                           "BITCOUNT nosuch 0 1 FOO",
-                                           "SORT f",
-                                           "MODULE LIST",
-                                           "COMMAND GETKEYS GET",
-                                           "COMMAND GETKEYS PING",
-                                           "COMMAND GETKEYSANDFLAGS SINTERSTORE d a b",
-                                           "COMMAND INFO getdel setex msetnx",
-                                           "COMMAND INFO del unlink rename copy scan",
-                                           "COMMAND INFO expire ttl persist touch randomkey",
-                                           "COMMAND INFO info time role wait lastsave"})
+    for (const std::string_view changed :
+         {"GEOPOS g Palermo nosuch ne sw zero", "LREM m -9223372036854775808 a",
+          "LPOP m 9223372036854775807", "SSCAN a ''", "SSCAN a -1", "ZRANGE z 0x1 3 BYSCORE",
+          "ZRANGE d 0 -1 WITHSCORES", "SORT f", "MODULE LIST", "COMMAND GETKEYS GET",
+          "COMMAND GETKEYS PING", "COMMAND GETKEYSANDFLAGS SINTERSTORE d a b",
+          "COMMAND INFO getdel setex msetnx", "COMMAND INFO del unlink rename copy scan",
+          "COMMAND INFO expire ttl persist touch randomkey",
+          "COMMAND INFO info time role wait lastsave"})
+        if (line == changed) return true;
+    return false;
+}
+
+/// Whether it is one that is answered here as later versions do.
+constexpr bool is_later_than_7_0(std::string_view line) {
+    for (const std::string_view changed :
+         {"OBJECT ENCODING s", "OBJECT ENCODING l", "BITCOUNT l 0", "BITCOUNT nosuch 0 x",
+          "BITCOUNT nosuch 0 1 FOO", "BITPOS nosuch 1 x", "BITPOS nosuch 1 0 1 FOO"})
         if (line == changed) return true;
     return false;
 }

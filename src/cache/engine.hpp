@@ -17,7 +17,7 @@
 // run. With a million keys this hides most of the memory's latency.
 //
 // Every command on one key is O(1) or O(elements it names or returns); LINDEX, LSET, LINSERT and
-// LREM also pay for the blocks they walk over; KEYS is O(keys). The replies are those of Redis 7.0.
+// LREM also pay for the blocks they walk over; KEYS is O(keys). The replies are those of Redis 7.2.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
