@@ -391,10 +391,10 @@ TEST_F(clients, evicted_and_expired_keys_are_events_and_break_transactions) {
     EXPECT_THAT(a.pushed(), HasSubstr("$22\r\n__keyevent@0__:expired\r\n$4\r\nsoon\r\n"));
     EXPECT_EQ(b("SET k 1"), ok);
     watching("WATCH k");
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 20'000; ++i) {
         b({"SET", "key" + std::to_string(i), std::string(1000, 'x')});
     }
-    EXPECT_THAT(a.pushed(), HasSubstr("__keyevent@0__:evicted\r\n$1\r\nk\r\n"));
+    EXPECT_NE(a.pushed().find("__keyevent@0__:evicted\r\n$1\r\nk\r\n"), std::string::npos);
     watching("MULTI");
     EXPECT_EQ(watching("EXEC"), "*-1\r\n");
 }

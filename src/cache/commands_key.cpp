@@ -259,10 +259,12 @@ void randomkey(call& c) {
 void object(call& c) {
     const std::string_view what = c.arg(1);
     if (c.count == 2 && is_word(what, "help")) {
-        return reply_help(c, {"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                              "ENCODING <key>", "    How the value is kept, in Redis's words.",
-                              "IDLETIME <key>", "    Always 0: the time of use is not kept.",
-                              "REFCOUNT <key>", "    Always 1.", "HELP", "    Print this help."});
+        return reply_help(
+            c, {"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "ENCODING <key>",
+                "    How the value is kept, in Redis's words.", "FREQ <key>",
+                "    How often it was used of late, 0 to 3, with an LFU policy.", "IDLETIME <key>",
+                "    Always 0: the time of use is not kept.", "REFCOUNT <key>", "    Always 1.",
+                "HELP", "    Print this help."});
     }
     for (const std::string_view known : {"encoding", "refcount", "idletime", "freq"}) {
         if (!is_word(what, known)) continue;
@@ -272,6 +274,7 @@ void object(call& c) {
         if (known == "encoding") return c.reply.bulk(encoding_name(c, place));
         if (known == "refcount") return c.reply.integer(1);
         if (known == "idletime") return c.reply.integer(0);
+        if (c.state.env.most_uses > 1) return c.reply.integer(keyspace::at(place)->uses());
         return c.error(
             "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please "
             "note "

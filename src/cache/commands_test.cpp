@@ -306,9 +306,11 @@ TEST_F(commands, config_is_set_whole_or_not_at_all) {
     expect("CONFIG GET max*memory", "*2\r\n$9\r\nmaxmemory\r\n$7\r\n1048576\r\n");
     expect("CONFIG SET maxmemory 5mb nosuch 1",
            "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n");
-    expect("CONFIG SET maxmemory 5mb maxmemory-policy nonsense",
-           "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument(s) "
-           "must be one of the following: noeviction, allkeys-lru\r\n");
+    expect(
+        "CONFIG SET maxmemory 5mb maxmemory-policy nonsense",
+        "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument(s) "
+        "must be one of the following: volatile-lru, volatile-lfu, volatile-random, volatile-ttl, "
+        "allkeys-lru, allkeys-lfu, allkeys-random, noeviction\r\n");
     expect("CONFIG SET port 1",
            "-ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable "
            "config\r\n");

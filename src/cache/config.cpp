@@ -83,12 +83,13 @@ refusal set_max_text(options_type& o, std::string_view value) {
 }
 
 refusal set_policy(options_type& o, std::string_view value) {
-    for (const eviction each : {eviction::none, eviction::allkeys_lru}) {
-        if (!is_word(value, policy_name(each))) continue;
-        o.policy = each;
+    for (const eviction_name& each : eviction_names) {
+        if (!is_word(value, each.name)) continue;
+        o.policy = each.policy;
         return {};
     }
-    return "argument(s) must be one of the following: noeviction, allkeys-lru";
+    return "argument(s) must be one of the following: volatile-lru, volatile-lfu, "
+           "volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction";
 }
 
 refusal set_password(options_type& o, std::string_view value) {
@@ -294,7 +295,10 @@ std::string lower(std::string_view text) {
 }  // namespace
 
 std::string_view policy_name(eviction policy) noexcept {
-    return policy == eviction::none ? "noeviction" : "allkeys-lru";
+    for (const eviction_name& each : eviction_names) {
+        if (each.policy == policy) return each.name;
+    }
+    return {};
 }
 
 void config_get(call& c) {
@@ -346,7 +350,7 @@ void config_set(call& c) {
         }
     }
     c.state.options = changed;
-    c.state.env.tracks_use = changed.policy != eviction::none;
+    c.state.env.set_policy(changed.policy);
     c.state.note_listeners();
     c.state.slow.configure(changed);
     c.reply.ok();

@@ -104,6 +104,11 @@ public:
 
     /// The slot of `key`, or null.
     slot* find(std::string_view key, std::uint64_t hash) const noexcept {
+        return find_hash(hash, [key](const entry& e) { return same_bytes(e.key(), key); });
+    }
+    /// The slot of an entry that likely has this hash and for which `fits` is true, or null.
+    template <class Fits>
+    slot* find_hash(std::uint64_t hash, Fits fits) const noexcept {
         bucket* const buckets = root(hash).buckets;
         const std::size_t mask = bucket_mask_;
         std::size_t at = home(hash);
@@ -112,8 +117,7 @@ public:
             for (unsigned found = b.match(tag(hash)); found != 0; found &= found - 1) {
                 slot& place = b.slots[__builtin_ctz(found)];
                 if (((place ^ hash) & hash_mask) != 0) continue;
-                const entry* const e = entry_of(place);
-                if (same_bytes(e->key(), key)) return &place;
+                if (fits(*entry_of(place))) return &place;
             }
             if (b.passed_over == 0 || probes++ == mask) [[likely]]
                 return nullptr;

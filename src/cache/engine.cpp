@@ -85,7 +85,7 @@ engine::state::state(engine_options given)
     started_us = system_time_us();
     env.now_us = started_us;
     env.now_ms = started_us / 1000;
-    env.tracks_use = options.policy != eviction::none;
+    env.set_policy(options.policy);
     run_id = make_run_id(env.random);
     slow.configure(options);
 }

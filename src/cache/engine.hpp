@@ -23,6 +23,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/resp/command.hpp>
 
+#include "cache/eviction.hpp"
 #include "cache/session.hpp"
 #include "cache/statistics.hpp"
 
@@ -44,12 +45,6 @@ enum class access_mode : std::uint8_t {
     readwrite,
     readonly,  ///< commands that write are refused with READONLY
     admin,     ///< all, also what stops or debugs the server once there are such commands
-};
-
-/// What happens when max_memory is reached.
-enum class eviction : std::uint8_t {
-    none,        ///< commands that need memory are refused with OOM
-    allkeys_lru  ///< keys that were not used since the hand came by last go first (SIEVE's rule)
 };
 
 /// When a client that does not take its output is closed; client-output-buffer-limit's classes.

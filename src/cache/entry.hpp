@@ -44,10 +44,11 @@ struct text_block {
 /// and the collections, never copied as values.
 struct entry {
     static constexpr std::uint8_t has_expiry_room = 1;
-    static constexpr std::uint8_t recently_used = 2;  ///< eviction's second chance
-    static constexpr std::uint8_t long_key = 4;       ///< the key's size does not fit 16 bits
+    static constexpr std::uint8_t long_key = 4;  ///< the key's size does not fit 16 bits
     static constexpr std::uint8_t modified_text =
-        8;  ///< APPEND or SETRANGE made it: encoding "raw"
+        8;                                       ///< APPEND or SETRANGE made it: encoding "raw"
+    static constexpr std::uint8_t one_use = 16;  ///< two bits count uses, for eviction
+    static constexpr std::uint8_t all_uses = 3 * one_use;
     static constexpr std::size_t max_short_key = 0xffff;
 
     std::uint32_t value_size;  ///< bytes of the value within the entry
@@ -60,6 +61,23 @@ struct entry {
     const char* after_header() const noexcept { return reinterpret_cast<const char*>(this + 1); }
 
     bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }
+    std::uint8_t uses() const noexcept { return (flags & all_uses) / one_use; }
+    /// One more, up to `most`, which is 3 or less.
+    void count_use(std::uint8_t most) noexcept {
+        if (uses() < most) flags = static_cast<std::uint8_t>(flags + one_use);
+    }
+    /// One less; false when there was none.
+    bool take_use() noexcept {
+        if (uses() == 0) return false;
+        flags = static_cast<std::uint8_t>(flags - one_use);
+        return true;
+    }
+    /// False when there was none.
+    bool drop_uses() noexcept {
+        if (uses() == 0) return false;
+        flags &= static_cast<std::uint8_t>(~all_uses);
+        return true;
+    }
     std::size_t key_offset() const noexcept {
         return (has(has_expiry_room) ? 8U : 0U) + (has(long_key) ? 8U : 0U);
     }

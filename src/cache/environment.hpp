@@ -5,6 +5,7 @@
 
 #include "cache/dictionary.hpp"
 #include "cache/entry.hpp"
+#include "cache/eviction.hpp"
 #include "cache/key_event.hpp"
 #include "cache/key_hash.hpp"
 #include "cache/list.hpp"
@@ -62,7 +63,12 @@ struct environment {
     random_generator random;
     std::int64_t now_us = 0;  ///< microseconds since 1970, as last told
     std::int64_t now_ms = 0;
-    bool tracks_use = false;           ///< eviction is on: finding a key marks it
+    eviction policy = eviction::none;
+    std::uint8_t most_uses = 0;  ///< finding a key counts its use up to here
+    void set_policy(eviction chosen) noexcept {
+        policy = chosen;
+        most_uses = counted_uses(chosen);
+    }
     key_listener* listener = nullptr;  ///< null: nobody wants to know
     statistics counters;
 

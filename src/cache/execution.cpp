@@ -202,10 +202,10 @@ bool execute_with_attention(call& c) {
         queue(c);
     } else {
         by_push = replies_by_push(c.spec->run);
-        const bool touches = c.state.env.tracks_use;
-        if (in(c, session::no_touch)) c.state.env.tracks_use = false;
+        const std::uint8_t most_uses = c.state.env.most_uses;
+        if (in(c, session::no_touch)) c.state.env.most_uses = 0;
         run(c);
-        if (in(c, session::no_touch) && touches) c.state.env.tracks_use = true;
+        if (in(c, session::no_touch)) c.state.env.most_uses = most_uses;
     }
     if ((who.special & (session::reply_off | session::reply_skip)) != 0 && !by_push) {
         c.reply.buffer().truncate(c.reply_begin);

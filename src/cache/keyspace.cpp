@@ -52,6 +52,8 @@ text_block* keyspace::make_external(slab& memory, std::size_t size, std::size_t 
 
 keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, std::size_t value_size) {
     tell_added(key);
+    if (env_.most_uses != 0) [[unlikely]]
+        note_newcomer(hash);
     void* const block = env_.memory.allocate(entry::size_for(key.size(), value_size, false));
     return table_.insert(entry::make(block, key, value_size, false), hash);
 }
@@ -335,31 +337,9 @@ std::size_t keyspace::sweep(std::size_t buckets) {
     return removed;
 }
 
-bool keyspace::evict_one() {
-    std::size_t spared = 0;
-    while (size() > 0) {
-        seen_.clear();
-        evict_cursor_ = table_.scan(evict_cursor_, seen_);
-        for (const slot s : seen_) {
-            entry* const e = dictionary::entry_of(s);
-            if (e->has(entry::recently_used) && spared < max_spared) {
-                e->flags &= static_cast<std::uint8_t>(~entry::recently_used);
-                ++spared;
-                continue;
-            }
-            ++env_.counters.evicted_keys;
-            if (env_.listener != nullptr) [[unlikely]]
-                env_.listener->key_happened(number_, key_event::evicted, "evicted", e->key());
-            const std::uint64_t its = hash(e->key());
-            remove(table_.find(e->key(), its), its);
-            return true;
-        }
-    }
-    return false;
-}
-
 void keyspace::clear() {
     env_.discard(std::move(table_));
+    newcomers_.clear(env_.memory);
     expiring_ = 0;
     sweep_cursor_ = 0;
     evict_cursor_ = 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cache/environment.hpp"
+#include "cache/eviction.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,14 @@ public:
     /// Used keys that one eviction passes over at most; then the next key goes, used or not, so
     /// that no command waits for a walk over all keys.
     static constexpr std::size_t max_spared = 256;
+    /// Buckets that one eviction looks through at most for a key that may go, some half a
+    /// millisecond: few among very many may have an expiry.
+    static constexpr std::size_t max_buckets_passed = 32 * 1024;
+    /// One key in so many waits in the queue of new ones.
+    static constexpr std::size_t newcomers_share = 10;
+    static constexpr std::size_t least_newcomers = 64;
+    /// While new keys are evicted, the hand passes a bucket, some ten keys, for so many of them.
+    static constexpr std::size_t evictions_a_bucket = 64;
 
     /// `number` is for those who are told of its keys.
     explicit keyspace(environment& env, unsigned number = 0) noexcept
@@ -48,7 +57,7 @@ public:
             expire(place, hash);
             return nullptr;
         }
-        if (env_.tracks_use) at(place)->flags |= entry::recently_used;
+        if (env_.most_uses != 0) at(place)->count_use(env_.most_uses);
         return place;
     }
     slot* find(std::string_view key) { return find(key, hash(key)); }
@@ -112,7 +121,8 @@ public:
     /// whose time is over. Returns how many it removed.
     std::size_t sweep(std::size_t buckets);
 
-    /// Removes one key that was not used for a while; false when there is none at all.
+    /// Removes one key by the environment's policy; false when there is none that may go, or none
+    /// was found soon.
     bool evict_one();
 
     /// Removes all keys. Their memory is freed later, by environment::free_some().
@@ -120,6 +130,13 @@ public:
 
 private:
     void expire(slot* place, std::uint64_t hash);
+    void note_newcomer(std::uint64_t hash);
+    const entry* unused();
+    const entry* unused_newcomer();
+    const entry* pass_bucket(std::size_t& spared);
+    std::uint64_t look_at_bucket();
+    const entry* some_volatile();
+    const entry* soonest();
     void tell_added(std::string_view key) {
         if (env_.listener != nullptr) [[unlikely]]
             env_.listener->key_happened(number_, key_event::new_key, "new", key);
@@ -133,6 +150,9 @@ private:
     std::size_t expiring_ = 0;
     std::uint64_t sweep_cursor_ = 0;
     std::uint64_t evict_cursor_ = 0;
+    std::size_t evictions_ = 0;
+    bool hand_stays_ = false;  // more of its bucket may go
+    newcomers newcomers_;
     std::vector<slot> seen_;
 };
 

@@ -218,16 +218,113 @@ TEST_F(a_keyspace, moved_and_copied_values_are_whole) {
 }
 
 TEST_F(a_keyspace, eviction_spares_what_is_used) {
-    env.tracks_use = true;
-    for (int i = 0; i < 1'000; ++i) put("key" + std::to_string(i), "v");
-    for (int round = 0; round < 900; ++round) {
-        for (int i = 0; i < 50; ++i) static_cast<void>(get("key" + std::to_string(i)));
-        ASSERT_TRUE(keys.evict_one());
+    for (const eviction policy : {eviction::allkeys_lru, eviction::allkeys_lfu}) {
+        env.set_policy(policy);
+        for (int i = 0; i < 1'000; ++i) put("key" + std::to_string(i), "v");
+        for (int round = 0; round < 900; ++round) {
+            for (int i = 0; i < 50; ++i) static_cast<void>(get("key" + std::to_string(i)));
+            ASSERT_TRUE(keys.evict_one());
+        }
+        for (int i = 0; i < 50; ++i) EXPECT_EQ(get("key" + std::to_string(i)), "v") << i;
+        while (keys.evict_one()) {
+        }
+        EXPECT_EQ(keys.size(), 0U);
     }
-    for (int i = 0; i < 50; ++i) EXPECT_EQ(get("key" + std::to_string(i)), "v") << i;
+}
+
+// A walk through keys that nobody asks for again must not cost those that are asked for.
+TEST_F(a_keyspace, eviction_is_proof_against_scans) {
+    env.set_policy(eviction::allkeys_lru);
+    constexpr int working_set = 500;
+    for (int i = 0; i < working_set; ++i) put("used" + std::to_string(i), "v");
+    for (int i = 0; i < 500; ++i) put("once" + std::to_string(i), "v");
+    for (int i = 0; i < working_set; ++i) static_cast<void>(get("used" + std::to_string(i)));
+    for (int i = 0; i < 2'000; ++i) {
+        ASSERT_TRUE(keys.evict_one());
+        put("scanned" + std::to_string(i), "v");
+    }
+    int left = 0;
+    for (int i = 0; i < working_set; ++i) left += get("used" + std::to_string(i)) == "v";
+    EXPECT_GE(left, working_set * 9 / 10);
+}
+
+// What was useful once must make room for what is asked for now, though that comes back more seldom
+// than a new key may wait.
+TEST_F(a_keyspace, eviction_gives_way_to_a_new_working_set) {
+    env.set_policy(eviction::allkeys_lru);
+    constexpr int room = 1'000;
+    for (int i = 0; i < room; ++i) put("old" + std::to_string(i), "v");
+    for (int i = 0; i < room; ++i) static_cast<void>(get("old" + std::to_string(i)));
+    int hits = 0;
+    for (int round = 0; round < 30; ++round) {
+        hits = 0;
+        for (int i = 0; i < room * 8 / 10; ++i) {
+            const std::string key = "new" + std::to_string(i);
+            if (get(key) == "v") {
+                ++hits;
+                continue;
+            }
+            if (keys.size() >= room) ASSERT_TRUE(keys.evict_one());
+            put(key, "v");
+        }
+    }
+    EXPECT_GE(hits, room * 7 / 10);
+}
+
+TEST_F(a_keyspace, volatile_eviction_takes_keys_with_an_expiry_alone) {
+    for (const eviction policy : {eviction::volatile_lru, eviction::volatile_lfu,
+                                  eviction::volatile_random, eviction::volatile_ttl}) {
+        env.set_policy(policy);
+        for (int i = 0; i < 3'000; ++i) {
+            const std::string key = "key" + std::to_string(i);
+            put(key, "v");
+            if (i % 10 == 0) keys.set_expiry(keys.find(key), env.now_ms + 1'000'000);
+        }
+        for (int i = 0; i < 300; ++i) ASSERT_TRUE(keys.evict_one()) << i;
+        EXPECT_FALSE(keys.evict_one());
+        EXPECT_EQ(keys.size(), 2'700U);
+        EXPECT_EQ(keys.expiring(), 0U);
+        keys.clear();
+    }
+}
+
+TEST_F(a_keyspace, what_ends_soonest_is_evicted_first_of_a_few) {
+    env.set_policy(eviction::volatile_ttl);
+    for (int i = 0; i < 10; ++i) {
+        const std::string key = "key" + std::to_string(i);
+        put(key, "v");
+        keys.set_expiry(keys.find(key), env.now_ms + 1'000'000 + i);
+    }
+    for (int i = 0; i < 10; ++i) {
+        ASSERT_TRUE(keys.evict_one());
+        EXPECT_EQ(get("key" + std::to_string(i)), "(none)");
+        EXPECT_EQ(keys.size(), 9U - static_cast<unsigned>(i));
+    }
+}
+
+TEST_F(a_keyspace, random_eviction_takes_all_in_the_end) {
+    env.set_policy(eviction::allkeys_random);
+    for (int i = 0; i < 1'000; ++i) put("key" + std::to_string(i), "v");
     while (keys.evict_one()) {
     }
     EXPECT_EQ(keys.size(), 0U);
+}
+
+TEST_F(a_keyspace, the_queue_of_new_keys_is_bounded_and_freed) {
+    env.set_policy(eviction::allkeys_lru);
+    for (int i = 0; i < 20'000; ++i) put("key" + std::to_string(i), "v");
+    // Keys that come and go leave their hashes behind, too.
+    const std::size_t before = env.memory.used_bytes();
+    for (int i = 0; i < 100'000; ++i) {
+        put("passing" + std::to_string(i), "v");
+        ASSERT_TRUE(
+            keys.remove("passing" + std::to_string(i), keys.hash("passing" + std::to_string(i))));
+    }
+    EXPECT_LE(env.memory.used_bytes(), before + 64 * 1024);
+    keys.clear();
+    while (env.free_some(10'000)) {
+    }
+    EXPECT_EQ(env.memory.used_bytes(), 0U);
 }
 
 TEST_F(a_keyspace, is_cleared_at_once_and_freed_in_slices) {

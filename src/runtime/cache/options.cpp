@@ -37,9 +37,11 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "POLICY",
          .default_value = "none",
-         .help = "what happens at --maxmemory: none, writes are refused; allkeys-lru, keys that "
-                 "were not used for long are removed",
-         .choices = {"none", "allkeys-lru"}},
+         .help = "what happens at --maxmemory: none, writes are refused; lru, keys that were not "
+                 "used for long are removed; lfu, seldom used ones; random, any; ttl, those that "
+                 "end soonest. volatile: only keys that have an expiry",
+         .choices = {"none", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru",
+                     "volatile-lfu", "volatile-random", "volatile-ttl"}},
         max_connections_option(),
         {.name = "idle-timeout",
          .kind = option_kind::duration,
@@ -81,11 +83,11 @@ outcome<config> read_config(const settings& chosen) {
     else if (mode == "admin")
         read.engine.mode = eddy::cache::access_mode::admin;
     read.engine.max_memory = static_cast<std::size_t>(chosen.number("maxmemory"));
-    if (chosen.text("eviction") == "allkeys-lru") {
-        if (read.engine.max_memory == 0)
-            return refuse(400, "--eviction has no effect without a limit; add --maxmemory SIZE");
-        read.engine.policy = eddy::cache::eviction::allkeys_lru;
+    for (const auto& each : eddy::cache::eviction_names) {
+        if (chosen.text("eviction") == each.name) read.engine.policy = each.policy;
     }
+    if (read.engine.policy != eddy::cache::eviction::none && read.engine.max_memory == 0)
+        return refuse(400, "--eviction has no effect without a limit; add --maxmemory SIZE");
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
     read.idle_timeout = duration(chosen.number("idle-timeout"));
     read.write_timeout = duration(chosen.number("write-timeout"));

@@ -1,0 +1,83 @@
+// Which keys go when memory is short, and the queue of new keys by which unused ones go first.
+#pragma once
+
+#include "cache/slab.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace eddy::cache {
+
+/// What happens when max_memory is reached; Redis's maxmemory-policy. "volatile" ones choose among
+/// the keys that have an expiry.
+enum class eviction : std::uint8_t {
+    none,  ///< commands that need memory are refused with OOM
+    allkeys_lru,
+    allkeys_lfu,
+    allkeys_random,
+    volatile_lru,
+    volatile_lfu,
+    volatile_random,
+    volatile_ttl,  ///< the one that ends soonest, of some that are looked at
+};
+
+struct eviction_name {
+    eviction policy;
+    std::string_view name;  ///< as CONFIG and INFO tell it
+};
+inline constexpr eviction_name eviction_names[] = {
+    {eviction::none, "noeviction"},
+    {eviction::allkeys_lru, "allkeys-lru"},
+    {eviction::allkeys_lfu, "allkeys-lfu"},
+    {eviction::allkeys_random, "allkeys-random"},
+    {eviction::volatile_lru, "volatile-lru"},
+    {eviction::volatile_lfu, "volatile-lfu"},
+    {eviction::volatile_random, "volatile-random"},
+    {eviction::volatile_ttl, "volatile-ttl"},
+};
+
+constexpr bool is_volatile(eviction policy) noexcept { return policy >= eviction::volatile_lru; }
+
+/// How many uses of a key are counted: none where nobody asks for them, one bit for LRU.
+constexpr std::uint8_t counted_uses(eviction policy) noexcept {
+    switch (policy) {
+        case eviction::allkeys_lru:
+        case eviction::volatile_lru: return 1;
+        case eviction::allkeys_lfu:
+        case eviction::volatile_lfu: return 3;
+        default: return 0;
+    }
+}
+
+/// The hashes of the keys that came last, oldest first. Not all keys behind them need be there any
+/// more. Its owner gives it the same slab each time, and clears it.
+class newcomers {
+public:
+    newcomers() noexcept = default;
+    newcomers(const newcomers&) = delete;
+    newcomers& operator=(const newcomers&) = delete;
+
+    std::size_t size() const noexcept { return count_; }
+    void push(slab& memory, std::uint64_t hash);
+    /// The oldest, or nothing.
+    std::optional<std::uint64_t> pop(slab& memory) noexcept;
+    void clear(slab& memory) noexcept;
+
+private:
+    // Blocks in a chain: to copy all of them into more room would hold up a command.
+    struct block {
+        static constexpr std::size_t room = 511;
+        block* next = nullptr;
+        std::uint64_t hashes[room];
+    };
+
+    block* first_ = nullptr;
+    block* last_ = nullptr;
+    std::size_t taken_ = 0;   // of the first block
+    std::size_t filled_ = 0;  // of the last one
+    std::size_t count_ = 0;
+};
+
+}  // namespace eddy::cache
