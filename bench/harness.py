@@ -347,10 +347,10 @@ class Eddy(Server):
         return os.path.exists(self.env["EDDY_SOCKET"]) and subprocess.run(
             [EDDY, "ls"], env=self.env, capture_output=True).returncode == 0
 
-    def create(self, kind, name):
+    def create(self, kind, name, *more):
         """Starts a runtime; its port."""
         port = free_port()
-        self.ask("create", kind, name, "-p", str(port), "-s")
+        self.ask("create", kind, name, "-p", str(port), "-s", *more)
         return port
 
     def after_start(self):

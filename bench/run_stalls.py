@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""How long others wait while a cache removes something huge or writes a snapshot, against redis-server."""
+
+import multiprocessing
+import os
+import re
+import shutil
+import tempfile
+import time
+
+import harness
+import report
+from harness import Eddy, Progress, Redis, Spread, settled_rss, turns, verdict
+from run_memory import ask, connect, read_exactly, set_all, whole
+
+SIDES = ["redis", "eddy"]
+STALL_GOAL_S, MEMORY_GOAL = 0.001, 0.05
+PATIENCE_S = 300
+
+
+# --- Commands ---------------------------------------------------------------------------------
+
+def command(*words):
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
+
+
+def info(client, section, field):
+    client.sendall(command(b"INFO", section))
+    head = b""
+    while not head.endswith(b"\r\n"):
+        head += read_exactly(client, 1)
+    return int(re.search(rb"\n%b:(\d+)" % field, read_exactly(client, int(head[1:]) + 2)).group(1))
+
+
+def fill_hash(client, fields):
+    each = 100
+    for start in range(0, fields, each * 10):
+        ask(client, b"".join(
+            command(b"HSET", b"huge", *(part for n in range(first, first + each) for part in (b"field:%d" % n, b"v")))
+            for first in range(start, start + each * 10, each)), b":%d\r\n" % each * 10)
+
+
+# --- Another client, meanwhile ----------------------------------------------------------------
+
+def ping(port, core, started, stop, longest):
+    """Measures each of its PINGs, in a process of its own, until told to stop."""
+    os.sched_setaffinity(0, {core})
+    with connect(port) as client:
+        worst = 0.0
+        ask(client, b"PING\r\n", b"+PONG\r\n")
+        started.set()
+        while not stop.is_set():
+            before = time.monotonic()
+            ask(client, b"PING\r\n", b"+PONG\r\n")
+            worst = max(worst, time.monotonic() - before)
+        longest.value = worst
+
+
+def longest_ping(server, core, work):
+    """The longest PING of another client while `work` goes on, in seconds; and what work returned."""
+    started, stop, longest = multiprocessing.Event(), multiprocessing.Event(), multiprocessing.Value("d")
+    other = multiprocessing.Process(target=ping, args=(server.port, core, started, stop, longest))
+    other.start()
+    started.wait()
+    done = work()
+    stop.set()
+    other.join()
+    return longest.value, done
+
+
+def memory_of(pid):
+    """Resident memory of the process and its children; what they share counts once."""
+    total = 0
+    for each in [pid, *children_of(pid)]:
+        try:
+            with open(f"/proc/{each}/smaps_rollup") as file:
+                total += int(re.search(r"^Pss: +(\d+) kB", file.read(), re.M).group(1)) * 1024
+        except (OSError, AttributeError):
+            pass
+    return total
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(each) for each in file.read().split()]
+
+
+def snapshot(server, client):
+    """Asks for one and waits for its end; the greatest growth of memory, of what there was."""
+    before, most = memory_of(server.pid), 0
+    client.sendall(command(b"BGSAVE"))
+    if not client.recv(100).startswith(b"+Background"):
+        raise harness.Failure("the server refused BGSAVE")
+    end = time.monotonic() + PATIENCE_S
+    while info(client, b"persistence", b"rdb_bgsave_in_progress") != 0:
+        most = max(most, memory_of(server.pid))
+        if time.monotonic() > end:
+            raise harness.Failure("the snapshot did not end")
+        time.sleep(0.05)
+    return max(most - before, 0) / before
+
+
+# --- The report -------------------------------------------------------------------------------
+
+class Row:
+    """Less is better."""
+
+    def __init__(self, label, goal, goal_text, samples, form):
+        self.label, self.goal_text, self.samples, self.form = label, goal_text, samples, form
+        self.values = {side: Spread(values) for side, values in samples.items()}
+        self.verdict = verdict(self.values["eddy"].median <= goal, False, [])
+
+    def cells(self):
+        return [self.label, *(report.spread(self.values[side], self.form) for side in SIDES), self.goal_text,
+                self.verdict]
+
+    def json(self):
+        return {"row": self.label, "verdict": self.verdict, "samples": self.samples}
+
+    def group(self):
+        redis, eddy = self.values["redis"], self.values["eddy"]
+        return report.Group(self.label, [(side, self.values[side], self.form(self.values[side].median))
+                                         for side in SIDES], "redis", 1, f"{eddy.median / redis.median:.3f} ×")
+
+
+def milliseconds(seconds):
+    return f"{seconds * 1000:.2f} ms"
+
+
+def start(side, core, folder):
+    if side == "redis":
+        return Redis(core)
+    server = Eddy(core, runtime=None)
+    server.after_start = lambda: setattr(server, "port", server.create("cache", "bench", "--dir", folder))
+    return server
+
+
+def main():
+    chosen = harness.begin(__doc__)
+    fields, keys = (20_000, 50_000) if chosen.quick else (2_000_000, 5_000_000)
+    os.sched_setaffinity(0, {chosen.load_core})
+    progress = Progress(chosen.pairs * len(SIDES))
+    removal, while_removed, while_saved, grown = ({side: [] for side in SIDES} for _ in range(4))
+    for number, side in turns(SIDES, chosen.pairs):
+        folder = tempfile.mkdtemp(prefix="eddy-bench-dump-")
+        with start(side, chosen.server_core, folder) as server, connect(server.port) as client:
+            fill_hash(client, fields)
+
+            def remove():
+                before = time.monotonic()
+                ask(client, command(b"DEL", b"huge"), b":1\r\n")
+                return time.monotonic() - before
+
+            stall, took = longest_ping(server, chosen.load_core, remove)
+            removal[side].append(took)
+            while_removed[side].append(stall)
+            ask(client, command(b"FLUSHALL"), b"+OK\r\n")
+            set_all(server.port, keys)
+            settled_rss(server.pid)
+            stall, share = longest_ping(server, chosen.load_core, lambda: snapshot(server, client))
+            while_saved[side].append(stall)
+            grown[side].append(share)
+        shutil.rmtree(folder, ignore_errors=True)
+        progress.step(f"pair {number + 1}, {side}: DEL {milliseconds(removal[side][-1])}, "
+                      f"snapshot {milliseconds(while_saved[side][-1])}, {grown[side][-1]:.1%} more memory")
+    rows = [Row(f"DEL of a hash of {whole(fields)} fields", STALL_GOAL_S, "≤ 1 ms", removal, milliseconds),
+            Row("longest PING of another client meanwhile", STALL_GOAL_S, "≤ 1 ms", while_removed, milliseconds),
+            Row(f"longest PING during a snapshot of {whole(keys)} keys", STALL_GOAL_S, "≤ 1 ms", while_saved,
+                milliseconds),
+            Row("memory that the snapshot takes beside the keys", MEMORY_GOAL, "≤ 5 %", grown, lambda v: f"{v:.1%}")]
+    text = report.table(["", *SIDES, "goal", ""], [row.cells() for row in rows])
+    text += "\n\nThe client waits and asks again at once; its own scheduling is part of what it measures."
+    return report.leave("stalls", chosen, text, {"rows": [row.json() for row in rows]},
+                        report.bars("Waits against Redis", "less is better", [row.group() for row in rows]),
+                        "Waits in multiples of Redis")
+
+
+if __name__ == "__main__":
+    harness.run(main)
