@@ -7,6 +7,7 @@
 #include "cache/environment.hpp"
 #include "cache/keyspace.hpp"
 #include "cache/name_registry.hpp"
+#include "cache/rdb/snapshot.hpp"
 #include "cache/slow_log.hpp"
 
 #include <array>
@@ -53,6 +54,7 @@ struct engine::state final : key_listener {
     engine_options options;
     environment env;
     std::array<std::unique_ptr<keyspace>, engine::databases> keyspaces;
+    std::unique_ptr<rdb::snapshot> image;  // while it is written or cleared up after
     intrusive_list<session> sessions;
     std::uint64_t next_session_id = 1;
     std::int64_t started_us = 0;

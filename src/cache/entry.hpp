@@ -48,6 +48,8 @@ struct entry {
     static constexpr std::uint8_t long_key = 4;       ///< the key's size does not fit 16 bits
     static constexpr std::uint8_t modified_text =
         8;  ///< APPEND or SETRANGE made it: encoding "raw"
+    /// A running snapshot has it already, or it is newer than that: see rdb/snapshot.hpp.
+    static constexpr std::uint8_t in_snapshot = 16;
     static constexpr std::size_t max_short_key = 0xffff;
 
     std::uint32_t value_size;  ///< bytes of the value within the entry
