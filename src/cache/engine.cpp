@@ -86,6 +86,7 @@ engine::state::state(engine_options given)
     env.now_us = started_us;
     env.now_ms = started_us / 1000;
     env.tracks_use = options.policy != eviction::none;
+    saves.saved_us = started_us;
     run_id = make_run_id(env.random);
     slow.configure(options);
 }

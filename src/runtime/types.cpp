@@ -35,6 +35,10 @@ type cache_type() {
                 auto read = cache::read_config(chosen);
                 if (!read) return std::unexpected(read.error());
                 return {};
+            },
+            [](const settings& chosen) -> duration {
+                // A dump file of a terabyte.
+                return chosen.has("dir") ? duration(std::chrono::hours(1)) : duration{};
             }};
 }
 

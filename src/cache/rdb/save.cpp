@@ -81,7 +81,7 @@ void file_writer::end(byte_buffer& out) {
     put_little(out, sum_, checksum_bytes);
 }
 
-saver::saver(engine& from) : state_(from.internals()), file_(state_.env) {}
+saver::saver(engine::state& from) : state_(from), file_(state_.env) {}
 
 void saver::begin(byte_buffer& out) {
     begun_ = true;

@@ -55,7 +55,8 @@ private:
 /// of one moment because the state stands still.
 class saver {
 public:
-    explicit saver(engine& from);
+    explicit saver(engine& from) : saver(from.internals()) {}
+    explicit saver(engine::state& from);
 
     /// Appends until `out` holds about `limit` bytes; value_writer says how much more it may be.
     /// False when the file is complete.

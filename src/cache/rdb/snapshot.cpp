@@ -44,10 +44,13 @@ void unmark(entry& e) noexcept { e.flags &= static_cast<std::uint8_t>(~entry::in
 bool snapshot::may_begin(engine& of) noexcept { return of.internals().image == nullptr; }
 
 snapshot* snapshot::begin(engine& of, snapshot_options options) {
-    if (!may_begin(of)) return nullptr;
-    engine::state& state = of.internals();
-    state.image.reset(new snapshot(state, options));
-    return state.image.get();
+    return begin(of.internals(), options);
+}
+
+snapshot* snapshot::begin(engine::state& of, snapshot_options options) {
+    if (of.image != nullptr) return nullptr;
+    of.image.reset(new snapshot(of, options));
+    return of.image.get();
 }
 
 snapshot::snapshot(engine::state& of, snapshot_options options)

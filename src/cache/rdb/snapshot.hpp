@@ -54,6 +54,7 @@ public:
     /// The instant is now. Null while the engine has another one, or still clears up after one that
     /// was given up: that is done by engine::upkeep(). O(1).
     static snapshot* begin(engine& of, snapshot_options options = {});
+    static snapshot* begin(engine::state& of, snapshot_options options = {});
     /// Whether begin() would give one.
     static bool may_begin(engine& of) noexcept;
 

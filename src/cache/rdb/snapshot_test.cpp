@@ -249,7 +249,7 @@ TEST(rdb_snapshot, is_the_data_of_its_instant_whatever_happens_meanwhile) {
     const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 0) : entropy_seed();
     const std::uint64_t runs = wanted != nullptr ? std::strtoull(wanted, nullptr, 0)
                                : given != nullptr ? 1
-                                                  : 400;
+                                                  : 150;
     std::cout << "seed " << first << ", " << runs << " runs\n";
     for (std::uint64_t i = 0; i < runs; ++i) {
         one_run(first + i);
