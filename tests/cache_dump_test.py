@@ -194,7 +194,7 @@ class CacheDump(harness.EddyTest):
         bad = good[:1000] + bytes([good[1000] ^ 255]) + good[1001:]
         with open(path, "wb") as file:
             file.write(bad)
-        self.assert_refused(daemon.run("start", "db"), 1, path, "at byte")
+        self.assert_refused(daemon.run("start", "db"), 2, path, "at byte")
         with open(path, "rb") as file:
             self.assertEqual(file.read(), bad)
         with open(path, "wb") as file:

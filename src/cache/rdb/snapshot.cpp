@@ -30,10 +30,8 @@ bool is_big(const entry& e) noexcept {
             const list& elements = *e.pointer<list>();
             return elements.size() > big_elements || elements.memory_bytes() > big_bytes;
         }
-        case encoding::table:
-        case encoding::sorted_table: return true;
+        default: return true;
     }
-    return true;
 }
 
 void mark(entry& e) noexcept { e.flags |= entry::in_snapshot; }

@@ -100,7 +100,9 @@ task<outcome<>> cache_server::start() {
             running_.reset();
             co_return loaded;
         }
-        running_->engine.internals().saves.host = &running_->saving;
+        eddy::cache::engine::state& state = running_->engine.internals();
+        state.saves.host = &running_->saving;
+        state.saves.saved_us = state.env.now_us;
         running_->background.spawn(keep_saved());
     }
     running_->background.spawn(keep_up());
@@ -564,6 +566,8 @@ task<void> cache_server::write_save() {
         events_.write(fmt::format("not saved: {}; the last file stays", written.error().message));
     }
     eddy::cache::end_save(engine.internals(), written ? "" : written.error().message);
+    // What was removed meanwhile is only freed now.
+    if (!work_done_.is_set()) work_done_.set();
 }
 
 /// The changes that no file has yet, when there are save points: as Redis does it.
