@@ -75,17 +75,27 @@ void debug(call& c) {
         if (is_word(what, ignored) && c.count >= 2) return c.reply.ok();
     }
     if (is_word(what, "help") && c.count == 2) {
-        return c.help(
-            {"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "CHANGE-REPL-ID",
-             "    Take another run id.", "DIGEST", "    A digest of all keys and values.",
-             "DIGEST-VALUE <key> [<key> ...]", "    Digests of values.", "ERROR <string>",
-             "    Reply with the text as an error.", "OBJECT <key>", "    How the key is held.",
-             "RELOAD", "    Save everything, to memory, and load it again.",
-             "SET-ACTIVE-EXPIRE <0|1>",
-             "    Whether expired keys are removed that nobody looks for.", "SLEEP <seconds>",
-             "    Nobody sleeps; SLOWLOG and LATENCY tell of it as if.",
-             "STRINGMATCH-LEN <len> <pattern>", "    Match a text of so many letters a.", "HELP",
-             "    Print this help."});
+        return c.help({"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+                       "CHANGE-REPL-ID",
+                       "    Take another run id.",
+                       "DIGEST",
+                       "    A digest of all keys and values.",
+                       "DIGEST-VALUE <key> [<key> ...]",
+                       "    Digests of values.",
+                       "ERROR <string>",
+                       "    Reply with the text as an error.",
+                       "OBJECT <key>",
+                       "    How the key is held.",
+                       "RELOAD",
+                       "    Save everything, to memory, and load it again.",
+                       "SET-ACTIVE-EXPIRE <0|1>",
+                       "    Whether expired keys are removed that nobody looks for.",
+                       "SLEEP <seconds>",
+                       "    Nobody sleeps; SLOWLOG and LATENCY tell of it as if.",
+                       "STRINGMATCH-LEN <len> <pattern>",
+                       "    Match a text of so many letters a.",
+                       "HELP",
+                       "    Print this help."});
     }
     c.unknown_subcommand();
 }

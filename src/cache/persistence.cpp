@@ -66,8 +66,8 @@ void note_loaded(engine::state& s, std::uint64_t keys, std::uint64_t expired) {
 }
 
 void note_save_trouble(engine::state& s) noexcept {
-    const bool refusing = !s.saves.succeeded && s.options.stop_writes_on_save_error &&
-                          !s.options.save_points.empty();
+    const bool refusing =
+        !s.saves.succeeded && s.options.stop_writes_on_save_error && !s.options.save_points.empty();
     s.attention = static_cast<std::uint8_t>(refusing ? s.attention | attention::save_trouble
                                                      : s.attention & ~attention::save_trouble);
 }

@@ -18,7 +18,8 @@ namespace eddy::cache {
 bool begin_save(engine::state& s);
 /// The file is there, or `fault` says why not; the snapshot has ended. Answers who waits for it.
 void end_save(engine::state& s, std::string_view fault);
-/// Whether a save point says that it is time, or BGSAVE SCHEDULE. After a failure the next try waits some seconds.
+/// Whether a save point says that it is time, or BGSAVE SCHEDULE. After a failure the next try
+/// waits some seconds.
 bool save_is_due(const engine::state& s) noexcept;
 /// Whether there is a change that no file has yet.
 bool has_unsaved_changes(const engine::state& s) noexcept;

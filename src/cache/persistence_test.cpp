@@ -32,9 +32,7 @@ struct cache_with_disk : save_host {
         return made;
     }
     void save_began() noexcept override { ++asked; }
-    void set_time(std::int64_t seconds) {
-        home.set_time(std::chrono::seconds(start_s + seconds));
-    }
+    void set_time(std::int64_t seconds) { home.set_time(std::chrono::seconds(start_s + seconds)); }
     void change(int times) {
         for (int i = 0; i < times; ++i) ask("INCR n");
     }
@@ -203,8 +201,7 @@ TEST(cache_persistence, after_a_failed_save_nothing_is_written) {
     EXPECT_EQ(it.ask("GET n"), "$1\r\n1\r\n");
     EXPECT_EQ(it.ask("MULTI"), "+OK\r\n");
     EXPECT_TRUE(refused("INCR n"));
-    EXPECT_EQ(it.ask("EXEC"),
-              "-EXECABORT Transaction discarded because of previous errors.\r\n");
+    EXPECT_EQ(it.ask("EXEC"), "-EXECABORT Transaction discarded because of previous errors.\r\n");
     EXPECT_EQ(it.ask("CONFIG SET stop-writes-on-bgsave-error no"), "+OK\r\n");
     EXPECT_EQ(it.ask("INCR n"), ":2\r\n");
     EXPECT_EQ(it.ask("CONFIG SET stop-writes-on-bgsave-error yes"), "+OK\r\n");

@@ -27,7 +27,9 @@ type server_type() {
 }
 
 type cache_type() {
-    return {"cache", "keeps keys and values in memory, for any Redis client", cache::option_table(),
+    return {"cache",
+            "keeps keys and values in memory, for any Redis client",
+            cache::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<cache::cache_server>(std::move(from));
             },

@@ -220,7 +220,7 @@ void snapshot::leave_bucket(part& of) {
 bool snapshot::advance(byte_buffer& out) {
     if (part_ == parts_.size()) return false;
     part& its = parts_[part_];
-    const dictionary* const table = its.flushed            ? &*its.flushed
+    const dictionary* const table = its.flushed           ? &*its.flushed
                                     : its.live != nullptr ? &its.live->table()
                                                           : nullptr;
     if (table == nullptr || its.at.at_end()) {

@@ -4,9 +4,9 @@
 // A walk visits the entries in the order of their hashes, some at a time. A key that changes before
 // the walk has come to it is written at once, into memory of the snapshot's own; a key that is
 // added meanwhile is left out. Both are marked in the entry, with a bit that the walk takes away as
-// it passes. Whether the walk has passed an entry follows from its hash alone, so that the table may
-// grow, shrink and move entries as it likes. Big values that are removed, and whole databases that
-// are flushed, are handed over and freed once they are written.
+// it passes. Whether the walk has passed an entry follows from its hash alone, so that the table
+// may grow, shrink and move entries as it likes. Big values that are removed, and whole databases
+// that are flushed, are handed over and freed once they are written.
 //
 // While no snapshot is there, a command pays for one look at a null pointer.
 #pragma once
@@ -87,7 +87,7 @@ private:
         void cleared(dictionary&& all) noexcept override;
 
         snapshot* of = nullptr;
-        keyspace* live = nullptr;          // null once it was passed or flushed
+        keyspace* live = nullptr;           // null once it was passed or flushed
         std::optional<dictionary> flushed;  // what it was then
         std::size_t database = 0;
         std::size_t keys = 0;

@@ -58,7 +58,8 @@ std::string fingerprint(engine& of) {
         while (const dictionary::slot* const place = all.next()) {
             const entry& e = *dictionary::entry_of(*place);
             std::uint64_t name = i + 1;
-            for (const char c : e.key()) name = (name ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+            for (const char c : e.key())
+                name = (name ^ static_cast<unsigned char>(c)) * 0x100000001b3;
             times += name * static_cast<std::uint64_t>(e.expiry());
         }
     }
@@ -124,7 +125,8 @@ public:
                 case 3: it_.ask({"ZADD", "k" + n, n, "m", "1", "n" + n}); break;
                 default: it_.ask({"SET", "k" + n, text()}); break;
             }
-            if (i % 5 == 0 && !still_) it_.ask({"PEXPIRE", "k" + n, std::to_string(1 + random_.below(5000))});
+            if (i % 5 == 0 && !still_)
+                it_.ask({"PEXPIRE", "k" + n, std::to_string(1 + random_.below(5000))});
         }
         const unsigned big = random_.below(4) == 0 ? 400 : 40;
         for (unsigned i = 0; i < big; ++i) {
@@ -186,7 +188,9 @@ private:
     void fill(std::string& word) {
         const std::size_t at = word.find('%');
         if (at == std::string::npos) return;
-        const auto number = [&](std::uint64_t below) { return std::to_string(random_.below(below)); };
+        const auto number = [&](std::uint64_t below) {
+            return std::to_string(random_.below(below));
+        };
         std::string with;
         switch (word[at + 1]) {
             case 'k': with = "k" + number(random_.below(2) == 0 ? 12 : keys_ + 12); break;
@@ -246,8 +250,9 @@ void one_run(std::uint64_t seed) {
 TEST(rdb_snapshot, is_the_data_of_its_instant_whatever_happens_meanwhile) {
     const char* const given = std::getenv("EDDY_SEED");
     const char* const wanted = std::getenv("EDDY_RUNS");
-    const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 0) : entropy_seed();
-    const std::uint64_t runs = wanted != nullptr ? std::strtoull(wanted, nullptr, 0)
+    const std::uint64_t first =
+        given != nullptr ? std::strtoull(given, nullptr, 0) : entropy_seed();
+    const std::uint64_t runs = wanted != nullptr  ? std::strtoull(wanted, nullptr, 0)
                                : given != nullptr ? 1
                                                   : 150;
     std::cout << "seed " << first << ", " << runs << " runs\n";

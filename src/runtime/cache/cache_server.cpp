@@ -517,8 +517,8 @@ task<outcome<>> cache_server::load() {
     const eddy::cache::rdb::load_counts& counts = **loaded;
     eddy::cache::note_loaded(running_->engine.internals(), counts.keys, counts.expired);
     const std::chrono::duration<double> took = loop::current().now() - began;
-    events_.write(fmt::format("loaded {} keys from {} in {:.3f} s; {} had expired", counts.keys, path,
-                              took.count(), counts.expired));
+    events_.write(fmt::format("loaded {} keys from {} in {:.3f} s; {} had expired", counts.keys,
+                              path, took.count(), counts.expired));
     if (counts.libraries > 0)
         events_.write(fmt::format("left out {} libraries of functions", counts.libraries));
     co_return outcome<>();
@@ -559,8 +559,8 @@ task<void> cache_server::write_save() {
     tell_time();
     if (written) {
         const std::chrono::duration<double> took = loop::current().now() - began;
-        events_.write(fmt::format("saved {} keys, {} bytes, to {} in {:.3f} s", keys, *written, path,
-                                  took.count()));
+        events_.write(fmt::format("saved {} keys, {} bytes, to {} in {:.3f} s", keys, *written,
+                                  path, took.count()));
     } else {
         ++counted_.errors;
         events_.write(fmt::format("not saved: {}; the last file stays", written.error().message));

@@ -51,7 +51,8 @@ task<outcome<std::uint64_t>> write_temporary(snapshot& image, const std::string&
         if (now == snapshot::status::failed) co_return refuse(500, image.fault());
         if (now == snapshot::status::writing && out.size() < request_bytes) {
             co_await loop::current().yield();
-            if (source != nullptr && source->requested()) co_return refuse(503, "the cache is stopping");
+            if (source != nullptr && source->requested())
+                co_return refuse(503, "the cache is stopping");
             continue;
         }
         const result<> written = co_await opened->write_at(offset, out.bytes());
@@ -120,7 +121,8 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
             }
             rest.remove_prefix(std::min(rest.size(), read_slice));
             co_await here.yield();
-            if (source != nullptr && source->requested()) co_return refuse(503, "the cache is stopping");
+            if (source != nullptr && source->requested())
+                co_return refuse(503, "the cache is stopping");
         }
         if (here.now() - reported >= report_pause) {
             reported = here.now();

@@ -31,7 +31,8 @@ std::string content(const std::string& path) {
 }
 
 void write(const std::string& path, std::string_view text) {
-    std::ofstream(path, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
+    std::ofstream(path, std::ios::binary)
+        .write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
 /// One line to it, one line from it.

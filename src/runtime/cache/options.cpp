@@ -56,8 +56,9 @@ std::vector<option> option_table() {
          .help = "name of the dump file in --dir"},
         {.name = "save",
          .value_name = "POINTS",
-         .help = "when to save by itself: pairs of seconds and changes, such as \"3600 1 300 100\", "
-                 "or off; with --dir it is \"3600 1 300 100 60 10000\" otherwise"},
+         .help =
+             "when to save by itself: pairs of seconds and changes, such as \"3600 1 300 100\", "
+             "or off; with --dir it is \"3600 1 300 100 60 10000\" otherwise"},
         max_connections_option(),
         {.name = "idle-timeout",
          .kind = option_kind::duration,
@@ -99,8 +100,8 @@ outcome<> read_persistence(const settings& chosen, eddy::cache::engine_options& 
     }
     to.dir = chosen.text("dir");
     if (!to.dir.starts_with('/'))
-        return refuse(400, fmt::format("--dir cannot be \"{}\": write the whole path, from /",
-                                       to.dir));
+        return refuse(400,
+                      fmt::format("--dir cannot be \"{}\": write the whole path, from /", to.dir));
     to.dbfilename = chosen.text("dbfilename");
     if (to.dbfilename.find('/') != std::string::npos || to.dbfilename == "." ||
         to.dbfilename == "..")
