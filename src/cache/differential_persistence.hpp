@@ -8,7 +8,7 @@ namespace eddy::cache::testing {
 inline constexpr std::string_view persistence_scripts[] = {
     R"(
 SAVE now ; BGSAVE now ; BGSAVE SCHEDULE now ; BGSAVE '' ; LASTSAVE now ;
-MULTI ; SAVE ; EXEC ; MULTI ; BGSAVE a b c ; EXEC ; DISCARD ;
+BGSAVE a b c ;
 COMMAND INFO save bgsave lastsave ; COMMAND GETKEYS save ;
 )",
     R"(
