@@ -49,11 +49,12 @@ struct call {
     std::int64_t now_ms() const noexcept { return state.env.now_ms; }
     slab& memory() const noexcept { return state.env.memory; }
 
-    /// The slot of the first key, or null; counts a hit or a miss.
-    slot* find_to_read() { return counted(keys->find(args[1], hash), args[1]); }
-    slot* find_to_read(std::string_view key) { return counted(keys->find(key), key); }
+    /// The slot of the first key, or null; counts a hit or a miss. See keyspace::find_to_read()
+    /// for what may be changed in it.
+    slot* find_to_read() { return counted(keys->find_to_read(args[1], hash), args[1]); }
+    slot* find_to_read(std::string_view key) { return counted(keys->find_to_read(key), key); }
     slot* find_to_read(std::string_view key, std::uint64_t its_hash) {
-        return counted(keys->find(key, its_hash), key);
+        return counted(keys->find_to_read(key, its_hash), key);
     }
     /// The slot of the first key for a command that changes it.
     slot* find_to_write() { return keys->find(args[1], hash); }

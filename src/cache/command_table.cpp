@@ -72,6 +72,8 @@ constexpr command_spec table[] = {
     {"role", commands::role, 1, fast | always | noscript, 0, 0, 0},
     {"wait", commands::wait, 3, noscript, 0, 0, 0},
     {"lastsave", commands::lastsave, 1, fast | always, 0, 0, 0},
+    {"save", commands::save, 1, admin | noscript | no_multi, 0, 0, 0},
+    {"bgsave", commands::bgsave, -1, admin | noscript, 0, 0, 0},
     {"lolwut", commands::lolwut, -1, read_fast, 0, 0, 0},
     {"module", commands::module, -2, admin | noscript, 0, 0, 0},
 

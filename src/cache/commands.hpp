@@ -67,6 +67,10 @@ void readwrite(call&);
 void asking(call&);
 void role(call&);
 void wait(call&);
+
+// commands_persistence.cpp
+void save(call&);
+void bgsave(call&);
 void lastsave(call&);
 
 // commands_command.cpp

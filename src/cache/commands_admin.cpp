@@ -4,6 +4,7 @@
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
 #include "cache/dataset_digest.hpp"
+#include "cache/persistence.hpp"
 
 #include <cstdio>
 #include <string>
@@ -43,6 +44,7 @@ void debug(call& c) {
         c.state.sweeps = c.arg(2) != "0";
         return c.reply.ok();
     }
+    if (is_word(what, "reload") && c.count == 2) return debug_reload(c);
     if (is_word(what, "error") && c.count == 3) return c.error(c.arg(2));
     if (is_word(what, "digest") && c.count == 2) {
         return c.reply.simple(hexadecimal(dataset_digest(c.state)));
@@ -73,16 +75,27 @@ void debug(call& c) {
         if (is_word(what, ignored) && c.count >= 2) return c.reply.ok();
     }
     if (is_word(what, "help") && c.count == 2) {
-        return c.help(
-            {"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "CHANGE-REPL-ID",
-             "    Take another run id.", "DIGEST", "    A digest of all keys and values.",
-             "DIGEST-VALUE <key> [<key> ...]", "    Digests of values.", "ERROR <string>",
-             "    Reply with the text as an error.", "OBJECT <key>", "    How the key is held.",
-             "SET-ACTIVE-EXPIRE <0|1>",
-             "    Whether expired keys are removed that nobody looks for.", "SLEEP <seconds>",
-             "    Nobody sleeps; SLOWLOG and LATENCY tell of it as if.",
-             "STRINGMATCH-LEN <len> <pattern>", "    Match a text of so many letters a.", "HELP",
-             "    Print this help."});
+        return c.help({"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+                       "CHANGE-REPL-ID",
+                       "    Take another run id.",
+                       "DIGEST",
+                       "    A digest of all keys and values.",
+                       "DIGEST-VALUE <key> [<key> ...]",
+                       "    Digests of values.",
+                       "ERROR <string>",
+                       "    Reply with the text as an error.",
+                       "OBJECT <key>",
+                       "    How the key is held.",
+                       "RELOAD",
+                       "    Save everything, to memory, and load it again.",
+                       "SET-ACTIVE-EXPIRE <0|1>",
+                       "    Whether expired keys are removed that nobody looks for.",
+                       "SLEEP <seconds>",
+                       "    Nobody sleeps; SLOWLOG and LATENCY tell of it as if.",
+                       "STRINGMATCH-LEN <len> <pattern>",
+                       "    Match a text of so many letters a.",
+                       "HELP",
+                       "    Print this help."});
     }
     c.unknown_subcommand();
 }

@@ -259,6 +259,5 @@ void wait(call& c) {
 }
 
 // Nothing is saved, so nothing is newer than the start.
-void lastsave(call& c) { c.reply.integer(c.state.started_us / 1'000'000); }
 
 }  // namespace eddy::cache::commands

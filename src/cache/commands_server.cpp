@@ -125,13 +125,25 @@ void memory_section(call& c, info_text& to) {
 }
 
 void persistence_section(call& c, info_text& to) {
+    constexpr std::int64_t second_us = 1'000'000;
+    const save_state& saves = c.state.saves;
+    const auto seconds = [&to](std::string_view name, std::int64_t value) {
+        to.field(name, std::to_string(value));
+    };
     to.section("Persistence");
     to.field("loading", std::uint64_t{0});
     to.field("async_loading", std::uint64_t{0});
-    to.field("rdb_changes_since_last_save", c.state.changes);
-    to.field("rdb_bgsave_in_progress", std::uint64_t{0});
-    to.field("rdb_last_save_time", static_cast<std::uint64_t>(c.state.started_us / 1'000'000));
-    to.field("rdb_last_bgsave_status", "ok");
+    to.field("rdb_changes_since_last_save", c.state.changes - saves.saved_changes);
+    to.field("rdb_bgsave_in_progress", std::uint64_t{saves.image != nullptr ? 1U : 0U});
+    seconds("rdb_last_save_time", saves.saved_us / second_us);
+    to.field("rdb_last_bgsave_status", saves.succeeded ? "ok" : "err");
+    seconds("rdb_last_bgsave_time_sec", saves.took_s);
+    seconds("rdb_current_bgsave_time_sec",
+            saves.image == nullptr ? -1 : (c.state.env.now_us - saves.began_us) / second_us);
+    to.field("rdb_saves", saves.count);
+    to.field("rdb_last_cow_size", std::uint64_t{0});
+    to.field("rdb_last_load_keys_expired", saves.loaded_expired);
+    to.field("rdb_last_load_keys_loaded", saves.loaded_keys);
     to.field("aof_enabled", std::uint64_t{0});
     to.field("aof_rewrite_in_progress", std::uint64_t{0});
     to.field("aof_rewrite_scheduled", std::uint64_t{0});

@@ -301,7 +301,7 @@ void run_sort(call& c, storing may_store) {
         const value_type type = keyspace::at(place)->type;
         if (type == value_type::string || type == value_type::hash) return c.wrong_type();
         // Redis does, and it shows: in OBJECT ENCODING, and in how ZSCAN writes scores.
-        if (type == value_type::sorted_set) c.sorted_set_of(place).spread();
+        if (type == value_type::sorted_set) c.sorted_set_of(c.find_to_write()).spread();
     }
     // A set has no order of its own that could be stored.
     if (!o.sorts && o.store_key && place != nullptr &&

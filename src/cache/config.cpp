@@ -6,6 +6,7 @@
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/notifications.hpp"
+#include "cache/persistence.hpp"
 
 #include <array>
 #include <limits>
@@ -142,7 +143,7 @@ std::string output_limits_text(const options_type& o) {
     return text;
 }
 
-// Persistence is not there yet, so it can only be set to off.
+// What needs a folder can only be set to off without one.
 constexpr refusal no_persistence = "this cache keeps nothing on disk";
 
 refusal set_appendonly(options_type&, std::string_view value) {
@@ -177,8 +178,22 @@ refusal set_cluster(options_type& o, std::string_view value) {
     return {};
 }
 
-refusal set_save(options_type&, std::string_view value) {
-    return value.empty() ? refusal{} : no_persistence;
+refusal set_save(options_type& o, std::string_view value) {
+    auto points = parse_save_points(value);
+    if (!points) return "Invalid save parameters";
+    if (o.dir.empty() && !points->empty()) return no_persistence;
+    o.save_points = std::move(*points);
+    return {};
+}
+
+// Redis protects these, too, unless it is told otherwise at its start.
+refusal set_protected(options_type&, std::string_view) { return "can't set protected config"; }
+
+refusal set_stop_writes(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    o.stop_writes_on_save_error = yes;
+    return {};
 }
 
 constexpr parameter parameters[] = {
@@ -189,7 +204,8 @@ constexpr parameter parameters[] = {
      [](const options_type& o) { return std::string(o.emulates_cluster ? "yes" : "no"); },
      set_cluster},
     {"databases", [](const options_type&) { return std::to_string(engine::databases); }, nullptr},
-    {"dir", [](const options_type&) { return std::string(); }, nullptr},
+    {"dbfilename", [](const options_type& o) { return o.dbfilename; }, set_protected},
+    {"dir", [](const options_type& o) { return o.dir; }, set_protected},
     {"hll-sparse-max-bytes",
      [](const options_type& o) { return std::to_string(o.hll_sparse_max_bytes); },
      set_sparse_limit},
@@ -206,12 +222,15 @@ constexpr parameter parameters[] = {
     {"proto-max-bulk-len", [](const options_type& o) { return std::to_string(o.max_text); },
      set_max_text},
     {"requirepass", [](const options_type& o) { return o.password; }, set_password},
-    {"save", [](const options_type&) { return std::string(); }, set_save},
+    {"save", [](const options_type& o) { return to_text(o.save_points); }, set_save},
     {"slowlog-log-slower-than",
      [](const options_type& o) { return std::to_string(o.slowlog_slower_than_us); },
      set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
     {"slowlog-max-len", [](const options_type& o) { return std::to_string(o.slowlog_max_len); },
      set_number<&options_type::slowlog_max_len, 0, INT64_MAX>},
+    {"stop-writes-on-bgsave-error",
+     [](const options_type& o) { return std::string(o.stop_writes_on_save_error ? "yes" : "no"); },
+     set_stop_writes},
 };
 
 // What tunes parts of Redis that are not here. It is taken, given back and has no effect, so that
@@ -242,8 +261,9 @@ constexpr ignored_parameter ignored[] = {
     {"loglevel", "notice"},
     {"maxclients", "10000"},
     {"maxmemory-samples", "5"},
+    {"rdbchecksum", "yes"},
+    {"rdbcompression", "yes"},
     {"set-max-intset-entries", "512"},
-    {"stop-writes-on-bgsave-error", "yes"},
     {"stream-node-max-bytes", "4096"},
     {"stream-node-max-entries", "100"},
     {"tcp-keepalive", "300"},
@@ -352,6 +372,7 @@ void config_set(call& c) {
     c.state.options = changed;
     c.state.env.set_policy(changed.policy);
     c.state.note_listeners();
+    note_save_trouble(c.state);
     c.state.slow.configure(changed);
     c.reply.ok();
 }

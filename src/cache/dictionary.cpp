@@ -316,6 +316,36 @@ std::uint64_t dictionary::scan(std::uint64_t cursor, std::vector<slot>& found) c
     return next >> prefix_bits != 0 ? 0 : next << max_bucket_bits;
 }
 
+void dictionary::visit(order_cursor& at, std::vector<slot>& found) const {
+    found.clear();
+    // Nothing of the region was passed: it is what is one segment now, as far as that is ahead.
+    if (at.bucket == 0) {
+        const unsigned aligned =
+            at.prefix == 0 ? 0 : prefix_bits - static_cast<unsigned>(__builtin_ctzll(at.prefix));
+        const directory_slot& first = directory_[at.prefix >> (prefix_bits - depth_)];
+        const unsigned own = first.owner == nullptr ? 0 : first.owner->depth;
+        at.depth = std::max(aligned, own);
+    }
+    const std::size_t own_bucket = at.bucket >> bucket_shift_;
+    at.next_bucket = static_cast<unsigned>(own_bucket + 1) << bucket_shift_;
+    if (count_ == 0) return;
+    const std::uint64_t end = at.prefix + (std::uint64_t{1} << (prefix_bits - at.depth));
+    for (std::uint64_t prefix = at.prefix; prefix < end;) {
+        const directory_slot& here = directory_[prefix >> (prefix_bits - depth_)];
+        const bucket& b = here.buckets[own_bucket];
+        for (unsigned ahead = b.occupied(); ahead != 0; ahead &= ahead - 1) {
+            __builtin_prefetch(entry_of(b.slots[__builtin_ctz(ahead)]));
+        }
+        collect(here.buckets, own_bucket, found);
+        prefix += std::uint64_t{1} << (prefix_bits - std::max(here.owner->depth, at.depth));
+    }
+    std::erase_if(found, [&](slot each) {
+        const std::uint64_t hash = hash_(entry_of(each)->key());
+        const std::uint64_t region = hash >> 32 & ~((std::uint64_t{1} << (32 - at.depth)) - 1);
+        return region != at.prefix || at.passed(hash);
+    });
+}
+
 entry* dictionary::random(random_generator& random) const noexcept {
     if (count_ == 0) return nullptr;
     // With an eighth of the places in use 64 tries fail once in five thousand times.

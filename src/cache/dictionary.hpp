@@ -79,6 +79,7 @@ public:
     static constexpr slot expires_bit = slot{1} << 48;
     static constexpr unsigned hash_bits_in_slot = 15;
     static constexpr unsigned max_bucket_bits = 8;
+    static constexpr std::size_t full_buckets = std::size_t{1} << max_bucket_bits;
     /// Some 2^26 segments of 2,000 entries or more: beyond any memory.
     static constexpr unsigned max_depth = 26;
 
@@ -162,6 +163,34 @@ public:
     /// calls.
     std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found) const;
 
+    /// Where a walk in the order of the hashes stands. The order is fixed while a walk lasts,
+    /// whatever is added, erased, split or joined meanwhile: an entry's hash alone tells whether
+    /// the walk has passed it.
+    struct order_cursor {
+        /// True once it stands behind all hashes.
+        bool at_end() const noexcept { return prefix >> 32 != 0; }
+        bool passed(std::uint64_t hash) const noexcept {
+            const std::uint64_t first = hash >> 32;
+            const std::uint64_t region = first & ~((std::uint64_t{1} << (32 - depth)) - 1);
+            return region < prefix || (region == prefix && (hash & 0xff) < bucket);
+        }
+        /// Goes behind what the last visit found.
+        void advance() noexcept {
+            bucket = next_bucket;
+            if (bucket < full_buckets) return;
+            bucket = 0;
+            prefix += std::uint64_t{1} << (32 - depth);
+        }
+
+        std::uint64_t prefix = 0;  // the first 32 bits of the hash, where the region begins
+        unsigned depth = 0;        // how many of them the region's hashes share
+        unsigned bucket = 0;       // the eight bits that choose a bucket in a full segment
+        unsigned next_bucket = 0;  // of the visit
+    };
+    /// Replaces `found` by the entries at the cursor, which stays: those of one bucket, and of the
+    /// segments that have split off since the walk came to it.
+    void visit(order_cursor& at, std::vector<slot>& found) const;
+
     /// One entry, each about as likely as any other; null when there is none.
     entry* random(random_generator& random) const noexcept;
 
@@ -193,7 +222,6 @@ private:
 
     static constexpr slot address_mask = (slot{1} << 48) - 1;
     static constexpr slot hash_mask = ~((slot{1} << 49) - 1);
-    static constexpr std::size_t full_buckets = std::size_t{1} << max_bucket_bits;
 
     static std::uint64_t address(const entry* e) noexcept {
         return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(e));

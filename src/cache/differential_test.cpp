@@ -4,6 +4,7 @@
 #include <eddy/base/random.hpp>
 
 #include "cache/differential_commands.hpp"
+#include "cache/differential_persistence.hpp"
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/test_client.hpp"
@@ -380,6 +381,7 @@ TEST_P(differential, all_that_was_stored_is_the_same_in_the_end) {
 
 TEST_P(differential, scripted_edges) {
     for (const std::string_view script : testing::edge_scripts) follow(script);
+    for (const std::string_view script : testing::persistence_scripts) follow(script);
 }
 
 // Random commands seldom make one big.

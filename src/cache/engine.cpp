@@ -86,6 +86,7 @@ engine::state::state(engine_options given)
     env.now_us = started_us;
     env.now_ms = started_us / 1000;
     env.set_policy(options.policy);
+    saves.saved_us = started_us;
     run_id = make_run_id(env.random);
     slow.configure(options);
 }
@@ -199,6 +200,13 @@ void engine::set_unsent(session& who, std::size_t bytes) {
 bool engine::upkeep(std::size_t steps) {
     state& s = *state_;
     bool more = s.env.free_some(steps);
+    if (s.image != nullptr && s.image->ended_) {
+        constexpr std::size_t entries_a_bucket = 8;
+        if (s.image->clear_some(steps / entries_a_bucket + 1))
+            more = true;
+        else
+            s.image.reset();
+    }
     if (s.options.max_memory != 0) {
         static_cast<void>(s.make_room());
         more |=

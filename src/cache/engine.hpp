@@ -11,6 +11,8 @@
 //   notifications.hpp         who is told that a key changed
 //   waits.hpp                 commands that wait for a key
 //   rdb/load.hpp, save.hpp    all databases as one file, Redis's format; reader.hpp takes it apart
+//   rdb/snapshot.hpp          the same of one instant, while commands go on
+//   persistence.hpp           when that is saved, and how it went
 //
 // A pipelined batch is executed in order, but what it will touch is fetched first: the keys of up
 // to 128 commands are hashed and their buckets asked for, then their entries, then the commands
@@ -56,6 +58,13 @@ struct output_limit {
 };
 enum class client_class : std::uint8_t { normal, replica, pubsub };
 
+/// Saved when so many changes are there and the last save is so long ago.
+struct save_point {
+    std::int64_t seconds = 0;
+    std::uint64_t changes = 0;
+    bool operator==(const save_point&) const noexcept = default;
+};
+
 struct engine_options {
     access_mode mode = access_mode::readwrite;
     std::size_t max_memory = 0;  ///< bytes of keys, values and tables; 0: no limit
@@ -87,6 +96,12 @@ struct engine_options {
     std::uint16_t notified_events = 0;
     bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
     bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
+
+    std::string dir;  ///< where the dump file is; empty: nothing is kept on disk
+    std::string dbfilename = "dump.rdb";
+    std::vector<save_point> save_points;
+    /// After a failed save commands that write are refused, as long as there are save points.
+    bool stop_writes_on_save_error = true;
 
     /// A sparse HyperLogLog that grows over this becomes a dense one; bytes.
     std::size_t hll_sparse_max_bytes = 3000;

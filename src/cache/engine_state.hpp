@@ -7,6 +7,7 @@
 #include "cache/environment.hpp"
 #include "cache/keyspace.hpp"
 #include "cache/name_registry.hpp"
+#include "cache/rdb/snapshot.hpp"
 #include "cache/slow_log.hpp"
 
 #include <array>
@@ -35,7 +36,35 @@ inline constexpr std::uint32_t to_waiters = 1 << 17;
 namespace attention {
 inline constexpr std::uint8_t monitors = 1;
 inline constexpr std::uint8_t pause = 2;
+inline constexpr std::uint8_t save_trouble = 4;  ///< the last save failed: nothing is written
 }  // namespace attention
+
+/// Who writes snapshots to the disk.
+class save_host {
+public:
+    /// Called within a command: save_state::image is there to be written, from the next turn on.
+    virtual void save_began() noexcept = 0;
+
+protected:
+    ~save_host() = default;
+};
+
+/// Of the dump file; persistence.hpp changes it. Times are since 1970.
+struct save_state {
+    save_host* host = nullptr;       ///< null: nobody can write
+    rdb::snapshot* image = nullptr;  ///< the save on its way
+    bool scheduled = false;          ///< one is to begin when that has ended
+    bool succeeded = true;           ///< the last one
+    std::int64_t began_us = 0;
+    std::int64_t tried_us = 0;  ///< the end of the last one
+    std::int64_t saved_us = 0;  ///< of the last one that succeeded, or the engine's start
+    std::int64_t took_s = -1;
+    std::uint64_t count = 0;
+    std::uint64_t changes_at_begin = 0;
+    std::uint64_t saved_changes = 0;  ///< of state.changes, so many are in the file
+    std::uint64_t loaded_keys = 0;
+    std::uint64_t loaded_expired = 0;
+};
 
 struct engine::state final : key_listener {
     explicit state(engine_options given);
@@ -53,11 +82,13 @@ struct engine::state final : key_listener {
     engine_options options;
     environment env;
     std::array<std::unique_ptr<keyspace>, engine::databases> keyspaces;
+    std::unique_ptr<rdb::snapshot> image;  // while it is written or cleared up after
     intrusive_list<session> sessions;
     std::uint64_t next_session_id = 1;
     std::int64_t started_us = 0;
     std::string run_id;  // 40 hexadecimal digits
     slow_log slow;
+    save_state saves;
     std::size_t peak_memory = 0;
     std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys

@@ -49,6 +49,8 @@ struct entry {
         8;                                       ///< APPEND or SETRANGE made it: encoding "raw"
     static constexpr std::uint8_t one_use = 16;  ///< two bits count uses, for eviction
     static constexpr std::uint8_t all_uses = 3 * one_use;
+    /// A running snapshot has it already, or it is newer than that: see rdb/snapshot.hpp.
+    static constexpr std::uint8_t in_snapshot = 64;
     static constexpr std::size_t max_short_key = 0xffff;
 
     std::uint32_t value_size;  ///< bytes of the value within the entry

@@ -3,6 +3,7 @@
 
 #include "cache/commands.hpp"
 #include "cache/messages.hpp"
+#include "cache/persistence.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/waits.hpp"
 
@@ -87,6 +88,7 @@ bool mode_allows(call& c) {
         c.error(out_of_memory_text);
         return false;
     }
+    if (refused_by_save_trouble(c, all_flags(c))) return false;
     if (in(c, session::subscriber) && c.client.protocol == 2 && !replies_by_push(what) &&
         !is_one_of(what, {commands::ping, commands::quit, commands::reset})) {
         c.error("ERR Can't execute '" + full_name(c) +

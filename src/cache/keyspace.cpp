@@ -55,7 +55,10 @@ keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, std::siz
     if (env_.most_uses != 0) [[unlikely]]
         note_newcomer(hash);
     void* const block = env_.memory.allocate(entry::size_for(key.size(), value_size, false));
-    return table_.insert(entry::make(block, key, value_size, false), hash);
+    slot* const place = table_.insert(entry::make(block, key, value_size, false), hash);
+    if (keeper_ != nullptr) [[unlikely]]
+        keeper_->added(*at(place), hash);
+    return place;
 }
 
 keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, value_type type) {
@@ -112,6 +115,7 @@ keyspace::slot* keyspace::put_text(slot* place, std::string_view key, std::uint6
     }
     entry* e;
     if (place != nullptr) {
+        before_change(place);
         e = at(place);
         if (e->held_as > encoding::integer) release_value(env_, *e);
         if (e->value_size != size) e = reshape(place, size, e->has(entry::has_expiry_room), false);
@@ -142,6 +146,7 @@ keyspace::slot* keyspace::put_integer(slot* place, std::string_view key, std::ui
         place = add(key, hash, sizeof number);
         e = at(place);
     } else {
+        before_change(place);
         e = at(place);
         EDDY_ASSERT(e->type == value_type::string);
         if (e->held_as == encoding::external) release_value(env_, *e);
@@ -156,6 +161,7 @@ keyspace::slot* keyspace::put_integer(slot* place, std::string_view key, std::ui
 }
 
 char* keyspace::open_text(slot* place, std::size_t size) {
+    before_change(place);
     entry* e = at(place);
     EDDY_ASSERT(e->type == value_type::string);
     e->flags |= entry::modified_text;
@@ -212,11 +218,13 @@ void keyspace::remove(slot* place, std::uint64_t hash) {
     entry* const gone = at(place);
     if ((*place & dictionary::expires_bit) != 0) --expiring_;
     table_.erase(place, hash);
+    if (keeper_ != nullptr && keeper_->removed(*gone, hash)) [[unlikely]]
+        return;
     release_entry(env_, gone);
 }
 
 bool keyspace::remove(std::string_view key, std::uint64_t hash) {
-    slot* const place = find(key, hash);
+    slot* const place = find_to_read(key, hash);
     if (place == nullptr) return false;
     remove(place, hash);
     return true;
@@ -230,6 +238,7 @@ void keyspace::expire(slot* place, std::uint64_t hash) {
 }
 
 void keyspace::set_expiry(slot* place, expiry_time at_ms) {
+    before_change(place);
     entry* e = at(place);
     if (!e->has(entry::has_expiry_room)) e = reshape(place, e->value_size, true, true);
     if ((*place & dictionary::expires_bit) == 0) {
@@ -242,6 +251,7 @@ void keyspace::set_expiry(slot* place, expiry_time at_ms) {
 // The room stays: a key that had an expiry mostly gets one again.
 bool keyspace::drop_expiry(slot* place) {
     if ((*place & dictionary::expires_bit) == 0) return false;
+    before_change(place);
     *place &= ~dictionary::expires_bit;
     --expiring_;
     at(place)->set_expiry(no_expiry);
@@ -251,6 +261,7 @@ bool keyspace::drop_expiry(slot* place) {
 void keyspace::move_value(keyspace& source, slot* from, std::uint64_t from_hash,
                           std::string_view to, std::uint64_t to_hash) {
     tell_added(to);
+    source.before_change(from);
     entry* const old = at(from);
     const expiry_time expiry = old->expiry();
     if ((*from & dictionary::expires_bit) != 0) --source.expiring_;
@@ -264,6 +275,8 @@ void keyspace::move_value(keyspace& source, slot* from, std::uint64_t from_hash,
     copy(made->value(), old->value_bytes());
     env_.memory.release(old, old->size());
     slot* const place = table_.insert(made, to_hash);
+    if (keeper_ != nullptr) [[unlikely]]
+        keeper_->added(*made, to_hash);
     if (expiry != no_expiry) set_expiry(place, expiry);
 }
 
@@ -338,7 +351,10 @@ std::size_t keyspace::sweep(std::size_t buckets) {
 }
 
 void keyspace::clear() {
-    env_.discard(std::move(table_));
+    if (keeper_ != nullptr)
+        std::exchange(keeper_, nullptr)->cleared(std::move(table_));
+    else
+        env_.discard(std::move(table_));
     newcomers_.clear(env_.memory);
     expiring_ = 0;
     sweep_cursor_ = 0;

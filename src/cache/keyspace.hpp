@@ -14,6 +14,21 @@
 
 namespace eddy::cache {
 
+/// Is told of every entry before it changes: a snapshot that is being written.
+class entry_keeper {
+public:
+    /// The value or the expiry may change from now on.
+    virtual void before_change(entry& e, std::uint64_t hash) noexcept = 0;
+    /// The entry was taken out of the table. True: the keeper releases it later.
+    virtual bool removed(entry& e, std::uint64_t hash) noexcept = 0;
+    virtual void added(entry& e, std::uint64_t hash) noexcept = 0;
+    /// All entries go. The keeper releases them, and is told nothing more.
+    virtual void cleared(dictionary&& all) noexcept = 0;
+
+protected:
+    ~entry_keeper() = default;
+};
+
 /// Owns its entries. Slots and entries are good until the next call that adds, removes or reshapes.
 /// `hash` is always the key's own, from hash(). One thread.
 class keyspace {
@@ -49,8 +64,17 @@ public:
     std::uint64_t hash(std::string_view key) const noexcept { return env_.hash(key); }
     static entry* at(const slot* place) noexcept { return dictionary::entry_of(*place); }
 
-    /// The key's slot, or null when it is not there or its time is over.
+    /// The key's slot, or null when it is not there or its time is over. What is found may be
+    /// changed.
     slot* find(std::string_view key, std::uint64_t hash) {
+        slot* const place = find_to_read(key, hash);
+        if (keeper_ != nullptr && place != nullptr) [[unlikely]]
+            keeper_->before_change(*at(place), hash);
+        return place;
+    }
+    /// The same for who changes the slot by this keyspace's functions alone, if at all: neither
+    /// what a list, set, hash or sorted set holds nor a string's bytes.
+    slot* find_to_read(std::string_view key, std::uint64_t hash) {
         slot* const place = table_.find(key, hash);
         if (place == nullptr) return nullptr;
         if ((*place & dictionary::expires_bit) != 0 && is_over(*at(place))) [[unlikely]] {
@@ -61,6 +85,7 @@ public:
         return place;
     }
     slot* find(std::string_view key) { return find(key, hash(key)); }
+    slot* find_to_read(std::string_view key) { return find_to_read(key, hash(key)); }
 
     /// The key's entry, also when its time is over, or null; nothing changes.
     const entry* look_at(std::string_view key) const noexcept {
@@ -128,6 +153,10 @@ public:
     /// Removes all keys. Their memory is freed later, by environment::free_some().
     void clear();
 
+    /// Who is told of changes, or null. It must outlive the keyspace, or take itself away before.
+    void set_keeper(entry_keeper* keeper) noexcept { keeper_ = keeper; }
+    entry_keeper* keeper() const noexcept { return keeper_; }
+
 private:
     void expire(slot* place, std::uint64_t hash);
     void note_newcomer(std::uint64_t hash);
@@ -137,6 +166,10 @@ private:
     std::uint64_t look_at_bucket();
     const entry* some_volatile();
     const entry* soonest();
+    void before_change(slot* place) {
+        if (keeper_ != nullptr) [[unlikely]]
+            keeper_->before_change(*at(place), hash(at(place)->key()));
+    }
     void tell_added(std::string_view key) {
         if (env_.listener != nullptr) [[unlikely]]
             env_.listener->key_happened(number_, key_event::new_key, "new", key);
@@ -147,6 +180,7 @@ private:
     environment& env_;
     dictionary table_;
     unsigned number_;
+    entry_keeper* keeper_ = nullptr;
     std::size_t expiring_ = 0;
     std::uint64_t sweep_cursor_ = 0;
     std::uint64_t evict_cursor_ = 0;

@@ -72,8 +72,9 @@ using serve_function = bool (*)(call& c, std::string_view key);
 
 enum class wait_kind : std::uint8_t {
     none,
-    key,   ///< until a key is ready
-    pause  ///< until a pause of all clients ends; the command has not run
+    key,    ///< until a key is ready
+    pause,  ///< until a pause of all clients ends; the command has not run
+    save    ///< SAVE: until the dump file is there
 };
 
 struct session_extras {

@@ -161,6 +161,29 @@ void end_pause(engine::state& s) {
     });
 }
 
+void wait_for_save(call& c) {
+    session_extras& extras = extras_of(c.client);
+    extras.waits_for = wait_kind::save;
+    extras.deadline_us = session::no_deadline;
+    c.client.blocked = true;
+}
+
+void end_save_waits(engine::state& s, std::string_view fault) {
+    s.sessions.for_each([&](session& each) {
+        if (!each.extras || each.extras->waits_for != wait_kind::save) return;
+        if (!takes_no_reply(each)) {
+            resp::reply_writer reply(each.extras->outbox, each.protocol);
+            if (fault.empty()) {
+                reply.ok();
+            } else {
+                reply.error("ERR " + std::string(fault));
+                ++s.env.counters.errors;
+            }
+        }
+        finish(s, each);
+    });
+}
+
 void unblock(engine::state& s, session& who, unblocked_by why) {
     session_extras& extras = *who.extras;
     if (!takes_no_reply(who)) {

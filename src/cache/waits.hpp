@@ -36,6 +36,11 @@ void wait_for_pause_end(engine::state& s, session& who);
 /// Lets those go on who wait for it.
 void end_pause(engine::state& s);
 
+/// Makes the command, SAVE, wait until the dump file is there.
+void wait_for_save(call& c);
+/// Answers those who wait for it; `fault` is empty when it is there.
+void end_save_waits(engine::state& s, std::string_view fault);
+
 enum class unblocked_by : std::uint8_t { timeout, error };
 /// Ends a wait for a key with what the client gets for it.
 void unblock(engine::state& s, session& who, unblocked_by why);

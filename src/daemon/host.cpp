@@ -34,10 +34,12 @@ task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& t
                                     std::shared_ptr<runtime_journal> events) {
     ++load_;
     auto ticket = std::make_shared<start_ticket>();
+    const duration patience =
+        start_patience + (type.file_time ? type.file_time(options) : duration{});
     auto started = flatten(co_await run_on(
         group_, index_,
         start_there(number, type, std::move(name), std::move(options), std::move(events), ticket),
-        start_patience));
+        patience));
     if (started) co_return started;
     // When it came up in the very moment in which the patience ended, it is taken down again.
     if (ticket->change_to(start_ticket::given_up))
@@ -65,9 +67,9 @@ task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::t
     co_return local;
 }
 
-task<outcome<>> host::stop(std::uint64_t number, duration drain) {
-    auto stopped =
-        flatten(co_await run_on(group_, index_, stop_there(number, drain), drain + loop_patience));
+task<outcome<>> host::stop(std::uint64_t number, duration drain, duration file_time) {
+    auto stopped = flatten(co_await run_on(group_, index_, stop_there(number, drain),
+                                           drain + file_time + loop_patience));
     if (stopped) --load_;
     co_return stopped;
 }

@@ -51,9 +51,10 @@ public:
                                   runtime::settings options,
                                   std::shared_ptr<runtime_journal> events);
 
-    /// Stops and destroys an instance; connections get `drain` to finish. When the loop does not
+    /// Stops and destroys an instance; connections get `drain` to finish, and its files `file_time`
+    /// to be written. When the loop does not
     /// answer the instance stays there, and stop() may be tried again.
-    task<outcome<>> stop(std::uint64_t number, duration drain);
+    task<outcome<>> stop(std::uint64_t number, duration drain, duration file_time = {});
 
     task<outcome<std::uint64_t>> send(std::uint64_t number, std::string message);
     task<outcome<>> apply(std::uint64_t number, runtime::settings changed);

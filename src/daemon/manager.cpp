@@ -247,7 +247,9 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
 task<outcome<>> manager::take_down(runtime_ref which, duration drain) {
     if (!which->where) co_return outcome<>();
     which->status = runtime_status::stopping;
-    auto stopped = co_await which->where->stop(which->number, drain);
+    const bool has_files = which->type && which->type->file_time && which->options;
+    auto stopped = co_await which->where->stop(
+        which->number, drain, has_files ? which->type->file_time(*which->options) : duration{});
     if (!stopped) {
         which->status = runtime_status::failed;
         which->reason = fmt::format("it could not be stopped: {}", stopped.error().message);

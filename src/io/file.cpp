@@ -131,6 +131,28 @@ file::file(unique_fd fd) : state_(new state(std::move(fd))) {}
 
 int file::native_handle() const noexcept { return state_->fd.get(); }
 
+task<result<>> file::rename(std::string from, std::string to) {
+    co_return co_await off_loop([&]() -> result<> {
+        if (::rename(from.c_str(), to.c_str()) != 0) return fail_errno();
+        const std::size_t slash = to.rfind('/');
+        const std::string folder = slash == std::string::npos ? "."
+                                   : slash == 0               ? "/"
+                                                              : to.substr(0, slash);
+        const unique_fd opened(unless_interrupted(
+            [&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+        if (!opened) return fail_errno();
+        if (unless_interrupted([&] { return ::fsync(opened.get()); }) != 0) return fail_errno();
+        return {};
+    });
+}
+
+task<result<>> file::remove(std::string path) {
+    co_return co_await off_loop([&]() -> result<> {
+        if (::unlink(path.c_str()) != 0) return fail_errno();
+        return {};
+    });
+}
+
 task<result<file>> file::open(std::string path, int flags, mode_t mode) {
     result<unique_fd> opened = co_await off_loop([&]() -> result<unique_fd> {
         unique_fd fd(

@@ -55,6 +55,26 @@ TEST_P(file_io, what_is_written_is_read_again) {
     });
 }
 
+TEST_P(file_io, a_renamed_file_takes_the_place_of_another) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        for (const char* const name : {"/old", "/new"}) {
+            file made = must(co_await file::open(folder.path() + name, O_WRONLY | O_CREAT));
+            must(co_await made.write_at(0, as_bytes(name)));
+        }
+        must(co_await file::rename(folder.path() + "/new", folder.path() + "/old"));
+        file left = must(co_await file::open(folder.path() + "/old", O_RDONLY));
+        std::array<std::byte, 10> few{};
+        EXPECT_EQ(must(co_await left.read_at(0, few)), 4u);
+        EXPECT_EQ(few[1], std::byte{'n'});
+        const result<> gone = co_await file::rename(folder.path() + "/new", folder.path() + "/x");
+        EXPECT_EQ(gone.error(), std::errc::no_such_file_or_directory);
+        must(co_await file::remove(folder.path() + "/old"));
+        const result<> twice = co_await file::remove(folder.path() + "/old");
+        EXPECT_EQ(twice.error(), std::errc::no_such_file_or_directory);
+    });
+}
+
 TEST_P(file_io, errors_are_those_of_the_system) {
     run_with_threads([]() -> task<> {
         const temporary_folder folder;

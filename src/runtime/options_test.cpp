@@ -324,6 +324,39 @@ task<void> replies_are_limited(std::string type) {
     co_await s->stop(0s);
 }
 
+task<void> keys_are_kept_in_the_folder(std::string type) {
+    const temporary_folder folder;
+    subject s(type, with({{"dir", folder.path()}}));
+    co_await s.start();
+    talker client = co_await join(s);
+    EXPECT_THAT(co_await ask(client, "SET k v"), StartsWith("+OK"));
+    co_await s->stop(1s);
+    EXPECT_THAT(contents(folder.file("dump.rdb")), StartsWith("REDIS"));
+}
+
+task<void> the_file_has_the_name(std::string type) {
+    const temporary_folder folder;
+    subject s(type, with({{"dir", folder.path()}, {"dbfilename", "mine"}}));
+    co_await s.start();
+    talker client = co_await join(s);
+    EXPECT_THAT(co_await ask(client, "SAVE"), StartsWith("+OK"));
+    EXPECT_THAT(contents(folder.file("mine")), StartsWith("REDIS"));
+    co_await s->stop(1s);
+}
+
+task<void> it_saves_when_it_is_told_to(std::string type) {
+    const temporary_folder folder;
+    subject s(type, with({{"dir", folder.path()}, {"save", "5 2"}}));
+    co_await s.start();
+    talker client = co_await join(s);
+    EXPECT_THAT(co_await ask(client, "SET k v"), StartsWith("+OK"));
+    static_cast<void>(co_await loop::current().sleep_for(20s));
+    EXPECT_FALSE(s.events.has("saved"));
+    EXPECT_THAT(co_await ask(client, "SET k w"), StartsWith("+OK"));
+    co_await until([&] { return s.events.has("saved 1 keys"); });
+    co_await s->stop(1s);
+}
+
 // --- The walk ---------------------------------------------------------------------------------
 
 struct effect {
@@ -356,6 +389,9 @@ const std::map<std::pair<std::string_view, std::string_view>, effect> effects = 
     {{"cache", "mode"}, {mode_allows_or_refuses_writing}},
     {{"cache", "maxmemory"}, {memory_is_limited}},
     {{"cache", "eviction"}, {eviction_makes_room}},
+    {{"cache", "dir"}, {keys_are_kept_in_the_folder}},
+    {{"cache", "dbfilename"}, {the_file_has_the_name}},
+    {{"cache", "save"}, {it_saves_when_it_is_told_to, sim}},
     {{"cache", "max-connections"}, {connections_are_limited}},
     {{"cache", "idle-timeout"}, {idle_clients_are_closed, sim}},
     {{"cache", "write-timeout"}, {who_takes_nothing_is_closed, sim}},

@@ -153,6 +153,9 @@ struct type {
     /// What the table cannot say: options that exclude or need each other. start() checks the same;
     /// call it before anything is stored, so that the user hears of it at once.
     std::function<outcome<>(const settings&)> check;
+    /// How much longer than others it may take to start, and to stop, because it reads or writes
+    /// files then. Null: no longer.
+    std::function<duration(const settings&)> file_time = {};
 };
 
 /// Every type of this build, in the order of `eddy help`.

@@ -27,7 +27,9 @@ type server_type() {
 }
 
 type cache_type() {
-    return {"cache", "keeps keys and values in memory, for any Redis client", cache::option_table(),
+    return {"cache",
+            "keeps keys and values in memory, for any Redis client",
+            cache::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<cache::cache_server>(std::move(from));
             },
@@ -35,6 +37,10 @@ type cache_type() {
                 auto read = cache::read_config(chosen);
                 if (!read) return std::unexpected(read.error());
                 return {};
+            },
+            [](const settings& chosen) -> duration {
+                // A dump file of a terabyte.
+                return chosen.has("dir") ? duration(std::chrono::hours(1)) : duration{};
             }};
 }
 

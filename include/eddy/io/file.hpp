@@ -40,6 +40,13 @@ public:
     /// close-on-exec. Yields a result<file>; errors are open(2)'s.
     static task<result<file>> open(std::string path, int flags, mode_t mode = 0666);
 
+    /// Gives what is named `from` the name `to`, in place of what had it, and waits until the disk
+    /// has that: rename(2), then fsync(2) of the folder of `to`, whose errors these are. Yields a
+    /// result<>.
+    static task<result<>> rename(std::string from, std::string to);
+    /// Removes the name `path`: unlink(2), whose errors these are. Yields a result<>.
+    static task<result<>> remove(std::string path);
+
     /// `other` may then only be assigned to or die. What is awaited goes on.
     file(file&&) noexcept = default;
     /// The same. What this held is closed, of which nothing may be awaited.

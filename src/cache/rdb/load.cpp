@@ -12,9 +12,9 @@ constexpr refusal key_is_there = "a key is there already";
 
 }  // namespace
 
-loader::loader(engine& to, load_options options)
-    : value_builder(to.internals().env),
-      state_(to.internals()),
+loader::loader(engine::state& to, load_options options)
+    : value_builder(to.env),
+      state_(to),
       keep_expired_(options.keep_expired),
       reader_(*this, reader::input::file, options.reading) {}
 

@@ -34,7 +34,8 @@ struct load_counts {
 /// thread.
 class loader final : private value_builder {
 public:
-    explicit loader(engine& to, load_options options = {});
+    explicit loader(engine& to, load_options options = {}) : loader(to.internals(), options) {}
+    explicit loader(engine::state& to, load_options options = {});
 
     /// As reader::feed().
     std::size_t feed(std::string_view piece) { return reader_.feed(piece); }

@@ -28,6 +28,16 @@ void file_writer::header(byte_buffer& out) {
     count(out, before);
 }
 
+void file_writer::begin_file(byte_buffer& out, std::int64_t at_s, std::size_t used_memory,
+                             bool aof_base) {
+    header(out);
+    aux(out, "redis-ver", compatible_version);
+    aux(out, "redis-bits", "64");
+    aux(out, "ctime", std::to_string(at_s));
+    aux(out, "used-mem", std::to_string(used_memory));
+    aux(out, "aof-base", aof_base ? "1" : "0");
+}
+
 void file_writer::aux(byte_buffer& out, std::string_view name, std::string_view value) {
     const std::size_t before = out.size();
     out.append(static_cast<char>(opcode::aux));
@@ -38,13 +48,23 @@ void file_writer::aux(byte_buffer& out, std::string_view name, std::string_view 
 
 void file_writer::select(byte_buffer& out, std::size_t database, std::size_t keys,
                          std::size_t expiring) {
+    select(out, database);
     const std::size_t before = out.size();
-    out.append(static_cast<char>(opcode::select));
-    put_length(out, database);
     out.append(static_cast<char>(opcode::sizes));
     put_length(out, keys);
     put_length(out, expiring);
     count(out, before);
+}
+
+void file_writer::select(byte_buffer& out, std::size_t database) {
+    const std::size_t before = out.size();
+    put_select(out, database);
+    count(out, before);
+}
+
+void file_writer::append(byte_buffer& out, std::string_view made) {
+    out.append(made);
+    sum_ = crc64(sum_, made);
 }
 
 bool file_writer::write(byte_buffer& out, std::size_t limit) {
@@ -61,16 +81,11 @@ void file_writer::end(byte_buffer& out) {
     put_little(out, sum_, checksum_bytes);
 }
 
-saver::saver(engine& from) : state_(from.internals()), file_(state_.env) {}
+saver::saver(engine::state& from) : state_(from), file_(state_.env) {}
 
 void saver::begin(byte_buffer& out) {
     begun_ = true;
-    file_.header(out);
-    file_.aux(out, "redis-ver", compatible_version);
-    file_.aux(out, "redis-bits", "64");
-    file_.aux(out, "ctime", std::to_string(state_.env.now_us / 1'000'000));
-    file_.aux(out, "used-mem", std::to_string(state_.env.memory.used_bytes()));
-    file_.aux(out, "aof-base", "0");
+    file_.begin_file(out, state_.env.now_us / 1'000'000, state_.env.memory.used_bytes(), false);
 }
 
 // The next key is begun, or something else is written; false at the end.

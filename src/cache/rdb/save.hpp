@@ -23,21 +23,29 @@ public:
 
     /// The magic number. aux() may follow.
     void header(byte_buffer& out);
+    /// Both, with what Redis tells of itself. `at_s` is since 1970, `aof_base` says that an
+    /// append-only file goes on from there.
+    void begin_file(byte_buffer& out, std::int64_t at_s, std::size_t used_memory, bool aof_base);
     void aux(byte_buffer& out, std::string_view name, std::string_view value);
     /// The keys that follow are of this database, which has about so many.
     void select(byte_buffer& out, std::size_t database, std::size_t keys, std::size_t expiring);
+    /// The same without how many.
+    void select(byte_buffer& out, std::size_t database);
 
     /// The next key, written by write(). The entry must neither change nor move until that is done.
     void begin(entry& key) { value_.begin_key(key); }
     /// As value_writer::write(). True as well when no key was begun.
     bool write(byte_buffer& out, std::size_t limit);
 
+    /// Appends what a value_writer has made elsewhere: whole keys, or parts of one in turn.
+    void append(byte_buffer& out, std::string_view made);
+    /// Takes account of what a value_writer has appended to `out` itself, behind so many bytes.
+    void count(const byte_buffer& out, std::size_t before) noexcept;
+
     /// The end mark and the checksum.
     void end(byte_buffer& out);
 
 private:
-    void count(const byte_buffer& out, std::size_t before) noexcept;
-
     value_writer value_;
     std::uint64_t sum_ = 0;
 };
@@ -47,7 +55,8 @@ private:
 /// of one moment because the state stands still.
 class saver {
 public:
-    explicit saver(engine& from);
+    explicit saver(engine& from) : saver(from.internals()) {}
+    explicit saver(engine::state& from);
 
     /// Appends until `out` holds about `limit` bytes; value_writer says how much more it may be.
     /// False when the file is complete.

@@ -84,6 +84,11 @@ void put_text(byte_buffer& out, std::string_view text) {
     out.append(text);
 }
 
+void put_select(byte_buffer& out, std::size_t database) {
+    out.append(static_cast<char>(opcode::select));
+    put_length(out, database);
+}
+
 void value_writer::begin_key(entry& of) {
     EDDY_ASSERT(next_ == part::end);
     of_ = &of;

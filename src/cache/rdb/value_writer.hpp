@@ -23,6 +23,8 @@ namespace eddy::cache::rdb {
 void put_length(byte_buffer& out, std::uint64_t length);
 /// The text whole.
 void put_text(byte_buffer& out, std::string_view text);
+/// The keys that follow are of this database.
+void put_select(byte_buffer& out, std::size_t database);
 /// `bytes` bytes of the number, the lowest first.
 void put_little(byte_buffer& out, std::uint64_t number, std::size_t bytes);
 

@@ -1,9 +1,12 @@
 // Serving RESP clients.
 #include "runtime/cache/cache_server.hpp"
 
+#include <eddy/io/file.hpp>
 #include <eddy/io/timeout.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "cache/persistence.hpp"
+#include "runtime/cache/dump_file.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/stop_timer.hpp"
 
@@ -52,6 +55,13 @@ struct cache_server::running {
     scope accepting;
     scope background;
     scope sessions;
+
+    /// Is told by the engine that a snapshot is to be written.
+    struct saver final : eddy::cache::save_host {
+        void save_began() noexcept override { wanted.set(); }
+        event wanted;
+    };
+    saver saving;
 };
 
 cache_server::cache_server(creation from)
@@ -85,6 +95,16 @@ task<outcome<>> cache_server::start() {
     clients_.reset();
     clients_.set_limits(limits());
     work_done_.reset();
+    if (!config_.engine.dir.empty()) {
+        if (auto loaded = co_await load(); !loaded) {
+            running_.reset();
+            co_return loaded;
+        }
+        eddy::cache::engine::state& state = running_->engine.internals();
+        state.saves.host = &running_->saving;
+        state.saves.saved_us = state.env.now_us;
+        running_->background.spawn(keep_saved());
+    }
     running_->background.spawn(keep_up());
     running_->accepting.spawn(accept_all());
     co_return outcome<>();
@@ -104,6 +124,7 @@ task<void> cache_server::stop(duration drain) {
     }
     running_->background.cancel();
     co_await running_->background.join();
+    co_await save_at_end();
     last_stats_ = running_->engine.stats();
     last_stats_.keys = last_stats_.keys_with_expiry = 0;
     last_stats_.used_memory = last_stats_.reserved_memory = 0;
@@ -471,6 +492,92 @@ task<void> cache_server::keep_up() {
         pause = now_expired != expired ? shortest_upkeep : std::min(pause * 2, longest_upkeep);
         expired = now_expired;
     }
+}
+
+std::string cache_server::dump_path() const {
+    return config_.engine.dir + "/" + config_.engine.dbfilename;
+}
+
+/// Nobody is served before all is there; clients that connect wait.
+task<outcome<>> cache_server::load() {
+    if (auto usable = co_await check_folder(config_.engine.dir); !usable) co_return usable;
+    const std::string path = dump_path();
+    // Left by a daemon that was killed.
+    static_cast<void>(co_await file::remove(temporary_of(path)));
+    tell_time();
+    const time_point began = loop::current().now();
+    eddy::cache::rdb::load_options options;
+    options.reading.max_text = config_.engine.max_text;
+    const auto loaded = co_await load_dump(running_->engine, path, options, events_);
+    if (!loaded) co_return std::unexpected(loaded.error());
+    if (!*loaded) {
+        events_.write(fmt::format("there is no {} yet: it begins without keys", path));
+        co_return outcome<>();
+    }
+    const eddy::cache::rdb::load_counts& counts = **loaded;
+    eddy::cache::note_loaded(running_->engine.internals(), counts.keys, counts.expired);
+    const std::chrono::duration<double> took = loop::current().now() - began;
+    events_.write(fmt::format("loaded {} keys from {} in {:.3f} s; {} had expired", counts.keys,
+                              path, took.count(), counts.expired));
+    if (counts.libraries > 0)
+        events_.write(fmt::format("left out {} libraries of functions", counts.libraries));
+    co_return outcome<>();
+}
+
+/// Writes what the engine was asked to save, and begins by itself what the save points say.
+task<void> cache_server::keep_saved() {
+    constexpr duration look_again = std::chrono::seconds(1);
+    eddy::cache::engine::state& state = running_->engine.internals();
+    event& wanted = running_->saving.wanted;
+    for (;;) {
+        const result<> woken = co_await with_timeout(look_again, wait_for_event(wanted));
+        if (!woken && woken.error() != errc::timed_out) co_return;
+        wanted.reset();
+        tell_time();
+        if (eddy::cache::save_is_due(state)) eddy::cache::begin_save(state);
+        while (state.saves.image != nullptr) {
+            co_await write_save();
+            if (running_->background.source().requested()) co_return;
+        }
+    }
+}
+
+/// Writes the snapshot that has begun.
+task<void> cache_server::write_save() {
+    eddy::cache::engine& engine = running_->engine;
+    eddy::cache::rdb::snapshot& image = *engine.internals().saves.image;
+    const std::string path = dump_path();
+    const std::uint64_t keys = image.keys();
+    const time_point began = loop::current().now();
+    const outcome<std::uint64_t> written = co_await write_dump(image, path);
+    image.end();
+    // What is left to clear up after a failure.
+    while (!eddy::cache::rdb::snapshot::may_begin(engine)) {
+        static_cast<void>(engine.upkeep());
+        co_await loop::current().yield();
+    }
+    tell_time();
+    if (written) {
+        const std::chrono::duration<double> took = loop::current().now() - began;
+        events_.write(fmt::format("saved {} keys, {} bytes, to {} in {:.3f} s", keys, *written,
+                                  path, took.count()));
+    } else {
+        ++counted_.errors;
+        events_.write(fmt::format("not saved: {}; the last file stays", written.error().message));
+    }
+    eddy::cache::end_save(engine.internals(), written ? "" : written.error().message);
+    // What was removed meanwhile is only freed now.
+    if (!work_done_.is_set()) work_done_.set();
+}
+
+/// The changes that no file has yet, when there are save points: as Redis does it.
+task<void> cache_server::save_at_end() {
+    eddy::cache::engine::state& state = running_->engine.internals();
+    if (state.saves.host == nullptr || state.options.save_points.empty()) co_return;
+    if (!eddy::cache::has_unsaved_changes(state)) co_return;
+    tell_time();
+    state.saves.scheduled = false;
+    if (eddy::cache::begin_save(state)) co_await write_save();
 }
 
 }  // namespace eddy::runtime::cache

@@ -64,6 +64,11 @@ private:
     task<void> read_ahead(client& c);
     task<result<>> wait_for_something(client& c);
     task<void> keep_up();
+    task<outcome<>> load();
+    task<void> keep_saved();
+    task<void> write_save();
+    task<void> save_at_end();
+    std::string dump_path() const;
     void tell_time();
     connections::limits limits() const noexcept;
 

@@ -1,9 +1,15 @@
 // The table of the cache's options, and which of them contradict each other.
 #include "runtime/cache/options.hpp"
 
+#include "cache/persistence.hpp"
 #include "runtime/listening.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace eddy::runtime::cache {
 
@@ -37,11 +43,30 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "POLICY",
          .default_value = "none",
+<<<<<<< HEAD
          .help = "what happens at --maxmemory: none, writes are refused; lru, keys that were not "
                  "used for long are removed; lfu, seldom used ones; random, any; ttl, those that "
                  "end soonest. volatile: only keys that have an expiry",
          .choices = {"none", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru",
                      "volatile-lfu", "volatile-random", "volatile-ttl"}},
+=======
+         .help = "what happens at --maxmemory: none, writes are refused; allkeys-lru, keys that "
+                 "were not used for long are removed",
+         .choices = {"none", "allkeys-lru"}},
+        {.name = "dir",
+         .value_name = "FOLDER",
+         .help = "keep the keys in a dump file in this folder, in Redis's own format, and begin "
+                 "with what is in it; without it nothing is kept on disk"},
+        {.name = "dbfilename",
+         .value_name = "NAME",
+         .default_value = "dump.rdb",
+         .help = "name of the dump file in --dir"},
+        {.name = "save",
+         .value_name = "POINTS",
+         .help =
+             "when to save by itself: pairs of seconds and changes, such as \"3600 1 300 100\", "
+             "or off; with --dir it is \"3600 1 300 100 60 10000\" otherwise"},
+>>>>>>> c-snapshot
         max_connections_option(),
         {.name = "idle-timeout",
          .kind = option_kind::duration,
@@ -69,6 +94,42 @@ std::vector<option> option_table() {
     };
 }
 
+namespace {
+
+constexpr std::string_view usual_save_points = "3600 1 300 100 60 10000";
+
+outcome<> read_persistence(const settings& chosen, eddy::cache::engine_options& to) {
+    if (!chosen.has("dir")) {
+        for (const char* const name : {"save", "dbfilename"}) {
+            if (chosen.given(name))
+                return refuse(400, fmt::format("--{} has no effect without --dir FOLDER", name));
+        }
+        return {};
+    }
+    to.dir = chosen.text("dir");
+    if (!to.dir.starts_with('/'))
+        return refuse(400,
+                      fmt::format("--dir cannot be \"{}\": write the whole path, from /", to.dir));
+    to.dbfilename = chosen.text("dbfilename");
+    if (to.dbfilename.find('/') != std::string::npos || to.dbfilename == "." ||
+        to.dbfilename == "..")
+        return refuse(400, fmt::format("--dbfilename cannot be \"{}\": write a file's name; its "
+                                       "folder is --dir",
+                                       to.dbfilename));
+    const std::string_view points =
+        chosen.has("save") ? std::string_view(chosen.text("save")) : usual_save_points;
+    if (points == "off") return {};
+    auto parsed = eddy::cache::parse_save_points(points);
+    if (!parsed)
+        return refuse(400, fmt::format("--save cannot be \"{}\": write pairs of seconds and "
+                                       "changes, such as \"3600 1 300 100\", or off",
+                                       points));
+    to.save_points = std::move(*parsed);
+    return {};
+}
+
+}  // namespace
+
 outcome<config> read_config(const settings& chosen) {
     auto where = choose_address(chosen, scheme::tcp);
     if (!where) return std::unexpected(where.error());
@@ -86,8 +147,13 @@ outcome<config> read_config(const settings& chosen) {
     for (const auto& each : eddy::cache::eviction_names) {
         if (chosen.text("eviction") == each.name) read.engine.policy = each.policy;
     }
+<<<<<<< HEAD
     if (read.engine.policy != eddy::cache::eviction::none && read.engine.max_memory == 0)
         return refuse(400, "--eviction has no effect without a limit; add --maxmemory SIZE");
+=======
+    if (auto kept = read_persistence(chosen, read.engine); !kept)
+        return std::unexpected(kept.error());
+>>>>>>> c-snapshot
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
     read.idle_timeout = duration(chosen.number("idle-timeout"));
     read.write_timeout = duration(chosen.number("write-timeout"));

@@ -1,0 +1,305 @@
+// The walk, and what it is told of changes.
+#include "cache/rdb/snapshot.hpp"
+
+#include "cache/engine_state.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace eddy::cache::rdb {
+namespace {
+
+constexpr const char* too_many_changes =
+    "too many keys were changed before they could be written: the limit on what may wait was "
+    "reached";
+constexpr const char* no_memory = "there is no memory for it";
+
+constexpr std::size_t piece_bytes = 64U << 10;
+// A removed value that is larger is handed over: writing it would take longer than a slice.
+constexpr std::size_t big_bytes = 16U << 10;
+constexpr std::size_t big_elements = 64;
+
+bool is_big(const entry& e) noexcept {
+    switch (e.held_as) {
+        case encoding::bytes:
+        case encoding::integer:
+        case encoding::packed: return false;
+        case encoding::external: return e.pointer<text_block>()->size > big_bytes;
+        case encoding::list: {
+            const list& elements = *e.pointer<list>();
+            return elements.size() > big_elements || elements.memory_bytes() > big_bytes;
+        }
+        default: return true;
+    }
+}
+
+void mark(entry& e) noexcept { e.flags |= entry::in_snapshot; }
+void unmark(entry& e) noexcept { e.flags &= static_cast<std::uint8_t>(~entry::in_snapshot); }
+
+}  // namespace
+
+bool snapshot::may_begin(engine& of) noexcept { return of.internals().image == nullptr; }
+
+snapshot* snapshot::begin(engine& of, snapshot_options options) {
+    return begin(of.internals(), options);
+}
+
+snapshot* snapshot::begin(engine::state& of, snapshot_options options) {
+    if (of.image != nullptr) return nullptr;
+    of.image.reset(new snapshot(of, options));
+    return of.image.get();
+}
+
+snapshot::snapshot(engine::state& of, snapshot_options options)
+    : state_(of),
+      options_(options),
+      file_(of.env),
+      at_s_(of.env.now_us / 1'000'000),
+      used_memory_(of.env.memory.used_bytes()),
+      writer_(of.env),
+      change_writer_(of.env) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+        keyspace* const keys = state_.keyspaces[i].get();
+        if (keys == nullptr || keys->size() == 0) continue;
+        part& its = parts_[i];
+        its.of = this;
+        its.live = keys;
+        its.database = i;
+        its.keys = keys->size();
+        its.expiring = keys->expiring();
+        keys_ += its.keys;
+        keys->set_keeper(&its);
+    }
+}
+
+snapshot::~snapshot() {
+    for (part& each : parts_) leave_part(each);
+    if (owns_current_) release_entry(state_.env, current_);
+    for (const adopted_entry& each : adopted_) release_entry(state_.env, each.of);
+}
+
+void snapshot::end() {
+    ended_ = true;
+    writing_ = false;
+    if (!clear_some(0)) state_.image.reset();
+}
+
+void snapshot::fail(const char* why) noexcept {
+    fault_ = why;
+    writing_ = false;
+    // Nobody tells of its changes any more.
+    if (!owns_current_) current_ = nullptr;
+    pieces_.clear();
+    waiting_ = 0;
+}
+
+void snapshot::part::before_change(entry& e, std::uint64_t hash) noexcept {
+    if (!of->writing_) return;
+    if (&e == of->current_) return of->finish_key();
+    if (e.has(entry::in_snapshot) || at.passed(hash)) return;
+    mark(e);
+    of->write_now(e, database);
+}
+
+bool snapshot::part::removed(entry& e, std::uint64_t hash) noexcept {
+    if (&e == of->current_) return of->owns_current_ = true;
+    if (!of->writing_ || e.has(entry::in_snapshot) || at.passed(hash)) return false;
+    if (is_big(e) && of->adopted_.size() < max_adopted) {
+        of->adopted_.push_back({&e, database});
+        return true;
+    }
+    of->write_now(e, database);
+    return false;
+}
+
+void snapshot::part::added(entry& e, std::uint64_t hash) noexcept {
+    if (of->writing_ && !at.passed(hash)) mark(e);
+}
+
+void snapshot::part::cleared(dictionary&& all) noexcept {
+    live = nullptr;
+    flushed.emplace(std::move(all));
+}
+
+// Behind the last bytes of a row of pieces.
+byte_buffer& snapshot::open_piece(std::deque<byte_buffer>& pieces) {
+    if (pieces.empty() || pieces.back().size() >= piece_bytes) {
+        pieces.emplace_back();
+    }
+    return pieces.back();
+}
+
+// A key that is about to change.
+void snapshot::write_now(entry& e, std::size_t database) {
+    try {
+        if (pieces_.empty()) waiting_database_ = written_database_;
+        byte_buffer* to = &open_piece(pieces_);
+        std::size_t before = to->size();
+        if (waiting_database_ != database) put_select(*to, database);
+        waiting_database_ = database;
+        change_writer_.begin_key(e);
+        for (bool whole = false; !whole; before = to->size()) {
+            whole = change_writer_.write(*to, piece_bytes);
+            waiting_ += to->size() - before;
+            if (waiting_ > options_.max_waiting) {
+                return fail(too_many_changes);
+            }
+            if (!whole) to = &open_piece(pieces_);
+        }
+    } catch (const std::bad_alloc&) {
+        fail(no_memory);
+    }
+}
+
+// The key that is being written is about to change: its rest goes before all that waits.
+void snapshot::finish_key() {
+    try {
+        std::deque<byte_buffer> rest;
+        for (bool whole = false; !whole;) {
+            byte_buffer& to = open_piece(rest);
+            const std::size_t before = to.size();
+            whole = writer_.write(to, piece_bytes);
+            waiting_ += to.size() - before;
+            if (waiting_ > options_.max_waiting) return fail(too_many_changes);
+        }
+        if (pieces_.empty()) waiting_database_ = written_database_;
+        for (; !rest.empty(); rest.pop_back()) pieces_.push_front(std::move(rest.back()));
+        end_key();
+    } catch (const std::bad_alloc&) {
+        fail(no_memory);
+    }
+}
+
+void snapshot::begin_key(byte_buffer& out, entry& e, std::size_t database) {
+    if (written_database_ != database) file_.select(out, database);
+    written_database_ = database;
+    mark(e);
+    current_ = &e;
+    writer_.begin_key(e);
+}
+
+void snapshot::end_key() {
+    entry* const written = std::exchange(current_, nullptr);
+    if (std::exchange(owns_current_, false)) release_entry(state_.env, written);
+}
+
+void snapshot::take_waiting(byte_buffer& out, std::size_t limit) {
+    byte_buffer& first = pieces_.front();
+    const std::size_t now = std::min(first.size(), limit - out.size());
+    file_.append(out, first.text().substr(0, now));
+    first.consume(now);
+    waiting_ -= now;
+    if (!first.empty()) return;
+    pieces_.pop_front();
+    if (pieces_.empty()) written_database_ = waiting_database_;
+}
+
+void snapshot::leave_part(part& of) noexcept {
+    if (of.live != nullptr) of.live->set_keeper(nullptr);
+    of.live = nullptr;
+    if (of.flushed) state_.env.discard(std::move(*of.flushed));
+    of.flushed.reset();
+}
+
+// All entries of the bucket at the cursor are marked.
+void snapshot::leave_bucket(part& of) {
+    for (const dictionary::slot each : found_) {
+        entry* const e = dictionary::entry_of(each);
+        unmark(*e);
+        if (!of.flushed) continue;
+        const std::uint64_t hash = of.flushed->hash(e->key());
+        of.flushed->erase(of.flushed->find(e->key(), hash), hash);
+        release_entry(state_.env, e);
+    }
+    of.at.advance();
+    visited_ = false;
+}
+
+// A key is begun, or the walk goes on otherwise; false at the end.
+bool snapshot::advance(byte_buffer& out) {
+    if (part_ == parts_.size()) return false;
+    part& its = parts_[part_];
+    const dictionary* const table = its.flushed           ? &*its.flushed
+                                    : its.live != nullptr ? &its.live->table()
+                                                          : nullptr;
+    if (table == nullptr || its.at.at_end()) {
+        leave_part(its);
+        ++part_;
+        return true;
+    }
+    if (!its.head_written) {
+        its.head_written = true;
+        file_.select(out, its.database, its.keys, its.expiring);
+        written_database_ = its.database;
+    }
+    if (!visited_) {
+        table->visit(its.at, found_);
+        next_found_ = 0;
+        visited_ = true;
+    }
+    while (next_found_ < found_.size()) {
+        entry& e = *dictionary::entry_of(found_[next_found_++]);
+        if (e.has(entry::in_snapshot)) continue;
+        begin_key(out, e, its.database);
+        return true;
+    }
+    leave_bucket(its);
+    return true;
+}
+
+snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
+    if (!writing_) return fault_ == nullptr ? status::done : status::failed;
+    try {
+        if (!begun_) file_.begin_file(out, at_s_, used_memory_, options_.aof_base);
+        begun_ = true;
+        // What was found before may be gone.
+        visited_ = false;
+        for (std::size_t work = 0; work < slice_work && out.size() < limit; ++work) {
+            if (current_ != nullptr) {
+                const std::size_t before = out.size();
+                const bool whole = writer_.write(out, limit);
+                file_.count(out, before);
+                if (!whole) break;
+                end_key();
+            } else if (!pieces_.empty()) {
+                take_waiting(out, limit);
+            } else if (!adopted_.empty()) {
+                const adopted_entry next = adopted_.front();
+                begin_key(out, *next.of, next.database);
+                owns_current_ = true;
+                adopted_.pop_front();
+            } else if (!advance(out)) {
+                file_.end(out);
+                writing_ = false;
+                return status::done;
+            }
+        }
+        return status::writing;
+    } catch (const std::bad_alloc&) {
+        fail(no_memory);
+        return status::failed;
+    }
+}
+
+bool snapshot::clear_some(std::size_t buckets) {
+    if (current_ != nullptr) end_key();
+    pieces_.clear();
+    // These are freed in slices by the environment.
+    for (; !adopted_.empty(); adopted_.pop_front()) release_entry(state_.env, adopted_.front().of);
+    visited_ = false;
+    while (part_ < parts_.size()) {
+        part& its = parts_[part_];
+        if (its.live == nullptr || its.at.at_end()) {
+            leave_part(its);
+            ++part_;
+            continue;
+        }
+        if (buckets-- == 0) return true;
+        its.live->table().visit(its.at, found_);
+        leave_bucket(its);
+    }
+    return false;
+}
+
+}  // namespace eddy::cache::rdb

@@ -1,0 +1,147 @@
+// The image of all databases at one instant, written as RDB in slices while commands go on. No
+// fork: what is about to change is written first.
+//
+// A walk visits the entries in the order of their hashes, some at a time. A key that changes before
+// the walk has come to it is written at once, into memory of the snapshot's own; a key that is
+// added meanwhile is left out. Both are marked in the entry, with a bit that the walk takes away as
+// it passes. Whether the walk has passed an entry follows from its hash alone, so that the table
+// may grow, shrink and move entries as it likes. Big values that are removed, and whole databases
+// that are flushed, are handed over and freed once they are written.
+//
+// While no snapshot is there, a command pays for one look at a null pointer.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/engine.hpp"
+#include "cache/keyspace.hpp"
+#include "cache/rdb/save.hpp"
+#include "cache/rdb/value_writer.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace eddy::cache::rdb {
+
+struct snapshot_options {
+    /// Bytes of changed keys that may wait until step() takes them; beyond it the snapshot fails.
+    std::size_t max_waiting = 256U << 20;
+    /// The file says that an append-only file goes on from there.
+    bool aof_base = false;
+};
+
+/// Belongs to an engine, which has one at most; whoever began it calls step() until it has ended,
+/// and end() then, or at any time. One thread.
+///
+///     snapshot* const image = snapshot::begin(engine);
+///     while (image->step(out) == snapshot::status::writing) { ... take the bytes from `out` ... }
+///     image->end();
+class snapshot {
+public:
+    enum class status : std::uint8_t { writing, done, failed };
+
+    /// Entries, or empty buckets, that one step() looks at, at most: with the limit on its bytes
+    /// this keeps a slice below 250 us.
+    static constexpr std::size_t slice_work = 512;
+    /// Removed values that are handed over to be written later; further ones are written at once.
+    static constexpr std::size_t max_adopted = 1024;
+
+    /// The instant is now. Null while the engine has another one, or still clears up after one that
+    /// was given up: that is done by engine::upkeep(). O(1).
+    static snapshot* begin(engine& of, snapshot_options options = {});
+    static snapshot* begin(engine::state& of, snapshot_options options = {});
+    /// Whether begin() would give one.
+    static bool may_begin(engine& of) noexcept;
+
+    snapshot(const snapshot&) = delete;
+    snapshot& operator=(const snapshot&) = delete;
+    ~snapshot();
+
+    /// Appends the file's next bytes until `out` holds about `limit` of them; value_writer says how
+    /// much more it may be. Does a bounded piece of work, so that it may append nothing.
+    status step(byte_buffer& out, std::size_t limit = 64U << 10);
+
+    /// Why it has failed: a static text, or null.
+    const char* fault() const noexcept { return fault_; }
+    /// Bytes of changed keys that wait for step().
+    std::size_t waiting() const noexcept { return waiting_; }
+    /// Keys that were there at the instant.
+    std::uint64_t keys() const noexcept { return keys_; }
+
+    /// It is not needed any more; the pointer ends. If it was not done it is given up, and
+    /// engine::upkeep() clears up after it.
+    void end();
+
+private:
+    friend class cache::engine;
+
+    struct part final : entry_keeper {
+        void before_change(entry& e, std::uint64_t hash) noexcept override;
+        bool removed(entry& e, std::uint64_t hash) noexcept override;
+        void added(entry& e, std::uint64_t hash) noexcept override;
+        void cleared(dictionary&& all) noexcept override;
+
+        snapshot* of = nullptr;
+        keyspace* live = nullptr;           // null once it was passed or flushed
+        std::optional<dictionary> flushed;  // what it was then
+        std::size_t database = 0;
+        std::size_t keys = 0;
+        std::size_t expiring = 0;
+        bool head_written = false;
+        dictionary::order_cursor at;
+    };
+    struct adopted_entry {
+        entry* of;
+        std::size_t database;
+    };
+
+    snapshot(engine::state& of, snapshot_options options);
+
+    bool advance(byte_buffer& out);
+    void begin_key(byte_buffer& out, entry& e, std::size_t database);
+    void end_key();
+    void finish_key();
+    void write_now(entry& e, std::size_t database);
+    void take_waiting(byte_buffer& out, std::size_t limit);
+    byte_buffer& open_piece(std::deque<byte_buffer>& pieces);
+    void leave_bucket(part& of);
+    void leave_part(part& of) noexcept;
+    void fail(const char* why) noexcept;
+    /// Takes the marks away, some buckets a call; false when all is done.
+    bool clear_some(std::size_t buckets);
+
+    engine::state& state_;
+    const snapshot_options options_;
+    file_writer file_;
+    bool begun_ = false;
+    bool writing_ = true;
+    bool ended_ = false;  // by its user
+    const char* fault_ = nullptr;
+    std::int64_t at_s_;
+    std::size_t used_memory_;
+    std::uint64_t keys_ = 0;
+
+    std::array<part, engine::databases> parts_;
+    std::size_t part_ = 0;                 // where the walk is
+    std::vector<dictionary::slot> found_;  // in the bucket at the cursor
+    std::size_t next_found_ = 0;
+    bool visited_ = false;
+
+    entry* current_ = nullptr;  // the key that is being written
+    bool owns_current_ = false;
+    value_writer writer_;
+    std::size_t written_database_ = engine::databases;  // of the last key in the output
+
+    std::deque<byte_buffer> pieces_;  // whole keys that wait, behind the rest of the current one
+    std::size_t waiting_ = 0;
+    std::size_t waiting_database_ = engine::databases;  // of the last one of them
+    value_writer change_writer_;
+    std::deque<adopted_entry> adopted_;
+};
+
+}  // namespace eddy::cache::rdb

@@ -1,0 +1,448 @@
+// A snapshot is the data of its instant, whatever happens while it is written.
+#include "cache/rdb/snapshot.hpp"
+
+#include <eddy/base/random.hpp>
+
+#include "cache/dataset_digest.hpp"
+#include "cache/differential_commands.hpp"
+#include "cache/engine.hpp"
+#include "cache/engine_state.hpp"
+#include "cache/rdb/load.hpp"
+#include "cache/redis_process.hpp"
+#include "cache/test_client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+using cache::testing::arguments;
+using cache::testing::redis_process;
+using cache::testing::test_client;
+using rdb::snapshot;
+using status = rdb::snapshot::status;
+
+constexpr std::int64_t start_ms = 1'700'000'000'000;
+
+engine_options with_seed(std::uint64_t seed) {
+    engine_options made;
+    made.mode = access_mode::admin;
+    made.seed = seed;
+    return made;
+}
+
+struct cache_with_client {
+    explicit cache_with_client(std::uint64_t seed = 1) : home(with_seed(seed)) {
+        set_time(start_ms);
+    }
+    void set_time(std::int64_t ms) { home.set_time(std::chrono::milliseconds(ms)); }
+    engine home;
+    test_client ask{home};
+};
+
+// Of all keys, values and times, whether these are over or not.
+std::string fingerprint(engine& of) {
+    engine::state& state = of.internals();
+    std::uint64_t times = 0;
+    for (unsigned i = 0; i < engine::databases; ++i) {
+        if (state.keyspaces[i] == nullptr) continue;
+        dictionary::iterator all(state.keyspaces[i]->table());
+        while (const dictionary::slot* const place = all.next()) {
+            const entry& e = *dictionary::entry_of(*place);
+            std::uint64_t name = i + 1;
+            for (const char c : e.key())
+                name = (name ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+            times += name * static_cast<std::uint64_t>(e.expiry());
+        }
+    }
+    return hexadecimal(dataset_digest(state)) + " " + std::to_string(times) + " " +
+           std::to_string(of.stats().keys) + " keys";
+}
+
+std::string loaded(std::string_view file) {
+    cache_with_client to(99);
+    to.set_time(1);
+    rdb::load_options options;
+    options.keep_expired = true;
+    rdb::loader loader(to.home, options);
+    loader.feed(file);
+    loader.finish();
+    if (loader.now() != rdb::reader::status::done) {
+        return std::string("fault: ") + loader.fault().what + " at " +
+               std::to_string(loader.fault().offset);
+    }
+    return fingerprint(to.home);
+}
+
+int marked(engine& of) {
+    int found = 0;
+    for (const auto& keys : of.internals().keyspaces) {
+        if (keys == nullptr) continue;
+        EXPECT_EQ(keys->keeper(), nullptr);
+        dictionary::iterator all(keys->table());
+        while (const dictionary::slot* const place = all.next()) {
+            found += dictionary::entry_of(*place)->has(entry::in_snapshot) ? 1 : 0;
+        }
+    }
+    return found;
+}
+
+// Everything up to the end, with no commands between.
+std::string rest_of(snapshot& image, std::size_t limit = 64U << 10) {
+    std::string all;
+    byte_buffer out;
+    for (;;) {
+        out.clear();
+        const status now = image.step(out, limit);
+        EXPECT_LE(out.size(), limit + rdb::value_writer::max_whole_text + 200);
+        all += out.text();
+        if (now == status::writing) continue;
+        EXPECT_EQ(now, status::done);
+        return all;
+    }
+}
+
+class disturbance {
+public:
+    disturbance(cache_with_client& of, std::uint64_t seed, unsigned keys)
+        : it_(of), random_(seed), keys_(keys), templates_(testing::separate(all_)) {}
+
+    void fill() {
+        for (unsigned i = 0; i < keys_; ++i) {
+            const std::string n = std::to_string(i);
+            switch (i % 7) {
+                case 0: it_.ask({"RPUSH", "k" + n, "a", n, text()}); break;
+                case 1: it_.ask({"HSET", "k" + n, n, text(), "f", n}); break;
+                case 2: it_.ask({"SADD", "k" + n, n, "x"}); break;
+                case 3: it_.ask({"ZADD", "k" + n, n, "m", "1", "n" + n}); break;
+                default: it_.ask({"SET", "k" + n, text()}); break;
+            }
+            if (i % 5 == 0 && !still_)
+                it_.ask({"PEXPIRE", "k" + n, std::to_string(1 + random_.below(5000))});
+        }
+        const unsigned big = random_.below(4) == 0 ? 400 : 40;
+        for (unsigned i = 0; i < big; ++i) {
+            const std::string n = std::to_string(i);
+            it_.ask({"RPUSH", "k0", n, text()});
+            it_.ask({"HSET", "k1", "f" + n, text()});
+            it_.ask({"SADD", "k2", n, "m" + n});
+            it_.ask({"ZADD", "k3", n, "m" + n});
+        }
+        if (random_.below(4) == 0) it_.ask({"SET", "k4", std::string(30'000, 'z')});
+        for (int i = 0; i < 200; ++i) command();
+    }
+
+    /// No time passes, and keys stay for long.
+    void set_still() { still_ = true; }
+
+    void command() {
+        switch (random_.below(400)) {
+            case 0: it_.ask("FLUSHALL"); return;
+            case 1: it_.ask("FLUSHDB"); return;
+            case 2: it_.ask("SWAPDB 0 1"); return;
+            case 3: grow(); return;
+            case 4: it_.ask("SORT k3 BY nosort"); return;
+            case 5: it_.ask("UNLINK k0 k1"); return;
+            case 6: it_.ask("RENAME k1 k0"); return;
+            case 7:
+                if (still_) return;
+                now_ms_ += static_cast<std::int64_t>(random_.below(2000));
+                it_.set_time(now_ms_);
+                return;
+            default: break;
+        }
+        if (random_.below(20) == 0) static_cast<void>(it_.home.upkeep(random_.below(200)));
+        arguments args = testing::split(templates_[random_.below(templates_.size())]);
+        for (std::string& word : args) fill(word);
+        // These run on a database of their own or for long.
+        if (args.empty() || args[0] == "PFDEBUG") return;
+        it_.ask.ask(args);
+    }
+
+private:
+    static std::string all_templates() {
+        return std::string(testing::command_templates) + ";" +
+               std::string(testing::command_templates_of_7_0);
+    }
+    void grow() {
+        for (int i = 0; i < 1500; ++i) {
+            it_.ask({"SET", "grown" + std::to_string(random_.below(3000)), text()});
+        }
+    }
+    std::string text() {
+        switch (random_.below(6)) {
+            case 0: return std::to_string(random_.below(1000));
+            case 1: return std::string(random_.below(300), 't');
+            case 2: return std::string(random_.below(6000), 'u');
+            default: return "text" + std::to_string(random_.below(50));
+        }
+    }
+    void fill(std::string& word) {
+        const std::size_t at = word.find('%');
+        if (at == std::string::npos) return;
+        const auto number = [&](std::uint64_t below) {
+            return std::to_string(random_.below(below));
+        };
+        std::string with;
+        switch (word[at + 1]) {
+            case 'k': with = "k" + number(random_.below(2) == 0 ? 12 : keys_ + 12); break;
+            case 'v': with = text(); break;
+            case 'm': with = "m" + number(60); break;
+            case 'i': with = number(2000); break;
+            case 'n': with = number(12); break;
+            case 'f': with = number(100) + ".5"; break;
+            case 'z': with = "z" + number(4); break;
+            case 'g': with = "g" + number(4); break;
+            case 'd': with = number(80); break;
+            case 'b': with = number(50); break;
+            case 'l': with = random_.below(2) == 0 ? "-" : "+"; break;
+            case 'x': with = number(100'000) + (still_ ? "00000" : ""); break;
+            default: with = "*"; break;
+        }
+        word.replace(at, 2, with);
+    }
+
+    cache_with_client& it_;
+    random_generator random_;
+    const unsigned keys_;
+    std::string all_ = all_templates();
+    std::vector<std::string_view> templates_;
+    std::int64_t now_ms_ = start_ms;
+    bool still_ = false;
+};
+
+void one_run(std::uint64_t seed) {
+    random_generator random(seed);
+    constexpr unsigned sizes[] = {0, 5, 60, 400, 4000};
+    cache_with_client it(seed + 1);
+    disturbance others(it, seed, sizes[random.below(20) == 0 ? 4 : random.below(4)]);
+    others.fill();
+    const std::string before = fingerprint(it.home);
+    const std::uint64_t keys = it.home.stats().keys;
+    snapshot* const image = snapshot::begin(it.home);
+    ASSERT_NE(image, nullptr);
+    EXPECT_EQ(image->keys(), keys);
+    const std::uint64_t pace = 1 + random.below(60);
+    const std::size_t most = random.below(3) == 0 ? 20'000 : 700;
+    std::string file;
+    byte_buffer out;
+    for (status now = status::writing; now == status::writing;) {
+        for (std::uint64_t i = random.below(pace); i > 0; --i) others.command();
+        now = image->step(out, 1 + random.below(most));
+        ASSERT_NE(now, status::failed) << image->fault();
+        file += out.text();
+        out.clear();
+    }
+    image->end();
+    EXPECT_TRUE(snapshot::may_begin(it.home));
+    EXPECT_EQ(marked(it.home), 0);
+    EXPECT_EQ(loaded(file), before);
+}
+
+TEST(rdb_snapshot, is_the_data_of_its_instant_whatever_happens_meanwhile) {
+    const char* const given = std::getenv("EDDY_SEED");
+    const char* const wanted = std::getenv("EDDY_RUNS");
+    const std::uint64_t first =
+        given != nullptr ? std::strtoull(given, nullptr, 0) : entropy_seed();
+    const std::uint64_t runs = wanted != nullptr  ? std::strtoull(wanted, nullptr, 0)
+                               : given != nullptr ? 1
+                                                  : 150;
+    std::cout << "seed " << first << ", " << runs << " runs\n";
+    for (std::uint64_t i = 0; i < runs; ++i) {
+        one_run(first + i);
+        ASSERT_FALSE(HasFailure()) << "seed " << first + i << " (repeat with EDDY_SEED)";
+    }
+}
+
+void clear_up(engine& after) {
+    while (after.upkeep()) {
+    }
+}
+
+std::string big_value_of(cache_with_client& it, const std::string& key) {
+    for (int i = 0; i < 20'000; ++i) {
+        const std::string n = std::to_string(i);
+        it.ask({"HSET", key, "field" + n, "value" + n});
+    }
+    return key;
+}
+
+TEST(rdb_snapshot, there_is_one_at_a_time) {
+    cache_with_client it;
+    it.ask("SET a 1");
+    snapshot* const first = snapshot::begin(it.home);
+    EXPECT_FALSE(snapshot::may_begin(it.home));
+    EXPECT_EQ(snapshot::begin(it.home), nullptr);
+    rest_of(*first);
+    first->end();
+    EXPECT_TRUE(snapshot::may_begin(it.home));
+}
+
+TEST(rdb_snapshot, one_that_is_given_up_leaves_nothing_behind) {
+    cache_with_client it;
+    disturbance others(it, 7, 3000);
+    others.fill();
+    big_value_of(it, "big");
+    snapshot* image = snapshot::begin(it.home);
+    byte_buffer out;
+    for (int i = 0; i < 20; ++i) {
+        image->step(out, out.size() + 1000);
+        for (int j = 0; j < 30; ++j) others.command();
+        if (i == 5) it.ask("DEL big");
+        if (i == 10) it.ask("FLUSHALL");
+        if (i == 11) others.fill();
+    }
+    image->end();
+    others.fill();
+    clear_up(it.home);
+    ASSERT_TRUE(snapshot::may_begin(it.home));
+    EXPECT_EQ(marked(it.home), 0);
+    const std::string now = fingerprint(it.home);
+    image = snapshot::begin(it.home);
+    EXPECT_EQ(loaded(rest_of(*image)), now);
+    image->end();
+    it.ask("FLUSHALL");
+    clear_up(it.home);
+    EXPECT_LT(it.home.stats().used_memory, 64U << 10);
+}
+
+TEST(rdb_snapshot, it_fails_when_too_much_waits_and_the_cache_goes_on) {
+    cache_with_client it;
+    for (int i = 0; i < 2000; ++i) {
+        it.ask({"SET", "k" + std::to_string(i), std::string(1000, 'v')});
+    }
+    rdb::snapshot_options options;
+    options.max_waiting = 100'000;
+    snapshot* image = snapshot::begin(it.home, options);
+    byte_buffer out;
+    ASSERT_EQ(image->step(out, 1), status::writing);
+    std::size_t most = 0;
+    int changed = 0;
+    for (; changed < 2000 && image->fault() == nullptr; ++changed) {
+        it.ask({"APPEND", "k" + std::to_string(changed), "x"});
+        most = std::max(most, image->waiting());
+    }
+    // One thousand bytes of each, and some more.
+    EXPECT_GT(changed, 90);
+    EXPECT_LT(changed, 101);
+    EXPECT_LE(most, options.max_waiting);
+    EXPECT_NE(std::string_view(image->fault()).find("limit"), std::string_view::npos);
+    out.clear();
+    EXPECT_EQ(image->step(out), status::failed);
+    EXPECT_TRUE(out.empty());
+    EXPECT_EQ(image->waiting(), 0U);
+    for (; changed < 2000; ++changed) it.ask({"APPEND", "k" + std::to_string(changed), "x"});
+    image->end();
+    clear_up(it.home);
+    const std::string now = fingerprint(it.home);
+    image = snapshot::begin(it.home, options);
+    ASSERT_NE(image, nullptr);
+    EXPECT_EQ(loaded(rest_of(*image)), now);
+    image->end();
+}
+
+TEST(rdb_snapshot, what_was_removed_or_flushed_is_written_and_then_freed) {
+    cache_with_client it;
+    for (const char* const way : {"DEL big", "FLUSHALL", "SET big small", "RENAME small big"}) {
+        SCOPED_TRACE(way);
+        big_value_of(it, "big");
+        it.ask("SET small 1");
+        const std::string before = fingerprint(it.home);
+        snapshot* const image = snapshot::begin(it.home);
+        it.ask(way);
+        EXPECT_EQ(loaded(rest_of(*image)), before);
+        image->end();
+        it.ask("FLUSHALL");
+        clear_up(it.home);
+        EXPECT_LT(it.home.stats().used_memory, 64U << 10);
+    }
+}
+
+TEST(rdb_snapshot, a_removed_big_value_is_not_written_at_once) {
+    cache_with_client it;
+    big_value_of(it, "big");
+    snapshot* const image = snapshot::begin(it.home);
+    it.ask("UNLINK big");
+    EXPECT_EQ(image->waiting(), 0U);
+    EXPECT_EQ(it.ask("EXISTS big"), ":0\r\n");
+    rest_of(*image);
+    image->end();
+}
+
+TEST(rdb_snapshot, a_key_may_change_while_it_is_written) {
+    for (const char* const change :
+         {"HSET big f v", "DEL big", "EXPIRE big 100", "RENAME big other", "FLUSHDB", "SWAPDB 0 3",
+          "MOVE big 2", "COPY big other", "HDEL big field1", "HGET big field1"}) {
+        SCOPED_TRACE(change);
+        cache_with_client it;
+        big_value_of(it, "big");
+        it.ask("SET a 1");
+        it.ask("SELECT 4");
+        it.ask("SET b 1");
+        it.ask("SELECT 0");
+        const std::string before = fingerprint(it.home);
+        snapshot* const image = snapshot::begin(it.home);
+        byte_buffer out;
+        while (out.size() < 5000) image->step(out, out.size() + 100);
+        std::string file(out.text());
+        it.ask(change);
+        it.ask("SET a 2");
+        it.ask("SELECT 4");
+        it.ask("SET b 2");
+        file += rest_of(*image, 3000);
+        image->end();
+        EXPECT_EQ(loaded(file), before);
+    }
+}
+
+TEST(rdb_snapshot, the_engine_may_end_before_it) {
+    cache_with_client it;
+    big_value_of(it, "big");
+    big_value_of(it, "more");
+    snapshot* const image = snapshot::begin(it.home);
+    byte_buffer out;
+    image->step(out, 1000);
+    it.ask("DEL big");
+    it.ask("FLUSHALL");
+}
+
+TEST(rdb_snapshot, redis_loads_it) {
+    std::string why_not;
+    if (redis_process::start(why_not) == nullptr) GTEST_SKIP() << why_not;
+    const std::uint64_t seed = entropy_seed();
+    std::cout << "seed " << seed << "\n";
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        cache_with_client it(seed);
+        // Redis drops what is over by its own clock.
+        const auto now = std::chrono::system_clock::now().time_since_epoch();
+        it.home.set_time(std::chrono::duration_cast<std::chrono::microseconds>(now));
+        disturbance others(it, seed + i, 500);
+        others.set_still();
+        others.fill();
+        const std::string before = "+" + hexadecimal(dataset_digest(it.home.internals())) + "\r\n";
+        snapshot* const image = snapshot::begin(it.home);
+        std::string file;
+        byte_buffer out;
+        while (image->step(out, 1000) == status::writing) {
+            for (int j = 0; j < 10; ++j) others.command();
+            file += out.text();
+            out.clear();
+        }
+        image->end();
+        file += out.text();
+        const auto redis = redis_process::start(why_not, file);
+        ASSERT_NE(redis, nullptr) << why_not;
+        EXPECT_EQ(redis->ask(arguments{"DEBUG", "DIGEST"}), before);
+    }
+}
+
+}  // namespace
+}  // namespace eddy::cache

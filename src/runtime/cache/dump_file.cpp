@@ -1,0 +1,154 @@
+// Slices of work between turns of the loop, and requests to the disk.
+#include "runtime/cache/dump_file.hpp"
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/file.hpp>
+#include <eddy/io/loop.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <new>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::cache {
+namespace {
+
+using eddy::cache::rdb::load_counts;
+using eddy::cache::rdb::loader;
+using eddy::cache::rdb::reader;
+using eddy::cache::rdb::snapshot;
+
+/// One write to the disk, and one read.
+constexpr std::size_t request_bytes = 512 * 1024;
+/// Of a snapshot in one go: some 100 us.
+constexpr std::size_t written_slice = 48 * 1024;
+/// Of a file in one go; keys are made of it, which takes longer.
+constexpr std::size_t read_slice = 16 * 1024;
+constexpr duration report_pause = std::chrono::seconds(2);
+
+std::unexpected<problem> disk_problem(std::string_view what, const std::string& path,
+                                      std::error_code error) {
+    if (error == std::errc::no_space_on_device)
+        return refuse(507, fmt::format("could not {} {}: the disk is full", what, path));
+    return refuse(500, fmt::format("could not {} {}: {}", what, path, error.message()));
+}
+
+task<outcome<std::uint64_t>> write_temporary(snapshot& image, const std::string& path) {
+    result<file> opened = co_await file::open(path, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!opened) co_return disk_problem("create", path, opened.error());
+    cancel_source* const source = co_await current_source();
+    byte_buffer out;
+    std::uint64_t offset = 0;
+    auto now = snapshot::status::writing;
+    while (now == snapshot::status::writing) {
+        now = image.step(out, std::min(out.size() + written_slice, request_bytes));
+        if (now == snapshot::status::failed) co_return refuse(500, image.fault());
+        if (now == snapshot::status::writing && out.size() < request_bytes) {
+            co_await loop::current().yield();
+            if (source != nullptr && source->requested())
+                co_return refuse(503, "the cache is stopping");
+            continue;
+        }
+        const result<> written = co_await opened->write_at(offset, out.bytes());
+        if (!written) co_return disk_problem("write", path, written.error());
+        offset += out.size();
+        out.clear();
+    }
+    const result<> synced = co_await opened->sync();
+    if (!synced) co_return disk_problem("write", path, synced.error());
+    co_return offset;
+}
+
+}  // namespace
+
+std::string temporary_of(const std::string& path) { return path + ".tmp"; }
+
+task<outcome<std::uint64_t>> write_dump(snapshot& image, std::string path) {
+    const std::string temporary = temporary_of(path);
+    outcome<std::uint64_t> written = refuse(500, "");
+    try {
+        written = co_await write_temporary(image, temporary);
+    } catch (const std::bad_alloc&) {
+        written = refuse(500, fmt::format("could not write {}: there is no memory", path));
+    }
+    if (written) {
+        const result<> renamed = co_await file::rename(temporary, path);
+        if (!renamed) written = disk_problem("rename the new", path, renamed.error());
+    }
+    // What is left of it is of no use.
+    if (!written) static_cast<void>(co_await file::remove(temporary));
+    co_return written;
+}
+
+task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std::string path,
+                                                    eddy::cache::rdb::load_options options,
+                                                    journal& events) {
+    result<file> opened = co_await file::open(path, O_RDONLY);
+    if (!opened && opened.error() == std::errc::no_such_file_or_directory) co_return std::nullopt;
+    if (!opened) co_return disk_problem("open", path, opened.error());
+    const result<std::uint64_t> size = co_await opened->size();
+    if (!size) co_return disk_problem("read", path, size.error());
+
+    cancel_source* const source = co_await current_source();
+    loop& here = loop::current();
+    time_point reported = here.now();
+    loader into(to, options);
+    std::vector<char> buffer(request_bytes);
+    std::uint64_t offset = 0;
+    while (into.now() == reader::status::reading) {
+        const result<std::size_t> got =
+            co_await opened->read_at(offset, std::as_writable_bytes(std::span(buffer)));
+        if (!got) co_return disk_problem("read", path, got.error());
+        if (*got == 0) {
+            into.finish();
+            break;
+        }
+        offset += *got;
+        std::string_view rest(buffer.data(), *got);
+        while (!rest.empty() && into.now() == reader::status::reading) {
+            try {
+                into.feed(rest.substr(0, read_slice));
+            } catch (const std::bad_alloc&) {
+                co_return refuse(500, fmt::format("could not load {}: there is no memory for more "
+                                                  "than {} keys of it",
+                                                  path, into.counts().keys));
+            }
+            rest.remove_prefix(std::min(rest.size(), read_slice));
+            co_await here.yield();
+            if (source != nullptr && source->requested())
+                co_return refuse(503, "the cache is stopping");
+        }
+        if (here.now() - reported >= report_pause) {
+            reported = here.now();
+            events.write(fmt::format("loading {}: {} of {} bytes, {} keys", path, offset, *size,
+                                     into.counts().keys));
+        }
+    }
+    if (into.now() == reader::status::failed) {
+        co_return refuse(500, fmt::format("could not load {}: it is wrong at byte {}: {}. The file "
+                                          "was left as it is: put a good copy in its place, or "
+                                          "move it away to begin without keys",
+                                          path, into.fault().offset, into.fault().what));
+    }
+    co_return into.counts();
+}
+
+task<outcome<>> check_folder(std::string folder) {
+    const std::string probe = folder + "/.eddy-probe";
+    const result<file> made = co_await file::open(probe, O_WRONLY | O_CREAT, 0600);
+    if (!made) {
+        co_return refuse(400, fmt::format("--dir {} cannot be used: {}. Make the folder, or choose "
+                                          "another one",
+                                          folder, made.error().message()));
+    }
+    static_cast<void>(co_await file::remove(probe));
+    co_return outcome<>();
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,36 @@
+// The dump file: written from a snapshot and read at the start, a slice at a time, so that neither
+// holds up the loop.
+#pragma once
+
+#include <eddy/io/task.hpp>
+
+#include "cache/engine.hpp"
+#include "cache/rdb/load.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "runtime/runtime.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace eddy::runtime::cache {
+
+/// What a dump file is called until it is whole.
+std::string temporary_of(const std::string& path);
+
+/// Writes the snapshot to `path`: under another name first, synced, then renamed, and the folder
+/// synced; on failure what was there stays. Yields how many bytes it has. The snapshot must stay
+/// until the end, and is the caller's to end. What is not told by the error is errc::cancelled.
+task<outcome<std::uint64_t>> write_dump(eddy::cache::rdb::snapshot& image, std::string path);
+
+/// Fills the engine, which is empty, from the file at `path`; none when there is no such file. The
+/// error names the file and the byte; the file stays as it is, and the engine is not to be used.
+/// All given must stay until the end.
+task<outcome<std::optional<eddy::cache::rdb::load_counts>>> load_dump(
+    eddy::cache::engine& to, std::string path, eddy::cache::rdb::load_options options,
+    journal& events);
+
+/// Whether files can be made in the folder.
+task<outcome<>> check_folder(std::string folder);
+
+}  // namespace eddy::runtime::cache

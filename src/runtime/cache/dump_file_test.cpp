@@ -1,0 +1,258 @@
+// A cache that keeps its keys in a dump file: saving, loading, and what goes wrong with either.
+#include "base/temporary_folder.hpp"
+#include "runtime/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace eddy::runtime {
+namespace {
+
+using namespace runtime::testing;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+EDDY_ON_EVERY_BACKEND(cache_dump);
+
+json kept_in(const temporary_folder& folder, json more = json::object()) {
+    json options = {{"port", 0}, {"dir", folder.path()}};
+    options.update(more);
+    return options;
+}
+
+std::string content(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const std::string& path, std::string_view text) {
+    std::ofstream(path, std::ios::binary)
+        .write(text.data(), static_cast<std::streamsize>(text.size()));
+}
+
+/// One line to it, one line from it.
+task<std::string> ask(talker& client, std::string command) {
+    co_await client.say(command + "\r\n");
+    std::string line = co_await client.line();
+    if (line.ends_with('\r')) line.pop_back();
+    co_return line;
+}
+
+task<void> fill(talker& client, int keys) {
+    for (int i = 0; i < keys; ++i) {
+        const std::string n = std::to_string(i);
+        EXPECT_EQ(co_await ask(client, "SET key" + n + " value" + n), "+OK");
+    }
+}
+
+TEST_P(cache_dump, keys_are_there_again_after_an_orderly_stop) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache("cache", kept_in(folder, {{"dbfilename", "mine.rdb"}}));
+        co_await cache.start();
+        EXPECT_TRUE(cache.events.has("there is no"));
+        {
+            talker client = co_await talker::to(cache->local());
+            co_await fill(client, 2000);
+            EXPECT_EQ(co_await ask(client, "RPUSH list a b c"), ":3");
+            EXPECT_EQ(co_await ask(client, "PEXPIRE key5 100000"), ":1");
+        }
+        co_await cache->stop(1s);
+        EXPECT_TRUE(cache.events.has("saved 2001 keys"));
+        EXPECT_THAT(content(folder.file("mine.rdb")), StartsWith("REDIS0010"));
+        EXPECT_FALSE(std::filesystem::exists(folder.file("mine.rdb.tmp")));
+
+        co_await cache.start();
+        EXPECT_TRUE(cache.events.has("loaded 2001 keys"));
+        {
+            talker client = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(client, "DBSIZE"), ":2001");
+            EXPECT_EQ(co_await ask(client, "STRLEN key77"), ":7");
+            EXPECT_EQ(co_await ask(client, "LLEN list"), ":3");
+            EXPECT_NE(co_await ask(client, "PTTL key5"), ":-1");
+        }
+        // Nothing has changed: there is nothing to save.
+        cache.events.lines.clear();
+        co_await cache->stop(1s);
+        EXPECT_FALSE(cache.events.has("saved"));
+    });
+}
+
+TEST_P(cache_dump, without_save_points_only_commands_save) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const std::string path = folder.file("dump.rdb");
+        subject cache("cache", kept_in(folder, {{"save", "off"}}));
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            co_await fill(client, 10);
+            EXPECT_EQ(co_await ask(client, "SAVE"), "+OK");
+            EXPECT_TRUE(std::filesystem::exists(path));
+            co_await fill(client, 20);
+            EXPECT_EQ(co_await ask(client, "BGSAVE"), "+Background saving started");
+            co_await until([&] { return cache.events.has("saved 20 keys"); });
+            co_await fill(client, 30);
+        }
+        co_await cache->stop(1s);
+        subject other("cache", kept_in(folder));
+        co_await other.start();
+        {
+            talker client = co_await talker::to(other->local());
+            EXPECT_EQ(co_await ask(client, "DBSIZE"), ":20");
+        }
+        co_await other->stop(1s);
+    });
+}
+
+TEST_P(cache_dump, the_others_are_served_while_one_waits_for_save) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache("cache", kept_in(folder));
+        co_await cache.start();
+        talker one = co_await talker::to(cache->local());
+        talker two = co_await talker::to(cache->local());
+        co_await fill(one, 3000);
+        co_await one.say("SAVE\r\nDBSIZE\r\n");
+        for (int i = 0; i < 200; ++i) {
+            EXPECT_EQ(co_await ask(two, "SET new" + std::to_string(i) + " 1"), "+OK");
+            const std::size_t digits = std::to_string(i).size();
+            EXPECT_EQ(co_await ask(two, "APPEND key" + std::to_string(i) + " +"),
+                      ":" + std::to_string(std::string("value+").size() + digits));
+        }
+        EXPECT_EQ(co_await one.line(), "+OK\r");
+        EXPECT_THAT(co_await one.line(), StartsWith(":3"));
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_dump, it_saves_by_itself_after_so_many_changes) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache("cache", kept_in(folder, {{"save", "1 5"}}));
+        co_await cache.start();
+        talker client = co_await talker::to(cache->local());
+        co_await fill(client, 5);
+        co_await until([&] { return cache.events.has("saved 5 keys"); });
+        EXPECT_TRUE(std::filesystem::exists(folder.file("dump.rdb")));
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_dump, a_damaged_file_is_told_and_left_alone) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const std::string path = folder.file("dump.rdb");
+        {
+            subject cache("cache", kept_in(folder));
+            co_await cache.start();
+            talker client = co_await talker::to(cache->local());
+            co_await fill(client, 100);
+            co_await cache->stop(1s);
+        }
+        const std::string good = content(path);
+        std::string flipped = good;
+        flipped[good.size() / 2] = static_cast<char>(flipped[good.size() / 2] ^ 1);
+        for (const std::string& bad : {flipped, good.substr(0, good.size() / 2), good.substr(0, 3),
+                                       std::string("no dump file at all"), std::string()}) {
+            write(path, bad);
+            subject cache("cache", kept_in(folder));
+            const std::string why = co_await cache.failure_to_start();
+            EXPECT_THAT(why, HasSubstr(path));
+            EXPECT_THAT(why, HasSubstr("it is wrong at byte "));
+            EXPECT_EQ(content(path), bad);
+        }
+        write(path, good);
+        subject cache("cache", kept_in(folder));
+        co_await cache.start();
+        EXPECT_TRUE(cache.events.has("loaded 100 keys"));
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_dump, a_save_that_fails_is_told_and_leaves_the_old_file) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const std::string path = folder.file("dump.rdb");
+        subject cache("cache", kept_in(folder, {{"save", "3600 1"}}));
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            co_await fill(client, 10);
+            EXPECT_EQ(co_await ask(client, "SAVE"), "+OK");
+            const std::string good = content(path);
+            EXPECT_EQ(co_await ask(client, "SET more 1"), "+OK");
+            std::filesystem::create_directories(path + ".tmp/x");
+            EXPECT_THAT(co_await ask(client, "SAVE"), StartsWith("-ERR could not create"));
+            EXPECT_TRUE(cache.events.has("the last file stays"));
+            EXPECT_EQ(content(path), good);
+            EXPECT_THAT(co_await ask(client, "SET more 2"), StartsWith("-MISCONF"));
+            EXPECT_EQ(co_await ask(client, "EXISTS more"), ":1");
+            std::filesystem::remove_all(path + ".tmp");
+            EXPECT_EQ(co_await ask(client, "SAVE"), "+OK");
+            EXPECT_EQ(co_await ask(client, "SET more 3"), "+OK");
+            EXPECT_NE(content(path), good);
+        }
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_dump, what_cannot_work_is_refused) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const auto refusal = [](json options) -> task<std::string> {
+            subject cache("cache", options);
+            co_return co_await cache.failure_to_start();
+        };
+        EXPECT_THAT(co_await refusal({{"port", 0}, {"dir", folder.file("none")}}),
+                    HasSubstr("cannot be used"));
+        EXPECT_THAT(co_await refusal({{"port", 0}, {"dir", "here"}}), HasSubstr("the whole path"));
+        EXPECT_THAT(co_await refusal({{"port", 0}, {"save", "1 1"}}), HasSubstr("without --dir"));
+        EXPECT_THAT(co_await refusal({{"port", 0}, {"dbfilename", "a"}}),
+                    HasSubstr("without --dir"));
+        EXPECT_THAT(co_await refusal(kept_in(folder, {{"save", "1"}})),
+                    HasSubstr("pairs of seconds"));
+        EXPECT_THAT(co_await refusal(kept_in(folder, {{"dbfilename", "../a"}})),
+                    HasSubstr("a file's name"));
+        EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    });
+}
+
+TEST_P(cache_dump, what_a_killed_daemon_left_half_written_is_removed) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        write(folder.file("dump.rdb.tmp"), "half");
+        subject cache("cache", kept_in(folder));
+        co_await cache.start();
+        EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_dump, a_stop_in_the_middle_of_a_save_leaves_a_whole_file) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache("cache", kept_in(folder));
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            co_await fill(client, 3000);
+            EXPECT_EQ(co_await ask(client, "BGSAVE"), "+Background saving started");
+            EXPECT_EQ(co_await ask(client, "SET last 1"), "+OK");
+        }
+        co_await cache->stop(1s);
+        cache.events.lines.clear();
+        co_await cache.start();
+        EXPECT_TRUE(cache.events.has("loaded 3001 keys"));
+        EXPECT_FALSE(std::filesystem::exists(folder.file("dump.rdb.tmp")));
+        co_await cache->stop(1s);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::runtime
