@@ -257,6 +257,11 @@ void blmove(call&);
 void brpoplpush(call&);
 void blmpop(call&);
 
+// commands_sorted_set_blocking.cpp
+void bzpopmin(call&);
+void bzpopmax(call&);
+void bzmpop(call&);
+
 // commands_server.cpp
 void info(call&);
 void config(call&);

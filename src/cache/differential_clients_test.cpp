@@ -3,6 +3,7 @@
 // installed.
 #include <eddy/base/random.hpp>
 
+#include "cache/differential_access.hpp"
 #include "cache/differential_scripts.hpp"
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
@@ -232,15 +233,25 @@ protected:
 redis_process* differential_clients::redis_ = nullptr;
 std::string differential_clients::why_not_;
 
+void follow(redis_process& redis, int protocol, std::string_view script) {
+    both_sides sides(redis, protocol);
+    for (const std::string_view line : testing::separate(script)) {
+        if (!sides.step(line)) {
+            ADD_FAILURE() << "in the script: " << script;
+            return;
+        }
+    }
+}
+
 TEST_P(differential_clients, scripts_end_the_same) {
     for (const std::string_view script : testing::client_scripts) {
-        both_sides sides(*redis_, GetParam());
-        for (const std::string_view line : testing::separate(script)) {
-            if (!sides.step(line)) {
-                ADD_FAILURE() << "in the script: " << script;
-                break;
-            }
-        }
+        follow(*redis_, GetParam(), script);
+    }
+}
+
+TEST_P(differential_clients, those_who_wait_for_sorted_sets_get_the_same) {
+    for (const std::string_view script : testing::sorted_set_wait_scripts) {
+        follow(*redis_, GetParam(), script);
     }
 }
 
@@ -250,8 +261,9 @@ TEST_P(differential_clients, random_commands_of_several_clients_have_the_same_ef
     if (const char* const given = std::getenv("EDDY_SEED")) seed = std::strtoull(given, nullptr, 0);
     std::cout << "seed " << seed << " (repeat with EDDY_SEED=" << seed << ")\n";
     random_generator random(seed);
-    const std::vector<std::string_view> commands =
-        testing::separate(testing::client_command_templates);
+    std::vector<std::string_view> commands = testing::separate(testing::client_command_templates);
+    const std::vector<std::string_view> more = testing::separate(testing::access_command_templates);
+    commands.insert(commands.end(), more.begin(), more.end());
     constexpr int rounds = 12;
     constexpr int steps = 250;
     for (int round = 0; round < rounds; ++round) {
