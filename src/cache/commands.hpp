@@ -231,6 +231,12 @@ void auth(call&);
 // commands_client.cpp
 void client(call&);
 
+// commands_tracking.cpp: forms of CLIENT
+void client_tracking(call&);
+void client_caching(call&);
+void client_getredir(call&);
+void client_trackinginfo(call&);
+
 // commands_transaction.cpp
 void multi(call&);
 void exec(call&);

@@ -6,6 +6,7 @@
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <algorithm>
@@ -30,6 +31,11 @@ std::string flags_of(const session& who) {
     flag('P', (who.special & session::subscriber) != 0);
     flag('x', (who.special & session::in_transaction) != 0);
     flag('b', who.blocked);
+    const bool tracks = (who.special & session::tracking) != 0;
+    const std::uint8_t tracking = tracks ? extras->tracking : 0;
+    flag('t', tracks);
+    flag('R', (tracking & tracking_option::broken_redirection) != 0);
+    flag('B', (tracking & tracking_option::broadcast) != 0);
     flag('d', extras != nullptr && extras->watched_changed);
     flag('c', who.closing);
     flag('u', extras != nullptr && extras->was_unblocked);
@@ -58,7 +64,8 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
                                   ? 0
                                   : extras->watched.bytes() + extras->channels.bytes() +
                                         extras->patterns.bytes() + extras->shard_channels.bytes() +
-                                        extras->keys.bytes() + extras->waiting.bytes();
+                                        extras->keys.bytes() + extras->waiting.bytes() +
+                                        extras->prefixes.bytes();
     number("id", who.id);
     field("addr", who.address);
     field("laddr", who.local_address);
@@ -86,20 +93,12 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
     field("events", output == 0 ? "r" : "rw");
     field("cmd", who.last_command);
     field("user", "default");
-    field("redir", "-1");
+    const bool tracks = (who.special & session::tracking) != 0;
+    field("redir", tracks ? std::to_string(extras->redirection) : "-1");
     number("resp", who.protocol);
     field("lib-name", who.library_name);
     field("lib-ver", who.library_version);
     to += '\n';
-}
-
-// The session of this number, or null.
-session* find_session(call& c, std::int64_t id) {
-    session* found = nullptr;
-    c.state.sessions.for_each([&](session& each) {
-        if (static_cast<std::int64_t>(each.id) == id) found = &each;
-    });
-    return found;
 }
 
 // normal, replica, pubsub, and master, which nobody is.
@@ -274,7 +273,7 @@ void client_unblock(call& c) {
     }
     const auto id = c.integer(2);
     if (!id) return;
-    session* const who = find_session(c, *id);
+    session* const who = find_session(c.state, static_cast<std::uint64_t>(*id));
     const bool waits = who != nullptr && who->blocked && who->extras->waits_for == wait_kind::key;
     if (waits) unblock(c.state, *who, why);
     c.reply.integer(waits ? 1 : 0);
@@ -348,10 +347,12 @@ void client_no_touch(call& c) {
 void client_help(call& c) {
     constexpr std::string_view lines[] = {
         "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "CACHING (YES|NO)",
+        "    Whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
         "GETNAME",
         "    The name of this connection.",
         "GETREDIR",
-        "    Always -1.",
+        "    Which connection hears of changed keys in this one's place; 0: none.",
         "ID",
         "    The number of this connection.",
         "INFO",
@@ -372,6 +373,10 @@ void client_help(call& c) {
         "    Say what library this client uses.",
         "SETNAME <name>",
         "    Name this connection.",
+        "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> ...] [OPTIN] [OPTOUT] [NOLOOP]",
+        "    Tell this connection when keys that it has read, or below the prefixes, change.",
+        "TRACKINGINFO",
+        "    How this connection tracks.",
         "UNBLOCK <id> [TIMEOUT|ERROR]",
         "    End a connection's wait for a key.",
         "UNPAUSE",
@@ -393,7 +398,10 @@ constexpr subcommand subcommands[] = {
     {"client|id", 2, [](call& c) { c.reply.integer(static_cast<std::int64_t>(c.client.id)); }},
     {"client|getname", 2,
      [](call& c) { c.client.name.empty() ? c.reply.null() : c.reply.bulk(c.client.name); }},
-    {"client|getredir", 2, [](call& c) { c.reply.integer(-1); }},
+    {"client|getredir", 2, client_getredir},
+    {"client|tracking", -3, client_tracking},
+    {"client|caching", 3, client_caching},
+    {"client|trackinginfo", 2, client_trackinginfo},
     {"client|setname", 3, client_setname},
     {"client|setinfo", 4, client_setinfo},
     {"client|info", 2, client_info},

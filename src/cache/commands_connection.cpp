@@ -5,6 +5,7 @@
 #include "cache/commands.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
+#include "cache/tracking.hpp"
 #include "cache/version.hpp"
 
 #include <string>
@@ -61,6 +62,7 @@ void reset(call& c) {
     stop_monitoring(c.state, who);
     drop_transaction(c.state, who);
     unsubscribe_all(c.state, who);
+    stop_tracking(c.state, who);
     who.special &= static_cast<std::uint16_t>(
         ~(session::reply_off | session::reply_skip_next | session::no_touch));
     who.db = 0;

@@ -211,6 +211,9 @@ constexpr parameter parameters[] = {
      set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
     {"slowlog-max-len", [](const options_type& o) { return std::to_string(o.slowlog_max_len); },
      set_number<&options_type::slowlog_max_len, 0, INT64_MAX>},
+    {"tracking-table-max-keys",
+     [](const options_type& o) { return std::to_string(o.tracking_table_max_keys); },
+     set_number<&options_type::tracking_table_max_keys, 0, INT64_MAX>},
 };
 
 // What tunes parts of Redis that are not here. It is taken, given back and has no effect, so that

@@ -10,6 +10,7 @@
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <algorithm>
@@ -164,6 +165,10 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
         for (std::size_t i = 0; i < batch; ++i) c.keys->prefetch_entry(plans[i].hash);
         for (std::size_t i = 0; i < batch && may_go_on(); ++i) execute_next(next[i], plans[i]);
     }
+    if (!s.tracking.changes.empty()) [[unlikely]] {
+        send_broadcasts(s);
+        if (s.unsettled) settle(s, out);
+    }
     s.executing = nullptr;
     const output_limit& limit = s.options.output_limits[0];
     if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
@@ -216,6 +221,7 @@ bool engine::upkeep(std::size_t steps) {
     }
     // Those who wait for a key may have been told that one expired.
     if (s.unsettled) serve_waiting(s);
+    if (!s.tracking.changes.empty()) send_broadcasts(s);
     return more;
 }
 
@@ -249,6 +255,7 @@ session::~session() {
     unlink();
     --s.env.counters.sessions;
     stop_monitoring(s, *this);
+    forget_tracked(s, *this);
     if (extras == nullptr) return;
     forget_wait(s, *this);
     unsubscribe_all(s, *this);

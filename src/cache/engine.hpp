@@ -10,6 +10,7 @@
 //   messages.hpp              what sessions send each other; session_extras.hpp keeps it
 //   notifications.hpp         who is told that a key changed
 //   waits.hpp                 commands that wait for a key
+//   tracking.hpp              who has read a key and is told of its end
 //   rdb/load.hpp, save.hpp    all databases as one file, Redis's format; reader.hpp takes it apart
 //
 // A pipelined batch is executed in order, but what it will touch is fetched first: the keys of up
@@ -88,6 +89,9 @@ struct engine_options {
     /// subscriber.
     std::array<output_limit, 3> output_limits{
         {{}, {256U << 20, 64U << 20, 60}, {32U << 20, 8U << 20, 60}}};
+    /// Keys that are remembered for clients that track; beyond it some are told that such a key has
+    /// changed, and forget it. 0: no limit.
+    std::size_t tracking_table_max_keys = 1'000'000;
     /// The key_event bits of notify-keyspace-events, and where they are published.
     std::uint16_t notified_events = 0;
     bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>

@@ -8,6 +8,7 @@
 #include "cache/keyspace.hpp"
 #include "cache/name_registry.hpp"
 #include "cache/slow_log.hpp"
+#include "cache/tracking_table.hpp"
 
 #include <array>
 #include <cstddef>
@@ -29,6 +30,7 @@ namespace listening {
 inline constexpr std::uint32_t events = 0xffff;  ///< the bits of key_event that are published
 inline constexpr std::uint32_t to_watchers = 1 << 16;
 inline constexpr std::uint32_t to_waiters = 1 << 17;
+inline constexpr std::uint32_t to_trackers = 1 << 18;
 }  // namespace listening
 
 /// What makes every command take the longer way, see execution.cpp.
@@ -78,6 +80,7 @@ struct engine::state final : key_listener {
     name_registry patterns{env.hash};
     name_registry shard_channels{env.hash};
     name_registry awaited{env.hash};  // keys that sessions wait for
+    tracking_table tracking{env};
     std::vector<session*> monitors;
     session* executing = nullptr;  // whose reply is being written
     byte_buffer own_pushes;        // for that one, behind its reply

@@ -4,6 +4,7 @@
 #include "cache/commands.hpp"
 #include "cache/messages.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <string>
@@ -172,14 +173,16 @@ bool admit_after_checks(call& c) {
 
 void run(call& c) {
     c.client.last_command = c.spec->name.data();
-    if ((c.state.attention & attention::monitors) == 0) [[likely]]
+    const bool is_seen = (c.state.attention & attention::monitors) != 0;
+    if (!is_seen && !in(c, session::tracking)) [[likely]]
         return c.state.slow.run_unless_skipped(c);
     // The database is that of before the command; so are the arguments, which EXEC changes.
     const command_spec& spec = *c.spec;
     const std::string_view* const args = c.args;
     const std::size_t count = c.count;
     c.state.slow.run_unless_skipped(c);
-    if ((spec.flags & (command_flag::admin | command_flag::no_monitor)) == 0) {
+    if (in(c, session::tracking)) remember_reads(c, spec, {args, count});
+    if (is_seen && (spec.flags & (command_flag::admin | command_flag::no_monitor)) == 0) {
         feed_monitors(c.state, c.client, args, count);
     }
 }
@@ -191,6 +194,7 @@ bool execute_with_attention(call& c) {
         who.special |= session::reply_skip;
     }
     bool by_push = false;
+    const bool is_client_command = c.spec != nullptr && c.spec->run == commands::client;
     if (!admit(c) || !mode_allows(c)) {
         after_refusal(c);
     } else if (is_paused(c)) {
@@ -206,6 +210,10 @@ bool execute_with_attention(call& c) {
         if (in(c, session::no_touch)) c.state.env.tracks_use = false;
         run(c);
         if (in(c, session::no_touch) && touches) c.state.env.tracks_use = true;
+    }
+    // CLIENT CACHING is for one command, or one transaction.
+    if (in(c, session::tracking) && !in(c, session::in_transaction) && !is_client_command) {
+        who.extras->tracking &= static_cast<std::uint8_t>(~tracking_option::caching);
     }
     if ((who.special & (session::reply_off | session::reply_skip)) != 0 && !by_push) {
         c.reply.buffer().truncate(c.reply_begin);
