@@ -237,6 +237,9 @@ void client_caching(call&);
 void client_getredir(call&);
 void client_trackinginfo(call&);
 
+// commands_acl.cpp
+void acl(call&);
+
 // commands_transaction.cpp
 void multi(call&);
 void exec(call&);

@@ -181,6 +181,11 @@ refusal set_save(options_type&, std::string_view value) {
 }
 
 constexpr parameter parameters[] = {
+    {"aclfile", [](const options_type&) { return std::string(); }, nullptr},
+    {"acl-pubsub-default", [](const options_type&) { return std::string("resetchannels"); },
+     nullptr},
+    {"acllog-max-len", [](const options_type& o) { return std::to_string(o.acllog_max_len); },
+     set_number<&options_type::acllog_max_len, 0, INT64_MAX>},
     {"appendonly", [](const options_type&) { return std::string("no"); }, set_appendonly},
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
@@ -325,6 +330,7 @@ void config_get(call& c) {
 void config_set(call& c) {
     if (c.count % 2 != 0) return c.syntax_error();
     engine_options changed = c.state.options;
+    bool sets_password = false;
     for (std::size_t i = 2; i < c.count; i += 2) {
         const std::string name(c.arg(i));
         for (std::size_t before = 2; before < i; before += 2) {
@@ -341,6 +347,7 @@ void config_set(call& c) {
             return c.error("ERR Unknown option or number of arguments for CONFIG SET - '" + name +
                            "'");
         }
+        sets_password |= found->name == "requirepass";
         const refusal why = found->set == nullptr ? "can't set immutable config"
                                                   : found->set(changed, c.arg(i + 1));
         if (!why.empty()) {
@@ -352,6 +359,10 @@ void config_set(call& c) {
     c.state.env.tracks_use = changed.policy != eviction::none;
     c.state.note_listeners();
     c.state.slow.configure(changed);
+    if (sets_password) {
+        c.state.users.set_default_password(changed.password);
+        note_all_permissions(c.state);
+    }
     c.reply.ok();
 }
 

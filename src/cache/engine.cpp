@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/base/random.hpp>
 
+#include "cache/access.hpp"
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/engine_state.hpp"
@@ -244,7 +245,7 @@ session::session(engine& at, std::string_view from, std::string_view to)
     engine::state& s = home.internals();
     id = s.next_session_id++;
     created_us = last_used_us = s.env.now_us;
-    authenticated = s.options.password.empty();
+    use_default_user(s, *this);
     s.sessions.push_back(*this);
     ++s.env.counters.sessions;
     ++s.env.counters.total_sessions;

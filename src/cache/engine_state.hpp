@@ -3,6 +3,8 @@
 
 #include <eddy/base/intrusive_list.hpp>
 
+#include "cache/access.hpp"
+#include "cache/acl.hpp"
 #include "cache/engine.hpp"
 #include "cache/environment.hpp"
 #include "cache/keyspace.hpp"
@@ -60,6 +62,8 @@ struct engine::state final : key_listener {
     std::int64_t started_us = 0;
     std::string run_id;  // 40 hexadecimal digits
     slow_log slow;
+    acl::users users{options.password};
+    access_log refusals;
     std::size_t peak_memory = 0;
     std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys

@@ -1,6 +1,7 @@
 // The order of checks is Redis's.
 #include "cache/execution.hpp"
 
+#include "cache/access.hpp"
 #include "cache/commands.hpp"
 #include "cache/messages.hpp"
 #include "cache/session_extras.hpp"
@@ -52,9 +53,9 @@ bool in(const call& c, session::mode what) noexcept { return (c.client.special &
 // "client|id" for what has subcommands.
 std::string full_name(const call& c) {
     std::string name(c.spec->name);
-    if (c.count < 2 ||
-        !is_one_of(c.spec->run, {commands::client, commands::config, commands::object,
-                                 commands::memory, commands::command, commands::pubsub})) {
+    if (c.count < 2 || !is_one_of(c.spec->run, {commands::acl, commands::client, commands::config,
+                                                commands::object, commands::memory,
+                                                commands::command, commands::pubsub})) {
         return name;
     }
     name += '|';
@@ -148,10 +149,12 @@ bool admit_after_checks(call& c) {
         c.wrong_arity();
         return false;
     }
-    if (!c.client.authenticated && (spec->flags & command_flag::noauth) == 0) {
+    if (!c.client.authenticated && c.state.users.require_password() &&
+        (spec->flags & command_flag::noauth) == 0) {
         c.error("NOAUTH Authentication required.");
         return false;
     }
+    if (!c.client.unlimited && !permits(c)) return false;
     const engine_options& options = c.state.options;
     if (options.max_memory != 0 && !c.state.make_room() &&
         (spec->flags & command_flag::denyoom) != 0) {
