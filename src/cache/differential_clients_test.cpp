@@ -327,6 +327,15 @@ TEST_P(differential_clients, random_commands_of_several_clients_have_the_same_ef
     std::vector<std::string_view> commands = testing::separate(testing::client_command_templates);
     const std::vector<std::string_view> more = testing::separate(testing::access_command_templates);
     commands.insert(commands.end(), more.begin(), more.end());
+    // Redis 7.0 does not tell those who track of what a waiting client took, so in one round they
+    // wait and in the next they track. In RESP2 messages that are redirected cannot be told from
+    // other ones, which come in another order.
+    const auto fits = [&](std::string_view command, bool tracks) {
+        const bool waits = command.starts_with("BL") || command.starts_with("BZ");
+        const bool redirects = command.find("REDIRECT") != std::string_view::npos;
+        return tracks ? !waits && !(redirects && GetParam() == 2)
+                      : !command.starts_with("CLIENT TRACKING");
+    };
     constexpr int rounds = 12;
     constexpr int steps = 250;
     for (int round = 0; round < rounds; ++round) {
@@ -336,8 +345,10 @@ TEST_P(differential_clients, random_commands_of_several_clients_have_the_same_ef
             std::string line(1, static_cast<char>('A' + random.below(3)));
             // What is behind a wait is executed in another order by Redis, if several waits end.
             if (sides.waits(line[0])) continue;
+            const std::string_view command = commands[random.below(commands.size())];
+            if (!fits(command, round % 2 == 1)) continue;
             line += ": ";
-            line += commands[random.below(commands.size())];
+            line += command;
             for (std::size_t at; (at = line.find('%')) != std::string::npos;) {
                 line.replace(at, 2, std::string(1, line[at + 1]) + std::to_string(random.below(3)));
             }
