@@ -250,6 +250,14 @@ constexpr command_spec table[] = {
     {"brpoplpush", commands::brpoplpush, 4, grow | noscript | blocking, 1, 2, 1},
     {"blmpop", commands::blmpop, -5, write | blocking, 0, 0, 0},
 
+    // Users
+    {"acl", commands::acl, -2, always | noscript | no_monitor, 0, 0, 0},
+
+    // Sorted sets, waiting
+    {"bzpopmin", commands::bzpopmin, -3, write | noscript | fast | blocking, 1, -2, 1},
+    {"bzpopmax", commands::bzpopmax, -3, write | noscript | fast | blocking, 1, -2, 1},
+    {"bzmpop", commands::bzmpop, -5, write | blocking, 0, 0, 0},
+
     // The server
     {"command", commands::command, -1, always, 0, 0, 0},
     {"info", commands::info, -1, always, 0, 0, 0},

@@ -235,6 +235,15 @@ void auth(call&);
 // commands_client.cpp
 void client(call&);
 
+// commands_tracking.cpp: forms of CLIENT
+void client_tracking(call&);
+void client_caching(call&);
+void client_getredir(call&);
+void client_trackinginfo(call&);
+
+// commands_acl.cpp
+void acl(call&);
+
 // commands_transaction.cpp
 void multi(call&);
 void exec(call&);
@@ -260,6 +269,11 @@ void brpop(call&);
 void blmove(call&);
 void brpoplpush(call&);
 void blmpop(call&);
+
+// commands_sorted_set_blocking.cpp
+void bzpopmin(call&);
+void bzpopmax(call&);
+void bzmpop(call&);
 
 // commands_server.cpp
 void info(call&);

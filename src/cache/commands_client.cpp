@@ -1,11 +1,13 @@
 // CLIENT: what a client asks about connections, its own and others, and does to them.
 #include "cache/call.hpp"
+#include "cache/client_line.hpp"
 #include "cache/client_name.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <algorithm>
@@ -16,91 +18,6 @@
 
 namespace eddy::cache::commands {
 namespace {
-
-constexpr std::int64_t second_us = 1'000'000;
-
-// CLIENT LIST's letters.
-std::string flags_of(const session& who) {
-    const session_extras* const extras = who.extras.get();
-    std::string text;
-    const auto flag = [&text](char letter, bool is_set) {
-        if (is_set) text += letter;
-    };
-    flag('O', (who.special & session::monitoring) != 0);
-    flag('P', (who.special & session::subscriber) != 0);
-    flag('x', (who.special & session::in_transaction) != 0);
-    flag('b', who.blocked);
-    flag('d', extras != nullptr && extras->watched_changed);
-    flag('c', who.closing);
-    flag('u', extras != nullptr && extras->was_unblocked);
-    flag('U', who.address.starts_with('/'));
-    flag('e', who.no_evict);
-    flag('T', (who.special & session::no_touch) != 0);
-    if (text.empty()) text = "N";
-    return text;
-}
-
-void append_client_line(std::string& to, const session& who, std::int64_t now_us) {
-    const auto field = [&to](std::string_view name, std::string_view value) {
-        if (!to.empty() && to.back() != '\n') to += ' ';
-        to += name;
-        to += '=';
-        to += value;
-    };
-    const auto number = [&field](std::string_view name, std::size_t value) {
-        field(name, std::to_string(value));
-    };
-    const session_extras* const extras = who.extras.get();
-    const bool in_transaction = (who.special & session::in_transaction) != 0;
-    const std::size_t queued = in_transaction ? extras->queued.bytes() : 0;
-    const std::size_t output = extras == nullptr ? 0 : extras->outbox.size() + extras->unsent;
-    const std::size_t names = extras == nullptr
-                                  ? 0
-                                  : extras->watched.bytes() + extras->channels.bytes() +
-                                        extras->patterns.bytes() + extras->shard_channels.bytes() +
-                                        extras->keys.bytes() + extras->waiting.bytes();
-    number("id", who.id);
-    field("addr", who.address);
-    field("laddr", who.local_address);
-    field("fd", "-1");
-    field("name", who.name);
-    field("age", std::to_string((now_us - who.created_us) / second_us));
-    field("idle", std::to_string((now_us - who.last_used_us) / second_us));
-    field("flags", flags_of(who));
-    number("db", who.db);
-    number("sub", extras == nullptr ? 0 : extras->channels.size());
-    number("psub", extras == nullptr ? 0 : extras->patterns.size());
-    number("ssub", extras == nullptr ? 0 : extras->shard_channels.size());
-    field("multi", in_transaction ? std::to_string(extras->queued.size()) : "-1");
-    number("qbuf", 0);
-    number("qbuf-free", 0);
-    number("argv-mem", 0);
-    number("multi-mem", queued);
-    number("rbs", 0);
-    number("rbp", 0);
-    number("obl", output);
-    number("oll", 0);
-    number("omem", output);
-    number("tot-mem",
-           sizeof who + (extras == nullptr ? 0 : sizeof *extras) + queued + names + output);
-    field("events", output == 0 ? "r" : "rw");
-    field("cmd", who.last_command);
-    field("user", "default");
-    field("redir", "-1");
-    number("resp", who.protocol);
-    field("lib-name", who.library_name);
-    field("lib-ver", who.library_version);
-    to += '\n';
-}
-
-// The session of this number, or null.
-session* find_session(call& c, std::int64_t id) {
-    session* found = nullptr;
-    c.state.sessions.for_each([&](session& each) {
-        if (static_cast<std::int64_t>(each.id) == id) found = &each;
-    });
-    return found;
-}
 
 // normal, replica, pubsub, and master, which nobody is.
 struct client_type {
@@ -189,6 +106,7 @@ struct kill_filter {
     std::optional<std::string_view> address;
     std::optional<std::string_view> local_address;
     std::optional<client_type> type;
+    const acl::user* user = nullptr;
     bool skips_me = true;
 
     // False, with the error replied, where the arguments are no filter.
@@ -208,7 +126,8 @@ struct kill_filter {
             } else if (is_word(word, "laddr")) {
                 local_address = value;
             } else if (is_word(word, "user")) {
-                if (value == "default") continue;
+                user = c.state.users.find(value);
+                if (user != nullptr) continue;
                 c.error("ERR No such user '" + std::string(value.substr(0, value.find('\0'))) +
                         "'");
                 return false;
@@ -226,7 +145,7 @@ struct kill_filter {
         return (!id || static_cast<std::int64_t>(who.id) == *id) &&
                (!address || who.address == *address) &&
                (!local_address || who.local_address == *local_address) &&
-               (!type || is_of(who, *type));
+               (!type || is_of(who, *type)) && (user == nullptr || who.user == user);
     }
 
 private:
@@ -274,7 +193,7 @@ void client_unblock(call& c) {
     }
     const auto id = c.integer(2);
     if (!id) return;
-    session* const who = find_session(c, *id);
+    session* const who = find_session(c.state, static_cast<std::uint64_t>(*id));
     const bool waits = who != nullptr && who->blocked && who->extras->waits_for == wait_kind::key;
     if (waits) unblock(c.state, *who, why);
     c.reply.integer(waits ? 1 : 0);
@@ -348,10 +267,12 @@ void client_no_touch(call& c) {
 void client_help(call& c) {
     constexpr std::string_view lines[] = {
         "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "CACHING (YES|NO)",
+        "    Whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
         "GETNAME",
         "    The name of this connection.",
         "GETREDIR",
-        "    Always -1.",
+        "    Which connection hears of changed keys in this one's place; 0: none.",
         "ID",
         "    The number of this connection.",
         "INFO",
@@ -372,6 +293,10 @@ void client_help(call& c) {
         "    Say what library this client uses.",
         "SETNAME <name>",
         "    Name this connection.",
+        "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> ...] [OPTIN] [OPTOUT] [NOLOOP]",
+        "    Tell this connection when keys that it has read, or below the prefixes, change.",
+        "TRACKINGINFO",
+        "    How this connection tracks.",
         "UNBLOCK <id> [TIMEOUT|ERROR]",
         "    End a connection's wait for a key.",
         "UNPAUSE",
@@ -393,7 +318,10 @@ constexpr subcommand subcommands[] = {
     {"client|id", 2, [](call& c) { c.reply.integer(static_cast<std::int64_t>(c.client.id)); }},
     {"client|getname", 2,
      [](call& c) { c.client.name.empty() ? c.reply.null() : c.reply.bulk(c.client.name); }},
-    {"client|getredir", 2, [](call& c) { c.reply.integer(-1); }},
+    {"client|getredir", 2, client_getredir},
+    {"client|tracking", -3, client_tracking},
+    {"client|caching", 3, client_caching},
+    {"client|trackinginfo", 2, client_trackinginfo},
     {"client|setname", 3, client_setname},
     {"client|setinfo", 4, client_setinfo},
     {"client|info", 2, client_info},

@@ -1,39 +1,17 @@
 // What a client says about its own connection.
+#include "cache/access.hpp"
 #include "cache/call.hpp"
 #include "cache/client_name.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
+#include "cache/tracking.hpp"
 #include "cache/version.hpp"
 
 #include <string>
 
 namespace eddy::cache::commands {
-namespace {
-
-// Looks at every byte of `given`, so that the time tells nothing about where it differs.
-bool is_password(std::string_view given, std::string_view right) noexcept {
-    unsigned differ = given.size() != right.size() ? 1U : 0U;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        const char expected = right.empty() ? '\0' : right[i % right.size()];
-        differ |= static_cast<unsigned char>(given[i] ^ expected);
-    }
-    return differ == 0;
-}
-
-// False, with the error replied, for a wrong password.
-bool authenticate(call& c, std::string_view user, std::string_view password) {
-    const std::string& right = c.state.options.password;
-    if (user == "default" && (right.empty() || is_password(password, right))) {
-        c.client.authenticated = true;
-        return true;
-    }
-    c.error("WRONGPASS invalid username-password pair or user is disabled.");
-    return false;
-}
-
-}  // namespace
 
 void ping(call& c) {
     if (c.count > 2) return c.wrong_arity();
@@ -61,13 +39,14 @@ void reset(call& c) {
     stop_monitoring(c.state, who);
     drop_transaction(c.state, who);
     unsubscribe_all(c.state, who);
+    stop_tracking(c.state, who);
     who.special &= static_cast<std::uint16_t>(
         ~(session::reply_off | session::reply_skip_next | session::no_touch));
     who.db = 0;
     who.protocol = 2;
     who.name.clear();
     who.no_evict = false;
-    who.authenticated = c.state.options.password.empty();
+    use_default_user(c.state, who);
     c.keys = &c.state.database(0);
     c.reply.set_protocol(2);
     c.reply.simple("RESET");
@@ -107,7 +86,7 @@ void hello(call& c) {
                            std::string(given.substr(0, given.find('\0'))) + "'");
         }
     }
-    if (!c.client.authenticated) {
+    if (!c.client.authenticated && c.state.users.require_password()) {
         return c.error(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise "
             "the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the "
@@ -135,7 +114,7 @@ void hello(call& c) {
 
 void auth(call& c) {
     if (c.count > 3) return c.syntax_error();
-    if (c.count == 2 && c.state.options.password.empty()) {
+    if (c.count == 2 && c.state.users.default_user().needs_no_password()) {
         return c.error(
             "ERR AUTH <password> called without any password configured for the default "
             "user. Are you sure your configuration is correct?");

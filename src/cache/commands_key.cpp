@@ -7,6 +7,7 @@
 #include "cache/keys_ahead.hpp"
 #include "cache/notifications.hpp"
 #include "cache/scan_options.hpp"
+#include "cache/tracking.hpp"
 
 #include <algorithm>
 #include <string>
@@ -122,6 +123,7 @@ void dbsize(call& c) { c.reply.integer(static_cast<std::int64_t>(c.keys->size())
 void flushdb(call& c) {
     if (!flush_options_fit(c)) return;
     flush(c, *c.keys);
+    invalidate_all(c.state);
     c.reply.ok();
 }
 
@@ -130,6 +132,7 @@ void flushall(call& c) {
     for (const auto& each : c.state.keyspaces) {
         if (each != nullptr) flush(c, *each);
     }
+    invalidate_all(c.state);
     c.reply.ok();
 }
 

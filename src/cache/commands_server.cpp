@@ -94,6 +94,7 @@ void clients_section(call& c, info_text& to) {
     to.field("cluster_connections", std::uint64_t{0});
     to.field("maxclients", std::uint64_t{10'000});
     to.field("blocked_clients", std::uint64_t{c.state.blocked_sessions});
+    to.field("tracking_clients", std::uint64_t{c.state.tracking.clients});
 }
 
 void memory_section(call& c, info_text& to) {
@@ -167,6 +168,10 @@ void stats_section(call& c, info_text& to) {
     to.field("pubsub_channels", std::uint64_t{c.state.channels.size()});
     to.field("pubsub_patterns", std::uint64_t{c.state.patterns.size()});
     to.field("pubsubshard_channels", std::uint64_t{c.state.shard_channels.size()});
+    const tracking_table& tracking = c.state.tracking;
+    to.field("tracking_total_keys", std::uint64_t{tracking.keys.size()});
+    to.field("tracking_total_items", std::uint64_t{tracking.keys.items()});
+    to.field("tracking_total_prefixes", std::uint64_t{tracking.prefixes.size()});
     to.field("total_error_replies", n.errors);
     to.field("client_output_buffer_limit_disconnections", n.output_closed);
 }

@@ -1,4 +1,5 @@
 // SORT and SORT_RO: O(n log n) of the elements, and a lookup an element for each BY and GET.
+#include "cache/access.hpp"
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
 
@@ -67,8 +68,17 @@ bool parse_options(call& c, storing may_store, sort_options& to) {
         } else if (is_word(word, "by") && left >= 1) {
             to.by = c.arg(++i);
             // Once a constant was given, a later pattern does not bring the sorting back.
-            if (is_constant(*to.by)) to.sorts = false;
+            if (is_constant(*to.by)) {
+                to.sorts = false;
+            } else if (!may_read_all_keys(c)) {
+                c.error("ERR BY option of SORT denied due to insufficient ACL permissions");
+                return false;
+            }
         } else if (is_word(word, "get") && left >= 1) {
+            if (!may_read_all_keys(c)) {
+                c.error("ERR GET option of SORT denied due to insufficient ACL permissions");
+                return false;
+            }
             to.get.push_back(c.arg(++i));
         } else {
             c.syntax_error();

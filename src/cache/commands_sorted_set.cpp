@@ -8,6 +8,7 @@
 #include "cache/number.hpp"
 #include "cache/random_picks.hpp"
 #include "cache/scan_options.hpp"
+#include "cache/sorted_set_ends.hpp"
 #include "cache/sorted_set_reply.hpp"
 
 #include <algorithm>
@@ -116,35 +117,7 @@ void reply_rank(call& c, bool backward) {
     if (with_score) c.reply.number(at.score);
 }
 
-enum class end : std::uint8_t { lowest, highest };
-
-// Replies with up to `count` members from one end, pairs if `nested`, and removes them.
-void pop(call& c, std::string_view key, std::uint64_t hash, slot* place, end from,
-         std::size_t count, bool nested) {
-    sorted_set members = c.sorted_set_of(place);
-    const std::size_t size = members.size();
-    const std::size_t popped = std::min(count, size);
-    c.reply.array(nested ? popped : popped * 2);
-    sorted_set::walk walk(members, from == end::highest);
-    sorted_set::element e;
-    for (std::size_t left = popped; left > 0 && walk.next(e); --left) {
-        if (c.reply_is_too_large()) return;  // with nothing removed
-        if (nested) c.reply.array(2);
-        c.reply.bulk(e.member);
-        c.reply.number(e.score);
-    }
-    const std::string_view event = from == end::highest ? "zpopmax" : "zpopmin";
-    if (popped == size) {
-        // Freed as a whole, in slices if it is big.
-        c.keys->remove(place, hash);
-        c.changed(key_event::sorted_set, event, key);
-        return c.changed(key_event::generic, "del", key);
-    }
-    members.erase_range(from == end::highest ? size - popped : 0, popped);
-    c.changed(key_event::sorted_set, event, key);
-}
-
-void pop(call& c, end from) {
+void pop(call& c, score_end from) {
     if (c.count > 3) return c.syntax_error();
     std::size_t count = 1;
     if (c.count == 3) {
@@ -156,7 +129,9 @@ void pop(call& c, end from) {
     if (place == nullptr) return c.reply.array(0);
     if (c.is_not(place, value_type::sorted_set)) return;
     if (count == 0) return c.reply.array(0);
-    pop(c, c.arg(1), c.hash, place, from, count, c.count == 3 && c.reply.protocol() == 3);
+    const bool paired = c.count == 3 && c.reply.protocol() == 3;
+    pop_members(c, c.arg(1), c.hash, place, from, count,
+                paired ? pop_shape::pairs : pop_shape::flat);
 }
 
 // Different members by chance: few of many are drawn by rank, many are met on a walk over all.
@@ -243,34 +218,12 @@ void zcard(call& c) {
 void zrank(call& c) { reply_rank(c, false); }
 void zrevrank(call& c) { reply_rank(c, true); }
 
-void zpopmin(call& c) { pop(c, end::lowest); }
-void zpopmax(call& c) { pop(c, end::highest); }
+void zpopmin(call& c) { pop(c, score_end::lowest); }
+void zpopmax(call& c) { pop(c, score_end::highest); }
 
 void zmpop(call& c) {
-    const auto keys = c.integer_in(1, 1, INT64_MAX, "ERR numkeys should be greater than 0");
-    if (!keys) return;
-    if (static_cast<std::uint64_t>(*keys) >= c.count - 2) return c.syntax_error();
-    const std::size_t where = static_cast<std::size_t>(*keys) + 2;
-    const bool lowest = is_word(c.arg(where), "min");
-    if (!lowest && !is_word(c.arg(where), "max")) return c.syntax_error();
-    std::optional<std::int64_t> count;
-    for (std::size_t i = where + 1; i < c.count; i += 2) {
-        if (count || !is_word(c.arg(i), "count") || i + 1 == c.count) return c.syntax_error();
-        count = c.integer_in(i + 1, 1, INT64_MAX, "ERR count should be greater than 0");
-        if (!count) return;
-    }
-    for (std::size_t i = 2; i < where; ++i) {
-        const std::string_view key = c.arg(i);
-        const std::uint64_t hash = c.keys->hash(key);
-        slot* const place = c.keys->find(key, hash);
-        if (place == nullptr) continue;
-        if (c.is_not(place, value_type::sorted_set)) return;
-        c.reply.array(2);
-        c.reply.bulk(key);
-        return pop(c, key, hash, place, lowest ? end::lowest : end::highest,
-                   static_cast<std::size_t>(count.value_or(1)), true);
-    }
-    c.reply.null_array();
+    const auto what = parse_zmpop(c, 1);
+    if (what && !pop_from_first(c, *what)) c.reply.null_array();
 }
 
 void zrandmember(call& c) {

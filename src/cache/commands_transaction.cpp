@@ -1,4 +1,5 @@
 // MULTI and EXEC, and WATCH, which makes EXEC depend on keys.
+#include "cache/access.hpp"
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
@@ -38,6 +39,7 @@ void run_queued(call& c, const command_spec& spec, std::span<const std::string_v
     c.count = args.size();
     c.hash = spec.first_key == 1 && args.size() > 1 ? c.state.env.hash(args[1]) : 0;
     c.reply_begin = c.reply.buffer().size();
+    if (!c.client.unlimited && !still_permits(c)) return;
     run(c);
     if (c.reply.buffer().size() - replies_begin <= c.state.options.max_reply) [[likely]]
         return;

@@ -197,6 +197,11 @@ refusal set_stop_writes(options_type& o, std::string_view value) {
 }
 
 constexpr parameter parameters[] = {
+    {"aclfile", [](const options_type&) { return std::string(); }, nullptr},
+    {"acl-pubsub-default", [](const options_type&) { return std::string("resetchannels"); },
+     nullptr},
+    {"acllog-max-len", [](const options_type& o) { return std::to_string(o.acllog_max_len); },
+     set_number<&options_type::acllog_max_len, 0, INT64_MAX>},
     {"appendonly", [](const options_type&) { return std::string("no"); }, set_appendonly},
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
@@ -231,6 +236,9 @@ constexpr parameter parameters[] = {
     {"stop-writes-on-bgsave-error",
      [](const options_type& o) { return std::string(o.stop_writes_on_save_error ? "yes" : "no"); },
      set_stop_writes},
+    {"tracking-table-max-keys",
+     [](const options_type& o) { return std::to_string(o.tracking_table_max_keys); },
+     set_number<&options_type::tracking_table_max_keys, 0, INT64_MAX>},
 };
 
 // What tunes parts of Redis that are not here. It is taken, given back and has no effect, so that
@@ -346,6 +354,7 @@ void config_get(call& c) {
 void config_set(call& c) {
     if (c.count % 2 != 0) return c.syntax_error();
     engine_options changed = c.state.options;
+    bool sets_password = false;
     for (std::size_t i = 2; i < c.count; i += 2) {
         const std::string name(c.arg(i));
         for (std::size_t before = 2; before < i; before += 2) {
@@ -362,6 +371,7 @@ void config_set(call& c) {
             return c.error("ERR Unknown option or number of arguments for CONFIG SET - '" + name +
                            "'");
         }
+        sets_password |= found->name == "requirepass";
         const refusal why = found->set == nullptr ? "can't set immutable config"
                                                   : found->set(changed, c.arg(i + 1));
         if (!why.empty()) {
@@ -374,6 +384,10 @@ void config_set(call& c) {
     c.state.note_listeners();
     note_save_trouble(c.state);
     c.state.slow.configure(changed);
+    if (sets_password) {
+        c.state.users.set_default_password(changed.password);
+        note_all_permissions(c.state);
+    }
     c.reply.ok();
 }
 

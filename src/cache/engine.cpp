@@ -4,12 +4,14 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/base/random.hpp>
 
+#include "cache/access.hpp"
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/engine_state.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <algorithm>
@@ -165,6 +167,10 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
         for (std::size_t i = 0; i < batch; ++i) c.keys->prefetch_entry(plans[i].hash);
         for (std::size_t i = 0; i < batch && may_go_on(); ++i) execute_next(next[i], plans[i]);
     }
+    if (!s.tracking.changes.empty()) [[unlikely]] {
+        send_broadcasts(s);
+        if (s.unsettled) settle(s, out);
+    }
     s.executing = nullptr;
     const output_limit& limit = s.options.output_limits[0];
     if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
@@ -224,6 +230,7 @@ bool engine::upkeep(std::size_t steps) {
     }
     // Those who wait for a key may have been told that one expired.
     if (s.unsettled) serve_waiting(s);
+    if (!s.tracking.changes.empty()) send_broadcasts(s);
     return more;
 }
 
@@ -246,7 +253,7 @@ session::session(engine& at, std::string_view from, std::string_view to)
     engine::state& s = home.internals();
     id = s.next_session_id++;
     created_us = last_used_us = s.env.now_us;
-    authenticated = s.options.password.empty();
+    use_default_user(s, *this);
     s.sessions.push_back(*this);
     ++s.env.counters.sessions;
     ++s.env.counters.total_sessions;
@@ -257,6 +264,7 @@ session::~session() {
     unlink();
     --s.env.counters.sessions;
     stop_monitoring(s, *this);
+    forget_tracked(s, *this);
     if (extras == nullptr) return;
     forget_wait(s, *this);
     unsubscribe_all(s, *this);

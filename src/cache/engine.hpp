@@ -10,6 +10,8 @@
 //   messages.hpp              what sessions send each other; session_extras.hpp keeps it
 //   notifications.hpp         who is told that a key changed
 //   waits.hpp                 commands that wait for a key
+//   acl.hpp, access.hpp       users, and what each may do
+//   tracking.hpp              who has read a key and is told of its end
 //   rdb/load.hpp, save.hpp    all databases as one file, Redis's format; reader.hpp takes it apart
 //   rdb/snapshot.hpp          the same of one instant, while commands go on
 //   persistence.hpp           when that is saved, and how it went
@@ -92,6 +94,10 @@ struct engine_options {
     /// subscriber.
     std::array<output_limit, 3> output_limits{
         {{}, {256U << 20, 64U << 20, 60}, {32U << 20, 8U << 20, 60}}};
+    /// Keys that are remembered for clients that track; beyond it some are told that such a key has
+    /// changed, and forget it. 0: no limit.
+    std::size_t tracking_table_max_keys = 1'000'000;
+    std::size_t acllog_max_len = 128;  ///< entries of ACL LOG
     /// The key_event bits of notify-keyspace-events, and where they are published.
     std::uint16_t notified_events = 0;
     bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>

@@ -3,12 +3,15 @@
 
 #include <eddy/base/intrusive_list.hpp>
 
+#include "cache/access.hpp"
+#include "cache/acl.hpp"
 #include "cache/engine.hpp"
 #include "cache/environment.hpp"
 #include "cache/keyspace.hpp"
 #include "cache/name_registry.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/slow_log.hpp"
+#include "cache/tracking_table.hpp"
 
 #include <array>
 #include <cstddef>
@@ -30,6 +33,7 @@ namespace listening {
 inline constexpr std::uint32_t events = 0xffff;  ///< the bits of key_event that are published
 inline constexpr std::uint32_t to_watchers = 1 << 16;
 inline constexpr std::uint32_t to_waiters = 1 << 17;
+inline constexpr std::uint32_t to_trackers = 1 << 18;
 }  // namespace listening
 
 /// What makes every command take the longer way, see execution.cpp.
@@ -89,6 +93,8 @@ struct engine::state final : key_listener {
     std::string run_id;  // 40 hexadecimal digits
     slow_log slow;
     save_state saves;
+    acl::users users{options.password};
+    access_log refusals;
     std::size_t peak_memory = 0;
     std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys
@@ -109,6 +115,7 @@ struct engine::state final : key_listener {
     name_registry patterns{env.hash};
     name_registry shard_channels{env.hash};
     name_registry awaited{env.hash};  // keys that sessions wait for
+    tracking_table tracking{env};
     std::vector<session*> monitors;
     session* executing = nullptr;  // whose reply is being written
     byte_buffer own_pushes;        // for that one, behind its reply

@@ -1,10 +1,12 @@
 // The order of checks is Redis's.
 #include "cache/execution.hpp"
 
+#include "cache/access.hpp"
 #include "cache/commands.hpp"
 #include "cache/messages.hpp"
 #include "cache/persistence.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <string>
@@ -52,9 +54,9 @@ bool in(const call& c, session::mode what) noexcept { return (c.client.special &
 // "client|id" for what has subcommands.
 std::string full_name(const call& c) {
     std::string name(c.spec->name);
-    if (c.count < 2 ||
-        !is_one_of(c.spec->run, {commands::client, commands::config, commands::object,
-                                 commands::memory, commands::command, commands::pubsub})) {
+    if (c.count < 2 || !is_one_of(c.spec->run, {commands::acl, commands::client, commands::config,
+                                                commands::object, commands::memory,
+                                                commands::command, commands::pubsub})) {
         return name;
     }
     name += '|';
@@ -149,10 +151,12 @@ bool admit_after_checks(call& c) {
         c.wrong_arity();
         return false;
     }
-    if (!c.client.authenticated && (spec->flags & command_flag::noauth) == 0) {
+    if (!c.client.authenticated && c.state.users.require_password() &&
+        (spec->flags & command_flag::noauth) == 0) {
         c.error("NOAUTH Authentication required.");
         return false;
     }
+    if (!c.client.unlimited && !permits(c)) return false;
     const engine_options& options = c.state.options;
     if (options.max_memory != 0 && !c.state.make_room() &&
         (spec->flags & command_flag::denyoom) != 0) {
@@ -174,14 +178,16 @@ bool admit_after_checks(call& c) {
 
 void run(call& c) {
     c.client.last_command = c.spec->name.data();
-    if ((c.state.attention & attention::monitors) == 0) [[likely]]
+    const bool is_seen = (c.state.attention & attention::monitors) != 0;
+    if (!is_seen && !in(c, session::tracking)) [[likely]]
         return c.state.slow.run_unless_skipped(c);
     // The database is that of before the command; so are the arguments, which EXEC changes.
     const command_spec& spec = *c.spec;
     const std::string_view* const args = c.args;
     const std::size_t count = c.count;
     c.state.slow.run_unless_skipped(c);
-    if ((spec.flags & (command_flag::admin | command_flag::no_monitor)) == 0) {
+    if (in(c, session::tracking)) remember_reads(c, spec, {args, count});
+    if (is_seen && (spec.flags & (command_flag::admin | command_flag::no_monitor)) == 0) {
         feed_monitors(c.state, c.client, args, count);
     }
 }
@@ -193,6 +199,7 @@ bool execute_with_attention(call& c) {
         who.special |= session::reply_skip;
     }
     bool by_push = false;
+    const bool is_client_command = c.spec != nullptr && c.spec->run == commands::client;
     if (!admit(c) || !mode_allows(c)) {
         after_refusal(c);
     } else if (is_paused(c)) {
@@ -208,6 +215,10 @@ bool execute_with_attention(call& c) {
         if (in(c, session::no_touch)) c.state.env.most_uses = 0;
         run(c);
         if (in(c, session::no_touch)) c.state.env.most_uses = most_uses;
+    }
+    // CLIENT CACHING is for one command, or one transaction.
+    if (in(c, session::tracking) && !in(c, session::in_transaction) && !is_client_command) {
+        who.extras->tracking &= static_cast<std::uint8_t>(~tracking_option::caching);
     }
     if ((who.special & (session::reply_off | session::reply_skip)) != 0 && !by_push) {
         c.reply.buffer().truncate(c.reply_begin);

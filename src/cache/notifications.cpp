@@ -2,6 +2,7 @@
 #include "cache/notifications.hpp"
 
 #include "cache/messages.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <utility>
@@ -66,6 +67,7 @@ void engine::state::note_listeners() noexcept {
     if (options.notifies_keyspace || options.notifies_keyevent) now = options.notified_events;
     if (!watched.empty()) now |= listening::to_watchers;
     if (!awaited.empty()) now |= listening::to_waiters;
+    if (tracking.clients > 0) now |= listening::to_trackers;
     listeners = now;
     env.listener = now != 0 ? this : nullptr;
 }
@@ -87,6 +89,10 @@ void engine::state::key_happened(unsigned database, key_event kind, std::string_
         }
     }
     if (is_change && (listeners & listening::to_waiters) != 0) note_ready(*this, scoped);
+    if (is_change && (listeners & listening::to_trackers) != 0) {
+        const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
+        invalidate(*this, key, by_itself ? nullptr : executing);
+    }
     if ((listeners & listening::events & bit(kind)) == 0) return;
     const std::string number = std::to_string(database);
     if (options.notifies_keyspace) {

@@ -13,6 +13,9 @@ namespace eddy::cache {
 
 class engine;
 struct session_extras;
+namespace acl {
+class user;
+}
 
 /// Lives as long as its connection, on the engine's thread, and no longer than the engine. The
 /// connection looks at `closing` after each engine::execute(), sends what was replied and closes;
@@ -64,12 +67,15 @@ struct session : list_link<> {
     std::string library_version;
     const char* last_command = "NULL";  ///< its lower-case name, a static text
     std::unique_ptr<session_extras> extras;
+    acl::user* user = nullptr;  ///< never null once it is made
     std::uint16_t special = 0;  ///< of mode
     std::uint8_t protocol = 2;  ///< 2 or 3
     std::uint8_t db = 0;
     /// False while a password is set and was not given: such a client may send little only, see
     /// resp::request_limits.
     bool authenticated = true;
+    /// It needs no password, or has given it, and its user may do everything.
+    bool unlimited = true;
     /// QUIT was answered, or the client was killed: nothing more is to be executed.
     bool closing = false;
     /// A command waits, for a key or the end of a pause; those behind it wait, too.

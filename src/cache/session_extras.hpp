@@ -98,6 +98,11 @@ struct session_extras {
     command_queue waiting;
     name_set keys;
 
+    // CLIENT TRACKING.
+    std::uint8_t tracking = 0;      ///< of tracking_option
+    std::uint64_t redirection = 0;  ///< the number of the session that is told instead; 0: itself
+    name_set prefixes;
+
     // What is sent before any further reply.
     byte_buffer outbox;
     std::size_t unsent = 0;          ///< bytes taken from it that the connection has not sent yet

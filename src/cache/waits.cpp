@@ -1,6 +1,7 @@
 // Beginning, serving and ending waits.
 #include "cache/waits.hpp"
 
+#include "cache/access.hpp"
 #include "cache/command_table.hpp"
 #include "cache/messages.hpp"
 
@@ -42,7 +43,8 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
                 c.args = args.data();
                 c.count = args.size();
                 c.hash = s.env.hash(args[1]);
-                served = extras.serve(c, key);
+                // What its user may do can have changed meanwhile.
+                served = (!who.unlimited && !permits(c)) || extras.serve(c, key);
             });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
     }

@@ -43,16 +43,11 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "POLICY",
          .default_value = "none",
-<<<<<<< HEAD
          .help = "what happens at --maxmemory: none, writes are refused; lru, keys that were not "
                  "used for long are removed; lfu, seldom used ones; random, any; ttl, those that "
                  "end soonest. volatile: only keys that have an expiry",
          .choices = {"none", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru",
                      "volatile-lfu", "volatile-random", "volatile-ttl"}},
-=======
-         .help = "what happens at --maxmemory: none, writes are refused; allkeys-lru, keys that "
-                 "were not used for long are removed",
-         .choices = {"none", "allkeys-lru"}},
         {.name = "dir",
          .value_name = "FOLDER",
          .help = "keep the keys in a dump file in this folder, in Redis's own format, and begin "
@@ -66,7 +61,6 @@ std::vector<option> option_table() {
          .help =
              "when to save by itself: pairs of seconds and changes, such as \"3600 1 300 100\", "
              "or off; with --dir it is \"3600 1 300 100 60 10000\" otherwise"},
->>>>>>> c-snapshot
         max_connections_option(),
         {.name = "idle-timeout",
          .kind = option_kind::duration,
@@ -147,13 +141,10 @@ outcome<config> read_config(const settings& chosen) {
     for (const auto& each : eddy::cache::eviction_names) {
         if (chosen.text("eviction") == each.name) read.engine.policy = each.policy;
     }
-<<<<<<< HEAD
     if (read.engine.policy != eddy::cache::eviction::none && read.engine.max_memory == 0)
         return refuse(400, "--eviction has no effect without a limit; add --maxmemory SIZE");
-=======
     if (auto kept = read_persistence(chosen, read.engine); !kept)
         return std::unexpected(kept.error());
->>>>>>> c-snapshot
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
     read.idle_timeout = duration(chosen.number("idle-timeout"));
     read.write_timeout = duration(chosen.number("write-timeout"));
