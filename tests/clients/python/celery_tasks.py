@@ -7,11 +7,10 @@ import time
 import uuid
 
 import celery
-import kombu
 import redis
 from celery import Celery, chain, chord, group
 
-from steps import PORT, check, eventually, finish, has_command, needs, raises, restart_server, say, step
+from steps import PORT, check, finish, has_command, needs, raises, say, step
 
 app = Celery("celery_tasks", broker=f"redis://127.0.0.1:{PORT}/0", backend=f"redis://127.0.0.1:{PORT}/1")
 app.conf.update(
@@ -109,19 +108,8 @@ def revoked():
     raises(celery.exceptions.TaskRevokedError, "", result.get, **WAIT)
 
 
-def restart():
-    restart_server()
-
-    def works():
-        try:
-            return add.delay(4, 5).get(timeout=20, interval=0.05) == 9
-        except (redis.ConnectionError, celery.exceptions.TimeoutError, kombu.exceptions.OperationalError):
-            return False
-    eventually(works, "a task after the restart")
-
-
 STEPS = [one_task, many_tasks, a_failure, a_chain, a_group, a_chord, retries, states, later, priorities, control,
-         revoked, restart]
+         revoked]
 
 
 def main():
