@@ -169,6 +169,13 @@ refusal set_sparse_limit(options_type& o, std::string_view value) {
     return {};
 }
 
+refusal set_node_bytes(options_type& o, std::string_view value) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    o.stream_node_max_bytes = *bytes;
+    return {};
+}
+
 refusal set_cluster(options_type& o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
@@ -211,6 +218,12 @@ constexpr parameter parameters[] = {
      set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
     {"slowlog-max-len", [](const options_type& o) { return std::to_string(o.slowlog_max_len); },
      set_number<&options_type::slowlog_max_len, 0, INT64_MAX>},
+    {"stream-node-max-bytes",
+     [](const options_type& o) { return std::to_string(o.stream_node_max_bytes); },
+     set_node_bytes},
+    {"stream-node-max-entries",
+     [](const options_type& o) { return std::to_string(o.stream_node_max_entries); },
+     set_number<&options_type::stream_node_max_entries, 0, INT64_MAX>},
 };
 
 // What tunes parts of Redis that are not here. It is taken, given back and has no effect, so that
@@ -243,8 +256,6 @@ constexpr ignored_parameter ignored[] = {
     {"maxmemory-samples", "5"},
     {"set-max-intset-entries", "512"},
     {"stop-writes-on-bgsave-error", "yes"},
-    {"stream-node-max-bytes", "4096"},
-    {"stream-node-max-entries", "100"},
     {"tcp-keepalive", "300"},
     {"timeout", "0"},
     {"zset-max-listpack-entries", "128"},

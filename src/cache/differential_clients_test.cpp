@@ -4,6 +4,7 @@
 #include <eddy/base/random.hpp>
 
 #include "cache/differential_scripts.hpp"
+#include "cache/differential_streams.hpp"
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/test_client.hpp"
@@ -225,6 +226,8 @@ protected:
         if (!redis_->is_7_0()) GTEST_SKIP() << "this redis-server is not 7.0";
     }
 
+    void follow(std::string_view script);
+
     static redis_process* redis_;
     static std::string why_not_;
 };
@@ -232,16 +235,22 @@ protected:
 redis_process* differential_clients::redis_ = nullptr;
 std::string differential_clients::why_not_;
 
-TEST_P(differential_clients, scripts_end_the_same) {
-    for (const std::string_view script : testing::client_scripts) {
-        both_sides sides(*redis_, GetParam());
-        for (const std::string_view line : testing::separate(script)) {
-            if (!sides.step(line)) {
-                ADD_FAILURE() << "in the script: " << script;
-                break;
-            }
+void differential_clients::follow(std::string_view script) {
+    both_sides sides(*redis_, GetParam());
+    for (const std::string_view line : testing::separate(script)) {
+        if (!sides.step(line)) {
+            ADD_FAILURE() << "in the script: " << script;
+            break;
         }
     }
+}
+
+TEST_P(differential_clients, scripts_end_the_same) {
+    for (const std::string_view script : testing::client_scripts) follow(script);
+}
+
+TEST_P(differential_clients, scripts_of_streams_end_the_same) {
+    for (const std::string_view script : testing::stream_client_scripts) follow(script);
 }
 
 // Three clients that do at random what makes them act on each other.

@@ -93,6 +93,9 @@ struct engine_options {
     bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
     bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
 
+    /// When a block of a stream's entries is full; 0: no limit.
+    std::size_t stream_node_max_bytes = 4096;
+    std::size_t stream_node_max_entries = 100;
     /// A sparse HyperLogLog that grows over this becomes a dense one; bytes.
     std::size_t hll_sparse_max_bytes = 3000;
     /// Commands that take this long go into the SLOWLOG; negative: none do.

@@ -53,7 +53,8 @@ std::string full_name(const call& c) {
     std::string name(c.spec->name);
     if (c.count < 2 ||
         !is_one_of(c.spec->run, {commands::client, commands::config, commands::object,
-                                 commands::memory, commands::command, commands::pubsub})) {
+                                 commands::memory, commands::command, commands::pubsub,
+                                 commands::xgroup, commands::xinfo})) {
         return name;
     }
     name += '|';
