@@ -88,8 +88,7 @@ bool add_options::parse(call& c, bool adds) {
     }
     id_at = i;
     if (trim.what == stream_trim::by::none && trim.limit != 0) {
-        c.error(
-            "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
+        c.error("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
         return false;
     }
     if (trim.what == stream_trim::by::none && !adds) {
@@ -102,8 +101,8 @@ bool add_options::parse(call& c, bool adds) {
     }
     if (!limit_given && trim.approximate) {
         const std::uint64_t entries = c.state.options.stream_node_max_entries;
-        trim.limit = entries == 0 ? usual_limit
-                                  : std::min(entries, max_usual_limit) * usual_limit_blocks;
+        trim.limit =
+            entries == 0 ? usual_limit : std::min(entries, max_usual_limit) * usual_limit_blocks;
         trim.limit = std::min(trim.limit, max_usual_limit);
     }
     return true;
@@ -254,10 +253,6 @@ void xsetid(call& c) {
     if (place == nullptr) return c.error(no_such_key_text);
     if (c.is_not(place, value_type::stream)) return;
     stream& entries = call::stream_of(place);
-    if (id < entries.max_deleted_id()) {
-        return c.error(
-            "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
-    }
     if (!entries.empty()) {
         if (id < entries.last_entry_id()) {
             return c.error(
@@ -268,6 +263,10 @@ void xsetid(call& c) {
                 "ERR The entries_added specified in XSETID is smaller than the target stream "
                 "length");
         }
+    }
+    if (id < entries.max_deleted_id()) {
+        return c.error(
+            "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
     }
     entries.set_ids(id, added, max_deleted);
     c.reply.ok();

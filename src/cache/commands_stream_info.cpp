@@ -89,7 +89,8 @@ enum class with_owner : std::uint8_t { yes, no };
 // The first `most` (0: all) that are pending. False when the reply is too large.
 bool reply_pending(call& c, const pending_tree& from, std::uint64_t most, with_owner owner) {
     const std::size_t count =
-        most == 0 ? from.size() : static_cast<std::size_t>(std::min<std::uint64_t>(most, from.size()));
+        most == 0 ? from.size()
+                  : static_cast<std::size_t>(std::min<std::uint64_t>(most, from.size()));
     c.reply.bulk("pending");
     c.reply.array(count);
     auto at = from.first();

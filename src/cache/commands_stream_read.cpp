@@ -109,7 +109,7 @@ bool read_request::parse(call& c) {
 struct wanted {
     stream_id after;
     stream_group* group = nullptr;
-    bool is_new = false;    // of a group: what was not delivered yet, not the consumer's history
+    bool is_new = false;     // of a group: what was not delivered yet, not the consumer's history
     bool is_moving = false;  // "$" or "+": another entry when the command is done again
 };
 

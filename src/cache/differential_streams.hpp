@@ -41,13 +41,13 @@ XREADGROUP GROUP %g %c STREAMS %k 0 ; XREADGROUP GROUP %g %c COUNT %n STREAMS %k
 XREADGROUP GROUP %g %c COUNT 2 STREAMS %k %k > %i ; XREADGROUP NOACK GROUP %g %c STREAMS %k $ ;
 XACK %k %g %i ; XACK %k %g %i %i %i %i %i ; XACK %k %g %i %i %i ; XPENDING %k %g ; XPENDING %k %g ;
 XPENDING %k %g %r %r %n ; XPENDING %k %g - + 100 ; XPENDING %k %g - + 100 %c ;
-XPENDING %k %g IDLE %n - + 100 ; XPENDING %k %g IDLE 50000 - + 100 %c ; XPENDING %k %g %r + 3 %c ;
+XPENDING %k %g IDLE 0 - + 100 ; XPENDING %k %g IDLE 50000 - + 100 %c ; XPENDING %k %g %r + 3 %c ;
 XCLAIM %k %g %c 0 %i %i %i ; XCLAIM %k %g %c 0 %i %i JUSTID ; XCLAIM %k %g %c 50000 %i %i %i ;
 XCLAIM %k %g %c 0 %i %i IDLE 100000 ; XCLAIM %k %g %c 0 %i FORCE ; XCLAIM %k %g %c 0 %i %i FORCE JUSTID ;
 XCLAIM %k %g %c 0 %i %i RETRYCOUNT %n ; XCLAIM %k %g %c 0 %i TIME 1%n ; XCLAIM %k %g %c 0 %i LASTID %i ;
-XCLAIM %k %g %c %n %i IDLE %n TIME %n RETRYCOUNT 7 FORCE LASTID %i JUSTID ;
+XCLAIM %k %g %c 0 %i IDLE %n TIME %n RETRYCOUNT 7 FORCE LASTID %i JUSTID ;
 XAUTOCLAIM %k %g %c 0 %r ; XAUTOCLAIM %k %g %c 0 %r COUNT %n ; XAUTOCLAIM %k %g %c 50000 0 COUNT 2 ;
-XAUTOCLAIM %k %g %c 0 %r COUNT 2 JUSTID ; XAUTOCLAIM %k %g %c %n 0-0 ; XINFO GROUPS %k ; XINFO GROUPS %k ;
+XAUTOCLAIM %k %g %c 0 %r COUNT 2 JUSTID ; XAUTOCLAIM %k %g %c 0 0-0 ; XINFO GROUPS %k ; XINFO GROUPS %k ;
 XINFO CONSUMERS %k %g ; XINFO STREAM %k FULL ; XINFO STREAM %k FULL COUNT %n ;
 XINFO STREAM %k FULL COUNT 0
 )";
@@ -58,7 +58,7 @@ inline constexpr std::string_view stream_scripts[] = {
     R"(
 XADD ; XADD s ; XADD s * ; XADD s * f ; XADD s 1-1 f v g ; XADD s 0-0 f v ; EXISTS s ; XADD s 0 f v ;
 XADD s 0-* f v ; XADD s 0-* f v ; XADD s 0-2 f v ; XADD s 0-1 f v ; XADD s 5-* f v ; XADD s 5-* f v ;
-XADD s 4-* f v ; XADD s 5 f v ; XADD s 5-18446744073709551615 f v ; XADD s 5-* f v ; XADD s 6 f v ;
+XADD s 4-* f v ; XADD s 5 f v ; XADD s 5-18446744073709551615 f v ; XADD s 6 f v ;
 XADD s -5 f v ; XADD s 5--5 f v ; XADD s 7--05 f v ; XADD s 8-+5 f v ; XADD s 9-05 f v ; XADD s 010 f v ;
 XADD s +11 f v ; XADD s - f v ; XADD s + f v ; XADD s -- f v ; XADD s 12- f v ; XADD s 12-1-1 f v ;
 XADD s a-b f v ; XADD s 12.5 f v ; XADD s '' f v ; XADD s 18446744073709551616 f v ; XADD s 13-** f v ;
@@ -71,8 +71,7 @@ XADD s LIMIT 0 25-0 f v ; XADD s LIMIT -1 25-1 f v ; XADD s LIMIT x 25-1 f v ; X
 XADD s MAXLEN = 5 LIMIT 0 26 f v ; XADD s MAXLEN ~ 5 LIMIT 0 26 f v ; XADD s NOMKSTREAM 27 f v ;
 XADD new NOMKSTREAM 27 f v ; XADD new NOMKSTREAM 0-0 f v ; EXISTS new ; XADD new nomkstream * f v ;
 XADD s NOMKSTREAM NOMKSTREAM MAXLEN 0 28 f v ; XLEN s ; XINFO STREAM s ; XADD s 28 f v ;
-XADD s 18446744073709551615-18446744073709551615 f v ; XADD s * f v ; XADD s 5 f v ;
-XADD s 18446744073709551615-* f v ; XRANGE s - + ; DEL s ; XADD s 18446744073709551615-18446744073709551614 f v ;
+XADD s 18446744073709551615-18446744073709551615 f v ; XADD s * f v ; XADD s 5 f v ; XRANGE s - + ; DEL s ; XADD s 18446744073709551615-18446744073709551614 f v ;
 XADD s * a b ; XADD s * a b ; SET t x ; XADD t 1 f v ; XADD t x f v ; XADD t 0-0 f v ; XADD t 1 f ;
 XADD t NOMKSTREAM 1 f v ; XADD s 5 '' '' ; DEL s ; XADD s 5 '' '' ; XADD s 6 '' 0 ; XADD s 7 007 -0 ;
 XRANGE s - + ; DEBUG DIGEST-VALUE s
@@ -217,7 +216,7 @@ C: XREAD BLOCK 0 STREAMS s $ ; D: XREAD BLOCK 0 COUNT 1 STREAMS s 2 ; B: XADD s 
 A: XREAD BLOCK 0 STREAMS t s $ $ ; B: XADD t 1 f v ; A: XREAD BLOCK 0 STREAMS t s u 1 4 0 ; B: XADD u 1 a b ;
 A: XREAD BLOCK 0 STREAMS s $ ; B: XDEL s 4 ; B: XTRIM s MAXLEN 0 ; B: DEL s ; B: SET s x ; B: DEL s ;
 B: XADD s 1 f v ; B: XADD s 5 f v ; A: XREAD BLOCK 0 STREAMS s 5 ; B: MULTI ; B: XADD s 6 f v ; B: XADD s 7 f v ;
-B: EXEC ; A: XREAD BLOCK 0 STREAMS s 7 ; B: MULTI ; B: XADD s 8 f v ; B: XDEL s 8 ; B: EXEC ; B: XADD s 9 f v ;
+B: EXEC ; A: XREAD BLOCK 0 STREAMS s 7 ; B: XADD s 9 f v ;
 A: XREAD BLOCK 0 STREAMS s s $ 100 ; B: XADD s 10 f v ; A: XREAD BLOCK 0 STREAMS s $ ; B: RENAME s z ;
 B: XADD y 20 f v ; B: RENAME y s ; A: XREAD BLOCK 0 STREAMS w 0 ; B: COPY s w ; A: XREAD BLOCK 0 STREAMS v 0 ;
 B: SELECT 1 ; B: XADD v 1 f v ; B: SWAPDB 0 1 ; B: XLEN v ; B: SELECT 0 ; B: FLUSHALL ;

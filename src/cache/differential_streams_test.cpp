@@ -1,15 +1,17 @@
 // Commands on streams to the engine and to a real redis-server 7.0: the replies must be the same,
 // but for times, and so must what is stored, to the byte. Skipped, with the reason, where
 // redis-server is not installed.
+#include "cache/differential_streams.hpp"
+
 #include <eddy/base/random.hpp>
 
-#include "cache/differential_streams.hpp"
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/test_client.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -58,6 +60,8 @@ void make_comparable(reply_tree& tree) {
 }
 
 std::string comparable(const arguments& args, const std::string& reply) {
+    // Redis 7.0 says it in other words.
+    if (reply.starts_with("-ERR Unbalanced")) return "unbalanced";
     if (reply.empty() || reply[0] == '-') return reply;
     const bool is_info = args[0] == "XINFO";
     const bool is_list = args[0] == "XPENDING" && args.size() > 3;
@@ -88,10 +92,10 @@ protected:
     }
 
     void begin() {
-        for (const arguments& args :
-             {arguments{"FLUSHALL"}, {"CONFIG", "SET", "stream-node-max-entries", "100"},
-              {"CONFIG", "SET", "stream-node-max-bytes", "4096"},
-              {"HELLO", std::to_string(GetParam())}}) {
+        for (const arguments& args : {arguments{"FLUSHALL"},
+                                      {"CONFIG", "SET", "stream-node-max-entries", "100"},
+                                      {"CONFIG", "SET", "stream-node-max-bytes", "4096"},
+                                      {"HELLO", std::to_string(GetParam())}}) {
             redis_->ask(args);
             client_.ask(args);
         }
@@ -102,16 +106,24 @@ protected:
         const std::string theirs = redis_->ask(args);
         engine_.set_time(duration_cast<microseconds>(system_clock::now().time_since_epoch()));
         const std::string ours = client_.ask(args);
-        // Since 7.2 who claims becomes a consumer, also if there is nothing to claim.
-        const bool claims = args[0] == "XCLAIM" || args[0] == "XAUTOCLAIM";
-        if (claims && ours[0] != '-') {
-            redis_->ask(arguments{"XGROUP", "CREATECONSUMER", args[1], args[2], args[3]});
-        }
+        if (ours[0] != '-') make_consumers(args);
         if (ours == theirs || comparable(args, ours) == comparable(args, theirs)) return true;
         std::string line;
         for (const std::string& each : args) line += each.substr(0, 80) + " ";
         ADD_FAILURE() << line << "\n redis: " << theirs << "\n eddy:  " << ours;
         return false;
+    }
+    // Since 7.2 who reads or claims becomes a consumer, also if there is nothing for it.
+    void make_consumers(const arguments& args) {
+        if (args[0] == "XCLAIM" || args[0] == "XAUTOCLAIM") {
+            redis_->ask(arguments{"XGROUP", "CREATECONSUMER", args[1], args[2], args[3]});
+        }
+        if (args[0] != "XREADGROUP") return;
+        const auto group = std::ranges::find(args, "GROUP");
+        const auto first = std::ranges::find(args, "STREAMS") + 1;
+        for (auto key = first; key < first + (args.end() - first) / 2; ++key) {
+            redis_->ask(arguments{"XGROUP", "CREATECONSUMER", *key, group[1], group[2]});
+        }
     }
     bool same_line(std::string_view line) { return same(testing::split(line)); }
 
@@ -144,8 +156,8 @@ public:
     arguments make() {
         // Entries are what the rest lives on.
         const bool adds = random_.below(3) == 0;
-        arguments args = testing::split(
-            adds ? "XADD %k %a f1 %v f2 %v" : templates_[random_.below(templates_.size())]);
+        arguments args = testing::split(adds ? "XADD %k %a f1 %v f2 %v"
+                                             : templates_[random_.below(templates_.size())]);
         arguments filled;
         for (const std::string& word : args) {
             const std::size_t at = word.find('%');
@@ -187,8 +199,8 @@ private:
         const std::uint64_t back = random_.below(40);
         std::string made = std::to_string(clock_ + 2 - std::min(back, clock_ + 2));
         if (random_.below(3) != 0) {
-            made += "-" + std::to_string(sequence_ + 2 - random_.below(std::min<std::uint64_t>(
-                                                              40, sequence_ + 2)));
+            made += "-" + std::to_string(sequence_ + 2 -
+                                         random_.below(std::min<std::uint64_t>(40, sequence_ + 2)));
         }
         return made;
     }
@@ -207,11 +219,26 @@ private:
         return words;
     }
     std::string value() {
-        static constexpr const char* odd[] = {"",     "0",      "-1",     "127",        "128",
-                                              "4095", "-4096",  "-4097",  "32767",      "-32769",
-                                              "8388607", "-8388609", "2147483647", "2147483648",
-                                              "9223372036854775807", "-9223372036854775808",
-                                              "9223372036854775808", "007", "-0", "1.5"};
+        static constexpr const char* odd[] = {"",
+                                              "0",
+                                              "-1",
+                                              "127",
+                                              "128",
+                                              "4095",
+                                              "-4096",
+                                              "-4097",
+                                              "32767",
+                                              "-32769",
+                                              "8388607",
+                                              "-8388609",
+                                              "2147483647",
+                                              "2147483648",
+                                              "9223372036854775807",
+                                              "-9223372036854775808",
+                                              "9223372036854775808",
+                                              "007",
+                                              "-0",
+                                              "1.5"};
         switch (random_.below(8)) {
             case 0: return odd[random_.below(std::size(odd))];
             case 1: return number(100'000);
@@ -269,7 +296,8 @@ TEST_P(differential_streams, a_long_stream_is_read_and_trimmed_as_in_redis) {
     const auto id = [&] { return std::to_string(100 + std::atoi(maker.number(entries).c_str())); };
     for (int i = 0; i < entries; ++i) {
         arguments args{"XADD", "s", std::to_string(100 + i), "field", maker.number(1'000'000)};
-        if (i % 7 == 0) args.insert(args.end(), {"other", std::string(i % 90U, 'o')});
+        if (i % 7 == 0)
+            args.insert(args.end(), {"other", std::string(static_cast<std::size_t>(i % 90), 'o')});
         ASSERT_TRUE(same(args));
     }
     for (int i = 0; i < 2'000; ++i) {
@@ -278,8 +306,8 @@ TEST_P(differential_streams, a_long_stream_is_read_and_trimmed_as_in_redis) {
         ASSERT_TRUE(same({"XREAD", "COUNT", "2", "STREAMS", "s", id()}));
         ASSERT_TRUE(same({"XDEL", "s", id(), id()}));
         if (i % 100 != 0) continue;
-        ASSERT_TRUE(same({"XTRIM", "s", "MAXLEN", i % 200 == 0 ? "~" : "=",
-                          std::to_string(entries - i * 6)}));
+        ASSERT_TRUE(same(
+            {"XTRIM", "s", "MAXLEN", i % 200 == 0 ? "~" : "=", std::to_string(entries - i * 6)}));
         ASSERT_TRUE(same_line("XINFO STREAM s"));
     }
     ASSERT_TRUE(same_line("DEBUG DIGEST-VALUE s"));

@@ -52,9 +52,9 @@ bool in(const call& c, session::mode what) noexcept { return (c.client.special &
 std::string full_name(const call& c) {
     std::string name(c.spec->name);
     if (c.count < 2 ||
-        !is_one_of(c.spec->run, {commands::client, commands::config, commands::object,
-                                 commands::memory, commands::command, commands::pubsub,
-                                 commands::xgroup, commands::xinfo})) {
+        !is_one_of(c.spec->run,
+                   {commands::client, commands::config, commands::object, commands::memory,
+                    commands::command, commands::pubsub, commands::xgroup, commands::xinfo})) {
         return name;
     }
     name += '|';

@@ -49,11 +49,7 @@ T load(const char* from) noexcept {
 
 /// How many bytes an element's size takes behind it.
 inline std::size_t back_bytes(std::size_t size) noexcept {
-    return size <= 127          ? 1
-           : size < 16'383      ? 2
-           : size < 2'097'151   ? 3
-           : size < 268'435'455 ? 4
-                                : 5;
+    return size <= 127 ? 1 : size < 16'383 ? 2 : size < 2'097'151 ? 3 : size < 268'435'455 ? 4 : 5;
 }
 
 /// Writes an element's size as it stands behind it; returns the end.

@@ -26,9 +26,7 @@ constexpr std::size_t block_room = listpack::header_bytes + 6 + 6 + 6 + 2 + 1;
 constexpr std::size_t usual_capacity = slab::max_small - sizeof(stream_block);
 
 std::size_t room_for(std::string_view text) noexcept {
-    return text.size() + (text.size() < 64     ? 2
-                          : text.size() < 4096 ? 4
-                                               : listpack::max_overhead);
+    return text.size() + (text.size() < 64 ? 2 : text.size() < 4096 ? 4 : listpack::max_overhead);
 }
 
 struct block_counts {
@@ -131,9 +129,9 @@ void stream::resize_block(slab& memory, block_tree::item& of, std::size_t capaci
 void stream::set_counts(slab& memory, block_tree::item& of, std::uint64_t live,
                         std::uint64_t deleted) {
     char head[2 * listpack::max_overhead];
-    char* const head_end = listpack::put_integer(
-        listpack::put_integer(head, static_cast<std::int64_t>(live)),
-        static_cast<std::int64_t>(deleted));
+    char* const head_end =
+        listpack::put_integer(listpack::put_integer(head, static_cast<std::int64_t>(live)),
+                              static_cast<std::int64_t>(deleted));
     const auto size = static_cast<std::size_t>(head_end - head);
     constexpr std::size_t begin = listpack::header_bytes;
     const auto old = static_cast<std::size_t>(fields_of(*of.of) - of.of->pack()) - begin;
@@ -157,7 +155,8 @@ stream::block_tree::position stream::begin_block(slab& memory, stream_id id,
     for (std::size_t i = 0; i < count; ++i) room += room_for(pairs[2 * i]);
     // The next block becomes about as large as the last one.
     const auto previous = blocks_.last();
-    if (previous) room = std::max(room, std::min<std::size_t>(previous->of->capacity, usual_capacity));
+    if (previous)
+        room = std::max(room, std::min<std::size_t>(previous->of->capacity, usual_capacity));
     stream_block* const made = make_block(memory, room);
     char* at = made->pack() + listpack::header_bytes;
     at = listpack::put_integer(at, 0);
@@ -190,9 +189,8 @@ void stream::append(slab& memory, stream_id id, const std::string_view* pairs, s
         counts = counts_of(*last->of);
         const std::size_t max_bytes =
             limits.bytes == 0 ? max_entry_bytes : std::min(limits.bytes, max_entry_bytes);
-        const bool full =
-            last->of->bytes() + text >= max_bytes ||
-            (limits.entries != 0 && counts.live + counts.deleted >= limits.entries);
+        const bool full = last->of->bytes() + text >= max_bytes ||
+                          (limits.entries != 0 && counts.live + counts.deleted >= limits.entries);
         if (full) {
             const std::size_t fitting = last->of->bytes();
             if (!slab::same_class(fitting + sizeof(stream_block),

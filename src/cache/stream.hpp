@@ -146,7 +146,7 @@ public:
     std::uint64_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
     std::size_t blocks() const noexcept { return blocks_.size(); }
-    stream_id last_id() const noexcept { return last_id_; }  ///< the highest ever given
+    stream_id last_id() const noexcept { return last_id_; }    ///< the highest ever given
     stream_id first_id() const noexcept { return first_id_; }  ///< of the first entry, or 0-0
     stream_id max_deleted_id() const noexcept { return max_deleted_id_; }
     std::uint64_t entries_added() const noexcept { return entries_added_; }

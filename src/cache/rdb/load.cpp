@@ -87,9 +87,7 @@ refusal loader::group_consumer(std::string_view name, std::int64_t seen_ms,
     return is_over_ ? accepted : value_builder::group_consumer(name, seen_ms, active_ms);
 }
 
-refusal loader::owned(stream_id id) {
-    return is_over_ ? accepted : value_builder::owned(id);
-}
+refusal loader::owned(stream_id id) { return is_over_ ? accepted : value_builder::owned(id); }
 
 refusal loader::end() {
     if (is_over_) {

@@ -1,10 +1,10 @@
 // Reads RDB: a dump file, what a master sends a replica, or the value in a DUMP payload.
 //
 // Bytes in, events out: the input may come in pieces of any size, and the same input gives the same
-// events. Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets, hashes
-// and streams; packed values are checked to their end before their first element is told. Modules'
-// values and hashes whose fields expire are refused, as the cache has none; what modules add beside
-// the keys is passed over.
+// events. Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets,
+// hashes and streams; packed values are checked to their end before their first element is told.
+// Modules' values and hashes whose fields expire are refused, as the cache has none; what modules
+// add beside the keys is passed over.
 //
 // The input may be hostile. A claimed size allocates nothing; beside what its consumer keeps, the
 // reader holds one string of the input that came in pieces, and one or two that were compressed
@@ -153,7 +153,7 @@ private:
     std::uint64_t left_ = 0;  // elements of the value to come
     std::uint64_t groups_left_ = 0;
     std::uint64_t consumers_left_ = 0;
-    std::uint64_t sum_ = 0;   // checksum so far
+    std::uint64_t sum_ = 0;  // checksum so far
     std::uint64_t offset_ = 0;
     read_fault fault_;
     byte_buffer pending_;     // the beginning of a unit whose rest has not come yet

@@ -84,9 +84,9 @@ refusal value_builder::group(std::string_view name, stream_id last,
                              std::optional<std::int64_t> entries_read) {
     if (const refusal why = end_group()) return why;
     stream& entries = made_stream();
-    const std::int64_t read = entries_read ? *entries_read
-                                           : entries.count_up_to(last).value_or(
-                                                 cache::stream_group::unknown_count);
+    const std::int64_t read =
+        entries_read ? *entries_read
+                     : entries.count_up_to(last).value_or(cache::stream_group::unknown_count);
     group_ = entries.add_group(env_.memory, name, last, read);
     owned_ = 0;
     return group_ != nullptr ? accepted : "a stream has a group twice";
