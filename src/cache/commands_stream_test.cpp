@@ -84,6 +84,12 @@ TEST_F(streams, words_of_unbalanced_lists) {
               "be specified.\r\n");
 }
 
+// Redis 7.0 would wait.
+TEST_F(streams, a_deadline_beyond_all_times_is_refused) {
+    EXPECT_EQ(a_("XREAD BLOCK 9223372036854775807 STREAMS s 0"),
+              "-ERR timeout is out of range\r\n");
+}
+
 TEST_F(streams, plus_reads_the_last_entry) {
     a_("XADD s 1 f v");
     a_("XADD s 2 f v");
