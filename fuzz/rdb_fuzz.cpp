@@ -7,6 +7,7 @@
 #include <eddy/base/assert.hpp>
 
 #include "cache/engine.hpp"
+#include "cache/engine_state.hpp"
 #include "cache/rdb/crc64.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/save.hpp"
@@ -43,6 +44,27 @@ public:
         return add('z', a, std::to_string(b));
     }
     rdb::refusal field(std::string_view a, std::string_view b) override { return add('f', a, b); }
+    rdb::refusal stream_block(stream_id id, std::string_view a) override {
+        return add('b', stream_id_text(id).view(), a);
+    }
+    rdb::refusal stream_facts(const stream::facts& of) override {
+        const stream_id added{of.length, of.entries_added.value_or(1)};
+        add('i', stream_id_text(of.last_id).view(), stream_id_text(added).view());
+        return add('i', stream_id_text(of.max_deleted_id).view());
+    }
+    rdb::refusal group(std::string_view a, stream_id id,
+                       std::optional<std::int64_t> read) override {
+        add('g', a, stream_id_text(id).view());
+        return add('g', std::to_string(read.value_or(1)));
+    }
+    rdb::refusal pending(stream_id id, std::int64_t at, std::uint64_t times) override {
+        return add('p', stream_id_text(id).view(), std::to_string(at) + std::to_string(times));
+    }
+    rdb::refusal group_consumer(std::string_view a, std::int64_t seen,
+                                std::int64_t active) override {
+        return add('c', a, std::to_string(seen) + std::to_string(active));
+    }
+    rdb::refusal owned(stream_id id) override { return add('o', stream_id_text(id).view()); }
     rdb::refusal end() override { return add('.', {}); }
 
 private:
@@ -101,6 +123,25 @@ void load_and_save(std::string_view file) {
     EDDY_ASSERT(second.stats().keys == first.stats().keys);
 }
 
+// Whatever is in it, a stream can be read, written, trimmed and emptied.
+template <class Ask>
+void use_stream(engine& home, Ask&& ask) {
+    const auto& keys = home.internals().database(0);
+    const stream& entries = *keys.look_at("a")->template pointer<stream>();
+    entries.check();
+    ask({"XINFO", "STREAM", "a", "FULL", "COUNT", "0"});
+    ask({"XGROUP", "CREATE", "a", "fuzz", "0"});
+    ask({"XREADGROUP", "GROUP", "fuzz", "c", "COUNT", "2", "STREAMS", "a", ">"});
+    ask({"XADD", "a", "*", "f", "v"});
+    ask({"XREVRANGE", "a", "+", "-"});
+    ask({"XAUTOCLAIM", "a", "fuzz", "d", "0", "0"});
+    entries.check();
+    ask({"XTRIM", "a", "MAXLEN", "1"});
+    entries.check();
+    ask({"XTRIM", "a", "MINID", "18446744073709551615"});
+    entries.check();
+}
+
 void restore(std::string_view value) {
     engine home(small_options());
     session client(home);
@@ -125,6 +166,7 @@ void restore(std::string_view value) {
     dump.erase(0, dump.find('\n') + 1);
     dump.resize(dump.size() - 2);
     EDDY_ASSERT(ask({"RESTORE", "b", "0", dump}) == "+OK\r\n");
+    if (ask({"TYPE", "a"}) == "+stream\r\n") use_stream(home, ask);
 }
 
 }  // namespace

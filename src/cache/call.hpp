@@ -89,6 +89,15 @@ struct call {
             state.key_happened(where.number(), kind, name, key);
     }
 
+    /// For a change that those who watch the key are not told of, as Redis has it for a stream's
+    /// groups and IDs.
+    void told(key_event kind, std::string_view name, std::string_view key) {
+        ++state.changes;
+        if ((state.listeners & listening::events & static_cast<std::uint16_t>(kind)) != 0)
+            [[unlikely]]
+            state.publish_event(keys->number(), kind, name, key);
+    }
+
     /// Replies with an error; `text` begins with its code word.
     void error(std::string_view text) {
         ++state.env.counters.errors;
@@ -124,6 +133,9 @@ struct call {
     }
     static list& list_of(const slot* place) noexcept {
         return *keyspace::at(place)->pointer<list>();
+    }
+    static stream& stream_of(const slot* place) noexcept {
+        return *keyspace::at(place)->pointer<stream>();
     }
     sorted_set sorted_set_of(const slot* place) const noexcept {
         return {state.env, *keyspace::at(place)};

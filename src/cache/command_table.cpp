@@ -167,6 +167,23 @@ constexpr command_spec table[] = {
     {"zdiffstore", commands::zdiffstore, -4, grow, 1, 1, 1},
     {"zintercard", commands::zintercard, -3, readonly, 0, 0, 0},
 
+    // Streams
+    {"xadd", commands::xadd, -5, grow_fast, 1, 1, 1},
+    {"xtrim", commands::xtrim, -4, write, 1, 1, 1},
+    {"xdel", commands::xdel, -3, write_fast, 1, 1, 1},
+    {"xlen", commands::xlen, 2, read_fast, 1, 1, 1},
+    {"xrange", commands::xrange, -4, readonly, 1, 1, 1},
+    {"xrevrange", commands::xrevrange, -4, readonly, 1, 1, 1},
+    {"xsetid", commands::xsetid, -3, grow_fast, 1, 1, 1},
+    {"xread", commands::xread, -4, readonly | blocking, 0, 0, 0},
+    {"xreadgroup", commands::xreadgroup, -7, write | blocking, 0, 0, 0},
+    {"xgroup", commands::xgroup, -2, grow, 0, 0, 0},
+    {"xack", commands::xack, -4, write_fast, 1, 1, 1},
+    {"xpending", commands::xpending, -3, readonly, 1, 1, 1},
+    {"xclaim", commands::xclaim, -6, write_fast, 1, 1, 1},
+    {"xautoclaim", commands::xautoclaim, -6, write_fast, 1, 1, 1},
+    {"xinfo", commands::xinfo, -2, readonly, 0, 0, 0},
+
     // Positions
     {"geoadd", commands::geoadd, -5, grow, 1, 1, 1},
     {"geopos", commands::geopos, -2, readonly, 1, 1, 1},

@@ -274,6 +274,28 @@ void blmpop(call&);
 void bzpopmin(call&);
 void bzpopmax(call&);
 void bzmpop(call&);
+// commands_stream.cpp
+void xadd(call&);
+void xtrim(call&);
+void xdel(call&);
+void xlen(call&);
+void xrange(call&);
+void xrevrange(call&);
+void xsetid(call&);
+
+// commands_stream_read.cpp
+void xread(call&);
+void xreadgroup(call&);
+
+// commands_stream_group.cpp
+void xgroup(call&);
+void xack(call&);
+void xpending(call&);
+void xclaim(call&);
+void xautoclaim(call&);
+
+// commands_stream_info.cpp
+void xinfo(call&);
 
 // commands_server.cpp
 void info(call&);

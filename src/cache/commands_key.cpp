@@ -8,6 +8,7 @@
 #include "cache/notifications.hpp"
 #include "cache/scan_options.hpp"
 #include "cache/tracking.hpp"
+#include "cache/waits.hpp"
 
 #include <algorithm>
 #include <string>
@@ -34,6 +35,7 @@ void flush(call& c, keyspace& keys) {
     touch_watched(c.state, keys, nullptr);
     c.state.changes += keys.size();
     keys.clear();
+    note_all_ready(c.state, keys.number());
 }
 
 std::int64_t count_keys(call& c) {
@@ -107,6 +109,7 @@ std::string_view encoding_name(call& c, slot* place) {
         case value_type::hash: return fits(c.collection_of(place)) ? "listpack" : "hashtable";
         case value_type::sorted_set:
             return c.sorted_set_of(place).is_listed() ? "listpack" : "skiplist";
+        case value_type::stream: return "stream";
     }
     return "unknown";
 }

@@ -309,7 +309,9 @@ void run_sort(call& c, storing may_store) {
     const slot* place = c.find_to_read();
     if (place != nullptr) {
         const value_type type = keyspace::at(place)->type;
-        if (type == value_type::string || type == value_type::hash) return c.wrong_type();
+        if (type != value_type::list && type != value_type::set && type != value_type::sorted_set) {
+            return c.wrong_type();
+        }
         // Redis does, and it shows: in OBJECT ENCODING, and in how ZSCAN writes scores.
         if (type == value_type::sorted_set) c.sorted_set_of(c.find_to_write()).spread();
     }

@@ -171,6 +171,13 @@ refusal set_sparse_limit(options_type& o, std::string_view value) {
     return {};
 }
 
+refusal set_node_bytes(options_type& o, std::string_view value) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    o.stream_node_max_bytes = *bytes;
+    return {};
+}
+
 refusal set_cluster(options_type& o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
@@ -236,6 +243,11 @@ constexpr parameter parameters[] = {
     {"stop-writes-on-bgsave-error",
      [](const options_type& o) { return std::string(o.stop_writes_on_save_error ? "yes" : "no"); },
      set_stop_writes},
+    {"stream-node-max-bytes",
+     [](const options_type& o) { return std::to_string(o.stream_node_max_bytes); }, set_node_bytes},
+    {"stream-node-max-entries",
+     [](const options_type& o) { return std::to_string(o.stream_node_max_entries); },
+     set_number<&options_type::stream_node_max_entries, 0, INT64_MAX>},
     {"tracking-table-max-keys",
      [](const options_type& o) { return std::to_string(o.tracking_table_max_keys); },
      set_number<&options_type::tracking_table_max_keys, 0, INT64_MAX>},
@@ -272,8 +284,6 @@ constexpr ignored_parameter ignored[] = {
     {"rdbchecksum", "yes"},
     {"rdbcompression", "yes"},
     {"set-max-intset-entries", "512"},
-    {"stream-node-max-bytes", "4096"},
-    {"stream-node-max-entries", "100"},
     {"tcp-keepalive", "300"},
     {"timeout", "0"},
     {"zset-max-listpack-entries", "128"},

@@ -119,6 +119,22 @@ void add_value(digest& to, environment& env, const entry& of) {
             }
             break;
         }
+        case value_type::stream: {
+            add_number(to, 6);
+            stream::walk entries(*of.pointer<stream>(), {}, stream_id::max());
+            while (entries.next()) {
+                add_in_order(to, stream_id_text(entries.id(), '.').view());
+                for (std::size_t i = entries.pairs(); i > 0; --i) {
+                    listpack::element field;
+                    listpack::element text;
+                    char digits[24];
+                    entries.pair(field, text);
+                    add_in_order(to, field.text(digits));
+                    add_in_order(to, text.text(digits));
+                }
+            }
+            break;
+        }
         case value_type::hash: {
             add_number(to, 4);
             collection::walk walk(collection(env, e));

@@ -5,6 +5,7 @@
 
 #include "cache/differential_access.hpp"
 #include "cache/differential_scripts.hpp"
+#include "cache/differential_streams.hpp"
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/test_client.hpp"
@@ -277,6 +278,8 @@ protected:
         if (!redis_->is_7_0()) GTEST_SKIP() << "this redis-server is not 7.0";
     }
 
+    void follow(std::string_view script);
+
     static redis_process* redis_;
     static std::string why_not_;
 };
@@ -284,38 +287,34 @@ protected:
 redis_process* differential_clients::redis_ = nullptr;
 std::string differential_clients::why_not_;
 
-void follow(redis_process& redis, int protocol, std::string_view script) {
-    both_sides sides(redis, protocol);
+void differential_clients::follow(std::string_view script) {
+    both_sides sides(*redis_, GetParam());
     for (const std::string_view line : testing::separate(script)) {
         if (!sides.step(line)) {
             ADD_FAILURE() << "in the script: " << script;
-            return;
+            break;
         }
     }
 }
 
-TEST_P(differential_clients, scripts_end_the_same) {
-    for (const std::string_view script : testing::client_scripts) {
-        follow(*redis_, GetParam(), script);
-    }
-}
-
 TEST_P(differential_clients, those_who_wait_for_sorted_sets_get_the_same) {
-    for (const std::string_view script : testing::sorted_set_wait_scripts) {
-        follow(*redis_, GetParam(), script);
-    }
+    for (const std::string_view script : testing::sorted_set_wait_scripts) follow(script);
 }
 
 TEST_P(differential_clients, those_who_track_hear_the_same) {
-    for (const std::string_view script : testing::tracking_scripts) {
-        follow(*redis_, GetParam(), script);
-    }
+    for (const std::string_view script : testing::tracking_scripts) follow(script);
 }
 
 TEST_P(differential_clients, users_may_do_the_same) {
-    for (const std::string_view script : testing::acl_scripts) {
-        follow(*redis_, GetParam(), script);
-    }
+    for (const std::string_view script : testing::acl_scripts) follow(script);
+}
+
+TEST_P(differential_clients, scripts_end_the_same) {
+    for (const std::string_view script : testing::client_scripts) follow(script);
+}
+
+TEST_P(differential_clients, scripts_of_streams_end_the_same) {
+    for (const std::string_view script : testing::stream_client_scripts) follow(script);
 }
 
 // Three clients that do at random what makes them act on each other.

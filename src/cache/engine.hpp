@@ -109,6 +109,9 @@ struct engine_options {
     /// After a failed save commands that write are refused, as long as there are save points.
     bool stop_writes_on_save_error = true;
 
+    /// When a block of a stream's entries is full; 0: no limit.
+    std::size_t stream_node_max_bytes = 4096;
+    std::size_t stream_node_max_entries = 100;
     /// A sparse HyperLogLog that grows over this becomes a dense one; bytes.
     std::size_t hll_sparse_max_bytes = 3000;
     /// Commands that take this long go into the SLOWLOG; negative: none do.

@@ -104,6 +104,11 @@ struct engine::state final : key_listener {
     // Clients that act on each other: notifications.cpp, messages.cpp, waits.cpp.
     void key_happened(unsigned database, key_event kind, std::string_view name,
                       std::string_view key) override;
+    /// The part of it that those who watch the key see.
+    void tell_watchers(unsigned database, key_event kind, std::string_view key);
+    /// The part of it that is published.
+    void publish_event(unsigned database, key_event kind, std::string_view name,
+                       std::string_view key);
     /// Works out `listeners` anew, after who listens has changed.
     void note_listeners() noexcept;
 

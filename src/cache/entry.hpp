@@ -15,7 +15,7 @@
 namespace eddy::cache {
 
 /// What a key holds, as TYPE names it.
-enum class value_type : std::uint8_t { string, list, set, hash, sorted_set };
+enum class value_type : std::uint8_t { string, list, set, hash, sorted_set, stream };
 
 /// How it is held.
 enum class encoding : std::uint8_t {
@@ -26,6 +26,7 @@ enum class encoding : std::uint8_t {
     packed,        ///< set, hash, sorted set: a pointer to a `packed_block`
     table,         ///< set, hash: a pointer to a `dictionary`
     sorted_table,  ///< sorted set: a pointer to a `sorted_table`
+    stream,        ///< a pointer to a `stream`
 };
 
 /// The milliseconds since 1970 at which a key ends; 0 when it does not.

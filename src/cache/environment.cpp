@@ -47,7 +47,16 @@ void environment::discard(score_tree&& order) {
     order = score_tree();
 }
 
+void environment::discard(stream&& entries) {
+    if (entries.free_some(memory, freed_at_once)) streams_.push_back(entries);
+    entries = stream();
+}
+
 bool environment::free_some(std::size_t steps) noexcept {
+    while (!streams_.empty()) {
+        if (streams_.front().free_some(memory, steps)) return true;
+        streams_.pop_front();
+    }
     while (!orders_.empty()) {
         score_tree& oldest = orders_.front();
         // No tree has more nodes than items.
@@ -113,6 +122,13 @@ void release_value(environment& env, entry& of) noexcept {
             env.memory.release(table, sizeof(sorted_table));
             return;
         }
+        case encoding::stream: {
+            auto* const entries = of.pointer<stream>();
+            // NOLINTNEXTLINE(performance-move-const-arg): its blocks change hands
+            env.discard(std::move(*entries));
+            env.memory.release(entries, sizeof(stream));
+            return;
+        }
     }
 }
 
@@ -158,6 +174,9 @@ std::size_t memory_usage(const environment& env, const entry& of, std::size_t sa
             return own + slab::capacity(sizeof(sorted_table)) + table.order.memory_bytes() +
                    table.members.table_bytes() + entries_bytes(env, table.members, samples);
         }
+        case encoding::stream:
+            return own + slab::capacity(sizeof(stream)) +
+                   of.pointer<stream>()->memory_bytes(samples);
     }
     return own;
 }

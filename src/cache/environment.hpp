@@ -12,6 +12,7 @@
 #include "cache/score_tree.hpp"
 #include "cache/slab.hpp"
 #include "cache/statistics.hpp"
+#include "cache/stream.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -48,14 +49,16 @@ struct environment {
     void discard(list&& elements);
     /// The same for a sorted set's order; its members are a table.
     void discard(score_tree&& order);
+    /// The same for a stream's entries and groups.
+    void discard(stream&& entries);
 
     /// Frees up to about `steps` entries of discarded tables, or blocks of lists and orders;
     /// returns whether any are left.
     bool free_some(std::size_t steps) noexcept;
 
-    /// Tables, lists and orders that wait to be freed.
+    /// Tables, lists, orders and streams that wait to be freed.
     std::size_t discarded() const noexcept {
-        return tables_.size() + lists_.size() + orders_.size();
+        return tables_.size() + lists_.size() + orders_.size() + streams_.size();
     }
 
     slab memory;
@@ -82,6 +85,7 @@ private:
     std::deque<grave> tables_;
     std::deque<list> lists_;
     std::deque<score_tree> orders_;
+    std::deque<stream> streams_;
 };
 
 /// Frees what the entry's value holds beside the entry's own block.

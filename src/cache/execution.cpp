@@ -54,9 +54,10 @@ bool in(const call& c, session::mode what) noexcept { return (c.client.special &
 // "client|id" for what has subcommands.
 std::string full_name(const call& c) {
     std::string name(c.spec->name);
-    if (c.count < 2 || !is_one_of(c.spec->run, {commands::acl, commands::client, commands::config,
-                                                commands::object, commands::memory,
-                                                commands::command, commands::pubsub})) {
+    if (c.count < 2 ||
+        !is_one_of(c.spec->run, {commands::acl, commands::client, commands::config,
+                                 commands::object, commands::memory, commands::command,
+                                 commands::pubsub, commands::xgroup, commands::xinfo})) {
         return name;
     }
     name += '|';

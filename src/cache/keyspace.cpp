@@ -70,6 +70,10 @@ keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, value_ty
         e->set_pointer(new (env_.memory.allocate(sizeof(list))) list);
     } else if (type == value_type::sorted_set) {
         sorted_set::make(env_, *e);
+    } else if (type == value_type::stream) {
+        e->type = type;
+        e->held_as = encoding::stream;
+        e->set_pointer(new (env_.memory.allocate(sizeof(stream))) stream);
     } else {
         collection::make(env_, *e, type);
     }
@@ -304,6 +308,12 @@ void keyspace::copy_value(const slot* from, std::string_view to, std::uint64_t t
             made->type = old->type;
             made->held_as = old->held_as;
             made->set_pointer(copy_list(env_, *old->pointer<list>()));
+            break;
+        case encoding::stream:
+            made->type = old->type;
+            made->held_as = old->held_as;
+            made->set_pointer(new (env_.memory.allocate(sizeof(stream)))
+                                  stream(old->pointer<stream>()->copy(env_.memory)));
             break;
         case encoding::packed:
         case encoding::table:

@@ -97,7 +97,7 @@ public:
     /// caller's to say.
     slot* add(std::string_view key, std::uint64_t hash, std::size_t value_size);
 
-    /// Adds an empty list, set, hash or sorted set under a key that is not there.
+    /// Adds an empty list, set, hash, sorted set or stream under a key that is not there.
     slot* add(std::string_view key, std::uint64_t hash, value_type type);
 
     /// Stores a string: over whatever the slot holds, or under a new key when `place` is null.

@@ -37,7 +37,8 @@ struct name_topic {
     std::string_view name;  ///< lives as long as the topic
     intrusive_list<member> members;
     std::size_t count = 0;
-    bool noted = false;  ///< means what the registry's user says
+    bool noted = false;      ///< means what the registry's user says
+    bool has_flags = false;  ///< set by the user when a member has had its flag
 };
 
 /// The names that one session asked for; empty it with name_registry::remove_all() before it dies.

@@ -74,26 +74,31 @@ void engine::state::note_listeners() noexcept {
 
 void engine::state::key_happened(unsigned database, key_event kind, std::string_view name,
                                  std::string_view key) {
-    const scoped_name scoped{database, key};
     const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
-    if (is_change && (listeners & listening::to_watchers) != 0) {
-        if (name_topic* const topic = watched.find(scoped)) {
-            topic->members.for_each([&](name_topic::member& each) {
-                // A key whose time was over when it was watched was not there already.
-                if (each.flag && kind == key_event::expired) {
-                    each.flag = false;
-                } else {
-                    each.who->extras->watched_changed = true;
-                }
-            });
-        }
-    }
-    if (is_change && (listeners & listening::to_waiters) != 0) note_ready(*this, scoped);
+    if (is_change && (listeners & listening::to_watchers) != 0) tell_watchers(database, kind, key);
+    if (is_change && (listeners & listening::to_waiters) != 0) note_ready(*this, {database, key});
     if (is_change && (listeners & listening::to_trackers) != 0) {
         const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
         invalidate(*this, key, by_itself ? nullptr : executing);
     }
-    if ((listeners & listening::events & bit(kind)) == 0) return;
+    if ((listeners & listening::events & bit(kind)) != 0) publish_event(database, kind, name, key);
+}
+
+void engine::state::tell_watchers(unsigned database, key_event kind, std::string_view key) {
+    name_topic* const topic = watched.find({database, key});
+    if (topic == nullptr) return;
+    topic->members.for_each([&](name_topic::member& each) {
+        // A key whose time was over when it was watched was not there already.
+        if (each.flag && kind == key_event::expired) {
+            each.flag = false;
+        } else {
+            each.who->extras->watched_changed = true;
+        }
+    });
+}
+
+void engine::state::publish_event(unsigned database, key_event, std::string_view name,
+                                  std::string_view key) {
     const std::string number = std::to_string(database);
     if (options.notifies_keyspace) {
         std::string channel = "__keyspace@" + number + "__:";
@@ -138,12 +143,8 @@ void swap_databases(engine::state& s, std::size_t first, std::size_t second) {
     std::swap(s.keyspaces[first], s.keyspaces[second]);
     one.set_number(static_cast<unsigned>(second));
     other.set_number(static_cast<unsigned>(first));
-    if ((s.listeners & listening::to_waiters) == 0) return;
-    s.awaited.for_each([&](name_topic& topic) {
-        if (topic.scope == first || topic.scope == second) {
-            note_ready(s, {topic.scope, topic.name});
-        }
-    });
+    note_all_ready(s, static_cast<unsigned>(first));
+    note_all_ready(s, static_cast<unsigned>(second));
 }
 
 }  // namespace eddy::cache

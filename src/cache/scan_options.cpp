@@ -62,6 +62,7 @@ std::string_view type_name(value_type type) noexcept {
         case value_type::set: return "set";
         case value_type::hash: return "hash";
         case value_type::sorted_set: return "zset";
+        case value_type::stream: return "stream";
     }
     return "none";
 }

@@ -98,7 +98,7 @@ std::optional<std::int64_t> deadline_argument(call& c, std::size_t i) {
 bool may_wait(const call& c) noexcept { return !c.in_exec; }
 
 void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t deadline_us,
-                   serve_function serve) {
+                   serve_function serve, wait_until until) {
     engine::state& s = c.state;
     session_extras& extras = extras_of(c.client);
     const std::size_t cost = command_queue::cost(c.args, c.count) * 2 + keys * name_set::overhead;
@@ -109,7 +109,11 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t de
     extras.waiting = command_queue();
     extras.waiting.add(*c.spec, c.args, c.count);
     for (std::size_t i = first; i < first + keys; ++i) {
-        s.awaited.add(extras.keys, c.client, {c.client.db, c.arg(i)});
+        const scoped_name key{c.client.db, c.arg(i)};
+        name_topic::member* const added = s.awaited.add(extras.keys, c.client, key);
+        if (added == nullptr || until == wait_until::changed) continue;
+        added->flag = true;
+        added->of->has_flags = true;
     }
     extras.waits_for = wait_kind::key;
     extras.deadline_us = deadline_us;
@@ -127,6 +131,13 @@ void note_ready(engine::state& s, scoped_name key) {
     s.unsettled = true;
 }
 
+void note_all_ready(engine::state& s, unsigned database) {
+    if ((s.listeners & listening::to_waiters) == 0) return;
+    s.awaited.for_each([&](name_topic& topic) {
+        if (topic.scope == database) note_ready(s, {topic.scope, topic.name});
+    });
+}
+
 void serve_waiting(engine::state& s) {
     while (!s.ready_keys.empty()) {
         const engine::state::ready_key ready = std::move(s.ready_keys.front());
@@ -137,9 +148,12 @@ void serve_waiting(engine::state& s) {
         intrusive_list<name_topic::member> unserved;
         name_topic* topic = s.awaited.find(name);
         if (topic != nullptr) topic->noted = false;
-        while (topic != nullptr && !topic->members.empty() && keys.find(ready.key) != nullptr) {
+        while (topic != nullptr && !topic->members.empty()) {
+            const bool is_there = keys.find(ready.key) != nullptr;
+            if (!is_there && !topic->has_flags) break;
             name_topic::member& next = topic->members.pop_front();
-            if (!serve_one(s, *next.who, ready.key)) unserved.push_back(next);
+            const bool may_be_served = is_there || next.flag;
+            if (!may_be_served || !serve_one(s, *next.who, ready.key)) unserved.push_back(next);
             topic = s.awaited.find(name);
         }
         if (unserved.empty()) continue;

@@ -18,16 +18,24 @@ namespace eddy::cache {
 /// Returns the deadline, session::no_deadline for 0.
 std::optional<std::int64_t> deadline_argument(call& c, std::size_t i);
 
+/// Which changes of a key are told to `serve`.
+enum class wait_until : std::uint8_t {
+    changed,          ///< those after which the key is there
+    changed_or_gone,  ///< also its end
+};
+
 /// Makes the command wait until one of its keys, arg(first) .. arg(first + keys - 1), changes and
 /// `serve` replies for it, or until the deadline, when the reply is a null array. Nothing must have
 /// been replied. Within EXEC nothing can wait: the caller asks may_wait() before and replies as at
 /// the deadline.
 void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t deadline_us,
-                   serve_function serve);
+                   serve_function serve, wait_until until = wait_until::changed);
 bool may_wait(const call& c) noexcept;
 
 /// Notes that a key has changed which somebody waits for.
 void note_ready(engine::state& s, scoped_name key);
+/// The same for all keys of a database, which were removed or became another database's.
+void note_all_ready(engine::state& s, unsigned database);
 /// Serves those who wait for ready keys.
 void serve_waiting(engine::state& s);
 

@@ -1,13 +1,16 @@
 // Who takes what an RDB reader finds.
 #pragma once
 
+#include "cache/stream.hpp"
+
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace eddy::cache::rdb {
 
 /// What kind of value a key has, however it was written.
-enum class value_kind : std::uint8_t { text, list, set, sorted_set, hash };
+enum class value_kind : std::uint8_t { text, list, set, sorted_set, hash, stream };
 
 /// Null: go on. Otherwise a static text that says why the reader is to stop.
 using refusal = const char*;
@@ -44,6 +47,25 @@ public:
     virtual refusal member(std::string_view of_set) = 0;
     virtual refusal scored(std::string_view of_sorted_set, double score) = 0;
     virtual refusal field(std::string_view of_hash, std::string_view value) = 0;
+
+    // A stream: its blocks, then what is known of it, then its groups. Behind each group come its
+    // pending entries, then its consumers, and behind each of these the IDs of its own ones.
+
+    /// A block is a listpack, which is not looked at yet.
+    virtual refusal stream_block(stream_id, std::string_view) { return accepted; }
+    virtual refusal stream_facts(const stream::facts&) { return accepted; }
+    /// The third is the group's entries_read, which old files do not tell.
+    virtual refusal group(std::string_view, stream_id, std::optional<std::int64_t>) {
+        return accepted;
+    }
+    /// When an entry was delivered last, and how often.
+    virtual refusal pending(stream_id, std::int64_t, std::uint64_t) { return accepted; }
+    /// When a consumer was seen and when active; old files tell only one of them.
+    virtual refusal group_consumer(std::string_view, std::int64_t, std::int64_t) {
+        return accepted;
+    }
+    virtual refusal owned(stream_id) { return accepted; }
+
     virtual refusal end() = 0;
 };
 

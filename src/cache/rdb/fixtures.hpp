@@ -171,6 +171,52 @@ inline std::string double_bytes(double value) {
     return little(bits, 8);
 }
 
+/// A stream with a group of two consumers, without its type, in one of the three forms.
+inline std::string stream_body(object_type type) {
+    const auto id = [](std::uint64_t ms, std::uint64_t seq) { return big(ms, 8) + big(seq, 8); };
+    const auto lengths = [](std::uint64_t ms, std::uint64_t seq) {
+        return length(ms) + length(seq);
+    };
+    const bool counts = type != object_type::stream;
+    // Of the four entries one is removed, and one has fields of its own.
+    const texts first{"2", "1", "2", "f", "g", "0", "2", "0", "0", "v", "1", "5", "3",
+                      "0", "1", "x", "y", "5", "0", "7", "0", "1", "h", "z", "6"};
+    const texts second{"1", "0", "1", "f", "0", "2", "0", "0", "last", "4"};
+    std::string made = length(2);
+    made += text(id(1000, 5)) + text(listpack(first));
+    made += text(id(2000, 0)) + lzf(listpack(second));
+    made += length(3) + lengths(2000, 0);
+    if (counts) made += lengths(1000, 5) + lengths(1000, 6) + length(4);
+    made += length(1) + text("group") + lengths(1007, 5);
+    if (counts) made += length(3);
+    made += length(2) + id(1000, 5) + little(1'700'000'000'000, 8) + length(3);
+    made += id(1007, 5) + little(1'700'000'000'001, 8) + length(1);
+    made += length(2);
+    for (const char* const name : {"one", "two"}) {
+        made += text(name) + little(1'700'000'000'002, 8);
+        if (type == object_type::stream_3) made += little(1'700'000'000'001, 8);
+        made += length(1) + id(name == std::string("one") ? 1000 : 1007, 5);
+    }
+    return made;
+}
+
+inline texts stream_events(object_type type) {
+    const bool counts = type != object_type::stream;
+    const std::string active =
+        type == object_type::stream_3 ? " active 1700000000001" : " active 1700000000002";
+    return {
+        "block 1000-5 of 64 bytes",
+        "block 2000-0 of 32 bytes",
+        counts ? "facts 3 last 2000-0 deleted 1000-6 added 4" : "facts 3 last 2000-0 deleted 0-0",
+        counts ? "group group last 1007-5 read 3" : "group group last 1007-5",
+        "pending 1000-5 at 1700000000000 times 3",
+        "pending 1007-5 at 1700000000001 times 1",
+        "consumer one seen 1700000000002" + active,
+        "owned 1000-5",
+        "consumer two seen 1700000000002" + active,
+        "owned 1007-5"};
+}
+
 /// One value, and what a reader tells of it.
 struct fixture {
     std::string name;
@@ -309,6 +355,9 @@ inline std::vector<fixture> fixtures() {
          set_listpack,
          testing::text(listpack({"a", "1", long_text})),
          {"member a", "member 1", "member " + long_text}},
+        {"stream", stream, stream_body(stream), stream_events(stream)},
+        {"stream 2", stream_2, stream_body(stream_2), stream_events(stream_2)},
+        {"stream 3", stream_3, stream_body(stream_3), stream_events(stream_3)},
     };
 }
 
@@ -386,9 +435,32 @@ public:
     refusal field(std::string_view f, std::string_view v) override {
         return note("field " + std::string(f) + "=" + std::string(v));
     }
+    refusal stream_block(stream_id id, std::string_view pack) override {
+        return note("block " + of(id) + " of " + std::to_string(pack.size()) + " bytes");
+    }
+    refusal stream_facts(const stream::facts& told) override {
+        return note("facts " + std::to_string(told.length) + " last " + of(told.last_id) +
+                    " deleted " + of(told.max_deleted_id) +
+                    (told.entries_added ? " added " + std::to_string(*told.entries_added) : ""));
+    }
+    refusal group(std::string_view name, stream_id last,
+                  std::optional<std::int64_t> entries_read) override {
+        return note("group " + std::string(name) + " last " + of(last) +
+                    (entries_read ? " read " + std::to_string(*entries_read) : ""));
+    }
+    refusal pending(stream_id id, std::int64_t at, std::uint64_t times) override {
+        return note("pending " + of(id) + " at " + std::to_string(at) + " times " +
+                    std::to_string(times));
+    }
+    refusal group_consumer(std::string_view name, std::int64_t seen, std::int64_t active) override {
+        return note("consumer " + std::string(name) + " seen " + std::to_string(seen) + " active " +
+                    std::to_string(active));
+    }
+    refusal owned(stream_id id) override { return note("owned " + of(id)); }
     refusal end() override { return note("end"); }
 
 private:
+    static std::string of(stream_id id) { return std::string(stream_id_text(id).view()); }
     refusal note(std::string line) {
         lines.push_back(std::move(line));
         return accepted;

@@ -65,12 +65,37 @@ refusal loader::field(std::string_view of_hash, std::string_view value) {
     return is_over_ ? accepted : value_builder::field(of_hash, value);
 }
 
+refusal loader::stream_block(stream_id id, std::string_view pack) {
+    return is_over_ ? accepted : value_builder::stream_block(id, pack);
+}
+
+refusal loader::stream_facts(const stream::facts& told) {
+    return is_over_ ? accepted : value_builder::stream_facts(told);
+}
+
+refusal loader::group(std::string_view name, stream_id last,
+                      std::optional<std::int64_t> entries_read) {
+    return is_over_ ? accepted : value_builder::group(name, last, entries_read);
+}
+
+refusal loader::pending(stream_id id, std::int64_t delivered_ms, std::uint64_t deliveries) {
+    return is_over_ ? accepted : value_builder::pending(id, delivered_ms, deliveries);
+}
+
+refusal loader::group_consumer(std::string_view name, std::int64_t seen_ms,
+                               std::int64_t active_ms) {
+    return is_over_ ? accepted : value_builder::group_consumer(name, seen_ms, active_ms);
+}
+
+refusal loader::owned(stream_id id) { return is_over_ ? accepted : value_builder::owned(id); }
+
 refusal loader::end() {
     if (is_over_) {
         ++counts_.expired;
         return accepted;
     }
     if (is_text_) return accepted;
+    if (const refusal why = value_builder::end()) return why;
     if (empty()) {
         drop();
         ++counts_.empty;

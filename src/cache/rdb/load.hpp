@@ -54,6 +54,14 @@ private:
     refusal member(std::string_view of_set) override;
     refusal scored(std::string_view of_sorted_set, double score) override;
     refusal field(std::string_view of_hash, std::string_view value) override;
+    refusal stream_block(stream_id id, std::string_view pack) override;
+    refusal stream_facts(const stream::facts& told) override;
+    refusal group(std::string_view name, stream_id last,
+                  std::optional<std::int64_t> entries_read) override;
+    refusal pending(stream_id id, std::int64_t delivered_ms, std::uint64_t deliveries) override;
+    refusal group_consumer(std::string_view name, std::int64_t seen_ms,
+                           std::int64_t active_ms) override;
+    refusal owned(stream_id id) override;
     refusal end() override;
 
     void set_expiry(keyspace& in, keyspace::slot* of) const;

@@ -1,6 +1,7 @@
 // Walks over the four encodings.
 #include "cache/rdb/packed.hpp"
 
+#include "cache/listpack.hpp"
 #include "cache/number.hpp"
 
 #include <cstring>
@@ -35,19 +36,6 @@ std::uint64_t big(const char* from, std::size_t bytes) noexcept {
 std::int64_t sign_extend(std::uint64_t value, unsigned bits) noexcept {
     const unsigned unused = 64 - bits;
     return static_cast<std::int64_t>(value << unused) >> unused;
-}
-
-// The size of an element as a listpack writes it behind the element, to be read from its end.
-std::size_t write_back_size(std::uint8_t (&to)[5], std::size_t size) noexcept {
-    const std::size_t bytes = size <= 127          ? 1
-                              : size < 16'383      ? 2
-                              : size < 2'097'151   ? 3
-                              : size < 268'435'455 ? 4
-                                                   : 5;
-    for (std::size_t i = bytes; i-- > 0; size >>= 7) {
-        to[i] = static_cast<std::uint8_t>((size & 127) | (i > 0 ? 128 : 0));
-    }
-    return bytes;
 }
 
 }  // namespace
@@ -107,8 +95,8 @@ packed_step listpack_walk::next(packed_item& to) noexcept {
     if (!has(at_ + head, text_size)) return broken(ends_early);
     if (is_text) to = packed_item::of(block_.substr(at_ + head, text_size));
     const std::size_t size = head + text_size;
-    std::uint8_t back[5];
-    const std::size_t back_size = write_back_size(back, size);
+    char back[5];
+    const auto back_size = static_cast<std::size_t>(listpack::put_back_size(back, size) - back);
     if (!has(at_ + size, back_size)) return broken(ends_early);
     if (std::memcmp(data + size, back, back_size) != 0) return broken(wrong_back_size);
     at_ += size + back_size;

@@ -18,6 +18,17 @@ namespace {
 // A unit that came in pieces may be large; then its memory is given back.
 constexpr std::size_t kept_pending = 64U << 10;
 
+constexpr std::size_t stream_id_bytes = 16;
+
+stream_id stream_id_of(std::string_view bytes) noexcept {
+    stream_id id;
+    for (std::size_t i = 0; i < stream_id_bytes; ++i) {
+        std::uint64_t& part = i < 8 ? id.ms : id.seq;
+        part = part << 8 | static_cast<std::uint8_t>(bytes[i]);
+    }
+    return id;
+}
+
 constexpr const char* not_a_score = "a score is no number";
 constexpr const char* unknown_type = "a value has an unknown type";
 
@@ -142,6 +153,16 @@ bool reader::step(window& w) {
         case state::packed: return read_packed(w) && end_value(w);
         case state::ziplist_node:
         case state::quicklist_node: return read_node(w) && end_element(w);
+        case state::stream_block: return read_stream_block(w);
+        case state::stream_facts: return read_stream_facts(w);
+        case state::group: return read_group(w);
+        case state::pending: return read_pending(w);
+        case state::consumers:
+            if (!w.length(consumers_left_)) return false;
+            state_ = state::group_consumer;
+            return consumers_left_ != 0 || end_group(w);
+        case state::group_consumer: return read_group_consumer(w);
+        case state::owned: return read_owned(w);
         case state::checksum: return read_checksum(w);
         case state::done: break;
     }
@@ -212,7 +233,7 @@ bool reader::begin_type(window& w, object_type type) {
         case object_type::hash_listpack: kind_ = value_kind::hash; break;
         case object_type::stream:
         case object_type::stream_2:
-        case object_type::stream_3: return w.fail("a key holds a stream, which the cache has not");
+        case object_type::stream_3: kind_ = value_kind::stream; break;
         case object_type::module_1:
         case object_type::module_2: return w.fail("a key holds a module's value");
         case object_type::hash_with_expiry_rc:
@@ -282,7 +303,10 @@ bool reader::begin_value(window& w, std::string_view key) {
         case object_type::hash:
         case object_type::zset_2:
         case object_type::list_quicklist:
-        case object_type::list_quicklist_2: state_ = state::count; break;
+        case object_type::list_quicklist_2:
+        case object_type::stream:
+        case object_type::stream_2:
+        case object_type::stream_3: state_ = state::count; break;
         default: state_ = state::packed; break;
     }
     return told(w, why);
@@ -290,6 +314,10 @@ bool reader::begin_value(window& w, std::string_view key) {
 
 bool reader::read_count(window& w) {
     if (!w.length(left_)) return false;
+    if (kind_ == value_kind::stream) {
+        state_ = left_ == 0 ? state::stream_facts : state::stream_block;
+        return true;
+    }
     if (left_ == 0) return end_value(w);
     switch (type_) {
         case object_type::list: state_ = state::element; break;
@@ -393,11 +421,115 @@ bool reader::tell_packed(window& w, std::string_view block) {
                 static_cast<void>(score_of(second, score));
                 why = to_.scored(text, score);
                 break;
-            case value_kind::text: EDDY_ASSERT(false); break;
+            case value_kind::text:
+            case value_kind::stream: EDDY_ASSERT(false); break;
         }
         if (!told(w, why)) return false;
     }
     return true;
+}
+
+// A stream's IDs are 16 bytes, the highest first, or two lengths.
+static bool take_id(window& w, stream_id& to) noexcept {
+    std::string_view bytes;
+    if (!w.take(stream_id_bytes, bytes)) return false;
+    to = stream_id_of(bytes);
+    return true;
+}
+
+static bool take_length_id(window& w, stream_id& to) noexcept {
+    return w.length(to.ms) && w.length(to.seq);
+}
+
+bool reader::read_stream_block(window& w) {
+    std::string_view id;
+    std::string_view pack;
+    if (!read_pair(w, id, pack)) return false;
+    if (id.size() != stream_id_bytes) return w.fail("a block of a stream has no ID");
+    if (!told(w, to_.stream_block(stream_id_of(id), pack))) return false;
+    if (--left_ == 0) state_ = state::stream_facts;
+    return true;
+}
+
+bool reader::read_stream_facts(window& w) {
+    stream::facts all;
+    stream_id first;
+    std::uint64_t added = 0;
+    if (!w.length(all.length) || !take_length_id(w, all.last_id)) return false;
+    if (type_ != object_type::stream) {
+        if (!take_length_id(w, first) || !take_length_id(w, all.max_deleted_id) ||
+            !w.length(added)) {
+            return false;
+        }
+        all.entries_added = added;
+    }
+    if (!w.length(groups_left_) || !told(w, to_.stream_facts(all))) return false;
+    state_ = state::group;
+    return groups_left_ != 0 || end_value(w);
+}
+
+bool reader::read_group(window& w) {
+    written_text written;
+    stream_id last;
+    std::uint64_t read = 0;
+    std::uint64_t count = 0;
+    const bool counts = type_ != object_type::stream;
+    if (!w.text(written) || !take_length_id(w, last)) return false;
+    if (counts && !w.length(read)) return false;
+    if (!w.length(count)) return false;
+    std::string_view name;
+    if (!w.expand(written, scratch_[0], name)) return false;
+    const auto entries_read =
+        counts ? std::optional(static_cast<std::int64_t>(read)) : std::nullopt;
+    if (!told(w, to_.group(name, last, entries_read))) return false;
+    left_ = count;
+    state_ = count != 0 ? state::pending : state::consumers;
+    return true;
+}
+
+bool reader::read_pending(window& w) {
+    stream_id id;
+    std::uint64_t time = 0;
+    std::uint64_t count = 0;
+    if (!take_id(w, id) || !w.little(8, time) || !w.length(count)) return false;
+    if (!told(w, to_.pending(id, static_cast<std::int64_t>(time), count))) return false;
+    if (--left_ == 0) state_ = state::consumers;
+    return true;
+}
+
+bool reader::read_group_consumer(window& w) {
+    written_text written;
+    std::uint64_t seen = 0;
+    std::uint64_t count = 0;
+    if (!w.text(written) || !w.little(8, seen)) return false;
+    std::uint64_t active = seen;
+    if (type_ == object_type::stream_3 && !w.little(8, active)) return false;
+    if (!w.length(count)) return false;
+    std::string_view name;
+    if (!w.expand(written, scratch_[0], name)) return false;
+    if (!told(w, to_.group_consumer(name, static_cast<std::int64_t>(seen),
+                                    static_cast<std::int64_t>(active)))) {
+        return false;
+    }
+    left_ = count;
+    state_ = state::owned;
+    return count != 0 || end_consumer(w);
+}
+
+bool reader::read_owned(window& w) {
+    stream_id id;
+    if (!take_id(w, id) || !told(w, to_.owned(id))) return false;
+    return --left_ != 0 || end_consumer(w);
+}
+
+bool reader::end_consumer(window& w) {
+    state_ = state::group_consumer;
+    return --consumers_left_ != 0 || end_group(w);
+}
+
+bool reader::end_group(window& w) {
+    state_ = state::group;
+    return --groups_left_ != 0 || end_value(w);
 }
 
 bool reader::end_element(window& w) { return --left_ > 0 || end_value(w); }

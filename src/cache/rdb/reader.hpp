@@ -1,9 +1,9 @@
 // Reads RDB: a dump file, what a master sends a replica, or the value in a DUMP payload.
 //
 // Bytes in, events out: the input may come in pieces of any size, and the same input gives the same
-// events. Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets and
-// hashes; packed values are checked to their end before their first element is told. Streams,
-// modules' values and hashes whose fields expire are refused, as the cache has none; what modules
+// events. Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets,
+// hashes and streams; packed values are checked to their end before their first element is told.
+// Modules' values and hashes whose fields expire are refused, as the cache has none; what modules
 // add beside the keys is passed over.
 //
 // The input may be hostile. A claimed size allocates nothing; beside what its consumer keeps, the
@@ -99,6 +99,13 @@ private:
         packed,
         ziplist_node,
         quicklist_node,
+        stream_block,
+        stream_facts,
+        group,
+        pending,
+        consumers,
+        group_consumer,
+        owned,
         checksum,
         done,
     };
@@ -115,6 +122,14 @@ private:
     bool read_scored(window& w);
     bool read_node(window& w);
     bool read_packed(window& w);
+    bool read_stream_block(window& w);
+    bool read_stream_facts(window& w);
+    bool read_group(window& w);
+    bool read_pending(window& w);
+    bool read_group_consumer(window& w);
+    bool read_owned(window& w);
+    bool end_consumer(window& w);
+    bool end_group(window& w);
     bool read_checksum(window& w);
     bool end_element(window& w);
     bool end_value(window& w);
@@ -136,7 +151,9 @@ private:
     key_header header_;
     unsigned version_ = 0;
     std::uint64_t left_ = 0;  // elements of the value to come
-    std::uint64_t sum_ = 0;   // checksum so far
+    std::uint64_t groups_left_ = 0;
+    std::uint64_t consumers_left_ = 0;
+    std::uint64_t sum_ = 0;  // checksum so far
     std::uint64_t offset_ = 0;
     read_fault fault_;
     byte_buffer pending_;     // the beginning of a unit whose rest has not come yet

@@ -176,7 +176,6 @@ TEST(rdb_reader, says_what_is_wrong_and_where) {
     expect_fault(head + byte(8), "a value has an unknown type", 9);
     expect_fault(head + byte(100), "a value has an unknown type", 9);
     expect_fault(head + byte(246), "a function was written by a release candidate of Redis 7.0", 9);
-    expect_fault(head + byte(15), "a key holds a stream, which the cache has not", 9);
     expect_fault(head + byte(7), "a key holds a module's value", 9);
     expect_fault(head + byte(24), "a key holds a hash whose fields expire, which the cache has not",
                  9);

@@ -7,6 +7,7 @@
 #include "cache/list.hpp"
 #include "cache/sorted_set.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace eddy::cache::rdb {
@@ -15,11 +16,12 @@ void value_builder::drop() {
     if (place_ != nullptr) value_.clear();
     place_ = nullptr;
     elements_ = 0;
+    group_ = nullptr;
 }
 
 refusal value_builder::begin(const key_header& of) {
     drop();
-    is_collection_ = of.kind != value_kind::text;
+    is_collection_ = of.kind != value_kind::text && of.kind != value_kind::stream;
     const std::uint64_t hash = value_.hash({});
     switch (of.kind) {
         case value_kind::text: break;
@@ -27,6 +29,7 @@ refusal value_builder::begin(const key_header& of) {
         case value_kind::set: place_ = value_.add({}, hash, value_type::set); break;
         case value_kind::hash: place_ = value_.add({}, hash, value_type::hash); break;
         case value_kind::sorted_set: place_ = value_.add({}, hash, value_type::sorted_set); break;
+        case value_kind::stream: place_ = value_.add({}, hash, value_type::stream); break;
     }
     return accepted;
 }
@@ -63,10 +66,63 @@ refusal value_builder::field(std::string_view of_hash, std::string_view value) {
     return accepted;
 }
 
+refusal value_builder::stream_block(stream_id id, std::string_view pack) {
+    return made_stream().add_block(env_.memory, id, pack);
+}
+
+refusal value_builder::stream_facts(const stream::facts& told) {
+    return made_stream().set_facts(told);
+}
+
+// What is pending must have an owner.
+refusal value_builder::end_group() noexcept {
+    if (group_ == nullptr || group_->pending.size() == owned_) return accepted;
+    return "an entry of a stream is pending for nobody";
+}
+
+refusal value_builder::group(std::string_view name, stream_id last,
+                             std::optional<std::int64_t> entries_read) {
+    if (const refusal why = end_group()) return why;
+    stream& entries = made_stream();
+    const std::int64_t read =
+        entries_read ? *entries_read
+                     : entries.count_up_to(last).value_or(cache::stream_group::unknown_count);
+    group_ = entries.add_group(env_.memory, name, last, read);
+    owned_ = 0;
+    return group_ != nullptr ? accepted : "a stream has a group twice";
+}
+
+refusal value_builder::pending(stream_id id, std::int64_t delivered_ms, std::uint64_t deliveries) {
+    if (group_->find(id) != nullptr) return "an entry of a stream is pending twice";
+    stream_pending& made = group_->add_pending(env_.memory, id);
+    made.delivered_ms = std::max<std::int64_t>(delivered_ms, 0);
+    made.deliveries = deliveries;
+    return accepted;
+}
+
+refusal value_builder::group_consumer(std::string_view name, std::int64_t seen_ms,
+                                      std::int64_t active_ms) {
+    if (group_->find(name) != nullptr) return "a stream's group has a consumer twice";
+    consumer_ = &group_->add(env_.memory, name, std::max<std::int64_t>(seen_ms, 0));
+    consumer_->active_ms = std::max(active_ms, stream_consumer::never);
+    return accepted;
+}
+
+refusal value_builder::owned(stream_id id) {
+    stream_pending* const what = group_->find(id);
+    if (what == nullptr || what->owner != nullptr) {
+        return "a consumer has an entry that is not pending, or another's";
+    }
+    group_->pass_on(env_.memory, id, *what, *consumer_);
+    ++owned_;
+    return accepted;
+}
+
 keyspace::slot* value_builder::give(keyspace& to, std::string_view key, std::uint64_t hash) {
     EDDY_ASSERT(!empty());
     to.move_value(value_, std::exchange(place_, nullptr), value_.hash({}), key, hash);
     elements_ = 0;
+    group_ = nullptr;
     return to.find(key, hash);
 }
 

@@ -21,7 +21,15 @@ public:
     refusal member(std::string_view of_set) override;
     refusal scored(std::string_view of_sorted_set, double score) override;
     refusal field(std::string_view of_hash, std::string_view value) override;
-    refusal end() override { return accepted; }
+    refusal stream_block(stream_id id, std::string_view pack) override;
+    refusal stream_facts(const stream::facts& told) override;
+    refusal group(std::string_view name, stream_id last,
+                  std::optional<std::int64_t> entries_read) override;
+    refusal pending(stream_id id, std::int64_t delivered_ms, std::uint64_t deliveries) override;
+    refusal group_consumer(std::string_view name, std::int64_t seen_ms,
+                           std::int64_t active_ms) override;
+    refusal owned(stream_id id) override;
+    refusal end() override { return end_group(); }
 
     /// Whether there is no value, or one without elements, which no key may have.
     bool empty() const noexcept { return place_ == nullptr || (is_collection_ && elements_ == 0); }
@@ -37,11 +45,16 @@ protected:
 
 private:
     entry& made() noexcept { return *keyspace::at(place_); }
+    stream& made_stream() noexcept { return *made().pointer<stream>(); }
+    refusal end_group() noexcept;
 
     keyspace value_;  // under the empty key
     keyspace::slot* place_ = nullptr;
     bool is_collection_ = false;
     std::uint64_t elements_ = 0;
+    stream_group* group_ = nullptr;        // the last one of a stream
+    stream_consumer* consumer_ = nullptr;  // the last one of that
+    std::size_t owned_ = 0;                // pending entries of the group that have a consumer
 };
 
 }  // namespace eddy::cache::rdb

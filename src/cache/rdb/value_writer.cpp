@@ -19,6 +19,7 @@ object_type type_of(const entry& e) noexcept {
         case value_type::set: return object_type::set;
         case value_type::sorted_set: return object_type::zset_2;
         case value_type::hash: return object_type::hash;
+        case value_type::stream: return object_type::stream_2;
     }
     EDDY_ASSERT(false);
     return object_type::text;
@@ -176,6 +177,10 @@ void value_writer::begin_elements(byte_buffer& out) {
         ranked_.emplace(elements);
         return;
     }
+    if (of_->type == value_type::stream) {
+        stream_.emplace(*of_->pointer<stream>());
+        return;
+    }
     const collection elements(env_, *of_);
     put_length(out, elements.size());
     walk_.emplace(elements);
@@ -201,6 +206,16 @@ void value_writer::next_element(byte_buffer& out) {
         start_text(out, next.member);
         score_ = next.score;
         next_ = part::score;
+        return;
+    }
+    if (of_->type == value_type::stream) {
+        std::string_view text;
+        if (!stream_->next(out, text)) {
+            stream_.reset();
+            next_ = part::end;
+        } else if (!text.empty()) {
+            start_text(out, text);
+        }
         return;
     }
     collection::element one;

@@ -1,7 +1,8 @@
 // Writes one key, or one value, as RDB: in pieces, so that a huge value is never there twice.
 //
 // Values are written in the plain forms, element after element, which every version of Redis reads;
-// text that is a 32-bit number is written as one. Nothing is compressed.
+// text that is a 32-bit number is written as one. Nothing is compressed. A stream's blocks are
+// written as they are.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -11,6 +12,7 @@
 #include "cache/keyspace.hpp"
 #include "cache/list.hpp"
 #include "cache/rdb/format.hpp"
+#include "cache/rdb/stream_writer.hpp"
 #include "cache/sorted_set.hpp"
 
 #include <cstddef>
@@ -62,6 +64,7 @@ private:
     list::position element_;
     std::optional<collection::walk> walk_;
     std::optional<sorted_set::walk> ranked_;
+    std::optional<stream_writer> stream_;
     double score_ = 0;  // of the member that was written
 };
 

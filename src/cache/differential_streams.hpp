@@ -1,0 +1,267 @@
+// What differential_streams_test.cpp and differential_clients_test.cpp ask of streams: commands
+// separated by semicolons.
+#pragma once
+
+#include <string_view>
+
+namespace eddy::cache::testing {
+
+/// What random commands are made of: %k key, %a the ID of a new entry, mostly above all before, %i
+/// an ID near those that are there, %r the end of an interval, %v value, %n small number, %g group,
+/// %c consumer, %t a trim; the rest stands for itself.
+inline constexpr std::string_view stream_entry_templates = R"(
+XADD %k %a f1 %v ; XADD %k %a f1 %v ; XADD %k %a f1 %v f2 %v ; XADD %k %a f1 %v f2 %v ;
+XADD %k %a f2 %v f1 %v ; XADD %k %a %v %v ; XADD %k %a f1 %v f2 %v f3 %v ; XADD %k %a f1 %v f1 %v ;
+XADD %k NOMKSTREAM %a f1 %v ; XADD %k %t %a f1 %v f2 %v ; XADD %k %t LIMIT %n %a f1 %v ;
+XADD %k NOMKSTREAM %t %a 7 %v ; XADD %k %i f1 %v ; XADD %k %a f1 %v f2 ; XADD %k %a f1 ;
+XADD %k %v f1 %v ; XTRIM %k %t ; XTRIM %k %t LIMIT %n ; XTRIM %k %t %t ; XDEL %k %i ; XDEL %k %i %i %i ;
+XDEL %k %i %i ; XLEN %k ; XRANGE %k %r %r ; XRANGE %k - + ; XRANGE %k %r %r COUNT %n ;
+XRANGE %k %r + COUNT %n ; XREVRANGE %k %r %r ; XREVRANGE %k + - ; XREVRANGE %k %r %r COUNT %n ;
+XREVRANGE %k + %r COUNT %n ; XREAD STREAMS %k %i ; XREAD COUNT %n STREAMS %k %i ;
+XREAD COUNT %n STREAMS %k %k %k %i %i 0 ; XREAD STREAMS %k %k $ 0 ; XREAD STREAMS %k %k %i ;
+XSETID %k %i ; XSETID %k %a ENTRIESADDED 1%n ; XSETID %k %a MAXDELETEDID %i ; XINFO STREAM %k ;
+XINFO STREAM %k FULL ; XINFO STREAM %k FULL COUNT %n ; XINFO STREAM %k ; TYPE %k ; OBJECT ENCODING %k ;
+DEL %k ; COPY %k %k ; COPY %k %k REPLACE ; RENAME %k %k ; SCAN 0 COUNT 100000 TYPE stream ;
+DEBUG DIGEST-VALUE %k ; CONFIG SET stream-node-max-entries 1%n ; CONFIG SET stream-node-max-entries %n ;
+CONFIG SET stream-node-max-bytes 4096 ; CONFIG SET stream-node-max-bytes 3%n0 ; SORT %k ; GET %k ;
+CONFIG SET stream-node-max-bytes 0 ; CONFIG GET stream-node-max-bytes ; LPUSH %k x ; SET text x ;
+XADD text %a f1 v ; XLEN text ; XRANGE text - + ; XREAD STREAMS %k text 0 0 ; XDEL text %i ;
+XTRIM text %t ; XINFO STREAM text ; XSETID text %a
+)";
+
+/// The same for groups.
+inline constexpr std::string_view stream_group_templates = R"(
+XGROUP CREATE %k %g %i ; XGROUP CREATE %k %g $ ; XGROUP CREATE %k %g 0 MKSTREAM ;
+XGROUP CREATE %k %g %i MKSTREAM ENTRIESREAD %n ; XGROUP CREATE %k %g %i ENTRIESREAD 1%n ;
+XGROUP SETID %k %g %i ; XGROUP SETID %k %g $ ; XGROUP SETID %k %g %i ENTRIESREAD %n ; XGROUP DESTROY %k %g ;
+XGROUP CREATECONSUMER %k %g %c ; XGROUP DELCONSUMER %k %g %c ; XREADGROUP GROUP %g %c STREAMS %k > ;
+XREADGROUP GROUP %g %c COUNT %n STREAMS %k > ; XREADGROUP GROUP %g %c COUNT %n STREAMS %k > ;
+XREADGROUP GROUP %g %c COUNT 1 NOACK STREAMS %k > ; XREADGROUP GROUP %g %c COUNT %n STREAMS %k %i ;
+XREADGROUP GROUP %g %c STREAMS %k 0 ; XREADGROUP GROUP %g %c COUNT %n STREAMS s0 s1 > > ;
+XREADGROUP GROUP %g %c COUNT 2 STREAMS s0 s2 > %i ; XREADGROUP NOACK GROUP %g %c STREAMS %k $ ;
+XACK %k %g %i ; XACK %k %g %i %i %i %i %i ; XACK %k %g %i %i %i ; XPENDING %k %g ; XPENDING %k %g ;
+XPENDING %k %g %r %r %n ; XPENDING %k %g - + 100 ; XPENDING %k %g - + 100 %c ;
+XPENDING %k %g IDLE 0 - + 100 ; XPENDING %k %g IDLE 50000 - + 100 %c ; XPENDING %k %g %r + 3 %c ;
+XCLAIM %k %g %c 0 %i %i %i ; XCLAIM %k %g %c 0 %i %i JUSTID ; XCLAIM %k %g %c 50000 %i %i %i ;
+XCLAIM %k %g %c 0 %i %i IDLE 100000 ; XCLAIM %k %g %c 0 %i FORCE ; XCLAIM %k %g %c 0 %i %i FORCE JUSTID ;
+XCLAIM %k %g %c 0 %i %i RETRYCOUNT %n ; XCLAIM %k %g %c 0 %i TIME 1%n ; XCLAIM %k %g %c 0 %i LASTID %i ;
+XCLAIM %k %g %c 0 %i IDLE %n TIME %n RETRYCOUNT 7 FORCE LASTID %i JUSTID ;
+XAUTOCLAIM %k %g %c 0 %r ; XAUTOCLAIM %k %g %c 0 %r COUNT %n ; XAUTOCLAIM %k %g %c 50000 0 COUNT 2 ;
+XAUTOCLAIM %k %g %c 0 %r COUNT 2 JUSTID ; XAUTOCLAIM %k %g %c 0 0-0 ; XINFO GROUPS %k ; XINFO GROUPS %k ;
+XINFO CONSUMERS %k %g ; XINFO STREAM %k FULL ; XINFO STREAM %k FULL COUNT %n ;
+XINFO STREAM %k FULL COUNT 0
+)";
+
+/// One client's edges.
+inline constexpr std::string_view stream_scripts[] = {
+    // XADD.
+    R"(
+XADD ; XADD s ; XADD s * ; XADD s * f ; XADD s 1-1 f v g ; XADD s 0-0 f v ; EXISTS s ; XADD s 0 f v ;
+XADD s 0-* f v ; XADD s 0-* f v ; XADD s 0-2 f v ; XADD s 0-1 f v ; XADD s 5-* f v ; XADD s 5-* f v ;
+XADD s 4-* f v ; XADD s 5 f v ; XADD s 5-18446744073709551615 f v ; XADD s 6 f v ;
+XADD s -5 f v ; XADD s 5--5 f v ; XADD s 7--05 f v ; XADD s 8-+5 f v ; XADD s 9-05 f v ; XADD s 010 f v ;
+XADD s +11 f v ; XADD s - f v ; XADD s + f v ; XADD s -- f v ; XADD s 12- f v ; XADD s 12-1-1 f v ;
+XADD s a-b f v ; XADD s 12.5 f v ; XADD s '' f v ; XADD s 18446744073709551616 f v ; XADD s 13-** f v ;
+XADD s *-1 f v ; XADD s $ f v ; XADD s > f v ; XADD s MAXLEN f v ; XADD s MAXLEN 5 f v ;
+XADD s MAXLEN x 20-0 f v ; XADD s MAXLEN -1 20-0 f v ; XADD s MAXLEN = 20-0 f v ;
+XADD s MAXLEN ~ 20-0 f v ; XADD s MAXLEN = 2 20-0 f v ; XADD s maxlen ~ 1 21-0 f v ;
+XADD s MINID 21 22-0 f v ; XADD s MINID = x 23-0 f v ; XADD s MINID ~ 0 23-0 f v ; XADD s MINID - 24 f v ;
+XADD s MAXLEN 1 MINID 5 25-0 f v ; XADD s MAXLEN 1 MAXLEN 5 25-0 f v ; XADD s LIMIT 5 25-0 f v ;
+XADD s LIMIT 0 25-0 f v ; XADD s LIMIT -1 25-1 f v ; XADD s LIMIT x 25-1 f v ; XADD s MAXLEN 5 LIMIT 5 26 f v ;
+XADD s MAXLEN = 5 LIMIT 0 26 f v ; XADD s MAXLEN ~ 5 LIMIT 0 26 f v ; XADD s NOMKSTREAM 27 f v ;
+XADD new NOMKSTREAM 27 f v ; XADD new NOMKSTREAM 0-0 f v ; EXISTS new ; XADD new nomkstream * f v ;
+XADD s NOMKSTREAM NOMKSTREAM MAXLEN 0 28 f v ; XLEN s ; XINFO STREAM s ; XADD s 28 f v ;
+XADD s 18446744073709551615-18446744073709551615 f v ; XADD s * f v ; XADD s 5 f v ; XRANGE s - + ; DEL s ; XADD s 18446744073709551615-18446744073709551614 f v ;
+XADD s * a b ; XADD s * a b ; SET t x ; XADD t 1 f v ; XADD t x f v ; XADD t 0-0 f v ; XADD t 1 f ;
+XADD t NOMKSTREAM 1 f v ; XADD s 5 '' '' ; DEL s ; XADD s 5 '' '' ; XADD s 6 '' 0 ; XADD s 7 007 -0 ;
+XRANGE s - + ; DEBUG DIGEST-VALUE s
+)",
+    // XTRIM, XDEL, XLEN.
+    R"(
+XTRIM s ; XTRIM s MAXLEN ; XTRIM s MAXLEN 5 ; XTRIM s FOO 5 ; XTRIM s MAXLEN x ; XTRIM s NOMKSTREAM 5 ;
+XTRIM s LIMIT 5 ; XTRIM s LIMIT 0 ; XTRIM s MAXLEN 5 LIMIT 5 ; XTRIM s MAXLEN ~ 5 LIMIT ; XTRIM s MAXLEN = ;
+XTRIM s MINID x ; XTRIM s MINID - ; XTRIM s MAXLEN 5 6 ; XDEL s 1 ; XDEL s x ; XDEL s ; XLEN s ; XLEN ;
+XADD s 1 f v ; XADD s 2 f v ; XADD s 3 f v ; XADD s 4 f v ; XDEL s 2 x ; XDEL s 2 2 2-0 2-1 9 ; XLEN s ;
+XINFO STREAM s ; XDEL s 1 ; XINFO STREAM s ; XDEL s 4 ; XINFO STREAM s ; XDEL s 3 ; XINFO STREAM s ;
+EXISTS s ; XRANGE s - + ; XADD s 4 f v ; XADD s 5 f v ; XTRIM s MAXLEN 0 ; XINFO STREAM s ; EXISTS s ;
+XADD s 6 f v ; XADD s 7 f v ; XADD s 8 f v ; XTRIM s MAXLEN ~ 1 ; XTRIM s MINID ~ 8 ; XTRIM s MINID 7 ;
+XTRIM s MINID 8-1 ; XINFO STREAM s ; SET t x ; XTRIM t MAXLEN 1 ; XDEL t 1 ; XLEN t ; XTRIM t FOO ;
+CONFIG SET stream-node-max-entries 3 ; XADD s 11 f v ; XADD s 12 f v ; XADD s 13 f v ; XADD s 14 f v ;
+XADD s 15 f v ; XADD s 16 f v ; XADD s 17 f v ; XADD s 18 f v ; XTRIM s MAXLEN ~ 6 LIMIT 2 ;
+XTRIM s MAXLEN ~ 6 LIMIT 3 ; XTRIM s MAXLEN ~ 2 ; XINFO STREAM s ; XTRIM s MINID ~ 17 ; XTRIM s MINID ~ 18 ;
+XDEL s 17 ; XTRIM s MAXLEN 1 ; XTRIM s MINID 100 ; XLEN s ; CONFIG SET stream-node-max-entries 100
+)",
+    // Ranges.
+    R"(
+XRANGE s ; XRANGE s - ; XRANGE s - + ; XRANGE s x + ; XRANGE s - x ; XRANGE s - + COUNT ;
+XRANGE s - + COUNT x ; XRANGE s - + COUNT 0 ; XRANGE s - + FOO 1 ; XADD s 1-1 a 1 ; XADD s 1-2 a 2 b 3 ;
+XADD s 2-0 b 2 ; XADD s 3-18446744073709551615 a 4 ; XADD s 4-0 a 5 ; XRANGE s - + ; XRANGE s + - ;
+XRANGE s 1 1 ; XRANGE s 1-2 2 ; XRANGE s (1-1 (4 ; XRANGE s (1 (2 ; XRANGE s ( + ; XRANGE s (- + ;
+XRANGE s - (+ ; XRANGE s (18446744073709551615-18446744073709551615 + ; XRANGE s - (0-0 ;
+XRANGE s (18446744073709551615 + ; XRANGE s - (0 ; XRANGE s (3-18446744073709551615 + ; XRANGE s - (4-0 ;
+XRANGE s - (3-0 ; XRANGE s - + COUNT 2 ; XRANGE s - + COUNT 0 ; XRANGE s - + COUNT -1 ;
+XRANGE s - + COUNT 1 COUNT 3 ; XREVRANGE s + - ; XREVRANGE s - + ; XREVRANGE s 1 1 ; XREVRANGE s 3 1-2 ;
+XREVRANGE s (4 (1-1 ; XREVRANGE s + - COUNT 1 ; XREVRANGE s + - COUNT 0 ; XREVRANGE s + (x ;
+XREVRANGE s (0-0 - ; SET t x ; XRANGE t - + ; XRANGE t - + COUNT 0 ; XREVRANGE t + - ; XREVRANGE none + - ;
+XRANGE s 1-* + ; XRANGE none x + ; XRANGE none - + COUNT 0
+)",
+    // XREAD.
+    R"(
+XREAD ; XREAD STREAMS ; XREAD STREAMS s ; XREAD STREAMS s 0 ; XREAD STREAMS s t 0 ; XREAD s 0 0 ;
+XREAD COUNT 1 s 0 ; XREAD COUNT x STREAMS s 0 ; XREAD COUNT -5 STREAMS s 0 ; XREAD BLOCK x STREAMS s 0 ;
+XREAD BLOCK -1 STREAMS s 0 ; XREAD BLOCK STREAMS s 0 ;
+XREAD NOACK STREAMS s 0 ; XREAD GROUP g c STREAMS s 0 ; XREAD GROUP g STREAMS s 0 ; XREAD FOO 1 STREAMS s 0 ;
+XREAD STREAMS s > ; XREAD STREAMS s - ; XREAD STREAMS s x ; XREAD STREAMS s $ ; XADD s 1 a 1 ; XADD s 2 a 2 ;
+XADD t 1 b 1 ; XREAD STREAMS s 0 ; XREAD STREAMS s t 0 0 ; XREAD STREAMS s t 1 1 ; XREAD STREAMS s t 2 1 ;
+XREAD STREAMS s none t 0 0 0 ; XREAD STREAMS s s 0 1 ; XREAD COUNT 1 STREAMS s t 0 0 ; XREAD STREAMS s $ ;
+XREAD COUNT 0 STREAMS s 0-0 ; XREAD STREAMS s 1-18446744073709551615 ;
+XREAD STREAMS s 18446744073709551615-18446744073709551615 ; XREAD COUNT 1 COUNT 2 STREAMS s 0 ;
+XREAD STREAMS STREAMS 0 ; SET x y ; XREAD STREAMS x 0 ; XREAD STREAMS s x 0 x ; XREAD STREAMS s x x 0 ;
+XREAD BLOCK 1 STREAMS s 0 ; XDEL s 2 ; XREAD STREAMS s 1 ; XREAD STREAMS s $ ; XDEL s 1 ; XREAD STREAMS s 0 ;
+MULTI ; XREAD BLOCK 0 STREAMS s $ ; XREAD BLOCK 0 STREAMS s t 0 0 ; XREAD STREAMS none 0 ; EXEC
+)",
+    // Groups.
+    R"(
+XGROUP ; XGROUP FOO ; XGROUP FOO a b c ; XGROUP CREATE ; XGROUP CREATE s g ; XGROUP CREATE s g 0 ;
+XGROUP CREATE s g 0 FOO ; XGROUP CREATE s g x MKSTREAM ; EXISTS s ; XGROUP CREATE s g $ MKSTREAM ; EXISTS s ;
+XGROUP CREATE s g $ MKSTREAM ; XGROUP CREATE s g 0 ; XGROUP CREATE s h 5 ENTRIESREAD ;
+XGROUP CREATE s h 5 ENTRIESREAD x ; XGROUP CREATE s h 5 ENTRIESREAD -2 ; XGROUP CREATE s h 5 ENTRIESREAD 3 ;
+XGROUP CREATE s i - ; XGROUP CREATE s i 0 ENTRIESREAD -1 MKSTREAM ; XINFO GROUPS s ; XINFO STREAM s ;
+XGROUP CREATE s j 0 MKSTREAM MKSTREAM MKSTREAM MKSTREAM ; XGROUP CREATE s j 0 MKSTREAM ENTRIESREAD 1 MKSTREAM ;
+XGROUP SETID ; XGROUP SETID s g ; XGROUP SETID none g 0 ; XGROUP SETID s none 0 ; XGROUP SETID s g x ;
+XGROUP SETID s g + ; XGROUP SETID s g - ; XGROUP SETID s g 7-7 ENTRIESREAD 9 ; XGROUP SETID s g 0 MKSTREAM ;
+XGROUP SETID s g 0 ENTRIESREAD 1 ENTRIESREAD 2 ; XINFO GROUPS s ; XGROUP CREATECONSUMER s g ;
+XGROUP CREATECONSUMER s g c ; XGROUP CREATECONSUMER s g c ; XGROUP CREATECONSUMER s none c ;
+XGROUP CREATECONSUMER none g c ; XGROUP DELCONSUMER s g c ; XGROUP DELCONSUMER s g c ; XGROUP DELCONSUMER s none c ;
+XGROUP DELCONSUMER none g c ; XGROUP DELCONSUMER s g ; XGROUP DESTROY s ; XGROUP DESTROY s none ;
+XGROUP DESTROY none g ; XGROUP DESTROY s h ; XGROUP DESTROY s h ; SET t x ; XGROUP CREATE t g 0 ;
+XGROUP SETID t g 0 ; XGROUP DESTROY t g ; XGROUP CREATE t g x FOO ; XGROUP CREATE t g x ;
+XGROUP CREATECONSUMER t g c ; XINFO ; XINFO FOO ; XINFO STREAM ; XINFO STREAM none ; XINFO STREAM t ;
+XINFO STREAM s FOO ; XINFO STREAM s FULL COUNT ; XINFO STREAM s FULL FOO 1 ; XINFO STREAM s FULL COUNT x ;
+XINFO STREAM s FULL COUNT 1 2 ; XINFO STREAM s FULL COUNT -1 ; XINFO GROUPS ; XINFO GROUPS s x ;
+XINFO GROUPS none ; XINFO GROUPS t ; XINFO CONSUMERS s ; XINFO CONSUMERS s none ; XINFO CONSUMERS none g ;
+XINFO CONSUMERS t g ; XINFO CONSUMERS s g ; XINFO FOO s ; XINFO HELP x
+)",
+    // Reading with groups.
+    R"(
+XREADGROUP GROUP g c STREAMS s > ; XREADGROUP STREAMS s a b c > ; XREADGROUP GROUP g c STREAMS s ;
+XREADGROUP GROUP g c COUNT 1 STREAMS s t > ; XREADGROUP GROUP g c STREAMS s $ ; XADD s 1 a 1 ; XADD s 2 a 2 ;
+XADD s 3 a 3 ; XADD s 4 b 4 ; XGROUP CREATE s g 0 ; XREADGROUP GROUP none c STREAMS s > ;
+XREADGROUP GROUP g c STREAMS s $ ; XREADGROUP GROUP g c STREAMS s x ; XREADGROUP GROUP g c STREAMS s + ;
+XREADGROUP GROUP g c STREAMS s 0 ; XREADGROUP GROUP g c COUNT 2 STREAMS s > ; XINFO GROUPS s ; XPENDING s g ;
+XREADGROUP GROUP g d COUNT 1 STREAMS s > ; XPENDING s g ; XPENDING s g - + 10 ; XPENDING s g - + 10 d ;
+XPENDING s g - + 10 none ; XPENDING s g (1 + 1 ; XPENDING s g - + 0 ; XPENDING s g - + -1 ; XPENDING s g - + x ;
+XPENDING s g - + ; XPENDING s g x + 1 ; XPENDING s g - (0-0 1 ; XPENDING s g IDLE 0 - + 10 ;
+XPENDING s g IDLE 100000 - + 10 ; XPENDING s g IDLE x - + 10 ; XPENDING s g IDLE 1 - + ; XPENDING s g - + 10 c d ;
+XPENDING s g - + 10 c d e ; XPENDING s g - + 10 c d e f ; XPENDING s none ; XPENDING none g ; XPENDING s ;
+XREADGROUP GROUP g c STREAMS s 0 ; XREADGROUP GROUP g c STREAMS s 1 ; XREADGROUP GROUP g c COUNT 1 STREAMS s 0 ;
+XPENDING s g - + 10 ; XDEL s 1 ; XREADGROUP GROUP g c STREAMS s 0 ; XACK s g 1 ; XACK s g 1 ; XACK s g 2 x ;
+XACK s g 2 3 9 ; XACK s none 1 ; XACK none g 1 ; XACK none g x ; XACK s g x ; XPENDING s g ;
+XREADGROUP GROUP g c NOACK STREAMS s > ; XPENDING s g ; XINFO GROUPS s ; XREADGROUP GROUP g c STREAMS s > ;
+XREADGROUP GROUP g c STREAMS s 18446744073709551615-18446744073709551615 ; XGROUP SETID s g 0 ;
+XREADGROUP GROUP g e STREAMS s > ; XGROUP SETID s g 0 ; XREADGROUP GROUP g c COUNT 1 STREAMS s > ;
+XPENDING s g - + 10 ; XINFO CONSUMERS s g ; XINFO STREAM s FULL ; XINFO STREAM s FULL COUNT 1 ;
+XGROUP DELCONSUMER s g e ; XPENDING s g ; XGROUP DESTROY s g ; XPENDING s g ; SET t x ; XACK t g 1 ;
+XPENDING t g ; XREADGROUP GROUP g c STREAMS t > ; XREADGROUP GROUP g c BLOCK 1 STREAMS none > ;
+XREADGROUP BLOCK 1 STREAMS s > > > ; XREADGROUP GROUP g c GROUP g d STREAMS s > ; XGROUP CREATE s g $ ;
+MULTI ; XREADGROUP GROUP g c BLOCK 0 STREAMS s > ; EXEC
+)",
+    // Claiming.
+    R"(
+XADD s 1 a 1 ; XADD s 2 a 2 ; XADD s 3 a 3 ; XADD s 4 a 4 ; XGROUP CREATE s g 0 ; XCLAIM s g c 0 ;
+XCLAIM s g c x 1 ; XCLAIM s none c x 1 ; XCLAIM none g c 0 1 ; XCLAIM s g c 0 x ; XCLAIM s g c 0 1 FOO ;
+XCLAIM s g c 0 1 IDLE ; XCLAIM s g c 0 1 IDLE x ; XCLAIM s g c 0 1 TIME x ; XCLAIM s g c 0 1 RETRYCOUNT x ;
+XCLAIM s g c 0 1 LASTID x ; XGROUP CREATECONSUMER s g c ; XGROUP CREATECONSUMER s g d ; XCLAIM s g c 0 1 ;
+XCLAIM s g c 0 1 FORCE ; XPENDING s g - + 10 ; XCLAIM s g c 0 1 ; XPENDING s g - + 10 ;
+XCLAIM s g d 0 1 JUSTID ; XPENDING s g - + 10 ; XCLAIM s g d 0 1 2 3 FORCE JUSTID RETRYCOUNT 9 ;
+XPENDING s g - + 10 ; XCLAIM s g c 100000 1 2 3 ; XCLAIM s g c 0 2 IDLE 200000 ; XCLAIM s g d 100000 1 2 3 ;
+XCLAIM s g c 0 1 TIME 5 ; XPENDING s g IDLE 1000000 - + 10 ; XCLAIM s g c -5 3 TIME -5 ; XCLAIM s g c 0 9 FORCE ;
+XCLAIM s g c 0 3 IDLE -9223372036854775808 ; XDEL s 3 ; XCLAIM s g d 0 3 ; XPENDING s g ;
+XCLAIM s g d 0 3 FORCE ; XPENDING s g ; XCLAIM s g c 0 1 LASTID 3 ; XINFO GROUPS s ; XCLAIM s g c 0 1 LASTID 2 ;
+XCLAIM s g c 0 LASTID 4 ; XINFO GROUPS s ; XCLAIM s g c 0 1 RETRYCOUNT -5 ; XPENDING s g - + 10 ;
+XCLAIM s g c 0 1 1 1 ; XPENDING s g - + 10 ; XAUTOCLAIM s g c 0 ; XAUTOCLAIM s g c x 0 ; XAUTOCLAIM s g c 0 x ;
+XAUTOCLAIM s g c 0 0 COUNT ; XAUTOCLAIM s g c 0 0 COUNT 0 ; XAUTOCLAIM s g c 0 0 COUNT x ;
+XAUTOCLAIM s g c 0 0 COUNT 9223372036854775807 ; XAUTOCLAIM s g c 0 0 FOO ; XAUTOCLAIM s none c 0 0 ;
+XAUTOCLAIM none g c 0 0 ; XAUTOCLAIM s g d 0 0 ; XAUTOCLAIM s g c 0 - COUNT 1 ; XAUTOCLAIM s g c 0 (1 COUNT 1 ;
+XAUTOCLAIM s g c 0 (18446744073709551615-18446744073709551615 ; XAUTOCLAIM s g c 0 + ;
+XAUTOCLAIM s g d 0 0 JUSTID COUNT 1 ; XPENDING s g - + 10 ; XAUTOCLAIM s g c 100000 0 ; XDEL s 1 ;
+XAUTOCLAIM s g c 0 0 COUNT 1 ; XAUTOCLAIM s g c 0 0 ; XPENDING s g ; SET t x ; XCLAIM t g c 0 1 ;
+XAUTOCLAIM t g c 0 0 ; XAUTOCLAIM t g c x 0
+)",
+    // XSETID, and what is counted.
+    R"(
+XSETID s 1 ; XSETID s x ; XSETID s ; XADD s 5 a 1 ; XADD s 6 a 2 ; XSETID s 5 ; XSETID s 7 ; XSETID s 6 ; XSETID s - ;
+XSETID s 6 FOO ; XSETID s 6 ENTRIESADDED ; XSETID s 6 ENTRIESADDED x ; XSETID s 6 ENTRIESADDED -1 ;
+XSETID s 6 ENTRIESADDED 1 ; XSETID s 6 ENTRIESADDED 10 ; XSETID s 6 MAXDELETEDID 7 ; XSETID s 6 MAXDELETEDID x ;
+XSETID s 8 ENTRIESADDED 20 MAXDELETEDID 7 ; XINFO STREAM s ; XSETID s 6 ; SET t x ; XSETID t 1 ; XSETID t x ;
+XGROUP CREATE s g 0 ; XGROUP CREATE s h 5 ; XGROUP CREATE s i 6 ; XGROUP CREATE s j $ ; XGROUP CREATE s k 9 ;
+XGROUP CREATE s l 0 ENTRIESREAD 3 ; XINFO GROUPS s ; XADD s 9 a 3 ; XINFO GROUPS s ;
+XREADGROUP GROUP g c COUNT 1 STREAMS s > ; XINFO GROUPS s ; XREADGROUP GROUP g c COUNT 1 STREAMS s > ;
+XINFO GROUPS s ; XREADGROUP GROUP g c COUNT 1 STREAMS s > ; XINFO GROUPS s ; XREADGROUP GROUP l c STREAMS s > ;
+XINFO GROUPS s ; XTRIM s MAXLEN 0 ; XINFO GROUPS s ; XADD s 10 a 4 ; XINFO GROUPS s ; XDEL s 10 ; XINFO GROUPS s ;
+DEL s ; XGROUP CREATE s g 0 MKSTREAM ; XINFO GROUPS s ; XADD s 1 a 1 ; XADD s 2 a 1 ; XADD s 3 a 1 ; XDEL s 2 ;
+XINFO GROUPS s ; XREADGROUP GROUP g c COUNT 1 STREAMS s > ; XINFO GROUPS s ;
+XREADGROUP GROUP g c COUNT 1 STREAMS s > ; XINFO GROUPS s ; XGROUP SETID s g 1 ENTRIESREAD 1 ; XINFO GROUPS s ;
+COPY s u ; XINFO STREAM u FULL ; XADD u 9 a 9 ; XINFO STREAM s ; RENAME u w ; XINFO STREAM w ; DEBUG DIGEST-VALUE w ;
+XINFO GROUPS w
+)",
+};
+
+/// Scenes of several clients, as in differential_scripts.hpp.
+inline constexpr std::string_view stream_client_scripts[] = {
+    // Waiting for entries.
+    R"(
+A: XREAD BLOCK 0 STREAMS s $ ; B: XADD s 1 f v ; B: XADD s 2 f v ; A: XREAD BLOCK 0 STREAMS s $ ;
+C: XREAD BLOCK 0 STREAMS s $ ; D: XREAD BLOCK 0 COUNT 1 STREAMS s 2 ; B: XADD s 3 f v ; B: XADD s 4 f v ;
+A: XREAD BLOCK 0 STREAMS t s $ $ ; B: XADD t 1 f v ; A: XREAD BLOCK 0 STREAMS t s u 1 4 0 ; B: XADD u 1 a b ;
+A: XREAD BLOCK 0 STREAMS s $ ; B: XDEL s 4 ; B: XTRIM s MAXLEN 0 ; B: DEL s ; B: SET s x ; B: DEL s ;
+B: XADD s 1 f v ; B: XADD s 5 f v ; A: XREAD BLOCK 0 STREAMS s 5 ; B: MULTI ; B: XADD s 6 f v ; B: XADD s 7 f v ;
+B: EXEC ; A: XREAD BLOCK 0 STREAMS s 7 ; B: XADD s 9 f v ;
+A: XREAD BLOCK 0 STREAMS s s $ 100 ; B: XADD s 10 f v ; A: XREAD BLOCK 0 STREAMS s $ ; B: RENAME s z ;
+B: XADD y 20 f v ; B: RENAME y s ; A: XREAD BLOCK 0 STREAMS w 0 ; B: COPY s w ; A: XREAD BLOCK 0 STREAMS v 0 ;
+B: SELECT 1 ; B: XADD v 1 f v ; B: SWAPDB 0 1 ; B: XLEN v ; B: SELECT 0 ; B: FLUSHALL ;
+A: XREAD BLOCK 30 STREAMS s $ ; WAIT 200 ; A: XREAD BLOCK 0 STREAMS s $ ; B: CLIENT UNBLOCK @A ;
+A: XREAD BLOCK 0 STREAMS s $ ; B: CLIENT UNBLOCK @A ERROR ; A: XREAD BLOCK 0 STREAMS s $ ; GONE A ;
+B: XADD s 1 f v ; B: XLEN s ; A: MULTI ; A: XREAD BLOCK 0 STREAMS s $ ; A: EXEC
+)",
+    // Waiting with groups.
+    R"(
+B: XGROUP CREATE s g $ MKSTREAM ; A: XREADGROUP GROUP g c BLOCK 0 STREAMS s > ; B: XADD s 1 f v ;
+A: XREADGROUP GROUP g c BLOCK 0 STREAMS s > ; C: XREADGROUP GROUP g d BLOCK 0 STREAMS s > ; B: XADD s 2 f v ;
+B: XADD s 3 f v ; B: XPENDING s g ; A: XREADGROUP GROUP g c BLOCK 0 COUNT 1 STREAMS s > ;
+C: XREADGROUP GROUP g d BLOCK 0 COUNT 1 STREAMS s > ; D: XREAD BLOCK 0 STREAMS s $ ; B: MULTI ; B: XADD s 4 f v ;
+B: XADD s 5 f v ; B: XADD s 6 f v ; B: EXEC ; B: XPENDING s g ; A: XREADGROUP GROUP g c BLOCK 0 STREAMS s > ;
+A: XREADGROUP GROUP g c BLOCK 0 NOACK STREAMS s > ; B: XADD s 7 f v ; B: XPENDING s g ;
+A: XREADGROUP GROUP g c BLOCK 0 STREAMS s 0 ; A: XREADGROUP GROUP g c BLOCK 0 STREAMS s > ;
+B: XGROUP CREATE s h 0 ; B: XGROUP DESTROY s h ; B: XGROUP DELCONSUMER s g c ; B: XADD s 8 f v ;
+A: XREADGROUP GROUP g c BLOCK 30 STREAMS s > ; WAIT 200 ; A: XREADGROUP GROUP g c BLOCK 0 STREAMS s > ;
+B: CLIENT UNBLOCK @A ERROR ; B: XGROUP CREATE s x 0 ; A: XREADGROUP GROUP x c BLOCK 0 COUNT 100 STREAMS s > ;
+A: XREADGROUP GROUP x c BLOCK 0 STREAMS s > ; B: XGROUP SETID s x 0 ; B: XADD s 9 f v ;
+A: MULTI ; A: XREADGROUP GROUP x c BLOCK 0 STREAMS s > ; A: EXEC
+)",
+    // What is told of changes, and to whom.
+    R"(
+A: CONFIG SET notify-keyspace-events KEAm ; A: PSUBSCRIBE __key*__:* ; B: XADD s 1 f v ;
+B: XADD s MAXLEN 1 2 f v ; B: XADD s NOMKSTREAM 3 f v ; B: XADD n NOMKSTREAM 3 f v ; B: XTRIM s MAXLEN 9 ;
+B: XTRIM s MAXLEN 1 ; B: XDEL s 9 ; B: XDEL s 3 ; B: XGROUP CREATE s g 0 ; B: XGROUP CREATE t g 0 MKSTREAM ;
+B: XGROUP CREATE t g 0 MKSTREAM ; B: XGROUP SETID s g 1 ; B: XGROUP CREATECONSUMER s g c ;
+B: XGROUP CREATECONSUMER s g c ; B: XADD s 5 f v ; B: XREADGROUP GROUP g d STREAMS s > ; B: XACK s g 5 ;
+B: XREADGROUP GROUP g d STREAMS s > ; B: XCLAIM s g d 0 5 FORCE ; B: XGROUP DELCONSUMER s g d ;
+B: XGROUP DELCONSUMER s g d ; B: XGROUP DESTROY s g ; B: XGROUP DESTROY s g ; B: XSETID s 9 ; B: XREAD STREAMS no 0 ;
+B: XRANGE no - + ; B: XLEN no ; B: XINFO STREAM no ; B: XACK no g 1 ; B: XPENDING no g ; B: XDEL no 1 ;
+B: XREADGROUP GROUP g c STREAMS no > ; B: DEL s
+)",
+    // Watched streams.
+    R"(
+B: XADD s 1 f v ; A: WATCH s ; B: XADD s 2 f v ; A: MULTI ; A: PING ; A: EXEC ; A: WATCH s ;
+B: XGROUP CREATE s g 0 ; A: MULTI ; A: PING ; A: EXEC ; A: WATCH s ; B: XREADGROUP GROUP g c STREAMS s > ;
+A: MULTI ; A: PING ; A: EXEC ; A: WATCH s ; B: XACK s g 1 ; A: MULTI ; A: PING ; A: EXEC ; A: WATCH s ;
+B: XDEL s 9 ; A: MULTI ; A: PING ; A: EXEC ; A: WATCH s ; B: XDEL s 1 ; A: MULTI ; A: PING ; A: EXEC ;
+A: WATCH s ; B: XTRIM s MAXLEN 5 ; A: MULTI ; A: PING ; A: EXEC ; A: WATCH s ; B: XTRIM s MAXLEN 0 ;
+A: MULTI ; A: PING ; A: EXEC ; A: WATCH s ; B: XSETID s 20 ; A: MULTI ; A: PING ; A: EXEC ; A: WATCH t ;
+B: XGROUP CREATE t g 0 MKSTREAM ; A: MULTI ; A: PING ; A: EXEC ; A: WATCH s ; B: XGROUP DESTROY s g ; A: MULTI ;
+A: PING ; A: EXEC
+)",
+};
+
+}  // namespace eddy::cache::testing
