@@ -180,9 +180,13 @@ refusal set_save(options_type&, std::string_view value) {
     return value.empty() ? refusal{} : no_persistence;
 }
 
+std::string busy_reply_text(const options_type& o) { return std::to_string(o.busy_reply_ms); }
+constexpr auto set_busy_reply = set_number<&options_type::busy_reply_ms, 0, INT64_MAX>;
+
 constexpr parameter parameters[] = {
     {"appendonly", [](const options_type&) { return std::string("no"); }, set_appendonly},
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
+    {"busy-reply-threshold", busy_reply_text, set_busy_reply},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
     {"cluster-enabled",
      [](const options_type& o) { return std::string(o.emulates_cluster ? "yes" : "no"); },
@@ -196,6 +200,7 @@ constexpr parameter parameters[] = {
     {"latency-monitor-threshold",
      [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
      set_number<&options_type::latency_threshold_ms, 0, INT64_MAX>},
+    {"lua-time-limit", busy_reply_text, set_busy_reply},
     {"maxmemory", [](const options_type& o) { return std::to_string(o.max_memory); },
      set_max_memory},
     {"maxmemory-policy", [](const options_type& o) { return std::string(policy_name(o.policy)); },

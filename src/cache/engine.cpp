@@ -9,6 +9,7 @@
 #include "cache/engine_state.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
+#include "cache/script/scripting.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/waits.hpp"
 
@@ -114,7 +115,10 @@ bool engine::state::make_room() {
 
 engine::engine(engine_options options) : state_(std::make_unique<state>(std::move(options))) {}
 
-engine::~engine() { EDDY_ASSERT(state_->sessions.empty()); }
+engine::~engine() {
+    EDDY_ASSERT(state_->sessions.empty());
+    state_->scripting.reset();
+}
 
 void engine::set_time(std::chrono::microseconds since_1970) noexcept {
     state_->env.now_us = since_1970.count();
@@ -199,12 +203,14 @@ void engine::set_unsent(session& who, std::size_t bytes) {
 bool engine::upkeep(std::size_t steps) {
     state& s = *state_;
     bool more = s.env.free_some(steps);
-    if (s.options.max_memory != 0) {
+    if (s.options.max_memory != 0 && !scripting::is_late(s)) {
         static_cast<void>(s.make_room());
         more |=
             s.options.policy != eviction::none && s.env.memory.used_bytes() > s.options.max_memory;
     }
-    for (std::size_t tried = 0; s.sweeps && tried < databases; ++tried) {
+    // Within a script no key goes by itself.
+    const bool sweeps = s.sweeps && !scripting::is_late(s);
+    for (std::size_t tried = 0; sweeps && tried < databases; ++tried) {
         keyspace* const one = s.keyspaces[s.upkeep_database].get();
         if (one != nullptr && one->expiring() > 0) {
             // A database full of expired keys is worth another round at once.
@@ -217,6 +223,16 @@ bool engine::upkeep(std::size_t steps) {
     // Those who wait for a key may have been told that one expired.
     if (s.unsettled) serve_waiting(s);
     return more;
+}
+
+bool engine::script_is_late() const noexcept { return scripting::is_late(*state_); }
+
+bool engine::script_is_late(const session& of) const noexcept {
+    return of.blocked && of.extras->waits_for == wait_kind::script;
+}
+
+void engine::go_on() {
+    if (scripting::is_late(*state_)) scripting::go_on(*state_);
 }
 
 statistics engine::stats() const noexcept {
@@ -244,8 +260,12 @@ session::session(engine& at, std::string_view from, std::string_view to)
     ++s.env.counters.total_sessions;
 }
 
+session::session(engine& at, internal) : home(at), id(0), created_us(0), last_used_us(0) {}
+
 session::~session() {
+    if (id == 0) return;
     engine::state& s = home.internals();
+    scripting::forget(s, *this);
     unlink();
     --s.env.counters.sessions;
     stop_monitoring(s, *this);

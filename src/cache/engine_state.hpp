@@ -21,6 +21,12 @@
 
 namespace eddy::cache {
 
+class scripts;
+/// Knows how, where there are scripts.
+struct scripts_deleter {
+    void operator()(scripts* gone) const noexcept;
+};
+
 /// Forty hexadecimal digits.
 std::string make_run_id(random_generator& random);
 
@@ -35,6 +41,7 @@ inline constexpr std::uint32_t to_waiters = 1 << 17;
 namespace attention {
 inline constexpr std::uint8_t monitors = 1;
 inline constexpr std::uint8_t pause = 2;
+inline constexpr std::uint8_t script = 8;  // one is late: others are told BUSY
 }  // namespace attention
 
 struct engine::state final : key_listener {
@@ -89,6 +96,8 @@ struct engine::state final : key_listener {
     std::size_t blocked_sessions = 0;
     std::int64_t paused_until_us = 0;
     bool pauses_writes_only = false;
+
+    std::unique_ptr<scripts, scripts_deleter> scripting;  // null until the first one
 };
 
 }  // namespace eddy::cache

@@ -73,7 +73,8 @@ using serve_function = bool (*)(call& c, std::string_view key);
 enum class wait_kind : std::uint8_t {
     none,
     key,   ///< until a key is ready
-    pause  ///< until a pause of all clients ends; the command has not run
+    pause,  ///< until a pause of all clients ends; the command has not run
+    script  ///< until the script that it has called ends
 };
 
 struct session_extras {
