@@ -251,12 +251,20 @@ void raise(lua_State* in, std::string_view text) {
 
 int note_error(lua_State* in) {
     lua_settop(in, 1);
+    lua_Debug where;
     if (!lua_istable(in, 1)) {
         lua_createtable(in, 0, 3);
         lua_pushliteral(in, "ERR ");
         // As tostring() says it, for what has a text.
         switch (lua_type(in, 1)) {
             case LUA_TSTRING:
+                // This one LuaJIT says without a place.
+                if (text_at(in, 1) == "stack overflow" && lua_getstack(in, 1, &where) != 0) {
+                    lua_getinfo(in, "Sl", &where);
+                    lua_pushfstring(in, "%s:%d: stack overflow", where.short_src, where.currentline);
+                    break;
+                }
+                [[fallthrough]];
             case LUA_TNUMBER: lua_pushvalue(in, 1); break;
             case LUA_TBOOLEAN: lua_pushstring(in, lua_toboolean(in, 1) != 0 ? "true" : "false"); break;
             case LUA_TNIL: lua_pushliteral(in, "nil"); break;
@@ -268,7 +276,6 @@ int note_error(lua_State* in) {
         lua_setfield(in, -2, "err");
         lua_replace(in, 1);
     }
-    lua_Debug where;
     for (int level = 1; level <= 2; ++level) {
         if (lua_getstack(in, level, &where) == 0) break;
         lua_getinfo(in, "Sl", &where);

@@ -80,6 +80,21 @@ int own_pairs(lua_State* in) {
     return 3;
 }
 
+// An error that is a table with a text is given as that text, as Redis does.
+int own_pcall(lua_State* in) {
+    luaL_checkany(in, 1);
+    const int status = lua_pcall(in, lua_gettop(in) - 1, LUA_MULTRET, 0);
+    if (status != 0 && lua_istable(in, -1)) {
+        lua_pushliteral(in, "err");
+        lua_rawget(in, -2);
+        lua_isstring(in, -1) != 0 ? lua_replace(in, -2) : lua_pop(in, 1);
+    }
+    luaL_checkstack(in, 1, nullptr);
+    lua_pushboolean(in, status == 0 ? 1 : 0);
+    lua_insert(in, 1);
+    return lua_gettop(in);
+}
+
 int own_setmetatable(lua_State* in) {
     luaL_checktype(in, 1, LUA_TTABLE);
     const int type = lua_type(in, 2);
@@ -220,7 +235,7 @@ int own_clock(lua_State* in) {
 // --- The tables ----------------------------------------------------------------------------------
 
 constexpr const char* base_names[] = {
-    "_VERSION", "assert", "error",  "getmetatable", "ipairs",   "next",  "pcall",
+    "_VERSION", "assert", "error",  "getmetatable", "ipairs",   "next",
     "rawequal", "select", "tonumber", "tostring",   "type",     "unpack", "xpcall"};
 
 struct part {
@@ -351,6 +366,7 @@ void furnish(lua_State* in, vm& of) {
     set_wrapped("load", own_load, "load");
     set_wrapped("loadstring", own_loadstring, "load");
     set_function(in, "setmetatable", own_setmetatable);
+    set_function(in, "pcall", own_pcall);
     set_function(in, "rawset", own_rawset);
     set_function(in, "rawget", own_rawget);
     set_function(in, "collectgarbage", own_collectgarbage);
