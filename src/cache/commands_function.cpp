@@ -81,8 +81,10 @@ void reply_library(call& c, const libraries::library& one, bool with_code) {
         c.reply.bulk("name");
         c.reply.bulk(each->name);
         c.reply.bulk("description");
-        if (each->is_described) c.reply.bulk(each->description);
-        else c.reply.null();
+        if (each->is_described)
+            c.reply.bulk(each->description);
+        else
+            c.reply.null();
         c.reply.bulk("flags");
         std::size_t flags = 0;
         for (const auto& [bit, name] : flag_names) flags += (each->flags & bit) != 0 ? 1 : 0;
@@ -192,9 +194,9 @@ bool read_libraries(call& c, std::string_view payload, std::vector<std::string>&
     reader.feed({&end, 1});
     reader.feed(std::string_view("\0\0\0\0\0\0\0\0", rdb::checksum_bytes));
     if (reader.now() == rdb::reader::status::done) return true;
-    const bool is_key = reader.now() == rdb::reader::status::failed &&
-                        std::string_view(reader.fault().what).find("not a function") !=
-                            std::string_view::npos;
+    const bool is_key =
+        reader.now() == rdb::reader::status::failed &&
+        std::string_view(reader.fault().what).find("not a function") != std::string_view::npos;
     c.error(is_key ? "ERR given type is not a function" : "ERR Failed loading library data");
     return false;
 }
@@ -205,7 +207,8 @@ void restore_libraries(call& c) {
     policy chosen = policy::append;
     if (c.count > 4) {
         return c.error(
-            "ERR unknown subcommand or wrong number of arguments for 'restore'. Try FUNCTION HELP.");
+            "ERR unknown subcommand or wrong number of arguments for 'restore'. Try FUNCTION "
+            "HELP.");
     }
     if (c.count == 4) {
         if (is_word(c.arg(3), "flush")) {
@@ -257,8 +260,9 @@ void function(call& c) {
         return c.reply.ok();
     }
     if (is_word(what, "flush")) {
-        const bool known = c.count == 2 || (c.count == 3 && (is_word(c.arg(2), "sync") ||
-                                                             is_word(c.arg(2), "async")));
+        const bool known =
+            c.count == 2 ||
+            (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
         if (!known) return c.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
         scripts_of(c).functions().flush();
         return c.reply.ok();

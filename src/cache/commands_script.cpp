@@ -75,8 +75,8 @@ void evalsha_now(call& c, bool read_only) {
 }
 
 void flush_scripts(call& c) {
-    const bool known = c.count == 2 ||
-                       (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
+    const bool known =
+        c.count == 2 || (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
     if (!known) return c.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
     scripts_of(c).flush();
     c.reply.ok();
@@ -150,8 +150,9 @@ void script(call& c) {
     if (is_word(what, "help") && c.count == 2) {
         return c.help({"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
                        "DEBUG (YES|SYNC|NO)", "    Only NO is known: there is no debugger here.",
-                       "EXISTS <sha1> [<sha1> ...]", "    Which of them are in the cache of scripts.",
-                       "FLUSH [ASYNC|SYNC]", "    Empties the cache of scripts.", "KILL",
+                       "EXISTS <sha1> [<sha1> ...]",
+                       "    Which of them are in the cache of scripts.", "FLUSH [ASYNC|SYNC]",
+                       "    Empties the cache of scripts.", "KILL",
                        "    Ends the script that runs, if it has not written.", "LOAD <script>",
                        "    Puts a script into the cache without running it.", "HELP",
                        "    Print this help."});

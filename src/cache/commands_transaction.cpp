@@ -80,8 +80,7 @@ static void exec_now(call& c) {
 void exec(call& c) {
     if (!in_transaction(c)) return c.error("ERR EXEC without MULTI");
     // One with a script in it may have to be left in the middle.
-    const bool runs_scripts =
-        (c.client.extras->queued_flags & command_flag::runs_script) != 0;
+    const bool runs_scripts = (c.client.extras->queued_flags & command_flag::runs_script) != 0;
     runs_scripts ? scripting::run_with_scripts(c, exec_now) : exec_now(c);
 }
 

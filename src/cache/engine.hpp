@@ -142,13 +142,13 @@ public:
     /// views must stay until it returns.
     std::size_t execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
 
-    /// A script takes longer than busy_reply_ms. Until it ends its session is blocked, and all others
-    /// are told BUSY. go_on() runs it for a few milliseconds: call it again and again, and let
-    /// others have their turn between.
+    /// A script takes longer than busy_reply_ms. Until it ends its session is blocked, and all
+    /// others are told BUSY. go_on() runs it for a few milliseconds: call it again and again, and
+    /// let others have their turn between.
     bool script_is_late() const noexcept;
     void go_on();
-    /// Whether that script is this session's, which must not be destroyed then: a script that is cut
-    /// off is half done.
+    /// Whether that script is this session's, which must not be destroyed then: a script that is
+    /// cut off is half done.
     bool script_is_late(const session& of) const noexcept;
 
     /// Appends what is to be sent to the session beside the replies of execute(), because of what

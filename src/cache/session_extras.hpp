@@ -72,7 +72,7 @@ using serve_function = bool (*)(call& c, std::string_view key);
 
 enum class wait_kind : std::uint8_t {
     none,
-    key,   ///< until a key is ready
+    key,    ///< until a key is ready
     pause,  ///< until a pause of all clients ends; the command has not run
     script  ///< until the script that it has called ends
 };

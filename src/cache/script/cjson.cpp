@@ -49,7 +49,9 @@ public:
         switch (lua_type(in_, -1)) {
             case LUA_TSTRING: text(); break;
             case LUA_TNUMBER: number(); break;
-            case LUA_TBOOLEAN: out_.append(std::string_view(lua_toboolean(in_, -1) != 0 ? "true" : "false")); break;
+            case LUA_TBOOLEAN:
+                out_.append(std::string_view(lua_toboolean(in_, -1) != 0 ? "true" : "false"));
+                break;
             case LUA_TTABLE: table(depth + 1); break;
             case LUA_TNIL: out_.append(std::string_view("null")); break;
             case LUA_TLIGHTUSERDATA:
@@ -109,7 +111,9 @@ private:
             switch (chosen_.encode_invalid) {
                 case 0: return fail("must not be NaN or Inf");
                 case 1:
-                    out_.append(std::string_view(std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"));
+                    out_.append(std::string_view(std::isnan(value) ? "nan"
+                                                 : value > 0       ? "inf"
+                                                                   : "-inf"));
                     return;
                 default: out_.append(std::string_view("null")); return;
             }
@@ -198,7 +202,18 @@ int encode(lua_State* in) {
 // --- Decoding ----------------------------------------------------------------------------------
 
 enum class kind : std::uint8_t {
-    object_begin, object_end, array_begin, array_end, text, number, boolean, null, colon, comma, end, fault
+    object_begin,
+    object_end,
+    array_begin,
+    array_end,
+    text,
+    number,
+    boolean,
+    null,
+    colon,
+    comma,
+    end,
+    fault
 };
 constexpr const char* kind_names[] = {"T_OBJ_BEGIN", "T_OBJ_END", "T_ARR_BEGIN", "T_ARR_END",
                                       "T_STRING",    "T_NUMBER",  "T_BOOLEAN",   "T_NULL",
@@ -307,7 +322,8 @@ private:
             default: break;
         }
         if (*at_ == '-' || (*at_ >= '0' && *at_ <= '9')) {
-            if (chosen_.decode_invalid == 0 && is_odd_number()) return set_fault("invalid number", at_);
+            if (chosen_.decode_invalid == 0 && is_odd_number())
+                return set_fault("invalid number", at_);
             return take_number();
         }
         if (std::strncmp(at_, "true", 4) == 0 || std::strncmp(at_, "false", 5) == 0) {
@@ -382,9 +398,12 @@ private:
         int value = 0;
         for (int i = 0; i < 4; ++i) {
             const char c = static_cast<char>(p[i] | 32);
-            if (p[i] >= '0' && p[i] <= '9') value = value << 4 | (p[i] - '0');
-            else if (c >= 'a' && c <= 'f') value = value << 4 | (c - 'a' + 10);
-            else return -1;
+            if (p[i] >= '0' && p[i] <= '9')
+                value = value << 4 | (p[i] - '0');
+            else if (c >= 'a' && c <= 'f')
+                value = value << 4 | (c - 'a' + 10);
+            else
+                return -1;
         }
         return value;
     }
@@ -426,7 +445,7 @@ private:
     const char* begin_;
     const char* at_;
     vm& of_;
-    kind kind_ = kind::end;  // the current token,
+    kind kind_ = kind::end;        // the current token,
     const char* token_ = nullptr;  // where it begins, what it is
     const char* why_ = nullptr;
     double number_ = 0;
@@ -465,10 +484,13 @@ void number_option(lua_State* in, int at, int& option, int low, int high) {
 
 void word_option(lua_State* in, int at, int& option, const char* const* words) {
     if (!lua_isnil(in, at)) {
-        option = lua_isboolean(in, at) ? lua_toboolean(in, at) : luaL_checkoption(in, at, nullptr, words);
+        option = lua_isboolean(in, at) ? lua_toboolean(in, at)
+                                       : luaL_checkoption(in, at, nullptr, words);
     }
-    if (option <= 1) lua_pushboolean(in, option);
-    else lua_pushstring(in, words[option]);
+    if (option <= 1)
+        lua_pushboolean(in, option);
+    else
+        lua_pushstring(in, words[option]);
 }
 
 constexpr const char* off_on[] = {"off", "on", nullptr};

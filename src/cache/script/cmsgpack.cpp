@@ -27,8 +27,10 @@ public:
             case LUA_TBOOLEAN: byte(lua_toboolean(in_, -1) != 0 ? 0xc3 : 0xc2); break;
             case LUA_TNUMBER: number(lua_tonumber(in_, -1)); break;
             case LUA_TTABLE:
-                if (depth == max_depth) byte(0xc0);
-                else table(depth);
+                if (depth == max_depth)
+                    byte(0xc0);
+                else
+                    table(depth);
                 break;
             default: byte(0xc0); break;
         }
@@ -46,10 +48,14 @@ private:
     void text() {
         std::size_t size = 0;
         const char* const bytes = lua_tolstring(in_, -1, &size);
-        if (size < 32) byte(0xa0 | static_cast<unsigned>(size));
-        else if (size <= 0xff) tagged(0xd9, size, 1);
-        else if (size <= 0xffff) tagged(0xda, size, 2);
-        else tagged(0xdb, size, 4);
+        if (size < 32)
+            byte(0xa0 | static_cast<unsigned>(size));
+        else if (size <= 0xff)
+            tagged(0xd9, size, 1);
+        else if (size <= 0xffff)
+            tagged(0xda, size, 2);
+        else
+            tagged(0xdb, size, 4);
         out_.append(std::string_view(bytes, size));
     }
 
@@ -69,11 +75,16 @@ private:
     void integer(std::int64_t value) {
         const auto bits = static_cast<std::uint64_t>(value);
         if (value >= 0) {
-            if (value <= 127) byte(static_cast<unsigned>(value));
-            else if (value <= 0xff) tagged(0xcc, bits, 1);
-            else if (value <= 0xffff) tagged(0xcd, bits, 2);
-            else if (value <= 0xffff'ffffLL) tagged(0xce, bits, 4);
-            else tagged(0xcf, bits, 8);
+            if (value <= 127)
+                byte(static_cast<unsigned>(value));
+            else if (value <= 0xff)
+                tagged(0xcc, bits, 1);
+            else if (value <= 0xffff)
+                tagged(0xcd, bits, 2);
+            else if (value <= 0xffff'ffffLL)
+                tagged(0xce, bits, 4);
+            else
+                tagged(0xcf, bits, 8);
         } else if (value >= -32) {
             byte(static_cast<unsigned>(bits & 0xff));
         } else if (value >= -128) {
@@ -99,18 +110,24 @@ private:
             largest = at > largest ? at : largest;
         }
         if (is_array && largest == static_cast<double>(items)) {
-            if (items < 16) byte(0x90 | static_cast<unsigned>(items));
-            else if (items <= 0xffff) tagged(0xdc, items, 2);
-            else tagged(0xdd, items, 4);
+            if (items < 16)
+                byte(0x90 | static_cast<unsigned>(items));
+            else if (items <= 0xffff)
+                tagged(0xdc, items, 2);
+            else
+                tagged(0xdd, items, 4);
             for (std::uint64_t i = 1; i <= items; ++i) {
                 lua_rawgeti(in_, -1, static_cast<int>(i));
                 value(depth + 1);
             }
             return;
         }
-        if (items < 16) byte(0x80 | static_cast<unsigned>(items));
-        else if (items <= 0xffff) tagged(0xde, items, 2);
-        else tagged(0xdf, items, 4);
+        if (items < 16)
+            byte(0x80 | static_cast<unsigned>(items));
+        else if (items <= 0xffff)
+            tagged(0xde, items, 2);
+        else
+            tagged(0xdf, items, 4);
         lua_pushnil(in_);
         while (lua_next(in_, -2) != 0) {
             lua_pushvalue(in_, -2);
@@ -158,14 +175,17 @@ public:
             case 0xc0: return lua_pushnil(in_);
             case 0xc2: return lua_pushboolean(in_, 0);
             case 0xc3: return lua_pushboolean(in_, 1);
-            case 0xca: return lua_pushnumber(in_, std::bit_cast<float>(static_cast<std::uint32_t>(bits(4))));
+            case 0xca:
+                return lua_pushnumber(in_,
+                                      std::bit_cast<float>(static_cast<std::uint32_t>(bits(4))));
             case 0xcb: return lua_pushnumber(in_, std::bit_cast<double>(bits(8)));
             case 0xcc: return lua_pushnumber(in_, static_cast<double>(bits(1)));
             case 0xcd: return lua_pushnumber(in_, static_cast<double>(bits(2)));
             case 0xce: return lua_pushnumber(in_, static_cast<double>(bits(4)));
             // Also what is above 2^63 comes as Redis has it.
             case 0xcf:
-            case 0xd3: return lua_pushnumber(in_, static_cast<double>(static_cast<std::int64_t>(bits(8))));
+            case 0xd3:
+                return lua_pushnumber(in_, static_cast<double>(static_cast<std::int64_t>(bits(8))));
             case 0xd0: return lua_pushnumber(in_, static_cast<std::int8_t>(bits(1)));
             case 0xd1: return lua_pushnumber(in_, static_cast<std::int16_t>(bits(2)));
             case 0xd2: return lua_pushnumber(in_, static_cast<std::int32_t>(bits(4)));

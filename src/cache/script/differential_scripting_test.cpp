@@ -1,10 +1,11 @@
-// The same scripts to the engine and to a real redis-server 7.0: the replies must be the same bytes.
-// Skipped, with the reason, where redis-server is not installed.
+// The same scripts to the engine and to a real redis-server 7.0: the replies must be the same
+// bytes. Skipped, with the reason, where redis-server is not installed.
+#include "cache/script/differential_scripting.hpp"
+
 #include <eddy/base/random.hpp>
 
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
-#include "cache/script/differential_scripting.hpp"
 #include "cache/test_client.hpp"
 
 #include <gtest/gtest.h>
@@ -57,7 +58,8 @@ protected:
         if (ours == theirs) return true;
         std::string all;
         for (const std::string& each : args) all += each + " ";
-        ADD_FAILURE() << all << "\n redis: " << theirs.substr(0, 1000) << "\n eddy:  " << ours.substr(0, 1000);
+        ADD_FAILURE() << all << "\n redis: " << theirs.substr(0, 1000)
+                      << "\n eddy:  " << ours.substr(0, 1000);
         return false;
     }
 
@@ -83,15 +85,18 @@ TEST_P(differential_scripting, commands_about_scripts_reply_the_same) {
         left.remove_prefix(std::min(line.size() + 1, left.size()));
         arguments args(1);
         for (const char each : line) {
-            if (each == '|') args.emplace_back();
-            else args.back() += each == '~' ? '\n' : each;
+            if (each == '|')
+                args.emplace_back();
+            else
+                args.back() += each == '~' ? '\n' : each;
         }
         same(args);
     }
 }
 
 TEST_P(differential_scripting, libraries_are_dumped_for_each_other) {
-    const std::string code = "#!lua name=a\nredis.register_function('f', function() return 'x' end)";
+    const std::string code =
+        "#!lua name=a\nredis.register_function('f', function() return 'x' end)";
     both({"FUNCTION", "LOAD", code});
     const auto payload = [](const std::string& reply) {
         const std::size_t begin = reply.find("\r\n") + 2;
@@ -135,8 +140,9 @@ public:
 
 private:
     std::string number() {
-        static constexpr const char* odd[] = {"0.1", "1e15", "-1e100", "2^53", "2^31", "-2^31",
-                                              "255", "65536", "1.5", "-0.5", "2^32", "123456789.25"};
+        static constexpr const char* odd[] = {"0.1",  "1e15",  "-1e100", "2^53",
+                                              "2^31", "-2^31", "255",    "65536",
+                                              "1.5",  "-0.5",  "2^32",   "123456789.25"};
         return odd[random_.below(std::size(odd))];
     }
     std::string text() {
@@ -149,8 +155,9 @@ private:
         return all + '"';
     }
     std::string text_field() {
-        static constexpr const char* names[] = {"ok", "err", "double", "map", "set", "big_number",
-                                                "verbatim_string", "x", "format", "string"};
+        static constexpr const char* names[] = {"ok",     "err",        "double",          "map",
+                                                "set",    "big_number", "verbatim_string", "x",
+                                                "format", "string"};
         return names[random_.below(std::size(names))];
     }
     random_generator random_;

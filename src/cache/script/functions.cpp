@@ -19,7 +19,8 @@ constexpr const char* bad_name =
 
 bool is_name(std::string_view text) noexcept {
     return !text.empty() && std::ranges::all_of(text, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_';
     });
 }
 
@@ -95,7 +96,9 @@ std::string libraries::load(std::string_view code, bool replace, std::string& wh
         if (!why.empty()) break;
         for (const auto& other : all_) {
             if (other.get() == old) continue;
-            if (std::ranges::none_of(other->functions, [&](const auto& f) { return f->name == each->name; })) continue;
+            if (std::ranges::none_of(other->functions,
+                                     [&](const auto& f) { return f->name == each->name; }))
+                continue;
             why = "Function " + each->name + " already exists";
         }
     }
@@ -129,7 +132,8 @@ void libraries::forget(const library& gone) noexcept {
 }
 
 bool libraries::remove(std::string_view name) {
-    const auto at = std::ranges::find_if(all_, [&](const auto& each) { return each->name == name; });
+    const auto at =
+        std::ranges::find_if(all_, [&](const auto& each) { return each->name == name; });
     if (at == all_.end()) return false;
     forget(**at);
     all_.erase(at);
@@ -182,8 +186,9 @@ int libraries::register_function(lua_State* in) {
             const std::string_view key = text_at(in, -2);
             if (key == "function_name") {
                 if (lua_isstring(in, -1) == 0) {
-                    raise(in,
-                          "function_name argument given to redis.register_function must be a string");
+                    raise(
+                        in,
+                        "function_name argument given to redis.register_function must be a string");
                 }
                 lua_pushvalue(in, -1);
                 lua_tostring(in, -1);
@@ -255,6 +260,8 @@ int libraries::register_function(lua_State* in) {
     return 0;
 }
 
-int register_function(lua_State* in) { return vm::of(in).owner().functions().register_function(in); }
+int register_function(lua_State* in) {
+    return vm::of(in).owner().functions().register_function(in);
+}
 
 }  // namespace eddy::cache

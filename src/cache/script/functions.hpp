@@ -26,7 +26,7 @@ public:
         std::string name;
         std::string description;
         bool is_described = false;
-        int reference = 0;  ///< in the registry
+        int reference = 0;        ///< in the registry
         std::uint32_t flags = 0;  ///< of script_flag
     };
     struct library {

@@ -61,8 +61,10 @@ const std::string_view* take_arguments(lua_State* in, int count, std::string_vie
     }
     for (int i = 0; i < count; ++i) {
         const int type = lua_type(in, i + 1);
-        if (type == LUA_TNUMBER) make_text(in, i + 1);
-        else if (type != LUA_TSTRING) return nullptr;
+        if (type == LUA_TNUMBER)
+            make_text(in, i + 1);
+        else if (type != LUA_TSTRING)
+            return nullptr;
         args[i] = text_at(in, i + 1);
     }
     return args;
@@ -174,8 +176,7 @@ int redis_set_repl(lua_State* in) {
     if (lua_gettop(in) != 1) raise(in, "redis.set_repl() requires two arguments.");
     const auto flags = static_cast<int>(lua_tonumber(in, 1));
     if ((flags & ~(replicate_aof | replicate_replica)) != 0) {
-        raise(in,
-              "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.");
+        raise(in, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.");
     }
     return 0;
 }
@@ -234,7 +235,8 @@ void push_error(lua_State* in, std::string_view text) {
         }
     }
     constexpr std::string_view ends = "\r\n";
-    while (!text.empty() && ends.find(text.front()) != std::string_view::npos) text.remove_prefix(1);
+    while (!text.empty() && ends.find(text.front()) != std::string_view::npos)
+        text.remove_prefix(1);
     while (!text.empty() && ends.find(text.back()) != std::string_view::npos) text.remove_suffix(1);
     lua_pushlstring(in, code.data(), code.size());
     lua_pushliteral(in, " ");
@@ -261,12 +263,15 @@ int note_error(lua_State* in) {
                 // This one LuaJIT says without a place.
                 if (text_at(in, 1) == "stack overflow" && lua_getstack(in, 1, &where) != 0) {
                     lua_getinfo(in, "Sl", &where);
-                    lua_pushfstring(in, "%s:%d: stack overflow", where.short_src, where.currentline);
+                    lua_pushfstring(in, "%s:%d: stack overflow", where.short_src,
+                                    where.currentline);
                     break;
                 }
                 [[fallthrough]];
             case LUA_TNUMBER: lua_pushvalue(in, 1); break;
-            case LUA_TBOOLEAN: lua_pushstring(in, lua_toboolean(in, 1) != 0 ? "true" : "false"); break;
+            case LUA_TBOOLEAN:
+                lua_pushstring(in, lua_toboolean(in, 1) != 0 ? "true" : "false");
+                break;
             case LUA_TNIL: lua_pushliteral(in, "nil"); break;
             default:
                 lua_pushfstring(in, "%s: %p", luaL_typename(in, 1), lua_topointer(in, 1));

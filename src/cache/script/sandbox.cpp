@@ -50,7 +50,8 @@ int refuse_change(lua_State* in) { return luaL_error(in, "%s", read_only_text); 
 }  // namespace
 
 int refuse_unknown_global(lua_State* in) {
-    if (lua_isstring(in, 2) == 0) return luaL_error(in, "Script attempted to access nonexistent global variable");
+    if (lua_isstring(in, 2) == 0)
+        return luaL_error(in, "Script attempted to access nonexistent global variable");
     return luaL_error(in, "Script attempted to access nonexistent global variable '%s'",
                       lua_tostring(in, 2));
 }
@@ -234,28 +235,31 @@ int own_clock(lua_State* in) {
 
 // --- The tables ----------------------------------------------------------------------------------
 
-constexpr const char* base_names[] = {
-    "_VERSION", "assert", "error",  "getmetatable", "ipairs",   "next",
-    "rawequal", "select", "tonumber", "tostring",   "type",     "unpack", "xpcall"};
+constexpr const char* base_names[] = {"_VERSION", "assert",   "error",  "getmetatable", "ipairs",
+                                      "next",     "rawequal", "select", "tonumber",     "tostring",
+                                      "type",     "unpack",   "xpcall"};
 
 struct part {
     const char* library;
     std::span<const char* const> names;
 };
-constexpr const char* string_names[] = {"byte", "char", "dump",  "find",    "format", "gmatch", "gsub",
-                                        "len",  "lower", "match", "rep", "reverse", "sub",    "upper"};
+constexpr const char* string_names[] = {"byte",   "char",    "dump", "find",  "format",
+                                        "gmatch", "gsub",    "len",  "lower", "match",
+                                        "rep",    "reverse", "sub",  "upper"};
 constexpr const char* table_names[] = {"concat", "foreach", "foreachi", "getn",
                                        "maxn",   "remove",  "sort"};
-constexpr const char* math_names[] = {
-    "abs",  "acos",  "asin", "atan", "atan2", "ceil", "cos", "cosh", "deg",  "exp",  "floor",
-    "fmod", "frexp", "huge", "ldexp", "log",  "log10", "max", "min",  "modf", "pi",   "pow",
-    "rad",  "sin",   "sinh", "sqrt", "tan",   "tanh"};
+constexpr const char* math_names[] = {"abs",   "acos", "asin",  "atan",  "atan2", "ceil",  "cos",
+                                      "cosh",  "deg",  "exp",   "floor", "fmod",  "frexp", "huge",
+                                      "ldexp", "log",  "log10", "max",   "min",   "modf",  "pi",
+                                      "pow",   "rad",  "sin",   "sinh",  "sqrt",  "tan",   "tanh"};
 constexpr const char* coroutine_names[] = {"create", "resume", "running",
                                            "status", "wrap",   "yield"};
-constexpr const char* bit_names[] = {"arshift", "band",   "bnot", "bor", "bswap", "bxor",
-                                     "lshift",  "rol",    "ror",  "rshift", "tobit", "tohex"};
-constexpr part parts[] = {{"string", string_names}, {"table", table_names},
-                          {"math", math_names},     {"coroutine", coroutine_names},
+constexpr const char* bit_names[] = {"arshift", "band", "bnot", "bor",    "bswap", "bxor",
+                                     "lshift",  "rol",  "ror",  "rshift", "tobit", "tohex"};
+constexpr part parts[] = {{"string", string_names},
+                          {"table", table_names},
+                          {"math", math_names},
+                          {"coroutine", coroutine_names},
                           {"bit", bit_names}};
 
 // Sets field `name` of the table on top to what field `from_name` of the table at `from` is.

@@ -216,8 +216,8 @@ std::string without_tail_calls(std::string_view text) {
         const token one = reader.next();
         const bool is_word = one.kind == token_kind::word;
         if (one.kind == token_kind::end) break;
-        const bool is_end =
-            (is_word || one.text == ";") && std::ranges::find(ends_block, one.text) != ends_block.end();
+        const bool is_end = (is_word || one.text == ";") &&
+                            std::ranges::find(ends_block, one.text) != ends_block.end();
         if (is_end && !returns.empty() && returns.back().blocks == blocks.size() &&
             returns.back().brackets.empty()) {
             close(blocks.size());

@@ -1,8 +1,7 @@
 // In the place of scripts, where LuaJIT was left out of the build.
-#include "cache/script/scripting.hpp"
-
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
+#include "cache/script/scripting.hpp"
 
 namespace eddy::cache {
 namespace {

@@ -163,7 +163,8 @@ scripts::cached* scripts::add(call& c, std::string_view text, bool loaded) {
            !evictable_.empty()) {
         remove(evictable_.front());
     }
-    if (loaded && (cached_bytes_ + text.size() > max_cached_bytes || by_name_.size() >= max_cached)) {
+    if (loaded &&
+        (cached_bytes_ + text.size() > max_cached_bytes || by_name_.size() >= max_cached)) {
         c.error("ERR the cache of scripts is full: SCRIPT FLUSH empties it");
         return nullptr;
     }

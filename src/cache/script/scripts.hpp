@@ -10,9 +10,9 @@
 //
 // A script runs within its command, on a stack of its own. Every ten thousand of Lua's instructions
 // it looks at the clock. When it has taken longer than busy_reply_ms it is late: engine::execute()
-// returns with the session blocked, other clients are told BUSY, and engine::go_on() runs the script
-// for a few milliseconds at a time until it ends or is killed. A transaction with a script in it
-// runs on that stack as a whole.
+// returns with the session blocked, other clients are told BUSY, and engine::go_on() runs the
+// script for a few milliseconds at a time until it ends or is killed. A transaction with a script
+// in it runs on that stack as a whole.
 //
 // LuaJIT's compiler is off: compiled loops look at no clock, and what scripts do mostly is to call
 // functions of C, which end its traces. Its interpreter does twice what Redis's Lua does.
@@ -81,14 +81,14 @@ public:
     /// What runs, and how.
     struct task {
         vm* in = nullptr;
-        int function = 0;            ///< in the registry
-        std::string_view name;       ///< as errors tell it
-        std::uint32_t flags = 0;     ///< of script_flag
-        bool read_only = false;      ///< EVAL_RO, or the flag no-writes
-        bool is_function = false;    ///< FCALL
-        std::size_t first_key = 0;   ///< arg(first_key) .. are the keys,
-        std::size_t keys = 0;        ///< so many,
-        std::size_t arguments = 0;   ///< and so many arguments behind them
+        int function = 0;           ///< in the registry
+        std::string_view name;      ///< as errors tell it
+        std::uint32_t flags = 0;    ///< of script_flag
+        bool read_only = false;     ///< EVAL_RO, or the flag no-writes
+        bool is_function = false;   ///< FCALL
+        std::size_t first_key = 0;  ///< arg(first_key) .. are the keys,
+        std::size_t keys = 0;       ///< so many,
+        std::size_t arguments = 0;  ///< and so many arguments behind them
     };
     /// Runs it and replies. On the fiber.
     void run(call& c, const task& what);
@@ -157,7 +157,7 @@ private:
     std::int64_t began_ns_ = 0;
     std::int64_t slice_ends_ns_ = 0;
     std::int64_t load_ends_ns_ = 0;  // 0: no library is loaded
-    std::int64_t now_us_ = 0;  // as the script has it
+    std::int64_t now_us_ = 0;        // as the script has it
     const task* running_ = nullptr;
     const call* running_call_ = nullptr;
     byte_buffer late_pushes_;  // what a late script has caused for its session

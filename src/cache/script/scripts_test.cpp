@@ -16,16 +16,17 @@ namespace eddy::cache {
 namespace {
 
 using testing::arguments;
-using testing::test_client;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using testing::test_client;
 
 std::string bulk(std::string_view text) {
     return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
 }
 
-constexpr std::string_view busy = "-BUSY Redis is busy running a script. You can only call SCRIPT "
-                                  "KILL or SHUTDOWN NOSAVE.\r\n";
+constexpr std::string_view busy =
+    "-BUSY Redis is busy running a script. You can only call SCRIPT "
+    "KILL or SHUTDOWN NOSAVE.\r\n";
 
 class scripting : public ::testing::Test {
 protected:
@@ -119,7 +120,8 @@ TEST_F(scripting, a_late_script_that_wrote_is_not_killed_and_comes_to_its_end) {
 
 TEST_F(scripting, a_client_that_is_served_from_a_late_script_gets_its_reply_afterwards) {
     EXPECT_EQ(b_("BLPOP list 0"), "");
-    EXPECT_EQ(eval("redis.call('RPUSH', 'list', 'v') for i = 1, 1e6 do math.abs(i) end return 7"), "");
+    EXPECT_EQ(eval("redis.call('RPUSH', 'list', 'v') for i = 1, 1e6 do math.abs(i) end return 7"),
+              "");
     EXPECT_EQ(b_.pushed(), "");
     finish();
     EXPECT_EQ(a_.pushed(), ":7\r\n");
@@ -129,8 +131,10 @@ TEST_F(scripting, a_client_that_is_served_from_a_late_script_gets_its_reply_afte
 TEST_F(scripting, a_transaction_goes_on_behind_its_late_script) {
     a_("MULTI");
     a_("SET x 1");
-    a_.ask(arguments{"EVAL", "for i = 1, 1e6 do math.abs(i) end return redis.call('INCR', 'x')", "0"});
-    a_.ask(arguments{"EVAL", "for i = 1, 1e6 do math.abs(i) end return redis.call('INCR', 'x')", "0"});
+    a_.ask(
+        arguments{"EVAL", "for i = 1, 1e6 do math.abs(i) end return redis.call('INCR', 'x')", "0"});
+    a_.ask(
+        arguments{"EVAL", "for i = 1, 1e6 do math.abs(i) end return redis.call('INCR', 'x')", "0"});
     a_("SELECT 1");
     a_("SET y 1");
     EXPECT_EQ(a_("EXEC"), "");
@@ -207,12 +211,14 @@ TEST_F(scripting, nesting_ends_with_an_error) {
                 HasSubstr("*1\r\n*1\r\n-ERR reached lua stack limit\r\n"));
     EXPECT_THAT(run(a_, "local t = {} t.map = t return t"),
                 ::testing::EndsWith("-ERR reached lua stack limit\r\n"));
-    EXPECT_THAT(run(a_, "local t = {} for i = 1, 1e5 do t = {t} end cjson.encode_max_depth(1e6) "
-                        "return cjson.encode(t)"),
+    EXPECT_THAT(run(a_,
+                    "local t = {} for i = 1, 1e5 do t = {t} end cjson.encode_max_depth(1e6) "
+                    "return cjson.encode(t)"),
                 HasSubstr("Cannot serialise, excessive nesting"));
     EXPECT_THAT(run(a_, "cjson.decode_max_depth(1e6) return cjson.decode(string.rep('[', 1e5))"),
                 HasSubstr("Found too many nested data structures"));
-    EXPECT_THAT(run(a_, "return cmsgpack.unpack(string.rep('\\145', 1e5))"), HasSubstr("stack overflow"));
+    EXPECT_THAT(run(a_, "return cmsgpack.unpack(string.rep('\\145', 1e5))"),
+                HasSubstr("stack overflow"));
     EXPECT_THAT(run(a_, "return loadstring('return ' .. string.rep('(', 1e5))"), StartsWith("$-1"));
     EXPECT_THAT(run(a_, "return string.find(string.rep('a', 1e5), string.rep('(a)', 1e4))"),
                 StartsWith("-ERR "));
@@ -221,37 +227,55 @@ TEST_F(scripting, nesting_ends_with_an_error) {
 }
 
 TEST_F(scripting, nothing_is_left_to_the_next_script) {
-    for (const char* const script :
-         {"x = 1", "_G.x = 1", "rawset(_G, 'x', 1)", "redis.call = nil", "redis.x = 1",
-          "rawset(redis, 'x', 1)", "string.x = 1", "table.insert(redis, 'x')",
-          "table.insert(string, 1, 'x')", "getmetatable('').__index = nil",
-          "getmetatable('').__len = function() return 7 end", "setmetatable(_G, nil)",
-          "setmetatable(redis, {})", "getmetatable(_G).x = 1", "getmetatable(redis).call = 1",
-          "getmetatable(redis).__metatable = 1", "for k, v in pairs(redis) do redis[k] = nil end",
-          "local n, t = pairs(redis) t.call = nil error('only a copy')",
-          "local n, t = pairs(_G) t.redis = nil error('only a copy')",
-          "loadstring('x = 1')()", "coroutine.wrap(function() x = 1 end)()", "KEYS = nil",
-          "redis.call.x = 1", "math.random = nil", "cjson.encode = nil", "cjson.null.x = 1",
-          "table.sort(redis, function() end) table.insert(redis, 1)", "bit.band = nil"}) {
+    for (const char* const script : {"x = 1",
+                                     "_G.x = 1",
+                                     "rawset(_G, 'x', 1)",
+                                     "redis.call = nil",
+                                     "redis.x = 1",
+                                     "rawset(redis, 'x', 1)",
+                                     "string.x = 1",
+                                     "table.insert(redis, 'x')",
+                                     "table.insert(string, 1, 'x')",
+                                     "getmetatable('').__index = nil",
+                                     "getmetatable('').__len = function() return 7 end",
+                                     "setmetatable(_G, nil)",
+                                     "setmetatable(redis, {})",
+                                     "getmetatable(_G).x = 1",
+                                     "getmetatable(redis).call = 1",
+                                     "getmetatable(redis).__metatable = 1",
+                                     "for k, v in pairs(redis) do redis[k] = nil end",
+                                     "local n, t = pairs(redis) t.call = nil error('only a copy')",
+                                     "local n, t = pairs(_G) t.redis = nil error('only a copy')",
+                                     "loadstring('x = 1')()",
+                                     "coroutine.wrap(function() x = 1 end)()",
+                                     "KEYS = nil",
+                                     "redis.call.x = 1",
+                                     "math.random = nil",
+                                     "cjson.encode = nil",
+                                     "cjson.null.x = 1",
+                                     "table.sort(redis, function() end) table.insert(redis, 1)",
+                                     "bit.band = nil"}) {
         EXPECT_THAT(eval(script), StartsWith("-ERR ")) << script;
-        EXPECT_EQ(eval("return {type(redis.call), type(string.upper), #redis, #string, ('x'):upper(), "
-                       "type(cjson.encode), #'abc', type(math.random), type(bit.band), #_G, "
-                       "tostring(rawget(_G, 'x')), type(pairs)}"),
-                  "*12\r\n$8\r\nfunction\r\n$8\r\nfunction\r\n:0\r\n:0\r\n$1\r\nX\r\n$8\r\nfunction\r\n"
-                  ":3\r\n$8\r\nfunction\r\n$8\r\nfunction\r\n:0\r\n$3\r\nnil\r\n$8\r\nfunction\r\n")
+        EXPECT_EQ(
+            eval("return {type(redis.call), type(string.upper), #redis, #string, ('x'):upper(), "
+                 "type(cjson.encode), #'abc', type(math.random), type(bit.band), #_G, "
+                 "tostring(rawget(_G, 'x')), type(pairs)}"),
+            "*12\r\n$8\r\nfunction\r\n$8\r\nfunction\r\n:0\r\n:0\r\n$1\r\nX\r\n$8\r\nfunction\r\n"
+            ":3\r\n$8\r\nfunction\r\n$8\r\nfunction\r\n:0\r\n$3\r\nnil\r\n$8\r\nfunction\r\n")
             << script;
     }
-    for (const char* const name :
-         {"io", "require", "package", "debug", "jit", "ffi", "dofile", "loadfile", "setfenv",
-          "getfenv", "newproxy", "module", "print", "os.execute", "os.exit", "string.buffer",
-          "os.getenv"}) {
+    for (const char* const name : {"io", "require", "package", "debug", "jit", "ffi", "dofile",
+                                   "loadfile", "setfenv", "getfenv", "newproxy", "module", "print",
+                                   "os.execute", "os.exit", "string.buffer", "os.getenv"}) {
         const std::string reply = eval("return type(" + std::string(name) + ")");
-        if (reply != bulk("nil")) EXPECT_THAT(reply, HasSubstr("nonexistent global variable")) << name;
+        if (reply != bulk("nil"))
+            EXPECT_THAT(reply, HasSubstr("nonexistent global variable")) << name;
     }
 }
 
 TEST_F(scripting, takes_no_compiled_code) {
-    EXPECT_THAT(eval("return loadstring(string.dump(function() return 1 end))()"), StartsWith("-ERR "));
+    EXPECT_THAT(eval("return loadstring(string.dump(function() return 1 end))()"),
+                StartsWith("-ERR "));
     EXPECT_THAT(eval("local s = string.dump(function() return 1 end) local n = 0 "
                      "return load(function() n = n + 1 if n == 1 then return s end end)()"),
                 StartsWith("-ERR "));
@@ -331,12 +355,14 @@ TEST(scripting_modes, without_memory_scripts_may_not_add_to_it) {
               "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
     EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.call('DEL', 'x')", "0"}), ":0\r\n");
     // What has begun to write goes on.
-    EXPECT_EQ(a.ask(arguments{"EVAL", "redis.call('DEL', 'x') return redis.call('SET', 'x', 1)", "0"}),
-              "+OK\r\n");
+    EXPECT_EQ(
+        a.ask(arguments{"EVAL", "redis.call('DEL', 'x') return redis.call('SET', 'x', 1)", "0"}),
+        "+OK\r\n");
     EXPECT_THAT(a.ask(arguments{"EVAL", "#!lua\nreturn 1", "0"}),
                 StartsWith("-OOM allow-oom flag is not set"));
-    EXPECT_EQ(a.ask(arguments{"EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET', 'x', 2)", "0"}),
-              "+OK\r\n");
+    EXPECT_EQ(
+        a.ask(arguments{"EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET', 'x', 2)", "0"}),
+        "+OK\r\n");
     EXPECT_EQ(a.ask(arguments{"EVAL", "#!lua flags=no-writes\nreturn redis.call('GET', 'x')", "0"}),
               bulk("2"));
 }
@@ -358,7 +384,8 @@ TEST_F(scripting, functions_are_late_and_killed_as_scripts_are) {
 }
 
 TEST_F(scripting, random_numbers_come_from_a_seed) {
-    EXPECT_EQ(eval("math.randomseed(42) return {math.random(1000), math.random(1000), math.random(5, 10)}"),
+    EXPECT_EQ(eval("math.randomseed(42) return {math.random(1000), math.random(1000), "
+                   "math.random(5, 10)}"),
               "*3\r\n:745\r\n:343\r\n:5\r\n");
 }
 

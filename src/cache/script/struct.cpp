@@ -217,8 +217,8 @@ int unpack(lua_State* in) {
                 break;
             }
             case 'd':
-                lua_pushnumber(in, std::bit_cast<double>(
-                                       read_bytes(data.substr(at, 8), format.big_endian)));
+                lua_pushnumber(
+                    in, std::bit_cast<double>(read_bytes(data.substr(at, 8), format.big_endian)));
                 ++count;
                 break;
             case 'c':

@@ -86,6 +86,7 @@ task<outcome<>> cache_server::start() {
     clients_.set_limits(limits());
     work_done_.reset();
     running_->background.spawn(keep_up());
+    running_->background.spawn(go_on_with_scripts());
     running_->accepting.spawn(accept_all());
     co_return outcome<>();
 }
@@ -250,6 +251,8 @@ cache_server::next cache_server::execute(client& c, std::string_view input, std:
             const std::size_t executed = engine.execute(c.session, parsed.commands, replies_);
             counted_.messages_in += executed;
             counted_.messages_out += executed;
+            if (engine.script_is_late() && !script_is_late_.is_set()) [[unlikely]]
+                script_is_late_.set();
             const bool blocked = c.session.blocked;
             if (c.session.closing || blocked || executed < parsed.commands.size()) {
                 // Much is to be sent before the other commands, or they wait for others. Their
@@ -380,13 +383,16 @@ task<void> cache_server::attend(client& c) {
         }
         if (then == next::close) co_return;
         if (then == next::again) continue;
-        if (here.at_end) co_return;
+        // A script goes on without its client: others must not see it half done.
+        const bool runs_script = engine.script_is_late(c.session);
+        if (here.at_end && !runs_script) co_return;
         if (here.something.is_set()) continue;
-        if (clients_.draining() && (!c.rest || c.session.blocked)) co_return;
+        if (clients_.draining() && !runs_script && (!c.rest || c.session.blocked)) co_return;
         here.room.set();
-        c.enter(c.session.waits_for_others() ? activity::listening
-                : c.rest                     ? activity::reading
-                                             : activity::resting);
+        c.enter(runs_script                    ? activity::working
+                : c.session.waits_for_others() ? activity::listening
+                : c.rest                       ? activity::reading
+                                               : activity::resting);
         if (!co_await wait_for_something(c)) co_return;
         c.enter(activity::working);
         if (!work_done_.is_set()) work_done_.set();
@@ -470,6 +476,21 @@ task<void> cache_server::keep_up() {
         const std::uint64_t now_expired = engine.stats().expired_keys;
         pause = now_expired != expired ? shortest_upkeep : std::min(pause * 2, longest_upkeep);
         expired = now_expired;
+    }
+}
+
+/// Runs a script that takes too long, a little in each turn.
+task<void> cache_server::go_on_with_scripts() {
+    eddy::cache::engine& engine = running_->engine;
+    for (;;) {
+        script_is_late_.reset();
+        if (!co_await script_is_late_.wait()) co_return;
+        while (engine.script_is_late()) {
+            engine.go_on();
+            co_await loop::current().yield();
+            if (running_->background.source().requested()) co_return;
+            tell_time();
+        }
     }
 }
 

@@ -64,6 +64,7 @@ private:
     task<void> read_ahead(client& c);
     task<result<>> wait_for_something(client& c);
     task<void> keep_up();
+    task<void> go_on_with_scripts();
     void tell_time();
     connections::limits limits() const noexcept;
 
@@ -86,6 +87,7 @@ private:
     std::chrono::microseconds told_time_of_day_{};
     std::uint32_t batches_ = 0;
     event work_done_;
+    event script_is_late_;
 
     // While it runs.
     struct running;
