@@ -221,7 +221,7 @@ bool engine::upkeep(std::size_t steps) {
         s.upkeep_database = (s.upkeep_database + 1) % databases;
     }
     // Those who wait for a key may have been told that one expired.
-    if (s.unsettled) serve_waiting(s);
+    if (s.unsettled && !scripting::is_late(s)) serve_waiting(s);
     return more;
 }
 

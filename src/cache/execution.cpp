@@ -236,7 +236,8 @@ bool execute_with_attention(call& c) {
 
 void settle(engine::state& s, byte_buffer& out) {
     s.unsettled = false;
-    serve_waiting(s);
+    // What a late script has made ready is served when it has ended.
+    if ((s.attention & attention::script) == 0) serve_waiting(s);
     s.unsettled = false;
     out.append(s.own_pushes.text());
     s.own_pushes.clear();

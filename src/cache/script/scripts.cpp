@@ -399,11 +399,8 @@ void scripts::finish_late() {
     forget_wait(state_, who);
     who.wake();
     check_output(state_, who);
-    if (state_.unsettled) {
-        state_.unsettled = false;
-        serve_waiting(state_);
-        state_.unsettled = false;
-    }
+    serve_waiting(state_);
+    state_.unsettled = false;
 }
 
 void scripts::forget(session& who) {
