@@ -234,6 +234,8 @@ void restore_libraries(call& c) {
         all.flush();
         std::string ignored;
         for (const std::string& old : before) all.load(old, true, ignored);
+        // Redis says this one without quotes here.
+        std::erase(why, '\'');
         return c.error("ERR " + why);
     }
     c.reply.ok();

@@ -96,6 +96,28 @@ int own_pcall(lua_State* in) {
     return lua_gettop(in);
 }
 
+// The upvalue is the script's own handler, which could go on for ever: within Lua's hook, where a
+// script is ended, nothing looks at the clock.
+int handle_error(lua_State* in) {
+    if (vm::of(in).owner().is_ending()) return 1;
+    lua_settop(in, 1);
+    lua_pushvalue(in, lua_upvalueindex(1));
+    lua_insert(in, 1);
+    lua_call(in, 1, 1);
+    return 1;
+}
+
+int own_xpcall(lua_State* in) {
+    luaL_checkany(in, 2);
+    lua_settop(in, 2);
+    lua_pushcclosure(in, handle_error, 1);
+    lua_insert(in, 1);
+    const int status = lua_pcall(in, 0, LUA_MULTRET, 1);
+    lua_pushboolean(in, status == 0 ? 1 : 0);
+    lua_replace(in, 1);
+    return lua_gettop(in);
+}
+
 int own_setmetatable(lua_State* in) {
     luaL_checktype(in, 1, LUA_TTABLE);
     const int type = lua_type(in, 2);
@@ -235,9 +257,9 @@ int own_clock(lua_State* in) {
 
 // --- The tables ----------------------------------------------------------------------------------
 
-constexpr const char* base_names[] = {"_VERSION", "assert",   "error",  "getmetatable", "ipairs",
-                                      "next",     "rawequal", "select", "tonumber",     "tostring",
-                                      "type",     "unpack",   "xpcall"};
+constexpr const char* base_names[] = {"_VERSION", "assert",   "error",    "getmetatable",
+                                      "ipairs",   "next",     "rawequal", "select",
+                                      "tonumber", "tostring", "type",     "unpack"};
 
 struct part {
     const char* library;
@@ -371,6 +393,7 @@ void furnish(lua_State* in, vm& of) {
     set_wrapped("loadstring", own_loadstring, "load");
     set_function(in, "setmetatable", own_setmetatable);
     set_function(in, "pcall", own_pcall);
+    set_function(in, "xpcall", own_xpcall);
     set_function(in, "rawset", own_rawset);
     set_function(in, "rawget", own_rawget);
     set_function(in, "collectgarbage", own_collectgarbage);

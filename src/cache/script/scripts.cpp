@@ -235,9 +235,9 @@ void scripts::run(call& c, const task& what) {
         c.reply.buffer().truncate(c.reply_begin);
         reply_with_error(c, in, mine);
         lua_pop(in, 1);
-        lua_gc(in, LUA_GCCOLLECT, 0);
     }
     if (killed_) lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, instructions_a_look);
+    what.in->collect_if_full();
     killed_ = false;
     running_ = nullptr;
     running_call_ = nullptr;
@@ -324,9 +324,8 @@ void scripts::on_fiber(call& c, void (*what)(call&)) {
         call_.reset();
         return;
     }
-    // Everything that is used from now on has been copied: the arguments end with the command.
-    call_->args = nullptr;
-    call_->count = 0;
+    // The command's own arguments end with it, but a script has copied what it needs of them, and a
+    // transaction's commands are the fiber's.
     late_session_ = &c.client;
     state_.attention |= attention::script;
     session_extras& extras = extras_of(c.client);
@@ -336,6 +335,7 @@ void scripts::on_fiber(call& c, void (*what)(call&)) {
 }
 
 void scripts::limit_load(bool on) noexcept {
+    load_is_over_ = false;
     load_ends_ns_ = on ? clock_ns() + libraries::max_load_ms * 1'000'000 : 0;
     lua_State* const in = functions().machine().state();
     lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, instructions_a_look);
@@ -344,6 +344,7 @@ void scripts::limit_load(bool on) noexcept {
 void scripts::look_at_clock(lua_State* in) {
     if (load_ends_ns_ != 0) {
         if (clock_ns() < load_ends_ns_) return;
+        load_is_over_ = true;
         lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, 1);
         raise(in, "FUNCTION LOAD timeout");
     }

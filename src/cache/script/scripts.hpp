@@ -117,7 +117,8 @@ public:
 
     /// Called by Lua's hook.
     void look_at_clock(lua_State* in);
-    bool is_killed() const noexcept { return killed_; }
+    /// What runs is to end: none of its own error handlers is to be called.
+    bool is_ending() const noexcept { return killed_ || load_is_over_; }
 
     // For redis_library.cpp.
     engine::state& state() noexcept { return state_; }
@@ -162,6 +163,7 @@ private:
     const call* running_call_ = nullptr;
     byte_buffer late_pushes_;  // what a late script has caused for its session
     std::vector<std::string> running_command_;
+    bool load_is_over_ = false;
     bool has_written_ = false;
     bool killed_ = false;
     bool abandoned_ = false;  // its session goes: all that it runs ends

@@ -327,7 +327,7 @@ TEST_F(scripting, monitors_see_the_commands_that_scripts_call) {
 }
 
 TEST_F(scripting, blocking_commands_do_not_wait_in_scripts) {
-    EXPECT_EQ(eval("return redis.call('BLMPOP', 0, 1, 'none', 'LEFT')"), "*-1\r\n");
+    EXPECT_EQ(eval("return redis.call('BLMPOP', 0, 1, 'none', 'LEFT')"), "$-1\r\n");
     EXPECT_FALSE(a_.who().blocked);
 }
 
@@ -353,7 +353,7 @@ TEST(scripting_modes, without_memory_scripts_may_not_add_to_it) {
     EXPECT_THAT(a.ask(arguments{"EVAL", "return redis.call('SET', 'x', 1)", "0"}), StartsWith(oom));
     EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.pcall('SET', 'x', 1)", "0"}),
               "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
-    EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.call('DEL', 'x')", "0"}), ":0\r\n");
+    EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.call('DEL', 'x')", "0"}), ":1\r\n");
     // What has begun to write goes on.
     EXPECT_EQ(
         a.ask(arguments{"EVAL", "redis.call('DEL', 'x') return redis.call('SET', 'x', 1)", "0"}),

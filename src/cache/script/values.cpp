@@ -153,6 +153,9 @@ std::string_view text_at(lua_State* in, int index) {
     return {text, size};
 }
 
+// Lines end with a NUL, as in Redis.
+std::string_view to_nul(std::string_view text) noexcept { return text.substr(0, text.find('\0')); }
+
 // Pushes t[name] of the table on top; true when it is of that type, else it is popped.
 bool push_field(lua_State* in, std::string_view name, int type) {
     push(in, name);
@@ -208,11 +211,11 @@ void reply_with_array(call& c, lua_State* in) {
 
 void reply_with_table(call& c, lua_State* in) {
     if (push_field(in, "err", LUA_TSTRING)) {
-        c.error(text_at(in, -1));
+        c.error(to_nul(text_at(in, -1)));
         return lua_pop(in, 1);
     }
     if (push_field(in, "ok", LUA_TSTRING)) {
-        c.reply.simple(text_at(in, -1));
+        c.reply.simple(to_nul(text_at(in, -1)));
         return lua_pop(in, 1);
     }
     if (push_field(in, "double", LUA_TNUMBER)) {
@@ -228,7 +231,7 @@ void reply_with_table(call& c, lua_State* in) {
         return lua_pop(in, 1);
     }
     if (push_field(in, "big_number", LUA_TSTRING)) {
-        std::string digits(text_at(in, -1));
+        std::string digits(to_nul(text_at(in, -1)));
         for (char& each : digits) {
             if (each == '\r' || each == '\n') each = ' ';
         }

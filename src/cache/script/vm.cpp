@@ -13,6 +13,8 @@
 namespace eddy::cache {
 namespace {
 
+constexpr std::size_t max_kept_scratch = 256 * 1024;
+
 void look_at_clock(lua_State* in, lua_Debug*) { vm::of(in).owner().look_at_clock(in); }
 
 // Called protected: the vm to furnish is its argument.
@@ -94,6 +96,7 @@ void* vm::allocate(void* self, void* block, std::size_t old_bytes, std::size_t b
 }
 
 int vm::compile(std::string_view text, const char* name, std::string& why) {
+    collect_if_full();
     const std::string changed = without_tail_calls(text);
     int status = luaL_loadbufferx(state_, changed.data(), changed.size(), name, "t");
     if (status == LUA_ERRSYNTAX && changed != text) {
@@ -116,6 +119,12 @@ int vm::compile(std::string_view text, const char* name, std::string& why) {
     const auto function = static_cast<int>(lua_tointeger(state_, -1));
     lua_pop(state_, 1);
     return function;
+}
+
+void vm::collect_if_full() noexcept {
+    // Twice: the first time may only finish what has begun.
+    for (int i = 0; i < 2 && used_ > max_bytes_ / 2; ++i) lua_gc(state_, LUA_GCCOLLECT, 0);
+    if (scratch_.capacity() > max_kept_scratch) scratch_ = byte_buffer();
 }
 
 void vm::forget(int function) noexcept { luaL_unref(state_, LUA_REGISTRYINDEX, function); }

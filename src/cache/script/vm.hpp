@@ -34,6 +34,9 @@ public:
     int compile(std::string_view text, const char* name, std::string& why);
     void forget(int function) noexcept;
 
+    /// Collects garbage when more than half of what may be taken is: Lua itself would rather fail.
+    void collect_if_full() noexcept;
+
     /// Everything anew: values that scripts have left behind are gone, functions too.
     void reset();
 
