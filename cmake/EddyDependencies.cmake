@@ -3,7 +3,7 @@
 #
 # Targets for DEPENDS in eddy_layer():
 #   PkgConfig::liburing (with EDDY_URING)  PkgConfig::cares  Threads::Threads
-#   PkgConfig::openssl (with EDDY_TLS)
+#   PkgConfig::openssl (with EDDY_TLS)  PkgConfig::luajit (with EDDY_SCRIPTS)
 #   fmt::fmt-header-only  nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
@@ -46,6 +46,9 @@ if(net IN_LIST EDDY_LAYERS)
 endif()
 if(EDDY_TLS AND tls IN_LIST EDDY_LAYERS)
     eddy_need_pkg(openssl "openssl>=3.0" libssl-dev LINKED)
+endif()
+if(EDDY_SCRIPTS AND cache IN_LIST EDDY_LAYERS)
+    eddy_need_pkg(luajit "luajit>=2.1" libluajit-5.1-dev)
 endif()
 if(runtime IN_LIST EDDY_LAYERS)
     eddy_need_config(fmt libfmt-dev)

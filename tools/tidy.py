@@ -156,8 +156,8 @@ def check_libraries(tree):
             continue
         if KERNEL_QUEUES.match(name) and not path.startswith(("src/io/uring/", "src/io/epoll/")):
             yield path, number, f"only src/io/uring and src/io/epoll include {name}; use the loop"
-        if LUA.match(name) and not path.startswith("src/script/"):
-            yield path, number, f"only src/script includes {name}"
+        if LUA.match(name) and not path.startswith(("src/script/", "src/cache/script/")):
+            yield path, number, f"only src/script and src/cache/script include {name}"
         if path.startswith("include/") and THIRD_PARTY.match(name):
             yield path, number, f"a public header includes the third-party {name}; move it into a .cpp"
         elif path.endswith(".hpp") and name.startswith("fmt/"):

@@ -16,6 +16,9 @@ constexpr std::uint32_t write_fast = write | fast;
 constexpr std::uint32_t grow = write | denyoom;
 constexpr std::uint32_t grow_fast = write | denyoom | fast;
 constexpr std::uint32_t always = loading | stale;
+// Each command that a script calls is shown by MONITOR, the script itself is not.
+constexpr std::uint32_t scripting_ro = noscript | stale | runs_script | no_monitor;
+constexpr std::uint32_t scripting = scripting_ro | may_replicate;
 
 constexpr command_spec table[] = {
     // Strings
@@ -267,6 +270,15 @@ constexpr command_spec table[] = {
     {"brpoplpush", commands::brpoplpush, 4, grow | noscript | blocking, 1, 2, 1},
     {"blmpop", commands::blmpop, -5, write | blocking, 0, 0, 0},
 
+    // Scripts
+    {"eval", commands::eval, -3, scripting, 0, 0, 0},
+    {"evalsha", commands::evalsha, -3, scripting, 0, 0, 0},
+    {"eval_ro", commands::eval_ro, -3, scripting_ro, 0, 0, 0},
+    {"evalsha_ro", commands::evalsha_ro, -3, scripting_ro, 0, 0, 0},
+    {"script", commands::script, -2, noscript, 0, 0, 0},
+    {"fcall", commands::fcall, -3, scripting, 0, 0, 0},
+    {"fcall_ro", commands::fcall_ro, -3, scripting_ro, 0, 0, 0},
+    {"function", commands::function, -2, noscript, 0, 0, 0},
     // Users
     {"acl", commands::acl, -2, always | noscript | no_monitor, 0, 0, 0},
 

@@ -31,6 +31,8 @@ inline constexpr std::uint32_t blocking = 1 << 14;  ///< it may wait
 /// O(1) but for the size of a value, and asked for often: not timed by slow_log. COMMAND does not
 /// tell it.
 inline constexpr std::uint32_t brief = 1 << 15;
+/// It runs scripts, or may run them: see script/scripts.hpp. COMMAND does not tell it.
+inline constexpr std::uint32_t runs_script = 1 << 24;
 }  // namespace command_flag
 
 struct command_spec {

@@ -310,4 +310,18 @@ void restore(call&);
 void shutdown(call&);
 void debug(call&);
 
+// commands_script.cpp
+void eval(call&);
+void evalsha(call&);
+void eval_ro(call&);
+void evalsha_ro(call&);
+void script(call&);
+/// SCRIPT KILL, or FUNCTION KILL.
+void kill_script(call&, bool function);
+
+// commands_function.cpp
+void fcall(call&);
+void fcall_ro(call&);
+void function(call&);
+
 }  // namespace eddy::cache::commands

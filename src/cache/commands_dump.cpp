@@ -5,12 +5,10 @@
 #include "cache/commands.hpp"
 #include "cache/rdb/crc64.hpp"
 #include "cache/rdb/format.hpp"
+#include "cache/rdb/payload.hpp"
 #include "cache/rdb/reader.hpp"
 #include "cache/rdb/value_builder.hpp"
 #include "cache/rdb/value_writer.hpp"
-
-#include <cstring>
-#include <optional>
 
 namespace eddy::cache::commands {
 namespace {
@@ -56,20 +54,6 @@ struct restore_options {
     }
 };
 
-// What stands before a payload's footer, when that is right.
-std::optional<std::string_view> checked(std::string_view payload) noexcept {
-    if (payload.size() < rdb::dump_footer_bytes) return std::nullopt;
-    const std::size_t summed = payload.size() - rdb::checksum_bytes;
-    std::uint64_t sum;
-    std::memcpy(&sum, payload.data() + summed, sizeof sum);
-    std::uint16_t version;
-    std::memcpy(&version, payload.data() + summed - sizeof version, sizeof version);
-    if (version > rdb::max_version || rdb::crc64(0, payload.substr(0, summed)) != sum) {
-        return std::nullopt;
-    }
-    return payload.substr(0, summed - sizeof version);
-}
-
 }  // namespace
 
 void dump(call& c) {
@@ -97,7 +81,7 @@ void restore(call& c) {
     const auto time = c.integer(2);
     if (!time) return;
     if (*time < 0) return c.error("ERR Invalid TTL value, must be >= 0");
-    const auto payload = checked(c.arg(3));
+    const auto payload = rdb::checked_payload(c.arg(3));
     if (!payload) return c.error("ERR DUMP payload version or checksum are wrong");
 
     rdb::value_builder value(c.state.env);

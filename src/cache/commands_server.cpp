@@ -2,6 +2,7 @@
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
 #include "cache/config.hpp"
+#include "cache/script/scripting.hpp"
 #include "cache/version.hpp"
 
 #include <sys/resource.h>
@@ -115,9 +116,17 @@ void memory_section(call& c, info_text& to) {
     to.field("allocator_allocated", std::uint64_t{used});
     to.field("allocator_active", std::uint64_t{s.env.memory.reserved_bytes()});
     to.field("allocator_resident", std::uint64_t{s.env.memory.reserved_bytes()});
-    to.field("used_memory_lua", std::uint64_t{0});
-    to.field("used_memory_scripts", std::uint64_t{0});
-    to.field("number_of_cached_scripts", std::uint64_t{0});
+    const scripting::usage scripts = scripting::use(s);
+    to.bytes("used_memory_lua", scripts.vm_bytes);
+    to.field("used_memory_vm_eval", std::uint64_t{scripts.vm_bytes});
+    to.field("used_memory_scripts_eval", std::uint64_t{scripts.script_bytes});
+    to.field("number_of_cached_scripts", std::uint64_t{scripts.scripts});
+    to.field("number_of_functions", std::uint64_t{scripts.functions});
+    to.field("number_of_libraries", std::uint64_t{scripts.libraries});
+    to.field("used_memory_vm_functions", std::uint64_t{scripts.function_vm_bytes});
+    to.bytes("used_memory_vm_total", scripts.vm_bytes + scripts.function_vm_bytes);
+    to.field("used_memory_functions", std::uint64_t{scripts.library_bytes});
+    to.bytes("used_memory_scripts", scripts.script_bytes + scripts.library_bytes);
     to.bytes("maxmemory", s.options.max_memory);
     to.field("maxmemory_policy", policy_name(s.options.policy));
     to.field("mem_allocator", "eddy-slab");

@@ -5,6 +5,7 @@
 #include "cache/commands.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
+#include "cache/script/scripting.hpp"
 #include "cache/session_extras.hpp"
 
 #include <span>
@@ -57,8 +58,7 @@ void multi(call& c) {
     c.reply.ok();
 }
 
-void exec(call& c) {
-    if (!in_transaction(c)) return c.error("ERR EXEC without MULTI");
+static void exec_now(call& c) {
     session_extras& extras = *c.client.extras;
     const bool refused = extras.refused;
     const bool failed = extras.watched_changed || watched_is_over(c);
@@ -77,6 +77,13 @@ void exec(call& c) {
     c.in_exec = false;
     c.reply_begin = begin;
     c.state.env.counters.commands += commands.size();
+}
+
+void exec(call& c) {
+    if (!in_transaction(c)) return c.error("ERR EXEC without MULTI");
+    // One with a script in it may have to be left in the middle.
+    const bool runs_scripts = (c.client.extras->queued_flags & command_flag::runs_script) != 0;
+    runs_scripts ? scripting::run_with_scripts(c, exec_now) : exec_now(c);
 }
 
 void discard(call& c) {

@@ -203,6 +203,9 @@ refusal set_stop_writes(options_type& o, std::string_view value) {
     return {};
 }
 
+std::string busy_reply_text(const options_type& o) { return std::to_string(o.busy_reply_ms); }
+constexpr auto set_busy_reply = set_number<&options_type::busy_reply_ms, 0, INT64_MAX>;
+
 constexpr parameter parameters[] = {
     {"aclfile", [](const options_type&) { return std::string(); }, nullptr},
     {"acl-pubsub-default", [](const options_type&) { return std::string("resetchannels"); },
@@ -211,6 +214,7 @@ constexpr parameter parameters[] = {
      set_number<&options_type::acllog_max_len, 0, INT64_MAX>},
     {"appendonly", [](const options_type&) { return std::string("no"); }, set_appendonly},
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
+    {"busy-reply-threshold", busy_reply_text, set_busy_reply},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
     {"cluster-enabled",
      [](const options_type& o) { return std::string(o.emulates_cluster ? "yes" : "no"); },
@@ -225,6 +229,7 @@ constexpr parameter parameters[] = {
     {"latency-monitor-threshold",
      [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
      set_number<&options_type::latency_threshold_ms, 0, INT64_MAX>},
+    {"lua-time-limit", busy_reply_text, set_busy_reply},
     {"maxmemory", [](const options_type& o) { return std::to_string(o.max_memory); },
      set_max_memory},
     {"maxmemory-policy", [](const options_type& o) { return std::string(policy_name(o.policy)); },

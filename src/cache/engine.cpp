@@ -10,6 +10,7 @@
 #include "cache/engine_state.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
+#include "cache/script/scripting.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/tracking.hpp"
 #include "cache/waits.hpp"
@@ -117,7 +118,10 @@ bool engine::state::make_room() {
 
 engine::engine(engine_options options) : state_(std::make_unique<state>(std::move(options))) {}
 
-engine::~engine() { EDDY_ASSERT(state_->sessions.empty()); }
+engine::~engine() {
+    EDDY_ASSERT(state_->sessions.empty());
+    state_->scripting.reset();
+}
 
 void engine::set_time(std::chrono::microseconds since_1970) noexcept {
     state_->env.now_us = since_1970.count();
@@ -213,12 +217,14 @@ bool engine::upkeep(std::size_t steps) {
         else
             s.image.reset();
     }
-    if (s.options.max_memory != 0) {
+    if (s.options.max_memory != 0 && !scripting::is_late(s)) {
         static_cast<void>(s.make_room());
         more |=
             s.options.policy != eviction::none && s.env.memory.used_bytes() > s.options.max_memory;
     }
-    for (std::size_t tried = 0; s.sweeps && tried < databases; ++tried) {
+    // Within a script no key goes by itself.
+    const bool sweeps = s.sweeps && !scripting::is_late(s);
+    for (std::size_t tried = 0; sweeps && tried < databases; ++tried) {
         keyspace* const one = s.keyspaces[s.upkeep_database].get();
         if (one != nullptr && one->expiring() > 0) {
             // A database full of expired keys is worth another round at once.
@@ -229,9 +235,19 @@ bool engine::upkeep(std::size_t steps) {
         s.upkeep_database = (s.upkeep_database + 1) % databases;
     }
     // Those who wait for a key may have been told that one expired.
-    if (s.unsettled) serve_waiting(s);
+    if (s.unsettled && !scripting::is_late(s)) serve_waiting(s);
     if (!s.tracking.changes.empty()) send_broadcasts(s);
     return more;
+}
+
+bool engine::script_is_late() const noexcept { return scripting::is_late(*state_); }
+
+bool engine::script_is_late(const session& of) const noexcept {
+    return of.blocked && of.extras->waits_for == wait_kind::script;
+}
+
+void engine::go_on() {
+    if (scripting::is_late(*state_)) scripting::go_on(*state_);
 }
 
 statistics engine::stats() const noexcept {
@@ -259,8 +275,12 @@ session::session(engine& at, std::string_view from, std::string_view to)
     ++s.env.counters.total_sessions;
 }
 
+session::session(engine& at, internal) : home(at), id(0), created_us(0), last_used_us(0) {}
+
 session::~session() {
+    if (id == 0) return;
     engine::state& s = home.internals();
+    scripting::forget(s, *this);
     unlink();
     --s.env.counters.sessions;
     stop_monitoring(s, *this);

@@ -10,6 +10,7 @@
 //   messages.hpp              what sessions send each other; session_extras.hpp keeps it
 //   notifications.hpp         who is told that a key changed
 //   waits.hpp                 commands that wait for a key
+//   script/scripts.hpp        scripts and functions, on LuaJIT
 //   acl.hpp, access.hpp       users, and what each may do
 //   tracking.hpp              who has read a key and is told of its end
 //   rdb/load.hpp, save.hpp    all databases as one file, Redis's format; reader.hpp takes it apart
@@ -120,6 +121,10 @@ struct engine_options {
     std::int64_t latency_threshold_ms = 0;  ///< the same for LATENCY; 0: none do
     /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
     bool emulates_cluster = false;
+    /// A script that takes longer is late: others are told BUSY, and it can be killed. 0: never.
+    std::int64_t busy_reply_ms = 5000;
+    /// What all values of scripts may take together, and as much again those of functions.
+    std::size_t max_script_memory = 256U << 20;
     /// What CONFIG SET was told about parameters that have no effect here, by name: for CONFIG GET.
     std::vector<std::pair<std::string_view, std::string>> remembered;
 };
@@ -155,6 +160,15 @@ public:
     /// the session is blocked or closing. What take_output() would give comes first. The commands'
     /// views must stay until it returns.
     std::size_t execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
+
+    /// A script takes longer than busy_reply_ms. Until it ends its session is blocked, and all
+    /// others are told BUSY. go_on() runs it for a few milliseconds: call it again and again, and
+    /// let others have their turn between.
+    bool script_is_late() const noexcept;
+    void go_on();
+    /// Whether that script is this session's, which must not be destroyed then: a script that is
+    /// cut off is half done.
+    bool script_is_late(const session& of) const noexcept;
 
     /// Appends what is to be sent to the session beside the replies of execute(), because of what
     /// others did: messages, the end of a wait. Call it, and send, after session::wake(), in order

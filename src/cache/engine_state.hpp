@@ -25,6 +25,12 @@
 
 namespace eddy::cache {
 
+class scripts;
+/// Knows how, where there are scripts.
+struct scripts_deleter {
+    void operator()(scripts* gone) const noexcept;
+};
+
 /// Forty hexadecimal digits.
 std::string make_run_id(random_generator& random);
 
@@ -41,6 +47,7 @@ namespace attention {
 inline constexpr std::uint8_t monitors = 1;
 inline constexpr std::uint8_t pause = 2;
 inline constexpr std::uint8_t save_trouble = 4;  ///< the last save failed: nothing is written
+inline constexpr std::uint8_t script = 8;  // one is late: others are told BUSY
 }  // namespace attention
 
 /// Who writes snapshots to the disk.
@@ -132,6 +139,8 @@ struct engine::state final : key_listener {
     std::size_t blocked_sessions = 0;
     std::int64_t paused_until_us = 0;
     bool pauses_writes_only = false;
+
+    std::unique_ptr<scripts, scripts_deleter> scripting;  // null until the first one
 };
 
 }  // namespace eddy::cache

@@ -2,9 +2,11 @@
 #include "cache/execution.hpp"
 
 #include "cache/access.hpp"
+#include "cache/command_docs.hpp"
 #include "cache/commands.hpp"
 #include "cache/messages.hpp"
 #include "cache/persistence.hpp"
+#include "cache/script/scripting.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/tracking.hpp"
 #include "cache/waits.hpp"
@@ -112,6 +114,20 @@ bool is_paused(call& c) {
            (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
 }
 
+// Whether a late script keeps the command from running.
+bool is_busy(const call& c) {
+    if ((c.state.attention & attention::script) == 0) return false;
+    constexpr std::uint32_t allow_busy = 1 << 19;
+    const command_facts* const its = find_facts(c.spec->name);
+    if (its != nullptr && (its->flags & allow_busy) != 0) return false;
+    const runner what = c.spec->run;
+    if (c.count < 2) return true;
+    const std::string_view form = c.arg(1);
+    if (what == commands::script) return !is_word(form, "kill");
+    if (what == commands::function) return !is_word(form, "kill") && !is_word(form, "stats");
+    return what != commands::shutdown || !is_word(form, "nosave");
+}
+
 void queue(call& c) {
     session_extras& extras = *c.client.extras;
     const std::size_t limit = c.state.options.max_transaction;
@@ -203,6 +219,9 @@ bool execute_with_attention(call& c) {
     const bool is_client_command = c.spec != nullptr && c.spec->run == commands::client;
     if (!admit(c) || !mode_allows(c)) {
         after_refusal(c);
+    } else if (is_busy(c)) {
+        c.error(scripting::busy_text(c.state));
+        after_refusal(c);
     } else if (is_paused(c)) {
         wait_for_pause_end(c.state, who);
         return false;
@@ -231,7 +250,8 @@ bool execute_with_attention(call& c) {
 
 void settle(engine::state& s, byte_buffer& out) {
     s.unsettled = false;
-    serve_waiting(s);
+    // What a late script has made ready is served when it has ended.
+    if ((s.attention & attention::script) == 0) serve_waiting(s);
     s.unsettled = false;
     out.append(s.own_pushes.text());
     s.own_pushes.clear();

@@ -43,6 +43,9 @@ struct session : list_link<> {
     session& operator=(const session&) = delete;
     virtual ~session();
 
+    /// For sessions of the engine's own, which nobody sees.
+    struct internal {};
+
     /// Called by the engine, also while another session's command runs: there is output for
     /// engine::take_output(), or `blocked` has ended. Neither executes nor destroys a session
     /// inside the call.
@@ -81,6 +84,9 @@ struct session : list_link<> {
     /// A command waits, for a key or the end of a pause; those behind it wait, too.
     bool blocked = false;
     bool no_evict = false;
+
+protected:
+    session(engine& home, internal);
 };
 
 }  // namespace eddy::cache

@@ -74,7 +74,8 @@ enum class wait_kind : std::uint8_t {
     none,
     key,    ///< until a key is ready
     pause,  ///< until a pause of all clients ends; the command has not run
-    save    ///< SAVE: until the dump file is there
+    save,   ///< SAVE: until the dump file is there
+    script  ///< until the script that it has called ends
 };
 
 struct session_extras {

@@ -235,6 +235,7 @@ std::int64_t engine::deadline_us(const session& who) noexcept {
 void engine::end_wait(session& who) {
     state& s = *state_;
     if (!who.blocked || s.env.now_us < who.extras->deadline_us) return;
+    if (who.extras->waits_for == wait_kind::script) return;
     if (who.extras->waits_for == wait_kind::key) return unblock(s, who, unblocked_by::timeout);
     if (s.env.now_us >= s.paused_until_us) return end_pause(s);
     who.extras->deadline_us = s.paused_until_us;

@@ -106,6 +106,7 @@ task<outcome<>> cache_server::start() {
         running_->background.spawn(keep_saved());
     }
     running_->background.spawn(keep_up());
+    running_->background.spawn(go_on_with_scripts());
     running_->accepting.spawn(accept_all());
     co_return outcome<>();
 }
@@ -271,6 +272,8 @@ cache_server::next cache_server::execute(client& c, std::string_view input, std:
             const std::size_t executed = engine.execute(c.session, parsed.commands, replies_);
             counted_.messages_in += executed;
             counted_.messages_out += executed;
+            if (engine.script_is_late() && !script_is_late_.is_set()) [[unlikely]]
+                script_is_late_.set();
             const bool blocked = c.session.blocked;
             if (c.session.closing || blocked || executed < parsed.commands.size()) {
                 // Much is to be sent before the other commands, or they wait for others. Their
@@ -401,13 +404,16 @@ task<void> cache_server::attend(client& c) {
         }
         if (then == next::close) co_return;
         if (then == next::again) continue;
-        if (here.at_end) co_return;
+        // A script goes on without its client: others must not see it half done.
+        const bool runs_script = engine.script_is_late(c.session);
+        if (here.at_end && !runs_script) co_return;
         if (here.something.is_set()) continue;
-        if (clients_.draining() && (!c.rest || c.session.blocked)) co_return;
+        if (clients_.draining() && !runs_script && (!c.rest || c.session.blocked)) co_return;
         here.room.set();
-        c.enter(c.session.waits_for_others() ? activity::listening
-                : c.rest                     ? activity::reading
-                                             : activity::resting);
+        c.enter(runs_script                    ? activity::working
+                : c.session.waits_for_others() ? activity::listening
+                : c.rest                       ? activity::reading
+                                               : activity::resting);
         if (!co_await wait_for_something(c)) co_return;
         c.enter(activity::working);
         if (!work_done_.is_set()) work_done_.set();
@@ -534,10 +540,27 @@ task<void> cache_server::keep_saved() {
         if (!woken && woken.error() != errc::timed_out) co_return;
         wanted.reset();
         tell_time();
-        if (eddy::cache::save_is_due(state)) eddy::cache::begin_save(state);
+        // Half of what a script does must not be in the file without the other half.
+        if (!running_->engine.script_is_late() && eddy::cache::save_is_due(state))
+            eddy::cache::begin_save(state);
         while (state.saves.image != nullptr) {
             co_await write_save();
             if (running_->background.source().requested()) co_return;
+        }
+    }
+}
+
+/// Runs a script that takes too long, a little in each turn.
+task<void> cache_server::go_on_with_scripts() {
+    eddy::cache::engine& engine = running_->engine;
+    for (;;) {
+        script_is_late_.reset();
+        if (!co_await script_is_late_.wait()) co_return;
+        while (engine.script_is_late()) {
+            engine.go_on();
+            co_await loop::current().yield();
+            if (running_->background.source().requested()) co_return;
+            tell_time();
         }
     }
 }

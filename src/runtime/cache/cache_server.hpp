@@ -69,6 +69,7 @@ private:
     task<void> write_save();
     task<void> save_at_end();
     std::string dump_path() const;
+    task<void> go_on_with_scripts();
     void tell_time();
     connections::limits limits() const noexcept;
 
@@ -91,6 +92,7 @@ private:
     std::chrono::microseconds told_time_of_day_{};
     std::uint32_t batches_ = 0;
     event work_done_;
+    event script_is_late_;
 
     // While it runs.
     struct running;

@@ -1,0 +1,51 @@
+// Fuzzes what scripts may be and may decode with any bytes: the engine lives, and says something.
+//
+// The first byte chooses: a script's text, or bytes for one of the decoders.
+#include <eddy/base/assert.hpp>
+#include <eddy/wire/resp.hpp>
+
+#include "cache/engine.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace {
+
+using namespace eddy;
+
+constexpr std::array<std::string_view, 7> scripts{
+    "",  // the bytes themselves
+    "return cjson.encode(cjson.decode(ARGV[1]))",
+    "return cmsgpack.pack(cmsgpack.unpack(ARGV[1]))",
+    "return {cmsgpack.unpack_limit(ARGV[1], 3, 1)}",
+    "return {struct.unpack(ARGV[1], ARGV[1])}",
+    "return struct.pack(ARGV[1], 1, 'two', 3, 4, 'five')",
+    "return {struct.size(ARGV[1]), cjson.encode(ARGV[1])}",
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size == 0) return 0;
+    const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+    cache::engine_options options;
+    options.seed = 1;
+    options.busy_reply_ms = 20;
+    options.max_script_memory = 8U << 20;
+    options.max_text = options.max_reply = 1U << 20;
+    cache::engine engine(options);
+    {
+        cache::session session(engine);
+        const std::string_view script = scripts[data[0] % scripts.size()];
+        const std::array<std::string_view, 4> args{"EVAL", script.empty() ? bytes : script, "0",
+                                                   bytes};
+        const resp::command one{args.data(), args.size()};
+        byte_buffer out;
+        EDDY_ASSERT(engine.execute(session, {&one, 1}, out) == 1);
+        // What is late ends with its session.
+        EDDY_ASSERT(session.blocked || !out.empty());
+    }
+    return 0;
+}

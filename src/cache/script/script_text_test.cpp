@@ -1,0 +1,67 @@
+// Tests of a script's first line and of brackets around what it returns.
+#include "cache/script/script_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace eddy::cache {
+namespace {
+
+TEST(script_text, brackets_what_a_script_returns) {
+    EXPECT_EQ(without_tail_calls("return f(x)"), "return( f(x))");
+    EXPECT_EQ(without_tail_calls("if a then return f(x) end return g{1} -- end"),
+              "if a then return( f(x)) end return( g{1}) -- end");
+    EXPECT_EQ(without_tail_calls("for i=1,2 do return f() end"), "for i=1,2 do return( f()) end");
+    EXPECT_EQ(without_tail_calls("repeat return f() until x"), "repeat return( f()) until x");
+    EXPECT_EQ(without_tail_calls("return f(function() return g(), 1 end)\n;"),
+              "return( f(function() return g(), 1 end))\n;");
+    EXPECT_EQ(without_tail_calls("return 'a)' .. \"b\\\"(\" .. [[ return ]] .. [=[]]]=]"),
+              "return( 'a)' .. \"b\\\"(\" .. [[ return ]] .. [=[]]]=])");
+    EXPECT_EQ(without_tail_calls("-- return f()\nreturn --[[x]] f()"),
+              "-- return f()\nreturn( --[[x]] f())");
+}
+
+TEST(script_text, brackets_only_single_values_within_functions) {
+    EXPECT_EQ(without_tail_calls("local function f() return redis.call('x') end"),
+              "local function f() return( redis.call('x')) end");
+    EXPECT_EQ(without_tail_calls("local function f() return error('x') end"),
+              "local function f() return( error('x')) end");
+    for (const std::string_view same :
+         {"local function f() return g(1) end", "local function f() return redis.call('x'), 1 end",
+          "local function f() return redis.call('x')[1] end",
+          "local function f() return unpack(redis.call('x')) end",
+          "local function f() return redis.call('x')() end"}) {
+        EXPECT_EQ(without_tail_calls(same), same);
+    }
+}
+
+TEST(script_text, leaves_alone_what_it_does_not_understand) {
+    for (const std::string_view same :
+         {"", "return", "return;", "return 1, 2", "end", "return )", "if x then return f()",
+          "return 'open", "return [[open", "x = function() return f(", "return }", "--[[",
+          "return -- f()"}) {
+        const std::string made = without_tail_calls(same);
+        if (same == "return 'open" || same == "return [[open") {
+            EXPECT_NE(made.find("open"), std::string::npos);
+        } else {
+            EXPECT_EQ(made, same);
+        }
+    }
+}
+
+TEST(script_text, reads_the_first_line) {
+    const script_head none = take_script_head("return 1", false);
+    EXPECT_EQ(none.rest, "return 1");
+    EXPECT_EQ(none.flags, script_flag::unsaid);
+    const script_head some = take_script_head("#!lua  flags=no-writes,allow-oom \nreturn 1", false);
+    EXPECT_EQ(some.rest, "\nreturn 1");
+    EXPECT_EQ(some.flags, script_flag::no_writes | script_flag::allow_oom);
+    EXPECT_EQ(take_script_head("#!lua flags=\nx", false).refusal, "");
+    EXPECT_EQ(take_script_head("#!lua flags=x\n", false).refusal,
+              "Unexpected flag in script shebang: x");
+}
+
+}  // namespace
+}  // namespace eddy::cache

@@ -1,0 +1,49 @@
+// What the rest of the engine needs to know of scripts; scripting_absent.cpp has it where there are
+// none.
+#pragma once
+
+#include "cache/engine_state.hpp"
+
+#include <cstddef>
+#include <string_view>
+
+namespace eddy::cache {
+
+struct call;
+
+inline constexpr std::string_view busy_script_text =
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+inline constexpr std::string_view busy_function_text =
+    "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
+
+/// The engine's, made when they are first asked for.
+scripts& scripts_of(call& c);
+
+namespace scripting {
+
+/// Calls what(c), which may run scripts: it may have to go on later, and the session is blocked
+/// then.
+void run_with_scripts(call& c, void (*what)(call&));
+
+/// A script takes longer than busy_reply_ms and goes on by go_on().
+bool is_late(const engine::state& s) noexcept;
+void go_on(engine::state& s);
+/// What others are told meanwhile.
+std::string_view busy_text(const engine::state& s) noexcept;
+/// The session goes: what it runs ends.
+void forget(engine::state& s, session& who);
+
+/// For INFO.
+struct usage {
+    std::size_t vm_bytes = 0;
+    std::size_t scripts = 0;
+    std::size_t script_bytes = 0;
+    std::size_t function_vm_bytes = 0;
+    std::size_t functions = 0;
+    std::size_t libraries = 0;
+    std::size_t library_bytes = 0;
+};
+usage use(const engine::state& s) noexcept;
+
+}  // namespace scripting
+}  // namespace eddy::cache

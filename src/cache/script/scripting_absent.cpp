@@ -1,0 +1,40 @@
+// In the place of scripts, where LuaJIT was left out of the build.
+#include "cache/call.hpp"
+#include "cache/commands.hpp"
+#include "cache/script/scripting.hpp"
+
+namespace eddy::cache {
+namespace {
+
+void refuse(call& c) {
+    c.error("ERR this eddy was built without scripts: build it with -DEDDY_SCRIPTS=ON");
+}
+
+}  // namespace
+
+void scripts_deleter::operator()(scripts*) const noexcept {}
+
+namespace scripting {
+
+void run_with_scripts(call& c, void (*what)(call&)) { what(c); }
+bool is_late(const engine::state&) noexcept { return false; }
+void go_on(engine::state&) {}
+std::string_view busy_text(const engine::state&) noexcept { return busy_script_text; }
+void forget(engine::state&, session&) {}
+usage use(const engine::state&) noexcept { return {}; }
+
+}  // namespace scripting
+
+namespace commands {
+
+void eval(call& c) { refuse(c); }
+void evalsha(call& c) { refuse(c); }
+void eval_ro(call& c) { refuse(c); }
+void evalsha_ro(call& c) { refuse(c); }
+void script(call& c) { refuse(c); }
+void fcall(call& c) { refuse(c); }
+void fcall_ro(call& c) { refuse(c); }
+void function(call& c) { refuse(c); }
+
+}  // namespace commands
+}  // namespace eddy::cache

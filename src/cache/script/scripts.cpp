@@ -1,0 +1,462 @@
+// Running scripts, and their cache.
+#include "cache/script/scripts.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include "cache/command_table.hpp"
+#include "cache/dataset_digest.hpp"
+#include "cache/execution.hpp"
+#include "cache/messages.hpp"
+#include "cache/script/functions.hpp"
+#include "cache/script/script_text.hpp"
+#include "cache/script/scripting.hpp"
+#include "cache/script/values.hpp"
+#include "cache/session_extras.hpp"
+#include "cache/waits.hpp"
+
+#include <lua.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+// A late script runs for so long at a time. Others wait as long for their BUSY.
+constexpr std::int64_t slice_ns = 5'000'000;
+constexpr std::size_t kept_buffer = 64 * 1024;
+
+std::int64_t clock_ns() noexcept {
+    using namespace std::chrono;
+    return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+void clear(byte_buffer& buffer) {
+    buffer.clear();
+    if (buffer.capacity() > kept_buffer) buffer = byte_buffer();
+}
+
+// What run_protected() works with.
+struct job {
+    call& c;
+    const scripts::task& what;
+};
+
+void push_list(lua_State* in, const std::string_view* of, std::size_t count) {
+    lua_createtable(in, static_cast<int>(count), 0);
+    for (std::size_t i = 0; i < count; ++i) {
+        lua_pushlstring(in, of[i].data(), of[i].size());
+        lua_rawseti(in, -2, static_cast<int>(i + 1));
+    }
+}
+
+// The text of a field of the table on top; empty when it has none.
+std::string field_text(lua_State* in, const char* name) {
+    lua_pushstring(in, name);
+    lua_rawget(in, -2);
+    std::string text;
+    if (lua_isstring(in, -1) != 0) {
+        std::size_t size = 0;
+        const char* const bytes = lua_tolstring(in, -1, &size);
+        text.assign(bytes, size);
+    }
+    lua_pop(in, 1);
+    return text;
+}
+
+// The error is on top.
+void reply_with_error(call& c, lua_State* in, const scripts::task& what) {
+    if (!lua_istable(in, -1)) {
+        const char* const text = lua_tostring(in, -1);
+        c.error("ERR Error running script " + std::string(what.name) + ", " +
+                std::string(text != nullptr ? text : "execution failure").substr(0, 100));
+        return;
+    }
+    std::string message = field_text(in, "err");
+    if (message.empty()) message = "ERR unknown error";
+    const std::string source = field_text(in, "source");
+    const std::string line = field_text(in, "line");
+    if (!source.empty() && !line.empty()) {
+        message += " script: " + std::string(what.name) + ", on " + source + ":" + line + ".";
+    }
+    c.error(message);
+}
+
+// Called by lua_cpcall: what is raised here has nobody else to catch it.
+int run_protected(lua_State* in) {
+    const job& todo = *static_cast<job*>(lua_touserdata(in, 1));
+    call& c = todo.c;
+    const scripts::task& what = todo.what;
+    lua_settop(in, 0);
+    lua_pushcfunction(in, note_error);
+    const std::string_view* const keys = c.args + what.first_key;
+    int given = 0;
+    if (what.is_function) {
+        lua_rawgeti(in, LUA_REGISTRYINDEX, what.function);
+        push_list(in, keys, what.keys);
+        push_list(in, keys + what.keys, what.arguments);
+        given = 2;
+    } else {
+        push_list(in, keys, what.keys);
+        set_global(in, "KEYS");
+        push_list(in, keys + what.keys, what.arguments);
+        set_global(in, "ARGV");
+        lua_rawgeti(in, LUA_REGISTRYINDEX, what.function);
+    }
+    if (lua_pcall(in, given, 1, 1) != 0) {
+        reply_with_error(c, in, what);
+    } else {
+        reply_with_value(c, in);
+    }
+    return 0;
+}
+
+}  // namespace
+
+scripts::own::own(engine& home) : session(home, internal{}) { address = "lua"; }
+
+scripts::scripts(engine& home)
+    : home_(home),
+      state_(home.internals()),
+      session_(home),
+      eval_(*this, vm::purpose::eval, state_.options.max_script_memory) {}
+
+scripts::~scripts() {
+    EDDY_ASSERT(!is_late());
+    while (!evictable_.empty()) evictable_.pop_front();
+}
+
+libraries& scripts::functions() {
+    if (functions_ == nullptr) functions_ = std::make_unique<libraries>(*this);
+    return *functions_;
+}
+
+// --- The cache -------------------------------------------------------------------------------
+
+scripts::cached* scripts::find(std::string_view name) noexcept {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return nullptr;
+    cached& it = *found->second;
+    if (!it.loaded) {
+        it.unlink();
+        evictable_.push_back(it);
+    }
+    return &it;
+}
+
+scripts::cached* scripts::add(call& c, std::string_view text, bool loaded) {
+    const std::string name = hexadecimal(sha1(text));
+    if (cached* const known = find(name)) {
+        if (loaded && !known->loaded) {
+            known->unlink();
+            known->loaded = true;
+        }
+        return known;
+    }
+    const script_head head = take_script_head(text, false);
+    if (!head.refusal.empty()) {
+        c.error("ERR " + head.refusal);
+        return nullptr;
+    }
+    while ((cached_bytes_ + text.size() > max_cached_bytes || by_name_.size() >= max_cached) &&
+           !evictable_.empty()) {
+        remove(evictable_.front());
+    }
+    if (loaded &&
+        (cached_bytes_ + text.size() > max_cached_bytes || by_name_.size() >= max_cached)) {
+        c.error("ERR the cache of scripts is full: SCRIPT FLUSH empties it");
+        return nullptr;
+    }
+    std::string why;
+    const int function = eval_.compile(head.rest, "@user_script", why);
+    if (function == 0) {
+        c.error("ERR Error compiling script (new function): " + why);
+        return nullptr;
+    }
+    auto made = std::make_unique<cached>();
+    made->name = name;
+    made->text = text;
+    made->function = function;
+    made->flags = head.flags;
+    made->loaded = loaded;
+    cached_bytes_ += text.size();
+    cached* const kept = by_name_.emplace(name, std::move(made)).first->second.get();
+    if (!loaded) evictable_.push_back(*kept);
+    return kept;
+}
+
+void scripts::remove(cached& gone) {
+    gone.unlink();
+    eval_.forget(gone.function);
+    cached_bytes_ -= gone.text.size();
+    by_name_.erase(by_name_.find(gone.name));
+}
+
+void scripts::flush() {
+    while (!evictable_.empty()) evictable_.pop_front();
+    by_name_.clear();
+    cached_bytes_ = 0;
+    eval_.reset();
+}
+
+// --- Running ---------------------------------------------------------------------------------
+
+void scripts::run(call& c, const task& what) {
+    const engine_options& options = state_.options;
+    memory_is_short_ = options.max_memory != 0 && !state_.make_room();
+    if ((what.flags & script_flag::unsaid) == 0 && (what.flags & script_flag::no_writes) == 0) {
+        if (what.read_only) {
+            return c.error("ERR Can not execute a script with write flag using *_ro command.");
+        }
+        if (options.mode == access_mode::readonly) {
+            return c.error("READONLY You can not run script with write flag on readonly replica.");
+        }
+        if (memory_is_short_ && (what.flags & script_flag::allow_oom) == 0) {
+            return c.error(
+                "OOM allow-oom flag is not set on the script, can not run it when used memory > "
+                "'maxmemory'");
+        }
+    }
+    task mine = what;
+    if ((what.flags & script_flag::unsaid) == 0) {
+        mine.read_only |= (what.flags & script_flag::no_writes) != 0;
+    }
+    running_ = &mine;
+    running_call_ = &c;
+    has_written_ = false;
+    killed_ = abandoned_;
+    began_ns_ = clock_ns();
+    session_.db = c.client.db;
+    session_.protocol = 2;
+    job todo{c, mine};
+    lua_State* const in = what.in->state();
+    if (lua_cpcall(in, run_protected, &todo) != 0) {
+        c.reply.buffer().truncate(c.reply_begin);
+        reply_with_error(c, in, mine);
+        lua_pop(in, 1);
+    }
+    if (killed_) lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, instructions_a_look);
+    what.in->collect_if_full();
+    killed_ = false;
+    running_ = nullptr;
+    running_call_ = nullptr;
+    running_command_.clear();
+    clear(command_reply_);
+}
+
+std::string_view scripts::execute(const std::string_view* args, std::size_t count,
+                                  std::string_view& refusal) {
+    const command_spec* const spec = find_command(fold_command_name(args[0]));
+    const auto refuse = [&refusal](std::string_view why) {
+        refusal = why;
+        return std::string_view();
+    };
+    if (spec == nullptr) return refuse("Unknown Redis command called from script");
+    if (!arity_fits(*spec, count)) {
+        return refuse("Wrong number of args calling Redis command from script");
+    }
+    const std::uint32_t flags = spec->flags;
+    constexpr std::uint32_t special = command_flag::noscript | command_flag::dangerous;
+    if ((flags & special) != 0) [[unlikely]] {
+        return refuse("This Redis command is not allowed from script");
+    }
+    if ((flags & (command_flag::write | command_flag::may_replicate)) != 0) {
+        if (running_->read_only) {
+            return refuse("Write commands are not allowed from read-only scripts.");
+        }
+        if ((flags & command_flag::write) != 0) {
+            if (state_.options.mode == access_mode::readonly) {
+                return refuse(
+                    "-READONLY This cache is in readonly mode: it takes no command that writes.");
+            }
+            if (memory_is_short_ && (flags & command_flag::denyoom) != 0 && !has_written_ &&
+                (running_->flags & script_flag::allow_oom) == 0) {
+                return refuse("-OOM command not allowed when used memory > 'maxmemory'.");
+            }
+            has_written_ = true;
+        }
+    }
+    command_reply_.clear();
+    resp::reply_writer reply(command_reply_, session_.protocol);
+    call inner{state_, session_, reply, &state_.database(session_.db)};
+    inner.spec = spec;
+    inner.args = args;
+    inner.count = count;
+    inner.in_exec = true;
+    if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
+    const std::uint8_t db = session_.db;
+    spec->run(inner);
+    ++state_.env.counters.commands;
+    if ((state_.attention & attention::monitors) != 0 &&
+        (flags & (command_flag::admin | command_flag::no_monitor)) == 0) [[unlikely]] {
+        const std::uint8_t after = std::exchange(session_.db, db);
+        feed_monitors(state_, session_, args, count);
+        session_.db = after;
+    }
+    return command_reply_.text();
+}
+
+void scripts::on_fiber(call& c, void (*what)(call&)) {
+    if (fiber_.is_inside()) return what(c);
+    EDDY_ASSERT(!is_late());
+    clear(reply_);
+    writer_.emplace(reply_, c.reply.protocol());
+    call_.emplace(call{c.state, c.client, *writer_, c.keys});
+    call_->spec = c.spec;
+    call_->args = c.args;
+    call_->count = c.count;
+    call_->hash = c.hash;
+    call_->executed_in_batch = c.executed_in_batch;
+    call_->in_exec = c.in_exec;
+    body_ = what;
+    now_us_ = state_.env.now_us;
+    const bool done = fiber_.start(
+        [](void* self) {
+            scripts& me = *static_cast<scripts*>(self);
+            me.body_(*me.call_);
+        },
+        this);
+    if (done) {
+        c.keys = call_->keys;
+        c.reply.set_protocol(writer_->protocol());
+        c.reply.raw(reply_.text());
+        call_.reset();
+        return;
+    }
+    // The command's own arguments end with it, but a script has copied what it needs of them, and a
+    // transaction's commands are the fiber's.
+    late_session_ = &c.client;
+    state_.attention |= attention::script;
+    session_extras& extras = extras_of(c.client);
+    extras.waits_for = wait_kind::script;
+    extras.deadline_us = session::no_deadline;
+    c.client.blocked = true;
+}
+
+void scripts::limit_load(bool on) noexcept {
+    load_is_over_ = false;
+    load_ends_ns_ = on ? clock_ns() + libraries::max_load_ms * 1'000'000 : 0;
+    lua_State* const in = functions().machine().state();
+    lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, instructions_a_look);
+}
+
+void scripts::look_at_clock(lua_State* in) {
+    if (load_ends_ns_ != 0) {
+        if (clock_ns() < load_ends_ns_) return;
+        load_is_over_ = true;
+        lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, 1);
+        raise(in, "FUNCTION LOAD timeout");
+    }
+    if (!killed_) {
+        const std::int64_t limit_ms = state_.options.busy_reply_ms;
+        if (running_ == nullptr || limit_ms == 0 || !fiber_.is_inside()) return;
+        const std::int64_t now = clock_ns();
+        if (late_session_ == nullptr) {
+            if (now - began_ns_ < limit_ms * 1'000'000) return;
+        } else if (now < slice_ends_ns_) {
+            return;
+        }
+        if (running_command_.empty()) {
+            const call& c = *running_call_;
+            for (std::size_t i = 0; i < c.count; ++i) running_command_.emplace_back(c.arg(i));
+        }
+        fiber_.suspend();
+        if (!killed_) return;
+    }
+    // From now on at every instruction: no pcall() of the script's keeps it alive.
+    lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, 1);
+    raise(in, "Script killed by user with SCRIPT KILL...");
+}
+
+void scripts::go_on() {
+    if (!is_late()) return;
+    // Within a script time stands still, and what it causes for its session is that session's.
+    const std::int64_t now_us = std::exchange(state_.env.now_us, now_us_);
+    const std::int64_t now_ms = std::exchange(state_.env.now_ms, now_us_ / 1000);
+    session* const outer = std::exchange(state_.executing, late_session_);
+    byte_buffer outer_pushes = std::exchange(state_.own_pushes, std::move(late_pushes_));
+    slice_ends_ns_ = clock_ns() + slice_ns;
+    const bool done = fiber_.resume();
+    late_pushes_ = std::exchange(state_.own_pushes, std::move(outer_pushes));
+    state_.executing = outer;
+    state_.env.now_us = now_us;
+    state_.env.now_ms = now_ms;
+    if (done) finish_late();
+}
+
+void scripts::finish_late() {
+    session& who = *std::exchange(late_session_, nullptr);
+    state_.attention &= static_cast<std::uint8_t>(~attention::script);
+    session_extras& extras = *who.extras;
+    if ((who.special & (session::reply_off | session::reply_skip)) == 0) {
+        extras.outbox.append(reply_.text());
+    }
+    who.special &= static_cast<std::uint16_t>(~session::reply_skip);
+    extras.outbox.append(late_pushes_.text());
+    clear(late_pushes_);
+    clear(reply_);
+    call_.reset();
+    forget_wait(state_, who);
+    who.wake();
+    check_output(state_, who);
+    serve_waiting(state_);
+    state_.unsettled = false;
+}
+
+void scripts::forget(session& who) {
+    if (late_session_ != &who) return;
+    abandoned_ = true;
+    killed_ = true;
+    while (is_late()) go_on();
+    abandoned_ = false;
+}
+
+std::int64_t scripts::running_ms() const noexcept { return (clock_ns() - began_ns_) / 1'000'000; }
+
+// --- scripting.hpp -----------------------------------------------------------------------------
+
+void scripts_deleter::operator()(scripts* gone) const noexcept { delete gone; }
+
+scripts& scripts_of(call& c) {
+    if (c.state.scripting == nullptr) c.state.scripting.reset(new scripts(c.client.home));
+    return *c.state.scripting;
+}
+
+namespace scripting {
+
+void run_with_scripts(call& c, void (*what)(call&)) { scripts_of(c).on_fiber(c, what); }
+
+bool is_late(const engine::state& s) noexcept {
+    return s.scripting != nullptr && s.scripting->is_late();
+}
+
+void go_on(engine::state& s) { s.scripting->go_on(); }
+
+void forget(engine::state& s, session& who) {
+    if (s.scripting != nullptr) s.scripting->forget(who);
+}
+
+std::string_view busy_text(const engine::state& s) noexcept {
+    const scripts::task* const running = s.scripting->running();
+    return running != nullptr && running->is_function ? busy_function_text : busy_script_text;
+}
+
+usage use(const engine::state& s) noexcept {
+    if (s.scripting == nullptr) return {};
+    scripts& of = *s.scripting;
+    usage now;
+    now.vm_bytes = of.eval_vm().used_bytes();
+    now.scripts = of.count();
+    now.script_bytes = of.cached_bytes();
+    if (const libraries* const known = of.functions_if_any()) {
+        now.function_vm_bytes = known->vm_bytes();
+        now.functions = known->function_count();
+        now.libraries = known->size();
+        now.library_bytes = known->text_bytes();
+    }
+    return now;
+}
+
+}  // namespace scripting
+}  // namespace eddy::cache

@@ -1,0 +1,393 @@
+// Tests of scripts with several clients and at their limits: time, memory, depth, the cache; and of
+// what no script may do. What they reply is differential_scripting_test.cpp's.
+#include "cache/script/scripts.hpp"
+
+#include "cache/engine.hpp"
+#include "cache/test_client.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace eddy::cache {
+namespace {
+
+using testing::arguments;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using testing::test_client;
+
+std::string bulk(std::string_view text) {
+    return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
+}
+
+constexpr std::string_view busy =
+    "-BUSY Redis is busy running a script. You can only call SCRIPT "
+    "KILL or SHUTDOWN NOSAVE.\r\n";
+
+class scripting : public ::testing::Test {
+protected:
+    static engine_options options() {
+        engine_options made;
+        made.busy_reply_ms = 1;
+        made.max_script_memory = 16U << 20;
+        return made;
+    }
+    std::string eval(test_client& by, const std::string& text, const arguments& rest = {"0"}) {
+        arguments args{"EVAL", text};
+        args.insert(args.end(), rest.begin(), rest.end());
+        return by.ask(args);
+    }
+    std::string eval(const std::string& text) { return eval(a_, text); }
+    // What a script replies in the end, late or not.
+    std::string run(test_client& by, const std::string& text) {
+        std::string reply = eval(by, text);
+        while (engine_.script_is_late()) engine_.go_on();
+        return reply + by.pushed();
+    }
+    void finish() {
+        while (engine_.script_is_late()) engine_.go_on();
+    }
+    std::string info(const std::string& field) {
+        const std::string all = b_("INFO memory");
+        const std::size_t at = all.find("\n" + field + ":") + field.size() + 2;
+        return all.substr(at, all.find('\r', at) - at);
+    }
+
+    engine engine_{options()};
+    test_client a_{engine_};
+    test_client b_{engine_};
+};
+
+TEST_F(scripting, others_are_told_busy_while_a_script_is_late_and_can_kill_it) {
+    EXPECT_EQ(eval("while true do end"), "");
+    EXPECT_TRUE(a_.who().blocked);
+    EXPECT_TRUE(engine_.script_is_late());
+    EXPECT_TRUE(engine_.script_is_late(a_.who()));
+    EXPECT_EQ(b_("GET x"), busy);
+    EXPECT_EQ(b_("EVAL return 0"), busy);
+    EXPECT_EQ(b_("SCRIPT EXISTS x"), busy);
+    EXPECT_EQ(b_("SET x"), "-ERR wrong number of arguments for 'set' command\r\n");
+    EXPECT_EQ(b_("MULTI"), "+OK\r\n");
+    EXPECT_EQ(b_("SET x 1"), busy);
+    EXPECT_THAT(b_("EXEC"), StartsWith("-EXECABORT"));
+    engine_.go_on();
+    EXPECT_TRUE(engine_.script_is_late());
+    EXPECT_EQ(b_("CLIENT UNBLOCK " + std::to_string(a_.who().id)), busy);
+    EXPECT_EQ(b_("FUNCTION KILL"), busy);
+    EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n");
+    finish();
+    EXPECT_TRUE(a_.woken());
+    EXPECT_THAT(a_.pushed(), StartsWith("-ERR Script killed by user with SCRIPT KILL... script: "));
+    EXPECT_EQ(a_("SET x 1"), "+OK\r\n");
+    EXPECT_EQ(b_("GET x"), bulk("1"));
+    EXPECT_EQ(b_("SCRIPT KILL"), "-NOTBUSY No scripts in execution right now.\r\n");
+}
+
+TEST_F(scripting, is_killed_wherever_it_is) {
+    for (const char* const script :
+         {"while true do pcall(function() while true do end end) end",
+          "table.sort({3,1,2}, function() while true do end end)",
+          "string.gsub('x', '.', function() while true do end end)",
+          "coroutine.wrap(function() while true do end end)()",
+          "local t = setmetatable({}, {__index = function() while true do end end}) return t.x",
+          "xpcall(function() while true do end end, function() while true do end end)",
+          "local function f() return f() end f()", "for i = 1, 1e300 do redis.call('PING') end",
+          "local f = loadstring('while true do end') f()",
+          "while true do local ok = pcall(redis.call, 'NOSUCH') end",
+          "while true do redis.pcall('GET') string.rep('x', 1000) end"}) {
+        EXPECT_EQ(eval(script), "") << script;
+        EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n") << script;
+        for (int i = 0; i < 10 && engine_.script_is_late(); ++i) engine_.go_on();
+        ASSERT_FALSE(engine_.script_is_late()) << script;
+        EXPECT_THAT(a_.pushed(), HasSubstr("Script killed by user")) << script;
+    }
+}
+
+TEST_F(scripting, a_late_script_that_wrote_is_not_killed_and_comes_to_its_end) {
+    EXPECT_EQ(eval("redis.call('SET', 'x', 'half') for i = 1, 1e6 do math.abs(i) end "
+                   "redis.call('SET', 'x', 'whole') return redis.call('GET', 'x')"),
+              "");
+    EXPECT_THAT(b_("SCRIPT KILL"), StartsWith("-UNKILLABLE Sorry"));
+    EXPECT_EQ(b_("GET x"), busy);
+    finish();
+    EXPECT_EQ(a_.pushed(), bulk("whole"));
+    EXPECT_EQ(b_("GET x"), bulk("whole"));
+}
+
+TEST_F(scripting, a_client_that_is_served_from_a_late_script_gets_its_reply_afterwards) {
+    EXPECT_EQ(b_("BLPOP list 0"), "");
+    EXPECT_EQ(eval("redis.call('RPUSH', 'list', 'v') for i = 1, 1e6 do math.abs(i) end return 7"),
+              "");
+    EXPECT_EQ(b_.pushed(), "");
+    finish();
+    EXPECT_EQ(a_.pushed(), ":7\r\n");
+    EXPECT_EQ(b_.pushed(), "*2\r\n" + bulk("list") + bulk("v"));
+}
+
+TEST_F(scripting, a_transaction_goes_on_behind_its_late_script) {
+    a_("MULTI");
+    a_("SET x 1");
+    a_.ask(
+        arguments{"EVAL", "for i = 1, 1e6 do math.abs(i) end return redis.call('INCR', 'x')", "0"});
+    a_.ask(
+        arguments{"EVAL", "for i = 1, 1e6 do math.abs(i) end return redis.call('INCR', 'x')", "0"});
+    a_("SELECT 1");
+    a_("SET y 1");
+    EXPECT_EQ(a_("EXEC"), "");
+    EXPECT_EQ(b_("GET x"), busy);
+    finish();
+    EXPECT_EQ(a_.pushed(), "*5\r\n+OK\r\n:2\r\n:3\r\n+OK\r\n+OK\r\n");
+    EXPECT_EQ(b_("GET x"), bulk("3"));
+    EXPECT_EQ(a_("GET y"), bulk("1"));
+}
+
+TEST_F(scripting, ends_with_its_client) {
+    auto gone = std::make_unique<test_client>(engine_);
+    EXPECT_EQ(eval(*gone, "redis.call('SET', 'x', '1') while true do end"), "");
+    EXPECT_THAT(b_("SCRIPT KILL"), StartsWith("-UNKILLABLE"));
+    gone.reset();
+    EXPECT_FALSE(engine_.script_is_late());
+    EXPECT_EQ(b_("GET x"), bulk("1"));
+    // The same within a transaction, with two of them.
+    gone = std::make_unique<test_client>(engine_);
+    (*gone)("MULTI");
+    for (int i = 0; i < 2; ++i) gone->ask(arguments{"EVAL", "while true do end", "0"});
+    (*gone)("SET y 1");
+    EXPECT_EQ((*gone)("EXEC"), "");
+    gone.reset();
+    EXPECT_EQ(b_("GET y"), bulk("1"));
+    EXPECT_EQ(eval(b_, "return 1"), ":1\r\n");
+}
+
+TEST_F(scripting, its_time_stands_still_and_no_key_expires_within_it) {
+    using namespace std::chrono;
+    engine_.set_time(seconds(1000));
+    b_("SET x 1 PX 5");
+    EXPECT_EQ(eval("for i = 1, 1e6 do math.abs(i) end return redis.call('GET', 'x')"), "");
+    engine_.set_time(seconds(2000));
+    engine_.upkeep();
+    finish();
+    EXPECT_EQ(a_.pushed(), bulk("1"));
+    EXPECT_EQ(b_("GET x"), "$-1\r\n");
+}
+
+TEST_F(scripting, a_skipped_reply_of_a_late_script_is_not_sent) {
+    EXPECT_EQ(a_("CLIENT REPLY SKIP"), "");
+    EXPECT_EQ(eval("for i = 1, 1e6 do math.abs(i) end return 7"), "");
+    finish();
+    EXPECT_EQ(a_.pushed(), "");
+    EXPECT_EQ(a_("PING"), "+PONG\r\n");
+}
+
+TEST_F(scripting, one_that_takes_too_much_memory_fails_alone) {
+    for (const char* const script :
+         {"local t = {} while true do t[#t + 1] = string.rep('x', 1000) .. #t end",
+          "return string.rep('x', 1e9)", "local s = 'x' while true do s = s .. s end",
+          "local t = {} for i = 1, 1e9 do t[i] = i end",
+          "local t = 'x' for i = 1, 40 do t = {t, t} end return cjson.encode(t)",
+          "local t = 'x' for i = 1, 15 do t = {t, t, t, t} end return cmsgpack.pack(t)",
+          "redis.call('SETRANGE', 'big', 30000000, 'x') return redis.call('GET', 'big')",
+          "local function f(...) return f(1, ...) end f()",
+          "return loadstring(string.rep('x = {}; ', 2000000))"}) {
+        EXPECT_THAT(run(b_, script), StartsWith("-ERR ")) << script;
+        EXPECT_EQ(run(a_, "return 'alive'"), bulk("alive")) << script;
+        EXPECT_LE(std::stoull(info("used_memory_vm_eval")), 16U << 20) << script;
+    }
+    EXPECT_THAT(run(b_, "local t = {} while true do t[#t + 1] = string.rep('x', 1000) .. #t end"),
+                HasSubstr("not enough memory"));
+    // One that hides it from itself is late in the end.
+    EXPECT_EQ(eval("while true do pcall(string.rep, 'x', 1e9) end"), "");
+    EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n");
+    finish();
+    EXPECT_THAT(a_.pushed(), HasSubstr("Script killed by user"));
+}
+
+TEST_F(scripting, nesting_ends_with_an_error) {
+    EXPECT_THAT(run(a_, "local t = {} t[1] = t return t"),
+                HasSubstr("*1\r\n*1\r\n-ERR reached lua stack limit\r\n"));
+    EXPECT_THAT(run(a_, "local t = {} t.map = t return t"),
+                ::testing::EndsWith("-ERR reached lua stack limit\r\n"));
+    EXPECT_THAT(run(a_,
+                    "local t = {} for i = 1, 1e5 do t = {t} end cjson.encode_max_depth(1e6) "
+                    "return cjson.encode(t)"),
+                HasSubstr("Cannot serialise, excessive nesting"));
+    EXPECT_THAT(run(a_, "cjson.decode_max_depth(1e6) return cjson.decode(string.rep('[', 1e5))"),
+                HasSubstr("Found too many nested data structures"));
+    EXPECT_THAT(run(a_, "return cmsgpack.unpack(string.rep('\\145', 1e5))"),
+                HasSubstr("stack overflow"));
+    EXPECT_THAT(run(a_, "return loadstring('return ' .. string.rep('(', 1e5))"), StartsWith("$-1"));
+    EXPECT_THAT(run(a_, "return string.find(string.rep('a', 1e5), string.rep('(a)', 1e4))"),
+                StartsWith("-ERR "));
+    EXPECT_THAT(run(a_, "local function f() return pcall(f) end return f()"), ::testing::Not(""));
+    EXPECT_EQ(run(a_, "return 'alive'"), bulk("alive"));
+}
+
+TEST_F(scripting, nothing_is_left_to_the_next_script) {
+    for (const char* const script : {"x = 1",
+                                     "_G.x = 1",
+                                     "rawset(_G, 'x', 1)",
+                                     "redis.call = nil",
+                                     "redis.x = 1",
+                                     "rawset(redis, 'x', 1)",
+                                     "string.x = 1",
+                                     "table.insert(redis, 'x')",
+                                     "table.insert(string, 1, 'x')",
+                                     "getmetatable('').__index = nil",
+                                     "getmetatable('').__len = function() return 7 end",
+                                     "setmetatable(_G, nil)",
+                                     "setmetatable(redis, {})",
+                                     "getmetatable(_G).x = 1",
+                                     "getmetatable(redis).call = 1",
+                                     "getmetatable(redis).__metatable = 1",
+                                     "for k, v in pairs(redis) do redis[k] = nil end",
+                                     "local n, t = pairs(redis) t.call = nil error('only a copy')",
+                                     "local n, t = pairs(_G) t.redis = nil error('only a copy')",
+                                     "loadstring('x = 1')()",
+                                     "coroutine.wrap(function() x = 1 end)()",
+                                     "KEYS = nil",
+                                     "redis.call.x = 1",
+                                     "math.random = nil",
+                                     "cjson.encode = nil",
+                                     "cjson.null.x = 1",
+                                     "table.sort(redis, function() end) table.insert(redis, 1)",
+                                     "bit.band = nil"}) {
+        EXPECT_THAT(eval(script), StartsWith("-ERR ")) << script;
+        EXPECT_EQ(
+            eval("return {type(redis.call), type(string.upper), #redis, #string, ('x'):upper(), "
+                 "type(cjson.encode), #'abc', type(math.random), type(bit.band), #_G, "
+                 "tostring(rawget(_G, 'x')), type(pairs)}"),
+            "*12\r\n$8\r\nfunction\r\n$8\r\nfunction\r\n:0\r\n:0\r\n$1\r\nX\r\n$8\r\nfunction\r\n"
+            ":3\r\n$8\r\nfunction\r\n$8\r\nfunction\r\n:0\r\n$3\r\nnil\r\n$8\r\nfunction\r\n")
+            << script;
+    }
+    for (const char* const name : {"io", "require", "package", "debug", "jit", "ffi", "dofile",
+                                   "loadfile", "setfenv", "getfenv", "newproxy", "module", "print",
+                                   "os.execute", "os.exit", "string.buffer", "os.getenv"}) {
+        const std::string reply = eval("return type(" + std::string(name) + ")");
+        if (reply != bulk("nil"))
+            EXPECT_THAT(reply, HasSubstr("nonexistent global variable")) << name;
+    }
+}
+
+TEST_F(scripting, takes_no_compiled_code) {
+    EXPECT_THAT(eval("return loadstring(string.dump(function() return 1 end))()"),
+                StartsWith("-ERR "));
+    EXPECT_THAT(eval("local s = string.dump(function() return 1 end) local n = 0 "
+                     "return load(function() n = n + 1 if n == 1 then return s end end)()"),
+                StartsWith("-ERR "));
+    EXPECT_THAT(eval("\x1bLJ\2"), StartsWith("-ERR Error compiling script"));
+    EXPECT_THAT(a_.ask(arguments{"FUNCTION", "LOAD", "#!lua name=x\n\x1bLJ\2"}),
+                StartsWith("-ERR Error compiling function"));
+}
+
+TEST_F(scripting, the_cache_forgets_what_was_not_used_and_keeps_what_was_loaded) {
+    const auto big = [](int number) {
+        return "return " + std::to_string(number) + " --" + std::string(1 << 20, 'x');
+    };
+    const std::string loaded = a_.ask(arguments{"SCRIPT", "LOAD", big(-1)}).substr(5, 40);
+    for (int i = 0; i < 60; ++i) EXPECT_EQ(run(a_, big(i)), ":" + std::to_string(i) + "\r\n");
+    EXPECT_LE(std::stoull(info("used_memory_scripts_eval")), scripts::max_cached_bytes);
+    EXPECT_GE(std::stoull(info("number_of_cached_scripts")), 30U);
+    EXPECT_EQ(a_("EVALSHA " + loaded + " 0"), ":-1\r\n");
+    std::string refused;
+    for (int i = 0; i < 60 && refused.empty(); ++i) {
+        const std::string reply = a_.ask(arguments{"SCRIPT", "LOAD", big(100 + i)});
+        if (reply[0] == '-') refused = reply;
+    }
+    EXPECT_EQ(refused, "-ERR the cache of scripts is full: SCRIPT FLUSH empties it\r\n");
+    EXPECT_EQ(a_("SCRIPT FLUSH"), "+OK\r\n");
+    EXPECT_EQ(info("number_of_cached_scripts"), "0");
+    EXPECT_THAT(a_("EVALSHA " + loaded + " 0"), StartsWith("-NOSCRIPT"));
+    EXPECT_EQ(eval("return 1"), ":1\r\n");
+}
+
+TEST_F(scripting, acts_on_watched_keys_and_subscribers_as_commands_do) {
+    a_("WATCH x");
+    EXPECT_EQ(eval(b_, "return redis.call('SET', 'x', 1)"), "+OK\r\n");
+    a_("MULTI");
+    EXPECT_EQ(a_("EXEC"), "*-1\r\n");
+    b_("CONFIG SET notify-keyspace-events KEA");
+    a_("SUBSCRIBE __keyevent@0__:set");
+    EXPECT_EQ(eval(b_, "redis.call('SELECT', 0) return redis.call('SET', 'x', 1)"), "+OK\r\n");
+    EXPECT_EQ(a_.pushed(), "*3\r\n" + bulk("message") + bulk("__keyevent@0__:set") + bulk("x"));
+    test_client c(engine_);
+    EXPECT_EQ(c("BLPOP l 0"), "");
+    EXPECT_EQ(eval(b_, "redis.call('RPUSH', 'l', 'a') return redis.call('LLEN', 'l')"), ":1\r\n");
+    EXPECT_EQ(c.pushed(), "*2\r\n" + bulk("l") + bulk("a"));
+}
+
+TEST_F(scripting, monitors_see_the_commands_that_scripts_call) {
+    a_("MONITOR");
+    EXPECT_EQ(eval(b_, "return redis.call('SET', 'x', 1)"), "+OK\r\n");
+    EXPECT_THAT(a_.pushed(), HasSubstr("[0 lua] \"SET\" \"x\" \"1\""));
+}
+
+TEST_F(scripting, blocking_commands_do_not_wait_in_scripts) {
+    EXPECT_EQ(eval("return redis.call('BLMPOP', 0, 1, 'none', 'LEFT')"), "$-1\r\n");
+    EXPECT_FALSE(a_.who().blocked);
+}
+
+TEST(scripting_modes, writes_are_refused_where_nothing_may_be_written) {
+    engine_options readonly;
+    readonly.mode = access_mode::readonly;
+    engine home(readonly);
+    test_client a(home);
+    EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.call('GET', 'x')", "0"}), "$-1\r\n");
+    EXPECT_THAT(a.ask(arguments{"EVAL", "return redis.call('SET', 'x', 1)", "0"}),
+                StartsWith("-READONLY This cache is in readonly mode"));
+    EXPECT_THAT(a.ask(arguments{"EVAL", "#!lua\nreturn 1", "0"}), StartsWith("-READONLY "));
+    EXPECT_EQ(a.ask(arguments{"EVAL", "#!lua flags=no-writes\nreturn 1", "0"}), ":1\r\n");
+}
+
+TEST(scripting_modes, without_memory_scripts_may_not_add_to_it) {
+    engine_options small;
+    small.max_memory = 1;
+    engine home(small);
+    test_client a(home);
+    a.ask(arguments{"SET", "x", "1"});
+    const std::string oom = "-OOM command not allowed when used memory > 'maxmemory'. script: ";
+    EXPECT_THAT(a.ask(arguments{"EVAL", "return redis.call('SET', 'x', 1)", "0"}), StartsWith(oom));
+    EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.pcall('SET', 'x', 1)", "0"}),
+              "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.call('DEL', 'x')", "0"}), ":1\r\n");
+    // What has begun to write goes on.
+    EXPECT_EQ(
+        a.ask(arguments{"EVAL", "redis.call('DEL', 'x') return redis.call('SET', 'x', 1)", "0"}),
+        "+OK\r\n");
+    EXPECT_THAT(a.ask(arguments{"EVAL", "#!lua\nreturn 1", "0"}),
+                StartsWith("-OOM allow-oom flag is not set"));
+    EXPECT_EQ(
+        a.ask(arguments{"EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET', 'x', 2)", "0"}),
+        "+OK\r\n");
+    EXPECT_EQ(a.ask(arguments{"EVAL", "#!lua flags=no-writes\nreturn redis.call('GET', 'x')", "0"}),
+              bulk("2"));
+}
+
+TEST_F(scripting, functions_are_late_and_killed_as_scripts_are) {
+    const std::string code =
+        "#!lua name=lib\nredis.register_function('f', function() while true do end end)";
+    EXPECT_EQ(a_.ask(arguments{"FUNCTION", "LOAD", code}), bulk("lib"));
+    EXPECT_EQ(a_("FCALL f 0"), "");
+    EXPECT_THAT(b_("GET x"), HasSubstr("You can only call FUNCTION KILL"));
+    EXPECT_THAT(b_("SCRIPT KILL"), HasSubstr("You can only call FUNCTION KILL"));
+    EXPECT_THAT(b_("FUNCTION STATS"), HasSubstr("*3\r\n" + bulk("FCALL") + bulk("f") + bulk("0")));
+    EXPECT_EQ(b_("FUNCTION KILL"), "+OK\r\n");
+    finish();
+    EXPECT_THAT(a_.pushed(), StartsWith("-ERR Script killed by user"));
+    EXPECT_THAT(a_.ask(arguments{"FUNCTION", "LOAD", "#!lua name=x\nwhile true do end"}),
+                HasSubstr("FUNCTION LOAD timeout"));
+    EXPECT_EQ(info("number_of_functions"), "1");
+}
+
+TEST_F(scripting, random_numbers_come_from_a_seed) {
+    EXPECT_EQ(eval("math.randomseed(42) return {math.random(1000), math.random(1000), "
+                   "math.random(5, 10)}"),
+              "*3\r\n:745\r\n:343\r\n:5\r\n");
+}
+
+}  // namespace
+}  // namespace eddy::cache

@@ -1,0 +1,288 @@
+// Both ways, recursively; the depth is bounded by Lua's stack.
+#include "cache/script/values.hpp"
+
+#include "cache/script/scripts.hpp"
+#include "cache/script/vm.hpp"
+
+#include <lua.hpp>
+
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+namespace eddy::cache {
+namespace {
+
+void push(lua_State* in, std::string_view text) { lua_pushlstring(in, text.data(), text.size()); }
+
+// Takes a reply apart which is known to be right.
+class reply_pusher {
+public:
+    reply_pusher(lua_State* in, std::string_view reply) noexcept : in_(in), left_(reply) {}
+
+    // True for an error.
+    bool value() {
+        luaL_checkstack(in_, 8, "the reply is nested too deeply");
+        const std::size_t end = left_.find('\r', 1);
+        const char type = left_[0];
+        const std::string_view head = left_.substr(1, end - 1);
+        left_.remove_prefix(end + 2);
+        switch (type) {
+            case ':': lua_pushnumber(in_, static_cast<double>(number(head))); return false;
+            case '$': text(head); return false;
+            case '+': field("ok", head); return false;
+            case '-': error(head); return true;
+            case '*': array(number(head)); return false;
+            case '_': lua_pushnil(in_); return false;
+            case '#': lua_pushboolean(in_, head == "t" ? 1 : 0); return false;
+            case ',': real(head); return false;
+            case '(': field("big_number", head); return false;
+            case '=': verbatim(head); return false;
+            case '%': map(number(head)); return false;
+            case '~': set(number(head)); return false;
+            default: lua_pushnil(in_); return false;
+        }
+    }
+
+private:
+    static std::int64_t number(std::string_view digits) noexcept {
+        std::int64_t value = 0;
+        std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        return value;
+    }
+    std::string_view take(std::string_view head) noexcept {
+        const auto size = static_cast<std::size_t>(number(head));
+        const std::string_view taken = left_.substr(0, size);
+        left_.remove_prefix(size + 2);
+        return taken;
+    }
+
+    void text(std::string_view head) {
+        if (head[0] == '-') {
+            lua_pushboolean(in_, 0);
+        } else {
+            push(in_, take(head));
+        }
+    }
+    // A table with one field.
+    void field(const char* name, std::string_view value) {
+        lua_createtable(in_, 0, 1);
+        push(in_, value);
+        lua_setfield(in_, -2, name);
+    }
+    void error(std::string_view line) {
+        lua_createtable(in_, 0, 4);
+        if (line.find(' ') == std::string_view::npos) {
+            lua_pushliteral(in_, "ERR ");
+            push(in_, line);
+            lua_concat(in_, 2);
+        } else {
+            push(in_, line);
+        }
+        lua_setfield(in_, -2, "err");
+        lua_pushboolean(in_, 1);
+        lua_setfield(in_, -2, "ignore_error_stats_update");
+    }
+    void array(std::int64_t count) {
+        if (count < 0) return lua_pushboolean(in_, 0);
+        lua_createtable(in_, size_hint(count), 0);
+        for (std::int64_t i = 1; i <= count; ++i) {
+            value();
+            lua_rawseti(in_, -2, static_cast<int>(i));
+        }
+    }
+    void real(std::string_view head) {
+        lua_createtable(in_, 0, 1);
+        char digits[64];
+        const std::size_t size = head.copy(digits, sizeof digits - 1);
+        digits[size] = '\0';
+        lua_pushnumber(in_, std::strtod(digits, nullptr));
+        lua_setfield(in_, -2, "double");
+    }
+    void verbatim(std::string_view head) {
+        const std::string_view all = take(head);
+        lua_createtable(in_, 0, 1);
+        lua_createtable(in_, 0, 2);
+        push(in_, all.substr(4));
+        lua_setfield(in_, -2, "string");
+        push(in_, all.substr(0, 3));
+        lua_setfield(in_, -2, "format");
+        lua_setfield(in_, -2, "verbatim_string");
+    }
+    void map(std::int64_t pairs) {
+        lua_createtable(in_, 0, 1);
+        lua_createtable(in_, 0, size_hint(pairs));
+        for (std::int64_t i = 0; i < pairs; ++i) {
+            value();
+            value();
+            lua_rawset(in_, -3);
+        }
+        lua_setfield(in_, -2, "map");
+    }
+    void set(std::int64_t count) {
+        lua_createtable(in_, 0, 1);
+        lua_createtable(in_, 0, size_hint(count));
+        for (std::int64_t i = 0; i < count; ++i) {
+            value();
+            lua_pushboolean(in_, 1);
+            lua_rawset(in_, -3);
+        }
+        lua_setfield(in_, -2, "set");
+    }
+    static int size_hint(std::int64_t count) noexcept {
+        constexpr std::int64_t most = 1 << 20;
+        return static_cast<int>(count < most ? count : most);
+    }
+
+    lua_State* in_;
+    std::string_view left_;
+};
+
+// As the hardware of x86 converts, which scripts see.
+std::int64_t to_integer(double value) noexcept {
+    constexpr double limit = 9223372036854775808.0;
+    if (value >= -limit && value < limit) return static_cast<std::int64_t>(value);
+    return std::numeric_limits<std::int64_t>::min();
+}
+
+std::string_view text_at(lua_State* in, int index) {
+    std::size_t size = 0;
+    const char* const text = lua_tolstring(in, index, &size);
+    return {text, size};
+}
+
+// Lines end with a NUL, as in Redis.
+std::string_view to_nul(std::string_view text) noexcept { return text.substr(0, text.find('\0')); }
+
+// Pushes t[name] of the table on top; true when it is of that type, else it is popped.
+bool push_field(lua_State* in, std::string_view name, int type) {
+    push(in, name);
+    lua_rawget(in, -2);
+    if (lua_type(in, -1) == type) return true;
+    lua_pop(in, 1);
+    return false;
+}
+
+void reply_with(call& c, lua_State* in);
+
+void reply_with_map(call& c, lua_State* in) {
+    std::size_t pairs = 0;
+    for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) ++pairs;
+    c.reply.map(pairs);
+    lua_pushnil(in);
+    while (lua_next(in, -2) != 0) {
+        if (c.reply_is_too_large()) return lua_pop(in, 2);
+        lua_pushvalue(in, -2);
+        reply_with(c, in);  // the key
+        reply_with(c, in);  // the value
+    }
+}
+
+void reply_with_set(call& c, lua_State* in) {
+    std::size_t count = 0;
+    for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) ++count;
+    c.reply.set(count);
+    lua_pushnil(in);
+    while (lua_next(in, -2) != 0) {
+        if (c.reply_is_too_large()) return lua_pop(in, 2);
+        lua_pop(in, 1);
+        lua_pushvalue(in, -1);
+        reply_with(c, in);
+    }
+}
+
+void reply_with_array(call& c, lua_State* in) {
+    int count = 0;
+    for (;; ++count) {
+        lua_rawgeti(in, -1, count + 1);
+        const bool is_end = lua_isnil(in, -1);
+        lua_pop(in, 1);
+        if (is_end) break;
+    }
+    c.reply.array(static_cast<std::size_t>(count));
+    for (int i = 1; i <= count; ++i) {
+        if (c.reply_is_too_large()) return;
+        lua_rawgeti(in, -1, i);
+        reply_with(c, in);
+    }
+}
+
+void reply_with_table(call& c, lua_State* in) {
+    if (push_field(in, "err", LUA_TSTRING)) {
+        c.error(to_nul(text_at(in, -1)));
+        return lua_pop(in, 1);
+    }
+    if (push_field(in, "ok", LUA_TSTRING)) {
+        c.reply.simple(to_nul(text_at(in, -1)));
+        return lua_pop(in, 1);
+    }
+    if (push_field(in, "double", LUA_TNUMBER)) {
+        c.reply.number(lua_tonumber(in, -1));
+        return lua_pop(in, 1);
+    }
+    if (push_field(in, "map", LUA_TTABLE)) {
+        reply_with_map(c, in);
+        return lua_pop(in, 1);
+    }
+    if (push_field(in, "set", LUA_TTABLE)) {
+        reply_with_set(c, in);
+        return lua_pop(in, 1);
+    }
+    if (push_field(in, "big_number", LUA_TSTRING)) {
+        std::string digits(to_nul(text_at(in, -1)));
+        for (char& each : digits) {
+            if (each == '\r' || each == '\n') each = ' ';
+        }
+        c.reply.big_number(digits);
+        return lua_pop(in, 1);
+    }
+    if (push_field(in, "verbatim_string", LUA_TTABLE)) {
+        if (push_field(in, "string", LUA_TSTRING)) {
+            lua_insert(in, -2);
+            if (push_field(in, "format", LUA_TSTRING)) {
+                std::string format(text_at(in, -1).substr(0, 3));
+                format.resize(3, ' ');
+                c.reply.verbatim(format, text_at(in, -3));
+                return lua_pop(in, 3);
+            }
+            lua_remove(in, -2);
+        }
+        lua_pop(in, 1);
+    }
+    reply_with_array(c, in);
+}
+
+// Pops the value.
+void reply_with(call& c, lua_State* in) {
+    if (lua_checkstack(in, 6) == 0) {
+        lua_pop(in, 1);
+        return c.error("ERR reached lua stack limit");
+    }
+    switch (lua_type(in, -1)) {
+        case LUA_TSTRING: c.reply.bulk(text_at(in, -1)); break;
+        case LUA_TNUMBER: c.reply.integer(to_integer(lua_tonumber(in, -1))); break;
+        case LUA_TBOOLEAN:
+            // Scripts that have asked for RESP3 know of booleans.
+            if (vm::of(in).owner().own_session().protocol > 2) {
+                c.reply.boolean(lua_toboolean(in, -1) != 0);
+            } else if (lua_toboolean(in, -1) != 0) {
+                c.reply.integer(1);
+            } else {
+                c.reply.null();
+            }
+            break;
+        case LUA_TTABLE: reply_with_table(c, in); break;
+        default: c.reply.null(); break;
+    }
+    lua_pop(in, 1);
+}
+
+}  // namespace
+
+bool push_reply(lua_State* in, std::string_view reply) { return reply_pusher(in, reply).value(); }
+
+void reply_with_value(call& c, lua_State* in) { reply_with(c, in); }
+
+}  // namespace eddy::cache

@@ -1,0 +1,20 @@
+// Replies of commands as Lua's values, and what a script returns as a reply.
+#pragma once
+
+#include "cache/call.hpp"
+
+#include <string_view>
+
+struct lua_State;
+
+namespace eddy::cache {
+
+/// Pushes one value for a whole reply, which one of our own commands has written. True when it is
+/// an error: a table that says so.
+bool push_reply(lua_State* in, std::string_view reply);
+
+/// Replies with the value on top of the stack, which is popped; RESP3's types as far as the client
+/// has them. Raises no errors but Lua's "not enough memory".
+void reply_with_value(call& c, lua_State* in);
+
+}  // namespace eddy::cache

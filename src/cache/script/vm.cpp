@@ -1,0 +1,132 @@
+// Memory, the hook and the compiler of one Lua state.
+#include "cache/script/vm.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include "cache/script/script_text.hpp"
+#include "cache/script/scripts.hpp"
+
+#include <lua.hpp>
+
+#include <new>
+
+namespace eddy::cache {
+namespace {
+
+constexpr std::size_t max_kept_scratch = 256 * 1024;
+
+void look_at_clock(lua_State* in, lua_Debug*) { vm::of(in).owner().look_at_clock(in); }
+
+// Called protected: the vm to furnish is its argument.
+int furnish_protected(lua_State* in) {
+    furnish(in, *static_cast<vm*>(lua_touserdata(in, 1)));
+    return 0;
+}
+
+int keep_function(lua_State* in) {
+    lua_pushinteger(in, luaL_ref(in, LUA_REGISTRYINDEX));
+    return 1;
+}
+
+}  // namespace
+
+vm::vm(scripts& of, purpose what, std::size_t max_bytes)
+    : owner_(of), purpose_(what), max_bytes_(max_bytes) {
+    open();
+}
+
+vm::~vm() { close(); }
+
+void vm::open() {
+    limited_ = false;
+    used_ = 0;
+    state_ = luaL_newstate();
+    if (state_ == nullptr) throw std::bad_alloc();
+    // LuaJIT's own allocator below ours: it is fast, and closing the state gives all back at once.
+    used_ = static_cast<std::size_t>(lua_gc(state_, LUA_GCCOUNT, 0)) * 1024 +
+            static_cast<std::size_t>(lua_gc(state_, LUA_GCCOUNTB, 0));
+    allocate_ = lua_getallocf(state_, &allocator_);
+    lua_setallocf(state_, &vm::allocate, this);
+    luaJIT_setmode(state_, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+    const int status = lua_cpcall(state_, furnish_protected, this);
+    EDDY_ASSERT(status == 0);
+    lua_sethook(state_, &eddy::cache::look_at_clock, LUA_MASKCOUNT, instructions_a_look);
+    limited_ = true;
+}
+
+void vm::close() noexcept {
+    limited_ = false;
+    lua_sethook(state_, nullptr, 0, 0);
+    lua_setallocf(state_, allocate_, allocator_);
+    lua_close(state_);
+    state_ = nullptr;
+}
+
+void vm::reset() {
+    close();
+    open();
+}
+
+void vm::check_scratch(lua_State* in) const {
+    if (scratch_.size() > max_bytes_) luaL_error(in, "not enough memory");
+}
+
+std::uint32_t vm::random() noexcept {
+    // The generator of drand48().
+    random_ = (random_ * 0x5'deec'e66dULL + 0xb) & ((std::uint64_t{1} << 48) - 1);
+    return static_cast<std::uint32_t>(random_ >> 17);
+}
+
+void vm::seed_random(std::uint32_t seed) noexcept { random_ = std::uint64_t{seed} << 16 | 0x330e; }
+
+vm& vm::of(lua_State* in) noexcept {
+    void* self = nullptr;
+    static_cast<void>(lua_getallocf(in, &self));
+    return *static_cast<vm*>(self);
+}
+
+void* vm::allocate(void* self, void* block, std::size_t old_bytes, std::size_t bytes) {
+    vm& me = *static_cast<vm*>(self);
+    if (bytes > old_bytes && me.limited_ && me.used_ - old_bytes + bytes > me.max_bytes_) {
+        return nullptr;
+    }
+    void* const made = me.allocate_(me.allocator_, block, old_bytes, bytes);
+    if (made != nullptr || bytes == 0) me.used_ += bytes - old_bytes;
+    return made;
+}
+
+int vm::compile(std::string_view text, const char* name, std::string& why) {
+    collect_if_full();
+    const std::string changed = without_tail_calls(text);
+    int status = luaL_loadbufferx(state_, changed.data(), changed.size(), name, "t");
+    if (status == LUA_ERRSYNTAX && changed != text) {
+        // Its error shall speak of the text as it was written.
+        lua_pop(state_, 1);
+        status = luaL_loadbufferx(state_, text.data(), text.size(), name, "t");
+    }
+    if (status == 0) {
+        lua_pushcfunction(state_, keep_function);
+        lua_insert(state_, -2);
+        status = lua_pcall(state_, 1, 1, 0);
+    }
+    if (status != 0) {
+        std::size_t size = 0;
+        const char* const reason = lua_tolstring(state_, -1, &size);
+        why = reason != nullptr ? std::string(reason, size) : "not enough memory";
+        lua_pop(state_, 1);
+        return 0;
+    }
+    const auto function = static_cast<int>(lua_tointeger(state_, -1));
+    lua_pop(state_, 1);
+    return function;
+}
+
+void vm::collect_if_full() noexcept {
+    // Twice: the first time may only finish what has begun.
+    for (int i = 0; i < 2 && used_ > max_bytes_ / 2; ++i) lua_gc(state_, LUA_GCCOLLECT, 0);
+    if (scratch_.capacity() > max_kept_scratch) scratch_ = byte_buffer();
+}
+
+void vm::forget(int function) noexcept { luaL_unref(state_, LUA_REGISTRYINDEX, function); }
+
+}  // namespace eddy::cache

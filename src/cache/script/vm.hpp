@@ -1,0 +1,102 @@
+// A Lua state, what it may take of memory, and how scripts are called in it.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+struct lua_State;
+
+namespace eddy::cache {
+
+class scripts;
+
+class vm {
+public:
+    /// What scripts find in it; a library's loading and its functions differ a little.
+    enum class purpose { eval, functions };
+
+    /// `max_bytes` is what its values may take together. Throws std::bad_alloc.
+    vm(scripts& of, purpose what, std::size_t max_bytes);
+    vm(const vm&) = delete;
+    vm& operator=(const vm&) = delete;
+    ~vm();
+
+    lua_State* state() const noexcept { return state_; }
+    scripts& owner() const noexcept { return owner_; }
+    purpose what() const noexcept { return purpose_; }
+    std::size_t used_bytes() const noexcept { return used_; }
+
+    /// Compiles the text and keeps the function; 0 with the reason when it does not compile.
+    int compile(std::string_view text, const char* name, std::string& why);
+    void forget(int function) noexcept;
+
+    /// Collects garbage when more than half of what may be taken is: Lua itself would rather fail.
+    void collect_if_full() noexcept;
+
+    /// Everything anew: values that scripts have left behind are gone, functions too.
+    void reset();
+
+    /// What the libraries put together a text in. It counts as used bytes as long as it is used.
+    byte_buffer& scratch() noexcept { return scratch_; }
+    /// Raises "not enough memory" when that has grown too large.
+    void check_scratch(lua_State* in) const;
+
+    /// math.random()'s; Redis's, so that the same seed gives the same numbers.
+    std::uint32_t random() noexcept;
+    void seed_random(std::uint32_t seed) noexcept;
+
+    /// The one that a Lua state belongs to.
+    static vm& of(lua_State* in) noexcept;
+
+private:
+    static void* allocate(void* self, void* block, std::size_t old_bytes, std::size_t bytes);
+    void open();
+    void close() noexcept;
+
+    scripts& owner_;
+    purpose purpose_;
+    std::size_t max_bytes_;
+    std::size_t used_ = 0;
+    bool limited_ = false;
+    lua_State* state_ = nullptr;
+    byte_buffer scratch_;
+    std::uint64_t random_ = 0;
+    void* (*allocate_)(void*, void*, std::size_t, std::size_t) = nullptr;
+    void* allocator_ = nullptr;
+};
+
+/// Instructions between two looks at the clock: some fifty microseconds.
+inline constexpr int instructions_a_look = 10'000;
+
+// sandbox.cpp. Both leave Lua's stack as it was.
+/// Puts what scripts may use into a new state.
+void furnish(lua_State* in, vm& of);
+/// Pushes a table that looks like the one on top, takes its place, and cannot be changed.
+void protect(lua_State* in);
+/// __index of what has no other names: raises an error that says which one.
+int refuse_unknown_global(lua_State* in);
+/// Sets a name of the real table of globals to the value on top, which is popped.
+void set_global(lua_State* in, const char* name);
+
+/// While a library is loaded, "redis" is what may be used then; afterwards what functions use.
+void use_load_library(lua_State* in, bool loading);
+
+// The libraries; each pushes one table.
+void push_redis_library(lua_State* in, bool loading);
+void push_cjson_library(lua_State* in);
+void push_cmsgpack_library(lua_State* in);
+void push_struct_library(lua_State* in);
+
+/// Raises an error as Redis's own functions do: a table {err = "ERR text"}. "-CODE text" names
+/// another code word. Never returns.
+[[noreturn]] void raise(lua_State* in, std::string_view text);
+/// Pushes that table.
+void push_error(lua_State* in, std::string_view text);
+/// The error handler for lua_pcall: makes such a table of any error and notes where it was.
+int note_error(lua_State* in);
+
+}  // namespace eddy::cache
