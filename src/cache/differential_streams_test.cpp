@@ -106,7 +106,7 @@ protected:
         const std::string theirs = redis_->ask(args);
         engine_.set_time(duration_cast<microseconds>(system_clock::now().time_since_epoch()));
         const std::string ours = client_.ask(args);
-        if (ours[0] != '-') make_consumers(args);
+        if (ours[0] != '-' && ours[0] != '+') make_consumers(args);
         if (ours == theirs || comparable(args, ours) == comparable(args, theirs)) return true;
         std::string line;
         for (const std::string& each : args) line += each.substr(0, 80) + " ";
