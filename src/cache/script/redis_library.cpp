@@ -3,6 +3,7 @@
 
 #include "cache/command_table.hpp"
 #include "cache/dataset_digest.hpp"
+#include "cache/execution.hpp"
 #include "cache/number.hpp"
 #include "cache/script/functions.hpp"
 #include "cache/script/scripts.hpp"
@@ -15,6 +16,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <span>
 #include <string_view>
 
 namespace eddy::cache {
@@ -202,10 +204,11 @@ int redis_acl_check_cmd(lua_State* in) {
     if (args == nullptr) {
         raise(in, "redis.acl_check_cmd() require command arguments to be strings or integers");
     }
-    if (find_command(fold_command_name(args[0])) == nullptr) {
+    const command_spec* const what = find_command(fold_command_name(args[0]));
+    if (what == nullptr || !arity_fits(*what, static_cast<std::size_t>(count)))
         raise(in, "Invalid command passed to redis.acl_check_cmd()");
-    }
-    lua_pushboolean(in, 1);
+    const std::span<const std::string_view> all(args, static_cast<std::size_t>(count));
+    lua_pushboolean(in, vm::of(in).owner().may_run(*what, all));
     return 1;
 }
 

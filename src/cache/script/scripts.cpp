@@ -3,6 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "cache/access.hpp"
 #include "cache/command_table.hpp"
 #include "cache/dataset_digest.hpp"
 #include "cache/execution.hpp"
@@ -12,6 +13,7 @@
 #include "cache/script/scripting.hpp"
 #include "cache/script/values.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <lua.hpp>
@@ -117,8 +119,7 @@ int run_protected(lua_State* in) {
 scripts::own::own(engine& home) : session(home, internal{}) { address = "lua"; }
 
 scripts::scripts(engine& home)
-    : home_(home),
-      state_(home.internals()),
+    : state_(home.internals()),
       session_(home),
       eval_(*this, vm::purpose::eval, state_.options.max_script_memory) {}
 
@@ -229,6 +230,8 @@ void scripts::run(call& c, const task& what) {
     began_ns_ = clock_ns();
     session_.db = c.client.db;
     session_.protocol = 2;
+    session_.user = c.client.user;
+    session_.unlimited = c.client.unlimited;
     job todo{c, mine};
     lua_State* const in = what.in->state();
     if (lua_cpcall(in, run_protected, &todo) != 0) {
@@ -261,6 +264,20 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     if ((flags & special) != 0) [[unlikely]] {
         return refuse("This Redis command is not allowed from script");
     }
+    command_reply_.clear();
+    resp::reply_writer reply(command_reply_, session_.protocol);
+    call inner{state_, session_, reply, &state_.database(session_.db)};
+    inner.spec = spec;
+    inner.args = args;
+    inner.count = count;
+    inner.in_exec = true;
+    if (!session_.unlimited && !permits(inner)) [[unlikely]] {
+        constexpr std::string_view code = "-NOPERM ";
+        const std::string why(command_reply_.text().substr(code.size()));
+        command_reply_.clear();
+        command_reply_.append("-NOPERM ACL failure in script: " + why);
+        return command_reply_.text();
+    }
     if ((flags & (command_flag::write | command_flag::may_replicate)) != 0) {
         if (running_->read_only) {
             return refuse("Write commands are not allowed from read-only scripts.");
@@ -277,16 +294,11 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
             has_written_ = true;
         }
     }
-    command_reply_.clear();
-    resp::reply_writer reply(command_reply_, session_.protocol);
-    call inner{state_, session_, reply, &state_.database(session_.db)};
-    inner.spec = spec;
-    inner.args = args;
-    inner.count = count;
-    inner.in_exec = true;
     if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
     const std::uint8_t db = session_.db;
     spec->run(inner);
+    if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
+        remember_reads(*running_call_, *spec, {args, count});
     ++state_.env.counters.commands;
     if ((state_.attention & attention::monitors) != 0 &&
         (flags & (command_flag::admin | command_flag::no_monitor)) == 0) [[unlikely]] {
@@ -295,6 +307,10 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
         session_.db = after;
     }
     return command_reply_.text();
+}
+
+bool scripts::may_run(const command_spec& what, std::span<const std::string_view> args) const {
+    return session_.unlimited || session_.user->check(what, args).why == acl::refusal::none;
 }
 
 void scripts::on_fiber(call& c, void (*what)(call&)) {

@@ -105,6 +105,8 @@ public:
     std::int64_t running_ms() const noexcept;
     /// "EVALSHA ...": what was called, for FUNCTION STATS.
     const std::vector<std::string>& running_command() const noexcept { return running_command_; }
+    /// Whether its caller may run this command, known and with the right number of arguments.
+    bool may_run(const command_spec& what, std::span<const std::string_view> args) const;
     /// It ends with an error at its next instruction.
     void kill() noexcept { killed_ = true; }
     /// Runs a late script for a slice of time.
@@ -139,7 +141,6 @@ private:
     void remove(cached& gone);
     void finish_late();
 
-    engine& home_;
     engine::state& state_;
     own session_;
     vm eval_;
@@ -160,7 +161,7 @@ private:
     std::int64_t load_ends_ns_ = 0;  // 0: no library is loaded
     std::int64_t now_us_ = 0;        // as the script has it
     const task* running_ = nullptr;
-    const call* running_call_ = nullptr;
+    call* running_call_ = nullptr;
     byte_buffer late_pushes_;  // what a late script has caused for its session
     std::vector<std::string> running_command_;
     bool load_is_over_ = false;

@@ -87,6 +87,34 @@ TEST_F(scripting, others_are_told_busy_while_a_script_is_late_and_can_kill_it) {
     EXPECT_EQ(b_("SCRIPT KILL"), "-NOTBUSY No scripts in execution right now.\r\n");
 }
 
+TEST_F(scripting, a_script_may_do_what_its_caller_may) {
+    EXPECT_EQ(b_("ACL SETUSER small on nopass ~mine:* +eval +get +lpush"), "+OK\r\n");
+    EXPECT_EQ(b_("SET yours:1 secret"), "+OK\r\n");
+    EXPECT_EQ(a_("AUTH small x"), "+OK\r\n");
+    EXPECT_EQ(eval("return redis.call('GET', 'mine:1')"), "$-1\r\n");
+    EXPECT_THAT(
+        eval("return redis.call('GET', 'yours:1')"),
+        ::testing::HasSubstr("NOPERM ACL failure in script: No permissions to access a key"));
+    EXPECT_THAT(eval("return redis.call('SET', 'mine:1', 'x')"),
+                ::testing::HasSubstr("User small has no permissions to run the 'set' command"));
+    EXPECT_EQ(eval("return {redis.acl_check_cmd('get', 'mine:1') and 1 or 0, "
+                   "redis.acl_check_cmd('get', 'yours:1') and 1 or 0, "
+                   "redis.acl_check_cmd('flushall') and 1 or 0}"),
+              "*3\r\n:1\r\n:0\r\n:0\r\n");
+    // What one may the next need not.
+    EXPECT_EQ(eval(b_, "return redis.call('GET', 'yours:1')"), "$6\r\nsecret\r\n");
+    EXPECT_THAT(eval("return redis.call('GET', 'yours:1')"), ::testing::HasSubstr("NOPERM"));
+}
+
+TEST_F(scripting, those_who_track_hear_of_what_their_scripts_read) {
+    EXPECT_EQ(b_("SET x 1"), "+OK\r\n");
+    a_("HELLO 3");
+    EXPECT_EQ(a_("CLIENT TRACKING ON"), "+OK\r\n");
+    EXPECT_EQ(eval("return redis.call('GET', 'x')"), "$1\r\n1\r\n");
+    EXPECT_EQ(b_("SET x 2"), "+OK\r\n");
+    EXPECT_THAT(a_.pushed(), ::testing::HasSubstr("invalidate"));
+}
+
 TEST_F(scripting, is_killed_wherever_it_is) {
     for (const char* const script :
          {"while true do pcall(function() while true do end end) end",
