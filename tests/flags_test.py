@@ -259,6 +259,19 @@ class CacheFlags(FlagTest):
         self.assertEqual(fill(), 0)
         self.assertLess(int(ask_cache(port, "DBSIZE")[1:]), 400, "old keys are gone")
 
+    @effect_of("cache", "dir", "dbfilename", "save")
+    def test_dump_file(self):
+        daemon = self.daemon()
+        folder = self.folder()
+        refused = daemon.run("create", "cache", "r", "-p", "0", "--save", "60 1")
+        self.assert_refused(refused, 1, "without --dir FOLDER")
+        port = self.create(daemon, "cache", "r", "--dir", folder, "--dbfilename", "kept.rdb", "--save", "3600 1")
+        self.assertEqual(ask_cache(port, "SET a 1"), "+OK")
+        daemon.must("stop", "r")
+        self.assertEqual(os.listdir(folder), ["kept.rdb"])
+        daemon.must("start", "r")
+        self.assertEqual(ask_cache(port, "GET a"), "$1")
+
     @effect_of("cache", "max-connections")
     def test_max_connections(self):
         daemon = self.daemon()

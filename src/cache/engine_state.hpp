@@ -47,7 +47,7 @@ namespace attention {
 inline constexpr std::uint8_t monitors = 1;
 inline constexpr std::uint8_t pause = 2;
 inline constexpr std::uint8_t save_trouble = 4;  ///< the last save failed: nothing is written
-inline constexpr std::uint8_t script = 8;  // one is late: others are told BUSY
+inline constexpr std::uint8_t script = 8;        // one is late: others are told BUSY
 }  // namespace attention
 
 /// Who writes snapshots to the disk.

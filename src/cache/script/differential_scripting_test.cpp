@@ -24,8 +24,8 @@ namespace {
 
 using testing::arguments;
 using testing::parse_reply;
-using testing::reply_tree;
 using testing::redis_process;
+using testing::reply_tree;
 using testing::test_client;
 
 class differential_scripting : public ::testing::TestWithParam<int> {
