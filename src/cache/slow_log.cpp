@@ -48,9 +48,15 @@ void slow_log::run_unless_skipped(call& c) {
 void slow_log::run(call& c) {
     using namespace std::chrono;
     const command_spec& spec = *c.spec;
+    // EXEC leaves its last command's, which are gone by then.
+    const std::string_view* const args = c.args;
+    const std::size_t count = c.count;
     pretended_us_ = 0;
     const auto began = steady_clock::now();
     spec.run(c);
+    c.spec = &spec;
+    c.args = args;
+    c.count = count;
     const std::int64_t took_us =
         duration_cast<microseconds>(steady_clock::now() - began).count() + pretended_us_;
     if (slower_than_us_ >= 0 && took_us >= slower_than_us_) keep(c, took_us);
