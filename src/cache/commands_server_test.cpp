@@ -155,6 +155,17 @@ TEST_F(server_commands, keys_are_found_in_all_forms_of_commands) {
     expect("COMMAND GETKEYSANDFLAGS GET a", "*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RO\r\n+access\r\n");
 }
 
+TEST_F(server_commands, a_slow_exec_is_logged_as_such) {
+    expect("CONFIG SET slowlog-log-slower-than 0", "+OK\r\n");
+    expect("MULTI", "+OK\r\n");
+    expect("SET key " + std::string(100, 'v'), "+QUEUED\r\n");
+    expect("EXEC", "*1\r\n+OK\r\n");
+    const auto log = parse_reply(client_("SLOWLOG GET 1"));
+    ASSERT_EQ(log.children.size(), 1U);
+    ASSERT_EQ(log.children[0].children[3].children.size(), 1U);
+    EXPECT_EQ(log.children[0].children[3].children[0].text, "EXEC");
+}
+
 TEST_F(server_commands, commands_tell_what_they_are_for) {
     for (const command_spec& each : all_commands()) {
         const command_facts* const facts = find_facts(each.name);
