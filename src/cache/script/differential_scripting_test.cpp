@@ -52,11 +52,21 @@ protected:
         client_.ask(args);
     }
 
-    // Redis 7.0 writes doubles with 17 digits.
-    static std::string with_plain_numbers(const std::string& reply) {
+    // Redis 7.0 writes doubles with 17 digits; and the order of a table's elements, which sets and
+    // maps show, is its Lua's own.
+    static std::string without_own_ways(const arguments& args, const std::string& reply) {
         reply_tree tree = parse_reply(reply);
         tree.unify_numbers();
+        const auto has = [&](std::string_view word) {
+            return std::ranges::any_of(
+                args, [word](const std::string& a) { return a.find(word) != std::string::npos; });
+        };
+        if (has("set=") || has("map=")) sort_all(tree);
         return tree.print();
+    }
+    static void sort_all(reply_tree& in) {
+        for (reply_tree& each : in.children) sort_all(each);
+        in.sort_children();
     }
 
     bool same(const arguments& args) {
@@ -64,7 +74,8 @@ protected:
         const std::string theirs = redis_->ask(args);
         engine_.set_time(duration_cast<microseconds>(system_clock::now().time_since_epoch()));
         const std::string ours = client_.ask(args);
-        if (ours == theirs || with_plain_numbers(ours) == with_plain_numbers(theirs)) return true;
+        if (ours == theirs || without_own_ways(args, ours) == without_own_ways(args, theirs))
+            return true;
         std::string all;
         for (const std::string& each : args) all += each + " ";
         ADD_FAILURE() << all << "\n redis: " << theirs.substr(0, 1000)
@@ -186,6 +197,9 @@ TEST_P(differential_scripting, random_values_are_converted_the_same) {
             std::string script = form;
             const bool is_tostring = script.find("tostring") != std::string::npos;
             if (is_tostring && value.starts_with('{')) continue;  // an address
+            // Lua 5.1 reads a number's text up to a zero byte, LuaJIT does not.
+            if (script.starts_with("return struct") && value.find("\\000") != std::string::npos)
+                continue;
             script.replace(script.find('%'), 1, value);
             ASSERT_TRUE(same({"EVAL", script, "0"})) << "seed " << seed;
         }

@@ -211,7 +211,13 @@ void reply_with_array(call& c, lua_State* in) {
 
 void reply_with_table(call& c, lua_State* in) {
     if (push_field(in, "err", LUA_TSTRING)) {
-        c.error(to_nul(text_at(in, -1)));
+        // Redis trims newlines at the end alone; all others become spaces.
+        std::string text(to_nul(text_at(in, -1)));
+        for (char& each : text) {
+            if (each != '\r' && each != '\n') break;
+            each = ' ';
+        }
+        c.error(text);
         return lua_pop(in, 1);
     }
     if (push_field(in, "ok", LUA_TSTRING)) {
