@@ -42,7 +42,8 @@ find_program(EDDY_CCACHE ccache)
 if(EDDY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     # Checkouts in different folders share what they compile, which the prefix map below allows.
     set(CMAKE_CXX_COMPILER_LAUNCHER
-        "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${EDDY_CCACHE}")
+        "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+        "${EDDY_CCACHE}")
 endif()
 # Paths in debug information and in messages start at the root of the source, as "./src/...".
 add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.")

@@ -1,5 +1,7 @@
 // A chat: what one client sends, all others get. Clients that do not read are disconnected, silent
 // ones after five minutes, and Ctrl-C ends it in order. docs/tutorial.md builds it step by step.
+//
+//     chat [PORT]
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/signals.hpp>
@@ -10,7 +12,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -38,14 +42,19 @@ eddy::task<> talk(eddy::stream peer, room& everybody) {
 eddy::task<> serve(eddy::listener listening) {
     room everybody;
     co_await eddy::with_scope([&](eddy::scope& clients) -> eddy::task<> {
-        while (auto peer = co_await listening.accept())
-            clients.spawn(talk(std::move(*peer), everybody));
+        for (;;) {
+            auto peer = co_await listening.accept();
+            if (peer)
+                clients.spawn(talk(std::move(*peer), everybody));
+            else if (!co_await eddy::loop::current().sleep_for(10ms))
+                co_return;
+        }
     });
 }
 
-eddy::task<int> start() {
+eddy::task<int> start(std::uint16_t port) {
     auto signals = eddy::signal_set::take({SIGINT, SIGTERM});
-    auto listening = eddy::tcp::listen("*", 7000);
+    auto listening = eddy::tcp::listen("*", port);
     if (!signals || !listening) {
         const auto error = signals ? listening.error() : signals.error();
         std::fprintf(stderr, "chat: %s\n", error.message().c_str());
@@ -56,11 +65,12 @@ eddy::task<int> start() {
     co_return 0;
 }
 
-int main() {
+int main(int argc, char** argv) {
+    const auto port = static_cast<std::uint16_t>(argc > 1 ? std::atoi(argv[1]) : 7000);
     auto loop = eddy::loop::create();
     if (!loop) {
         std::fprintf(stderr, "no event loop: %s\n", loop.error().message().c_str());
         return 1;
     }
-    return (*loop)->run(start());
+    return (*loop)->run(start(port));
 }

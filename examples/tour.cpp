@@ -127,7 +127,8 @@ task<bool> scopes() {
     co_await with_scope([&](scope& children) -> task<> {
         children.spawn(count_up(counter));
         children.spawn(count_up(counter));
-        while (counter < 4) co_await loop::current().sleep_for(1ms);
+        while (counter < 4)
+            if (!co_await loop::current().sleep_for(1ms)) break;
     });
     co_return counter >= 4;
 }

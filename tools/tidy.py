@@ -2,7 +2,7 @@
 """Checks the manners of the code: who includes whom, no dead file, no stray text.
 
 Usage: tools/tidy.py [ROOT]. Prints `path:line: what is wrong` for each fault; fails if there is one.
-The layers' table below is the law; docs/ARCHITECTURE.md explains it.
+The layers' table below is the law; ARCHITECTURE.md explains it.
 """
 
 import os
@@ -56,6 +56,9 @@ SKIPPED_FOLDERS = {".git", "build", "corpus", "__pycache__", "node_modules", ".c
 CPP_FOLDERS = ("src/", "include/", "tests/", "fuzz/", "bench/", "examples/")
 
 AWAITED = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:eddy::)?(?:awaiting|task)<.*\w\(")
+# The layers whose objects belong to a loop, and what tells it.
+THREADED = {"io", "net", "tls", "transport"}
+THREADS = re.compile(r"\bthreads?\b", re.I)
 YIELDS = re.compile(r"\b[Yy]ields?\b|\bThe same\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Written in pieces, so that this file passes its own check.
@@ -125,7 +128,7 @@ def check_layers(tree):
     for path, text in tree.cpp():
         layer = layer_of(path)
         if layer is not None and layer not in LAYERS:
-            yield path, 1, f"the folder {layer} is no layer; tools/tidy.py and docs/ARCHITECTURE.md list them"
+            yield path, 1, f"the folder {layer} is no layer; tools/tidy.py and ARCHITECTURE.md list them"
     for path, number, quote, name in tree.includes():
         layer = layer_of(path)
         if layer not in LAYERS:
@@ -231,9 +234,9 @@ def check_text(tree):
 
 
 def check_quotes(tree):
-    """C++ in a page of docs/ is a part of the example that is named above it, which the build compiles."""
+    """C++ in a page is a part of the example that is named above it, which the build compiles."""
     for path, text in tree.files.items():
-        if not (path.startswith("docs/") and path.endswith(".md")):
+        if not path.endswith(".md") or not (path.startswith("docs/") or "/" not in path):
             continue
         for match in re.finditer(r"(?:<!-- (\S+) -->\n)?```cpp\n(.*?)^```$", text, re.M | re.S):
             number = text.count("\n", 0, match.start(2))
@@ -242,6 +245,65 @@ def check_quotes(tree):
                 yield path, number, "no file is named above this code: <!-- examples/NAME.cpp -->"
             elif code not in tree.files.get(source, ""):
                 yield path, number, f"this code is not in {source} as it stands here"
+        for match in re.finditer(r"^ {4}.*(\bco_await\b|\bco_return\b|#include <eddy/)", unfenced(text), re.M):
+            number = text.count("\n", 0, match.start()) + 1
+            yield path, number, "C++ that nobody compiles: quote an example, in ```cpp"
+
+
+def unfenced(text):
+    """A page with its fenced code emptied; lines stay where they are."""
+    return re.sub(r"^```.*?^```$", lambda match: "\n" * match.group(0).count("\n"), text, flags=re.M | re.S)
+
+
+def check_openings(tree):
+    """The code at the beginning of a public header is in an example, but for comments and white space.
+
+    `...` stands for anything.
+    """
+    examples = [bare(text) for path, text in tree.cpp() if path.startswith("examples/")]
+    for path, text in tree.files.items():
+        if not path.startswith("include/"):
+            continue
+        opening = re.match(r"(?://.*\n)*", text).group(0)
+        for match in re.finditer(r"(?:^// {3,}\S.*\n(?:^//\n(?=// {3,}))?)+", opening, re.M):
+            code = re.sub(r"^//", "", match.group(0), flags=re.M)
+            if not re.search(r"[;{]\s*(//.*)?$", code, re.M):
+                continue  # no code: an address, a line of a log
+            pattern = ".*?".join(map(re.escape, bare(code).split("...")))
+            if not any(re.search(pattern, example) for example in examples):
+                number = text.count("\n", 0, match.start()) + 1
+                yield path, number, "no file of examples/ has this code, so nobody compiles it"
+
+
+def bare(code):
+    """C++ without comments and white space."""
+    return re.sub(r"\s+", "", re.sub(r"(^|\s)//.*", "", code, flags=re.M))
+
+
+def check_threads(tree):
+    """A public header with I/O says which threads may use it: at its beginning, or at each class."""
+    for path, text in tree.files.items():
+        if not path.startswith("include/") or layer_of(path) not in THREADED:
+            continue
+        opening = re.match(r"(?://.*\n)*", text).group(0)
+        if THREADS.search(opening):
+            continue
+        shown = hide_details(text)
+        classes = list(re.finditer(r"((?:^///[^\n]*\n)*)(?:^template <[^\n]*\n)*^class (?:\[\[\w+\]\] )?(\w+)\b(?!::|<)[^;{]*\{.*?^\};$",
+                                   shown, re.M | re.S))
+        if not classes:
+            yield path, 1, "its first comment does not say which threads may use it: \"One loop's thread.\""
+        for match in classes:
+            # An operation is where its object is.
+            if not match.group(2).endswith("_operation") and not THREADS.search(match.group(0)):
+                number = text.count("\n", 0, match.start() + len(match.group(1))) + 1
+                yield path, number, f"nothing says which threads may use {match.group(2)}: \"One loop's thread.\""
+
+
+def hide_details(text):
+    """A header without the namespace detail; lines stay where they are."""
+    return re.sub(r"^namespace detail \{$.*?^\}  // namespace detail$",
+                  lambda match: "\n" * match.group(0).count("\n"), text, flags=re.M | re.S)
 
 
 def check_awaited(tree):
@@ -252,19 +314,27 @@ def check_awaited(tree):
         # Lines stay where they are; what is no part of the API becomes empty.
         hidden = re.sub(r"^namespace detail \{$.*?^\}  // namespace detail$|^(?:private|protected):$.*?^\};$",
                         lambda match: "\n" * match.group(0).count("\n"), text, flags=re.M | re.S)
-        comment = ""
-        for number, line in enumerate(hidden.split("\n"), 1):
+        comment, lines = "", hidden.split("\n")
+        for number, line in enumerate(lines, 1):
             if line.lstrip().startswith("///"):
                 comment += line
                 continue
-            if AWAITED.match(line) and not line.endswith("delete;") and not YIELDS.search(comment):
+            if AWAITED.match(line) and not is_deleted(lines[number - 1:]) and not YIELDS.search(comment):
                 yield path, number, "its comment does not say what co_await yields: \"Yields a result<T>: ...\""
             if not line.lstrip().startswith(("template", "requires")):
                 comment = ""
 
 
+def is_deleted(lines):
+    """Whether the declaration that begins these lines ends in `= delete;`."""
+    for line in lines:
+        if line.endswith((";", "{", "}")):
+            return line.endswith("delete;")
+    return False
+
+
 CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes,
-          check_awaited)
+          check_openings, check_threads, check_awaited)
 
 
 def check(root):

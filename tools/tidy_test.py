@@ -97,7 +97,7 @@ class TidyTest(unittest.TestCase):
         self.assert_fault({"src/io/uring/ring.cpp": text}, "src/io/uring/ring.cpp", "by its path below src/")
 
     def test_public_header_includes_private_one(self):
-        changes = {"include/eddy/io/loop.hpp": '// L.\n#pragma once\n#include "io/uring/ring.hpp"\n',
+        changes = {"include/eddy/io/loop.hpp": '// L. Any thread.\n#pragma once\n#include "io/uring/ring.hpp"\n',
                    "tests/CMakeLists.txt": "x(t.cpp)\n", "tests/t.cpp": "// T.\n#include <eddy/io/loop.hpp>\n"}
         self.assert_fault(changes, "include/eddy/io/loop.hpp", "which is not installed")
 
@@ -139,7 +139,7 @@ class TidyTest(unittest.TestCase):
         for comment in ("/// Yields a result<>.", "/// Reads. It\n/// yields a lease.", "/// The same for text."):
             self.assertEqual(self.faults(header(comment, "template <class T>", function)), [])
         for hidden in (("namespace detail {", function, "}  // namespace detail"),
-                       ("class a {", "private:", function, "};"), (function[:-2] + "= delete;",)):
+                       ("class a {", "private:", function, "};"), (function[:-2] + "= delete;",), (function[:-9] + "int", "  size) = delete;")):
             self.assertEqual(self.faults(header(*hidden)), [])
 
     def test_source_in_no_list(self):
@@ -178,6 +178,43 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(self.faults({**files, "docs/a.md": page}), [])
         self.assert_fault({**files, "docs/a.md": page.replace("one", "three")}, "docs/a.md", "not in examples/a.cpp")
         self.assert_fault({**files, "docs/a.md": page.partition("\n")[2]}, "docs/a.md", "no file is named")
+        self.assert_fault({**files, "README.md": page.replace("one", "three")}, "README.md", "not in examples/a.cpp")
+
+    def test_cpp_in_a_page_that_is_no_quotation(self):
+        for line in ("co_await peer.read();", "    co_return 1;", "#include <eddy/io/loop.hpp>"):
+            self.assert_fault({"README.md": f"Write:\n\n    {line}\n"}, "README.md", "nobody compiles", 3)
+        for text in ("as `co_await` does\n", "    eddy daemon &\n", "    target_link_libraries(a PRIVATE eddy::eddy)\n"):
+            self.assertEqual(self.faults({"README.md": text}), [])
+
+    def test_code_at_the_beginning_of_a_header(self):
+        path = "include/eddy/base/result.hpp"
+        files = {"examples/a.cpp": "// A.\nvoid f() {\n  int one = 1;  // one\n  use(one);\n  more();\n}\n",
+                 "examples/CMakeLists.txt": "add_executable(a a.cpp)\n"}
+
+        def header(*lines):
+            return {**files, path: "// Results.\n//\n" + "".join(f"//     {line}\n" for line in lines) + "#pragma once\n"}
+
+        for lines in (("int one = 1;", "use(one);   // it"), ("void f() {", "    int one", "        = 1;"),
+                      ("int one = 1;", "... // and so on", "more();"), ("tcp://127.0.0.1:80   an address",)):
+            self.assertEqual(self.faults(header(*lines)), [])
+        for lines in (("int two = 1;",), ("use(one);", "int one = 1;"), ("more();", "...", "use(one);")):
+            self.assert_fault(header(*lines), path, "nobody compiles it", 3)
+
+    def test_public_header_without_a_rule_for_threads(self):
+        path = "include/eddy/io/a.hpp"
+
+        def header(opening, *lines):
+            return {path: f"// {opening}\n#pragma once\n" + "".join(line + "\n" for line in lines),
+                    "src/io/uring/ring.cpp": "// The ring.\n#include <eddy/io/a.hpp>\n#include \"io/uring/ring.hpp\"\n"}
+
+        silent, said = ("/// A file.", "class file {", "};"), ("/// A file. One loop's thread.", "class file {", "};")
+        self.assert_fault(header("Files."), path, "its first comment")
+        self.assert_fault(header("Files.", *silent), path, "may use file", 4)
+        self.assert_fault(header("Files.", "class [[nodiscard]] file {", "};"), path, "may use file", 3)
+        for lines in (said, ("class file {", "    /// Any thread.", "};"), (*said, "class read_operation {", "};"),
+                      (*said, "class file;", "namespace detail {", "class b {", "};", "}  // namespace detail")):
+            self.assertEqual(self.faults(header("Files.", *lines)), [])
+        self.assertEqual(self.faults(header("Files. One loop's thread.", *silent)), [])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 namespace eddy {
 
@@ -50,6 +51,8 @@ public:
                                            const datagram_options& options) = 0;
     virtual result<datagram> adopt_datagram(unique_fd socket) = 0;
     virtual result<stream> adopt(unique_fd socket) = 0;
+    /// The same for an end of a pipe that was made for this process alone, non-blocking.
+    virtual result<stream> adopt_own(unique_fd pipe_end) { return adopt(std::move(pipe_end)); }
     /// A pipe of the kernel, both ends adopted.
     virtual result<pipe_ends> open_pipe();
 

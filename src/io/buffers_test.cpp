@@ -88,6 +88,57 @@ TEST_P(buffers_io, an_exhausted_pool_loses_and_mixes_nothing) {
     });
 }
 
+TEST_P(buffers_io, streams_that_fill_their_buffers_are_lent_a_few_larger_ones) {
+    constexpr std::uint32_t ordinary = 512;
+    constexpr std::size_t streams = 10;
+    constexpr std::size_t bytes = 60'000;
+    // The simulator has none.
+    const std::size_t most = simulated() ? 0 : large_buffer_count;
+    loop_options tiny;
+    tiny.buffer_count = 16;
+    tiny.buffer_size = ordinary;
+    make_loop(tiny);
+    run([&]() -> task<> {
+        std::vector<connection> all;
+        std::vector<lease> held;
+        std::vector<pattern> expected;
+        std::size_t large = 0;
+        for (std::size_t i = 0; i < streams; ++i) {
+            all.push_back(co_await connect());
+            const std::vector<std::byte> sent = pattern(i).next(bytes);
+            must(co_await all[i].client.write_all(sent));
+            must(all[i].client.shutdown_write());
+            expected.emplace_back(i);
+            // Nobody is lent one at once.
+            held.push_back(must(co_await all[i].server.read()));
+            EXPECT_LE(held[i].size(), ordinary);
+            EXPECT_TRUE(expected[i].continues_with(held[i].bytes()));
+            for (int tries = 0; tries < 60 && held[i].size() <= ordinary; ++tries) {
+                held[i].reset();
+                held[i] = must(co_await all[i].server.read());
+                EXPECT_TRUE(expected[i].continues_with(held[i].bytes()));
+            }
+            EXPECT_LE(held[i].size(), ordinary * large_buffer_factor);
+            large += held[i].size() > ordinary;
+        }
+        EXPECT_EQ(large, most);
+        // What comes back is lent again.
+        large = 0;
+        for (std::size_t i = 0; i < streams; ++i) {
+            for (;;) {
+                held[i].reset();
+                auto more = co_await all[i].server.read();
+                if (!more) break;
+                held[i] = std::move(*more);
+                EXPECT_TRUE(expected[i].continues_with(held[i].bytes()));
+                large += i == streams - 1 && held[i].size() > ordinary;
+            }
+            EXPECT_EQ(expected[i].position(), bytes);
+        }
+        EXPECT_EQ(large > 0, most > 0);
+    });
+}
+
 TEST_P(buffers_io, readers_with_their_own_memory_need_none) {
     loop_options tiny;
     tiny.buffer_count = 4;

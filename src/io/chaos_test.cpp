@@ -625,6 +625,7 @@ loop_options random_options(backend_kind kind, std::uint64_t seed) {
         options.sim.max_delay = 2ms * dice.unit() > 1ms ? 2ms : 100us;
         options.sim.socket_buffer = 1 + dice.below(65'536);
     }
+    options.sim.shuffle = dice.chance(0.5);
     return with_environment(options);
 }
 

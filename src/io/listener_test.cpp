@@ -56,14 +56,20 @@ TEST_P(listener_io, an_ipv6_only_wildcard_takes_ipv6_alone) {
     run([this]() -> task<> {
         listen_options only;
         only.dual_stack = false;
-        listener accepting = must(here().listen(must(endpoint::ip("::", 0)), only));
-        const std::uint16_t port = accepting.local().port();
-        EXPECT_EQ(error_of(co_await here().connect(must(endpoint::ip("127.0.0.1", port)))),
-                  errno_code(ECONNREFUSED));
-        co_await expect_conversation(here(), accepting, must(endpoint::ip("::1", port)));
-        // So the same port is free for IPv4.
-        listener other = must(here().listen(must(endpoint::ip("0.0.0.0", port))));
-        co_await expect_conversation(here(), other, must(endpoint::ip("127.0.0.1", port)));
+        // The kernel chooses a port that is free for IPv6; another program may have it for IPv4.
+        for (int tries = 0; tries < 50; ++tries) {
+            listener accepting = must(here().listen(must(endpoint::ip("::", 0)), only));
+            const std::uint16_t port = accepting.local().port();
+            const endpoint by_ipv4 = must(endpoint::ip("127.0.0.1", port));
+            if (error_of(co_await here().connect(by_ipv4)) != errno_code(ECONNREFUSED)) continue;
+            // Refused, so the same port is free for IPv4.
+            auto other = here().listen(must(endpoint::ip("0.0.0.0", port)));
+            if (!other) continue;
+            co_await expect_conversation(here(), accepting, must(endpoint::ip("::1", port)));
+            co_await expect_conversation(here(), *other, by_ipv4);
+            co_return;
+        }
+        ADD_FAILURE() << "no port that both families could have for themselves";
     });
 }
 

@@ -1,6 +1,7 @@
 // One turn of a loop: what was posted, what is ready, timers, then the backend.
 #include <eddy/io/loop.hpp>
 
+#include <eddy/base/random.hpp>
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/scope.hpp>
 
@@ -11,6 +12,7 @@
 #include <sys/socket.h>
 
 #include <utility>
+#include <vector>
 
 namespace eddy {
 namespace {
@@ -47,12 +49,31 @@ result<backend_kind> parse_backend_kind(std::string_view text) noexcept {
     return fail(errc::malformed);
 }
 
+/// Has its own generator, so that what the simulator draws beside stays the same.
+struct loop::shuffler {
+    explicit shuffler(std::uint64_t seed) noexcept : random(seed ^ 0x73687566666c65) {}
+
+    void shuffle(intrusive_list<operation>& batch) {
+        order.clear();
+        batch.for_each([this](operation& one) { order.push_back(&one); });
+        for (std::size_t left = order.size(); left > 1; --left)
+            std::swap(order[left - 1], order[random.below(left)]);
+        while (!batch.empty()) batch.pop_front();
+        for (operation* one : order) batch.push_back(*one);
+    }
+
+    random_generator random;
+    std::vector<operation*> order;
+};
+
 loop::loop(const loop_options& options)
     : most_file_threads_(options.file_threads),
       most_file_queue_(options.max_file_queue),
       spin_(options.spin),
       gate_(std::make_shared<detail::loop_gate>(*this, options.max_posted)) {
     EDDY_ASSERT(!current_loop);
+    if (options.kind == backend_kind::sim && options.sim.shuffle)
+        shuffler_ = std::make_unique<shuffler>(options.sim.seed);
     current_loop = this;
 }
 
@@ -194,6 +215,7 @@ void loop::run_ready() {
     // Only what is ready now: what becomes ready meanwhile waits until I/O had its turn.
     intrusive_list<operation> batch;
     batch.splice_back(ready_);
+    if (shuffler_) shuffler_->shuffle(batch);
     while (!batch.empty()) resume(batch.pop_front().waiter_);
 }
 

@@ -100,6 +100,38 @@ TEST_P(loop_io, a_coroutine_that_never_has_to_wait_does_not_starve_others) {
     });
 }
 
+/// Looks at no result, so it goes on when it is cancelled. Gives up where it would do so for ever.
+task<void> sleep_until_stopped(const bool& stop, std::uint64_t& steps) {
+    while (!stop && steps < 10'000'000) {
+        co_await loop::current().sleep_for(1ms);
+        co_await loop::current().yield();
+        ++steps;
+    }
+}
+
+TEST_P(loop_io, a_cancelled_coroutine_that_ignores_it_does_not_starve_others) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        bool stop = false;
+        std::uint64_t steps = 0;
+        scope children(co_await current_source());
+        children.cancel();
+        children.spawn(sleep_until_stopped(stop, steps));
+        // Others go on, and so does the network.
+        for (int i = 0; i < 100; ++i) {
+            const std::uint64_t before = steps;
+            must(co_await pair.client.write_all("ping"));
+            EXPECT_EQ(must(co_await pair.server.read()).text(), "ping");
+            co_await here().yield();
+            EXPECT_LE(steps - before, 50 * loop::inline_budget);
+        }
+        EXPECT_GT(steps, 0u);
+        EXPECT_LT(steps, 10'000'000u);
+        stop = true;
+        co_await children.join();
+    });
+}
+
 TEST_P(loop_io, bytes_that_are_there_already_are_read_in_bounded_turns) {
     run([this]() -> task<> {
         connection busy = co_await connect();

@@ -26,12 +26,11 @@ void cancel_source::request() noexcept {
 }
 
 bool operation::begin(std::coroutine_handle<> waiter, cancel_source* source) {
-    if (source && source->requested()) {
-        set_error(errc::cancelled);
-        return false;
-    }
     waiter_ = waiter;
-    if (start()) {
+    const bool cancelled = source && source->requested();
+    if (cancelled) set_error(errc::cancelled);
+    if (cancelled || start()) {
+        // A loop that ignores its cancellation must not keep the others from their turn, either.
         loop& here = loop::current();
         if (here.spend_inline_budget()) return false;
         here.make_ready(*this);

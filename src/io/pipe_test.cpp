@@ -4,18 +4,23 @@
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "io/rescuer.hpp"
 #include "io/testing.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace eddy::testing {
@@ -151,32 +156,195 @@ TEST_P(pipe_io, cancelling_and_closing_end_the_waits_at_once) {
     });
 }
 
-TEST_P(pipe_kernel_io, a_fifo_is_adopted_and_its_flag_restored) {
+unique_fd duplicate(const unique_fd& of) { return unique_fd(fcntl(of.get(), F_DUPFD_CLOEXEC, 0)); }
+
+bool is_nonblocking(const unique_fd& fd) { return (fcntl(fd.get(), F_GETFL) & O_NONBLOCK) != 0; }
+
+void make_blocking(const unique_fd& fd) {
+    EXPECT_EQ(fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK), 0);
+}
+
+/// A pseudo-terminal. Its master cannot be opened again: every user shares one description.
+struct terminal {
+    terminal() : master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+        EXPECT_EQ(grantpt(master.get()), 0);
+        EXPECT_EQ(unlockpt(master.get()), 0);
+        slave.reset(open(ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+        EXPECT_TRUE(slave);
+    }
+    unique_fd master;
+    unique_fd slave;
+};
+
+TEST_P(pipe_kernel_io, a_fifo_is_adopted_and_others_that_share_it_keep_their_flag) {
     run([this]() -> task<> {
         const temporary_folder folder;
         const std::string path = folder.path() + "/fifo";
         EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
         const unique_fd both(open(path.c_str(), O_RDWR | O_CLOEXEC));
-        unique_fd copy(fcntl(both.get(), F_DUPFD_CLOEXEC, 0));
         {
-            stream adopted = must(here().adopt(std::move(copy)));
-            EXPECT_NE(fcntl(both.get(), F_GETFL) & O_NONBLOCK, 0);
+            stream adopted = must(here().adopt(duplicate(both)));
+            EXPECT_FALSE(is_nonblocking(both));
             must(co_await adopted.write_all("through"));
             const lease got = must(co_await adopted.read());
             EXPECT_EQ(got.text(), "through");
         }
-        EXPECT_EQ(fcntl(both.get(), F_GETFL) & O_NONBLOCK, 0);
+        EXPECT_FALSE(is_nonblocking(both));
+    });
+}
+
+TEST_P(pipe_kernel_io, a_terminal_master_is_adopted_and_its_flag_restored) {
+    run([this]() -> task<> {
+        const terminal one;
+        stream first = must(here().adopt(duplicate(one.master)));
+        stream second = must(here().adopt(duplicate(one.master)));
+        EXPECT_TRUE(is_nonblocking(one.master));
+        first.close();
+        EXPECT_FALSE(is_nonblocking(one.master));
+        EXPECT_EQ(error_of(second.try_write(as_bytes("x"))), std::error_code());
+        EXPECT_TRUE(is_nonblocking(one.master)) << "the other one needs it still";
+        second.close();
+        EXPECT_FALSE(is_nonblocking(one.master));
+        co_return;
+    });
+}
+
+task<void> read_text(stream& from, std::string& text) {
+    const auto got = co_await from.read();
+    text = got ? std::string(got->text()) : got.error().message();
+}
+
+TEST_P(pipe_kernel_io, closing_one_of_two_that_share_a_terminal_does_not_block_the_other) {
+    run([this]() -> task<> {
+        for (const bool use_master : {false, true}) {
+            const terminal one;
+            const unique_fd& shared = use_master ? one.master : one.slave;
+            const unique_fd& other = use_master ? one.slave : one.master;
+            stream output = must(here().adopt(duplicate(shared)));
+            stream input = must(here().adopt(duplicate(shared)));
+            output.close();
+            rescuer helper([&] { EXPECT_EQ(write(other.get(), "late\n", 5), 5); });
+            std::string text;
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn(read_text(input, text));
+                co_await here().yield();
+                EXPECT_FALSE(helper.called()) << "the read kept the loop";
+                if (!helper.called()) EXPECT_EQ(write(other.get(), "typed\n", 6), 6);
+            });
+            EXPECT_TRUE(text.starts_with("typed")) << text;
+        }
+    });
+}
+
+TEST_P(pipe_kernel_io, a_child_that_clears_the_flag_does_not_block_the_loop) {
+    run([this]() -> task<> {
+        const terminal one;
+        int ends[2];
+        EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+        const unique_fd out_of_pipe(ends[0]);
+        const unique_fd into_pipe(ends[1]);
+        // One whose description is its own from then on, and one that has to share it.
+        for (const unique_fd* shared : {&out_of_pipe, &one.master}) {
+            const unique_fd& other = shared == &out_of_pipe ? into_pipe : one.slave;
+            stream input = must(here().adopt(duplicate(*shared)));
+            make_blocking(*shared);
+            rescuer helper([&] { EXPECT_EQ(write(other.get(), "late\n", 5), 5); });
+            std::string text;
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn(read_text(input, text));
+                co_await here().yield();
+                EXPECT_FALSE(helper.called()) << "the read kept the loop";
+                make_blocking(*shared);
+                if (!helper.called()) EXPECT_EQ(write(other.get(), "typed\n", 6), 6);
+            });
+            EXPECT_TRUE(text.starts_with("typed")) << text;
+        }
+    });
+}
+
+/// Reads until `total` bytes have come, or none come any more.
+void drain(int fd, std::size_t total) {
+    std::byte room[4096];
+    pollfd state{fd, POLLIN, 0};
+    while (total > 0 && poll(&state, 1, 2000) > 0) {
+        const ssize_t size = read(fd, room, sizeof(room));
+        if (size <= 0) return;
+        total -= std::min(total, static_cast<std::size_t>(size));
+    }
+}
+
+TEST_P(pipe_kernel_io, a_writer_whose_flag_was_cleared_does_not_block_the_loop) {
+    run([this]() -> task<> {
+        terminal one;
+        termios raw{};
+        EXPECT_EQ(tcgetattr(one.slave.get(), &raw), 0);
+        cfmakeraw(&raw);
+        EXPECT_EQ(tcsetattr(one.slave.get(), TCSANOW, &raw), 0);
+        int ends[2];
+        EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+        unique_fd out_of_pipe(ends[0]);
+        const unique_fd into_pipe(ends[1]);
+        for (const unique_fd* shared : {&into_pipe, &std::as_const(one.master)}) {
+            stream output = must(here().adopt(duplicate(*shared)));
+            stream reader =
+                must(here().adopt(std::move(shared == &into_pipe ? out_of_pipe : one.slave)));
+            make_blocking(*shared);
+            constexpr std::size_t total = 300'000;  // more than either holds
+            rescuer helper([&] { drain(reader.native_handle(), total); });
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn([](stream& to) -> task<> {
+                    const std::string much(total, 'x');
+                    must(co_await to.write_all(much));
+                }(output));
+                co_await here().yield();
+                EXPECT_FALSE(helper.called()) << "the write kept the loop";
+                for (std::size_t size = 0; size < total && !helper.called();)
+                    size += must(co_await reader.read()).size();
+            });
+        }
+    });
+}
+
+TEST_P(pipe_kernel_io, a_detached_end_is_as_blocking_as_it_was_adopted) {
+    run([this]() -> task<> {
+        for (const int flags : {0, O_NONBLOCK}) {
+            int ends[2];
+            EXPECT_EQ(pipe2(ends, O_CLOEXEC | flags), 0);
+            const unique_fd writer(ends[1]);
+            stream reader = must(here().adopt(unique_fd(ends[0])));
+            const unique_fd back = must(reader.detach());
+            EXPECT_EQ(is_nonblocking(back), flags != 0);
+            EXPECT_EQ(write(writer.get(), "x", 1), 1);
+            char byte = 0;
+            EXPECT_EQ(read(back.get(), &byte, 1), 1);
+        }
+        co_return;
+    });
+}
+
+TEST_P(pipe_kernel_io, a_fifo_that_its_writers_have_left_ends_after_what_they_wrote) {
+    run([this]() -> task<> {
+        const temporary_folder folder;
+        const std::string path = folder.path() + "/fifo";
+        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+        unique_fd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+        {
+            const unique_fd writer(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+            EXPECT_EQ(write(writer.get(), "words", 5), 5);
+        }
+        stream from = must(here().adopt(std::move(reader)));
+        std::array<std::byte, 5> words;
+        must(co_await from.read_exactly(words));
+        EXPECT_EQ(as_text(words), "words");
+        EXPECT_EQ(error_of(co_await from.read()), errc::end_of_stream);
     });
 }
 
 TEST_P(pipe_kernel_io, a_terminal_is_read_and_written) {
     run([this]() -> task<> {
-        unique_fd master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-        EXPECT_EQ(grantpt(master.get()), 0);
-        EXPECT_EQ(unlockpt(master.get()), 0);
-        unique_fd slave(open(ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
-        stream screen = must(here().adopt(std::move(master)));
-        stream program = must(here().adopt(std::move(slave)));
+        terminal one;
+        stream screen = must(here().adopt(std::move(one.master)));
+        stream program = must(here().adopt(std::move(one.slave)));
         must(co_await screen.write_all("typed\n"));
         {
             const lease line = must(co_await program.read());

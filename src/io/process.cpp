@@ -5,6 +5,7 @@
 #include <eddy/io/loop.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,6 +14,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <mutex>
+#include <new>
 
 // The header of glibc 2.36 forgot to say that these are C functions.
 extern "C" {
@@ -88,6 +91,44 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     return pointers;
 }
 
+/// Reaps a child that has ended; false while it runs. Never waits.
+bool reaped(int handle) noexcept {
+    siginfo_t ended{};
+    for (;;) {
+        if (::waitid(P_PIDFD, static_cast<id_t>(handle), &ended, WEXITED | WNOHANG) == 0)
+            return ended.si_pid != 0;
+        if (errno != EINTR) return true;  // ECHILD: it is nobody's to wait for any more
+    }
+}
+
+/// Children that outlived their objects: set-user-ID programs, which only their own user may kill,
+/// and those that take their time to die. Each is reaped when another one starts or ends. There is
+/// one entry for a child that runs, at most.
+class left_children {
+public:
+    static left_children& of_this_process() {
+        static auto* const all = new left_children();  // also for threads that outlive main()
+        return *all;
+    }
+    void add(unique_fd child) noexcept try {
+        const std::lock_guard lock(mutex_);
+        all_.push_back(std::move(child));
+    } catch (const std::bad_alloc&) {
+        // It stays a zombie until this process ends.
+    }
+    void reap() noexcept {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(all_, [](const unique_fd& child) { return reaped(child.get()); });
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<unique_fd> all_;
+};
+
+/// How long the end of a child that was killed may keep the loop waiting.
+constexpr int most_ms_to_die = 5;
+
 }  // namespace
 
 result<process> process::start(const std::vector<std::string>& arguments,
@@ -103,18 +144,23 @@ result<process> process::start(const std::vector<std::string>& arguments,
         return fail(ok.error());
     if (!options.folder.empty()) plan.start_in(options.folder);
 
+    left_children::of_this_process().reap();
+
+    // Keeps a descriptor for the child's handle: without one there is no safe way to end it.
+    unique_fd kept_free(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!kept_free) return fail_errno();
     const std::vector<char*> words = pointers_to(arguments);
     std::vector<char*> chosen;
     if (options.environment) chosen = pointers_to(*options.environment);
     const auto child = plan.spawn(words.data(), options.environment ? chosen.data() : environ);
     if (!child) return fail(child.error());
     made.pid_ = *child;
-    // Nobody else reaps it, so its number is still its own.
+    kept_free.reset();
+    // Nobody else reaps it, so its number is its own still; with SIGCHLD ignored it may be gone.
     made.handle_.reset(pidfd_open(made.pid_, 0));
     if (!made.handle_) {
         const int error = errno;
-        ::kill(made.pid_, SIGKILL);
-        ::waitpid(made.pid_, nullptr, 0);
+        if (error != ESRCH && ::kill(made.pid_, SIGKILL) == 0) ::waitpid(made.pid_, nullptr, 0);
         return fail_errno(error);
     }
     return made;
@@ -142,12 +188,13 @@ process::~process() { end(); }
 
 void process::end() noexcept {
     if (!handle_) return;
-    ::kill(pid_, SIGKILL);
-    siginfo_t ended{};
-    while (::waitid(P_PIDFD, static_cast<id_t>(handle_.get()), &ended, WEXITED) != 0 &&
-           errno == EINTR) {
+    if (pidfd_send_signal(handle_.get(), SIGKILL, nullptr, 0) == 0) {
+        pollfd ending{handle_.get(), POLLIN, 0};
+        ::poll(&ending, 1, most_ms_to_die);
     }
+    if (!reaped(handle_.get())) left_children::of_this_process().add(std::move(handle_));
     handle_.reset();
+    left_children::of_this_process().reap();
 }
 
 result<> process::kill(int signal) noexcept {

@@ -77,11 +77,12 @@ inline std::uint64_t seed_of_this_run() {
 }
 
 /// EDDY_TEST_SQPOLL=1 and EDDY_TEST_ZERO_COPY=<bytes> run the same tests in other modes of
-/// io_uring.
+/// io_uring; EDDY_TEST_SHUFFLE=1 runs them with the simulator's sim_options::shuffle.
 inline loop_options with_environment(loop_options options) {
     if (const char* on = std::getenv("EDDY_TEST_SQPOLL")) options.sqpoll = *on == '1';
     if (const char* bytes = std::getenv("EDDY_TEST_ZERO_COPY"))
         options.zero_copy_threshold = std::strtoull(bytes, nullptr, 10);
+    if (const char* on = std::getenv("EDDY_TEST_SHUFFLE")) options.sim.shuffle = *on == '1';
     return options;
 }
 

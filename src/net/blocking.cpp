@@ -226,8 +226,8 @@ result<std::vector<endpoint>> resolve(const std::string& host, std::uint16_t por
     return found;
 }
 
-result<stream> connect(const endpoint& peer, duration timeout) noexcept {
-    auto fd = open_for_connect(peer, true);
+result<stream> connect(const endpoint& peer, duration timeout, const local_binding& from) noexcept {
+    auto fd = open_for_connect(peer, &from, true);
     if (!fd) return fail(fd.error());
     patience time(timeout);
     if (::connect(fd->get(), peer.data(), peer.size()) < 0) {
@@ -242,12 +242,13 @@ result<stream> connect(const endpoint& peer, duration timeout) noexcept {
     return stream::adopt(std::move(*fd));
 }
 
-result<stream> connect(const std::string& host, std::uint16_t port, duration timeout_each) {
+result<stream> connect(const std::string& host, std::uint16_t port, duration timeout_each,
+                       const local_binding& from) {
     const auto addresses = resolve(host, port);
     if (!addresses) return fail(addresses.error());
     result<stream> connected = fail(errc::name_not_found);
     for (const endpoint& one : *addresses) {
-        connected = connect(one, timeout_each);
+        connected = connect(one, timeout_each, from);
         if (connected) break;
     }
     return connected;

@@ -213,6 +213,50 @@ TEST(blocking_tcp, takes_the_socket_options) {
     EXPECT_EQ(probes, 3);
 }
 
+TEST(blocking_tcp, lingers_and_gives_up_as_it_was_told) {
+    pair both;
+    tcp::socket_options options;
+    options.linger = 3s;
+    options.user_timeout = 9s;
+    options.traffic_class = 0x28;
+    const int fd = both.client.native_handle();
+    must(tcp::apply(fd, options));
+    linger how{};
+    socklen_t size = sizeof how;
+    ASSERT_EQ(getsockopt(fd, SOL_SOCKET, SO_LINGER, &how, &size), 0);
+    EXPECT_EQ(how.l_onoff, 1);
+    EXPECT_EQ(how.l_linger, 3);
+    int value = 0;
+    size = sizeof value;
+    ASSERT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &size), 0);
+    EXPECT_EQ(value, 9000);
+    ASSERT_EQ(getsockopt(fd, IPPROTO_IP, IP_TOS, &value, &size), 0);
+    EXPECT_EQ(value, 0x28);
+
+    options.linger = 0s;
+    must(tcp::apply(fd, options));
+    both.client.close();
+    std::array<std::byte, 4> into;
+    EXPECT_EQ(error_of(both.server.read_some(into)), errno_code(ECONNRESET));
+}
+
+TEST(blocking_tcp, connects_from_an_address_and_by_a_device) {
+    auto accepting = must(blocking::listen(at("127.0.0.1")));
+    local_binding from;
+    from.address = at("127.0.0.7");
+    from.device = "lo";
+    auto client = must(blocking::connect(accepting.local(), 5s, from));
+    EXPECT_EQ(client.local().host(), "127.0.0.7");
+    EXPECT_EQ(must(accepting.accept()).peer(), client.local());
+    const std::uint16_t port = accepting.local().port();
+    EXPECT_EQ(must(blocking::connect("127.0.0.1", port, 5s, from)).local().host(), "127.0.0.7");
+    from.device = "none-such";
+    EXPECT_EQ(error_of(blocking::connect(accepting.local(), 5s, from)), errno_code(ENODEV));
+    from.device.clear();
+    from.address = at("::1");
+    EXPECT_EQ(error_of(blocking::connect(accepting.local(), 5s, from)), errno_code(EAFNOSUPPORT));
+}
+
 TEST(blocking_udp, sends_and_receives_messages) {
     for (const char* host : {"127.0.0.1", "::1"}) {
         auto a = must(blocking::bind(at(host)));

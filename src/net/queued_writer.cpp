@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <deque>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -152,7 +154,13 @@ bool queued_writer::copies_are_merged(std::size_t size) const noexcept {
     return !last.owner && last.own.size() + size <= merged_piece_size;
 }
 
-result<> queued_writer::enqueue(const_bytes message) {
+/// The message may be half sent by now, so that nothing can follow it any more.
+result<> queued_writer::out_of_memory() noexcept {
+    fail_with(errno_code(ENOMEM));
+    return fail(error_);
+}
+
+result<> queued_writer::enqueue(const_bytes message) try {
     const auto left = admit(message);
     if (!left) return fail(left.error());
     if (*left == 0) return {};
@@ -170,9 +178,11 @@ result<> queued_writer::enqueue(const_bytes message) {
     added.own.assign(rest.begin(), rest.end());
     added.started = rest.size() < message.size();
     return append(std::move(added));
+} catch (const std::bad_alloc&) {
+    return out_of_memory();
 }
 
-result<> queued_writer::enqueue(std::vector<std::byte>&& message) {
+result<> queued_writer::enqueue(std::vector<std::byte>&& message) try {
     const auto left = admit(message);
     if (!left) return fail(left.error());
     if (*left == 0) return {};
@@ -181,9 +191,11 @@ result<> queued_writer::enqueue(std::vector<std::byte>&& message) {
     added.started = added.offset > 0;
     added.own = std::move(message);
     return append(std::move(added));
+} catch (const std::bad_alloc&) {
+    return out_of_memory();
 }
 
-result<> queued_writer::enqueue(std::shared_ptr<const void> owner, const_bytes message) {
+result<> queued_writer::enqueue(std::shared_ptr<const void> owner, const_bytes message) try {
     if (message.size() <= copied_share_size) return enqueue(message);
     const auto left = admit(message);
     if (!left) return fail(left.error());
@@ -194,34 +206,43 @@ result<> queued_writer::enqueue(std::shared_ptr<const void> owner, const_bytes m
     added.offset = message.size() - *left;
     added.started = added.offset > 0;
     return append(std::move(added));
+} catch (const std::bad_alloc&) {
+    return out_of_memory();
 }
 
+/// May throw std::bad_alloc, and has done nothing then.
 result<> queued_writer::append(piece&& rest) {
     const std::size_t size = rest.left().size();
-    std::unique_ptr<backlog> made = open_backlog();
-    backlog_->pieces.push_back(std::move(rest));
-    backlog_->bytes += size;
-    ++backlog_->messages;
-    if (backlog_->bytes >= options_.high_watermark) high_ = true;
+    std::unique_ptr<backlog> made = new_backlog();
+    backlog& queue = made ? *made : *backlog_;
+    queue.pieces.push_back(std::move(rest));
+    queue.bytes += size;
+    ++queue.messages;
+    if (queue.bytes >= options_.high_watermark) high_ = true;
     start_drain(std::move(made));
     if (error_) return fail(error_);
     return {};
 }
 
-/// Makes sure that there is a backlog. If there was none it is returned, for start_drain().
-std::unique_ptr<queued_writer::backlog> queued_writer::open_backlog() {
+/// One for start_drain() if there is none, else null. May throw std::bad_alloc.
+std::unique_ptr<queued_writer::backlog> queued_writer::new_backlog() {
     if (backlog_) return nullptr;
-    auto made = std::make_unique<backlog>(*this, *stream_, tasks_->source());
-    backlog_ = made.get();
-    return made;
+    return std::make_unique<backlog>(*this, *stream_, tasks_->source());
 }
 
 /// Starts writing out what has just been put into a new backlog. In a scope that is cancelled
-/// already, the backlog is gone when this returns.
-void queued_writer::start_drain(std::unique_ptr<backlog> made) {
-    if (!made) return;
+/// already, the backlog may be gone when this returns. False when there is no memory: what waits
+/// in it has been taken out, and nobody completes it.
+bool queued_writer::start_drain(std::unique_ptr<backlog> made) noexcept try {
+    if (!made) return true;
+    backlog_ = made.get();
     cancel_source& stop = made->stop;
     tasks_->spawn(drain(std::move(made)).under(stop));
+    return true;
+} catch (const std::bad_alloc&) {
+    backlog_ = nullptr;  // it went with the coroutine that it belongs to
+    fail_with(errno_code(ENOMEM));
+    return false;
 }
 
 task<void> queued_writer::drain(std::unique_ptr<backlog> queue) {
@@ -374,10 +395,18 @@ bool queued_writer::wait_operation::start() {
     const bool others_first =
         until_ == condition::room && writer_->backlog_ && !writer_->backlog_->waiters.empty();
     if (!others_first && met()) return true;
-    std::unique_ptr<backlog> made = writer_->open_backlog();
-    writer_->backlog_->waiters.push_back(*this);
-    writer_->start_drain(std::move(made));
-    return false;
+    std::unique_ptr<backlog> made;
+    try {
+        made = writer_->new_backlog();
+    } catch (const std::bad_alloc&) {
+        writer_->fail_with(errno_code(ENOMEM));
+        error_ = writer_->error_;
+        return true;
+    }
+    (made ? *made : *writer_->backlog_).waiters.push_back(*this);
+    if (writer_->start_drain(std::move(made))) return false;
+    error_ = writer_->error_;
+    return true;
 }
 
 void queued_writer::wait_operation::on_cancel() noexcept {

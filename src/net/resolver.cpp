@@ -12,8 +12,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <chrono>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace eddy {
@@ -146,26 +149,37 @@ private:
                 static_cast<dns_query*>(self)->on_answer(status, found);
             },
             this);
-        watchers_.spawn(keep_time(*this));
+        try {
+            watchers_.spawn(keep_time(*this));
+        } catch (const std::bad_alloc&) {
+            finish(errno_code(ENOMEM));
+        }
     }
 
-    void on_answer(int status, ares_addrinfo* found) {
+    void finish(std::error_code error) noexcept {
         answered_ = true;
-        error_ = error_of_status(status);
-        if (found) {
-            for (const ares_addrinfo_node* node = found->nodes;
-                 node && addresses_.size() < resolver::max_addresses; node = node->ai_next) {
-                endpoint one(node->ai_addr, node->ai_addrlen);
-                one.set_port(port_);
-                addresses_.push_back(one);
-            }
-            ares_freeaddrinfo(found);
-        }
+        error_ = error;
         watchers_.cancel();
     }
 
+    // What c-ares calls must not throw: it is written in C.
+    void on_answer(int status, ares_addrinfo* found) noexcept try {
+        const std::unique_ptr<ares_addrinfo, decltype(&ares_freeaddrinfo)> owner(
+            found, &ares_freeaddrinfo);
+        if (answered_) return;
+        for (const ares_addrinfo_node* node = found ? found->nodes : nullptr;
+             node && addresses_.size() < resolver::max_addresses; node = node->ai_next) {
+            endpoint one(node->ai_addr, node->ai_addrlen);
+            one.set_port(port_);
+            addresses_.push_back(one);
+        }
+        finish(error_of_status(status));
+    } catch (const std::bad_alloc&) {
+        finish(errno_code(ENOMEM));
+    }
+
     /// c-ares says which readiness it wants to hear of; neither means that it closes the socket.
-    void on_socket(int fd, bool reads, bool writes) {
+    void on_socket(int fd, bool reads, bool writes) noexcept try {
         watched_socket* socket = nullptr;
         for (const auto& one : sockets_)
             if (one->fd == fd && !one->open.requested()) socket = one.get();
@@ -180,6 +194,8 @@ private:
         for (const readiness kind : {readiness::readable, readiness::writable})
             if (socket->wants(kind) && !std::exchange(socket->watched(kind), true))
                 watchers_.spawn(watch(*this, *socket, kind).under(socket->open));
+    } catch (const std::bad_alloc&) {
+        finish(errno_code(ENOMEM));
     }
 
     static task<void> watch(dns_query& query, watched_socket& socket, readiness kind) {
@@ -270,6 +286,18 @@ private:
         std::error_code error_;
     };
 
+    /// Ends a turn that was taken, however its query ends.
+    class turn_end {
+    public:
+        explicit turn_end(impl& queue) noexcept : queue_(&queue) {}
+        ~turn_end() { queue_->end_turn(); }
+        turn_end(const turn_end&) = delete;
+        turn_end& operator=(const turn_end&) = delete;
+
+    private:
+        impl* queue_;
+    };
+
     void end_turn() noexcept {
         if (turns_.empty()) {
             --running_;
@@ -307,9 +335,8 @@ task<result<std::vector<endpoint>>> resolver::impl::resolve(std::string host, st
 
     auto turn = co_await awaiting<turn_operation>(*this);
     if (!turn) co_return fail(turn.error());
-    auto answer = co_await dns_query::run(std::move(host), port, options_.servers);
-    end_turn();
-    co_return answer;
+    const turn_end ended(*this);
+    co_return co_await dns_query::run(std::move(host), port, options_.servers);
 }
 
 resolver::resolver(resolver_options options) : impl_(std::make_unique<impl>(std::move(options))) {}

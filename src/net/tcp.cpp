@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
+#include <new>
 #include <utility>
 
 namespace eddy::tcp {
@@ -22,6 +24,11 @@ namespace {
 result<> set(int fd, int level, int option, int value) noexcept {
     if (::setsockopt(fd, level, option, &value, sizeof(value)) < 0) return fail_errno();
     return {};
+}
+
+/// close(2) of such a socket waits for the peer, non-blocking or not, and the loop with it.
+bool waits_at_close(const socket_options& options) noexcept {
+    return options.linger && *options.linger > std::chrono::seconds(0);
 }
 
 int seconds(std::chrono::seconds time) noexcept {
@@ -41,8 +48,10 @@ int progress(std::error_code error) noexcept {
 /// the others waiting for too long.
 class connection_race final : private timer {
 public:
-    connection_race(cancel_source* parent, std::vector<endpoint> addresses, duration delay)
-        : attempts_(parent), addresses_(std::move(addresses)), delay_(delay) {}
+    /// `local` must live until finish() has ended.
+    connection_race(cancel_source* parent, std::vector<endpoint> addresses,
+                    const local_binding& local, duration delay)
+        : attempts_(parent), addresses_(std::move(addresses)), local_(&local), delay_(delay) {}
     ~connection_race() { loop::current().disarm(*this); }
 
     void begin() { start_next(); }
@@ -54,17 +63,25 @@ public:
     }
 
 private:
-    void start_next() {
+    void start_next() noexcept {
         loop::current().disarm(*this);
         if (decided_ || next_ == addresses_.size()) return;
         const endpoint& peer = addresses_[next_++];
-        if (next_ < addresses_.size()) loop::current().arm(*this, loop::current().now() + delay_);
-        attempts_.spawn(attempt(*this, peer));
+        if (next_ < addresses_.size()) loop::current().arm(*this, loop::current().after(delay_));
+        try {
+            attempts_.spawn(attempt(*this, peer));
+        } catch (const std::bad_alloc&) {
+            // Those that are on their way may still come through.
+            note(errno_code(ENOMEM));
+        }
+    }
+    void note(std::error_code error) noexcept {
+        if (!error_ || progress(error) > progress(error_)) error_ = error;
     }
     void fire() noexcept override { start_next(); }
 
     static task<void> attempt(connection_race& race, endpoint peer) {
-        auto connected = co_await loop::current().connect(peer);
+        auto connected = co_await loop::current().connect(peer, *race.local_);
         if (connected) {
             // One that comes second closes as it goes out of scope.
             if (race.decided_) co_return;
@@ -73,8 +90,7 @@ private:
         } else if (connected.error() == errc::cancelled) {
             race.decide();
         } else {
-            if (!race.error_ || progress(connected.error()) > progress(race.error_))
-                race.error_ = connected.error();
+            race.note(connected.error());
             race.start_next();
         }
     }
@@ -86,6 +102,7 @@ private:
 
     scope attempts_;
     std::vector<endpoint> addresses_;
+    const local_binding* local_;
     std::size_t next_ = 0;
     duration delay_;
     stream winner_;
@@ -93,16 +110,19 @@ private:
     bool decided_ = false;
 };
 
-task<result<stream>> race(std::vector<endpoint> addresses, duration delay) {
+/// `local` must live until the end.
+task<result<stream>> race(std::vector<endpoint> addresses, const local_binding& local,
+                          duration delay) {
     if (addresses.empty()) co_return fail(errc::bad_address);
-    connection_race attempts(co_await current_source(), std::move(addresses), delay);
+    connection_race attempts(co_await current_source(), std::move(addresses), local, delay);
     attempts.begin();
     co_await attempts.finish();
     co_return attempts.outcome();
 }
 
 task<result<stream>> race_and_apply(std::vector<endpoint> addresses, connect_options options) {
-    auto connected = co_await race(std::move(addresses), options.attempt_delay);
+    if (waits_at_close(options.socket)) co_return fail(errc::unsupported);
+    auto connected = co_await race(std::move(addresses), options.local, options.attempt_delay);
     if (!connected) co_return connected;
     if (auto applied = apply(*connected, options.socket); !applied) co_return fail(applied.error());
     co_return connected;
@@ -119,8 +139,10 @@ task<result<stream>> resolve_and_race(std::string host, std::uint16_t port,
 }  // namespace
 
 result<> apply(const stream& connection, const socket_options& options) noexcept {
-    if (connection.native_handle() < 0) return {};
-    return apply(connection.native_handle(), options);
+    if (waits_at_close(options)) return fail(errc::unsupported);
+    const int socket = connection.driver().option_handle();
+    if (socket < 0) return {};
+    return apply(socket, options);
 }
 
 result<> apply(int fd, const socket_options& options) noexcept {
@@ -136,6 +158,28 @@ result<> apply(int fd, const socket_options& options) noexcept {
             !done)
             return done;
         if (auto done = set(fd, IPPROTO_TCP, TCP_KEEPCNT, probes); !done) return done;
+    }
+    if (options.linger) {
+        const auto most = std::chrono::seconds(std::numeric_limits<int>::max() / 1000);
+        linger how{};
+        how.l_onoff = 1;
+        how.l_linger =
+            static_cast<int>(std::clamp(*options.linger, std::chrono::seconds(0), most).count());
+        if (::setsockopt(fd, SOL_SOCKET, SO_LINGER, &how, sizeof(how)) < 0) return fail_errno();
+    }
+    if (options.user_timeout) {
+        const auto most = std::chrono::milliseconds(std::numeric_limits<int>::max());
+        const auto time = std::clamp(*options.user_timeout, std::chrono::milliseconds(0), most);
+        if (auto done = set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(time.count()));
+            !done)
+            return done;
+    }
+    if (options.traffic_class >= 0) {
+        // An IPv6 socket may carry IPv4, too, and takes the one option for each.
+        if (family == AF_INET6)
+            if (auto done = set(fd, IPPROTO_IPV6, IPV6_TCLASS, options.traffic_class); !done)
+                return done;
+        if (auto done = set(fd, IPPROTO_IP, IP_TOS, options.traffic_class); !done) return done;
     }
     if (options.send_buffer > 0)
         if (auto done = set(fd, SOL_SOCKET, SO_SNDBUF, options.send_buffer); !done) return done;

@@ -12,6 +12,7 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy {
@@ -30,6 +31,13 @@ int option(const stream& connection, int level, int name) {
     socklen_t size = sizeof(value);
     getsockopt(connection.native_handle(), level, name, &value, &size);
     return value;
+}
+
+std::pair<int, int> lingering(const stream& connection) {
+    linger how{-1, -1};
+    socklen_t size = sizeof(how);
+    getsockopt(connection.native_handle(), SOL_SOCKET, SO_LINGER, &how, &size);
+    return {how.l_onoff, how.l_linger};
 }
 
 class tcp_sockets : public testing::on_backend {};
@@ -88,6 +96,9 @@ TEST_P(tcp_sockets, apply_socket_options) {
         options.socket.keepalive_probes = 3;
         options.socket.send_buffer = 40'000;
         options.socket.receive_buffer = 50'000;
+        options.socket.user_timeout = 12'345ms;
+        options.socket.traffic_class = 0x28;
+        options.socket.linger = 0s;
         stream client = must(co_await tcp::connect("127.0.0.1", accepting.local().port(), options));
         if (simulated()) co_return;
         EXPECT_EQ(option(client, IPPROTO_TCP, TCP_NODELAY), 0);
@@ -97,11 +108,120 @@ TEST_P(tcp_sockets, apply_socket_options) {
         EXPECT_EQ(option(client, IPPROTO_TCP, TCP_KEEPCNT), 3);
         EXPECT_EQ(option(client, SOL_SOCKET, SO_SNDBUF), 80'000) << "the kernel doubles it";
         EXPECT_EQ(option(client, SOL_SOCKET, SO_RCVBUF), 100'000);
+        EXPECT_EQ(option(client, IPPROTO_TCP, TCP_USER_TIMEOUT), 12'345);
+        EXPECT_EQ(option(client, IPPROTO_IP, IP_TOS), 0x28);
+        EXPECT_EQ(lingering(client), (std::pair{1, 0}));
         stream server = must(co_await accepting.accept());
         EXPECT_NE(option(server, IPPROTO_TCP, TCP_NODELAY), 0) << "Eddy's sockets start with it";
         must(tcp::apply(server, tcp::socket_options()));
+        EXPECT_EQ(lingering(server), (std::pair{0, 0})) << "left as it was";
+        EXPECT_EQ(option(server, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
         server.close();
         must(tcp::apply(server, tcp::socket_options()));
+    });
+}
+
+TEST_P(tcp_sockets, set_the_traffic_class_of_ipv6_too) {
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("::1", 0));
+        stream client = must(co_await tcp::connect("::1", accepting.local().port()));
+        if (simulated()) co_return;
+        tcp::socket_options options;
+        options.traffic_class = 0xb8;
+        must(tcp::apply(client, options));
+        EXPECT_EQ(option(client, IPPROTO_IPV6, IPV6_TCLASS), 0xb8);
+        options.traffic_class = 256;
+        EXPECT_EQ(error_of(tcp::apply(client, options)), errno_code(EINVAL));
+    });
+}
+
+TEST_P(tcp_sockets, reset_the_connection_at_close_without_lingering) {
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("127.0.0.1", 0));
+        tcp::connect_options options;
+        options.socket.linger = 0s;
+        stream client = must(co_await tcp::connect("127.0.0.1", accepting.local().port(), options));
+        stream server = must(co_await accepting.accept());
+        if (simulated()) co_return;
+        client.close();
+        EXPECT_EQ(error_of(co_await server.read()), errno_code(ECONNRESET));
+    });
+}
+
+TEST_P(tcp_sockets, refuse_to_linger_since_that_would_stop_the_loop) {
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("127.0.0.1", 0));
+        tcp::connect_options options;
+        options.socket.linger = 1s;
+        const std::uint16_t port = accepting.local().port();
+        EXPECT_EQ(error_of(co_await tcp::connect("127.0.0.1", port, options)), errc::unsupported);
+        stream client = must(co_await tcp::connect("127.0.0.1", port));
+        EXPECT_EQ(error_of(tcp::apply(client, options.socket)), errc::unsupported);
+    });
+}
+
+TEST_P(tcp_sockets, connect_from_an_address_of_their_own) {
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("127.0.0.1", 0));
+        const std::uint16_t port = accepting.local().port();
+        tcp::connect_options options;
+        options.local.address = at("127.0.0.7", 0);
+        stream client = must(co_await tcp::connect("127.0.0.1", port, options));
+        stream server = must(co_await accepting.accept());
+        EXPECT_EQ(server.peer().host(), "127.0.0.7");
+        EXPECT_EQ(server.peer(), client.local());
+
+        // A port of its own, again and again: nothing waits for TIME_WAIT.
+        const endpoint chosen = client.local();
+        server.close();
+        EXPECT_EQ(error_of(co_await client.read()), errc::end_of_stream);
+        client.close();
+        options.local.address = chosen;
+        listener other = must(tcp::listen("127.0.0.1", 0));
+        const std::uint16_t other_port = other.local().port();
+        auto again = co_await tcp::connect("127.0.0.1", port, options);
+        for (; error_of(again) == errno_code(EADDRINUSE);  // it is still being closed
+             again = co_await tcp::connect("127.0.0.1", port, options))
+            must(co_await here().sleep_for(1ms));
+        EXPECT_EQ(must(std::move(again)).local(), chosen);
+        server = must(co_await accepting.accept());
+        client = must(co_await tcp::connect("127.0.0.1", other_port, options));
+        EXPECT_EQ(client.local(), chosen);
+        EXPECT_EQ(error_of(co_await tcp::connect("127.0.0.1", other_port, options)),
+                  errno_code(EADDRNOTAVAIL))
+            << "both ends are in use together";
+
+        options.local.address = accepting.local();
+        EXPECT_EQ(error_of(co_await tcp::connect("127.0.0.1", other_port, options)),
+                  errno_code(EADDRINUSE));
+        options.local.address = at("::1", 0);
+        EXPECT_EQ(error_of(co_await tcp::connect("127.0.0.1", other_port, options)),
+                  errno_code(EAFNOSUPPORT));
+    });
+}
+
+TEST_P(tcp_sockets, connect_by_a_device) {
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("127.0.0.1", 0));
+        const std::uint16_t port = accepting.local().port();
+        tcp::connect_options options;
+        options.local.device = "lo";
+        stream client = must(co_await tcp::connect("127.0.0.1", port, options));
+        if (!simulated()) {
+            char name[32] = {};
+            socklen_t size = sizeof(name);
+            EXPECT_EQ(getsockopt(client.native_handle(), SOL_SOCKET, SO_BINDTODEVICE, name, &size),
+                      0);
+            EXPECT_STREQ(name, "lo");
+        }
+        // The second one is the first sixteen letters and more.
+        for (const char* wrong : {"none-such", "a-device-with-a-long-name"}) {
+            options.local.device = wrong;
+            EXPECT_EQ(error_of(co_await tcp::connect("127.0.0.1", port, options)),
+                      errno_code(ENODEV));
+        }
+        const endpoint path = must(endpoint::unix_path("@eddy-no-device"));
+        EXPECT_EQ(error_of(co_await here().connect(path, options.local)), errc::unsupported);
     });
 }
 

@@ -66,6 +66,7 @@ public:
     endpoint peer() const noexcept override { return below_.peer(); }
     /// None: whoever wrote to the socket itself would break the protocol.
     int native_handle() const noexcept override { return -1; }
+    int option_handle() const noexcept override { return below_.driver().option_handle(); }
     void close() noexcept override;
 
     /// Most bytes that one write encrypts in a turn of the loop: the cipher costs the other

@@ -1,11 +1,15 @@
 // What users of TLS notice: bytes go through unchanged, whom is trusted, what is agreed on. The
 // same tests on every backend; on the simulator with every kind of split.
 #include <eddy/net/queued_writer.hpp>
+#include <eddy/net/tcp.hpp>
 
 #include "tls/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cstring>
@@ -39,6 +43,26 @@ INSTANTIATE_TEST_SUITE_P(tls, tls_io,
                          ::testing::Values(backend_kind::uring, backend_kind::epoll,
                                            backend_kind::sim),
                          testing::backend_name);
+
+TEST_P(tls_io, socket_options_reach_the_socket_below) {
+    run([&]() -> task<> {
+        testing::connection plain = co_await connect();
+        const int below = plain.client.native_handle();
+        both_ends made =
+            co_await shake_hands(std::move(plain), tls::must(context::client(usual_client())),
+                                 tls::must(context::server(usual_server())), "localhost");
+        const stream client = must(std::move(made.client));
+        EXPECT_EQ(client.native_handle(), -1) << "nobody may write to it";
+        tcp::socket_options options;
+        options.user_timeout = 12'345ms;
+        must(tcp::apply(client, options));
+        if (simulated()) co_return;
+        int value = 0;
+        socklen_t size = sizeof(value);
+        EXPECT_EQ(getsockopt(below, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &size), 0);
+        EXPECT_EQ(value, 12'345);
+    });
+}
 
 task<> send_all(stream& to, std::uint64_t number, std::size_t total, random_generator& random) {
     pattern bytes(number);

@@ -91,7 +91,7 @@ std::expected<void, fault> parse_host_and_port(std::string_view text, address& i
     return {};
 }
 
-/// cert=/a.pem&key=/a.key&ca=/ca.pem, each at most once.
+/// cert=/a.pem&key=/a.key&ca=/ca.pem&clients=no, each at most once.
 std::expected<void, fault> parse_tls_files(std::string_view query, tls_files& into) {
     while (!query.empty()) {
         const std::size_t end = std::min(query.find('&'), query.size());
@@ -99,10 +99,11 @@ std::expected<void, fault> parse_tls_files(std::string_view query, tls_files& in
         query.remove_prefix(std::min(end + 1, query.size()));
         const std::size_t equals = std::min(pair.find('='), pair.size());
         const std::string_view name = pair.substr(0, equals);
-        std::string* const place = name == "cert"  ? &into.cert
-                                   : name == "key" ? &into.key
-                                   : name == "ca"  ? &into.ca
-                                                   : nullptr;
+        std::string* const place = name == "cert"      ? &into.cert
+                                   : name == "key"     ? &into.key
+                                   : name == "ca"      ? &into.ca
+                                   : name == "clients" ? &into.clients
+                                                       : nullptr;
         if (!place)
             return wrong("after the ? stand cert=FILE, key=FILE and ca=FILE, joined by &, not " +
                          in_quotes(name));
@@ -111,6 +112,9 @@ std::expected<void, fault> parse_tls_files(std::string_view query, tls_files& in
         *place = pair.substr(equals + 1);
         if (place->contains('\0')) return wrong("the path holds a zero byte");
     }
+    if (!into.clients.empty() && into.clients != "yes" && into.clients != "no" &&
+        into.clients != "optional")
+        return wrong("clients= is yes, no or optional, not " + in_quotes(into.clients));
     if (into.cert.empty() && !into.key.empty())
         return wrong("the key has no certificate: add cert=FILE");
     return {};
@@ -209,6 +213,7 @@ std::string address::to_string() const {
     add("cert=", tls.cert);
     add("key=", tls.key);
     add("ca=", tls.ca);
+    add("clients=", tls.clients);
     return made;
 }
 

@@ -27,9 +27,12 @@ tls::certificate own_certificate(const tls_files& files) {
 made_context server_context(const tls_files& files) {
     tls::server_options options;
     if (!files.cert.empty()) options.certificates.push_back(own_certificate(files));
-    if (!files.ca.empty()) {
-        options.clients = tls::client_verification::required;
+    if (!files.ca.empty() && files.clients != "no") {
+        options.clients = files.clients == "optional" ? tls::client_verification::optional
+                                                      : tls::client_verification::required;
         options.client_ca = files.ca;
+    } else if (files.clients == "yes" || files.clients == "optional") {
+        return std::unexpected("nobody is named who may sign clients' certificates: add ca=FILE");
     }
     return tls::context::server(options);
 }

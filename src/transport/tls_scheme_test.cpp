@@ -75,6 +75,11 @@ TEST_P(transport_tls, carries_streams) {
         EXPECT_EQ(co_await exchange(pair, ""), errc::untrusted_certificate);
         EXPECT_EQ(co_await exchange(both + "&" + ca, both + "&" + ca), std::error_code());
         EXPECT_EQ(co_await exchange(both + "&" + ca, "?" + ca), errc::certificate_refused);
+        for (const std::string whom : {"&clients=optional", "&clients=no"}) {
+            const std::string some = both + "&" + ca + whom;
+            EXPECT_EQ(co_await exchange(some, "?" + ca), std::error_code());
+            EXPECT_EQ(co_await exchange(some, both + "&" + ca), std::error_code());
+        }
     });
 }
 

@@ -345,6 +345,17 @@ public:
     awaiting<send_batch_operation> send(std::span<const outgoing_datagram> batch) {
         return awaiting<send_batch_operation>(*driver_, batch);
     }
+    /// A temporary would be gone while it is sent, unless the whole wait is one expression, and
+    /// some compilers end it too early even then. Name it first: the bytes, the array, the address.
+    template <owning_temporary Bytes>
+    awaiting<send_one_operation> send(Bytes&& bytes_or_batch) = delete;
+    /// The same with an address.
+    template <owning_temporary Bytes>
+    awaiting<send_one_operation> send(Bytes&& bytes, const endpoint& to,
+                                      std::uint16_t segment_size = 0) = delete;
+    /// The same for an address that is a temporary.
+    awaiting<send_one_operation> send(const_bytes bytes, const endpoint&& to,
+                                      std::uint16_t segment_size = 0) = delete;
 
     /// Sets the peer, or another one; an empty endpoint dissolves the connection. Datagrams that
     /// came before from others are still received. Errors are connect(2)'s.

@@ -1,4 +1,4 @@
-// The address of one end of a socket: IPv4, IPv6 or a Unix path.
+// The address of one end of a socket: IPv4, IPv6 or a Unix path. A value, for any thread.
 #pragma once
 
 #include <eddy/base/result.hpp>

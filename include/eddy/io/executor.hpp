@@ -2,7 +2,7 @@
 // is awaited here.
 //
 //     executor disk_loop = group->executor(1);
-//     must(disk_loop.post([] { log_info("demo", "runs over there"); }));
+//     result<> posted = disk_loop.post([] { log_info("demo", "runs over there"); });
 //     result<int> lines = co_await resume_on(disk_loop, count_lines(path));
 //     // and we are back here
 //

@@ -1,4 +1,4 @@
-// lease: received bytes that lie in one of the loop's buffers.
+// lease: received bytes that lie in one of the loop's buffers. One loop's thread.
 #pragma once
 
 #include <eddy/base/bytes.hpp>

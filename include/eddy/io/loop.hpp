@@ -61,6 +61,11 @@ struct sim_options {
     /// The longest such delay; both 0 for none.
     duration max_delay{};
     std::size_t socket_buffer = 64 * 1024;  ///< bytes in flight before a writer waits
+
+    /// Coroutines that are ready at the same time go on in an order drawn from the seed, not in
+    /// that in which they became ready. It shows what relies on that order by accident. The other
+    /// draws stay the same.
+    bool shuffle = false;
 };
 
 /// What loop::create() takes.
@@ -69,8 +74,8 @@ struct loop_options {
     backend_kind kind = backend_kind::automatic;
     /// Receive buffers lent to all connections of the loop (io_uring rounds up to a power of 2).
     std::uint32_t buffer_count = 256;
-    /// Bytes of each of them: the most that one read() yields. The default holds a TLS record of
-    /// 16 KiB whole.
+    /// Bytes of each of them, which hold a TLS record of 16 KiB whole. A read() yields no more; but
+    /// a stream that keeps filling them may be lent one of four that are 8 times as large.
     std::uint32_t buffer_size = 16 * 1024 + 512;
     /// The same for messages. The first message socket takes the room for them; memory is used only
     /// as far as messages have filled it. Of the default size each datagram is received whole.
@@ -173,9 +178,12 @@ private:
 /// Waits for an outgoing connection.
 class connect_operation final : public operation, private completion {
 public:
-    connect_operation(backend& where, const endpoint& peer) noexcept
-        : backend_(&where), peer_(peer) {}
+    connect_operation(backend& where, const endpoint& peer,
+                      const local_binding* from = nullptr) noexcept
+        : backend_(&where), peer_(peer), from_(from) {}
     const endpoint& peer() const noexcept { return peer_; }
+    /// What to bind to before; null for nothing.
+    const local_binding* from() const noexcept { return from_; }
     void set_connected(stream connected) noexcept { connected_ = std::move(connected); }
     void set_error(std::error_code error) noexcept override { error_ = error; }
     result<stream> take_result() noexcept {
@@ -193,6 +201,7 @@ private:
 
     backend* backend_;
     endpoint peer_;
+    const local_binding* from_;
     unique_fd socket_;
     stream connected_;
     std::error_code error_;
@@ -257,16 +266,23 @@ public:
         return sleep_until(after(time));
     }
     /// Lets all other coroutines that are ready go first. Yields nothing and cannot fail; once its
-    /// source is cancelled, it passes at once.
+    /// source is cancelled, it passes at once, as often in a row as inline_budget allows.
     [[nodiscard]] awaiting<yield_operation> yield() { return awaiting<yield_operation>(); }
 
     /// Listens on `local`; errors are bind(2)'s and listen(2)'s.
     result<listener> listen(const endpoint& local, const listen_options& options = {});
     /// Connects. Yields a result<stream>: connect(2)'s errors, or errc::cancelled. Bound it by
-    /// with_timeout().
+    /// with_timeout(). The stream allocates its driver; waiting costs nothing more once warm.
     [[nodiscard]] awaiting<connect_operation> connect(const endpoint& peer) {
         return awaiting<connect_operation>(*backend_, peer);
     }
+    /// The same from an address or a device of this machine. `from` must live until completion.
+    [[nodiscard]] awaiting<connect_operation> connect(const endpoint& peer,
+                                                      const local_binding& from) {
+        return awaiting<connect_operation>(*backend_, peer, &from);
+    }
+    /// A temporary would be gone. Name it first.
+    awaiting<connect_operation> connect(const endpoint& peer, const local_binding&& from) = delete;
     /// A UDP socket bound to `local` (port 0 for any). Errors are bind(2)'s and setsockopt(2)'s.
     result<datagram> bind_datagram(const endpoint& local, const datagram_options& options = {});
     /// A UDP socket at a port of the kernel's choice that hears of `peer` alone. It does not wait:
@@ -276,9 +292,11 @@ public:
     /// changes its O_NONBLOCK flag as the backend needs it. Not on the simulator.
     result<datagram> adopt_datagram(unique_fd socket);
     /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
-    /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: that flag is then set, for all
-    /// that share the descriptor, until the stream is closed. errc::unsupported for files, which
-    /// file.hpp opens, and on the simulator.
+    /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open file description
+    /// of its own, where /proc gives one, so that others that share the old one (a shell, a child,
+    /// another stream) neither see that flag nor can clear it. Elsewhere the flag is set for all of
+    /// them until the stream is closed, and looked at before each read and write. errc::unsupported
+    /// for files, which file.hpp opens, and on the simulator.
     result<stream> adopt(unique_fd from);
 
     /// Awaits that `fd`, which stays the caller's and open, is readable or has failed; poll(2).
@@ -296,6 +314,7 @@ public:
     static constexpr std::uint32_t inline_budget = 64;
 
 private:
+    struct shuffler;
     friend class executor;
     friend class operation;
     friend struct file_access;
@@ -345,7 +364,8 @@ private:
     std::uint32_t budget_left_ = inline_budget;
     std::atomic<posted_work*> posted_{nullptr};
     std::shared_ptr<detail::loop_gate> gate_;
-    scope* guests_ = nullptr;  // what executors posted; null while the loop does not run
+    scope* guests_ = nullptr;             // what executors posted; null while the loop does not run
+    std::unique_ptr<shuffler> shuffler_;  // sim_options::shuffle
 };
 
 }  // namespace eddy

@@ -1,4 +1,4 @@
-// Pipes: two streams, what one takes the other yields. See pipe(7).
+// Pipes: two streams, what one takes the other yields. See pipe(7). One loop's thread.
 //
 // loop::adopt() makes a stream of any pipe end, FIFO or terminal in the same way.
 #pragma once

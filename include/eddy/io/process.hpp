@@ -63,7 +63,9 @@ public:
     process(process&& other) noexcept;
     /// Ends the child that this had, as the destructor does.
     process& operator=(process&& other) noexcept;
-    /// Kills the child if it was not awaited, and reaps it.
+    /// Kills the child if it was not awaited, and reaps it. It waits some milliseconds at most for
+    /// the child's end. One that goes on, as a set-user-ID program may, which only its own user may
+    /// kill, is reaped when another child starts or ends.
     ~process();
 
     /// Its standard descriptors, where process_options asked for streams; they are Unix sockets.

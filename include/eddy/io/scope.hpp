@@ -1,4 +1,4 @@
-// scope: the place that a group of tasks lives in. Nothing started in a scope outlives it.
+// scope: where a group of tasks lives. Nothing started in it outlives it. One loop's thread.
 //
 //     co_await with_scope([&](scope& children) -> task<> {
 //         for (;;) {

@@ -5,7 +5,7 @@
 //     co_await serve(std::move(peer));    // at most that many of these at once
 //
 // Coroutines of one loop need no lock for what happens between two of their waits. They need one
-// for what spans a wait, such as a request and its reply on one connection.
+// for what spans a wait, such as a request and its reply on one connection. One loop's thread.
 #pragma once
 
 #include <eddy/base/assert.hpp>

@@ -1,5 +1,5 @@
 // stream and listener: what a connection and an accepting socket look like to every layer above,
-// whatever carries them (TCP, a Unix socket, the simulator, and later TLS or shared memory).
+// whatever carries them (TCP, a Unix socket, TLS, a pipe, the simulator).
 // Message sockets are in datagram.hpp.
 //
 // Handles are move-only values; behind each stands a driver, an abstract class that the backends
@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace eddy {
@@ -151,6 +153,9 @@ public:
     virtual endpoint peer() const noexcept = 0;
     /// The socket, still owned by the driver; -1 where there is none (the simulator).
     virtual int native_handle() const noexcept = 0;
+    /// The socket at the bottom, to set its options and nothing else; -1 where there is none. A
+    /// layer above another stream has no descriptor of its own, and passes this one on.
+    virtual int option_handle() const noexcept { return native_handle(); }
     /// The handle is gone: release everything, after the last completion.
     virtual void close() noexcept = 0;
 
@@ -295,6 +300,20 @@ struct listen_options {
     int unix_mode = -1;
 };
 
+/// What an outgoing connection leaves by; ip(7), ipv6(7), socket(7). Not for Unix sockets:
+/// errc::unsupported.
+struct local_binding {
+    /// Its own address. With port 0 the kernel chooses one; an empty address leaves both to it. The
+    /// peer must be of the same family, else EAFNOSUPPORT. Errors are bind(2)'s.
+    endpoint address = {};
+    /// The interface's name, such as "eth0" (SO_BINDTODEVICE); empty for any. ENODEV when there is
+    /// none. The simulator knows "lo" alone.
+    std::string device = {};
+
+    /// Whether it asks for nothing.
+    bool empty() const noexcept { return address.size() == 0 && device.empty(); }
+};
+
 /// The driver of every listener that listens nowhere: each accept ends with errc::closed.
 listener_driver& closed_listener_driver() noexcept;
 
@@ -323,7 +342,7 @@ public:
 
     /// Awaits the next connection. Yields a result<stream>: errc::cancelled, or accept(2)'s errors,
     /// of which EMFILE, ENFILE, ENOBUFS and ENOMEM are passing conditions: wait a little and call
-    /// again. TCP streams have TCP_NODELAY set.
+    /// again. TCP streams have TCP_NODELAY set. A stream allocates its driver.
     awaiting<accept_operation> accept() { return awaiting<accept_operation>(*driver_); }
 
     /// The address that it listens on, with the port that the kernel chose for port 0.

@@ -3,7 +3,7 @@
 // The wheel is hierarchical, with slots down to single nanoseconds, so it is exact: deadlines are
 // never rounded, and timers fire in their order. Arming and cancelling are O(1); a timer that fires
 // has been moved at most once a level. No allocation, and no burst of work: however many timers
-// come due, a turn of the loop moves and fires a bounded number of them.
+// come due, a turn of the loop moves and fires a bounded number of them. One loop's thread.
 #pragma once
 
 #include <eddy/base/assert.hpp>

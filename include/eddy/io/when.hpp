@@ -1,4 +1,4 @@
-// Several tasks at once: all of them, or whichever is first.
+// Several tasks at once: all of them, or whichever is first. One loop's thread.
 //
 //     auto [page, ad] = co_await when_all(fetch(page_uri), fetch(ad_uri));
 //     auto winner = co_await when_any(read_reply(peer), wait_for_key());  // a std::variant

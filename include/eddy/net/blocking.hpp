@@ -136,12 +136,14 @@ private:
 /// errc::resolver_failed, errc::bad_address.
 result<std::vector<endpoint>> resolve(const std::string& host, std::uint16_t port);
 
-/// Connects to one address. errc::timed_out after `timeout`, or connect(2)'s error. TCP_NODELAY is
-/// set.
-result<stream> connect(const endpoint& peer, duration timeout = duration::max()) noexcept;
+/// Connects to one address, `from` an address or device of this machine. errc::timed_out after
+/// `timeout`, or connect(2)'s error. TCP_NODELAY is set; tcp::apply() takes its native_handle().
+result<stream> connect(const endpoint& peer, duration timeout = duration::max(),
+                       const local_binding& from = {}) noexcept;
 /// Connects to the first address of a host that answers. The error is the last one's.
 result<stream> connect(const std::string& host, std::uint16_t port,
-                       duration timeout_each = std::chrono::seconds(10));
+                       duration timeout_each = std::chrono::seconds(10),
+                       const local_binding& from = {});
 
 /// As tcp::listen() and unix_socket::listen(), for endpoint::ip() and endpoint::unix_path().
 result<listener> listen(const endpoint& local, const listen_options& options = {});

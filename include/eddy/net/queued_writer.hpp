@@ -3,11 +3,12 @@
 //
 //     queued_writer out(connection, connections, options);
 //     if (auto sent = out.enqueue(reply); !sent) co_return;   // limit reached, or the peer is gone
-//     co_await out.ready();                                   // below the high watermark again
+//     co_await out.ready();                                   // below the low watermark again
 //
-// Bytes go to the kernel inside enqueue() as long as it takes them. Only what remains is queued,
-// and only while something is queued does the writer hold memory beyond itself: a queue, and one
-// coroutine that writes it out, several pieces to a system call.
+// Bytes go to the kernel inside enqueue() as long as it takes them, without an allocation. Only
+// what remains is queued, and only while something is queued does the writer hold memory beyond
+// itself: a queue, which allocates, and one coroutine that writes it out, several pieces to a
+// system call.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -71,7 +72,9 @@ public:
     ///   again after reserve(), under `disconnect` the stream has been closed. Under `drop_oldest`
     ///   there is no such failure; what is dropped is at worst the message itself. A message
     ///   longer than max_queued_bytes is refused under every policy, and nothing else happens;
-    /// - the first error that writing met, or errc::closed after graceful_shutdown().
+    /// - the first error that writing met, or errc::closed after graceful_shutdown();
+    /// - errno ENOMEM when there is no memory for the queue. That counts as an error of writing,
+    ///   since a part of the message may be gone: the writer sends nothing more.
     result<> enqueue(const_bytes message);
     /// The same for text.
     result<> enqueue(std::string_view message) { return enqueue(as_bytes(message)); }
@@ -133,8 +136,9 @@ private:
     result<std::size_t> admit(const_bytes message);
     result<> append(piece&& rest);
     bool copies_are_merged(std::size_t size) const noexcept;
-    std::unique_ptr<backlog> open_backlog();
-    void start_drain(std::unique_ptr<backlog> made);
+    result<> out_of_memory() noexcept;
+    std::unique_ptr<backlog> new_backlog();
+    bool start_drain(std::unique_ptr<backlog> made) noexcept;
     bool make_room(std::size_t size) noexcept;
     bool fits(std::size_t size) const noexcept;
     void count_dropped(std::size_t size) noexcept;

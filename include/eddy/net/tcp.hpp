@@ -1,4 +1,4 @@
-// TCP: listening, connecting to a host by name, socket options.
+// TCP: listening, connecting to a host by name, socket options. One loop's thread.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,13 +40,25 @@ struct socket_options {
     int send_buffer = 0;
     /// SO_RCVBUF.
     int receive_buffer = 0;
+    /// SO_LINGER. Zero: closing resets the connection, and what was not sent is lost; no TIME_WAIT
+    /// stays. More: close(2) waits so long, in whole seconds, until the peer has confirmed all.
+    /// That would stop a loop: streams refuse it with errc::unsupported. Without a value it stays
+    /// as it is.
+    std::optional<std::chrono::seconds> linger = std::nullopt;
+    /// TCP_USER_TIMEOUT: how long sent bytes may stay unconfirmed, in milliseconds, before waits
+    /// end with ETIMEDOUT; zero is the system's default. Without a value it stays as it is.
+    std::optional<std::chrono::milliseconds> user_timeout = std::nullopt;
+    /// The byte with DSCP in its upper six bits (IP_TOS, IPV6_TCLASS), 0 to 255; -1 leaves it as it
+    /// is. TCP keeps the lowest two bits to itself.
+    int traffic_class = -1;
 };
 
-/// Applies the options to a connected stream; errors are setsockopt(2)'s. Does nothing on streams
-/// that are no TCP sockets.
+/// Applies the options to a connected stream; errors are setsockopt(2)'s, and errc::unsupported for
+/// a `linger` that waits. With TLS they reach the socket below. Does nothing on streams that are no
+/// TCP sockets.
 result<> apply(const stream& connection, const socket_options& options) noexcept;
 
-/// The same for a descriptor, such as that of a blocking::stream.
+/// The same for a descriptor, such as that of a blocking::stream, whose close() may wait.
 result<> apply(int socket, const socket_options& options) noexcept;
 
 /// What connect() takes.
@@ -58,6 +71,8 @@ struct connect_options {
     resolver* names = nullptr;
     /// Applied to the connection before it is handed over.
     socket_options socket;
+    /// What to connect from. Addresses of another family than `local.address` fail.
+    local_binding local = {};
 };
 
 /// Listens on the running loop. `address` is numeric, "localhost" (which is 127.0.0.1), or "" or

@@ -1,5 +1,5 @@
 // UDP: message sockets bound to an address or connected to a host by name, and multicast groups.
-// What they do is in <eddy/io/datagram.hpp>.
+// What they do is in <eddy/io/datagram.hpp>. One loop's thread.
 #pragma once
 
 #include <eddy/base/result.hpp>

@@ -1,4 +1,4 @@
-// Unix stream sockets, by path or abstract name, and who is at their other end. unix(7).
+// Unix stream sockets by path or abstract name, and who is there: unix(7). One loop's thread.
 #pragma once
 
 #include <eddy/base/result.hpp>

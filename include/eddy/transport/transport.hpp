@@ -4,9 +4,11 @@
 //     udp://127.0.0.1:514    unix:///run/eddy/control.sock    unix://@name (abstract)
 //     tls://db.example:6380   tls://db.example:6380?ca=/etc/ca.pem   (connecting)
 //     tls://*:6380?cert=/etc/tls/db.pem&key=/etc/tls/db.key          (listening)
+//     tls://*:6380?cert=/etc/tls/db.pem&ca=/etc/ca.pem&clients=optional
 //     shm://...  handoff://...   known, and refused until their layer is built in
 //
 // Callers hold a URI and get a stream; which protocol carries it is settled here alone.
+// Opening belongs to one loop's thread, parsing to any.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -45,6 +47,10 @@ struct tls_files {
     /// Who signs the other side's certificates, a file or a folder. Clients trust the system's list
     /// without one. A listener with one refuses clients that show no certificate.
     std::string ca = {};
+
+    /// Of a listener: "yes", "optional" (a client may show a certificate, which must be good then)
+    /// or "no". Empty: yes if there is a `ca`. In a URI it is `clients`.
+    std::string clients = {};
     /// The same texts; files are not compared.
     friend bool operator==(const tls_files&, const tls_files&) = default;
 };

@@ -16,8 +16,17 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <vector>
 
 namespace eddy {
+namespace {
+
+template <class Element>
+void make_room(std::vector<Element>& in, std::size_t size) {
+    if (in.capacity() < size) in.reserve(std::max(size, 2 * in.capacity()));
+}
+
+}  // namespace
 
 result<std::unique_ptr<backend>> make_epoll_backend(const loop_options& options) {
     auto made = std::make_unique<epoll_backend>(options);
@@ -27,6 +36,7 @@ result<std::unique_ptr<backend>> make_epoll_backend(const loop_options& options)
 
 epoll_backend::epoll_backend(const loop_options& options) noexcept
     : buffers_(options.buffer_count, options.buffer_size),
+      large_buffers_(large_buffer_count, options.buffer_size * large_buffer_factor),
       messages_(options.datagram_count, options.datagram_size + message_payload_at) {
     ended_polls_.reserve(spare_polls_kept);
     spare_polls_.reserve(spare_polls_kept);
@@ -113,10 +123,13 @@ int epoll_backend::wait(time_point until, epoll_event* events) noexcept {
 
 bool epoll_backend::run_due() {
     if (due_.empty()) return false;
-    // What these calls add is for the next turn.
-    due_now_.swap(due_);
-    for (const due_completion& due : due_now_) due.done->on_completion(due.result, 0);
-    due_now_.clear();
+    // What these calls add is for the next turn. In place: the room that new_poll() made stays.
+    const std::size_t count = due_.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        const due_completion due = due_[i];
+        due.done->on_completion(due.result, 0);
+    }
+    due_.erase(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(count));
     return true;
 }
 
@@ -185,14 +198,19 @@ result<stream> epoll_backend::wrap(unique_fd socket) try {
 result<stream> epoll_backend::adopt(unique_fd socket) {
     const auto pipe_like = is_pipe_like(socket.get());
     if (!pipe_like) return fail(pipe_like.error());
-    if (*pipe_like) return make_posix_pipe(*this, buffers_, drivers_, std::move(socket));
+    if (*pipe_like)
+        return make_posix_pipe(*this, buffers_, drivers_, std::move(socket), pipe_origin::foreign);
     int nonblocking = 1;
     if (ioctl(socket.get(), FIONBIO, &nonblocking) < 0) return fail_errno();
     return wrap(std::move(socket));
 }
 
+result<stream> epoll_backend::adopt_own(unique_fd pipe_end) {
+    return make_posix_pipe(*this, buffers_, drivers_, std::move(pipe_end), pipe_origin::own);
+}
+
 bool epoll_backend::start(connect_operation& op) {
-    auto socket = open_for_connect(op.peer(), true);
+    auto socket = open_for_connect(op.peer(), op.from(), true);
     if (!socket) {
         op.set_error(socket.error());
         return true;
@@ -217,6 +235,10 @@ bool epoll_backend::start(connect_operation& op) {
 void epoll_backend::cancel(connect_operation& op) noexcept { cancel_poll(op.when_done()); }
 
 epoll_backend::poll_table::iterator epoll_backend::new_poll(completion& done) {
+    // What ends a wait must not ask for memory: it may be cancelled because there is none.
+    const std::size_t waits = polls_.size() + 1;
+    make_room(due_, due_.size() + waits);
+    make_room(ended_polls_, ended_polls_.size() + waits);
     if (spare_polls_.empty()) {
         const auto added = polls_.try_emplace(&done);
         EDDY_ASSERT(added.second);

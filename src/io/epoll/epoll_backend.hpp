@@ -56,6 +56,7 @@ public:
                                    const datagram_options& options) override;
     result<datagram> adopt_datagram(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
+    result<stream> adopt_own(unique_fd pipe_end) override;
     bool start(connect_operation& op) override;
     void cancel(connect_operation& op) noexcept override;
     void start_poll(int fd, readiness wanted, completion& done) override;
@@ -67,6 +68,8 @@ public:
     result<stream> wrap(unique_fd socket);
     /// Receive buffers, taken only at the moment of a receive.
     buffer_pool& buffers() noexcept { return buffers_; }
+    /// For streams that fill those; taken only while has_spare().
+    buffer_pool& large_buffers() noexcept { return large_buffers_; }
     /// Reads messages of all message sockets.
     message_reader& reader() noexcept { return reader_; }
     result<> add(int fd, std::uint32_t events, event_target& target) noexcept;
@@ -123,6 +126,7 @@ private:
     std::atomic<bool> wake_pending_{false};
     bool has_pwait2_ = true;
     buffer_pool buffers_;
+    buffer_pool large_buffers_;
     buffer_pool messages_;
     message_reader reader_{messages_};
     std::size_t drivers_ = 0;
@@ -131,7 +135,6 @@ private:
     std::vector<poll_table::node_type> ended_polls_;  // events of this batch may point to them
     std::vector<poll_table::node_type> spare_polls_;
     std::vector<due_completion> due_;  // to be called in the next turn
-    std::vector<due_completion> due_now_;
 };
 
 }  // namespace eddy

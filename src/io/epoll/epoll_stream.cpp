@@ -27,7 +27,7 @@ result<> epoll_stream::open() {
 
 bool epoll_stream::start(read_operation& op) {
     EDDY_ASSERT(!reader_);
-    if (readable_ && !op.had_its_share() && receive(op)) return true;
+    if (readable_ && !had_much_ && !op.had_its_share() && receive(op)) return true;
     reader_ = &op;
     if (readable_) backend_.report_again(socket_.get(), watched, *this);
     return false;
@@ -39,9 +39,12 @@ bool epoll_stream::receive(read_operation& op) {
         op.set_error(read_end_);
         return true;
     }
-    buffer_pool& buffers = backend_.buffers();
     const bool lend = op.into().empty();
-    std::byte* const bytes = lend ? buffers.take() : op.into().data();
+    buffer_pool& large_ones = backend_.large_buffers();
+    std::byte* const large =
+        lend && fills_.wants_large() && large_ones.has_spare() ? large_ones.take() : nullptr;
+    buffer_pool& buffers = large ? large_ones : backend_.buffers();
+    std::byte* const bytes = large ? large : lend ? buffers.take() : op.into().data();
     const std::size_t room = lend ? buffers.buffer_size() : op.into().size();
     if (!bytes) {
         op.set_error(errno_code(ENOMEM));
@@ -55,7 +58,11 @@ bool epoll_stream::receive(read_operation& op) {
     if (received > 0) {
         const auto size = static_cast<std::size_t>(received);
         if (size < room && short_read_drains_) readable_ = false;
-        if (lend) op.set_received(buffers.lend(bytes, size));
+        if (large && size == room) had_much_ = true;
+        if (lend) {
+            fills_.note(size, backend_.buffers().buffer_size());
+            op.set_received(buffers.lend(bytes, size));
+        }
         op.set_size(size);
         return true;
     }
@@ -118,6 +125,7 @@ result<std::size_t> epoll_stream::try_write(const_bytes bytes) noexcept {
 
 void epoll_stream::on_events(std::uint32_t events) {
     constexpr std::uint32_t failed = EPOLLERR | EPOLLHUP;
+    had_much_ = false;
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLPRI | failed)) readable_ = true;
     if (events & (EPOLLRDHUP | EPOLLPRI | failed)) short_read_drains_ = false;
     if (events & (EPOLLOUT | failed)) writable_ = true;

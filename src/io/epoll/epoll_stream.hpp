@@ -46,7 +46,9 @@ private:
     write_operation* writer_ = nullptr;
     std::error_code read_end_;  // what every further read gets
     std::error_code failure_;   // the socket's error, if a write was who heard of it
-    bool readable_ = false;     // a receive may find something
+    fill_score fills_;
+    bool had_much_ = false;  // in this turn: a large buffer full
+    bool readable_ = false;  // a receive may find something
     bool writable_ = true;
     // A receive that fills less than its buffer has emptied the socket, and what comes later is a
     // new event. That does not hold once the peer has finished or urgent data came, nor for Unix

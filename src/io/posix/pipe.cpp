@@ -6,6 +6,8 @@
 #include "io/posix/sockets.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <ctime>
 #include <memory>
 #include <new>
@@ -63,6 +66,35 @@ ssize_t write_pieces(int fd, const iovec* pieces, std::size_t count) noexcept {
     return -1;
 }
 
+/// Whether opening /proc/self/fd/N leads to the same thing. Not so for a pseudo-terminal's master,
+/// which would be a new one. A named FIFO without a writer, and a pipe without a reader, would not
+/// tell a new description that the other side has gone.
+bool can_be_opened_again(int fd) noexcept {
+    struct stat what{};
+    if (::fstat(fd, &what) < 0) return false;
+    if (S_ISFIFO(what.st_mode)) {
+        pollfd state{fd, 0, 0};
+        return ::poll(&state, 1, 0) == 0;
+    }
+    unsigned number = 0;
+    return ::isatty(fd) == 1 && ::ioctl(fd, TIOCGPTN, &number) < 0;
+}
+
+/// Gives the number `fd` an open file description of its own, non-blocking: the flags of a shared
+/// one are everybody's, and anybody may change them. Where that cannot be had, nothing changes.
+bool open_again(int fd, int flags) noexcept {
+    if (!can_be_opened_again(fd)) return false;
+    char path[32];
+    std::snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    const unique_fd own(::open(path, (flags & O_ACCMODE) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!own) return false;
+    const int kept = flags & (O_APPEND | O_DIRECT);
+    if (kept != 0 && ::fcntl(own.get(), F_SETFL, kept | O_NONBLOCK) < 0) return false;
+    const int of_number = ::fcntl(fd, F_GETFD);
+    if (of_number < 0) return false;
+    return ::dup3(own.get(), fd, (of_number & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) >= 0;
+}
+
 class posix_pipe final : public stream_driver {
 public:
     posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers, unique_fd fd) noexcept
@@ -72,9 +104,19 @@ public:
     ~posix_pipe() { --*drivers_; }
 
     /// Sets O_NONBLOCK. After a failure the object may be deleted directly.
-    result<> open() noexcept {
+    result<> open(pipe_origin origin) noexcept {
         const int flags = fcntl(fd_.get(), F_GETFL);
         if (flags < 0) return fail_errno();
+        if (origin == pipe_origin::foreign) {
+            const int of_number = fcntl(fd_.get(), F_GETFD);
+            const bool inherited = of_number < 0 || (of_number & FD_CLOEXEC) == 0;
+            const bool own = open_again(fd_.get(), flags);
+            shared_ = !own || inherited;
+            if (own) {
+                if ((flags & O_NONBLOCK) == 0) flags_before_ = flags;
+                return {};
+            }
+        }
         if (flags & O_NONBLOCK) return {};
         if (fcntl(fd_.get(), F_SETFL, flags | O_NONBLOCK) < 0) return fail_errno();
         flags_before_ = flags;
@@ -98,7 +140,7 @@ public:
     }
 
     result<std::size_t> try_write(const_bytes bytes) noexcept override {
-        if (writer_ || bytes.empty()) return 0;
+        if (writer_ || bytes.empty() || !may_go(POLLOUT)) return 0;
         const iovec piece{const_cast<std::byte*>(bytes.data()),
                           std::min(bytes.size(), most_bytes_a_turn)};
         const ssize_t written = write_pieces(fd_.get(), &piece, 1);
@@ -126,7 +168,7 @@ public:
         closing_ = true;
         if (reader_) end_reader();
         if (writer_) end_writer();
-        // Others may share a terminal, and expect it as it was.
+        // Whoever shares the description, or gets it from detach(), expects it as it was.
         if (flags_before_ >= 0) fcntl(fd_.get(), F_SETFL, flags_before_);
         readable_.cancel();
         writable_.cancel();
@@ -160,8 +202,22 @@ private:
         bool armed_ = false;
     };
 
+    /// False when a call would wait. Others that share the description may have made it blocking
+    /// since: another stream that restored it, or a child that found it in its way.
+    bool may_go(short events) noexcept {
+        if (!shared_) return true;
+        pollfd state{fd_.get(), events, 0};
+        if (::poll(&state, 1, 0) <= 0) return false;
+        const int flags = fcntl(fd_.get(), F_GETFL);
+        if (flags >= 0 && (flags & O_NONBLOCK) == 0 &&
+            fcntl(fd_.get(), F_SETFL, flags | O_NONBLOCK) == 0)
+            flags_before_ = flags;
+        return true;
+    }
+
     /// True when `op` has bytes or an error.
     bool receive(read_operation& op) {
+        if (!may_go(POLLIN)) return false;
         const bool lend = op.into().empty();
         std::byte* const bytes = lend ? buffers_->take() : op.into().data();
         if (!bytes) {
@@ -189,6 +245,7 @@ private:
     bool send(write_operation& op) {
         std::size_t left = most_bytes_a_turn;
         while (left > 0) {
+            if (!may_go(POLLOUT)) return false;
             iovec pieces[max_write_pieces];
             const ssize_t written = write_pieces(fd_.get(), pieces, gather(op, pieces));
             if (written >= 0) {
@@ -242,7 +299,8 @@ private:
     buffer_pool* buffers_;
     std::size_t* drivers_;
     unique_fd fd_;
-    int flags_before_ = -1;  // to be restored at the end; -1 where open() changed none
+    int flags_before_ = -1;  // to be restored at the end; -1 where none were changed
+    bool shared_ = false;    // others may have the same description
     read_operation* reader_ = nullptr;
     write_operation* writer_ = nullptr;
     poll readable_{*this, &posix_pipe::on_readable};
@@ -262,11 +320,11 @@ result<bool> is_pipe_like(int fd) noexcept {
 }
 
 result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers,
-                               unique_fd fd) try {
+                               unique_fd fd, pipe_origin origin) try {
     // Memory first: others may share the descriptor, and its flag is not theirs to find changed
     // after a failure.
     auto made = std::make_unique<posix_pipe>(where, buffers, drivers, std::move(fd));
-    if (auto opened = made->open(); !opened) return fail(opened.error());
+    if (auto opened = made->open(origin); !opened) return fail(opened.error());
     return stream(*made.release());
 } catch (const std::bad_alloc&) {
     return fail_errno(ENOMEM);
@@ -277,9 +335,9 @@ result<pipe_ends> backend::open_pipe() {
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno();
     unique_fd first(ends[0]);
     unique_fd second(ends[1]);
-    auto reader = adopt(std::move(first));
+    auto reader = adopt_own(std::move(first));
     if (!reader) return fail(reader.error());
-    auto writer = adopt(std::move(second));
+    auto writer = adopt_own(std::move(second));
     if (!writer) return fail(writer.error());
     return pipe_ends{std::move(*reader), std::move(*writer)};
 }

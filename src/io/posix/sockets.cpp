@@ -3,6 +3,7 @@
 
 #include "io/posix/posix_datagram.hpp"
 
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -118,6 +119,27 @@ result<> bind_tcp(int fd, const endpoint& local) noexcept {
     return bind_to(fd, local);
 }
 
+result<> bind_outgoing(int fd, const endpoint& peer, const local_binding& from) noexcept {
+    if (!is_ip(peer)) return fail(errc::unsupported);
+    if (!from.device.empty()) {
+        // The kernel would take the beginning of a longer name.
+        if (from.device.size() >= IFNAMSIZ) return fail_errno(ENODEV);
+        if (::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, from.device.data(),
+                         static_cast<socklen_t>(from.device.size())) < 0)
+            return fail_errno();
+    }
+    if (from.address.family() == AF_UNSPEC) return {};
+    if (from.address.family() != peer.family()) return fail_errno(EAFNOSUPPORT);
+    if (from.address.port() == 0) {
+        // The port is then chosen for this peer alone, and others may use the same one. Where the
+        // kernel does not know that, there are fewer ports.
+        static_cast<void>(set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1));
+    } else if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1); !set) {
+        return set;  // else the port would stay taken while the last connection is in TIME_WAIT
+    }
+    return bind_to(fd, from.address);
+}
+
 }  // namespace
 
 result<unique_fd> open_listener(const endpoint& local, const listen_options& options,
@@ -159,13 +181,16 @@ result<unique_fd> open_datagram(const endpoint& local, const endpoint& peer,
     return fd;
 }
 
-result<unique_fd> open_for_connect(const endpoint& peer, bool nonblocking) {
+result<unique_fd> open_for_connect(const endpoint& peer, const local_binding* from,
+                                   bool nonblocking) {
     unique_fd fd(
         ::socket(peer.family(), SOCK_STREAM | SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0), 0));
     if (!fd) return fail_errno();
     if (is_ip(peer))
         if (auto set = set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1); !set)
             return fail(set.error());
+    if (from && !from->empty())
+        if (auto bound = bind_outgoing(fd.get(), peer, *from); !bound) return fail(bound.error());
     return fd;
 }
 

@@ -17,8 +17,10 @@ namespace eddy {
 result<unique_fd> open_listener(const endpoint& local, const listen_options& options,
                                 bool nonblocking);
 
-/// A stream socket for connecting to `peer`, close-on-exec, with TCP_NODELAY for TCP.
-result<unique_fd> open_for_connect(const endpoint& peer, bool nonblocking);
+/// A stream socket for connecting to `peer`, close-on-exec, with TCP_NODELAY for TCP, bound to what
+/// `from` says, which may be null.
+result<unique_fd> open_for_connect(const endpoint& peer, const local_binding* from,
+                                   bool nonblocking);
 
 /// True for an errno of accept(2) that tells of one connection that is gone already, not of the
 /// listener.
@@ -71,16 +73,44 @@ private:
     std::vector<std::byte*> free_;
 };
 
+/// Larger receive buffers, for streams whose bytes keep filling whole ones: so few a loop, of so
+/// many ordinary sizes each. What comes in few pieces is cut, copied and answered less often.
+inline constexpr std::uint32_t large_buffer_count = 4;
+inline constexpr std::uint32_t large_buffer_factor = 8;
+
+/// Whether a stream's next read is lent a large buffer, by how its last ones filled ordinary ones.
+class fill_score {
+public:
+    bool wants_large() const noexcept { return score_ >= enough; }
+    void note(std::size_t received, std::size_t ordinary_size) noexcept {
+        if (received >= ordinary_size)
+            score_ = static_cast<std::uint8_t>(score_ < most ? score_ + 1 : most);
+        else if (score_ > 0)
+            --score_;
+    }
+
+private:
+    static constexpr std::uint8_t enough = 3;
+    static constexpr std::uint8_t most = 6;
+    std::uint8_t score_ = 0;
+};
+
 class backend;
 
 /// Whether a stream over `fd` needs read(2) and write(2): all but sockets. errc::unsupported for
 /// what is always ready, such as files.
 result<bool> is_pipe_like(int fd) noexcept;
 
+/// Who else may have an end of a pipe.
+enum class pipe_origin : std::uint8_t {
+    own,      ///< nobody: it was made here, non-blocking
+    foreign,  ///< others, in this process or another, may share its open file description
+};
+
 /// A driver for a pipe, FIFO or terminal over a backend's readiness polls. `drivers` counts it
 /// while it exists: after close() that is until its last poll has ended, which the backend must
 /// outlive.
 result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers,
-                               unique_fd fd);
+                               unique_fd fd, pipe_origin origin);
 
 }  // namespace eddy

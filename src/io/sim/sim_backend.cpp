@@ -336,6 +336,15 @@ bool sim_backend::start(connect_operation& op) {
         op.set_error(errno_code(EAFNOSUPPORT));
         return true;
     }
+    if (peer.is_unix() && op.from() && !op.from()->empty()) {
+        op.set_error(errc::unsupported);
+        return true;
+    }
+    if (op.from() && !op.from()->empty())
+        if (const int error = refused_binding(peer, *op.from()); error != 0) {
+            op.set_error(errno_code(error));
+            return true;
+        }
     const std::uint64_t id = next_id_++;
     connecting_.push_back({id, &op});
     if (never_answers(peer))
@@ -343,6 +352,19 @@ bool sim_backend::start(connect_operation& op) {
     else
         schedule(now_ + delay(), [this, id] { connect_arrives(id); });
     return false;
+}
+
+int sim_backend::refused_binding(const endpoint& peer, const local_binding& from) const noexcept {
+    if (!from.device.empty() && from.device != "lo") return ENODEV;
+    if (from.address.family() == AF_UNSPEC) return 0;
+    if (from.address.family() != peer.family()) return EAFNOSUPPORT;
+    if (from.address.port() == 0) return 0;
+    for (const sim_listener* other : listeners_)
+        if (collide(from.address, false, other->local(), other->options().dual_stack))
+            return EADDRINUSE;
+    for (const auto& [id, other] : streams_)
+        if (other->local() == from.address && other->peer() == peer) return EADDRNOTAVAIL;
+    return 0;
 }
 
 void sim_backend::cancel(connect_operation& op) noexcept {
@@ -391,8 +413,11 @@ void sim_backend::connect_arrives(std::uint64_t id) {
 
     endpoint from = unnamed_unix();
     if (!target.is_unix()) {
-        from = target;
-        from.set_port(free_port());
+        const local_binding* const wanted = one->op->from();
+        const bool chosen = wanted && wanted->address.family() != AF_UNSPEC;
+        from = chosen && !sim_is_wildcard(wanted->address) ? sim_unmapped(wanted->address) : target;
+        from.set_port(chosen ? wanted->address.port() : 0);
+        if (from.port() == 0) from.set_port(free_port());
     }
     const int family = listener->local().family();
     auto* client = new sim_stream(*this, sim_seen_by(peer.family(), from), peer);

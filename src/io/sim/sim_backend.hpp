@@ -105,6 +105,7 @@ private:
 
     lease lend(const_bytes bytes, std::size_t most);
     std::uint16_t free_port() noexcept;
+    int refused_binding(const endpoint& peer, const local_binding& from) const noexcept;
     bool take_wake() noexcept;
     void wait_for_wake();
     void connect_arrives(std::uint64_t id);

@@ -115,6 +115,7 @@ result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options)
 
 uring_backend::uring_backend(const loop_options& options) noexcept
     : spares_(spare_buffers_kept, options.buffer_size),
+      large_receives_(large_buffer_count, options.buffer_size * large_buffer_factor),
       message_spares_(spare_buffers_kept, options.datagram_size + message_payload_at),
       message_count_(options.datagram_count),
       zero_copy_threshold_(options.zero_copy_threshold) {}
@@ -263,16 +264,21 @@ result<stream> uring_backend::wrap(unique_fd socket) noexcept try {
 result<stream> uring_backend::adopt(unique_fd socket) {
     const auto pipe_like = is_pipe_like(socket.get());
     if (!pipe_like) return fail(pipe_like.error());
-    if (*pipe_like) return make_posix_pipe(*this, spares_, drivers_, std::move(socket));
+    if (*pipe_like)
+        return make_posix_pipe(*this, spares_, drivers_, std::move(socket), pipe_origin::foreign);
     if (auto ready = make_blocking(socket.get()); !ready) return fail(ready.error());
     return wrap(std::move(socket));
+}
+
+result<stream> uring_backend::adopt_own(unique_fd pipe_end) {
+    return make_posix_pipe(*this, spares_, drivers_, std::move(pipe_end), pipe_origin::own);
 }
 
 bool uring_backend::start(connect_operation& op) {
     // A Unix socket connects at once, unless the backlog is full. That is EAGAIN, as on epoll: the
     // kernel would block a thread for each connect that waits.
     const bool at_once = op.peer().is_unix();
-    auto socket = open_for_connect(op.peer(), at_once);
+    auto socket = open_for_connect(op.peer(), op.from(), at_once);
     if (!socket) {
         op.set_error(socket.error());
         return true;

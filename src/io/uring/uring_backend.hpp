@@ -121,6 +121,7 @@ public:
                                    const datagram_options& options) override;
     result<datagram> adopt_datagram(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
+    result<stream> adopt_own(unique_fd pipe_end) override;
     bool start(connect_operation& op) override;
     void cancel(connect_operation& op) noexcept override;
     void start_poll(int fd, readiness wanted, completion& done) override;
@@ -143,6 +144,8 @@ public:
     receive_ring& receives() noexcept { return receives_; }
     /// Buffers for reads while the ring is empty.
     buffer_pool& spares() noexcept { return spares_; }
+    /// For streams that fill those of the ring; taken only while has_spare().
+    buffer_pool& large_receives() noexcept { return large_receives_; }
     /// Buffers for messages; mapped when the first message socket opens.
     receive_ring& messages() noexcept { return messages_; }
     /// Reads a message while that ring is empty.
@@ -166,6 +169,7 @@ private:
     bool deferred_ = false;
     receive_ring receives_;
     buffer_pool spares_;
+    buffer_pool large_receives_;
     receive_ring messages_;
     buffer_pool message_spares_;
     message_reader reader_{message_spares_};

@@ -29,10 +29,7 @@ bool uring_stream::start(read_operation& op) {
     }
     const bool by_itself = by_readiness_ && maybe_readable_ && !receiving_;
     const bool has_turn = receives_in_a_row_ < most_receives_a_turn;
-    if (by_itself && has_turn && receive(op)) {
-        ++receives_in_a_row_;
-        return true;
-    }
+    if (by_itself && has_turn && receive(op)) return true;
     reader_ = &op;
     if (by_itself && !has_turn)
         pause_reading();
@@ -265,7 +262,13 @@ bool uring_stream::receive(read_operation& op) {
     std::byte* bytes = op.into().data();
     std::size_t room = op.into().size();
     std::uint16_t id = receive_ring::none;
-    if (lend) {
+    buffer_pool& large_ones = backend_.large_receives();
+    std::byte* const large =
+        lend && fills_.wants_large() && large_ones.has_spare() ? large_ones.take() : nullptr;
+    if (large) {
+        bytes = large;
+        room = large_ones.buffer_size();
+    } else if (lend) {
         // Without bytes nothing but this call holds a buffer, so a thousand connections that find
         // none in the ring still need only one spare.
         id = ring.take();
@@ -280,7 +283,9 @@ bool uring_stream::receive(read_operation& op) {
     const int error = size < 0 ? errno : 0;
     const std::size_t received = size > 0 ? static_cast<std::size_t>(size) : 0;
     lease lent;
-    if (lend && id != receive_ring::none)
+    if (large)
+        lent = large_ones.lend(bytes, received);
+    else if (lend && id != receive_ring::none)
         lent = lease(ring, bytes, static_cast<std::uint32_t>(received), id);
     else if (lend)
         lent = spares.lend(bytes, received);
@@ -300,7 +305,14 @@ bool uring_stream::receive(read_operation& op) {
         return true;
     }
     op.set_size(received);
-    if (lend) op.set_received(std::move(lent));
+    if (lend) {
+        fills_.note(received, ring.buffer_size());
+        op.set_received(std::move(lent));
+    }
+    // A large buffer full is a turn's share.
+    receives_in_a_row_ = large && received == room
+                             ? most_receives_a_turn
+                             : static_cast<std::uint16_t>(receives_in_a_row_ + 1);
     weigh(received);
     return true;
 }

@@ -121,6 +121,7 @@ private:
     bool maybe_readable_ = false;  // it said so, and not all is received yet
     bool tells_rest_ = false;      // each receive says whether more is there
     bool hung_up_ = false;         // behind the bytes is an end, or an error
+    fill_score fills_;
     bool polling_writable_ = false;
     bool sending_ = false;     // a zero-copy send or a pause is in the kernel, its result unknown
     bool write_over_ = false;  // the writer waits only for its bytes

@@ -1,0 +1,165 @@
+// The lines at the beginning of the library's headers, as parts of functions, so that the compiler
+// and tools/tidy.py see that they are right. Nothing of it runs: unused inline functions are not
+// even made, so what they call need not be there.
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/log.hpp>
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/executor.hpp>
+#include <eddy/io/file.hpp>
+#include <eddy/io/generator.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/loop_group.hpp>
+#include <eddy/io/process.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/semaphore.hpp>
+#include <eddy/io/signals.hpp>
+#include <eddy/io/strand.hpp>
+#include <eddy/io/when.hpp>
+#include <eddy/net/blocking.hpp>
+#include <eddy/net/queued_writer.hpp>
+#include <eddy/net/tcp.hpp>
+#include <eddy/wire/http1.hpp>
+#include <eddy/wire/resp.hpp>
+
+#include <fcntl.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+using namespace eddy;
+
+int write_snapshot(std::string path);
+task<int> count_lines(std::string path);
+async_generator<std::string> read_lines(stream& peer);
+void use(const std::string& line);
+task<> accept_connections(std::uint16_t port);
+task<> serve(stream peer);
+task<int> withdraw(int amount);
+task<std::string> fetch(std::string uri);
+task<std::string> read_reply(stream& peer);
+task<int> wait_for_key();
+
+inline task<result<int>> io_blocking(std::string path) {
+    blocking_pool pool;
+    result<int> written = co_await run_blocking(pool, [&] { return write_snapshot(path); });
+    co_return written;
+}
+
+inline task<result<int>> io_executor(loop_group* group, std::string path) {
+    executor disk_loop = group->executor(1);
+    result<> posted = disk_loop.post([] { log_info("demo", "runs over there"); });
+    result<int> lines = co_await resume_on(disk_loop, count_lines(path));
+    // and we are back here
+    co_return posted ? lines : fail(posted.error());
+}
+
+inline task<result<>> io_file(std::string text) {
+    result<file> log = co_await file::open("/var/log/demo", O_WRONLY | O_CREAT);
+    if (!log) co_return fail(log.error());
+    result<> written = co_await log->write_at(0, as_bytes(text));
+    if (written) written = co_await log->sync();
+    co_return written;
+}
+
+inline task<> io_generator(stream& peer) {
+    async_generator<std::string> lines = read_lines(peer);
+    while (std::optional<std::string> line = co_await lines.next()) use(*line);
+}
+
+inline void io_loop_group(std::uint16_t port) {
+    auto group = loop_group::start({});
+    for (std::size_t i = 0; i < (*group)->size(); ++i) (*group)->post(i, accept_connections(port));
+}
+
+inline task<> io_process() {
+    auto sort = process::start({"sort", "-n"}, {.input = stdio::stream, .output = stdio::stream});
+    co_await sort->input.write_all("2\n1\n");
+    sort->input.close();
+    auto line = co_await sort->output.read();
+    auto status = co_await sort->wait();
+    static_cast<void>(line);
+    static_cast<void>(status);
+}
+
+inline task<> io_scope(listener listener) {
+    co_await with_scope([&](scope& children) -> task<> {
+        for (;;) {
+            auto peer = co_await listener.accept();
+            if (!peer) break;
+            children.spawn(serve(std::move(*peer)));
+        }
+    });  // the children are cancelled and awaited here
+}
+
+inline task<> io_semaphore(semaphore& door, stream peer) {
+    result<permit> inside = co_await door.acquire();
+    if (!inside) co_return;           // cancelled
+    co_await serve(std::move(peer));  // at most that many of these at once
+}
+
+inline task<int> io_signals() {
+    auto signals = signal_set::take({SIGINT, SIGTERM});
+    auto number = co_await signals->next();
+    co_return number.value_or(0);
+}
+
+inline task<result<int>> io_strand(loop_group* group) {
+    strand account(group->executor(0));
+    result<int> left = co_await account.run(withdraw(20));  // from any loop
+    co_return left;
+}
+
+inline task<std::size_t> io_when(std::string page_uri, std::string ad_uri, stream& peer) {
+    auto [page, ad] = co_await when_all(fetch(page_uri), fetch(ad_uri));
+    auto winner = co_await when_any(read_reply(peer), wait_for_key());  // a std::variant
+    co_return page.size() + ad.size() + winner.index();
+}
+
+inline std::error_code net_blocking() {
+    std::array<std::byte, 4096> buffer;
+    auto peer = blocking::connect("example.org", 80);
+    if (!peer) return peer.error();
+    peer->set_timeout(std::chrono::seconds(5));
+    auto sent = peer->write_all("GET / HTTP/1.0\r\n\r\n");
+    auto size = peer->read_some(buffer);
+    return !sent ? sent.error() : !size ? size.error() : std::error_code();
+}
+
+inline task<> net_queued_writer(stream& connection, scope& connections,
+                                queued_writer_options options, std::string_view reply) {
+    queued_writer out(connection, connections, options);
+    if (auto sent = out.enqueue(reply); !sent) co_return;  // limit reached, or the peer is gone
+    co_await out.ready();                                  // below the low watermark again
+}
+
+inline void wire_http1(http::request_parser& parser, byte_buffer& input) {
+    http::step step = parser.parse(input.text());
+    switch (step.what) {
+        case http::event::head: break;
+        case http::event::body: break;
+        case http::event::end: break;
+        case http::event::error: break;
+        case http::event::need_more: break;
+    }
+    input.consume(step.consumed);
+}
+
+inline void wire_reply_parser(std::string_view input) {
+    using namespace resp;
+    reply_parser parser;
+    for (;;) {
+        reply_outcome o = parser.next(input);  // one event, or why there is none
+        if (o.consumed == 0) break;
+        input.remove_prefix(o.consumed);
+    }
+}
+
+int main() { return 0; }

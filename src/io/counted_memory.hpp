@@ -1,0 +1,91 @@
+// Counts what the program asks `operator new` and the frame pool's malloc for, and lets it run out
+// of memory. It defines those operators and malloc, so one file of a test program includes it. Not
+// with the sanitizers, which bring their own: EDDY_COUNTS_ALLOCATIONS is 0 there, and nothing is
+// defined.
+#pragma once
+
+#include <eddy/base/frame_pool.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <utility>
+#include <vector>
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define EDDY_COUNTS_ALLOCATIONS 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define EDDY_COUNTS_ALLOCATIONS 0
+#endif
+#endif
+#if !defined(EDDY_COUNTS_ALLOCATIONS)
+#define EDDY_COUNTS_ALLOCATIONS 1
+
+extern "C" void* __libc_malloc(std::size_t size) noexcept;  // NOLINT(bugprone-reserved-identifier)
+
+namespace eddy::testing {
+
+inline constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
+inline thread_local constinit std::uint64_t news = 0;
+inline thread_local constinit std::uint64_t mallocs_left = no_limit;
+
+inline void* counted_allocation(std::size_t size) {
+    ++news;
+    void* memory = std::malloc(size ? size : 1);
+    if (!memory) throw std::bad_alloc();
+    return memory;
+}
+
+/// Of this thread, since it began. Only the difference around a few lines means something.
+inline std::uint64_t allocations() noexcept { return news + frame_allocations(); }
+
+/// While it lives, malloc works so many times more on this thread, and then fails.
+class no_memory {
+public:
+    explicit no_memory(std::uint64_t after = 0) noexcept { mallocs_left = after; }
+    ~no_memory() { mallocs_left = no_limit; }
+    no_memory(const no_memory&) = delete;
+    no_memory& operator=(const no_memory&) = delete;
+
+    /// Whether the next one would fail.
+    bool is_out() const noexcept { return mallocs_left == 0; }
+};
+
+/// While it lives, this thread's frame pool has nothing: each new coroutine asks malloc.
+class no_spare_frames {
+public:
+    no_spare_frames() {
+        for (std::size_t size = frame_class_step; size <= frame_size_limit;
+             size += frame_class_step)
+            for (const std::uint64_t before = frame_allocations(); frame_allocations() == before;)
+                frames_.emplace_back(frame_allocate(size), size);
+    }
+    ~no_spare_frames() {
+        for (const auto& [frame, size] : frames_) frame_free(frame, size);
+    }
+    no_spare_frames(const no_spare_frames&) = delete;
+    no_spare_frames& operator=(const no_spare_frames&) = delete;
+
+private:
+    std::vector<std::pair<void*, std::size_t>> frames_;
+};
+
+}  // namespace eddy::testing
+
+extern "C" void* malloc(std::size_t size) noexcept {
+    using namespace eddy::testing;
+    if (mallocs_left == 0) return nullptr;
+    if (mallocs_left != no_limit) --mallocs_left;
+    return __libc_malloc(size);
+}
+
+void* operator new(std::size_t size) { return eddy::testing::counted_allocation(size); }
+void* operator new[](std::size_t size) { return eddy::testing::counted_allocation(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+#endif
