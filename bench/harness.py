@@ -4,7 +4,9 @@ A run_<name>.py says what to measure. The rules that it keeps to are in docs/ben
 """
 
 import argparse
+import copy
 import ctypes
+import functools
 import json
 import os
 import resource
@@ -50,6 +52,7 @@ def begin(description):
     parser.add_argument("--server-core", type=int, default=0, metavar="CPU", help="core of the servers (%(default)s)")
     parser.add_argument("--load-core", type=int, default=1, metavar="CPU", help="core of the load (%(default)s)")
     chosen = parser.parse_args()
+    chosen.skipped, chosen.refused = [], None  # see here()
     if chosen.quick:
         chosen.pairs = 1
     if chosen.pairs < 1 or chosen.pairs > 1 and chosen.pairs % 2:
@@ -375,6 +378,41 @@ def built(program):
     return need(os.path.join(PROGRAMS, program), "run `./eddy-dev bench NAME`, which builds it")
 
 
+# --- io_uring, where it is refused ------------------------------------------------------------
+
+@functools.cache
+def uring_refused():
+    """Why io_uring cannot be used here, in the words of a server that tried; None where it can."""
+    server = subprocess.Popen([built("echo_eddy"), "--port", str(free_port()), "--backend", "uring"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        if "listening" in server.stdout.readline():
+            return None
+        return server.stderr.read().strip().split("\n")[-1] or f"status {server.wait()}"
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def needs_uring(command):
+    """Whether a program of this folder, called like this, uses io_uring."""
+    return isinstance(command, str) and ("--backend uring" in command or command.startswith("echo_raw_uring"))
+
+
+def here(chosen, loads):
+    """The loads without what this machine refuses, which is printed once a side.
+
+    A load with a side left out is not judged, and the results make no table in the documentation.
+    """
+    needing = [side for load in loads for side, command in load.sides.items() if needs_uring(command)]
+    reason = uring_refused() if needing else None
+    if not reason:
+        return loads
+    chosen.skipped, chosen.refused = list(dict.fromkeys(needing)), reason
+    warn(f"io_uring is refused here ({reason}): not measured, {'; '.join(chosen.skipped)}; no goal is judged there")
+    return [load.without_uring() for load in loads]
+
+
 def measure(server, core, argv):
     """Runs a load that prints JSON; its rows, each with the share of time that was lost to others.
 
@@ -435,12 +473,26 @@ class Load:
         return [built(program), "--port", str(server.port), "--server-pid", str(server.pid),
                 "--milliseconds", "200" if chosen.quick else "2000", *flags]
 
+    def without_uring(self):
+        """The same load on the sides that need no io_uring. Another of Eddy's stands for a judged one."""
+        rest = copy.copy(self)
+        rest.sides = {side: command for side, command in self.sides.items() if not needs_uring(command)}
+        if len(rest.sides) == len(self.sides):
+            return self
+        rest.goals = ()
+        own = [side for side, command in rest.sides.items() if "eddy" in command]
+        if self.judged not in rest.sides:
+            rest.judged = own[0]
+        rest.rivals = tuple(side for side in self.rivals if side in rest.sides) or (own[-1],)
+        return rest
+
 
 def sample(chosen, loads, start=Program):
     """Yields (load, test, Comparison) for each test that a load reports, one load after the other.
 
     start(core, side, load.sides[side]) is a server; each of a side's turns has one of its own.
     """
+    loads = here(chosen, loads)
     progress = Progress(sum(len(load.sides) for load in loads) * chosen.pairs)
     for load in loads:
         found = {}
@@ -556,6 +608,11 @@ class RateGoal(Goal):
             return "void"
         least = min(map(comparison.cost, self.rivals))
         return self.word(comparison.cost(self.side) <= least / self.at_least) + " by CPU"
+
+
+def near_epoll(text="≥ 0.97 × epoll", side="eddy", epoll="eddy epoll"):
+    """What each row is held to that runs on both: io_uring is hardly slower than epoll anywhere."""
+    return RateGoal(text, 0.97, epoll, side=side, or_cpu=True)
 
 
 def verdict(met, void, faults):

@@ -109,19 +109,49 @@ def table(header, rows):
     return "\n".join(lines)
 
 
-def perf_lines(name, rows):
-    """Prints what other programs may want to read: each turn, the medians, the paired ratios."""
+def word(text):
+    """A label as one word for a PERF line."""
+    return re.sub(r"[^\w.]+", "_", text.replace("×", "x")).strip("_").lower()
+
+
+def perf_meta(name, chosen, loads):
+    """Prints what was run, and what was not and why, for other programs: loads are {label: flags}."""
+    print(f"PERF_META_ASYNC scenario={name} io_uring={'refused' if chosen.refused else 'available'} "
+          f"repeats={chosen.pairs} quick={'yes' if chosen.quick else 'no'} "
+          f"server_core={chosen.server_core} load_core={chosen.load_core}")
+    for label, flags in loads.items():
+        values = re.findall(r"--([\w-]+) (\S+)", flags)
+        print(" ".join([f"PERF_META_ASYNC scenario={name} row={word(label)}",
+                        *(f"{key.replace('-', '_')}={value}" for key, value in values)]))
+    for side in chosen.skipped:
+        print(f"PERF_SKIP scenario={name} target={word(side)} reason={word(chosen.refused)}")
+
+
+def perf_values(name, label, unit, values, ratio=None, more=None):
+    """Prints the turns and the median of each target, and the paired ratio (side, rival, median).
+
+    `values` are {target: what its turns gave}; more(target, number) is the rest of a turn's line.
+    """
+    for target, turns in values.items():
+        head = f"scenario={name} row={word(label)} target={word(target)}"
+        for number, value in enumerate(turns):
+            print(f"PERF_RUN {head} run={number + 1} {unit}={value:.1f}{more(target, number) if more else ''}")
+        print(f"PERF_MEDIAN {head} {unit}={harness.Spread(turns).median:.1f}")
+    if ratio:
+        side, rival, value = ratio
+        print(f"PERF_PAIRED_MEDIAN scenario={name} row={word(label)} ratio={word(side)}/{word(rival)} value={value:.4f}")
+
+
+def perf_lines(name, chosen, rows):
+    """Prints what other programs may want to read: what was run, each turn, medians, paired ratios."""
+    perf_meta(name, chosen, {row.load.label: row.load.program for row in rows})
     for row in rows:
-        comparison, side, rival = row.comparison, row.load.judged, row.load.rivals[0]
-        label = re.sub(r"[^\w.]+", "_", row.load.label.replace("×", "x")).strip("_").lower()
-        for each, samples in comparison.samples.items():
-            target = f"scenario={name} row={label} target={each.replace(' ', '_')}"
-            for number, sample in enumerate(samples):
-                print(f"PERF_RUN {target} run={number + 1} ops_per_second={sample['ops_per_second']:.1f} "
-                      f"p50_us={sample['p50_us']:.2f} p99_us={sample['p99_us']:.2f}")
-            print(f"PERF_MEDIAN {target} ops_per_second={comparison.of(each).median:.1f}")
-        print(f"PERF_PAIRED_MEDIAN scenario={name} row={label} ratio={side.replace(' ', '_')}/{rival.replace(' ', '_')} "
-              f"value={comparison.ratio(side, rival).median:.4f}")
+        samples, side, rival = row.comparison.samples, row.load.judged, row.load.rivals[0]
+        perf_values(name, row.load.label, "ops_per_second",
+                    {each: [sample["ops_per_second"] for sample in turns] for each, turns in samples.items()},
+                    (side, rival, row.comparison.ratio(side, rival).median),
+                    lambda each, number: f" p50_us={samples[each][number]['p50_us']:.2f} "
+                                         f"p99_us={samples[each][number]['p99_us']:.2f}")
 
 
 # --- Rows of servers --------------------------------------------------------------------------
@@ -151,20 +181,26 @@ class Row:
 
 
 class RatioRow(Row):
-    """Servers whose judged one has a RateGoal or none; the goal stands beside the ratio."""
+    """Servers whose judged one may have a RateGoal against its rival, which stands beside the ratio.
+
+    The verdict on it comes first, those on other goals follow in words.
+    """
 
     def __init__(self, load, comparison):
         super().__init__(load, comparison)
-        self.goal = load.goals[0].at_least if load.goals else None
-        met = load.goals[0].met(comparison) if load.goals else None
-        self.verdict = harness.verdict(met, self.limited, comparison.faults())
+        main = next((goal for goal in load.goals if load.rivals[0] in goal.rivals), None)
+        self.goal = main.at_least if main else None
+        first = harness.verdict(main.met(comparison) if main else None, self.limited, comparison.faults())
+        others = [] if comparison.faults() else [f"{goal.text}: {self.goals[goal.text]}"
+                                                 for goal in load.goals if goal is not main]
+        self.verdict = "; ".join(filter(None, [first, *others]))
 
     def remark(self, side):
         return self.verdict if side == self.load.judged else "void" if self.comparison.is_void(side) else ""
 
     def json(self):
         return {"row": self.load.label, "judged": self.load.judged, "to_asio": self.ratio.json(), "goal": self.goal,
-                "verdict": self.verdict, "samples": self.comparison.samples}
+                "goals": self.goals, "verdict": self.verdict, "samples": self.comparison.samples}
 
     def group(self):
         group = super().group()
@@ -204,7 +240,7 @@ def table_of(rows, columns):
 
 def leave_servers(name, chosen, rows, columns, title, at_right, alt):
     """leave() for rows of servers, compared by their rates. `at_right` says what the figure's ratios are."""
-    perf_lines(name, rows)
+    perf_lines(name, chosen, rows)
     return leave(name, chosen, table_of(rows, columns), {"rows": [row.json() for row in rows]},
                  bars(title, f"median, whiskers from the least to the greatest; at the right, {at_right}",
                       [row.group() for row in rows]),
@@ -230,7 +266,7 @@ def leave(name, chosen, text, data, svg, alt, comparisons=()):
     text = f"{text}\n\n{'; '.join(about.values())}. {turns[0].upper()}{turns[1:]}.{quiet}"
     print(f"\n{text}\n")
 
-    complete = chosen.pairs >= harness.MIN_PAIRS and not chosen.quick
+    complete = chosen.pairs >= harness.MIN_PAIRS and not chosen.quick and not chosen.skipped
     figure, results = ("docs/figures", "bench/results") if complete else ("build/bench", "build/bench")
     written = [store(f"{results}/{name}.json",
                      json.dumps({"benchmark": name, "machine": about, "pairs": chosen.pairs, "lost": lost, **data},
@@ -241,7 +277,7 @@ def leave(name, chosen, text, data, svg, alt, comparisons=()):
         written.append("docs/benchmarks.md")
     print("Written: " + ", ".join(written))
     if not complete:
-        print(f"docs/benchmarks.md stays as it is: that takes {harness.MIN_PAIRS} pairs and no --quick.")
+        print(f"docs/benchmarks.md stays as it is: that takes {harness.MIN_PAIRS} pairs, no --quick and io_uring.")
     return 2 if any(each.faults() for each in comparisons) else 0
 
 

@@ -8,13 +8,13 @@ import time
 
 import harness
 import report
-from harness import Comparison, Failure, Load, Progress, Spread, built, free_port, settle
+from harness import Comparison, Failure, Load, Progress, Spread, built, free_port, near_epoll, settle
 
 ASIO = "asio"
 BOTH = {ASIO: "blocking_asio", "eddy": "blocking_eddy"}
 LOOPS = {ASIO: "blocking_asio", "eddy": "blocking_eddy --backend uring", "eddy epoll": "blocking_eddy --backend epoll"}
 LOADS = [
-    Load("idle wait", "--test idle", LOOPS, unit="ns a wait"),
+    Load("idle wait", "--test idle", LOOPS, near_epoll(), unit="ns a wait"),
     *(Load(f"echo, {text}", f"--test echo --payload {payload}", BOTH, unit="µs a message")
       for text, payload in (("64 B", 64), ("1 KiB", 1024), ("16 KiB", 16384))),
     *(Load(f"churn, {connections} connections", f"--test churn --connections {connections}", BOTH,
@@ -77,9 +77,10 @@ class TimeRow(report.RatioRow):
 
 def main():
     chosen = harness.begin(__doc__)
-    progress = Progress(sum(len(load.sides) for load in LOADS) * chosen.pairs)
+    loads = harness.here(chosen, LOADS)
+    progress = Progress(sum(len(load.sides) for load in loads) * chosen.pairs)
     rows = []
-    for load in LOADS:
+    for load in loads:
         samples = {side: [] for side in load.sides}
         for number, side in harness.turns(list(load.sides), chosen.pairs):
             samples[side].append(turn(chosen, load, side))

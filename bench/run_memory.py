@@ -9,7 +9,7 @@ import harness
 import report
 from harness import Eddy, Failure, Progress, Redis, Spread, rss_of, schedule_of, settled_rss, turns, verdict, wakeups_of
 
-KEY_GOAL, CONNECTION_GOAL, IDLE_RSS_GOAL = 90, 1024, 15 * 10**6
+KEY_GOAL, EXPIRY_GOAL, CONNECTION_GOAL, IDLE_RSS_GOAL = 78, 8, 1024, 15 * 10**6
 IDLE_CPU_GOAL = 0.0005  # of a core: what rounds to 0.0 %
 VALUE = b"0123456789abcdefghijklmnopqrstuv"
 BATCH = 1000
@@ -44,12 +44,14 @@ def key(number):
     return b"key:%012d" % number
 
 
-def set_all(port, keys):
+def set_all(port, keys, expiring=False):
     """Sets `keys` keys of 16 bytes to values of 32, and checks that they are there."""
+    words, expiry = (5, b"$2\r\nEX\r\n$5\r\n86400\r\n") if expiring else (3, b"")
     with connect(port) as client:
         for start in range(0, keys, BATCH):
             count = min(BATCH, keys - start)
-            ask(client, b"".join(b"*3\r\n$3\r\nSET\r\n$16\r\n%b\r\n$32\r\n%b\r\n" % (key(n), VALUE)
+            ask(client, b"".join(b"*%d\r\n$3\r\nSET\r\n$16\r\n%b\r\n$32\r\n%b\r\n%b" %
+                                 (words, key(n), VALUE, expiry)
                                  for n in range(start, start + count)), b"+OK\r\n" * count)
         ask(client, b"*1\r\n$6\r\nDBSIZE\r\n", b":%d\r\n" % keys)
         for number in range(0, keys, max(keys // 100, 1)):
@@ -58,9 +60,9 @@ def set_all(port, keys):
 
 # --- What is measured -------------------------------------------------------------------------
 
-def bytes_a_key(server, keys):
+def bytes_a_key(server, keys, expiring=False):
     before = settled_rss(server.pid)
-    set_all(server.port, keys)
+    set_all(server.port, keys, expiring)
     return (settled_rss(server.pid) - before) / keys
 
 
@@ -144,14 +146,18 @@ def main():
         raise Failure(f"{connections + 200} open files are needed: raise the hard limit (ulimit -Hn), or run as root")
     os.sched_setaffinity(0, {chosen.load_core})
     core = chosen.server_core
-    progress = Progress(chosen.pairs * 6)
-    of_key, of_cache, of_server = {"redis": [], "eddy": []}, {"redis": [], "eddy": []}, {"eddy": []}
+    progress = Progress(chosen.pairs * 8)
+    of_key, of_expiry = {"redis": [], "eddy": []}, {"redis": [], "eddy": []}
+    of_cache, of_server = {"redis": [], "eddy": []}, {"eddy": []}
     of_idle = []
     for number, side in turns(["redis", "eddy"], chosen.pairs):
         start = {"redis": Redis, "eddy": Eddy}[side]
         with start(core) as server:
             of_key[side].append(bytes_a_key(server, keys))
         progress.step(f"pair {number + 1}, {side}: {of_key[side][-1]:.1f} B a key")
+        with start(core) as server:
+            of_expiry[side].append(bytes_a_key(server, keys, expiring=True) - of_key[side][-1])
+        progress.step(f"pair {number + 1}, {side}: {of_expiry[side][-1]:.1f} B an expiry")
         with start(core) as server:
             of_cache[side].append(bytes_a_connection(server, connections, speaks_resp=True))
         progress.step(f"pair {number + 1}, {side}: {of_cache[side][-1]:.0f} B a connection")
@@ -167,6 +173,7 @@ def main():
 
     many = whole(connections)
     rows = [Row("bytes a key", KEY_GOAL, f"≤ {KEY_GOAL}", of_key, lambda v: f"{v:.1f}"),
+            Row("bytes more with an expiry", EXPIRY_GOAL, f"≤ {EXPIRY_GOAL}", of_expiry, lambda v: f"{v:.1f}"),
             Row("bytes a connection, cache", CONNECTION_GOAL, "≤ 1 024", of_cache),
             Row("bytes a connection, server", CONNECTION_GOAL, "≤ 1 024", of_server),
             Row("idle daemon: CPU", IDLE_CPU_GOAL, "0 %",

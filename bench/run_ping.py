@@ -3,19 +3,26 @@
 
 import harness
 import report
-from harness import Goal, Load, sample
+from harness import Goal, Load, near_epoll, sample
 
-ASLEEP, SPINNING, SPIN_US = "asleep", "spinning", 200
-GOAL = Goal("p50 ≤ 7.5 µs", lambda comparison: comparison.of(SPINNING, "p50_us").median <= 7.5)
+BACKENDS, SPIN_US = ("uring", "epoll"), 200
+ASLEEP, SPINNING = ({backend: f"{backend}, {way}" for backend in BACKENDS} for way in ("asleep", "spinning"))
+GOALS = (
+    Goal("p50 ≤ 7.5 µs", lambda comparison: comparison.of(SPINNING["uring"], "p50_us").median <= 7.5),
+    near_epoll("spinning ≥ 0.97 × epoll", SPINNING["uring"], SPINNING["epoll"]),
+    near_epoll("asleep ≥ 0.97 × epoll", ASLEEP["uring"], ASLEEP["epoll"]),
+)
 
 
 class Ping(Load):
-    """Both programs on one backend, asleep and spinning."""
+    """Both programs alike: on one backend, asleep or spinning."""
 
-    def __init__(self, backend, *goals):
-        server = f"echo_eddy --backend {backend}"
-        super().__init__(backend, "ping_eddy", {ASLEEP: server, SPINNING: f"{server} --spin-us {SPIN_US}"}, *goals,
-                         judged=SPINNING, rivals=(ASLEEP,))
+    def __init__(self):
+        servers = {backend: f"echo_eddy --backend {backend}" for backend in BACKENDS}
+        super().__init__("ping", "ping_eddy", {
+            side: server + spin for backend, server in servers.items()
+            for side, spin in ((ASLEEP[backend], ""), (SPINNING[backend], f" --spin-us {SPIN_US}"))
+        }, *GOALS, judged=SPINNING["uring"], rivals=(ASLEEP["uring"],))
 
     def command(self, chosen, server):
         return super().command(chosen, server) + server.flags
@@ -31,28 +38,29 @@ def times(field):
 
 
 COLUMNS = [
-    ("both programs", lambda row, side: f"{row.load.label}, {side}"), ("p50 µs", times("p50_us")),
-    ("p99 µs", times("p99_us")),
+    ("both programs", lambda row, side: side), ("p50 µs", times("p50_us")), ("p99 µs", times("p99_us")),
     ("rate", lambda row, side: f"{report.rate(row.comparison.of(side).median)} {row.load.unit}"),
-    ("", lambda row, side: row.verdict if side == SPINNING else ""),
+    ("", lambda row, side: row.verdict if side == row.load.judged else ""),
 ]
 
 
-def group(row):
-    values = {side: row.comparison.of(side, "p50_us") for side in (ASLEEP, SPINNING)}
-    return report.Group(row.load.label,
-                        [(side, value, f"{micros(value.median)} µs") for side, value in values.items()], ASLEEP)
+def groups(row):
+    for backend in BACKENDS:
+        values = {way: row.comparison.of(side[backend], "p50_us")
+                  for way, side in (("asleep", ASLEEP), ("spinning", SPINNING)) if side[backend] in row.comparison.samples}
+        if values:
+            yield report.Group(backend, [(way, value, f"{micros(value.median)} µs") for way, value in values.items()],
+                               "asleep")
 
 
 def main():
     chosen = harness.begin(__doc__)
-    loads = [Ping("uring", GOAL), Ping("epoll")]
-    rows = [report.Row(load, comparison) for load, _, comparison in sample(chosen, loads)]
-    report.perf_lines("ping", rows)
+    rows = [report.Row(load, comparison) for load, _, comparison in sample(chosen, [Ping()])]
+    report.perf_lines("ping", chosen, rows)
     return report.leave("ping", chosen, report.table_of(rows, COLUMNS),
-                        {row.load.label: row.comparison.samples for row in rows},
+                        {"goals": rows[0].goals, "samples": rows[0].comparison.samples},
                         report.bars("A message to and fro", "median time, whiskers from the least to the greatest; "
-                                    "less is better", [group(row) for row in rows]),
+                                    "less is better", list(groups(rows[0]))),
                         "Time of a message to and fro", [row.comparison for row in rows])
 
 

@@ -3,21 +3,22 @@
 
 import harness
 import report
-from harness import Load, RateGoal, sample
+from harness import Load, RateGoal, near_epoll, sample
 
-ASIO, JOINED = "asio", "eddy segments"
+ASIO, JOINED, JOINED_EPOLL = "asio", "eddy segments", "eddy epoll segments"
 SIDES = {
     ASIO: "udp_asio",
     "eddy": "udp_eddy --backend uring",
     "eddy epoll": "udp_eddy --backend epoll",
     JOINED: "udp_eddy --backend uring --segments 1",
-    "eddy epoll segments": "udp_eddy --backend epoll --segments 1",
+    JOINED_EPOLL: "udp_eddy --backend epoll --segments 1",
 }
+NEAR_EPOLL = near_epoll(), near_epoll("segments ≥ 0.97 × epoll's", JOINED, JOINED_EPOLL)
 LOADS = [
-    Load("50 × 1, 64 B", "udp_load --clients 50 --row 1 --payload 64", SIDES),
+    Load("50 × 1, 64 B", "udp_load --clients 50 --row 1 --payload 64", SIDES, *NEAR_EPOLL),
     Load("4 × 32, 64 B", "udp_load --clients 4 --row 32 --payload 64", SIDES,
-         RateGoal("≥ 2 × Asio", 2.0, ASIO, side=JOINED), judged=JOINED),
-    Load("2 × 32, 1200 B", "udp_load --clients 2 --row 32 --payload 1200", SIDES, judged=JOINED),
+         RateGoal("≥ 2 × Asio", 2.0, ASIO, side=JOINED), *NEAR_EPOLL, judged=JOINED),
+    Load("2 × 32, 1200 B", "udp_load --clients 2 --row 32 --payload 1200", SIDES, *NEAR_EPOLL, judged=JOINED),
 ]
 
 

@@ -1,5 +1,6 @@
-// What a timer costs beside a million others, in Eddy and in Asio. `items_per_second` is arms with
-// their cancellations, or timers fired; its inverse is the figure to quote.
+// What a timer costs beside few others and beside a million, in Eddy and in Asio: the number after
+// a benchmark's name is that of the others. `items_per_second` is arms with their cancellations, or
+// timers fired; its inverse is the figure to quote.
 #include <eddy/base/random.hpp>
 #include <eddy/io/loop.hpp>
 
@@ -17,7 +18,12 @@ namespace {
 using namespace eddy;
 using namespace std::chrono_literals;
 
-constexpr std::size_t idle_timers = 1'000'000;
+constexpr std::size_t few_timers = 10;
+constexpr std::size_t most_timers = 1'000'000;
+
+std::size_t size_of(const benchmark::State& state) {
+    return static_cast<std::size_t>(state.range(0));
+}
 
 class counting_timer final : public timer {
 public:
@@ -27,16 +33,18 @@ private:
     void fire() noexcept override { ++*fired; }
 };
 
-/// A loop with a million timers, whose deadlines are spread over an hour, as those of connections'
-/// timeouts are.
+/// A loop with timers whose deadlines are spread, as those of connections' timeouts are.
 class crowd {
 public:
-    crowd(duration from, duration spread) : from_(from), spread_(spread) {
-        for (std::size_t i = 0; i < idle_timers; ++i) {
-            timers[i].fired = &fired;
-            owner->arm(timers[i], deadline());
+    crowd(std::size_t size, duration from, duration spread)
+        : timers(size), from_(from), spread_(spread) {
+        for (counting_timer& each : timers) {
+            each.fired = &fired;
+            owner->arm(each, deadline());
         }
     }
+    /// As many as a benchmark's argument says, over an hour.
+    explicit crowd(const benchmark::State& state) : crowd(size_of(state), 1h, 1h) {}
     ~crowd() {
         for (counting_timer& each : timers) owner->disarm(each);
     }
@@ -45,12 +53,12 @@ public:
         const auto away = random.below(static_cast<std::uint64_t>(spread_.count()));
         return begin_ + from_ + duration(static_cast<duration::rep>(away));
     }
-    counting_timer& any() { return timers[random.below(idle_timers)]; }
+    counting_timer& any() { return timers[random.below(timers.size())]; }
 
     random_generator random{42};
     std::uint64_t fired = 0;
     std::unique_ptr<loop> owner = std::move(*loop::create({}));
-    std::vector<counting_timer> timers{idle_timers};
+    std::vector<counting_timer> timers;
 
 private:
     duration from_;
@@ -60,7 +68,7 @@ private:
 
 /// A timeout that is armed before an operation and cancelled after it.
 void arm_and_cancel(benchmark::State& state) {
-    crowd others(1h, 1h);
+    crowd others(state);
     counting_timer mine;
     for (auto _ : state) {
         others.owner->arm(mine, others.deadline());
@@ -71,7 +79,7 @@ void arm_and_cancel(benchmark::State& state) {
 
 /// The same for the timers of 64 operations at once.
 void arm_and_cancel_64(benchmark::State& state) {
-    crowd others(1h, 1h);
+    crowd others(state);
     std::vector<counting_timer> mine(64);
     for (auto _ : state) {
         for (counting_timer& each : mine) others.owner->arm(each, others.deadline());
@@ -80,10 +88,10 @@ void arm_and_cancel_64(benchmark::State& state) {
     state.SetItemsProcessed(state.iterations() * 64);
 }
 
-/// Any of the million is put off, as an idle connection's timeout is when something comes. Nothing
-/// of it is in the processor's caches.
+/// Any of the others is put off, as an idle connection's timeout is when something comes. Of a
+/// million, nothing of it is in the processor's caches.
 void put_off_any(benchmark::State& state) {
-    crowd others(1h, 1h);
+    crowd others(state);
     for (auto _ : state) {
         counting_timer& one = others.any();
         others.owner->disarm(one);
@@ -98,11 +106,11 @@ void fire_all(benchmark::State& state) {
     double longest_ms = 0;
     for (auto _ : state) {
         state.PauseTiming();
-        auto others = std::make_unique<crowd>(10ms, 1s);
+        auto others = std::make_unique<crowd>(most_timers, 10ms, 1s);
         state.ResumeTiming();
         others->owner->run([](crowd& all, double& longest) -> task<void> {
             auto last = std::chrono::steady_clock::now();
-            while (all.fired < idle_timers) {
+            while (all.fired < most_timers) {
                 co_await loop::current().yield();
                 const auto present = std::chrono::steady_clock::now();
                 longest = std::max(
@@ -115,16 +123,16 @@ void fire_all(benchmark::State& state) {
         state.ResumeTiming();
     }
     state.counters["longest_ms"] = longest_ms;
-    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(idle_timers));
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(most_timers));
 }
 
 /// The same crowd as steady_timers. A cancelled wait of Asio's ends in a handler that a loop has to
 /// run, so that belongs to its cost.
 class asio_crowd {
 public:
-    asio_crowd() {
-        timers.reserve(idle_timers);
-        for (std::size_t i = 0; i < idle_timers; ++i) {
+    explicit asio_crowd(std::size_t size) {
+        timers.reserve(size);
+        for (std::size_t i = 0; i < size; ++i) {
             timers.emplace_back(context);
             arm(timers.back());
         }
@@ -144,7 +152,7 @@ private:
 };
 
 void asio_arm_and_cancel(benchmark::State& state) {
-    asio_crowd others;
+    asio_crowd others(size_of(state));
     asio::steady_timer mine(others.context);
     for (auto _ : state) {
         others.arm(mine);
@@ -155,7 +163,7 @@ void asio_arm_and_cancel(benchmark::State& state) {
 }
 
 void asio_arm_and_cancel_64(benchmark::State& state) {
-    asio_crowd others;
+    asio_crowd others(size_of(state));
     std::vector<asio::steady_timer> mine;
     for (int i = 0; i < 64; ++i) mine.emplace_back(others.context);
     for (auto _ : state) {
@@ -167,20 +175,21 @@ void asio_arm_and_cancel_64(benchmark::State& state) {
 }
 
 void asio_put_off_any(benchmark::State& state) {
-    asio_crowd others;
+    asio_crowd others(size_of(state));
     for (auto _ : state) {
-        others.arm(others.timers[others.random.below(idle_timers)]);  // which cancels it before
+        others.arm(
+            others.timers[others.random.below(others.timers.size())]);  // which cancels it before
         others.context.poll();
     }
     state.SetItemsProcessed(state.iterations());
 }
 
-BENCHMARK(asio_arm_and_cancel);
-BENCHMARK(asio_arm_and_cancel_64);
-BENCHMARK(asio_put_off_any);
-BENCHMARK(arm_and_cancel);
-BENCHMARK(arm_and_cancel_64);
-BENCHMARK(put_off_any);
+BENCHMARK(asio_arm_and_cancel)->Arg(few_timers)->Arg(most_timers);
+BENCHMARK(asio_arm_and_cancel_64)->Arg(few_timers)->Arg(most_timers);
+BENCHMARK(asio_put_off_any)->Arg(few_timers)->Arg(most_timers);
+BENCHMARK(arm_and_cancel)->Arg(few_timers)->Arg(most_timers);
+BENCHMARK(arm_and_cancel_64)->Arg(few_timers)->Arg(most_timers);
+BENCHMARK(put_off_any)->Arg(few_timers)->Arg(most_timers);
 BENCHMARK(fire_all)->Iterations(2)->Unit(benchmark::kMillisecond);
 
 }  // namespace

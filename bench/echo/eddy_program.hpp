@@ -17,13 +17,18 @@ T must(eddy::result<T> made, const char* what) {
     std::exit(1);
 }
 
-/// The loop that `--backend auto|uring|epoll` and `--spin-us N` ask for.
-inline std::unique_ptr<eddy::loop> make_loop(int argc, char** argv) {
+/// What `--backend auto|uring|epoll` and `--spin-us N` ask for.
+inline eddy::loop_options options_of(int argc, char** argv) {
     eddy::loop_options options;
     options.kind = must(eddy::parse_backend_kind(text_option(argc, argv, "--backend", "auto")),
                         "--backend takes auto, uring or epoll");
     options.spin = std::chrono::microseconds(number_option(argc, argv, "--spin-us", 0));
-    return must(eddy::loop::create(options), "no event loop can be had");
+    return options;
+}
+
+/// A loop with these options.
+inline std::unique_ptr<eddy::loop> make_loop(int argc, char** argv) {
+    return must(eddy::loop::create(options_of(argc, argv)), "no event loop can be had");
 }
 
 /// 127.0.0.1 with the port that `--port` names.
