@@ -263,6 +263,9 @@ outcome selector::apply_command(std::string_view rule) {
         const bool is_form = whole != numbering::place(*spec);
         return std::unexpected(is_form && allowed ? form_of_form : unknown_command);
     }
+    if (!has_forms && form.find('|') != std::string_view::npos) {
+        return std::unexpected(unknown_command);
+    }
     if (form.empty() && allowed) return std::unexpected(bad_syntax);
     if (has_forms) {
         const command_number number = all.number_of(*spec, form);

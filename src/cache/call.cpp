@@ -35,7 +35,10 @@ std::string about_subcommand(const call& c, std::string_view what) {
 
 }  // namespace
 
-void call::unknown_subcommand() { error(about_subcommand(*this, "unknown subcommand")); }
+void call::unknown_subcommand() {
+    if (is_word(arg(1), "help")) return wrong_arity("help");
+    error(about_subcommand(*this, "unknown subcommand"));
+}
 
 void call::wrong_subcommand() {
     error(about_subcommand(*this, "unknown subcommand or wrong number of arguments for"));
@@ -82,7 +85,7 @@ void call::remove_if_empty(slot* place, std::uint64_t its_hash) {
     const entry& e = *keyspace::at(place);
     const bool empty = e.type == value_type::list         ? list_of(place).empty()
                        : e.type == value_type::sorted_set ? sorted_set_of(place).empty()
-                                                          : collection_of(place).empty();
+                                                          : collection_of(place).all() == 0;
     if (!empty) return;
     also_happened(key_event::generic, "del", e.key());
     keys->remove(place, its_hash);

@@ -2,9 +2,11 @@
 #include "cache/client_line.hpp"
 
 #include "cache/acl.hpp"
+#include "cache/client_memory.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/tracking.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 namespace eddy::cache {
@@ -19,6 +21,8 @@ std::string flags_of(const session& who) {
     const auto flag = [&text](char letter, bool is_set) {
         if (is_set) text += letter;
     };
+    flag('S', (who.special & session::replica) != 0);
+    flag('M', (who.special & session::master) != 0);
     flag('O', (who.special & session::monitoring) != 0);
     flag('P', (who.special & session::subscriber) != 0);
     flag('x', (who.special & session::in_transaction) != 0);
@@ -53,13 +57,10 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
     const session_extras* const extras = who.extras.get();
     const bool in_transaction = (who.special & session::in_transaction) != 0;
     const std::size_t queued = in_transaction ? extras->queued.bytes() : 0;
-    const std::size_t output = extras == nullptr ? 0 : extras->outbox.size() + extras->unsent;
-    const std::size_t names = extras == nullptr
-                                  ? 0
-                                  : extras->watched.bytes() + extras->channels.bytes() +
-                                        extras->patterns.bytes() + extras->shard_channels.bytes() +
-                                        extras->keys.bytes() + extras->waiting.bytes() +
-                                        extras->prefixes.bytes();
+    const session::buffers held = who.held();
+    const std::size_t output = extras == nullptr
+                                   ? held.output
+                                   : extras->outbox.size() + std::max(extras->unsent, held.output);
     number("id", who.id);
     field("addr", who.address);
     field("laddr", who.local_address);
@@ -73,7 +74,7 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
     number("psub", extras == nullptr ? 0 : extras->patterns.size());
     number("ssub", extras == nullptr ? 0 : extras->shard_channels.size());
     field("multi", in_transaction ? std::to_string(extras->queued.size()) : "-1");
-    number("qbuf", 0);
+    number("qbuf", held.input);
     number("qbuf-free", 0);
     number("argv-mem", 0);
     number("multi-mem", queued);
@@ -82,8 +83,7 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
     number("obl", output);
     number("oll", 0);
     number("omem", output);
-    number("tot-mem",
-           sizeof who + (extras == nullptr ? 0 : sizeof *extras) + queued + names + output);
+    number("tot-mem", client_bytes(who));
     field("events", output == 0 ? "r" : "rw");
     field("cmd", who.last_command);
     field("user", who.user->name());

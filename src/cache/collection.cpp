@@ -42,9 +42,7 @@ void collection::make(environment& env, entry& holder, value_type type) {
     holder.set_pointer(make_packed(env.memory, 0));
 }
 
-std::size_t collection::size() const noexcept {
-    return is_packed() ? packed().count : table().size();
-}
+std::size_t collection::size() const noexcept { return is_timed() ? all() - ended() : all(); }
 
 // Where the field begins, or null.
 char* collection::find_packed(std::string_view field) const noexcept {
@@ -62,7 +60,7 @@ char* collection::find_packed(std::string_view field) const noexcept {
 
 bool collection::contains(std::string_view field) const noexcept {
     if (is_packed()) return find_packed(field) != nullptr;
-    return table().find(field, env_->hash(field)) != nullptr;
+    return find_entry(field) != nullptr;
 }
 
 std::optional<std::string_view> collection::get(std::string_view field) const noexcept {
@@ -71,18 +69,18 @@ std::optional<std::string_view> collection::get(std::string_view field) const no
         if (at == nullptr) return std::nullopt;
         return has_values() ? read(skip(at)) : std::string_view{};
     }
-    const dictionary::slot* const place = table().find(field, env_->hash(field));
-    if (place == nullptr) return std::nullopt;
-    return dictionary::entry_of(*place)->value_bytes();
+    const entry* const e = find_entry(field);
+    if (e == nullptr) return std::nullopt;
+    return e->value_bytes();
 }
 
-bool collection::put(std::string_view field, std::string_view value) {
-    if (!is_packed()) return put_table(field, value);
+bool collection::put(std::string_view field, std::string_view value, bool keeps_end) {
+    if (!is_packed()) return put_table(field, value, keeps_end);
     if (field.size() <= max_packed_text && value.size() <= max_packed_text) {
         return put_packed(field, value);
     }
     become_table();
-    return put_table(field, value);
+    return put_table(field, value, keeps_end);
 }
 
 bool collection::put_packed(std::string_view field, std::string_view value) {
@@ -103,7 +101,7 @@ bool collection::put_packed(std::string_view field, std::string_view value) {
         --block->count;
     } else if (block->count == max_packed_fields) {
         become_table();
-        return put_table(field, value);
+        return put_table(field, value, false);
     }
     const std::size_t need = 1 + field.size() + (has_values() ? 1 + value.size() : 0);
     if (block->used + need > block->capacity) {
@@ -130,7 +128,7 @@ void collection::add_to_table(dictionary& to, std::string_view field, std::strin
     to.insert(added, hash);
 }
 
-bool collection::put_table(std::string_view field, std::string_view value) {
+bool collection::put_table(std::string_view field, std::string_view value, bool keeps_end) {
     dictionary& fields = table();
     const std::uint64_t hash = env_->hash(field);
     dictionary::slot* const place = fields.find(field, hash);
@@ -140,20 +138,27 @@ bool collection::put_table(std::string_view field, std::string_view value) {
     }
     if (!has_values()) return false;
     entry* e = dictionary::entry_of(*place);
+    // In the order of its table the entry stands by its address.
+    const expiry_time old_end = e->expiry();
+    const bool was_over = is_over(*e);
+    const expiry_time end = keeps_end && !was_over ? old_end : no_expiry;
+    if (old_end != no_expiry) leave_order(e);
     if (e->value_size != value.size()) {
-        const std::size_t size = entry::size_for(field.size(), value.size(), false);
+        const bool with_room = e->has(entry::has_expiry_room);
+        const std::size_t size = entry::size_for(field.size(), value.size(), with_room);
         if (slab::same_class(size, e->size())) {
             e->value_size = static_cast<std::uint32_t>(value.size());
         } else {
             entry* const moved =
-                entry::make(env_->memory.allocate(size), field, value.size(), false);
+                entry::make(env_->memory.allocate(size), field, value.size(), with_room);
             env_->memory.release(e, e->size());
             dictionary::replace(place, moved);
             e = moved;
         }
     }
     if (!value.empty()) std::memcpy(e->value(), value.data(), value.size());
-    return false;
+    if (end != no_expiry) enter_order(e, end);
+    return was_over;
 }
 
 void collection::become_table() {
@@ -182,12 +187,15 @@ bool collection::erase(std::string_view field) {
     dictionary::slot* const place = table().find(field, hash);
     if (place == nullptr) return false;
     entry* const gone = dictionary::entry_of(*place);
+    const bool was_over = is_over(*gone);
+    if (gone->expiry() != no_expiry) leave_order(gone);
     table().erase(place, hash);
     env_->memory.release(gone, gone->size());
-    return true;
+    return !was_over;
 }
 
 collection::element collection::random() const {
+    if (is_timed()) return random_live();
     if (!is_packed()) {
         const entry* const e = table().random(env_->random);
         return {e->key(), e->value_bytes()};
@@ -213,12 +221,15 @@ std::uint64_t collection::scan(std::uint64_t cursor, std::vector<element>& found
     const std::uint64_t next = table().scan(cursor, slots);
     for (const dictionary::slot s : slots) {
         const entry* const e = dictionary::entry_of(s);
-        found.push_back({e->key(), e->value_bytes()});
+        if (!is_over(*e)) found.push_back({e->key(), e->value_bytes()});
     }
     return next;
 }
 
-collection::walk::walk(const collection& over) noexcept : has_values_(over.has_values()) {
+collection::walk::walk(const collection& over, also what) noexcept
+    : has_values_(over.has_values()) {
+    if (over.is_timed() && what == also::none && over.env_->expired != expired_keys::stay)
+        skips_ended_ = over.env_;
     if (over.is_packed()) {
         at_ = over.packed().data();
         end_ = at_ + over.packed().used;
@@ -229,9 +240,14 @@ collection::walk::walk(const collection& over) noexcept : has_values_(over.has_v
 
 bool collection::walk::next(element& to) noexcept {
     if (table_) {
-        const dictionary::slot* const place = table_->next();
-        if (place == nullptr) return false;
-        const entry* const e = dictionary::entry_of(*place);
+        const entry* e = nullptr;
+        do {
+            const dictionary::slot* const place = table_->next();
+            if (place == nullptr) return false;
+            e = dictionary::entry_of(*place);
+            ends_at_ = e->expiry();
+        } while (ends_at_ != no_expiry && skips_ended_ != nullptr &&
+                 skips_ended_->now_ms > ends_at_);
         to = {e->key(), e->value_bytes()};
         return true;
     }

@@ -74,6 +74,7 @@ bool add_group(const key_spec& spec, arguments args, std::vector<key_argument>& 
         if (first + number_at >= count) return false;
         const auto keys = parse_integer(args[static_cast<std::size_t>(first + number_at)]);
         if (!keys || *keys < 0 || *keys > count) return false;
+        if (*keys == 0 && !to.empty()) return false;  // a destination without sources
         first += first_at;
         last = first + (*keys - 1) * step;
     }
@@ -150,7 +151,11 @@ std::vector<key_spec> parse_key_specs(std::string_view text) {
 
 bool has_keys(const command_spec& spec, arguments args) {
     const command_facts* const its = facts_of(spec, args);
-    return its != nullptr ? !its->key_specs.empty() : spec.first_key != 0;
+    if (its == nullptr) return spec.first_key != 0;
+    // Channels stand there as "not_key".
+    return std::ranges::any_of(parse_key_specs(its->key_specs), [](const key_spec& each) {
+        return each.flags.find("not_key") == std::string_view::npos;
+    });
 }
 
 std::optional<std::vector<key_argument>> find_key_arguments(const command_spec& spec,

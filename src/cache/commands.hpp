@@ -67,10 +67,15 @@ void readwrite(call&);
 void asking(call&);
 void role(call&);
 void wait(call&);
+void replicaof(call&);
+void replconf(call&);
+void psync(call&);
+void sync(call&);
 
 // commands_persistence.cpp
 void save(call&);
 void bgsave(call&);
+void bgrewriteaof(call&);
 void lastsave(call&);
 
 // commands_command.cpp
@@ -140,6 +145,20 @@ void hincrby(call&);
 void hincrbyfloat(call&);
 void hrandfield(call&);
 void hscan(call&);
+
+// commands_hash_expiry.cpp
+void hexpire(call&);
+void hpexpire(call&);
+void hexpireat(call&);
+void hpexpireat(call&);
+void hpersist(call&);
+void httl(call&);
+void hpttl(call&);
+void hexpiretime(call&);
+void hpexpiretime(call&);
+void hgetex(call&);
+void hgetdel(call&);
+void hsetex(call&);
 
 // commands_sorted_set.cpp
 void zadd(call&);

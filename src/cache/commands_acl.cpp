@@ -1,11 +1,15 @@
 // ACL: users, made, changed, shown and removed; and the log of what was refused.
 #include "cache/access.hpp"
 #include "cache/acl.hpp"
+#include "cache/acl_file.hpp"
 #include "cache/call.hpp"
 #include "cache/command_docs.hpp"
+#include "cache/command_names.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/execution.hpp"
+#include "cache/server_host.hpp"
+#include "cache/waits.hpp"
 
 #include <sys/random.h>
 
@@ -193,7 +197,7 @@ void acl_log(call& c) {
 void acl_dryrun(call& c) {
     const acl::user* const user = c.state.users.find(c.arg(2));
     if (user == nullptr) return c.error("ERR User '" + printable(c.arg(2)) + "' not found");
-    const command_spec* const spec = find_command(fold_command_name(c.arg(3)));
+    const command_spec* const spec = find_named(c.state.renamed.get(), fold_command_name(c.arg(3)));
     if (spec == nullptr) return c.error("ERR Command '" + printable(c.arg(3)) + "' not found");
     const std::span<const std::string_view> args(c.args + 3, c.count - 3);
     if (!arity_fits(*spec, args.size())) {
@@ -212,11 +216,30 @@ void acl_dryrun(call& c) {
     }
 }
 
-void no_file(call& c) {
+// False, with the error replied, where there is no file, or nothing can wait for it.
+bool may_use_file(call& c) {
+    if (!c.state.options.acl_file.empty() && c.state.server != nullptr) {
+        if (may_wait(c)) return true;
+        c.error("ERR a transaction does not wait for a file: send this command outside of it");
+        return false;
+    }
     c.error(
         "ERR This Redis instance is not configured to use an ACL file. You may want to specify "
         "users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a "
         "Redis configuration file set) in order to store users in the Redis configuration.");
+    return false;
+}
+
+void acl_save(call& c) {
+    if (!may_use_file(c)) return;
+    wait_for_server(c);
+    c.state.server->save_users(c.client.id, acl::to_file(c.state.users));
+}
+
+void acl_load(call& c) {
+    if (!may_use_file(c)) return;
+    wait_for_server(c);
+    c.state.server->load_users(c.client.id);
 }
 
 void acl_help(call& c) {
@@ -234,11 +257,11 @@ void acl_help(call& c) {
             "LIST",
             "    All users as rules.",
             "LOAD",
-            "    Not here: there is no file of users.",
+            "    Read the users from the file.",
             "LOG [<count>|RESET]",
             "    What was refused.",
             "SAVE",
-            "    Not here: there is no file of users.",
+            "    Write the users to the file.",
             "SETUSER <username> <rule> [<rule> ...]",
             "    Make or change a user.",
             "USERS",
@@ -260,8 +283,8 @@ constexpr subcommand subcommands[] = {
     {"acl|cat", -2, acl_cat, 3},      {"acl|deluser", -3, acl_deluser},
     {"acl|dryrun", -4, acl_dryrun},   {"acl|genpass", -2, acl_genpass, 3},
     {"acl|getuser", 3, acl_getuser},  {"acl|help", 2, acl_help},
-    {"acl|list", 2, acl_list},        {"acl|load", 2, no_file},
-    {"acl|log", -2, acl_log, 3},      {"acl|save", 2, no_file},
+    {"acl|list", 2, acl_list},        {"acl|load", 2, acl_load},
+    {"acl|log", -2, acl_log, 3},      {"acl|save", 2, acl_save},
     {"acl|setuser", -3, acl_setuser}, {"acl|users", 2, acl_users},
     {"acl|whoami", 2, acl_whoami},
 };

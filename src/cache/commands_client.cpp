@@ -19,7 +19,7 @@
 namespace eddy::cache::commands {
 namespace {
 
-// normal, replica, pubsub, and master, which nobody is.
+// normal, replica, pubsub, and master: none of them.
 struct client_type {
     std::optional<client_class> is;
 };
@@ -36,7 +36,10 @@ std::optional<client_type> type_argument(call& c, std::size_t i) {
     return std::nullopt;
 }
 
-bool is_of(const session& who, client_type type) noexcept { return type.is == class_of(who); }
+bool is_of(const session& who, client_type type) noexcept {
+    if ((who.special & session::master) != 0) return !type.is;
+    return type.is == class_of(who);
+}
 
 void client_list(call& c) {
     std::string text;
@@ -194,7 +197,9 @@ void client_unblock(call& c) {
     const auto id = c.integer(2);
     if (!id) return;
     session* const who = find_session(c.state, static_cast<std::uint64_t>(*id));
-    const bool waits = who != nullptr && who->blocked && who->extras->waits_for == wait_kind::key;
+    const bool waits =
+        who != nullptr && who->blocked &&
+        (who->extras->waits_for == wait_kind::key || who->extras->waits_for == wait_kind::replicas);
     if (waits) unblock(c.state, *who, why);
     c.reply.integer(waits ? 1 : 0);
 }

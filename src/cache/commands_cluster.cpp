@@ -242,22 +242,4 @@ void readonly(call& c) { ok_in_cluster(c); }
 void readwrite(call& c) { ok_in_cluster(c); }
 void asking(call& c) { ok_in_cluster(c); }
 
-void role(call& c) {
-    c.reply.array(3);
-    c.reply.bulk("master");
-    c.reply.integer(0);
-    c.reply.array(0);
-}
-
-// Nobody follows, so there is nobody to wait for.
-void wait(call& c) {
-    if (!c.integer(1)) return;
-    const auto timeout = c.integer(2, "ERR timeout is not an integer or out of range");
-    if (!timeout) return;
-    if (*timeout < 0) return c.error("ERR timeout is negative");
-    c.reply.integer(0);
-}
-
-// Nothing is saved, so nothing is newer than the start.
-
 }  // namespace eddy::cache::commands

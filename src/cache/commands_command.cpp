@@ -1,9 +1,11 @@
 // COMMAND: what there is, by which clients find keys and print help.
 #include <eddy/base/glob.hpp>
 
+#include "cache/acl_forms.hpp"
 #include "cache/call.hpp"
 #include "cache/command_docs.hpp"
 #include "cache/command_keys.hpp"
+#include "cache/command_names.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 
@@ -112,16 +114,31 @@ void reply_spec(call& c, const command_spec& spec) {
     c.reply.set(0);  // the forms of commands that have several
 }
 
+// Renamed ones have their old names in all replies, as in Redis; those without a name are left out.
+bool is_callable(const call& c, const command_spec& spec) noexcept {
+    return c.state.renamed == nullptr || c.state.renamed->is_callable(spec);
+}
+
+std::vector<const command_spec*> callable_commands(const call& c) {
+    std::vector<const command_spec*> found;
+    for (const command_spec& each : all_commands()) {
+        if (is_callable(c, each)) found.push_back(&each);
+    }
+    return found;
+}
+
 void reply_all(call& c) {
-    c.reply.array(all_commands().size());
-    for (const command_spec& each : all_commands()) reply_spec(c, each);
+    const auto all = callable_commands(c);
+    c.reply.array(all.size());
+    for (const command_spec* const each : all) reply_spec(c, *each);
 }
 
 void command_info(call& c) {
     if (c.count == 2) return reply_all(c);
     c.reply.array(c.count - 2);
     for (std::size_t i = 2; i < c.count && !c.reply_is_too_large(); ++i) {
-        const command_spec* const spec = find_command(fold_command_name(c.arg(i)));
+        const command_spec* const spec =
+            find_named(c.state.renamed.get(), fold_command_name(c.arg(i)));
         if (spec == nullptr) {
             c.reply.null();
         } else {
@@ -147,10 +164,11 @@ void reply_docs(call& c, const command_spec& spec) {
 void command_docs(call& c) {
     std::vector<const command_spec*> wanted;
     if (c.count == 2) {
-        for (const command_spec& each : all_commands()) wanted.push_back(&each);
+        wanted = callable_commands(c);
     }
     for (std::size_t i = 2; i < c.count; ++i) {
-        const command_spec* const spec = find_command(fold_command_name(c.arg(i)));
+        const command_spec* const spec =
+            find_named(c.state.renamed.get(), fold_command_name(c.arg(i)));
         if (spec != nullptr && std::ranges::find(wanted, spec) == wanted.end()) {
             wanted.push_back(spec);
         }
@@ -159,28 +177,42 @@ void command_docs(call& c) {
     for (const command_spec* const each : wanted) reply_docs(c, *each);
 }
 
+// Of a command that has forms: whether the word behind its name is none of them.
+bool lacks_form(const command_spec& spec, std::span<const std::string_view> args) {
+    if (args.size() < 2) return false;
+    const std::string group = std::string(spec.name) + '|';
+    const std::string wanted = group + lower(args[1]);
+    bool has_forms = false;
+    for (const acl::command_form& each : acl::command_forms()) {
+        if (each.name == wanted) return false;
+        has_forms |= each.name.starts_with(group);
+    }
+    return has_forms;
+}
+
 enum class with_flags : bool { no, yes };
 
 void command_getkeys(call& c, with_flags flags) {
     if (c.count < 4) return c.wrong_arity(flags == with_flags::yes ? "getkeysandflags" : "getkeys");
-    const command_spec* const spec = find_command(fold_command_name(c.arg(2)));
+    const command_spec* const spec = find_named(c.state.renamed.get(), fold_command_name(c.arg(2)));
     if (spec == nullptr) return c.error("ERR Invalid command specified");
     const std::span<const std::string_view> args(c.args + 2, c.count - 2);
+    if (lacks_form(*spec, args)) return c.error("ERR Invalid command specified");
     if (!has_keys(*spec, args)) return c.error("ERR The command has no key arguments");
     const auto given = static_cast<std::int64_t>(c.count) - 2;
     if (spec->arity >= 0 ? given != spec->arity : given < -spec->arity) {
         return c.error("ERR Invalid number of arguments specified for command");
     }
     const auto keys = find_key_arguments(*spec, args);
-    if (!keys) return c.error("ERR Invalid arguments specified for command");
-    if (keys->empty()) {
-        // EVAL may come without keys; others may not.
+    if (!keys || keys->empty()) {
+        // EVAL may come without keys, or with a number of them that makes no sense; others may not.
         const command_facts* const facts = find_facts(spec->name);
         const auto names = command_flag_names();
         const auto optional = std::ranges::find(names, "no_mandatory_keys") - names.begin();
         if (facts == nullptr || (facts->flags >> optional & 1) == 0) {
             return c.error("ERR Invalid arguments specified for command");
         }
+        return c.reply.array(0);
     }
     c.reply.array(keys->size());
     for (const key_argument& each : *keys) {
@@ -218,7 +250,8 @@ void command_list(call& c) {
         }
     }
     std::vector<std::string_view> found;
-    for (const command_spec& each : all_commands()) {
+    for (const command_spec* const one : callable_commands(c)) {
+        const command_spec& each = *one;
         const command_facts* const facts = find_facts(each.name);
         const bool wanted =
             by == filter::none || (by == filter::pattern && glob_match(pattern, each.name)) ||
@@ -236,7 +269,7 @@ void command(call& c) {
     const std::string_view what = c.arg(1);
     if (is_word(what, "count")) {
         if (c.count != 2) return c.wrong_arity("count");
-        return c.reply.integer(static_cast<std::int64_t>(all_commands().size()));
+        return c.reply.integer(static_cast<std::int64_t>(callable_commands(c).size()));
     }
     if (is_word(what, "docs")) return command_docs(c);
     if (is_word(what, "info")) return command_info(c);

@@ -3,12 +3,16 @@
 
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
+#include "cache/propagation.hpp"
 #include "cache/rdb/crc64.hpp"
 #include "cache/rdb/format.hpp"
 #include "cache/rdb/payload.hpp"
 #include "cache/rdb/reader.hpp"
 #include "cache/rdb/value_builder.hpp"
 #include "cache/rdb/value_writer.hpp"
+
+#include <string_view>
+#include <vector>
 
 namespace eddy::cache::commands {
 namespace {
@@ -66,7 +70,7 @@ void dump(call& c) {
     while (!writer.write(payload, payload.size() + piece)) {
         if (payload.size() > c.state.options.max_reply) break;
     }
-    rdb::put_little(payload, rdb::written_version, 2);
+    rdb::put_little(payload, rdb::value_writer::version_for(c.state.env, *keyspace::at(place)), 2);
     rdb::put_little(payload, rdb::crc64(0, payload.text()), rdb::checksum_bytes);
     c.reply.bulk(payload.text());
     static_cast<void>(c.reply_is_too_large());
@@ -102,13 +106,23 @@ void restore(call& c) {
     expiry_time at_ms = *time;
     const bool overflows = at_ms != no_expiry && !options.absolute &&
                            __builtin_add_overflow(at_ms, c.now_ms(), &at_ms);
-    if (overflows || (at_ms != no_expiry && at_ms <= c.now_ms())) {
-        if (removed) c.changed(key_event::generic, "del", c.arg(1));
+    if (overflows || (at_ms != no_expiry && is_over_at_once(c, at_ms))) {
+        if (removed) {
+            c.changed(key_event::generic, "del", c.arg(1));
+            propagate_as(c, {"DEL", c.arg(1)});
+        }
         return c.reply.ok();
     }
     slot* const made = value.give(*c.keys, c.arg(1), c.hash);
     if (at_ms != no_expiry) c.keys->set_expiry(made, at_ms);
     c.changed(key_event::generic, "restore", c.arg(1));
+    if (at_ms != no_expiry && !options.absolute && propagates(c)) {
+        const decimal ends_at(at_ms);
+        std::vector<std::string_view> args(c.args, c.args + c.count);
+        args[2] = ends_at;
+        args.push_back("ABSTTL");
+        propagate_as(c, args);
+    }
     c.reply.ok();
 }
 

@@ -2,8 +2,10 @@
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/propagation.hpp"
 
 #include <string>
+#include <vector>
 
 namespace eddy::cache::commands {
 namespace {
@@ -56,6 +58,14 @@ struct conditions {
     }
 };
 
+void propagate_expiry(call& c, expiry_time at_ms) {
+    const decimal time(at_ms);
+    std::vector<std::string_view> args(c.args, c.args + c.count);
+    args[0] = "PEXPIREAT";
+    args[2] = time;
+    propagate_as(c, args);
+}
+
 void set_expiry(call& c, unit in, std::int64_t from_ms) {
     conditions when;
     if (!when.parse(c)) return;
@@ -70,12 +80,14 @@ void set_expiry(call& c, unit in, std::int64_t from_ms) {
     if (place == nullptr || !when.allow(keyspace::at(place)->expiry(), at_ms)) {
         return c.reply.integer(0);
     }
-    if (at_ms <= c.now_ms()) {
+    if (is_over_at_once(c, at_ms)) {
         c.keys->remove(place, c.hash);
         c.changed(key_event::generic, "del", c.arg(1));
+        propagate_as(c, {"DEL", c.arg(1)});
     } else {
         c.keys->set_expiry(place, at_ms);
         c.changed(key_event::generic, "expire", c.arg(1));
+        if (propagates(c)) propagate_expiry(c, at_ms);
     }
     c.reply.integer(1);
 }

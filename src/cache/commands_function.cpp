@@ -65,6 +65,7 @@ void load_library(call& c) {
     std::string why;
     const std::string name = scripts_of(c).functions().load(c.arg(c.count - 1), replace, why);
     if (name.empty()) return c.error("ERR " + why);
+    ++c.state.changes;
     c.reply.bulk(name);
 }
 
@@ -154,9 +155,7 @@ void reply_statistics(call& c) {
 void dump_libraries(call& c) {
     byte_buffer payload;
     for (const auto& each : scripts_of(c).functions().all()) {
-        payload.append(static_cast<char>(rdb::opcode::function));
-        rdb::put_length(payload, each->code.size());
-        payload.append(std::string_view(each->code));
+        rdb::put_library(payload, each->code);
     }
     rdb::put_little(payload, rdb::written_version, 2);
     rdb::put_little(payload, rdb::crc64(0, payload.text()), rdb::checksum_bytes);
@@ -238,6 +237,7 @@ void restore_libraries(call& c) {
         std::erase(why, '\'');
         return c.error("ERR " + why);
     }
+    ++c.state.changes;
     c.reply.ok();
 }
 
@@ -259,6 +259,7 @@ void function(call& c) {
     if (is_word(what, "delete")) {
         if (c.count != 3) return c.wrong_arity("delete");
         if (!scripts_of(c).functions().remove(c.arg(2))) return c.error("ERR Library not found");
+        ++c.state.changes;
         return c.reply.ok();
     }
     if (is_word(what, "flush")) {
@@ -267,6 +268,7 @@ void function(call& c) {
             (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
         if (!known) return c.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
         scripts_of(c).functions().flush();
+        ++c.state.changes;
         return c.reply.ok();
     }
     if (is_word(what, "list")) return list_libraries(c);

@@ -1,6 +1,8 @@
 // Hashes.
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
+#include "cache/field_expiry.hpp"
+#include "cache/propagation.hpp"
 #include "cache/random_picks.hpp"
 #include "cache/scan_options.hpp"
 
@@ -14,7 +16,7 @@ using slot = call::slot;
 
 // The hash to write to, made when it is not there; null, with the error replied, for another type.
 slot* open_hash(call& c) {
-    slot* const place = c.find_to_write();
+    slot* const place = hash_to_write(c);
     if (place == nullptr) return c.keys->add(c.arg(1), c.hash, value_type::hash);
     return c.is_not(place, value_type::hash) ? nullptr : place;
 }
@@ -41,7 +43,7 @@ void reply_field(call& c, const slot* place, std::string_view field) {
 enum class part : std::uint8_t { fields, values, both };
 
 void reply_all(call& c, part wanted) {
-    const slot* const place = c.find_to_read();
+    const slot* const place = hash_to_read(c);
     if (place == nullptr) return wanted == part::both ? c.reply.map(0) : c.reply.array(0);
     if (c.is_not(place, value_type::hash)) return;
     const collection fields = c.collection_of(place);
@@ -85,13 +87,13 @@ void hsetnx(call& c) {
 }
 
 void hget(call& c) {
-    const slot* const place = c.find_to_read();
+    const slot* const place = hash_to_read(c);
     if (place != nullptr && c.is_not(place, value_type::hash)) return;
     reply_field(c, place, c.arg(2));
 }
 
 void hmget(call& c) {
-    const slot* const place = c.find_to_read();
+    const slot* const place = hash_to_read(c);
     if (place != nullptr && c.is_not(place, value_type::hash)) return;
     c.reply.array(c.count - 2);
     for (std::size_t i = 2; i < c.count && !c.reply_is_too_large(); ++i) {
@@ -104,7 +106,7 @@ void hkeys(call& c) { reply_all(c, part::fields); }
 void hvals(call& c) { reply_all(c, part::values); }
 
 void hdel(call& c) {
-    slot* const place = c.find_to_write();
+    slot* const place = hash_to_write(c);
     if (place == nullptr) return c.reply.integer(0);
     if (c.is_not(place, value_type::hash)) return;
     collection fields = c.collection_of(place);
@@ -120,21 +122,21 @@ void hdel(call& c) {
 }
 
 void hlen(call& c) {
-    const slot* const place = c.find_to_read();
+    const slot* const place = hash_to_read(c);
     if (place == nullptr) return c.reply.integer(0);
     if (c.is_not(place, value_type::hash)) return;
     c.reply.integer(static_cast<std::int64_t>(c.collection_of(place).size()));
 }
 
 void hexists(call& c) {
-    const slot* const place = c.find_to_read();
+    const slot* const place = hash_to_read(c);
     if (place == nullptr) return c.reply.integer(0);
     if (c.is_not(place, value_type::hash)) return;
     c.reply.integer(c.collection_of(place).contains(c.arg(2)) ? 1 : 0);
 }
 
 void hstrlen(call& c) {
-    const slot* const place = c.find_to_read();
+    const slot* const place = hash_to_read(c);
     if (place == nullptr) return c.reply.integer(0);
     if (c.is_not(place, value_type::hash)) return;
     const auto value = c.collection_of(place).get(c.arg(2));
@@ -144,7 +146,7 @@ void hstrlen(call& c) {
 void hincrby(call& c) {
     const auto by = c.integer(3);
     if (!by) return;
-    slot* const place = c.find_to_write();
+    slot* const place = hash_to_write(c);
     if (place != nullptr && c.is_not(place, value_type::hash)) return;
     std::int64_t value = 0;
     if (place != nullptr) {
@@ -160,7 +162,7 @@ void hincrby(call& c) {
     char text[max_integer_text];
     const std::string_view written(text,
                                    static_cast<std::size_t>(write_integer(text, value) - text));
-    c.collection_of(open_hash(c)).put(c.arg(2), written);
+    c.collection_of(open_hash(c)).put(c.arg(2), written, true);
     c.changed(key_event::hash, "hincrby", c.arg(1));
     c.reply.integer(value);
 }
@@ -169,7 +171,7 @@ void hincrbyfloat(call& c) {
     const auto by = parse_float(c.arg(3));
     if (!by) return c.error(not_a_float_text);
     if (std::isinf(*by)) return c.error("ERR value is NaN or Infinity");
-    slot* const place = c.find_to_write();
+    slot* const place = hash_to_write(c);
     if (place != nullptr && c.is_not(place, value_type::hash)) return;
     long double value = 0;
     if (place != nullptr) {
@@ -183,17 +185,24 @@ void hincrbyfloat(call& c) {
     if (!std::isfinite(value)) return c.error("ERR increment would produce NaN or Infinity");
     char text[max_float_text];
     const std::string_view written(text, static_cast<std::size_t>(write_float(text, value) - text));
-    c.collection_of(open_hash(c)).put(c.arg(2), written);
+    collection fields = c.collection_of(open_hash(c));
+    fields.put(c.arg(2), written, true);
     c.changed(key_event::hash, "hincrbyfloat", c.arg(1));
+    if (fields.ends_at(c.arg(2)) == no_expiry)
+        propagate_as(c, {"HSET", c.arg(1), c.arg(2), written});
+    else
+        propagate_as(c, {"HSETEX", c.arg(1), "KEEPTTL", "FIELDS", "1", c.arg(2), written});
     c.reply.bulk(written);
 }
 
 void hrandfield(call& c) {
     if (c.count == 2) {
-        const slot* const place = c.find_to_read();
+        const slot* const place = hash_to_read(c);
         if (place == nullptr) return c.reply.null();
         if (c.is_not(place, value_type::hash)) return;
-        return c.reply.bulk(c.collection_of(place).random().field);
+        const collection fields = c.collection_of(place);
+        if (fields.empty()) return c.reply.null();
+        return c.reply.bulk(fields.random().field);
     }
     const auto count = random_count(c, 2);
     if (!count) return;
@@ -202,16 +211,18 @@ void hrandfield(call& c) {
     if (what == picked::fields_and_values && (*count < -INT64_MAX / 2 || *count > INT64_MAX / 2)) {
         return c.error("ERR value is out of range");
     }
-    const slot* const place = c.find_to_read();
+    const slot* const place = hash_to_read(c);
     if (place == nullptr) return c.reply.array(0);
     if (c.is_not(place, value_type::hash)) return;
-    reply_random(c, c.collection_of(place), *count, what);
+    const collection fields = c.collection_of(place);
+    if (fields.empty()) return c.reply.array(0);
+    reply_random(c, fields, *count, what);
 }
 
 void hscan(call& c) {
     const auto cursor = parse_cursor(c, 2);
     if (!cursor) return;
-    const slot* const place = c.find_to_read();
+    const slot* const place = hash_to_read(c);
     if (place == nullptr) return reply_empty_scan(c);
     if (c.is_not(place, value_type::hash)) return;
     reply_scan(c, c.collection_of(place), *cursor);

@@ -4,6 +4,7 @@
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/encoding_name.hpp"
 #include "cache/keys_ahead.hpp"
 #include "cache/notifications.hpp"
 #include "cache/scan_options.hpp"
@@ -65,53 +66,6 @@ void rename_key(call& c, if_taken otherwise) {
     c.changed(key_event::generic, "rename_from", c.arg(1));
     c.also_happened(key_event::generic, "rename_to", to);
     done();
-}
-
-/// Whether Redis would keep the elements in one listpack, which takes 8 KiB for a list.
-bool fits_listpack(const list& elements) noexcept {
-    constexpr std::size_t most_bytes = 8192;
-    constexpr std::size_t least_overhead = 2;  // of an element
-    if (elements.size() > most_bytes / least_overhead) return false;
-    std::size_t bytes = 0;
-    for (list::position at = elements.first(); at && bytes <= most_bytes; at = list::after(at))
-        bytes += list::get(at).size() + least_overhead;
-    return bytes <= most_bytes;
-}
-
-std::string_view encoding_name(call& c, slot* place) {
-    constexpr std::size_t max_embedded = 44;
-    constexpr std::size_t max_integers = 512;
-    constexpr std::size_t max_listed = 128;
-    constexpr std::size_t max_listed_text = 64;
-    const auto fits = [](const collection& all) {
-        if (all.size() > max_listed) return false;
-        collection::walk walk(all);
-        for (collection::element e; walk.next(e);) {
-            if (std::max(e.field.size(), e.value.size()) > max_listed_text) return false;
-        }
-        return true;
-    };
-    entry& e = *keyspace::at(place);
-    switch (e.type) {
-        case value_type::string:
-            if (e.held_as == encoding::integer) return "int";
-            return e.has(entry::modified_text) || text_size(e) > max_embedded ? "raw" : "embstr";
-        case value_type::list: return fits_listpack(c.list_of(place)) ? "listpack" : "quicklist";
-        case value_type::set: {
-            const collection members = c.collection_of(place);
-            if (members.size() > max_integers) return "hashtable";
-            collection::walk walk(members);
-            for (collection::element m; walk.next(m);) {
-                if (!parse_integer(m.field)) return fits(members) ? "listpack" : "hashtable";
-            }
-            return "intset";
-        }
-        case value_type::hash: return fits(c.collection_of(place)) ? "listpack" : "hashtable";
-        case value_type::sorted_set:
-            return c.sorted_set_of(place).is_listed() ? "listpack" : "skiplist";
-        case value_type::stream: return "stream";
-    }
-    return "unknown";
 }
 
 void reply_help(call& c, std::initializer_list<std::string_view> lines) {
@@ -277,7 +231,8 @@ void object(call& c) {
         if (c.count != 3) return c.wrong_arity(known);
         slot* const place = c.keys->find(c.arg(2));
         if (place == nullptr) return c.reply.null();
-        if (known == "encoding") return c.reply.bulk(encoding_name(c, place));
+        if (known == "encoding")
+            return c.reply.bulk(encoding_name(c.state.env, *keyspace::at(place)));
         if (known == "refcount") return c.reply.integer(1);
         if (known == "idletime") return c.reply.integer(0);
         if (c.state.env.most_uses > 1) return c.reply.integer(keyspace::at(place)->uses());

@@ -204,8 +204,13 @@ void lpos(call& c) {
     for (std::size_t i = 3; i < c.count; i += 2) {
         const bool has_value = i + 1 < c.count;
         if (is_word(c.arg(i), "rank") && has_value) {
-            const auto given = c.integer_in(i + 1, -INT64_MAX, INT64_MAX, not_an_integer_text);
+            const auto given = c.integer(i + 1);
             if (!given) return;
+            if (*given == INT64_MIN) {
+                return c.error(
+                    "ERR value is out of range, value must between -9223372036854775807 and "
+                    "9223372036854775807");
+            }
             if (*given == 0) {
                 return c.error(
                     "ERR RANK can't be zero: use 1 to start from the first match, 2 from "

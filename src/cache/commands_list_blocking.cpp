@@ -3,6 +3,7 @@
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/list_ends.hpp"
+#include "cache/propagation.hpp"
 #include "cache/waits.hpp"
 
 namespace eddy::cache::commands {
@@ -20,6 +21,7 @@ void reply_popped(call& c, std::string_view key, slot* place, std::uint64_t hash
     c.reply.array(2);
     c.reply.bulk(key);
     pop_one(c, key, place, hash, where);
+    propagate_as(c, {pop_name(where), key});
 }
 
 template <list_side Where>

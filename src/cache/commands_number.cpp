@@ -1,6 +1,7 @@
 // Strings as numbers: INCR and its kin.
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
+#include "cache/propagation.hpp"
 
 #include <cmath>
 
@@ -71,6 +72,7 @@ void incrbyfloat(call& c) {
     const std::string_view written(text, static_cast<std::size_t>(write_float(text, value) - text));
     c.keys->put_text(place, c.arg(1), c.hash, written, true);
     c.changed(key_event::string, "incrbyfloat", c.arg(1));
+    propagate_as(c, {"SET", c.arg(1), written, "KEEPTTL"});
     c.reply.bulk(written);
 }
 

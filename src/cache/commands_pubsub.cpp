@@ -5,6 +5,7 @@
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/messages.hpp"
+#include "cache/propagation.hpp"
 #include "cache/session_extras.hpp"
 
 #include <string>
@@ -143,11 +144,13 @@ void sunsubscribe(call& c) { unsubscribe_from(c, shard_kind); }
 
 void publish(call& c) {
     c.reply.integer(static_cast<std::int64_t>(cache::publish(c.state, c.arg(1), c.arg(2))));
+    propagate_message(c);
 }
 
 void spublish(call& c) {
     c.reply.integer(
         static_cast<std::int64_t>(cache::publish_to_shard(c.state, c.arg(1), c.arg(2))));
+    propagate_message(c);
 }
 
 void pubsub(call& c) {

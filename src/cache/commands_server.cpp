@@ -1,9 +1,15 @@
 // What the server says about itself: INFO, CONFIG, TIME.
+#include "cache/append_log.hpp"
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
 #include "cache/config.hpp"
+#include "cache/hooks.hpp"
+#include "cache/replication_info.hpp"
 #include "cache/script/scripting.hpp"
+#include "cache/server_host.hpp"
+#include "cache/timed_fields.hpp"
 #include "cache/version.hpp"
+#include "cache/waits.hpp"
 
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -53,6 +59,7 @@ public:
             whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
         field(name, text);
     }
+    void append(std::string_view lines) { text_ += lines; }
     const std::string& text() const noexcept { return text_; }
 
 private:
@@ -61,7 +68,9 @@ private:
 
 void server_section(call& c, info_text& to) {
     const engine::state& s = c.state;
-    const auto uptime_s = static_cast<std::uint64_t>(s.env.now_us - s.started_us) / 1'000'000;
+    // The clock may have been set back.
+    const auto uptime_s = static_cast<std::uint64_t>(
+        std::max<std::int64_t>(s.env.now_us - s.started_us, 0) / 1'000'000);
     to.section("Server");
     to.field("redis_version", compatible_version);
     to.field("redis_git_sha1", "00000000");
@@ -77,7 +86,7 @@ void server_section(call& c, info_text& to) {
     to.field("process_id", static_cast<std::uint64_t>(::getpid()));
     to.field("process_supervised", "no");
     to.field("run_id", s.run_id);
-    to.field("tcp_port", std::uint64_t{s.options.port});
+    to.field("tcp_port", std::uint64_t{s.options.port != 0 ? s.options.port : s.options.tls.port});
     to.field("server_time_usec", static_cast<std::uint64_t>(s.env.now_us));
     to.field("uptime_in_seconds", uptime_s);
     to.field("uptime_in_days", uptime_s / (24 * 60 * 60));
@@ -134,6 +143,38 @@ void memory_section(call& c, info_text& to) {
     to.field("lazyfree_pending_objects", std::uint64_t{s.env.discarded()});
 }
 
+void append_fields(call& c, info_text& to) {
+    constexpr std::int64_t second_us = 1'000'000;
+    const append_log* const log = c.state.appending.get();
+    const auto flag = [&to](std::string_view name, bool value) {
+        to.field(name, std::uint64_t{value ? 1U : 0U});
+    };
+    const bool is_on = log != nullptr && log->is_on();
+    const bool rewriting = log != nullptr && log->rewriting;
+    flag("aof_enabled", is_on);
+    flag("aof_rewrite_in_progress", rewriting);
+    flag("aof_rewrite_scheduled", log != nullptr && log->rewrite_wanted && !rewriting);
+    to.field("aof_last_rewrite_time_sec",
+             std::to_string(log == nullptr ? -1 : log->rewrite_took_s));
+    to.field(
+        "aof_current_rewrite_time_sec",
+        std::to_string(rewriting ? (c.state.env.now_us - log->rewrite_began_us) / second_us : -1));
+    to.field("aof_last_bgrewrite_status", log == nullptr || log->rewrite_succeeded ? "ok" : "err");
+    to.field("aof_rewrites", log == nullptr ? 0 : log->rewrites);
+    to.field("aof_rewrites_consecutive_failures", log == nullptr ? 0 : log->failures_in_a_row);
+    to.field("aof_last_write_status", log == nullptr || !log->has_failed() ? "ok" : "err");
+    to.field("aof_last_cow_size", std::uint64_t{0});
+    flag("module_fork_in_progress", false);
+    flag("module_fork_last_cow_size", false);
+    if (!is_on) return;
+    to.field("aof_current_size", log->current_size);
+    to.field("aof_base_size", log->base_size);
+    flag("aof_pending_rewrite", false);
+    to.field("aof_buffer_length", std::uint64_t{log->appended - log->written});
+    flag("aof_pending_bio_fsync", log->written != log->synced);
+    flag("aof_delayed_fsync", false);
+}
+
 void persistence_section(call& c, info_text& to) {
     constexpr std::int64_t second_us = 1'000'000;
     const save_state& saves = c.state.saves;
@@ -154,11 +195,7 @@ void persistence_section(call& c, info_text& to) {
     to.field("rdb_last_cow_size", std::uint64_t{0});
     to.field("rdb_last_load_keys_expired", saves.loaded_expired);
     to.field("rdb_last_load_keys_loaded", saves.loaded_keys);
-    to.field("aof_enabled", std::uint64_t{0});
-    to.field("aof_rewrite_in_progress", std::uint64_t{0});
-    to.field("aof_rewrite_scheduled", std::uint64_t{0});
-    to.field("aof_last_bgrewrite_status", "ok");
-    to.field("aof_last_write_status", "ok");
+    append_fields(c, to);
 }
 
 void stats_section(call& c, info_text& to) {
@@ -167,11 +204,15 @@ void stats_section(call& c, info_text& to) {
     to.field("total_connections_received", n.total_sessions);
     to.field("total_commands_processed", n.commands + c.executed_in_batch);
     to.field("rejected_connections", std::uint64_t{0});
-    to.field("sync_full", std::uint64_t{0});
-    to.field("sync_partial_ok", std::uint64_t{0});
-    to.field("sync_partial_err", std::uint64_t{0});
+    const replication* const its = c.state.replicating.get();
+    to.field("sync_full", its == nullptr ? 0 : its->full_copies);
+    to.field("sync_partial_ok", its == nullptr ? 0 : its->continued);
+    to.field("sync_partial_err", its == nullptr ? 0 : its->not_continued);
     to.field("expired_keys", n.expired_keys);
+    const field_clock* const fields = c.state.env.fields.get();
+    to.field("expired_subkeys", fields == nullptr ? 0 : fields->ended);
     to.field("evicted_keys", n.evicted_keys);
+    to.field("evicted_clients", n.evicted_clients);
     to.field("keyspace_hits", n.hits);
     to.field("keyspace_misses", n.misses);
     to.field("pubsub_channels", std::uint64_t{c.state.channels.size()});
@@ -187,17 +228,28 @@ void stats_section(call& c, info_text& to) {
 
 void replication_section(call& c, info_text& to) {
     to.section("Replication");
-    to.field("role", "master");
-    to.field("connected_slaves", std::uint64_t{0});
-    to.field("master_failover_state", "no-failover");
-    to.field("master_replid", c.state.run_id);
-    to.field("master_replid2", std::string(c.state.run_id.size(), '0'));
-    to.field("master_repl_offset", std::uint64_t{0});
-    to.field("second_repl_offset", "-1");
-    to.field("repl_backlog_active", std::uint64_t{0});
-    to.field("repl_backlog_size", std::uint64_t{1U << 20});
-    to.field("repl_backlog_first_byte_offset", std::uint64_t{0});
-    to.field("repl_backlog_histlen", std::uint64_t{0});
+    to.append(replication_info(c.state));
+}
+
+void hooks_section(call& c, info_text& to) {
+    if (c.state.hooked == nullptr) return;
+    const hook_counts n = c.state.hooked->counts();
+    to.section("Hooks");
+    to.field("hook_misses", n.misses);
+    to.field("hook_misses_joined", n.joined);
+    to.field("hook_misses_known", n.negative);
+    to.field("hook_changes", n.changes.done);
+    to.field("hook_changes_coalesced", n.changes.coalesced);
+    to.field("hook_retries", n.changes.retries);
+    to.field("hook_errors", n.failed);
+    to.field("hook_timeouts", n.timeouts);
+    to.field("hook_refused", n.refused);
+    to.field("hook_stale_served", n.stale);
+    to.field("hook_lost", n.changes.lost);
+    to.field("hook_waiting_clients", n.waiting);
+    to.field("hook_waiting_misses", n.asked);
+    to.field("hook_queued_keys", n.queued_keys);
+    to.field("hook_queued_bytes", n.queued_bytes);
 }
 
 void cpu_section(call&, info_text& to) {
@@ -246,17 +298,12 @@ struct info_section {
 };
 
 constexpr info_section info_sections[] = {
-    {"server", server_section},
-    {"clients", clients_section},
-    {"memory", memory_section},
-    {"persistence", persistence_section},
-    {"stats", stats_section},
-    {"replication", replication_section},
-    {"cpu", cpu_section},
-    {"modules", modules_section},
-    {"errorstats", errorstats_section},
-    {"cluster", cluster_section},
-    {"keyspace", keyspace_section},
+    {"server", server_section},   {"clients", clients_section},
+    {"memory", memory_section},   {"persistence", persistence_section},
+    {"stats", stats_section},     {"replication", replication_section},
+    {"hooks", hooks_section},     {"cpu", cpu_section},
+    {"modules", modules_section}, {"errorstats", errorstats_section},
+    {"cluster", cluster_section}, {"keyspace", keyspace_section},
 };
 
 }  // namespace
@@ -290,19 +337,29 @@ void config(call& c) {
         const std::uint64_t sessions = n.sessions;
         n = {};
         n.sessions = sessions;
+        if (c.state.env.fields != nullptr) c.state.env.fields->ended = 0;
         c.state.peak_memory = c.state.env.memory.used_bytes();
         return c.reply.ok();
     }
     if (is_word(what, "rewrite")) {
         if (c.count != 2) return c.wrong_arity("rewrite");
-        return c.error("ERR The server is running without a config file");
+        server_host* const server = c.state.server;
+        if (server == nullptr || !server->can_keep_config())
+            return c.error("ERR The server is running without a config file");
+        if (!may_wait(c)) {
+            // Sentinel sends it in a transaction, which does not wait: the log has the outcome.
+            server->keep_config(0);
+            return c.reply.ok();
+        }
+        wait_for_server(c);
+        return server->keep_config(c.client.id);
     }
     if (is_word(what, "help") && c.count == 2) {
         return c.help({"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
                        "GET <pattern> [<pattern> ...]", "    The parameters that match.",
                        "SET <parameter> <value> [<parameter> <value> ...]", "    Change them all.",
                        "RESETSTAT", "    Set INFO's counters to zero.", "REWRITE",
-                       "    Not here: the daemon keeps the settings.", "HELP",
+                       "    Keep what was changed for the next start.", "HELP",
                        "    Print this help."});
     }
     c.unknown_subcommand();

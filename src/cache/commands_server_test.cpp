@@ -30,6 +30,17 @@ protected:
         EXPECT_EQ(client_(line), reply) << line;
     }
 
+    // DEBUG SLEEP, and its end.
+    void sleep(const std::string& seconds) {
+        const std::int64_t now_us = engine_.internals().env.now_us;
+        EXPECT_EQ(client_({"DEBUG", "SLEEP", seconds}), "");
+        const std::int64_t until_us = engine::deadline_us(client_.who());
+        EXPECT_EQ(until_us - now_us, static_cast<std::int64_t>(std::stod(seconds) * 1e6));
+        engine_.set_time(std::chrono::microseconds(until_us));
+        engine_.end_wait(client_.who());
+        EXPECT_EQ(client_.pushed(), "+OK\r\n");
+    }
+
     engine engine_{admin_options()};
     test_client client_{engine_};
 };
@@ -37,7 +48,7 @@ protected:
 TEST_F(server_commands, slowlog_keeps_what_took_long) {
     expect("SLOWLOG LEN", ":0\r\n");
     expect("GET a", "$-1\r\n");
-    expect("DEBUG SLEEP 0.02", "+OK\r\n");
+    sleep("0.02");
     const auto log = parse_reply(client_("SLOWLOG GET"));
     ASSERT_EQ(log.children.size(), 1U);
     ASSERT_EQ(log.children[0].children.size(), 6U);
@@ -58,7 +69,7 @@ TEST_F(server_commands, slowlog_has_a_threshold_and_a_length) {
     EXPECT_EQ(parse_reply(client_("SLOWLOG GET 100")).children.size(), 1U);
     expect("CONFIG SET slowlog-log-slower-than -1 slowlog-max-len 100", "+OK\r\n");
     client_("SLOWLOG RESET");
-    client_("DEBUG SLEEP 1");
+    sleep("1");
     expect("SLOWLOG LEN", ":0\r\n");
     expect("SLOWLOG GET -2", "-ERR count should be greater than or equal to -1\r\n");
 }
@@ -80,15 +91,15 @@ TEST_F(server_commands, slowlog_shortens_arguments_and_hides_passwords) {
 
 TEST_F(server_commands, latency_keeps_samples_by_the_second) {
     expect("LATENCY LATEST", "*0\r\n");
-    client_("DEBUG SLEEP 1");
+    sleep("1");
     expect("LATENCY LATEST", "*0\r\n");
     expect("CONFIG SET latency-monitor-threshold 10", "+OK\r\n");
     std::chrono::seconds now{1'700'000'000};
     for (int i = 0; i < 200; ++i) {
         engine_.set_time(now + std::chrono::seconds(i));
-        client_("DEBUG SLEEP 0.02");
+        sleep("0.02");
     }
-    client_("DEBUG SLEEP 0.5");
+    sleep("0.5");
     EXPECT_EQ(parse_reply(client_("LATENCY HISTORY command")).children.size(), 160U);
     const auto latest = parse_reply(client_("LATENCY LATEST"));
     ASSERT_EQ(latest.children.size(), 1U);

@@ -1,10 +1,12 @@
 // Sets: members of one of them. Unions and the like are in commands_set_algebra.cpp.
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
+#include "cache/propagation.hpp"
 #include "cache/random_picks.hpp"
 #include "cache/scan_options.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::cache::commands {
@@ -17,6 +19,30 @@ void reply_members(call& c, const collection& members) {
     collection::walk walk(members);
     for (collection::element e; walk.next(e) && !c.reply_is_too_large();) c.reply.bulk(e.field);
 }
+
+// Those that SPOP took by chance, as SREM. Some at a time, so that no command is very long.
+class popped_members {
+public:
+    explicit popped_members(call& c) : c_(c), wanted_(propagates(c)) {}
+    void add(std::string member) {
+        if (!wanted_) return;
+        members_.push_back(std::move(member));
+        if (members_.size() == most_in_one) propagate();
+    }
+    void propagate() {
+        if (members_.empty()) return;
+        std::vector<std::string_view> args{"SREM", c_.arg(1)};
+        args.insert(args.end(), members_.begin(), members_.end());
+        propagate_as(c_, args);
+        members_.clear();
+    }
+
+private:
+    static constexpr std::size_t most_in_one = 1024;
+    call& c_;
+    const bool wanted_;
+    std::vector<std::string> members_;
+};
 
 }  // namespace
 
@@ -98,14 +124,18 @@ void spop(call& c) {
         reply_members(c, members);
         c.keys->remove(place, c.hash);
         c.changed(key_event::set, "spop", c.arg(1), size);
+        propagate_as(c, {"DEL", c.arg(1)});
         return c.also_happened(key_event::generic, "del", c.arg(1));
     }
     if (count) c.reply.set(static_cast<std::size_t>(*count));
+    popped_members gone(c);
     for (std::int64_t left = count.value_or(1); left > 0; --left) {
-        const std::string member(members.random().field);
+        std::string member(members.random().field);
         c.reply.bulk(member);
         members.erase(member);
+        gone.add(std::move(member));
     }
+    gone.propagate();
     if (const auto popped = static_cast<std::uint64_t>(count.value_or(1)); popped > 0) {
         c.changed(key_event::set, "spop", c.arg(1), popped);
     }

@@ -1,9 +1,12 @@
 // Streams: adding, removing and reading ranges of entries.
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
+#include "cache/propagation.hpp"
 #include "cache/stream_reply.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 namespace eddy::cache::commands {
 namespace {
@@ -21,7 +24,8 @@ struct add_options {
     bool has_id = false;
     bool has_seq = true;
     stream_id id;
-    std::size_t id_at = 0;  // XADD: where the ID stands
+    std::size_t id_at = 0;    // XADD: where the ID stands
+    std::size_t trim_at = 0;  // where the limit's value stands
 
     bool parse(call& c, bool adds);
 
@@ -39,7 +43,7 @@ bool add_options::parse_trim(call& c, std::size_t& i, stream_trim::by what) {
     if (i + 2 < c.count && (c.arg(i + 1) == "~" || c.arg(i + 1) == "=")) {
         trim.approximate = c.arg(++i) == "~";
     }
-    ++i;
+    trim_at = ++i;
     if (what == stream_trim::by::id) {
         if (!stream_id_argument(c, i, trim.id)) return false;
     } else {
@@ -95,6 +99,11 @@ bool add_options::parse(call& c, bool adds) {
         c.error("ERR syntax error, XTRIM must be called with a trimming strategy");
         return false;
     }
+    // Another server, or the file, has put in what was really trimmed.
+    if ((c.client.special & session::master) != 0) {
+        trim.limit = 0;
+        return true;
+    }
     if (limit_given && !trim.approximate) {
         c.error("ERR syntax error, LIMIT cannot be used without the special ~ option");
         return false;
@@ -131,6 +140,22 @@ bool choose_id(call& c, const add_options& options, stream_id last, stream_id& t
     if (to > last) return true;
     c.error("ERR The ID specified in XADD is equal or smaller than the target stream top item");
     return false;
+}
+
+// With the ID that was chosen, and with what was trimmed as an exact limit.
+void propagate_addition(call& c, const add_options& options, const stream& entries, stream_id id) {
+    std::vector<std::string_view> args(c.args, c.args + c.count);
+    const stream_id_text chosen(id);
+    if (!id.is_zero()) args[options.id_at] = chosen.view();
+    const decimal length(static_cast<std::int64_t>(entries.size()));
+    stream::walk first(entries, {}, stream_id::max());
+    const stream_id_text lowest(first.next() ? first.id() : options.trim.id);
+    if (options.trim.what != stream_trim::by::none && options.trim.approximate) {
+        args[options.trim_at - 1] = "=";
+        args[options.trim_at] =
+            options.trim.what == stream_trim::by::length ? std::string_view(length) : lowest.view();
+    }
+    propagate_as(c, args);
 }
 
 void reply_range(call& c, stream::order direction) {
@@ -184,6 +209,7 @@ void xadd(call& c) {
     if (entries.trim(c.memory(), options.trim) != 0) {
         c.also_happened(key_event::stream, "xtrim", c.arg(1));
     }
+    if (propagates(c)) propagate_addition(c, options, entries, id);
 }
 
 void xtrim(call& c) {
@@ -193,7 +219,10 @@ void xtrim(call& c) {
     if (place == nullptr) return c.reply.integer(0);
     if (c.is_not(place, value_type::stream)) return;
     const std::uint64_t removed = call::stream_of(place).trim(c.memory(), options.trim);
-    if (removed != 0) c.changed(key_event::stream, "xtrim", c.arg(1), removed);
+    if (removed != 0) {
+        c.changed(key_event::stream, "xtrim", c.arg(1), removed);
+        if (propagates(c)) propagate_addition(c, options, call::stream_of(place), {});
+    }
     c.reply.integer(static_cast<std::int64_t>(removed));
 }
 

@@ -2,6 +2,7 @@
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/stream_changes.hpp"
 #include "cache/stream_reply.hpp"
 #include "cache/waits.hpp"
 
@@ -258,6 +259,7 @@ stream_consumer& claiming_consumer(call& c, stream_group& group) {
     if (found == nullptr) {
         found = &group.add(c.memory(), c.arg(3), c.now_ms());
         c.told(key_event::stream, "xgroup-createconsumer", c.arg(1));
+        propagate_consumer(c, c.arg(1), group, *found);
     }
     found->seen_ms = c.now_ms();
     return *found;
@@ -275,6 +277,7 @@ void claim(call& c, stream_group& group, stream_consumer& to, stream_pending& wh
     group.pass_on(c.memory(), entry.id(), what, to);
     to.active_ms = c.now_ms();
     ++c.state.changes;
+    propagate_claim(c, c.arg(1), group, entry.id(), what);
     options.only_ids ? reply_id(c, entry.id()) : reply_entry(c, entry);
 }
 
@@ -383,6 +386,7 @@ void xclaim(call& c) {
     if (options.last_id > group->last_id) {
         group->last_id = options.last_id;
         ++c.state.changes;
+        propagate_position(c, c.arg(1), *group);
     }
     stream_consumer& consumer = claiming_consumer(c, *group);
     late_head head(c);
@@ -391,7 +395,10 @@ void xclaim(call& c) {
         stream_pending* what = group->find(each);
         stream::walk entry(*entries, each, each);
         if (!entry.next()) {
-            if (group->acknowledge(c.memory(), each)) ++c.state.changes;
+            if (group->acknowledge(c.memory(), each)) {
+                ++c.state.changes;
+                propagate_acknowledged(c, c.arg(1), *group, each);
+            }
             continue;
         }
         if (what == nullptr && options.force) {
@@ -446,6 +453,7 @@ void xautoclaim(call& c) {
         if (!entry.next()) {
             group->acknowledge(c.memory(), id);
             ++c.state.changes;
+            propagate_acknowledged(c, c.arg(1), *group, id);
             gone.push_back(id);
             --count;
             at = group->pending.lower_bound(id);

@@ -5,6 +5,8 @@
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/propagation.hpp"
+#include "cache/stream_changes.hpp"
 #include "cache/stream_reply.hpp"
 #include "cache/waits.hpp"
 
@@ -204,8 +206,8 @@ void pass(const stream& entries, stream_group& group, stream_id id) {
     group.last_id = id;
 }
 
-void reply_new(call& c, const stream& entries, stream_group& group, stream_consumer& consumer,
-               const read_request& request) {
+void reply_new(call& c, std::string_view key, const stream& entries, stream_group& group,
+               stream_consumer& consumer, const read_request& request) {
     stream_id first = group.last_id;
     first.increment();
     late_head head(c);
@@ -218,6 +220,7 @@ void reply_new(call& c, const stream& entries, stream_group& group, stream_consu
         if (!request.acknowledged) {
             group.deliver(c.memory(), range.id(), consumer, c.now_ms());
             consumer.active_ms = c.now_ms();
+            if (propagates(c)) propagate_claim(c, key, group, range.id(), *group.find(range.id()));
         }
         if (++count == request.count) break;
     }
@@ -249,6 +252,7 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
     if (consumer == nullptr) {
         consumer = &what.group->add(c.memory(), name, c.now_ms());
         c.told(key_event::stream, "xgroup-createconsumer", key);
+        propagate_consumer(c, key, *what.group, *consumer);
     }
     consumer->seen_ms = c.now_ms();
     if (what.is_new && (entries.empty() || entries.last_entry_id() <= what.group->last_id)) {
@@ -256,9 +260,12 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
     }
     begin_stream(c, key);
     if (what.is_new) {
-        reply_new(c, entries, *what.group, *consumer, request);
+        reply_new(c, key, entries, *what.group, *consumer, request);
+        propagate_position(c, key, *what.group);
     } else {
         reply_history(c, entries, *consumer, first, request.count);
+        // Deliveries of what was delivered before are not counted elsewhere, as in Redis.
+        propagate_nothing(c);
     }
     ++c.state.changes;
     return true;

@@ -4,10 +4,12 @@
 #include "cache/commands.hpp"
 #include "cache/expiry_argument.hpp"
 #include "cache/keys_ahead.hpp"
+#include "cache/propagation.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace eddy::cache::commands {
 namespace {
@@ -72,6 +74,20 @@ bool parse_options(call& c, std::size_t first, option_set allowed, options& to) 
     return true;
 }
 
+// With the time at which it ends, and without a reply that nobody gets.
+void propagate_set(call& c, const options& o, expiry_time at_ms) {
+    if (at_ms != no_expiry) {
+        if (o.expiry.unit != expiry_unit::unix_milliseconds)
+            propagate_as(c, {"SET", c.arg(1), c.arg(2), "PXAT", decimal(at_ms)});
+    } else if (o.get) {
+        std::vector<std::string_view> args{c.arg(0), c.arg(1), c.arg(2)};
+        for (std::size_t i = 3; i < c.count; ++i) {
+            if (!is_word(c.arg(i), "get")) args.push_back(c.arg(i));
+        }
+        propagate_as(c, args);
+    }
+}
+
 void set_with_options(call& c) {
     options o;
     if (!parse_options(c, 3, option_set::set, o)) return;
@@ -87,6 +103,7 @@ void set_with_options(call& c) {
     if (at_ms != no_expiry) c.keys->set_expiry(stored, at_ms);
     c.changed(key_event::string, "set", c.arg(1));
     if (at_ms != no_expiry) c.also_happened(key_event::generic, "expire", c.arg(1));
+    if (propagates(c)) propagate_set(c, o, at_ms);
     if (!o.get) c.reply.ok();
 }
 
@@ -98,6 +115,7 @@ void set_with_expiry(call& c, expiry_unit unit) {
     c.keys->set_expiry(place, at_ms);
     c.changed(key_event::string, "set", c.arg(1));
     c.also_happened(key_event::generic, "expire", c.arg(1));
+    if (propagates(c)) propagate_as(c, {"SET", c.arg(1), c.arg(3), "PXAT", decimal(at_ms)});
     c.reply.ok();
 }
 
@@ -126,6 +144,7 @@ void getset(call& c) {
     if (!reply_text(c, place)) return;
     c.keys->put_text(place, c.arg(1), c.hash, c.arg(2));
     c.changed(key_event::string, "set", c.arg(1));
+    propagate_as(c, {"SET", c.arg(1), c.arg(2)});
 }
 
 void getdel(call& c) {
@@ -133,6 +152,7 @@ void getdel(call& c) {
     if (!reply_text(c, place) || place == nullptr) return;
     c.keys->remove(place, c.hash);
     c.changed(key_event::generic, "del", c.arg(1));
+    propagate_as(c, {"DEL", c.arg(1)});
 }
 
 void getex(call& c) {
@@ -145,14 +165,19 @@ void getex(call& c) {
     if (o.expiry.given() && !o.expiry.resolve(c, at_ms)) return;
     reply_text(c, place);
     if (o.persist) {
-        if (c.keys->drop_expiry(place)) c.changed(key_event::generic, "persist", c.arg(1));
+        if (c.keys->drop_expiry(place)) {
+            c.changed(key_event::generic, "persist", c.arg(1));
+            propagate_as(c, {"PERSIST", c.arg(1)});
+        }
     } else if (at_ms != no_expiry) {
-        if (at_ms <= c.now_ms()) {
+        if (is_over_at_once(c, at_ms)) {
             c.keys->remove(place, c.hash);
             c.changed(key_event::generic, "del", c.arg(1));
+            propagate_as(c, {"DEL", c.arg(1)});
         } else {
             c.keys->set_expiry(place, at_ms);
             c.changed(key_event::generic, "expire", c.arg(1));
+            if (propagates(c)) propagate_as(c, {"PEXPIREAT", c.arg(1), decimal(at_ms)});
         }
     }
 }

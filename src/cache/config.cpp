@@ -3,10 +3,13 @@
 
 #include <eddy/base/glob.hpp>
 
+#include "cache/append_log.hpp"
 #include "cache/call.hpp"
+#include "cache/client_memory.hpp"
 #include "cache/command_table.hpp"
 #include "cache/notifications.hpp"
 #include "cache/persistence.hpp"
+#include "cache/replication.hpp"
 
 #include <array>
 #include <limits>
@@ -146,8 +149,63 @@ std::string output_limits_text(const options_type& o) {
 // What needs a folder can only be set to off without one.
 constexpr refusal no_persistence = "this cache keeps nothing on disk";
 
-refusal set_appendonly(options_type&, std::string_view value) {
-    return is_word(value, "no") ? refusal{} : no_persistence;
+refusal set_appendonly(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    if (yes && o.dir.empty()) return no_persistence;
+    o.append.enabled = yes;
+    return {};
+}
+
+constexpr std::pair<std::string_view, fsync_policy> fsync_names[] = {
+    {"everysec", fsync_policy::everysec},
+    {"always", fsync_policy::always},
+    {"no", fsync_policy::no},
+};
+
+std::string fsync_text(const options_type& o) {
+    for (const auto& [name, policy] : fsync_names) {
+        if (policy == o.append.fsync) return std::string(name);
+    }
+    return {};
+}
+
+refusal set_fsync(options_type& o, std::string_view value) {
+    for (const auto& [name, policy] : fsync_names) {
+        if (!is_word(value, name)) continue;
+        o.append.fsync = policy;
+        return {};
+    }
+    return "argument(s) must be one of the following: everysec, always, no";
+}
+
+template <auto Member>
+refusal set_append_flag(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    o.append.*Member = yes;
+    return {};
+}
+
+template <auto Member>
+std::string append_flag(const options_type& o) {
+    return o.append.*Member ? "yes" : "no";
+}
+
+refusal set_rewrite_min_size(options_type& o, std::string_view value) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    o.append.rewrite_min_size = *bytes;
+    return {};
+}
+
+refusal set_rewrite_percentage(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return "argument couldn't be parsed into an integer";
+    if (*number < 0 || *number > INT32_MAX)
+        return "argument must be between 0 and 2147483647 inclusive";
+    o.append.rewrite_percentage = static_cast<std::uint64_t>(*number);
+    return {};
 }
 
 // A number of a range, as Redis says it.
@@ -203,16 +261,112 @@ refusal set_stop_writes(options_type& o, std::string_view value) {
     return {};
 }
 
+// Bytes, or "5%" of maxmemory.
+refusal set_clients_memory(options_type& o, std::string_view value) {
+    if (value.ends_with('%')) {
+        const auto percent = parse_integer(value.substr(0, value.size() - 1));
+        if (!percent || *percent < 0 || *percent > 100) {
+            return "argument must be a memory or percent value";
+        }
+        o.max_clients_memory = 0;
+        o.max_clients_percent = static_cast<unsigned>(*percent);
+        return {};
+    }
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return "argument must be a memory or percent value";
+    o.max_clients_memory = *bytes;
+    o.max_clients_percent = 0;
+    return {};
+}
+
+std::string clients_memory_text(const options_type& o) {
+    if (o.max_clients_percent != 0) return std::to_string(o.max_clients_percent) + '%';
+    return std::to_string(o.max_clients_memory);
+}
+
+refusal set_protected_mode(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    o.protected_mode = yes;
+    return {};
+}
+
 std::string busy_reply_text(const options_type& o) { return std::to_string(o.busy_reply_ms); }
 constexpr auto set_busy_reply = set_number<&options_type::busy_reply_ms, 0, INT64_MAX>;
 
+// Of replication_options.
+template <auto Member>
+std::string replication_number(const options_type& o) {
+    return std::to_string(o.replication.*Member);
+}
+template <auto Member, std::int64_t Low, std::int64_t High>
+refusal set_replication_number(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return "argument couldn't be parsed into an integer";
+    if (*number < Low || *number > High) {
+        if constexpr (Low == 1) return "argument must be between 1 and 2147483647 inclusive";
+        if constexpr (High == UINT16_MAX) return "argument must be between 0 and 65535 inclusive";
+        return "argument must be between 0 and 2147483647 inclusive";
+    }
+    o.replication.*Member =
+        static_cast<std::remove_reference_t<decltype(o.replication.*Member)>>(*number);
+    return {};
+}
+template <auto Member>
+std::string replication_switch(const options_type& o) {
+    return o.replication.*Member ? "yes" : "no";
+}
+template <auto Member>
+refusal set_replication_switch(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    o.replication.*Member = yes;
+    return {};
+}
+template <auto Member>
+std::string replication_text(const options_type& o) {
+    return o.replication.*Member;
+}
+template <auto Member>
+refusal set_replication_text(options_type& o, std::string_view value) {
+    o.replication.*Member = value;
+    return {};
+}
+
+refusal set_backlog(options_type& o, std::string_view value) {
+    constexpr std::size_t least = 16 * 1024;
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    if (*bytes == 0) return "argument must be between 1 and 9223372036854775807 inclusive";
+    o.replication.backlog_size = std::max(*bytes, least);
+    return {};
+}
+
+// Whom it follows now; CONFIG GET's command fills it in.
+std::string followed_text(const options_type&) { return {}; }
+
+using replicas = replication_options;
+constexpr std::int64_t most_int = INT32_MAX;
+
 constexpr parameter parameters[] = {
-    {"aclfile", [](const options_type&) { return std::string(); }, nullptr},
+    {"aclfile", [](const options_type& o) { return o.acl_file; }, nullptr},
     {"acl-pubsub-default", [](const options_type&) { return std::string("resetchannels"); },
      nullptr},
     {"acllog-max-len", [](const options_type& o) { return std::to_string(o.acllog_max_len); },
      set_number<&options_type::acllog_max_len, 0, INT64_MAX>},
-    {"appendonly", [](const options_type&) { return std::string("no"); }, set_appendonly},
+    {"aof-load-truncated", append_flag<&append_options::load_truncated>,
+     set_append_flag<&append_options::load_truncated>},
+    {"aof-use-rdb-preamble", append_flag<&append_options::use_rdb_preamble>, nullptr},
+    {"appenddirname", [](const options_type& o) { return o.append.dirname; }, nullptr},
+    {"appendfilename", [](const options_type& o) { return o.append.filename; }, nullptr},
+    {"appendfsync", fsync_text, set_fsync},
+    {"appendonly", append_flag<&append_options::enabled>, set_appendonly},
+    {"auto-aof-rewrite-min-size",
+     [](const options_type& o) { return std::to_string(o.append.rewrite_min_size); },
+     set_rewrite_min_size},
+    {"auto-aof-rewrite-percentage",
+     [](const options_type& o) { return std::to_string(o.append.rewrite_percentage); },
+     set_rewrite_percentage},
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
     {"busy-reply-threshold", busy_reply_text, set_busy_reply},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
@@ -230,16 +384,67 @@ constexpr parameter parameters[] = {
      [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
      set_number<&options_type::latency_threshold_ms, 0, INT64_MAX>},
     {"lua-time-limit", busy_reply_text, set_busy_reply},
+    {"masterauth", replication_text<&replicas::master_password>,
+     set_replication_text<&replicas::master_password>},
+    {"masteruser", replication_text<&replicas::master_user>,
+     set_replication_text<&replicas::master_user>},
     {"maxmemory", [](const options_type& o) { return std::to_string(o.max_memory); },
      set_max_memory},
+    {"maxmemory-clients", clients_memory_text, set_clients_memory},
     {"maxmemory-policy", [](const options_type& o) { return std::string(policy_name(o.policy)); },
      set_policy},
+    {"no-appendfsync-on-rewrite", append_flag<&append_options::no_fsync_on_rewrite>,
+     set_append_flag<&append_options::no_fsync_on_rewrite>},
+    {"min-replicas-max-lag", replication_number<&replicas::min_replicas_max_lag_s>,
+     set_replication_number<&replicas::min_replicas_max_lag_s, 0, most_int>},
+    {"min-replicas-to-write", replication_number<&replicas::min_replicas_to_write>,
+     set_replication_number<&replicas::min_replicas_to_write, 0, most_int>},
+    {"min-slaves-max-lag", replication_number<&replicas::min_replicas_max_lag_s>,
+     set_replication_number<&replicas::min_replicas_max_lag_s, 0, most_int>},
+    {"min-slaves-to-write", replication_number<&replicas::min_replicas_to_write>,
+     set_replication_number<&replicas::min_replicas_to_write, 0, most_int>},
     {"notify-keyspace-events", event_letters, set_events},
     {"port", [](const options_type& o) { return std::to_string(o.port); }, nullptr},
     {"proto-max-bulk-len", [](const options_type& o) { return std::to_string(o.max_text); },
      set_max_text},
+    {"repl-backlog-size", replication_number<&replicas::backlog_size>, set_backlog},
+    {"repl-backlog-ttl", replication_number<&replicas::backlog_ttl_s>,
+     set_replication_number<&replicas::backlog_ttl_s, 0, most_int>},
+    {"repl-diskless-sync-delay", replication_number<&replicas::sync_delay_s>,
+     set_replication_number<&replicas::sync_delay_s, 0, most_int>},
+    {"repl-ping-replica-period", replication_number<&replicas::ping_period_s>,
+     set_replication_number<&replicas::ping_period_s, 1, most_int>},
+    {"repl-ping-slave-period", replication_number<&replicas::ping_period_s>,
+     set_replication_number<&replicas::ping_period_s, 1, most_int>},
+    {"repl-timeout", replication_number<&replicas::timeout_s>,
+     set_replication_number<&replicas::timeout_s, 1, most_int>},
+    {"replica-announce-ip", replication_text<&replicas::announce_ip>,
+     set_replication_text<&replicas::announce_ip>},
+    {"replica-announce-port", replication_number<&replicas::announce_port>,
+     set_replication_number<&replicas::announce_port, 0, UINT16_MAX>},
+    {"replica-priority", replication_number<&replicas::priority>,
+     set_replication_number<&replicas::priority, 0, most_int>},
+    {"replica-read-only", replication_switch<&replicas::read_only>,
+     set_replication_switch<&replicas::read_only>},
+    {"replica-serve-stale-data", replication_switch<&replicas::serve_stale_data>,
+     set_replication_switch<&replicas::serve_stale_data>},
+    {"replicaof", followed_text, nullptr},
+    {"protected-mode",
+     [](const options_type& o) { return std::string(o.protected_mode ? "yes" : "no"); },
+     set_protected_mode},
     {"requirepass", [](const options_type& o) { return o.password; }, set_password},
     {"save", [](const options_type& o) { return to_text(o.save_points); }, set_save},
+    {"slave-announce-ip", replication_text<&replicas::announce_ip>,
+     set_replication_text<&replicas::announce_ip>},
+    {"slave-announce-port", replication_number<&replicas::announce_port>,
+     set_replication_number<&replicas::announce_port, 0, UINT16_MAX>},
+    {"slave-priority", replication_number<&replicas::priority>,
+     set_replication_number<&replicas::priority, 0, most_int>},
+    {"slave-read-only", replication_switch<&replicas::read_only>,
+     set_replication_switch<&replicas::read_only>},
+    {"slave-serve-stale-data", replication_switch<&replicas::serve_stale_data>,
+     set_replication_switch<&replicas::serve_stale_data>},
+    {"slaveof", followed_text, nullptr},
     {"slowlog-log-slower-than",
      [](const options_type& o) { return std::to_string(o.slowlog_slower_than_us); },
      set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
@@ -253,6 +458,12 @@ constexpr parameter parameters[] = {
     {"stream-node-max-entries",
      [](const options_type& o) { return std::to_string(o.stream_node_max_entries); },
      set_number<&options_type::stream_node_max_entries, 0, INT64_MAX>},
+    {"tls-auth-clients", [](const options_type& o) { return o.tls.auth_clients; }, nullptr},
+    {"tls-ca-cert-dir", [](const options_type& o) { return o.tls.ca_cert_dir; }, nullptr},
+    {"tls-ca-cert-file", [](const options_type& o) { return o.tls.ca_cert_file; }, nullptr},
+    {"tls-cert-file", [](const options_type& o) { return o.tls.cert_file; }, nullptr},
+    {"tls-key-file", [](const options_type& o) { return o.tls.key_file; }, nullptr},
+    {"tls-port", [](const options_type& o) { return std::to_string(o.tls.port); }, nullptr},
     {"tracking-table-max-keys",
      [](const options_type& o) { return std::to_string(o.tracking_table_max_keys); },
      set_number<&options_type::tracking_table_max_keys, 0, INT64_MAX>},
@@ -288,6 +499,13 @@ constexpr ignored_parameter ignored[] = {
     {"maxmemory-samples", "5"},
     {"rdbchecksum", "yes"},
     {"rdbcompression", "yes"},
+    {"repl-disable-tcp-nodelay", "no"},
+    {"repl-diskless-load", "swapdb"},
+    {"repl-diskless-sync", "yes"},
+    {"repl-diskless-sync-max-replicas", "0"},
+    {"replica-announced", "yes"},
+    {"replica-ignore-maxmemory", "yes"},
+    {"replica-lazy-flush", "yes"},
     {"set-max-intset-entries", "512"},
     {"tcp-keepalive", "300"},
     {"timeout", "0"},
@@ -344,6 +562,12 @@ std::string_view policy_name(eviction policy) noexcept {
     return {};
 }
 
+static std::string followed_server(const engine::state& s) {
+    const replication* const its = s.replicating.get();
+    if (its == nullptr || !its->is_following()) return {};
+    return its->master_host() + ' ' + std::to_string(its->master_port());
+}
+
 void config_get(call& c) {
     const auto is_wanted = [&c](std::string_view name) {
         for (std::size_t i = 2; i < c.count; ++i) {
@@ -354,7 +578,9 @@ void config_get(call& c) {
     const engine_options& options = c.state.options;
     std::vector<std::pair<std::string_view, std::string>> found;
     for (const parameter& each : parameters) {
-        if (is_wanted(each.name)) found.emplace_back(each.name, each.get(options));
+        if (!is_wanted(each.name)) continue;
+        found.emplace_back(
+            each.name, each.get == followed_text ? followed_server(c.state) : each.get(options));
     }
     for (const ignored_parameter& each : ignored) {
         if (is_wanted(each.name)) found.emplace_back(each.name, remembered(options, each));
@@ -364,6 +590,39 @@ void config_get(call& c) {
         c.reply.bulk(name);
         c.reply.bulk(value);
     }
+}
+
+std::vector<std::pair<std::string, std::string>> changed_parameters(const engine_options& now,
+                                                                    const engine_options& from) {
+    std::vector<std::pair<std::string, std::string>> found;
+    for (const parameter& each : parameters) {
+        // The same under another name.
+        if (each.set == nullptr || each.name == "lua-time-limit") continue;
+        std::string value = each.get(now);
+        if (value != each.get(from)) found.emplace_back(each.name, std::move(value));
+    }
+    for (const ignored_parameter& each : ignored) {
+        const std::string_view value = remembered(now, each);
+        if (value != remembered(from, each)) found.emplace_back(each.name, value);
+    }
+    return found;
+}
+
+std::expected<void, std::string> set_parameter(engine_options& of, std::string_view name,
+                                               std::string_view value) {
+    if (const ignored_parameter* const other = find_ignored(name)) {
+        remember(of, *other, value);
+        return {};
+    }
+    const parameter* const found = find_parameter(name);
+    if (found == nullptr) {
+        return std::unexpected("there is no parameter \"" + std::string(name) + '"');
+    }
+    const refusal why = found->set == nullptr ? "it has an option of its own, or cannot be set"
+                                              : found->set(of, value);
+    if (why.empty()) return {};
+    return std::unexpected(std::string(name) + " cannot be \"" + std::string(value) +
+                           "\": " + std::string(why));
 }
 
 void config_set(call& c) {
@@ -398,7 +657,9 @@ void config_set(call& c) {
     c.state.env.set_policy(changed.policy);
     c.state.note_listeners();
     note_save_trouble(c.state);
+    note_append_options(c.state);
     c.state.slow.configure(changed);
+    configure_client_memory(c.state);
     if (sets_password) {
         c.state.users.set_default_password(changed.password);
         note_all_permissions(c.state);

@@ -3,7 +3,11 @@
 
 #include "cache/engine.hpp"
 
+#include <expected>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace eddy::cache {
 
@@ -13,6 +17,13 @@ struct call;
 void config_get(call& c);
 /// args[2..]: names and values in turn; all of them are set, or none with an error.
 void config_set(call& c);
+
+/// What CONFIG SET has made different: names and values.
+std::vector<std::pair<std::string, std::string>> changed_parameters(const engine_options& now,
+                                                                    const engine_options& from);
+/// Sets one by its name, before there is an engine; or why not, as a sentence.
+std::expected<void, std::string> set_parameter(engine_options& of, std::string_view name,
+                                               std::string_view value);
 
 /// "noeviction" or "allkeys-lru".
 std::string_view policy_name(eviction policy) noexcept;

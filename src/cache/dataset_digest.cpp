@@ -142,6 +142,7 @@ void add_value(digest& to, environment& env, const entry& of) {
                 digest its{};
                 add_in_order(its, f.field);
                 add_in_order(its, f.value);
+                if (walk.ends_at() != no_expiry) add_unordered(its, "!!hexpire!!");
                 add_unordered(to, view_of(its));
             }
             break;

@@ -23,8 +23,8 @@ XSETID %k %a ; XSETID %k %a ENTRIESADDED 1%n ; XSETID %k %a MAXDELETEDID %i ; XI
 XINFO STREAM %k FULL ; XINFO STREAM %k FULL COUNT %n ; XINFO STREAM %k ; TYPE %k ; OBJECT ENCODING %k ;
 DEL %k ; COPY %k %k ; COPY %k %k REPLACE ; RENAME %k %k ; SCAN 0 COUNT 100000 TYPE stream ;
 DEBUG DIGEST-VALUE %k ; CONFIG SET stream-node-max-entries 1%n ; CONFIG SET stream-node-max-entries %n ;
-CONFIG SET stream-node-max-bytes 4096 ; CONFIG SET stream-node-max-bytes 3%n0 ; SORT %k ; GET %k ;
-CONFIG SET stream-node-max-bytes 0 ; CONFIG GET stream-node-max-bytes ; LPUSH %k x ; SET text x ;
+CONFIG SET stream-node-max-bytes 4096 ; CONFIG GET stream-node-max-bytes ; SORT %k ; GET %k ;
+LPUSH %k x ; SET text x ;
 XADD text %a f1 v ; XLEN text ; XRANGE text - + ; XREAD STREAMS %k text 0 0 ; XDEL text %i ;
 XTRIM text %t ; XINFO STREAM text ; XSETID text %a
 )";

@@ -5,11 +5,18 @@
 #include <eddy/base/random.hpp>
 
 #include "cache/access.hpp"
+#include "cache/append_log.hpp"
 #include "cache/call.hpp"
+#include "cache/client_memory.hpp"
+#include "cache/command_names.hpp"
 #include "cache/command_table.hpp"
 #include "cache/engine_state.hpp"
 #include "cache/execution.hpp"
+#include "cache/field_expiry.hpp"
+#include "cache/hooks.hpp"
 #include "cache/messages.hpp"
+#include "cache/propagation.hpp"
+#include "cache/replication.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/tracking.hpp"
@@ -54,16 +61,49 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
     return true;
 }
 
+// What a snapshot holds back does not count.
+bool is_over_limit(const engine::state& s) noexcept {
+    const std::size_t used = s.env.memory.used_bytes();
+    if (used <= s.options.max_memory || s.image == nullptr) return used > s.options.max_memory;
+    return used - std::min(used, s.image->held_bytes()) > s.options.max_memory;
+}
+
+// Values of several cache lines are fetched, too, but only for the next few commands: those of a
+// whole batch would push each other out.
+constexpr std::size_t values_ahead = 4;
+constexpr std::size_t large_value = 512;
+
+bool has_large_values(const engine::state& s, const keyspace& keys) noexcept {
+    return s.env.memory.used_bytes() / large_value > keys.size();
+}
+
+void prefetch_value(const dictionary& table, std::uint64_t hash) noexcept {
+    constexpr std::size_t line = 64;
+    constexpr std::size_t most_bytes = 2 * keyspace::max_inline_text;
+    const dictionary::slot* const place = table.find_hash(hash, [](const entry&) { return true; });
+    if (place == nullptr) return;
+    const entry* const e = dictionary::entry_of(*place);
+    const char* at = reinterpret_cast<const char*>(e);
+    // Its first two lines are on their way already.
+    std::size_t size = std::min(e->size(), most_bytes);
+    for (std::size_t i = 2 * line; i < size; i += line) __builtin_prefetch(at + i);
+    if (e->held_as != encoding::external) return;
+    at = reinterpret_cast<const char*>(e->pointer<text_block>());
+    size = most_bytes;
+    for (std::size_t i = 0; i < size; i += line) __builtin_prefetch(at + i);
+}
+
 // Looks commands up; clients mostly send the same one again and again.
 class planner {
 public:
-    explicit planner(const key_hash& hash) noexcept : hash_(hash) {}
+    planner(const key_hash& hash, const command_names* renamed) noexcept
+        : hash_(hash), renamed_(renamed) {}
 
     planned plan(const resp::command& what) noexcept {
         const command_name name = fold_command_name(what.argv[0]);
         if (name != last_name_) {
             last_name_ = name;
-            last_spec_ = find_command(name);
+            last_spec_ = find_named(renamed_, name);
         }
         const bool has_key = last_spec_ != nullptr && last_spec_->first_key == 1 && what.argc > 1;
         return {last_spec_, has_key ? hash_(what.argv[1]) : 0};
@@ -71,6 +111,7 @@ public:
 
 private:
     const key_hash& hash_;
+    const command_names* renamed_;
     command_name last_name_;
     const command_spec* last_spec_ = nullptr;
 };
@@ -92,31 +133,48 @@ engine::state::state(engine_options given)
     saves.saved_us = started_us;
     run_id = make_run_id(env.random);
     slow.configure(options);
+    if (!options.renamed_commands.empty()) {
+        auto names = command_names::make(options.renamed_commands);
+        EDDY_ASSERT(names);
+        renamed = std::move(*names);
+    }
+    configure_client_memory(*this);
 }
+
+engine::state::~state() = default;
 
 bool engine::state::make_room() {
     const std::size_t limit = options.max_memory;
+    // Another server, or a file, says which keys there are.
+    if ((attention & (attention::follower | attention::loading)) != 0) return true;
     if (limit == 0 || env.memory.used_bytes() <= limit) [[likely]]
         return true;
-    // What was deleted but not freed yet comes first.
-    for (int i = 0; i < max_evictions && env.memory.used_bytes() > limit; ++i) {
-        if (!env.free_some(max_evictions)) break;
-    }
-    if (env.memory.used_bytes() <= limit) return true;
+    // What was deleted but not freed yet comes first. A huge value is freed in slices, more in each
+    // than a command adds, and no other key need go for it.
+    const auto is_coming = [this] {
+        for (int i = 0; i < max_evictions && is_over_limit(*this); ++i) {
+            if (!env.free_some(max_evictions)) break;
+        }
+        return !is_over_limit(*this) || env.discarded() > 0;
+    };
+    if (is_coming()) return true;
     if (options.policy == eviction::none) return false;
-    bool evicted = true;
-    for (int i = 0; i < max_evictions && evicted && env.memory.used_bytes() > limit; ++i) {
-        evicted = false;
+    for (int i = 0; i < max_evictions; ++i) {
+        bool evicted = false;
         for (std::size_t tried = 0; tried < databases && !evicted; ++tried) {
             keyspace* const victim = keyspaces[evict_database % databases].get();
             ++evict_database;
             evicted = victim != nullptr && victim->evict_one();
         }
+        if (!evicted) return false;
+        if (is_coming()) return true;
     }
-    return evicted;
+    return true;
 }
 
-engine::engine(engine_options options) : state_(std::make_unique<state>(std::move(options))) {}
+engine::engine(engine_options options) : state_(std::make_unique<state>(std::move(options))) {
+    state_->home = this;
+}
 
 engine::~engine() {
     EDDY_ASSERT(state_->sessions.empty());
@@ -137,7 +195,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
         take_output(who, out);
     resp::reply_writer reply(out, who.protocol);
     call c{s, who, reply, &s.database(who.db)};
-    planner planner(s.env.hash);
+    planner planner(s.env.hash, s.renamed.get());
     who.last_used_us = s.env.now_us;
     const std::size_t reply_limit = s.options.max_pending_reply;
 
@@ -169,6 +227,16 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
             c.keys->prefetch_bucket(plans[i].hash);
         }
         for (std::size_t i = 0; i < batch; ++i) c.keys->prefetch_entry(plans[i].hash);
+        if (has_large_values(s, *c.keys)) [[unlikely]] {
+            for (std::size_t i = 0; i < std::min(batch, values_ahead); ++i)
+                prefetch_value(c.keys->table(), plans[i].hash);
+            for (std::size_t i = 0; i < batch && may_go_on(); ++i) {
+                if (const std::size_t ahead = i + values_ahead; ahead < batch)
+                    prefetch_value(c.keys->table(), plans[ahead].hash);
+                execute_next(next[i], plans[i]);
+            }
+            continue;
+        }
         for (std::size_t i = 0; i < batch && may_go_on(); ++i) execute_next(next[i], plans[i]);
     }
     if (!s.tracking.changes.empty()) [[unlikely]] {
@@ -219,11 +287,12 @@ bool engine::upkeep(std::size_t steps) {
     }
     if (s.options.max_memory != 0 && !scripting::is_late(s)) {
         static_cast<void>(s.make_room());
-        more |=
-            s.options.policy != eviction::none && s.env.memory.used_bytes() > s.options.max_memory;
+        more |= (s.attention & (attention::follower | attention::loading)) == 0 &&
+                s.options.policy != eviction::none && is_over_limit(s);
     }
     // Within a script no key goes by itself.
-    const bool sweeps = s.sweeps && !scripting::is_late(s);
+    const bool follows = (s.attention & (attention::follower | attention::loading)) != 0;
+    const bool sweeps = s.sweeps && !follows && !scripting::is_late(s);
     for (std::size_t tried = 0; sweeps && tried < databases; ++tried) {
         keyspace* const one = s.keyspaces[s.upkeep_database].get();
         if (one != nullptr && one->expiring() > 0) {
@@ -234,6 +303,7 @@ bool engine::upkeep(std::size_t steps) {
         }
         s.upkeep_database = (s.upkeep_database + 1) % databases;
     }
+    if (sweeps) more |= sweep_fields(s, steps);
     // Those who wait for a key may have been told that one expired.
     if (s.unsettled && !scripting::is_late(s)) serve_waiting(s);
     if (!s.tracking.changes.empty()) send_broadcasts(s);
@@ -281,12 +351,14 @@ session::~session() {
     if (id == 0) return;
     engine::state& s = home.internals();
     scripting::forget(s, *this);
+    if (s.hooked != nullptr) s.hooked->forget(*this);
     unlink();
     --s.env.counters.sessions;
     stop_monitoring(s, *this);
     forget_tracked(s, *this);
     if (extras == nullptr) return;
     forget_wait(s, *this);
+    if (s.replicating != nullptr) s.replicating->forget(*this);
     unsubscribe_all(s, *this);
     drop_transaction(s, *this);
 }

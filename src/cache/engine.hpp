@@ -6,10 +6,12 @@
 //   keyspace.hpp              one database; entry.hpp how a key lies in memory
 //   dictionary.hpp            the hash table; slab.hpp the memory
 //   list.hpp, collection.hpp  the values; strings are in keyspace.hpp
+//   timed_fields.hpp          hashes of which fields end; field_expiry.hpp ends them
 //   execution.hpp             what a command goes through before it runs: MULTI, pauses, refusals
 //   messages.hpp              what sessions send each other; session_extras.hpp keeps it
 //   notifications.hpp         who is told that a key changed
 //   waits.hpp                 commands that wait for a key
+//   hooks.hpp                 scripts that are asked for missing keys and told of changes
 //   script/scripts.hpp        scripts and functions, on LuaJIT
 //   acl.hpp, access.hpp       users, and what each may do
 //   tracking.hpp              who has read a key and is told of its end
@@ -68,6 +70,57 @@ struct save_point {
     bool operator==(const save_point&) const noexcept = default;
 };
 
+/// When what was written to the append-only file must be on the disk.
+enum class fsync_policy : std::uint8_t {
+    always,    ///< before its reply goes out
+    everysec,  ///< a second later at most
+    no,        ///< when the operating system likes
+};
+
+/// The append-only file: redis.conf's parameters of about the same names.
+struct append_options {
+    bool enabled = false;
+    fsync_policy fsync = fsync_policy::everysec;
+    std::string filename = "appendonly.aof";
+    std::string dirname = "appendonlydir";
+    std::uint64_t rewrite_percentage = 100;  ///< growth since the last rewrite; 0: never by itself
+    std::uint64_t rewrite_min_size = 64U << 20;
+    bool load_truncated = true;        ///< an incomplete last command is cut off
+    bool use_rdb_preamble = true;      ///< a rewrite writes RDB, not commands
+    bool no_fsync_on_rewrite = false;  ///< while a rewrite is on its way
+};
+
+/// Masters and replicas: redis.conf's parameters of about the same names.
+struct replication_options {
+    std::string master_host;  ///< empty: it follows nobody
+    std::uint16_t master_port = 0;
+    std::string master_user;
+    std::string master_password;
+    std::size_t backlog_size = 1U << 20;     ///< bytes kept for replicas that come back
+    std::int64_t backlog_ttl_s = 3600;       ///< kept so long without replicas; 0: for ever
+    std::int64_t timeout_s = 60;             ///< of a link on which nothing comes
+    std::int64_t ping_period_s = 10;         ///< between a master's PINGs
+    std::int64_t sync_delay_s = 5;           ///< a full copy waits for more replicas to share it
+    std::int64_t min_replicas_to_write = 0;  ///< with fewer, commands that write are refused
+    std::int64_t min_replicas_max_lag_s = 10;
+    std::int64_t priority = 100;  ///< for sentinels
+    bool serve_stale_data = true;
+    bool read_only = true;
+    std::string announce_ip;
+    std::uint16_t announce_port = 0;
+};
+
+/// Where clients connect by TLS: redis.conf's parameters of about the same names. The server
+/// listens; the engine tells of it.
+struct tls_settings {
+    std::uint16_t port = 0;  ///< 0: nowhere
+    std::string cert_file;
+    std::string key_file;
+    std::string ca_cert_file;
+    std::string ca_cert_dir;
+    std::string auth_clients = "yes";  ///< "yes", "no" or "optional"
+};
+
 struct engine_options {
     access_mode mode = access_mode::readwrite;
     std::size_t max_memory = 0;  ///< bytes of keys, values and tables; 0: no limit
@@ -109,6 +162,20 @@ struct engine_options {
     std::vector<save_point> save_points;
     /// After a failed save commands that write are refused, as long as there are save points.
     bool stop_writes_on_save_error = true;
+    append_options append;
+    replication_options replication;
+
+    tls_settings tls;
+    /// As long as the default user needs no password, only clients of this machine are served.
+    bool protected_mode = true;
+    std::string acl_file;  ///< for ACL SAVE and ACL LOAD; empty: there is none
+    /// Bytes that the buffers of all clients may take; beyond it those who take most are closed. 0:
+    /// no limit.
+    std::size_t max_clients_memory = 0;
+    /// The same as a part of max_memory; it counts where it is not 0.
+    unsigned max_clients_percent = 0;
+    /// Commands by other names; an empty one: nobody can call it.
+    std::vector<std::pair<std::string, std::string>> renamed_commands;
 
     /// When a block of a stream's entries is full; 0: no limit.
     std::size_t stream_node_max_bytes = 4096;

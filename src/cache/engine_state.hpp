@@ -25,7 +25,14 @@
 
 namespace eddy::cache {
 
+class append_log;
+class client_memory;
+class command_names;
+class hooks;
+class propagation;
+class replication;
 class scripts;
+class server_host;
 /// Knows how, where there are scripts.
 struct scripts_deleter {
     void operator()(scripts* gone) const noexcept;
@@ -40,6 +47,8 @@ inline constexpr std::uint32_t events = 0xffff;  ///< the bits of key_event that
 inline constexpr std::uint32_t to_watchers = 1 << 16;
 inline constexpr std::uint32_t to_waiters = 1 << 17;
 inline constexpr std::uint32_t to_trackers = 1 << 18;
+inline constexpr std::uint32_t to_propagation = 1 << 19;  ///< keys that end by themselves
+inline constexpr std::uint32_t to_hooks = 1 << 20;
 }  // namespace listening
 
 /// What makes every command take the longer way, see execution.cpp.
@@ -47,7 +56,11 @@ namespace attention {
 inline constexpr std::uint8_t monitors = 1;
 inline constexpr std::uint8_t pause = 2;
 inline constexpr std::uint8_t save_trouble = 4;  ///< the last save failed: nothing is written
-inline constexpr std::uint8_t script = 8;        // one is late: others are told BUSY
+inline constexpr std::uint8_t script = 8;        ///< one is late: others are told BUSY
+inline constexpr std::uint8_t propagates = 16;   ///< changes are written down as commands
+inline constexpr std::uint8_t follower = 32;     ///< another server's commands change the data
+inline constexpr std::uint8_t loading = 64;      ///< the data is not whole yet
+inline constexpr std::uint8_t hooks = 128;       ///< scripts are told of misses and changes
 }  // namespace attention
 
 /// Who writes snapshots to the disk.
@@ -79,6 +92,7 @@ struct save_state {
 
 struct engine::state final : key_listener {
     explicit state(engine_options given);
+    ~state();
 
     /// The database of this number, made when it is first asked for.
     keyspace& database(std::size_t number) {
@@ -139,6 +153,16 @@ struct engine::state final : key_listener {
     std::size_t blocked_sessions = 0;
     std::int64_t paused_until_us = 0;
     bool pauses_writes_only = false;
+
+    // Null while nobody wants them.
+    std::unique_ptr<propagation> propagating;  // changes as commands, for files and replicas
+    std::unique_ptr<append_log> appending;     // the append-only file
+    std::unique_ptr<replication> replicating;  // masters and replicas
+    std::unique_ptr<hooks> hooked;             // the scripts that are told of misses and changes
+    std::unique_ptr<client_memory> clients_memory;  // of maxmemory-clients
+    std::unique_ptr<const command_names> renamed;   // commands by other names
+    engine* home = nullptr;                         // whose state it is
+    server_host* server = nullptr;                  // files, and the daemon
 
     std::unique_ptr<scripts, scripts_deleter> scripting;  // null until the first one
 };

@@ -309,6 +309,34 @@ TEST(engine, evicts_the_unused_below_max_memory) {
     EXPECT_LE(e.stats().used_memory, 100'000U + 64 * 1024);
 }
 
+TEST(engine, evicts_nothing_else_while_a_huge_value_is_freed) {
+    engine_options options;
+    options.policy = eviction::volatile_random;
+    options.seed = 7;
+    engine e(options);
+    test_client c(e);
+    for (int i = 0; i < 200'000; i += 100) {
+        std::vector<std::string> fields{"HSET", "huge"};
+        for (int n = i; n < i + 100; ++n) {
+            fields.push_back("field" + std::to_string(n));
+            fields.push_back("value");
+        }
+        ASSERT_EQ(c.ask(fields), ":100\r\n");
+    }
+    c("EXPIRE huge 1000");
+    for (int i = 0; i < 500; ++i) {
+        ASSERT_EQ(c({"SET", "small" + std::to_string(i), "v", "EX", "1000"}), "+OK\r\n");
+    }
+    const std::size_t limit = e.stats().used_memory / 2;
+    c("CONFIG SET maxmemory " + std::to_string(limit));
+    while (c("EXISTS huge") == ":1\r\n") {
+    }
+    const std::uint64_t evicted = e.stats().evicted_keys;
+    ASSERT_LT(evicted, 400U);
+    while (e.stats().used_memory > limit) ASSERT_EQ(c("SET another v"), "+OK\r\n");
+    EXPECT_EQ(e.stats().evicted_keys, evicted);
+}
+
 TEST(engine, keys_expire_when_time_passes) {
     engine e;
     e.set_time(milliseconds(1'000'000));

@@ -27,6 +27,7 @@ enum class encoding : std::uint8_t {
     table,         ///< set, hash: a pointer to a `dictionary`
     sorted_table,  ///< sorted set: a pointer to a `sorted_table`
     stream,        ///< a pointer to a `stream`
+    timed_table,   ///< hash of which fields end: a pointer to the `dictionary` in a `timed_table`
 };
 
 /// The milliseconds since 1970 at which a key ends; 0 when it does not.

@@ -3,6 +3,7 @@
 
 #include "cache/collection.hpp"
 #include "cache/sorted_set.hpp"
+#include "cache/timed_fields.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,6 +16,13 @@ namespace {
 constexpr std::size_t freed_at_once = 256;
 
 }  // namespace
+
+environment::environment(std::uint64_t seed) noexcept : hash(seed), random(seed ^ 0x9e37'79b9ULL) {}
+
+environment::~environment() {
+    while (free_some(static_cast<std::size_t>(-1))) {
+    }
+}
 
 void environment::discard(dictionary&& table) {
     if (table.size() > freed_at_once) {
@@ -113,6 +121,16 @@ void release_value(environment& env, entry& of) noexcept {
             env.memory.release(table, sizeof(dictionary));
             return;
         }
+        case encoding::timed_table: {
+            timed_table* const table = timed_table::of(of);
+            if (env.fields != nullptr) env.fields->forget(*table);
+            // NOLINTNEXTLINE(performance-move-const-arg): its nodes change hands
+            env.discard(std::move(table->order));
+            env.discard(static_cast<dictionary&&>(*table));
+            table->~timed_table();
+            env.memory.release(table, sizeof(timed_table));
+            return;
+        }
         case encoding::sorted_table: {
             auto* const table = of.pointer<sorted_table>();
             // NOLINTNEXTLINE(performance-move-const-arg): its nodes change hands
@@ -168,6 +186,11 @@ std::size_t memory_usage(const environment& env, const entry& of, std::size_t sa
             const auto& table = *of.pointer<dictionary>();
             return own + slab::capacity(sizeof(dictionary)) + table.table_bytes() +
                    entries_bytes(env, table, samples);
+        }
+        case encoding::timed_table: {
+            const timed_table& table = *timed_table::of(of);
+            return own + slab::capacity(sizeof(timed_table)) + table.order.memory_bytes() +
+                   table.table_bytes() + entries_bytes(env, table, samples);
         }
         case encoding::sorted_table: {
             const auto& table = *of.pointer<sorted_table>();

@@ -17,9 +17,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string_view>
 
 namespace eddy::cache {
+
+class field_clock;
 
 /// Is told what happens to keys beside what commands tell: they expired, were evicted or added.
 class key_listener {
@@ -32,15 +35,19 @@ protected:
     ~key_listener() = default;
 };
 
+/// What becomes of a key whose time is over when a command looks for it.
+enum class expired_keys : std::uint8_t {
+    go,    ///< it is removed
+    hide,  ///< it is not found, and stays until the server that this one follows removes it
+    stay,  ///< it is found: for that server's commands, and a file's
+};
+
 /// One for each engine; everything in it is used by one thread.
 struct environment {
-    explicit environment(std::uint64_t seed) noexcept : hash(seed), random(seed ^ 0x9e37'79b9ULL) {}
+    explicit environment(std::uint64_t seed) noexcept;
     environment(const environment&) = delete;
     environment& operator=(const environment&) = delete;
-    ~environment() {
-        while (free_some(static_cast<std::size_t>(-1))) {
-        }
-    }
+    ~environment();
 
     /// Hands over a table with all its entries, to be freed in slices: a DEL of millions of fields
     /// must not hold up the others. Small ones are freed at once.
@@ -72,8 +79,10 @@ struct environment {
         policy = chosen;
         most_uses = counted_uses(chosen);
     }
+    expired_keys expired = expired_keys::go;
     key_listener* listener = nullptr;  ///< null: nobody wants to know
     statistics counters;
+    std::unique_ptr<field_clock> fields;  ///< null until a hash has fields that end
 
 private:
     struct grave {

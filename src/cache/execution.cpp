@@ -2,10 +2,14 @@
 #include "cache/execution.hpp"
 
 #include "cache/access.hpp"
+#include "cache/client_memory.hpp"
 #include "cache/command_docs.hpp"
 #include "cache/commands.hpp"
+#include "cache/hooks.hpp"
 #include "cache/messages.hpp"
 #include "cache/persistence.hpp"
+#include "cache/propagation.hpp"
+#include "cache/replication.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/tracking.hpp"
@@ -78,6 +82,17 @@ std::uint32_t all_flags(const call& c) noexcept {
     return flags;
 }
 
+bool is_known(call& c) {
+    if (c.spec == nullptr) {
+        refuse_unknown(c);
+    } else if (!arity_fits(*c.spec, c.count)) {
+        c.wrong_arity();
+    } else {
+        return true;
+    }
+    return false;
+}
+
 // False, with the refusal replied, for what the session's mode does not allow.
 bool mode_allows(call& c) {
     const runner what = c.spec->run;
@@ -94,6 +109,7 @@ bool mode_allows(call& c) {
         return false;
     }
     if (refused_by_save_trouble(c, all_flags(c))) return false;
+    if (refused_by_replication(c, all_flags(c))) return false;
     if (in(c, session::subscriber) && c.client.protocol == 2 && !replies_by_push(what) &&
         !is_one_of(what, {commands::ping, commands::quit, commands::reset})) {
         c.error("ERR Can't execute '" + full_name(c) +
@@ -105,7 +121,7 @@ bool mode_allows(call& c) {
 }
 
 bool is_paused(call& c) {
-    if ((c.state.attention & attention::pause) == 0) return false;
+    if ((c.state.attention & attention::pause) == 0 || in(c, session::replica)) return false;
     if (c.state.env.now_us >= c.state.paused_until_us) {
         end_pause(c.state);
         return false;
@@ -128,10 +144,16 @@ bool is_busy(const call& c) {
     return what != commands::shutdown || !is_word(form, "nosave");
 }
 
+hooks::verdict ask_hooks(call& c) {
+    if ((c.state.attention & attention::hooks) == 0) return hooks::verdict::run;
+    return c.state.hooked->before(c, all_flags(c));
+}
+
 void queue(call& c) {
     session_extras& extras = *c.client.extras;
     const std::size_t limit = c.state.options.max_transaction;
-    if (extras.queued.bytes() + command_queue::cost(c.args, c.count) > limit) {
+    if (!in(c, session::master) &&
+        extras.queued.bytes() + command_queue::cost(c.args, c.count) > limit) {
         extras.refused = true;
         return c.error("ERR the transaction is larger than the limit of " + std::to_string(limit) +
                        " bytes: send fewer commands between MULTI and EXEC");
@@ -140,6 +162,7 @@ void queue(call& c) {
     if (!extras.refused && !extras.watched_changed) {
         extras.queued.add(*c.spec, c.args, c.count);
         extras.queued_flags |= c.spec->flags;
+        note_client_memory(c.state, command_queue::cost(c.args, c.count));
     }
     c.reply.simple("QUEUED");
 }
@@ -159,15 +182,8 @@ void after_refusal(call& c) {
 }
 
 bool admit_after_checks(call& c) {
+    if (!is_known(c)) return false;
     const command_spec* const spec = c.spec;
-    if (spec == nullptr) {
-        refuse_unknown(c);
-        return false;
-    }
-    if (!arity_fits(*spec, c.count)) {
-        c.wrong_arity();
-        return false;
-    }
     if (!c.client.authenticated && c.state.users.require_password() &&
         (spec->flags & command_flag::noauth) == 0) {
         c.error("NOAUTH Authentication required.");
@@ -195,15 +211,27 @@ bool admit_after_checks(call& c) {
 
 void run(call& c) {
     c.client.last_command = c.spec->name.data();
-    const bool is_seen = (c.state.attention & attention::monitors) != 0;
-    if (!is_seen && !in(c, session::tracking)) [[likely]]
+    constexpr std::uint8_t seen = attention::monitors | attention::propagates | attention::follower;
+    if ((c.state.attention & seen) == 0 && !in(c, session::tracking) && !in(c, session::master))
+        [[likely]]
         return c.state.slow.run_unless_skipped(c);
     // The database is that of before the command; so are the arguments, which EXEC changes.
     const command_spec& spec = *c.spec;
     const std::string_view* const args = c.args;
     const std::size_t count = c.count;
-    c.state.slow.run_unless_skipped(c);
+    const unsigned database = c.keys->number();
+    const bool followed = (c.state.attention & attention::follower) != 0;
+    {
+        const expiry_scope expiry(c);
+        recording record(c.state);
+        c.state.slow.run_unless_skipped(c);
+        record.end(spec, {args, count}, database);
+    }
+    // REPLICAOF: what was before the command is not to come back.
+    if (const bool follows = (c.state.attention & attention::follower) != 0; follows != followed)
+        c.state.env.expired = follows ? expired_keys::hide : expired_keys::go;
     if (in(c, session::tracking)) remember_reads(c, spec, {args, count});
+    const bool is_seen = (c.state.attention & attention::monitors) != 0;
     if (is_seen && (spec.flags & (command_flag::admin | command_flag::no_monitor)) == 0) {
         feed_monitors(c.state, c.client, args, count);
     }
@@ -217,24 +245,31 @@ bool execute_with_attention(call& c) {
     }
     bool by_push = false;
     const bool is_client_command = c.spec != nullptr && c.spec->run == commands::client;
-    if (!admit(c) || !mode_allows(c)) {
+    // What another server, or the append-only file, has done is done here, too.
+    const bool obeys = in(c, session::master);
+    if (obeys ? !is_known(c) : !admit(c) || !mode_allows(c)) {
         after_refusal(c);
-    } else if (is_busy(c)) {
+    } else if (!obeys && is_busy(c)) {
         c.error(scripting::busy_text(c.state));
         after_refusal(c);
-    } else if (is_paused(c)) {
+    } else if (!obeys && is_paused(c)) {
         wait_for_pause_end(c.state, who);
         return false;
     } else if (in(c, session::in_transaction) &&
                !is_one_of(c.spec->run, {commands::exec, commands::discard, commands::multi,
                                         commands::watch, commands::quit, commands::reset})) {
         queue(c);
+    } else if (const auto hooked = ask_hooks(c); hooked == hooks::verdict::wait) {
+        return false;
+    } else if (hooked == hooks::verdict::refused) {
+        after_refusal(c);
     } else {
         by_push = replies_by_push(c.spec->run);
         const std::uint8_t most_uses = c.state.env.most_uses;
         if (in(c, session::no_touch)) c.state.env.most_uses = 0;
         run(c);
         if (in(c, session::no_touch)) c.state.env.most_uses = most_uses;
+        if ((c.state.attention & attention::hooks) != 0) c.state.hooked->settle();
     }
     // CLIENT CACHING is for one command, or one transaction.
     if (in(c, session::tracking) && !in(c, session::in_transaction) && !is_client_command) {

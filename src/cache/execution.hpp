@@ -33,7 +33,7 @@ inline bool admit(call& c) {
 void after_refusal(call& c);
 
 /// For a session in one of session::mode, or while the engine's attention is on something. False
-/// when the command was not executed, because it is to wait for the end of a pause.
+/// when the command was not executed, because it is to wait for the end of a pause or for a hook.
 bool execute_with_attention(call& c);
 
 /// Runs an admitted command, and tells those who MONITOR.

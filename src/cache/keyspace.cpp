@@ -7,6 +7,7 @@
 #include "cache/list.hpp"
 #include "cache/number.hpp"
 #include "cache/sorted_set.hpp"
+#include "cache/timed_fields.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -40,8 +41,11 @@ void* copy_list(environment& env, const list& from) {
 void copy_collection(environment& env, entry& from, entry& to) {
     collection::make(env, to, from.type);
     collection copy_to(env, to);
-    collection::walk elements(collection(env, from));
-    for (collection::element e; elements.next(e);) copy_to.put(e.field, e.value);
+    collection::walk elements(collection(env, from), collection::also::ended);
+    for (collection::element e; elements.next(e);) {
+        copy_to.put(e.field, e.value);
+        if (elements.ends_at() != no_expiry) copy_to.set_end(e.field, elements.ends_at());
+    }
 }
 
 }  // namespace
@@ -281,6 +285,7 @@ void keyspace::move_value(keyspace& source, slot* from, std::uint64_t from_hash,
     slot* const place = table_.insert(made, to_hash);
     if (keeper_ != nullptr) [[unlikely]]
         keeper_->added(*made, to_hash);
+    watch_fields(place, to_hash);
     if (expiry != no_expiry) set_expiry(place, expiry);
 }
 
@@ -317,6 +322,7 @@ void keyspace::copy_value(const slot* from, std::string_view to, std::uint64_t t
             break;
         case encoding::packed:
         case encoding::table:
+        case encoding::timed_table:
         case encoding::sorted_table:
             if (old->type == value_type::sorted_set) {
                 sorted_set(env_, *old).copy_to(*made);
@@ -326,7 +332,18 @@ void keyspace::copy_value(const slot* from, std::string_view to, std::uint64_t t
             break;
     }
     made->flags |= old->flags & entry::modified_text;
+    watch_fields(place, to_hash);
     if (expiry != no_expiry) set_expiry(place, expiry);
+}
+
+void keyspace::watch_fields(const slot* place, std::uint64_t hash) {
+    const entry& e = *at(place);
+    if (e.held_as != encoding::timed_table) return;
+    timed_table& fields = *timed_table::of(e);
+    fields.home = this;
+    fields.key_hash = hash;
+    if (env_.fields == nullptr) env_.fields = std::make_unique<field_clock>();
+    env_.fields->note(fields);
 }
 
 std::uint64_t keyspace::scan(std::uint64_t cursor, std::vector<slot>& found) const {

@@ -78,7 +78,7 @@ public:
         slot* const place = table_.find(key, hash);
         if (place == nullptr) return nullptr;
         if ((*place & dictionary::expires_bit) != 0 && is_over(*at(place))) [[unlikely]] {
-            expire(place, hash);
+            if (env_.expired != expired_keys::hide) expire(place, hash);
             return nullptr;
         }
         if (env_.most_uses != 0) at(place)->count_use(env_.most_uses);
@@ -124,13 +124,16 @@ public:
     bool drop_expiry(slot* place);
     bool is_over(const entry& e) const noexcept {
         const expiry_time at_ms = e.expiry();
-        return at_ms != no_expiry && env_.now_ms > at_ms;
+        return at_ms != no_expiry && env_.now_ms > at_ms && env_.expired != expired_keys::stay;
     }
 
     /// Gives the value of `from` (a slot of this or another keyspace) to the new key, with its
     /// expiry. The old key is removed.
     void move_value(keyspace& source, slot* from, std::uint64_t from_hash, std::string_view to,
                     std::uint64_t to_hash);
+    /// Remembers when the next field of the slot's hash ends, if any does: for who has given a hash
+    /// its first field that ends. See timed_fields.hpp.
+    void watch_fields(const slot* place, std::uint64_t hash);
     /// As move_value, with a copy of all that the value holds. O(its size).
     void copy_value(const slot* from, std::string_view to, std::uint64_t to_hash);
 

@@ -1,6 +1,10 @@
 // Popping, pushing, moving.
 #include "cache/list_ends.hpp"
 
+#include "cache/command_table.hpp"
+#include "cache/commands.hpp"
+#include "cache/propagation.hpp"
+
 #include <algorithm>
 #include <string>
 
@@ -27,6 +31,8 @@ void pop_range(call& c, std::string_view key, call::slot* place, std::uint64_t h
         drop_element(c, from, where);
     }
     c.changed(key_event::list, pop_event(where), key, popped);
+    if (propagates(c) && c.spec->run != commands::lpop && c.spec->run != commands::rpop)
+        propagate_as(c, {pop_name(where), key, decimal(static_cast<std::int64_t>(popped))});
     if (!from.empty()) return;
     c.keys->remove(place, hash);
     c.also_happened(key_event::generic, "del", key);
@@ -86,6 +92,10 @@ void move_element(call& c, list_side from_side, list_side to_side) {
                                              : c.keys->add(to_key, to_hash, value_type::list);
     push_element(c, call::list_of(to), to_side, element);
     c.changed(key_event::list, push_event(to_side), to_key);
+    if (c.spec->run == commands::blmove)
+        propagate_as(c, {"LMOVE", c.arg(1), to_key, c.arg(3), c.arg(4)});
+    else if (c.spec->run == commands::brpoplpush)
+        propagate_as(c, {"RPOPLPUSH", c.arg(1), to_key});
     c.also_happened(key_event::list, pop_event(from_side), c.arg(1));
     c.remove_if_empty(c.find_to_write(), c.hash);
 }

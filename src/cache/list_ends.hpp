@@ -44,6 +44,11 @@ inline std::string_view pop_event(list_side where) noexcept {
     return where == list_side::left ? "lpop" : "rpop";
 }
 
+/// The command that pops.
+inline std::string_view pop_name(list_side where) noexcept {
+    return where == list_side::left ? "LPOP" : "RPOP";
+}
+
 /// Replies with one element of the list and removes it, and the key with its last one.
 inline void pop_one(call& c, std::string_view key, call::slot* place, std::uint64_t hash,
                     list_side where) {

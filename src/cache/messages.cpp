@@ -5,6 +5,8 @@
 #include <eddy/base/glob.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "cache/client_memory.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -79,6 +81,7 @@ session_extras& extras_of(session& who) {
 }
 
 client_class class_of(const session& who) noexcept {
+    if ((who.special & session::replica) != 0) return client_class::replica;
     return (who.special & session::subscriber) != 0 ? client_class::pubsub : client_class::normal;
 }
 
@@ -104,6 +107,7 @@ void push_to(engine::state& s, session& who, std::string_view bytes) {
     const bool was_empty = extras.outbox.empty();
     extras.outbox.append(bytes);
     check_output(s, who);
+    note_client_memory(s, bytes.size());
     if (was_empty && !who.closing) who.wake();
 }
 

@@ -1,7 +1,9 @@
 // Letters, and the delivery of what happened to a key.
 #include "cache/notifications.hpp"
 
+#include "cache/hooks.hpp"
 #include "cache/messages.hpp"
+#include "cache/propagation.hpp"
 #include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
@@ -68,6 +70,8 @@ void engine::state::note_listeners() noexcept {
     if (!watched.empty()) now |= listening::to_watchers;
     if (!awaited.empty()) now |= listening::to_waiters;
     if (tracking.clients > 0) now |= listening::to_trackers;
+    if ((attention & attention::propagates) != 0) now |= listening::to_propagation;
+    if (hooked != nullptr) now |= listening::to_hooks;
     listeners = now;
     env.listener = now != 0 ? this : nullptr;
 }
@@ -75,10 +79,14 @@ void engine::state::note_listeners() noexcept {
 void engine::state::key_happened(unsigned database, key_event kind, std::string_view name,
                                  std::string_view key) {
     const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
+    const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
+    if (by_itself && (listeners & listening::to_propagation) != 0)
+        propagate_end_of(*this, database, key);
     if (is_change && (listeners & listening::to_watchers) != 0) tell_watchers(database, kind, key);
+    if (is_change && (listeners & listening::to_hooks) != 0)
+        hooked->key_happened(database, kind, name, key);
     if (is_change && (listeners & listening::to_waiters) != 0) note_ready(*this, {database, key});
     if (is_change && (listeners & listening::to_trackers) != 0) {
-        const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
         invalidate(*this, key, by_itself ? nullptr : executing);
     }
     if ((listeners & listening::events & bit(kind)) != 0) publish_event(database, kind, name, key);

@@ -1,6 +1,7 @@
 // When to save, and what became of it.
 #include "cache/persistence.hpp"
 
+#include "cache/append_log.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/waits.hpp"
@@ -11,11 +12,22 @@ namespace {
 constexpr std::int64_t second_us = 1'000'000;
 constexpr std::int64_t retry_after_us = 5 * second_us;
 
+bool save_has_trouble(const engine::state& s) noexcept {
+    return !s.saves.succeeded && s.options.stop_writes_on_save_error &&
+           !s.options.save_points.empty();
+}
+
+bool append_has_trouble(const engine::state& s) noexcept {
+    return s.appending != nullptr && s.options.append.enabled && s.appending->has_failed();
+}
+
 }  // namespace
 
 bool begin_save(engine::state& s) {
     save_state& saves = s.saves;
     if (s.options.dir.empty() || saves.host == nullptr) return false;
+    // What is there is not whole.
+    if ((s.attention & attention::loading) != 0) return false;
     saves.image = rdb::snapshot::begin(s);
     if (saves.image == nullptr) return false;
     saves.scheduled = false;
@@ -66,15 +78,23 @@ void note_loaded(engine::state& s, std::uint64_t keys, std::uint64_t expired) {
 }
 
 void note_save_trouble(engine::state& s) noexcept {
-    const bool refusing =
-        !s.saves.succeeded && s.options.stop_writes_on_save_error && !s.options.save_points.empty();
+    // Whether there are enough replicas is looked at each time.
+    const bool refusing = save_has_trouble(s) || append_has_trouble(s) ||
+                          s.options.replication.min_replicas_to_write > 0;
     s.attention = static_cast<std::uint8_t>(refusing ? s.attention | attention::save_trouble
                                                      : s.attention & ~attention::save_trouble);
 }
 
 bool refused_by_save_trouble(call& c, std::uint32_t flags) {
-    if ((c.state.attention & attention::save_trouble) == 0) return false;
+    if ((c.state.attention & attention::save_trouble) == 0 ||
+        (!save_has_trouble(c.state) && !append_has_trouble(c.state))) {
+        return false;
+    }
     if ((flags & command_flag::write) == 0 && c.spec->run != commands::ping) return false;
+    if (!save_has_trouble(c.state)) {
+        c.error("MISCONF Errors writing to the AOF file: " + c.state.appending->fault);
+        return true;
+    }
     c.error(
         "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist "
         "to disk. Commands that may modify the data set are disabled, because this instance is "

@@ -32,6 +32,8 @@ struct session : list_link<> {
         monitoring = 32,      ///< MONITOR
         no_touch = 64,        ///< CLIENT NO-TOUCH
         tracking = 128,       ///< CLIENT TRACKING
+        replica = 256,        ///< another server that follows this one
+        master = 512,         ///< the server that this one follows, or the append-only file
     };
     static constexpr std::int64_t no_deadline = std::numeric_limits<std::int64_t>::max();
 
@@ -53,16 +55,28 @@ struct session : list_link<> {
     /// Called by the engine, in the same way: the connection is to be closed at once, whatever
     /// waits to be sent.
     virtual void close_now() noexcept {}
+    /// Called by the engine, in the same way, for a replica: there is more to be sent to it.
+    virtual void feed_grew() noexcept {}
+
+    /// Bytes that the connection holds for it: of commands that are not whole yet, or wait, and of
+    /// replies that it has taken from the engine and not sent.
+    struct buffers {
+        std::size_t input = 0;
+        std::size_t output = 0;
+    };
+    virtual buffers held() const noexcept { return {}; }
 
     /// Whether others may send something to it at any time, or it waits for them: it is not idle.
     bool waits_for_others() const noexcept {
-        return blocked || (special & (subscriber | monitoring | tracking)) != 0;
+        return blocked || (special & (subscriber | monitoring | tracking | replica)) != 0;
     }
 
     engine& home;
     std::uint64_t id;
     std::int64_t created_us;
     std::int64_t last_used_us;
+    /// Where the replicas' stream ended behind the last change that it made: what WAIT is about.
+    std::uint64_t written_offset = 0;
     std::string address;
     std::string local_address;
     std::string name;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ namespace eddy::cache {
 
 struct call;
 struct command_spec;
+struct replica;
 
 /// Copies of commands, one behind the other in one block.
 class command_queue {
@@ -72,10 +74,14 @@ using serve_function = bool (*)(call& c, std::string_view key);
 
 enum class wait_kind : std::uint8_t {
     none,
-    key,    ///< until a key is ready
-    pause,  ///< until a pause of all clients ends; the command has not run
-    save,   ///< SAVE: until the dump file is there
-    script  ///< until the script that it has called ends
+    key,       ///< until a key is ready
+    pause,     ///< until a pause of all clients ends; the command has not run
+    save,      ///< SAVE: until the dump file is there
+    script,    ///< until the script that it has called ends
+    replicas,  ///< WAIT, WAITAOF: until so many have what it wrote
+    hook,      ///< until a script has answered for a key that was missing
+    server,    ///< until a file is read or written, or the daemon has answered
+    time       ///< DEBUG SLEEP
 };
 
 struct session_extras {
@@ -103,6 +109,10 @@ struct session_extras {
     std::uint8_t tracking = 0;      ///< of tracking_option
     std::uint64_t redirection = 0;  ///< the number of the session that is told instead; 0: itself
     name_set prefixes;
+
+    /// Of another server that has said REPLCONF or PSYNC: replication.hpp.
+    std::shared_ptr<replica> follower;
+    std::size_t wanted_replicas = 0;  ///< so many must have what it wrote, for WAIT to end
 
     // What is sent before any further reply.
     byte_buffer outbox;

@@ -24,6 +24,12 @@ namespace {
 
 constexpr std::size_t pages_in_chunk = slab::chunk_bytes / slab::page_bytes;
 constexpr std::size_t chunk_head_bytes = 4096;
+// Free pages whose memory a chunk keeps. The memory of further ones goes back to the system, which
+// costs some microseconds a page of a thousand blocks: when all values move to another size, by
+// EXPIRE for one, a third of the memory would stay behind in free pages else.
+constexpr std::size_t kept_free_pages = 2;
+// No block is of this class. Its list is of the free pages that have no memory.
+constexpr unsigned bare_pages = 0;
 // What malloc adds to a block, as a round figure for the count of used bytes.
 constexpr std::size_t malloc_overhead = 16;
 
@@ -52,6 +58,9 @@ struct slab::chunk {
     chunk* previous;
     chunk* next;
     std::size_t pages_in_use;
+    std::size_t pages_kept;      // free ones that have memory
+    std::size_t pages_returned;  // free ones whose memory went back
+    bool huge;                   // the system was asked for huge pages
     page pages[pages_in_chunk];
 
     static chunk* of(const void* inside) noexcept {
@@ -62,6 +71,32 @@ struct slab::chunk {
         return static_cast<std::size_t>(static_cast<const char*>(inside) -
                                         reinterpret_cast<const char*>(this)) /
                page_bytes;
+    }
+    char* begin_of(const page* p) noexcept {
+        const auto number = static_cast<std::size_t>(p - pages);
+        return reinterpret_cast<char*>(this) + number * page_bytes + head_of(p);
+    }
+    std::size_t head_of(const page* p) const noexcept { return p == pages ? chunk_head_bytes : 0; }
+
+    // Of a free page.
+    static bool has_memory(const page* p) noexcept { return p->block_size != 0; }
+    static bool was_returned(const page* p) noexcept { return !has_memory(p) && p->end != nullptr; }
+
+    // Without huge pages from now on: the kernel would join the rest to one again, and fill it up.
+    void return_memory(page* p) noexcept {
+        if (pages_returned++ == 0 && huge)
+            static_cast<void>(::madvise(this, chunk_bytes, MADV_NOHUGEPAGE));
+        char* const begin = begin_of(p);
+        unpoison(begin, page_bytes - head_of(p));
+        static_cast<void>(::madvise(begin, page_bytes - head_of(p), MADV_DONTNEED));
+        poison(begin, page_bytes - head_of(p));
+        p->block_size = 0;
+    }
+    void note_taken(const page* p) noexcept {
+        if (has_memory(p))
+            --pages_kept;
+        else if (was_returned(p) && --pages_returned == 0 && huge)
+            static_cast<void>(::madvise(this, chunk_bytes, MADV_HUGEPAGE));
     }
 };
 
@@ -144,20 +179,19 @@ void slab::release(void* block, std::size_t size) noexcept {
 }
 
 slab::page* slab::take_page(unsigned index) {
-    if (free_pages_ == nullptr) add_chunk();
-    page* const p = free_pages_;
-    free_pages_ = p->next;
-    if (free_pages_ != nullptr) free_pages_->previous = nullptr;
+    if (free_pages_ == nullptr && partial_[bare_pages] == nullptr) add_chunk();
+    page*& first = free_pages_ != nullptr ? free_pages_ : partial_[bare_pages];
+    page* const p = first;
+    first = p->next;
+    if (first != nullptr) first->previous = nullptr;
 
     chunk* const home = chunk::of(p);
     if (home->pages_in_use++ == 0) --free_chunks_;
-    const auto number = static_cast<std::size_t>(p - home->pages);
-    char* const begin = reinterpret_cast<char*>(home) + number * page_bytes;
+    home->note_taken(p);
     const std::size_t size = class_size(index);
-    const std::size_t head = number == 0 ? chunk_head_bytes : 0;
     p->free = nullptr;
-    p->fresh = begin + head;
-    p->end = p->fresh + (page_bytes - head) / size * size;
+    p->fresh = home->begin_of(p);
+    p->end = p->fresh + (page_bytes - home->head_of(p)) / size * size;
     p->block_size = static_cast<std::uint32_t>(size);
     p->live = 0;
     p->index = static_cast<std::uint8_t>(index);
@@ -176,12 +210,17 @@ void slab::release_page(page* p) noexcept {
     }
     if (p->next != nullptr) p->next->previous = p->previous;
     p->listed = false;
-    p->previous = nullptr;
-    p->next = free_pages_;
-    if (p->next != nullptr) p->next->previous = p;
-    free_pages_ = p;
-
     chunk* const home = chunk::of(p);
+    if (home->pages_kept < kept_free_pages)
+        ++home->pages_kept;
+    else
+        home->return_memory(p);
+    page*& first = chunk::has_memory(p) ? free_pages_ : partial_[bare_pages];
+    p->previous = nullptr;
+    p->next = first;
+    if (p->next != nullptr) p->next->previous = p;
+    first = p;
+
     if (--home->pages_in_use > 0) return;
     // One free chunk is kept for the next need.
     if (free_chunks_ == 0) {
@@ -192,7 +231,7 @@ void slab::release_page(page* p) noexcept {
         if (each.previous != nullptr) {
             each.previous->next = each.next;
         } else {
-            free_pages_ = each.next;
+            (chunk::has_memory(&each) ? free_pages_ : partial_[bare_pages]) = each.next;
         }
         if (each.next != nullptr) each.next->previous = each.previous;
     }
@@ -218,17 +257,18 @@ void slab::add_chunk() {
     if (chunks_ != nullptr) chunks_->previous = added;
     chunks_ = added;
     added->pages_in_use = 0;
+    added->pages_kept = 0;
+    added->pages_returned = 0;
+    added->huge = huge;
     ++chunk_count_;
     ++free_chunks_;
     for (std::size_t i = pages_in_chunk; i-- > 0;) {
         page* const p = &added->pages[i];
         *p = page{};
-        p->next = free_pages_;
+        p->next = partial_[bare_pages];
         if (p->next != nullptr) p->next->previous = p;
-        free_pages_ = p;
-        char* const begin = reinterpret_cast<char*>(added) + i * page_bytes;
-        poison(i == 0 ? begin + chunk_head_bytes : begin,
-               i == 0 ? page_bytes - chunk_head_bytes : page_bytes);
+        partial_[bare_pages] = p;
+        poison(added->begin_of(p), page_bytes - added->head_of(p));
     }
 }
 

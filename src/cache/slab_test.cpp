@@ -4,7 +4,9 @@
 #include <eddy/base/random.hpp>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <iostream>
@@ -103,6 +105,60 @@ TEST(slab, what_one_size_gives_back_another_can_use) {
     blocks = fill(200);
     EXPECT_LE(memory.reserved_bytes(), reserved + 2 * slab::chunk_bytes);
     for (void* const each : blocks) memory.release(each, 200);
+}
+
+// Pages of 64 KiB of which the system has given memory.
+std::size_t resident_pages(const std::vector<char*>& pages) {
+    std::size_t resident = 0;
+    for (char* const each : pages) {
+        std::array<unsigned char, slab::page_bytes / 4096> map{};
+        EXPECT_EQ(::mincore(each, slab::page_bytes, map.data()), 0);
+        // The first 4 KiB of a chunk are its head.
+        resident += (map[1] & 1) != 0;
+    }
+    return resident;
+}
+
+TEST(slab, the_memory_of_most_free_pages_goes_back_though_their_chunks_are_in_use) {
+    constexpr std::size_t chunks = 10;
+    constexpr std::size_t size = 64;
+    constexpr std::size_t other_size = 200;
+    slab memory;
+    std::vector<void*> going;
+    std::vector<void*> staying;
+    std::vector<char*> pages;
+    const auto page_of = [](void* block) {
+        return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(block) / slab::page_bytes *
+                                       slab::page_bytes);
+    };
+    // Pages of both sizes in each chunk.
+    for (std::size_t i = 0; i < 2 * chunks; ++i) {
+        for (std::size_t bytes = 0; bytes < slab::chunk_bytes / 2; bytes += size) {
+            going.push_back(memory.allocate(size));
+            std::memset(going.back(), 'x', size);
+            if (pages.empty() || pages.back() != page_of(going.back()))
+                pages.push_back(page_of(going.back()));
+        }
+        for (std::size_t bytes = 0; bytes < slab::chunk_bytes / 2; bytes += other_size)
+            staying.push_back(memory.allocate(other_size));
+    }
+    EXPECT_EQ(resident_pages(pages), pages.size());
+    EXPECT_GE(pages.size(), 10 * chunks);
+    for (void* const each : going) memory.release(each, size);
+    EXPECT_LE(resident_pages(pages), 4 * memory.reserved_bytes() / slab::chunk_bytes);
+    // And they can be used again.
+    const std::size_t reserved = memory.reserved_bytes();
+    for (void*& each : going) {
+        each = memory.allocate(size);
+        std::memset(each, 'y', size);
+    }
+    EXPECT_LE(memory.reserved_bytes(), reserved + slab::chunk_bytes);
+    for (void* const each : going) {
+        ASSERT_EQ(static_cast<const char*>(each)[size - 1], 'y');
+        memory.release(each, size);
+    }
+    for (void* const each : staying) memory.release(each, other_size);
+    EXPECT_EQ(memory.used_bytes(), 0U);
 }
 
 TEST(slab, an_empty_one_holds_nothing) {

@@ -1,9 +1,25 @@
 // Popping from sorted sets.
 #include "cache/sorted_set_ends.hpp"
 
+#include "cache/command_table.hpp"
+#include "cache/commands.hpp"
+#include "cache/propagation.hpp"
+
 #include <algorithm>
 
 namespace eddy::cache {
+
+// Of commands that wait, or that look for a key to pop from.
+static void propagate_pop(call& c, std::string_view key, score_end from, std::size_t popped,
+                          pop_shape shape) {
+    if (!propagates(c)) return;
+    if (c.spec->run == commands::zpopmin || c.spec->run == commands::zpopmax) return;
+    const std::string_view name = from == score_end::highest ? "ZPOPMAX" : "ZPOPMIN";
+    if (shape == pop_shape::behind_key)
+        propagate_as(c, {name, key});
+    else
+        propagate_as(c, {name, key, decimal(static_cast<std::int64_t>(popped))});
+}
 
 void pop_members(call& c, std::string_view key, std::uint64_t hash, call::slot* place,
                  score_end from, std::size_t count, pop_shape shape) {
@@ -21,6 +37,7 @@ void pop_members(call& c, std::string_view key, std::uint64_t hash, call::slot* 
         c.reply.bulk(e.member);
         c.reply.number(e.score);
     }
+    propagate_pop(c, key, from, popped, shape);
     const std::string_view event = from == score_end::highest ? "zpopmax" : "zpopmin";
     if (popped == size) {
         // Freed as a whole, in slices if it is big.

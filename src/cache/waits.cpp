@@ -3,7 +3,12 @@
 
 #include "cache/access.hpp"
 #include "cache/command_table.hpp"
+#include "cache/hooks.hpp"
 #include "cache/messages.hpp"
+#include "cache/propagation.hpp"
+#include "cache/replication.hpp"
+#include "cache/server_host.hpp"
+#include "cache/tracking.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -44,7 +49,14 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
                 c.count = args.size();
                 c.hash = s.env.hash(args[1]);
                 // What its user may do can have changed meanwhile.
-                served = (!who.unlimited && !permits(c)) || extras.serve(c, key);
+                if (!who.unlimited && !permits(c)) {
+                    served = true;
+                    return;
+                }
+                const unsigned database = c.keys->number();
+                recording record(s);
+                served = extras.serve(c, key);
+                record.end(spec, args, database);
             });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
     }
@@ -95,7 +107,9 @@ std::optional<std::int64_t> deadline_argument(call& c, std::size_t i) {
     return at_us;
 }
 
-bool may_wait(const call& c) noexcept { return !c.in_exec; }
+bool may_wait(const call& c) noexcept {
+    return !c.in_exec && (c.client.special & session::master) == 0;
+}
 
 void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t deadline_us,
                    serve_function serve, wait_until until) {
@@ -200,8 +214,40 @@ void end_save_waits(engine::state& s, std::string_view fault) {
     });
 }
 
+void wait_for_server(call& c) {
+    session_extras& extras = extras_of(c.client);
+    extras.waits_for = wait_kind::server;
+    extras.deadline_us = session::no_deadline;
+    c.client.blocked = true;
+}
+
+void answer(engine::state& s, std::uint64_t number, std::string_view fault) {
+    session* const who = find_session(s, number);
+    if (who == nullptr || !who->blocked || who->extras->waits_for != wait_kind::server) return;
+    if (!takes_no_reply(*who)) {
+        resp::reply_writer reply(who->extras->outbox, who->protocol);
+        if (fault.empty()) {
+            reply.ok();
+        } else {
+            reply.error("ERR " + std::string(fault));
+            ++s.env.counters.errors;
+        }
+    }
+    finish(s, *who);
+}
+
+void wait_for_time(call& c, std::int64_t until_us) {
+    session_extras& extras = extras_of(c.client);
+    extras.waits_for = wait_kind::time;
+    extras.deadline_us = until_us;
+    c.client.blocked = true;
+}
+
 void unblock(engine::state& s, session& who, unblocked_by why) {
     session_extras& extras = *who.extras;
+    if (extras.waits_for == wait_kind::replicas && why == unblocked_by::timeout) {
+        return s.replicating->end_wait(who);
+    }
     if (!takes_no_reply(who)) {
         resp::reply_writer reply(extras.outbox, who.protocol);
         if (why == unblocked_by::timeout) {
@@ -214,6 +260,21 @@ void unblock(engine::state& s, session& who, unblocked_by why) {
     finish(s, who);
 }
 
+void unblock_all(engine::state& s, std::string_view why) {
+    s.sessions.for_each([&](session& each) {
+        if (!each.blocked || (each.extras->waits_for != wait_kind::key &&
+                              each.extras->waits_for != wait_kind::replicas)) {
+            return;
+        }
+        if (!takes_no_reply(each)) {
+            resp::reply_writer(each.extras->outbox, each.protocol).error(why);
+            ++s.env.counters.errors;
+        }
+        each.closing = true;
+        finish(s, each);
+    });
+}
+
 void forget_wait(engine::state& s, session& who) {
     if (!who.blocked) return;
     session_extras& extras = *who.extras;
@@ -221,6 +282,8 @@ void forget_wait(engine::state& s, session& who) {
         --s.blocked_sessions;
         s.awaited.remove_all(extras.keys);
         s.note_listeners();
+    } else if (extras.waits_for == wait_kind::replicas) {
+        s.replicating->forget_wait(who);
     }
     extras.waits_for = wait_kind::none;
     extras.deadline_us = session::no_deadline;
@@ -236,7 +299,13 @@ void engine::end_wait(session& who) {
     state& s = *state_;
     if (!who.blocked || s.env.now_us < who.extras->deadline_us) return;
     if (who.extras->waits_for == wait_kind::script) return;
-    if (who.extras->waits_for == wait_kind::key) return unblock(s, who, unblocked_by::timeout);
+    if (who.extras->waits_for == wait_kind::hook) return s.hooked->end_wait(who);
+    if (who.extras->waits_for == wait_kind::key || who.extras->waits_for == wait_kind::replicas)
+        return unblock(s, who, unblocked_by::timeout);
+    if (who.extras->waits_for == wait_kind::time) {
+        if (!takes_no_reply(who)) resp::reply_writer(who.extras->outbox, who.protocol).ok();
+        return finish(s, who);
+    }
     if (s.env.now_us >= s.paused_until_us) return end_pause(s);
     who.extras->deadline_us = s.paused_until_us;
 }

@@ -49,9 +49,14 @@ void wait_for_save(call& c);
 /// Answers those who wait for it; `fault` is empty when it is there.
 void end_save_waits(engine::state& s, std::string_view fault);
 
+/// Makes the command wait until that time and reply OK then.
+void wait_for_time(call& c, std::int64_t until_us);
+
 enum class unblocked_by : std::uint8_t { timeout, error };
 /// Ends a wait for a key with what the client gets for it.
 void unblock(engine::state& s, session& who, unblocked_by why);
+/// Ends all waits for keys and replicas with an error, and closes their clients behind it.
+void unblock_all(engine::state& s, std::string_view why);
 /// Ends a wait without a word, when the session goes.
 void forget_wait(engine::state& s, session& who);
 

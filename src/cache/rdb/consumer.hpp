@@ -47,6 +47,10 @@ public:
     virtual refusal member(std::string_view of_set) = 0;
     virtual refusal scored(std::string_view of_sorted_set, double score) = 0;
     virtual refusal field(std::string_view of_hash, std::string_view value) = 0;
+    /// A field that ends by itself, in milliseconds since 1970: 1 to field_clock::latest_end.
+    virtual refusal timed_field(std::string_view of_hash, std::string_view value, std::int64_t) {
+        return field(of_hash, value);
+    }
 
     // A stream: its blocks, then what is known of it, then its groups. Behind each group come its
     // pending entries, then its consumers, and behind each of these the IDs of its own ones.

@@ -45,6 +45,17 @@ protected:
     test_client client_{engine_};
 };
 
+TEST_F(dump_restore, only_the_restored_key_is_told_as_new) {
+    client_({"SET", "text", "some text"});
+    const std::string payload = dumped("text");
+    client_({"CONFIG", "SET", "notify-keyspace-events", "En"});
+    test_client listener(engine_);
+    listener({"PSUBSCRIBE", "*"});
+    ASSERT_EQ(client_({"RESTORE", "other", "0", payload}), "+OK\r\n");
+    EXPECT_EQ(listener.pushed(),
+              "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$18\r\n__keyevent@0__:new\r\n$5\r\nother\r\n");
+}
+
 TEST_F(dump_restore, every_type_comes_back) {
     const std::string big(100'000, 'x');
     client_({"SET", "text", "some text"});

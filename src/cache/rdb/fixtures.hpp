@@ -355,6 +355,27 @@ inline std::vector<fixture> fixtures() {
          set_listpack,
          testing::text(listpack({"a", "1", long_text})),
          {"member a", "member 1", "member " + long_text}},
+        {"hash with ends",
+         hash_with_expiry,
+         joined({little(5'000'000'000'000, 8), length(3), length(1), testing::text("f"),
+                 testing::text("1"), length(0), testing::text("g"), testing::text("two"),
+                 length(1001), testing::text("h"), lzf(std::string(100, 'y'))}),
+         {"field f=1 ends 5000000000000", "field g=two",
+          "field h=" + std::string(100, 'y') + " ends 5000000001000"}},
+        {"hash listpack with ends",
+         hash_listpack_with_expiry,
+         little(5'000'000'000'000, 8) +
+             testing::text(listpack({"f", "1", "5000000000000", "g", long_text, "0"})),
+         {"field f=1 ends 5000000000000", "field g=" + long_text}},
+        {"hash with ends, of a candidate",
+         hash_with_expiry_rc,
+         joined({length(2), byte(0x81) + big(5'000'000'000'000, 8), testing::text("f"),
+                 testing::text("1"), length(0), testing::text("g"), testing::text("two")}),
+         {"field f=1 ends 5000000000000", "field g=two"}},
+        {"hash listpack with ends, of a candidate",
+         hash_listpack_with_expiry_rc,
+         testing::text(listpack({"f", "1", "5000000000000", "", "two", "0"})),
+         {"field f=1 ends 5000000000000", "field =two"}},
         {"stream", stream, stream_body(stream), stream_events(stream)},
         {"stream 2", stream_2, stream_body(stream_2), stream_events(stream_2)},
         {"stream 3", stream_3, stream_body(stream_3), stream_events(stream_3)},
@@ -434,6 +455,10 @@ public:
     }
     refusal field(std::string_view f, std::string_view v) override {
         return note("field " + std::string(f) + "=" + std::string(v));
+    }
+    refusal timed_field(std::string_view f, std::string_view v, std::int64_t ends) override {
+        return note("field " + std::string(f) + "=" + std::string(v) + " ends " +
+                    std::to_string(ends));
     }
     refusal stream_block(stream_id id, std::string_view pack) override {
         return note("block " + of(id) + " of " + std::to_string(pack.size()) + " bytes");

@@ -16,6 +16,8 @@ namespace eddy::cache::rdb {
 
 /// What is written: what Redis 7.0 reads.
 inline constexpr unsigned written_version = 10;
+/// What is written when there are hashes of which fields end: what Redis 7.4 reads.
+inline constexpr unsigned written_version_with_ends = 12;
 /// What is read: up to Redis 7.4.
 inline constexpr unsigned min_version = 1;
 inline constexpr unsigned max_version = 12;

@@ -2,6 +2,7 @@
 #include "cache/rdb/load.hpp"
 
 #include "cache/engine_state.hpp"
+#include "cache/script/scripting.hpp"
 
 #include <algorithm>
 
@@ -24,7 +25,12 @@ refusal loader::select(std::uint64_t number) {
     return accepted;
 }
 
-refusal loader::library(std::string_view) {
+refusal loader::library(std::string_view code) {
+    const std::string why = scripting::load_library(state_, code);
+    if (!why.empty()) {
+        library_fault_ = "a library of functions cannot be loaded: " + why;
+        return library_fault_.c_str();
+    }
     ++counts_.libraries;
     return accepted;
 }
@@ -63,6 +69,13 @@ refusal loader::scored(std::string_view of_sorted_set, double score) {
 
 refusal loader::field(std::string_view of_hash, std::string_view value) {
     return is_over_ ? accepted : value_builder::field(of_hash, value);
+}
+
+// A field that is over is left out; so is a hash of such fields alone.
+refusal loader::timed_field(std::string_view of_hash, std::string_view value,
+                            std::int64_t ends_at_ms) {
+    if (is_over_ || (ends_at_ms < env_.now_ms && !keep_expired_)) return accepted;
+    return value_builder::timed_field(of_hash, value, ends_at_ms);
 }
 
 refusal loader::stream_block(stream_id id, std::string_view pack) {

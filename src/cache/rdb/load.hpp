@@ -24,7 +24,7 @@ struct load_counts {
     std::uint64_t keys = 0;       ///< added
     std::uint64_t expired = 0;    ///< left out, as their time is over
     std::uint64_t empty = 0;      ///< left out, as they had no elements
-    std::uint64_t libraries = 0;  ///< of functions, which are left out: the cache has none yet
+    std::uint64_t libraries = 0;  ///< of functions, loaded
 };
 
 /// Takes one file in pieces of any size. A key appears when its value is whole; one that is there
@@ -54,6 +54,8 @@ private:
     refusal member(std::string_view of_set) override;
     refusal scored(std::string_view of_sorted_set, double score) override;
     refusal field(std::string_view of_hash, std::string_view value) override;
+    refusal timed_field(std::string_view of_hash, std::string_view value,
+                        std::int64_t ends_at_ms) override;
     refusal stream_block(stream_id id, std::string_view pack) override;
     refusal stream_facts(const stream::facts& told) override;
     refusal group(std::string_view name, stream_id last,
@@ -74,6 +76,7 @@ private:
     bool is_text_ = false;
     bool is_over_ = false;  // the key is to be left out
     load_counts counts_;
+    std::string library_fault_;
     reader reader_;
 };
 

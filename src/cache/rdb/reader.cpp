@@ -5,6 +5,7 @@
 
 #include "cache/rdb/crc64.hpp"
 #include "cache/rdb/packed.hpp"
+#include "cache/timed_fields.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -150,7 +151,14 @@ bool reader::step(window& w) {
             return read_pair(w, name, value) && told(w, to_.field(name, value)) && end_element(w);
         case state::scored_text:
         case state::scored_binary: return read_scored(w);
-        case state::packed: return read_packed(w) && end_value(w);
+        case state::first_end: return read_first_end(w);
+        case state::timed_field: return read_timed_field(w);
+        case state::packed:
+            if (type_ == object_type::hash_listpack_with_expiry ||
+                type_ == object_type::hash_listpack_with_expiry_rc) {
+                return read_timed_packed(w) && end_value(w);
+            }
+            return read_packed(w) && end_value(w);
         case state::ziplist_node:
         case state::quicklist_node: return read_node(w) && end_element(w);
         case state::stream_block: return read_stream_block(w);
@@ -230,17 +238,16 @@ bool reader::begin_type(window& w, object_type type) {
         case object_type::hash:
         case object_type::hash_zipmap:
         case object_type::hash_ziplist:
-        case object_type::hash_listpack: kind_ = value_kind::hash; break;
+        case object_type::hash_listpack:
+        case object_type::hash_with_expiry_rc:
+        case object_type::hash_listpack_with_expiry_rc:
+        case object_type::hash_with_expiry:
+        case object_type::hash_listpack_with_expiry: kind_ = value_kind::hash; break;
         case object_type::stream:
         case object_type::stream_2:
         case object_type::stream_3: kind_ = value_kind::stream; break;
         case object_type::module_1:
         case object_type::module_2: return w.fail("a key holds a module's value");
-        case object_type::hash_with_expiry_rc:
-        case object_type::hash_listpack_with_expiry_rc:
-        case object_type::hash_with_expiry:
-        case object_type::hash_listpack_with_expiry:
-            return w.fail("a key holds a hash whose fields expire, which the cache has not");
         default: return w.fail(unknown_type);
     }
     type_ = type;
@@ -306,7 +313,10 @@ bool reader::begin_value(window& w, std::string_view key) {
         case object_type::list_quicklist_2:
         case object_type::stream:
         case object_type::stream_2:
-        case object_type::stream_3: state_ = state::count; break;
+        case object_type::stream_3:
+        case object_type::hash_with_expiry_rc: state_ = state::count; break;
+        case object_type::hash_with_expiry:
+        case object_type::hash_listpack_with_expiry: state_ = state::first_end; break;
         default: state_ = state::packed; break;
     }
     return told(w, why);
@@ -325,8 +335,78 @@ bool reader::read_count(window& w) {
         case object_type::zset: state_ = state::scored_text; break;
         case object_type::zset_2: state_ = state::scored_binary; break;
         case object_type::hash: state_ = state::field; break;
+        case object_type::hash_with_expiry_rc:
+        case object_type::hash_with_expiry: state_ = state::timed_field; break;
         case object_type::list_quicklist: state_ = state::ziplist_node; break;
         default: state_ = state::quicklist_node; break;
+    }
+    return true;
+}
+
+bool reader::read_first_end(window& w) {
+    if (!w.little(8, first_end_)) return false;
+    state_ = type_ == object_type::hash_with_expiry ? state::count : state::packed;
+    return true;
+}
+
+// A time as it is written for a field, 0 for none.
+bool reader::end_of_field(window& w, std::uint64_t written, std::int64_t& to) const {
+    to = no_expiry;
+    if (written == 0) return true;
+    // Since the first release of 7.4 it counts from the first end, which is 1.
+    if (type_ == object_type::hash_with_expiry) {
+        if (__builtin_add_overflow(written - 1, first_end_, &written)) written = 0;
+    }
+    if (written == 0 || written > static_cast<std::uint64_t>(field_clock::latest_end)) {
+        return w.fail("a field of a hash has a time that cannot be");
+    }
+    to = static_cast<expiry_time>(written);
+    return true;
+}
+
+bool reader::read_timed_field(window& w) {
+    std::uint64_t written = 0;
+    std::string_view field;
+    std::string_view value;
+    expiry_time ends = no_expiry;
+    if (!w.length(written) || !read_pair(w, field, value) || !end_of_field(w, written, ends)) {
+        return false;
+    }
+    const refusal why =
+        ends == no_expiry ? to_.field(field, value) : to_.timed_field(field, value, ends);
+    return told(w, why) && end_element(w);
+}
+
+bool reader::read_timed_packed(window& w) {
+    std::string_view block;
+    std::size_t count = 0;
+    if (!read_text(w, scratch_[0], block)) return false;
+    if (const char* const why = check_packed<listpack_walk>(block, count)) return w.fail(why);
+    constexpr std::size_t parts = 3;
+    if (count % parts != 0) return w.fail("a packed hash has a field without a value or a time");
+    packed_item item[parts];
+    const auto next = [&](listpack_walk& walk) {
+        for (packed_item& each : item) {
+            if (walk.next(each) != packed_step::item) return false;
+        }
+        return true;
+    };
+    expiry_time ends = no_expiry;
+    for (listpack_walk walk(block); next(walk);) {
+        if (!item[2].is_number || item[2].number < 0) {
+            return w.fail("a field of a hash has a time that is no number");
+        }
+        if (!end_of_field(w, static_cast<std::uint64_t>(item[2].number), ends)) return false;
+    }
+    char digits[2][24];
+    for (listpack_walk walk(block); next(walk);) {
+        static_cast<void>(end_of_field(w, static_cast<std::uint64_t>(item[2].number), ends));
+        const std::string_view field = item[0].text(digits[0]);
+        const std::string_view value = item[1].text(digits[1]);
+        if (!told(w, ends == no_expiry ? to_.field(field, value)
+                                       : to_.timed_field(field, value, ends))) {
+            return false;
+        }
     }
     return true;
 }

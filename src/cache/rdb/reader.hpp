@@ -3,7 +3,7 @@
 // Bytes in, events out: the input may come in pieces of any size, and the same input gives the same
 // events. Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets,
 // hashes and streams; packed values are checked to their end before their first element is told.
-// Modules' values and hashes whose fields expire are refused, as the cache has none; what modules
+// Modules' values are refused, as the cache has none; what modules
 // add beside the keys is passed over.
 //
 // The input may be hostile. A claimed size allocates nothing; beside what its consumer keeps, the
@@ -35,7 +35,7 @@ struct reader_options {
 struct read_fault {
     /// Of the first byte of the unit (a length, a string, an element) that is wrong.
     std::uint64_t offset = 0;
-    const char* what = nullptr;  ///< a static text
+    const char* what = nullptr;  ///< a static text, or the consumer's
 };
 
 /// One input. One thread.
@@ -94,6 +94,8 @@ private:
         element,
         member,
         field,
+        first_end,
+        timed_field,
         scored_text,
         scored_binary,
         packed,
@@ -120,6 +122,10 @@ private:
     bool begin_value(window& w, std::string_view key);
     bool read_count(window& w);
     bool read_scored(window& w);
+    bool read_first_end(window& w);
+    bool read_timed_field(window& w);
+    bool read_timed_packed(window& w);
+    bool end_of_field(window& w, std::uint64_t written, std::int64_t& to) const;
     bool read_node(window& w);
     bool read_packed(window& w);
     bool read_stream_block(window& w);
@@ -150,7 +156,8 @@ private:
     value_kind kind_ = value_kind::text;
     key_header header_;
     unsigned version_ = 0;
-    std::uint64_t left_ = 0;  // elements of the value to come
+    std::uint64_t first_end_ = 0;  // of a hash's fields
+    std::uint64_t left_ = 0;       // elements of the value to come
     std::uint64_t groups_left_ = 0;
     std::uint64_t consumers_left_ = 0;
     std::uint64_t sum_ = 0;  // checksum so far

@@ -177,8 +177,23 @@ TEST(rdb_reader, says_what_is_wrong_and_where) {
     expect_fault(head + byte(100), "a value has an unknown type", 9);
     expect_fault(head + byte(246), "a function was written by a release candidate of Redis 7.0", 9);
     expect_fault(head + byte(7), "a key holds a module's value", 9);
-    expect_fault(head + byte(24), "a key holds a hash whose fields expire, which the cache has not",
-                 9);
+    // Times of fields.
+    constexpr const char* impossible = "a field of a hash has a time that cannot be";
+    const std::string timed = head + byte(24) + text("k");
+    expect_fault(timed + big(UINT64_MAX, 8) + length(1) + length(2) + text("f") + text("v"),
+                 impossible, 21);
+    expect_fault(timed + little(0, 8) + length(1) + length(1) + text("f") + text("v"), impossible,
+                 21);
+    expect_fault(timed + little(1ULL << 48, 8) + length(1) + length(1) + text("f") + text("v"),
+                 impossible, 21);
+    const std::string packed = head + byte(23) + text("k");
+    expect_fault(packed + text(listpack({"f", "v"})),
+                 "a packed hash has a field without a value or a time", 12);
+    expect_fault(packed + text(listpack({"f", "v", "x"})),
+                 "a field of a hash has a time that is no number", 12);
+    expect_fault(packed + text(listpack({"f", "v", "-1"})),
+                 "a field of a hash has a time that is no number", 12);
+    expect_fault(packed + text(listpack({"f", "v", "281474976710655"})), impossible, 12);
     expect_fault(head + byte(254) + byte(0xc0), "a string stands where a length should", 10);
     expect_fault(head + byte(254) + byte(0x82), "a length has an unknown form", 10);
     const std::string key = head + byte(0) + text("k");

@@ -371,6 +371,7 @@ TEST_F(with_redis, old_encodings_mean_to_redis_what_they_mean_here) {
         // Redis 7.0 does not know these yet.
         if (each.type == rdb::object_type::set_listpack) continue;
         if (each.type == rdb::object_type::stream_3) continue;
+        if (each.type >= rdb::object_type::hash_with_expiry_rc) continue;
         const std::string value = rdb::testing::payload(each.value());
         ASSERT_EQ(theirs({"RESTORE", each.name, "0", value}), "+OK\r\n") << each.name;
         ASSERT_EQ(client_({"RESTORE", each.name, "0", value}), "+OK\r\n") << each.name;

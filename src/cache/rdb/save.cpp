@@ -3,6 +3,8 @@
 
 #include "cache/engine_state.hpp"
 #include "cache/rdb/crc64.hpp"
+#include "cache/script/scripting.hpp"
+#include "cache/timed_fields.hpp"
 #include "cache/version.hpp"
 
 #include <cstdio>
@@ -16,6 +18,9 @@ constexpr std::size_t fetched_together = 64;
 
 }  // namespace
 
+file_writer::file_writer(environment& env) noexcept
+    : value_(env), has_ends_(env.fields != nullptr && env.fields->size() != 0) {}
+
 void file_writer::count(const byte_buffer& out, std::size_t before) noexcept {
     sum_ = crc64(sum_, out.text().substr(before));
 }
@@ -23,7 +28,8 @@ void file_writer::count(const byte_buffer& out, std::size_t before) noexcept {
 void file_writer::header(byte_buffer& out) {
     const std::size_t before = out.size();
     char magic[16];
-    std::snprintf(magic, sizeof magic, "REDIS%04u", written_version);
+    std::snprintf(magic, sizeof magic, "REDIS%04u",
+                  has_ends_ ? written_version_with_ends : written_version);
     out.append(std::string_view(magic));
     count(out, before);
 }
@@ -43,6 +49,12 @@ void file_writer::aux(byte_buffer& out, std::string_view name, std::string_view 
     out.append(static_cast<char>(opcode::aux));
     put_text(out, name);
     put_text(out, value);
+    count(out, before);
+}
+
+void file_writer::library(byte_buffer& out, std::string_view code) {
+    const std::size_t before = out.size();
+    put_library(out, code);
     count(out, before);
 }
 
@@ -86,6 +98,7 @@ saver::saver(engine::state& from) : state_(from), file_(state_.env) {}
 void saver::begin(byte_buffer& out) {
     begun_ = true;
     file_.begin_file(out, state_.env.now_us / 1'000'000, state_.env.memory.used_bytes(), false);
+    for (const std::string& each : scripting::library_codes(state_)) file_.library(out, each);
 }
 
 // The next key is begun, or something else is written; false at the end.

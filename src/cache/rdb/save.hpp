@@ -1,4 +1,5 @@
-// Writes databases as an RDB file, which Redis 7.0 and all later ones load.
+// Writes databases as an RDB file, which Redis 7.0 and all later ones load; with hashes of which
+// fields end, 7.4 and later ones.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -19,7 +20,8 @@ namespace eddy::cache::rdb {
 /// One thread.
 class file_writer {
 public:
-    explicit file_writer(environment& env) noexcept : value_(env) {}
+    /// Whether hashes have fields that end is looked at now: none may come to the file later.
+    explicit file_writer(environment& env) noexcept;
 
     /// The magic number. aux() may follow.
     void header(byte_buffer& out);
@@ -27,6 +29,8 @@ public:
     /// append-only file goes on from there.
     void begin_file(byte_buffer& out, std::int64_t at_s, std::size_t used_memory, bool aof_base);
     void aux(byte_buffer& out, std::string_view name, std::string_view value);
+    /// A library of functions; before all keys.
+    void library(byte_buffer& out, std::string_view code);
     /// The keys that follow are of this database, which has about so many.
     void select(byte_buffer& out, std::size_t database, std::size_t keys, std::size_t expiring);
     /// The same without how many.
@@ -47,6 +51,7 @@ public:
 
 private:
     value_writer value_;
+    bool has_ends_;
     std::uint64_t sum_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "cache/rdb/snapshot.hpp"
 
 #include "cache/engine_state.hpp"
+#include "cache/script/scripting.hpp"
 
 #include <algorithm>
 #include <new>
@@ -32,6 +33,18 @@ bool is_big(const entry& e) noexcept {
         }
         default: return true;
     }
+}
+
+// About; in O(1), whatever it is.
+std::size_t bytes_of(const environment& env, const entry& e) {
+    constexpr std::size_t samples = 5;
+    if (e.held_as != encoding::list) return memory_usage(env, e, samples);
+    const list& elements = *e.pointer<list>();
+    std::size_t seen = 0;
+    std::size_t bytes = 0;
+    for (list::position p = elements.first(); p && seen < samples; p = list::after(p), ++seen)
+        bytes += list::get(p).size() + 1;
+    return seen == 0 ? 0 : elements.size() * bytes / seen;
 }
 
 void mark(entry& e) noexcept { e.flags |= entry::in_snapshot; }
@@ -71,6 +84,15 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
         keys_ += its.keys;
         keys->set_keeper(&its);
     }
+    // They go before all keys, a piece at a time.
+    byte_buffer made;
+    for (const std::string& each : scripting::library_codes(state_)) put_library(made, each);
+    for (std::string_view rest = made.text(); !rest.empty();) {
+        const std::string_view piece = rest.substr(0, piece_bytes);
+        pieces_.emplace_back().append(piece);
+        waiting_ += piece.size();
+        rest.remove_prefix(piece.size());
+    }
 }
 
 snapshot::~snapshot() {
@@ -103,10 +125,15 @@ void snapshot::part::before_change(entry& e, std::uint64_t hash) noexcept {
 }
 
 bool snapshot::part::removed(entry& e, std::uint64_t hash) noexcept {
-    if (&e == of->current_) return of->owns_current_ = true;
+    if (&e == of->current_) {
+        of->current_bytes_ = bytes_of(of->state_.env, e);
+        of->held_ += of->current_bytes_;
+        return of->owns_current_ = true;
+    }
     if (!of->writing_ || e.has(entry::in_snapshot) || at.passed(hash)) return false;
     if (is_big(e) && of->adopted_.size() < max_adopted) {
-        of->adopted_.push_back({&e, database});
+        of->adopted_.push_back({&e, database, bytes_of(of->state_.env, e)});
+        of->held_ += of->adopted_.back().bytes;
         return true;
     }
     of->write_now(e, database);
@@ -120,6 +147,15 @@ void snapshot::part::added(entry& e, std::uint64_t hash) noexcept {
 void snapshot::part::cleared(dictionary&& all) noexcept {
     live = nullptr;
     flushed.emplace(std::move(all));
+    // Its share of all, as if keys were equal.
+    std::size_t keys_of_all = flushed->size();
+    for (const auto& each : of->state_.keyspaces) keys_of_all += each ? each->size() : 0;
+    const std::size_t used = of->state_.env.memory.used_bytes();
+    const std::size_t others = used - std::min(used, of->held_);
+    held = static_cast<std::size_t>(static_cast<double>(others) *
+                                    (static_cast<double>(flushed->size()) /
+                                     static_cast<double>(std::max<std::size_t>(keys_of_all, 1))));
+    of->held_ += held;
 }
 
 // Behind the last bytes of a row of pieces.
@@ -181,7 +217,9 @@ void snapshot::begin_key(byte_buffer& out, entry& e, std::size_t database) {
 
 void snapshot::end_key() {
     entry* const written = std::exchange(current_, nullptr);
-    if (std::exchange(owns_current_, false)) release_entry(state_.env, written);
+    if (!std::exchange(owns_current_, false)) return;
+    held_ -= std::exchange(current_bytes_, 0);
+    release_entry(state_.env, written);
 }
 
 void snapshot::take_waiting(byte_buffer& out, std::size_t limit) {
@@ -198,6 +236,7 @@ void snapshot::take_waiting(byte_buffer& out, std::size_t limit) {
 void snapshot::leave_part(part& of) noexcept {
     if (of.live != nullptr) of.live->set_keeper(nullptr);
     of.live = nullptr;
+    held_ -= std::exchange(of.held, 0);
     if (of.flushed) state_.env.discard(std::move(*of.flushed));
     of.flushed.reset();
 }
@@ -208,6 +247,9 @@ void snapshot::leave_bucket(part& of) {
         entry* const e = dictionary::entry_of(each);
         unmark(*e);
         if (!of.flushed) continue;
+        const std::size_t share = of.held / std::max<std::size_t>(of.flushed->size(), 1);
+        of.held -= share;
+        held_ -= share;
         const std::uint64_t hash = of.flushed->hash(e->key());
         of.flushed->erase(of.flushed->find(e->key(), hash), hash);
         release_entry(state_.env, e);
@@ -255,10 +297,11 @@ snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
         begun_ = true;
         // What was found before may be gone.
         visited_ = false;
+        std::size_t parts = slice_parts;
         for (std::size_t work = 0; work < slice_work && out.size() < limit; ++work) {
             if (current_ != nullptr) {
                 const std::size_t before = out.size();
-                const bool whole = writer_.write(out, limit);
+                const bool whole = writer_.write(out, limit, parts);
                 file_.count(out, before);
                 if (!whole) break;
                 end_key();
@@ -268,6 +311,7 @@ snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
                 const adopted_entry next = adopted_.front();
                 begin_key(out, *next.of, next.database);
                 owns_current_ = true;
+                current_bytes_ = next.bytes;
                 adopted_.pop_front();
             } else if (!advance(out)) {
                 file_.end(out);
@@ -286,7 +330,10 @@ bool snapshot::clear_some(std::size_t buckets) {
     if (current_ != nullptr) end_key();
     pieces_.clear();
     // These are freed in slices by the environment.
-    for (; !adopted_.empty(); adopted_.pop_front()) release_entry(state_.env, adopted_.front().of);
+    for (; !adopted_.empty(); adopted_.pop_front()) {
+        held_ -= adopted_.front().bytes;
+        release_entry(state_.env, adopted_.front().of);
+    }
     visited_ = false;
     while (part_ < parts_.size()) {
         part& its = parts_[part_];

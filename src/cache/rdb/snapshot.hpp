@@ -48,6 +48,9 @@ public:
     /// Entries, or empty buckets, that one step() looks at, at most: with the limit on its bytes
     /// this keeps a slice below 250 us.
     static constexpr std::size_t slice_work = 512;
+    /// Parts of values that it writes at most: a key has four, an element one, its score or value
+    /// another.
+    static constexpr std::size_t slice_parts = 2048;
     /// Removed values that are handed over to be written later; further ones are written at once.
     static constexpr std::size_t max_adopted = 1024;
 
@@ -73,6 +76,10 @@ public:
     /// Keys that were there at the instant.
     std::uint64_t keys() const noexcept { return keys_; }
 
+    /// About how much memory is only in use because removed values and flushed databases are still
+    /// to be written. It does not count against maxmemory: evicting keys would not free it.
+    std::size_t held_bytes() const noexcept { return held_; }
+
     /// It is not needed any more; the pointer ends. If it was not done it is given up, and
     /// engine::upkeep() clears up after it.
     void end();
@@ -89,6 +96,7 @@ private:
         snapshot* of = nullptr;
         keyspace* live = nullptr;           // null once it was passed or flushed
         std::optional<dictionary> flushed;  // what it was then
+        std::size_t held = 0;               // about the bytes of that
         std::size_t database = 0;
         std::size_t keys = 0;
         std::size_t expiring = 0;
@@ -98,6 +106,7 @@ private:
     struct adopted_entry {
         entry* of;
         std::size_t database;
+        std::size_t bytes;  // about
     };
 
     snapshot(engine::state& of, snapshot_options options);
@@ -109,6 +118,7 @@ private:
     void write_now(entry& e, std::size_t database);
     void take_waiting(byte_buffer& out, std::size_t limit);
     byte_buffer& open_piece(std::deque<byte_buffer>& pieces);
+    void hold(entry& e);
     void leave_bucket(part& of);
     void leave_part(part& of) noexcept;
     void fail(const char* why) noexcept;
@@ -134,6 +144,7 @@ private:
 
     entry* current_ = nullptr;  // the key that is being written
     bool owns_current_ = false;
+    std::size_t current_bytes_ = 0;  // about, while it owns it
     value_writer writer_;
     std::size_t written_database_ = engine::databases;  // of the last key in the output
 
@@ -142,6 +153,7 @@ private:
     std::size_t waiting_database_ = engine::databases;  // of the last one of them
     value_writer change_writer_;
     std::deque<adopted_entry> adopted_;
+    std::size_t held_ = 0;
 };
 
 }  // namespace eddy::cache::rdb

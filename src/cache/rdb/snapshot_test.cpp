@@ -444,5 +444,76 @@ TEST(rdb_snapshot, redis_loads_it) {
     }
 }
 
+TEST(snapshot, a_slice_of_a_value_has_few_elements_however_small_they_are) {
+    cache_with_client cache;
+    for (int i = 0; i < 50'000; ++i) {
+        const std::string name = std::to_string(100'000 + i);
+        cache.ask({"RPUSH", "list", name});
+        cache.ask({"HSET", "hash", name, "v"});
+        cache.ask({"ZADD", "zset", name, name});
+    }
+    const std::string before = fingerprint(cache.home);
+    snapshot* const image = snapshot::begin(cache.home);
+    byte_buffer out;
+    constexpr std::size_t longest_part = 10;
+    for (std::size_t had = 0; image->step(out, SIZE_MAX) == status::writing; had = out.size()) {
+        // The first one has the file's head, too.
+        ASSERT_LE(out.size() - had, snapshot::slice_parts * longest_part + 300);
+    }
+    image->end();
+    EXPECT_EQ(loaded(out.text()), before);
+}
+
+// A cache that is full of values of 100 kB.
+struct full_cache : cache_with_client {
+    static constexpr int values = 60;
+    full_cache() {
+        for (int i = 0; i < values; ++i) store("old", i);
+        limit = home.stats().used_memory;
+        ask("CONFIG SET maxmemory " + std::to_string(limit));
+        ask("CONFIG SET maxmemory-policy allkeys-lru");
+        image = snapshot::begin(home);
+    }
+    void store(const std::string& name, int number) {
+        ASSERT_EQ(ask({"SET", name + std::to_string(number), std::string(100'000, 'v')}),
+                  "+OK\r\n");
+    }
+    std::string rest() {
+        byte_buffer out;
+        while (image->step(out, SIZE_MAX) == status::writing) {
+        }
+        EXPECT_EQ(image->held_bytes(), 0U);
+        image->end();
+        while (home.upkeep()) {
+        }
+        return std::string(out.text());
+    }
+    std::size_t limit = 0;
+    snapshot* image = nullptr;
+};
+
+TEST(snapshot, evicts_no_more_than_needed_while_removed_values_wait_to_be_written) {
+    full_cache cache;
+    const std::string before = fingerprint(cache.home);
+    for (int i = 0; i < 10; ++i) cache.store("new", i);
+    EXPECT_GT(cache.image->held_bytes(), 900'000U);
+    EXPECT_LE(cache.home.stats().evicted_keys, 12U);
+    EXPECT_EQ(loaded(cache.rest()), before);
+    EXPECT_LE(cache.home.stats().used_memory, cache.limit);
+    EXPECT_LE(cache.home.stats().evicted_keys, 14U);
+}
+
+TEST(snapshot, a_flushed_database_that_waits_to_be_written_leaves_room_for_new_keys) {
+    full_cache cache;
+    const std::string before = fingerprint(cache.home);
+    ASSERT_EQ(cache.ask("FLUSHALL"), "+OK\r\n");
+    for (int i = 0; i < full_cache::values / 2; ++i) cache.store("new", i);
+    EXPECT_EQ(cache.home.stats().evicted_keys, 0U);
+    EXPECT_EQ(cache.home.stats().keys, full_cache::values / 2);
+    EXPECT_EQ(loaded(cache.rest()), before);
+    EXPECT_LE(cache.home.stats().used_memory, cache.limit);
+    EXPECT_EQ(cache.home.stats().evicted_keys, 0U);
+}
+
 }  // namespace
 }  // namespace eddy::cache

@@ -12,6 +12,24 @@
 
 namespace eddy::cache::rdb {
 
+namespace {
+
+// The empty key here is nobody else's business.
+class unheard {
+public:
+    explicit unheard(environment& env) noexcept
+        : env_(env), listener_(std::exchange(env.listener, nullptr)) {}
+    ~unheard() { env_.listener = listener_; }
+    unheard(const unheard&) = delete;
+    unheard& operator=(const unheard&) = delete;
+
+private:
+    environment& env_;
+    key_listener* listener_;
+};
+
+}  // namespace
+
 void value_builder::drop() {
     if (place_ != nullptr) value_.clear();
     place_ = nullptr;
@@ -21,6 +39,7 @@ void value_builder::drop() {
 
 refusal value_builder::begin(const key_header& of) {
     drop();
+    const unheard quiet(env_);
     is_collection_ = of.kind != value_kind::text && of.kind != value_kind::stream;
     const std::uint64_t hash = value_.hash({});
     switch (of.kind) {
@@ -35,6 +54,7 @@ refusal value_builder::begin(const key_header& of) {
 }
 
 refusal value_builder::text(std::string_view whole) {
+    const unheard quiet(env_);
     place_ = value_.put_text(place_, {}, value_.hash({}), whole);
     return accepted;
 }
@@ -61,8 +81,19 @@ refusal value_builder::scored(std::string_view of_sorted_set, double score) {
 }
 
 refusal value_builder::field(std::string_view of_hash, std::string_view value) {
-    if (!collection(env_, made()).put(of_hash, value)) return "a hash has a field twice";
+    collection fields(env_, made());
+    // One that is over would not say that it is there.
+    const std::size_t before = fields.all();
+    fields.put(of_hash, value);
+    if (fields.all() == before) return "a hash has a field twice";
     ++elements_;
+    return accepted;
+}
+
+refusal value_builder::timed_field(std::string_view of_hash, std::string_view value,
+                                   std::int64_t ends_at_ms) {
+    if (const refusal why = field(of_hash, value)) return why;
+    collection(env_, made()).set_end(of_hash, ends_at_ms);
     return accepted;
 }
 

@@ -21,6 +21,8 @@ public:
     refusal member(std::string_view of_set) override;
     refusal scored(std::string_view of_sorted_set, double score) override;
     refusal field(std::string_view of_hash, std::string_view value) override;
+    refusal timed_field(std::string_view of_hash, std::string_view value,
+                        std::int64_t ends_at_ms) override;
     refusal stream_block(stream_id id, std::string_view pack) override;
     refusal stream_facts(const stream::facts& told) override;
     refusal group(std::string_view name, stream_id last,

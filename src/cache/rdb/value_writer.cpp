@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 
 #include "cache/number.hpp"
+#include "cache/timed_fields.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -85,9 +86,20 @@ void put_text(byte_buffer& out, std::string_view text) {
     out.append(text);
 }
 
+void put_library(byte_buffer& out, std::string_view code) {
+    out.append(static_cast<char>(opcode::function));
+    put_length(out, code.size());
+    out.append(code);
+}
+
 void put_select(byte_buffer& out, std::size_t database) {
     out.append(static_cast<char>(opcode::select));
     put_length(out, database);
+}
+
+unsigned value_writer::version_for(environment& env, entry& of) noexcept {
+    return of.type == value_type::hash && collection(env, of).has_ends() ? written_version_with_ends
+                                                                         : written_version;
 }
 
 void value_writer::begin_key(entry& of) {
@@ -104,10 +116,12 @@ void value_writer::begin_value(entry& of) {
     with_key_ = false;
 }
 
-bool value_writer::write(byte_buffer& out, std::size_t limit) {
+bool value_writer::write(byte_buffer& out, std::size_t limit, std::size_t& parts) {
     while (!rest_.empty() || next_ != part::end) {
         if (out.size() >= limit) return false;
         if (rest_.empty()) {
+            if (parts == 0) return false;
+            --parts;
             next(out);
             continue;
         }
@@ -135,7 +149,8 @@ void value_writer::next(byte_buffer& out) {
             next_ = part::type;
             break;
         case part::type:
-            out.append(static_cast<char>(type_of(*of_)));
+            timed_ = of_->type == value_type::hash && collection(env_, *of_).has_ends();
+            out.append(static_cast<char>(timed_ ? object_type::hash_with_expiry : type_of(*of_)));
             next_ = with_key_ ? part::key : part::value;
             break;
         case part::key:
@@ -182,8 +197,13 @@ void value_writer::begin_elements(byte_buffer& out) {
         return;
     }
     const collection elements(env_, *of_);
-    put_length(out, elements.size());
-    walk_.emplace(elements);
+    if (timed_) {
+        first_end_ = timed_table::of(*of_)->first_end();
+        put_little(out, static_cast<std::uint64_t>(first_end_), 8);
+    }
+    // What is over goes with the rest: whoever reads it knows as well.
+    put_length(out, elements.all());
+    walk_.emplace(elements, collection::also::ended);
 }
 
 void value_writer::next_element(byte_buffer& out) {
@@ -223,6 +243,10 @@ void value_writer::next_element(byte_buffer& out) {
         walk_.reset();
         next_ = part::end;
         return;
+    }
+    if (timed_) {
+        const expiry_time ends = walk_->ends_at();
+        put_length(out, ends == no_expiry ? 0 : static_cast<std::uint64_t>(ends - first_end_) + 1);
     }
     start_text(out, one.field);
     if (of_->type == value_type::hash) {

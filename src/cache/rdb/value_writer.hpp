@@ -1,7 +1,8 @@
 // Writes one key, or one value, as RDB: in pieces, so that a huge value is never there twice.
 //
 // Values are written in the plain forms, element after element, which every version of Redis reads;
-// text that is a 32-bit number is written as one. Nothing is compressed. A stream's blocks are
+// text that is a 32-bit number is written as one; hashes of which fields end, in the form of Redis
+// 7.4, which alone has it. Nothing is compressed. A stream's blocks are
 // written as they are.
 #pragma once
 
@@ -27,6 +28,8 @@ void put_length(byte_buffer& out, std::uint64_t length);
 void put_text(byte_buffer& out, std::string_view text);
 /// The keys that follow are of this database.
 void put_select(byte_buffer& out, std::size_t database);
+/// A library of functions, which is no key.
+void put_library(byte_buffer& out, std::string_view code);
 /// `bytes` bytes of the number, the lowest first.
 void put_little(byte_buffer& out, std::uint64_t number, std::size_t bytes);
 
@@ -44,7 +47,16 @@ public:
     void begin_value(entry& of);
 
     /// Appends until `out` holds about `limit` bytes. True when all is written.
-    bool write(byte_buffer& out, std::size_t limit);
+    bool write(byte_buffer& out, std::size_t limit) {
+        std::size_t all = SIZE_MAX;
+        return write(out, limit, all);
+    }
+    /// The same, for so many parts at most, which are counted down: a small element of a big value
+    /// costs a miss of the caches.
+    bool write(byte_buffer& out, std::size_t limit, std::size_t& parts);
+
+    /// The lowest version of the format that has the form in which the value is written.
+    static unsigned version_for(environment& env, entry& of) noexcept;
 
 private:
     enum class part : std::uint8_t { head, key, type, value, elements, second, score, end };
@@ -65,7 +77,9 @@ private:
     std::optional<collection::walk> walk_;
     std::optional<sorted_set::walk> ranked_;
     std::optional<stream_writer> stream_;
-    double score_ = 0;  // of the member that was written
+    double score_ = 0;           // of the member that was written
+    bool timed_ = false;         // fields of the hash end
+    expiry_time first_end_ = 0;  // of these the first
 };
 
 }  // namespace eddy::cache::rdb

@@ -204,7 +204,7 @@ int redis_acl_check_cmd(lua_State* in) {
     if (args == nullptr) {
         raise(in, "redis.acl_check_cmd() require command arguments to be strings or integers");
     }
-    const command_spec* const what = find_command(fold_command_name(args[0]));
+    const command_spec* const what = vm::of(in).owner().find_named_command(args[0]);
     if (what == nullptr || !arity_fits(*what, static_cast<std::size_t>(count)))
         raise(in, "Invalid command passed to redis.acl_check_cmd()");
     const std::span<const std::string_view> all(args, static_cast<std::size_t>(count));

@@ -5,7 +5,9 @@
 #include "cache/engine_state.hpp"
 
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace eddy::cache {
 
@@ -32,6 +34,13 @@ void go_on(engine::state& s);
 std::string_view busy_text(const engine::state& s) noexcept;
 /// The session goes: what it runs ends.
 void forget(engine::state& s, session& who);
+
+/// The codes of all libraries of functions, for the dump file. O(their bytes).
+std::vector<std::string> library_codes(const engine::state& s);
+/// Loads one of a dump file, in place of one of the same name. Why it cannot be, or empty.
+std::string load_library(engine::state& s, std::string_view code);
+/// All libraries of functions go.
+void drop_libraries(engine::state& s) noexcept;
 
 /// For INFO.
 struct usage {

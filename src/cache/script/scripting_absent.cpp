@@ -21,6 +21,11 @@ bool is_late(const engine::state&) noexcept { return false; }
 void go_on(engine::state&) {}
 std::string_view busy_text(const engine::state&) noexcept { return busy_script_text; }
 void forget(engine::state&, session&) {}
+std::vector<std::string> library_codes(const engine::state&) { return {}; }
+std::string load_library(engine::state&, std::string_view) {
+    return "this eddy was built without scripts: build it with -DEDDY_SCRIPTS=ON";
+}
+void drop_libraries(engine::state&) noexcept {}
 usage use(const engine::state&) noexcept { return {}; }
 
 }  // namespace scripting

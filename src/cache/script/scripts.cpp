@@ -4,10 +4,13 @@
 #include <eddy/base/assert.hpp>
 
 #include "cache/access.hpp"
+#include "cache/command_names.hpp"
 #include "cache/command_table.hpp"
 #include "cache/dataset_digest.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
+#include "cache/propagation.hpp"
+#include "cache/replication.hpp"
 #include "cache/script/functions.hpp"
 #include "cache/script/script_text.hpp"
 #include "cache/script/scripting.hpp"
@@ -210,7 +213,7 @@ void scripts::run(call& c, const task& what) {
         if (what.read_only) {
             return c.error("ERR Can not execute a script with write flag using *_ro command.");
         }
-        if (options.mode == access_mode::readonly) {
+        if (options.mode == access_mode::readonly || is_read_only_replica(state_, c.client)) {
             return c.error("READONLY You can not run script with write flag on readonly replica.");
         }
         if (memory_is_short_ && (what.flags & script_flag::allow_oom) == 0) {
@@ -250,7 +253,7 @@ void scripts::run(call& c, const task& what) {
 
 std::string_view scripts::execute(const std::string_view* args, std::size_t count,
                                   std::string_view& refusal) {
-    const command_spec* const spec = find_command(fold_command_name(args[0]));
+    const command_spec* const spec = find_named(state_.renamed.get(), fold_command_name(args[0]));
     const auto refuse = [&refusal](std::string_view why) {
         refusal = why;
         return std::string_view();
@@ -283,9 +286,16 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
             return refuse("Write commands are not allowed from read-only scripts.");
         }
         if ((flags & command_flag::write) != 0) {
-            if (state_.options.mode == access_mode::readonly) {
+            if (state_.options.mode == access_mode::readonly &&
+                (running_call_->client.special & session::master) == 0) {
                 return refuse(
                     "-READONLY This cache is in readonly mode: it takes no command that writes.");
+            }
+            if (is_read_only_replica(state_, running_call_->client)) {
+                return refuse("-READONLY You can't write against a read only replica.");
+            }
+            if (!has_written_ && lacks_replicas(state_)) {
+                return refuse("-NOREPLICAS Not enough good replicas to write.");
             }
             if (memory_is_short_ && (flags & command_flag::denyoom) != 0 && !has_written_ &&
                 (running_->flags & script_flag::allow_oom) == 0) {
@@ -296,7 +306,14 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     }
     if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
     const std::uint8_t db = session_.db;
-    spec->run(inner);
+    if ((state_.attention & (attention::propagates | attention::follower)) == 0) {
+        spec->run(inner);
+    } else {
+        const expiry_scope expiry(inner);
+        recording record(state_);
+        spec->run(inner);
+        record.end(*spec, {args, count}, db);
+    }
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});
     ++state_.env.counters.commands;
@@ -307,6 +324,10 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
         session_.db = after;
     }
     return command_reply_.text();
+}
+
+const command_spec* scripts::find_named_command(std::string_view name) const noexcept {
+    return find_named(state_.renamed.get(), fold_command_name(name));
 }
 
 bool scripts::may_run(const command_spec& what, std::span<const std::string_view> args) const {
@@ -413,6 +434,7 @@ void scripts::finish_late() {
     clear(late_pushes_);
     clear(reply_);
     call_.reset();
+    finish_unit(state_);
     forget_wait(state_, who);
     who.wake();
     check_output(state_, who);
@@ -456,6 +478,28 @@ void forget(engine::state& s, session& who) {
 std::string_view busy_text(const engine::state& s) noexcept {
     const scripts::task* const running = s.scripting->running();
     return running != nullptr && running->is_function ? busy_function_text : busy_script_text;
+}
+
+std::vector<std::string> library_codes(const engine::state& s) {
+    std::vector<std::string> codes;
+    if (s.scripting == nullptr) return codes;
+    if (const libraries* const known = s.scripting->functions_if_any()) {
+        for (const auto& each : known->all()) codes.push_back(each->code);
+    }
+    return codes;
+}
+
+std::string load_library(engine::state& s, std::string_view code) {
+    if (s.scripting == nullptr) s.scripting.reset(new scripts(*s.home));
+    std::string why;
+    s.scripting->functions().load(code, true, why);
+    return why;
+}
+
+void drop_libraries(engine::state& s) noexcept {
+    if (s.scripting != nullptr && s.scripting->functions_if_any() != nullptr) {
+        s.scripting->functions().flush();
+    }
 }
 
 usage use(const engine::state& s) noexcept {

@@ -106,6 +106,8 @@ public:
     /// "EVALSHA ...": what was called, for FUNCTION STATS.
     const std::vector<std::string>& running_command() const noexcept { return running_command_; }
     /// Whether its caller may run this command, known and with the right number of arguments.
+    /// The command that clients call so, or null.
+    const command_spec* find_named_command(std::string_view name) const noexcept;
     bool may_run(const command_spec& what, std::span<const std::string_view> args) const;
     /// It ends with an error at its next instruction.
     void kill() noexcept { killed_ = true; }

@@ -4,7 +4,7 @@
 //   reply_parser parser;
 //   for (;;) {
 //       reply_outcome o = parser.next(input);    // one event, or why there is none
-//       ... use o.event, then drop o.consumed bytes from the input's front ...
+//       ...    // use o.event, then drop o.consumed bytes from the input's front
 //   }
 //
 // "*2 $3 foo :7" comes as array(count 2), bulk("foo") at depth 1, integer(7) at depth 1 and

@@ -1,0 +1,70 @@
+// Appending, and the commands about it.
+#include "cache/append_log.hpp"
+
+#include "cache/call.hpp"
+#include "cache/commands.hpp"
+#include "cache/persistence.hpp"
+
+#include <utility>
+
+namespace eddy::cache {
+
+append_log::~append_log() { end(); }
+
+void append_log::begin() {
+    if (std::exchange(on_, true)) return;
+    add_sink(state_, *this);
+}
+
+void append_log::end() noexcept {
+    if (std::exchange(on_, false)) remove_sink(state_, *this);
+}
+
+void append_log::interrupt() noexcept {
+    if (!on_) return;
+    end();
+    host_.append_interrupted();
+}
+
+void append_log::changed(std::span<const change> unit) noexcept {
+    const std::size_t before = pending.size();
+    writer_.write(pending, unit, false);
+    if (pending.size() == before) return;
+    appended += pending.size() - before;
+    host_.append_wanted();
+}
+
+void append_log::fail(std::string why) {
+    fault = std::move(why);
+    note_save_trouble(state_);
+}
+
+void append_log::recover() {
+    if (fault.empty()) return;
+    fault.clear();
+    note_save_trouble(state_);
+}
+
+void note_append_options(engine::state& s) noexcept {
+    if (s.appending != nullptr) s.appending->host().append_wanted();
+}
+
+namespace commands {
+
+// The instant is taken by the server between two commands: half of a transaction must not be in
+// the new file's image.
+void bgrewriteaof(call& c) {
+    append_log* const log = c.state.appending.get();
+    if (log == nullptr)
+        return c.error("ERR this cache keeps nothing on disk: create it with --dir FOLDER");
+    if (log->rewriting)
+        return c.error("ERR Background append only file rewriting already in progress");
+    const bool is_later = c.in_exec || c.state.image != nullptr;
+    log->rewrite_wanted = true;
+    log->host().append_wanted();
+    c.reply.simple(is_later ? "Background append only file rewriting scheduled"
+                            : "Background append only file rewriting started");
+}
+
+}  // namespace commands
+}  // namespace eddy::cache

@@ -1,0 +1,106 @@
+// The append-only file, as the engine sees it: the bytes that wait to be written, how far the
+// writing has come, and what commands ask for. The files are the server's part.
+//
+// Bytes are counted from the start of the process: `appended` of them came, `written` are in the
+// file, `synced` are on the disk.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/engine_state.hpp"
+#include "cache/propagation.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace eddy::cache {
+
+/// Who writes the files.
+class append_host {
+public:
+    /// Called within a command: there are bytes, a rewrite is wanted, or options were changed.
+    virtual void append_wanted() noexcept = 0;
+    /// Nothing more is appended: what comes is told of by an image alone.
+    virtual void append_interrupted() noexcept = 0;
+
+protected:
+    ~append_host() = default;
+};
+
+/// Made by the server where there is a folder. One thread.
+class append_log final : public change_sink {
+public:
+    /// Bytes that may wait to be written before clients have to; what one command, transaction or
+    /// script adds comes on top.
+    static constexpr std::size_t max_pending = 64U << 20;
+
+    append_log(engine::state& s, append_host& host) noexcept : state_(s), host_(host) {}
+    append_log(const append_log&) = delete;
+    append_log& operator=(const append_log&) = delete;
+    ~append_log();
+
+    /// From now on changes are appended, or no longer.
+    void begin();
+    void end() noexcept;
+    bool is_on() const noexcept { return on_; }
+
+    /// The keys are about to be replaced by those of a master, which is told to nobody as commands.
+    /// The files keep what was before until they are rewritten, which happens by itself.
+    void interrupt() noexcept;
+
+    /// What comes next stands at the beginning of a file: it says which database it is for.
+    void begin_file() noexcept { writer_.forget(); }
+
+    void changed(std::span<const change> unit) noexcept override;
+
+    /// Whether what was executed must wait for the disk before it is answered. Not while it
+    /// refuses, as commands that write are then refused, too.
+    bool holds_replies() const noexcept {
+        return on_ && fault.empty() && is_behind(appended, given_up);
+    }
+    /// Whether more waits to be written than may, though the disk takes it.
+    bool lags() const noexcept { return on_ && fault.empty() && appended - written > max_pending; }
+    /// Whether what came up to this byte must wait.
+    bool is_behind(std::uint64_t position, std::uint64_t excused) const noexcept {
+        if (position <= excused) return false;
+        if (state_.options.append.fsync == fsync_policy::always) return synced < position;
+        return written + max_pending < position;
+    }
+
+    /// The disk has refused; the text says why. Commands that write are refused until it is well.
+    void fail(std::string why);
+    void recover();
+    bool has_failed() const noexcept { return !fault.empty(); }
+
+    // For the server, and INFO.
+    byte_buffer pending;  ///< appended and not taken yet
+    std::uint64_t appended = 0;
+    std::uint64_t written = 0;
+    std::uint64_t synced = 0;
+    std::uint64_t given_up = 0;      ///< nobody waits for these: their clients were closed
+    std::string fault;               ///< why nothing can be written; empty: it can
+    std::uint64_t base_size = 0;     ///< bytes of the files at the last rewrite, or the start
+    std::uint64_t current_size = 0;  ///< and now
+    bool rewrite_wanted = false;     ///< by BGREWRITEAOF
+    bool rewriting = false;
+    bool rewrite_succeeded = true;  ///< the last one
+    std::int64_t rewrite_began_us = 0;
+    std::int64_t rewrite_took_s = -1;
+    std::uint64_t rewrites = 0;
+    std::uint64_t failures_in_a_row = 0;
+
+    append_host& host() noexcept { return host_; }
+
+private:
+    engine::state& state_;
+    append_host& host_;
+    change_writer writer_;
+    bool on_ = false;
+};
+
+/// Tells the server that redis.conf's parameters have changed.
+void note_append_options(engine::state& s) noexcept;
+
+}  // namespace eddy::cache

@@ -1,0 +1,213 @@
+// What servers that follow each other say, and what clients ask about that.
+#include "cache/call.hpp"
+#include "cache/client_name.hpp"
+#include "cache/commands.hpp"
+#include "cache/replication.hpp"
+#include "cache/replication_info.hpp"
+#include "cache/session_extras.hpp"
+
+#include <limits>
+#include <string>
+
+namespace eddy::cache::commands {
+namespace {
+
+constexpr std::size_t max_host = 255;
+constexpr std::string_view too_many_text = "ERR too many replicas follow this server already";
+
+bool follows(const call& c) noexcept {
+    return c.state.replicating != nullptr && c.state.replicating->is_following();
+}
+
+// Its own port and address, as it wants to be called.
+bool tell_of_replica(call& c, replica& of, std::size_t i) {
+    const std::string_view what = c.arg(i);
+    const std::string_view value = c.arg(i + 1);
+    if (is_word(what, "listening-port")) {
+        const auto port =
+            c.integer_in(i + 1, 0, 65535, "ERR value is out of range, must be between 0 and 65535");
+        if (!port) return false;
+        of.port = static_cast<std::uint16_t>(*port);
+    } else if (is_word(what, "ip-address")) {
+        // It is shown in lines of words.
+        if (value.size() > max_host || !is_client_name(value)) {
+            c.error("ERR REPLCONF ip-address provided by replica instance is too long: " +
+                    std::to_string(value.size()) + " bytes");
+            return false;
+        }
+        of.host = value;
+    } else if (is_word(what, "capa")) {
+        of.takes_eof |= is_word(value, "eof");
+        of.takes_new_id |= is_word(value, "psync2");
+    } else if (is_word(what, "rdb-only")) {
+        const auto only =
+            c.integer_in(i + 1, 0, 1, "ERR value is out of range, must be between 0 and 1");
+        if (!only) return false;
+        of.copy_only = *only == 1;
+    } else if (!is_word(what, "version")) {
+        c.error("ERR Unrecognized REPLCONF option: " + std::string(what.substr(0, 128)));
+        return false;
+    }
+    return true;
+}
+
+// By SYNC or PSYNC: all data, and the stream from there on.
+void begin_full_copy(call& c, replica& of) {
+    if (!of.takes_eof) {
+        return c.error(
+            "ERR this server sends its data without telling its size before: a replica must "
+            "announce REPLCONF capa eof");
+    }
+    c.state.replicating->wait_for_copy(of);
+}
+
+// The record of a session that may begin to follow, or null with the refusal replied.
+replica* begin_sync(call& c) {
+    if ((c.client.special & session::replica) != 0) return nullptr;
+    replication& its = replication::of(c.state);
+    if (its.is_following() && its.link() != link_state::connected) {
+        c.error("NOMASTERLINK Can't SYNC while not connected with my master");
+        return nullptr;
+    }
+    if (its.replicas().size() >= replication::max_replicas) {
+        c.error(too_many_text);
+        return nullptr;
+    }
+    return its.introduce(c.client);
+}
+
+}  // namespace
+
+void replconf(call& c) {
+    if (c.count % 2 == 0) return c.syntax_error();
+    replica* of = replication::find(c.client);
+    for (std::size_t i = 1; i < c.count; i += 2) {
+        if (is_word(c.arg(i), "ack")) {
+            if (of == nullptr || (c.client.special & session::replica) == 0) return;
+            const auto offset = parse_integer(c.arg(i + 1));
+            if (offset && *offset >= 0) {
+                c.state.replicating->acknowledge(*of, static_cast<std::uint64_t>(*offset));
+            }
+            return;
+        }
+        if (is_word(c.arg(i), "getack")) {
+            if ((c.client.special & session::master) == 0 || c.state.replicating == nullptr) return;
+            c.state.replicating->ack_wanted = true;
+            if (c.state.replicating->host != nullptr) c.state.replicating->host->link_changed();
+            return;
+        }
+        if (of == nullptr) of = replication::of(c.state).introduce(c.client);
+        if (!tell_of_replica(c, *of, i)) return;
+    }
+    c.reply.ok();
+}
+
+void sync(call& c) {
+    replica* const of = begin_sync(c);
+    if (of == nullptr) return;
+    of->plain = true;
+    begin_full_copy(c, *of);
+}
+
+void psync(call& c) {
+    replica* const of = begin_sync(c);
+    if (of == nullptr) return;
+    const auto from = c.integer(2);
+    if (!from) return;
+    replication& its = *c.state.replicating;
+    if (*from > 0 && its.can_continue(c.arg(1), static_cast<std::uint64_t>(*from - 1))) {
+        its.go_on(*of, static_cast<std::uint64_t>(*from - 1));
+        return c.reply.simple(of->takes_new_id ? "CONTINUE " + its.id() : "CONTINUE");
+    }
+    if (!c.arg(1).starts_with('?')) ++its.not_continued;
+    begin_full_copy(c, *of);
+}
+
+void replicaof(call& c) {
+    if (c.state.options.emulates_cluster) {
+        return c.error("ERR REPLICAOF not allowed in cluster mode.");
+    }
+    if (c.state.options.mode == access_mode::readonly) {
+        return c.error(
+            "ERR this cache is in readonly mode: its option --replicate says whom it follows");
+    }
+    if (is_word(c.arg(1), "no") && is_word(c.arg(2), "one")) {
+        if (follows(c)) c.state.replicating->lead();
+        return c.reply.ok();
+    }
+    if ((c.client.special & session::replica) != 0) {
+        return c.error("ERR Command is not valid when client is a replica.");
+    }
+    const auto port = c.integer_in(2, 0, 65535, "ERR Invalid master port");
+    if (!port) return;
+    const std::string_view host = c.arg(1);
+    if (host.empty() || host.size() > max_host || !is_client_name(host)) {
+        return c.error("ERR Invalid master host");
+    }
+    replication& its = replication::of(c.state);
+    if (its.is_following() && its.master_host() == host && its.master_port() == *port) {
+        return c.reply.simple("OK Already connected to specified master");
+    }
+    its.follow(host, static_cast<std::uint16_t>(*port));
+    c.reply.ok();
+}
+
+void role(call& c) {
+    const replication* const its = c.state.replicating.get();
+    if (its != nullptr && its->is_following()) {
+        c.reply.array(5);
+        c.reply.bulk("slave");
+        c.reply.bulk(its->master_host());
+        c.reply.integer(its->master_port());
+        c.reply.bulk(link_name(its->link()));
+        c.reply.integer(
+            its->link() == link_state::connected ? static_cast<std::int64_t>(its->offset()) : -1);
+        return;
+    }
+    c.reply.array(3);
+    c.reply.bulk("master");
+    c.reply.integer(its == nullptr ? 0 : static_cast<std::int64_t>(its->offset()));
+    std::size_t online = 0;
+    const auto for_each_online = [its](auto&& what) {
+        if (its == nullptr) return;
+        for (const replica* const each : its->replicas()) {
+            if (each->now == replica::stage::online) what(*each);
+        }
+    };
+    for_each_online([&online](const replica&) { ++online; });
+    c.reply.array(online);
+    for_each_online([&c](const replica& each) {
+        c.reply.array(3);
+        c.reply.bulk(replica_host(each));
+        c.reply.bulk(std::to_string(each.port));
+        c.reply.bulk(std::to_string(each.acked));
+    });
+}
+
+void wait(call& c) {
+    if (follows(c)) {
+        return c.error(
+            "ERR WAIT cannot be used with replica instances. Please also note that since Redis "
+            "4.0 if a replica is configured to be writable (which is not the default) writes to "
+            "replicas are just local and are not propagated.");
+    }
+    const auto many = c.integer(1);
+    if (!many) return;
+    const auto timeout_ms = c.integer(2, "ERR timeout is not an integer or out of range");
+    if (!timeout_ms) return;
+    if (*timeout_ms < 0) return c.error("ERR timeout is negative");
+    const std::size_t have = c.state.replicating == nullptr
+                                 ? 0
+                                 : c.state.replicating->replicas_with(c.client.written_offset);
+    if (static_cast<std::int64_t>(have) >= *many || c.in_exec) {
+        return c.reply.integer(static_cast<std::int64_t>(have));
+    }
+    std::int64_t deadline_us;
+    if (*timeout_ms == 0 || __builtin_mul_overflow(*timeout_ms, std::int64_t{1000}, &deadline_us) ||
+        __builtin_add_overflow(deadline_us, c.state.env.now_us, &deadline_us)) {
+        deadline_us = session::no_deadline;
+    }
+    replication::of(c.state).wait_for_replicas(c, static_cast<std::size_t>(*many), deadline_us);
+}
+
+}  // namespace eddy::cache::commands

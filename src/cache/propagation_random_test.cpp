@@ -1,0 +1,170 @@
+// Random commands on one engine, and what was recorded of them on another one: both must have the
+// same keys, values and times.
+#include <eddy/base/random.hpp>
+
+#include "cache/differential_commands.hpp"
+#include "cache/differential_streams.hpp"
+#include "cache/mirror.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+using namespace cache::testing;
+
+class random_commands {
+public:
+    random_commands(std::string_view templates, std::uint64_t seed)
+        : lines_(separate(templates)), random_(seed) {}
+
+    arguments next() {
+        arguments words = split(lines_[random_.below(lines_.size())]);
+        for (std::string& word : words) {
+            for (std::size_t at = 0; (at = word.find('%', at)) != std::string::npos;) {
+                const std::string with = filling(word[at + 1]);
+                word.replace(at, 2, with);
+                at += with.size();
+            }
+        }
+        // A trim stands for two or three words.
+        arguments all;
+        for (const std::string& word : words) {
+            if (word.find("MAXLEN ") == 0 || word.find("MINID ") == 0) {
+                for (std::string& each : split(word)) all.push_back(std::move(each));
+            } else {
+                all.push_back(word);
+            }
+        }
+        return all;
+    }
+    bool chance(std::uint64_t of) { return random_.below(of) == 0; }
+    std::uint64_t below(std::uint64_t limit) { return random_.below(limit); }
+
+private:
+    std::string number(std::uint64_t below) { return std::to_string(random_.below(below)); }
+    std::string filling(char what) {
+        switch (what) {
+            case 'k': return "k" + number(9);
+            case 'v': return chance(3) ? number(1000) : std::string(random_.below(40), 'v');
+            case 'm': return chance(2) ? "m" + number(20) : number(30);
+            case 'i': return chance(2) ? number(50) : "-" + number(9);
+            case 'n': return number(10);
+            case 'f': return number(100) + "." + number(100);
+            case 'x': return chance(2) ? "-" + number(9) : number(20);
+            case 'z': return "z" + number(4);
+            case 'g': return "g" + number(3);
+            case 'd': return number(80) + ".5";
+            case 'b': return chance(3) ? "(" + number(9) : number(9);
+            case 'l': return "[" + number(9);
+            case 'a': return chance(3) ? "*" : std::to_string(++last_) + "-" + number(9);
+            case 'r': return chance(3) ? "-" : number(last_ + 2);
+            case 'c': return "c" + number(3);
+            case 't':
+                switch (random_.below(4)) {
+                    case 0: return "MAXLEN ~ " + number(30);
+                    case 1: return "MINID ~ " + number(last_ + 1);
+                    case 2: return "MAXLEN " + number(30);
+                    default: return "MINID = " + number(last_ + 1);
+                }
+            default: return "*";
+        }
+    }
+
+    std::vector<std::string_view> lines_;
+    random_generator random_;
+    std::uint64_t last_ = 0;
+};
+
+void expect_same_everywhere(std::string_view templates, std::uint64_t seed, int commands) {
+    engine_options options;
+    options.mode = access_mode::admin;
+    options.seed = seed + 1;
+    engine home(options);
+    options.seed = seed + 1000;
+    engine copy(options);
+    kept_changes sink;
+    add_sink(home.internals(), sink);
+    std::int64_t now_ms = 1'700'000'000'000;
+    const auto set_time = [&] {
+        home.set_time(std::chrono::milliseconds(now_ms));
+        copy.set_time(std::chrono::milliseconds(now_ms));
+    };
+    set_time();
+    random_commands random(templates, seed);
+    std::vector<std::string> recent;
+    {
+        test_client ask(home);
+        follower told(copy);
+        for (int i = 0; i < commands; ++i) {
+            const bool in_transaction = random.chance(10);
+            recent.clear();
+            if (in_transaction) ask("MULTI");
+            for (std::uint64_t n = in_transaction ? random.below(5) : 1; n > 0; --n) {
+                const arguments words = random.next();
+                std::string line;
+                for (const std::string& each : words) line += each + ' ';
+                recent.push_back(line);
+                ask.ask(words);
+            }
+            if (in_transaction) ask("EXEC");
+            if (random.chance(5)) {
+                now_ms += static_cast<std::int64_t>(random.below(4000));
+                set_time();
+            }
+            if (random.chance(50)) home.upkeep();
+            const std::string recorded = sink.take();
+            const std::string errors = told.obey(recorded);
+            const std::string ours = describe(home);
+            const std::string theirs = describe(copy);
+            if (ours == theirs && errors.empty()) continue;
+            std::string said;
+            for (const std::string& each : recent) said += each + '\n';
+            FAIL() << "seed " << seed << ", after:\n"
+                   << said << "recorded:\n"
+                   << recorded << "errors: " << errors << "\nhere:\n"
+                   << ours << "there:\n"
+                   << theirs;
+        }
+    }
+    remove_sink(home.internals(), sink);
+}
+
+TEST(propagated_random, commands_make_the_same_elsewhere) {
+    std::string all(command_templates);
+    all +=
+        "; SPOP %k ; SPOP %k %n ; SPOP %k 2 ; FLUSHDB ; BLPOP %k %k 1 ; BZPOPMIN %z 1 ; "
+        "SET %k %v PX %n000 ; EXPIRE %k %n ; PEXPIRE %k %n00 ;"
+        "EVAL return(redis.call('incr','k1'))+redis.call('lpush','k2',1) 0";
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_same_everywhere(all, seed, 3000);
+}
+
+TEST(propagated_random, fields_that_end_are_the_same_elsewhere) {
+    constexpr std::string_view all = R"(
+HSET h%g %n %i %n %v ; HSETNX h%g %n %i ; HINCRBY h%g %n %i ; HINCRBYFLOAT h%g %n %f ; HDEL h%g %n %n ;
+HEXPIRE h%g %n FIELDS 2 %n %n ; HPEXPIRE h%g %n00 FIELDS 3 %n %n %n ; HEXPIRE h%g 2 NX FIELDS 1 %n ;
+HPEXPIRE h%g %n00 GT FIELDS 2 %n %n ; HPEXPIRE h%g %n00 LT FIELDS 2 %n %n ; HPEXPIREAT h%g 1 FIELDS 1 %n ;
+HPERSIST h%g FIELDS 2 %n %n ; HGETEX h%g PX %n00 FIELDS 2 %n %n ; HGETEX h%g PERSIST FIELDS 2 %n %n ;
+HGETEX h%g EXAT 1 FIELDS 2 %n %n ; HGETEX h%g FIELDS 1 %n ; HGETDEL h%g FIELDS 2 %n %n ;
+HSETEX h%g PX %n000 FIELDS 2 %n %v %n %i ; HSETEX h%g KEEPTTL FIELDS 1 %n %i ;
+HSETEX h%g FNX EX %n FIELDS 1 %n %i ; HSETEX h%g FXX EX 3 FIELDS 2 %n %i %n %v ;
+HSETEX h%g PXAT 1 FIELDS 1 %n %i ; HSETEX h%g FIELDS 1 %n %i ; HGETALL h%g ; HLEN h%g ; HMGET h%g %n %n ;
+COPY h%g h%g REPLACE ; RENAME h%g h%g ; MOVE h%g 1 ; PEXPIRE h%g %n000 ; DEL h%g
+)";
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_same_everywhere(all, seed, 3000);
+}
+
+TEST(propagated_random, streams_are_the_same_elsewhere) {
+    std::string all(stream_entry_templates);
+    all += ';';
+    all += stream_group_templates;
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_same_everywhere(all, seed, 3000);
+}
+
+}  // namespace
+}  // namespace eddy::cache

@@ -1,0 +1,236 @@
+// Tests of the stream of changes, and of what a server that leads or follows tells its clients.
+#include "cache/replication.hpp"
+
+#include "cache/rdb/load.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "cache/test_client.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace eddy::cache {
+namespace {
+
+using cache::testing::test_client;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string all_of(const replication_feed& feed, std::uint64_t from) {
+    std::string text;
+    while (from < feed.end()) {
+        const replication_feed::piece next = feed.at(from);
+        text += next.text;
+        from += next.text.size();
+    }
+    return text;
+}
+
+TEST(replication_feed, keeps_what_it_is_told_to) {
+    replication_feed feed;
+    feed.restart(1000);
+    std::string expected;
+    for (int i = 0; i < 20'000; ++i) {
+        const std::string one = std::to_string(i) + ' ';
+        feed.append(one);
+        expected += one;
+    }
+    EXPECT_EQ(feed.begin(), 1000U);
+    EXPECT_EQ(feed.end(), 1000 + expected.size());
+    EXPECT_EQ(all_of(feed, 1000), expected);
+    for (const std::size_t gone :
+         {std::size_t{1}, replication_feed::block_bytes - 1, replication_feed::block_bytes,
+          2 * replication_feed::block_bytes + 7}) {
+        feed.forget_before(1000 + gone);
+        EXPECT_FALSE(feed.has(1000 + gone - 1));
+        EXPECT_EQ(all_of(feed, 1000 + gone), expected.substr(gone));
+    }
+    // What is being sent stays where it is.
+    const std::uint64_t at = feed.begin();
+    const replication_feed::piece held = feed.at(at);
+    const std::string text(held.text);
+    feed.forget_before(feed.end());
+    EXPECT_EQ(held.text, text);
+    EXPECT_EQ(feed.at(feed.end()).text, "");
+    feed.append("more");
+    EXPECT_EQ(all_of(feed, feed.end() - 4), "more");
+}
+
+/// What a replica would be sent, taken without a connection.
+std::string sent_to(engine& home, session& who) {
+    replication& its = *home.internals().replicating;
+    replica& of = *replication::find(who);
+    std::string text;
+    for (;;) {
+        const replication::output next = its.next_output(of);
+        if (next.text.empty()) return text;
+        text += next.text;
+        its.note_sent(of, next);
+    }
+}
+
+struct leading {
+    leading() {
+        engine_options options;
+        options.replication.sync_delay_s = 0;
+        options.replication.backlog_size = 100'000;
+        home = std::make_unique<engine>(options);
+        home->set_time(std::chrono::seconds(1'000'000));
+    }
+    /// Follows, and gets a copy of what is there.
+    std::string join(test_client& follower) {
+        EXPECT_EQ(follower("REPLCONF capa eof capa psync2"), "+OK\r\n");
+        EXPECT_EQ(follower("PSYNC ? -1"), "");
+        replication& its = *home->internals().replicating;
+        EXPECT_TRUE(its.copy_is_due());
+        rdb::snapshot* const image = rdb::snapshot::begin(*home);
+        const auto copy = its.begin_copy();
+        byte_buffer out;
+        while (image->step(out) == rdb::snapshot::status::writing) {
+        }
+        image->end();
+        its.add_piece(*copy, std::move(out), true);
+        std::string sent = sent_to(*home, follower.who());
+        EXPECT_EQ(follower("REPLCONF ACK 0"), "");
+        return sent;
+    }
+    std::unique_ptr<engine> home;
+};
+
+TEST(replication, changes_are_sent_once_and_kept_for_who_comes_back) {
+    leading l;
+    test_client client(*l.home);
+    test_client first(*l.home);
+    client("SET before 1");
+    EXPECT_THAT(l.join(first), StartsWith("+FULLRESYNC "));
+    client("SELECT 3");
+    client("SET a 1");
+    client("GET a");
+    const std::string select = "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n";
+    const std::string set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
+    EXPECT_EQ(sent_to(*l.home, first.who()), select + set);
+    const replication& its = *l.home->internals().replicating;
+    EXPECT_EQ(its.offset(), select.size() + set.size());
+    // Another one knows the beginning.
+    test_client second(*l.home);
+    second("REPLCONF capa eof capa psync2");
+    const std::string from = std::to_string(select.size() + 1);
+    EXPECT_EQ(second("PSYNC " + its.id() + ' ' + from), "+CONTINUE " + its.id() + "\r\n");
+    EXPECT_EQ(sent_to(*l.home, second.who()), set);
+    EXPECT_THAT(client("INFO replication"), HasSubstr("connected_slaves:2\r\n"));
+    // What was never there cannot be gone on with.
+    test_client third(*l.home);
+    third("REPLCONF capa eof");
+    EXPECT_EQ(third("PSYNC " + its.id() + " 100000"), "");
+    EXPECT_EQ(its.not_continued, 1U);
+    for (const char* const bad : {"PSYNC x y", "PSYNC x 99999999999999999999"}) {
+        test_client other(*l.home);
+        EXPECT_THAT(other(bad), StartsWith("-ERR value is not an integer"));
+    }
+}
+
+TEST(replication, one_that_does_not_take_its_stream_is_closed_at_the_limit) {
+    leading l;
+    test_client client(*l.home);
+    EXPECT_EQ(client({"CONFIG", "SET", "client-output-buffer-limit", "replica 1mb 0 0"}),
+              "+OK\r\n");
+    test_client lazy(*l.home);
+    l.join(lazy);
+    const std::string value(100'000, 'x');
+    int before = 0;
+    while (!lazy.closed()) {
+        client({"SET", "a", value});
+        ASSERT_LT(++before, 20);
+    }
+    EXPECT_EQ(before, 11);
+    // Nor does it keep what it was not sent.
+    const replication_feed& kept = l.home->internals().replicating->kept();
+    client({"SET", "a", value});
+    EXPECT_LE(kept.end() - kept.begin(), 100'000U);
+    EXPECT_THAT(client("INFO replication"), HasSubstr("connected_slaves:0\r\n"));
+}
+
+TEST(replication, a_silent_one_is_closed_and_the_backlog_ends) {
+    leading l;
+    test_client client(*l.home);
+    test_client silent(*l.home);
+    l.join(silent);
+    replication& its = *l.home->internals().replicating;
+    l.home->set_time(std::chrono::seconds(1'000'050));
+    its.tick();
+    EXPECT_FALSE(silent.closed());
+    EXPECT_EQ(sent_to(*l.home, silent.who()), "*1\r\n$4\r\nPING\r\n");
+    l.home->set_time(std::chrono::seconds(1'000'061));
+    its.tick();
+    EXPECT_TRUE(silent.closed());
+    its.forget(silent.who());
+    const std::string id = its.id();
+    l.home->set_time(std::chrono::seconds(1'000'061 + 3601));
+    its.tick();
+    EXPECT_FALSE(its.is_active());
+    EXPECT_NE(its.id(), id);
+    EXPECT_THAT(client("INFO replication"), HasSubstr("repl_backlog_active:0\r\n"));
+}
+
+TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    EXPECT_EQ(client("SET gone 1 EX 10"), "+OK\r\n");
+    EXPECT_EQ(client("SET kept 1 EX 100"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK Already connected to specified master\r\n");
+    EXPECT_EQ(client("CONFIG GET replicaof"), "*2\r\n$9\r\nreplicaof\r\n$11\r\n127.0.0.1 1\r\n");
+    home.set_time(std::chrono::seconds(1'000'011));
+    while (home.upkeep()) {
+    }
+    EXPECT_EQ(client("GET gone"), "$-1\r\n");
+    EXPECT_EQ(client("EXISTS gone kept"), ":1\r\n");
+    EXPECT_EQ(client("DBSIZE"), ":2\r\n");
+    EXPECT_EQ(client("DEL kept"), "-READONLY You can't write against a read only replica.\r\n");
+    // For the master's own commands it is there.
+    struct master final : session {
+        explicit master(engine& at) : session(at) { special |= session::master; }
+    } from(home);
+    const auto execute = [&](std::initializer_list<std::string_view> words) {
+        const resp::command one{words.begin(), words.size()};
+        byte_buffer out;
+        home.execute(from, {&one, 1}, out);
+        return std::string(out.text());
+    };
+    EXPECT_EQ(execute({"APPEND", "gone", "2"}), ":2\r\n");
+    EXPECT_EQ(execute({"PERSIST", "gone"}), ":1\r\n");
+    EXPECT_EQ(client("GET gone"), "$2\r\n12\r\n");
+    EXPECT_EQ(client("REPLICAOF NO ONE"), "+OK\r\n");
+    EXPECT_EQ(client("DEL gone"), ":1\r\n");
+    // From now on its own clock decides, whoever else listens.
+    EXPECT_EQ(client("SET gone 1 EX 10"), "+OK\r\n");
+    home.set_time(std::chrono::seconds(1'000'033));
+    EXPECT_EQ(client("GET gone"), "$-1\r\n");
+    EXPECT_EQ(client("DBSIZE"), ":1\r\n");
+    // Both in a transaction as well.
+    EXPECT_EQ(client("MULTI"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+QUEUED\r\n");
+    EXPECT_EQ(client("EXEC"), "*1\r\n+OK\r\n");
+    EXPECT_EQ(home.internals().env.expired, expired_keys::hide);
+    EXPECT_EQ(client("MULTI"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF NO ONE"), "+QUEUED\r\n");
+    EXPECT_EQ(client("EXEC"), "*1\r\n+OK\r\n");
+    EXPECT_EQ(home.internals().env.expired, expired_keys::go);
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 99999"), "-ERR Invalid master port\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 x"), "-ERR Invalid master port\r\n");
+}
+
+TEST(replication, scripts_do_not_write_on_a_replica) {
+    engine home;
+    test_client client(home);
+    if (client({"EVAL", "return 1", "0"}).starts_with("-")) GTEST_SKIP() << "there are no scripts";
+    client("REPLICAOF 127.0.0.1 1");
+    EXPECT_THAT(client({"EVAL", "return redis.call('SET', 'a', '1')", "0"}),
+                HasSubstr("READONLY You can't write against a read only replica."));
+    EXPECT_EQ(client({"EVAL", "return redis.call('GET', 'a')", "0"}), "$-1\r\n");
+}
+
+}  // namespace
+}  // namespace eddy::cache

@@ -1,0 +1,54 @@
+// What commands want that is not the engine's to do: files of users, the daemon's settings, the
+// end.
+#pragma once
+
+#include "cache/call.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace eddy::cache {
+
+/// What SHUTDOWN is told.
+struct shutdown_request {
+    enum class saving : std::uint8_t {
+        by_points,  ///< if there are save points
+        always,
+        never,
+    };
+    saving saves = saving::by_points;
+    bool forced = false;  ///< also when nothing could be saved
+};
+
+/// Does it. Every member is called within a command whose session waits from then on, until
+/// answer() was called with the session's number, which must not be before the next turn. The
+/// engine's thread.
+class server_host {
+public:
+    /// Writes the text in place of engine_options::acl_file.
+    virtual void save_users(std::uint64_t session, std::string text) = 0;
+    /// Reads that file, gives it to acl::load() and answers what that says.
+    virtual void load_users(std::uint64_t session) = 0;
+    /// Keeps all that CONFIG SET has changed for the next start.
+    virtual void keep_config(std::uint64_t session) = 0;
+    /// Saves as told and has the cache stopped; answers only if that was not to be.
+    virtual void shut_down(std::uint64_t session, shutdown_request how) = 0;
+    /// Whether there is anybody who could stop it.
+    virtual bool can_shut_down() const noexcept = 0;
+    /// Gives up those that have not come to the end; false when there are none. Answers them later.
+    virtual bool abort_shutdown() = 0;
+    /// Whether there is anybody who could keep settings.
+    virtual bool can_keep_config() const noexcept = 0;
+
+protected:
+    ~server_host() = default;
+};
+
+/// Makes the command wait for answer(); nothing must have been replied. Within EXEC nothing can
+/// wait: the caller asks may_wait() of waits.hpp before.
+void wait_for_server(call& c);
+/// Answers the session, if it still waits: OK, or the fault as an error behind "ERR ".
+void answer(engine::state& s, std::uint64_t session, std::string_view fault);
+
+}  // namespace eddy::cache

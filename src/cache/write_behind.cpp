@@ -1,0 +1,113 @@
+// The queue's bookkeeping: an item is in due_, in paused_, or running, never in two of them.
+#include "cache/write_behind.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy::cache {
+
+bool write_behind::add(std::string_view key, key_change change) {
+    auto found = items_.find(key);
+    const bool is_new = found == items_.end();
+    const std::size_t added = cost(change) + (is_new ? key.size() + overhead : 0);
+    // Whether a key has expired is no state that must not be lost.
+    const std::size_t limit =
+        change.what == key_change::kind::expire ? options_.max_bytes : options_.max_bytes * slack;
+    if (bytes_ + added > limit) {
+        ++counts_.lost;
+        return false;
+    }
+    if (is_new) found = items_.emplace(std::string(key), item{}).first;
+    item& of = found->second;
+    if (change.what == key_change::kind::expire) {
+        if (!of.waiting.empty() && of.waiting.back().what == key_change::kind::expire) {
+            ++counts_.coalesced;
+            return true;
+        }
+    } else {
+        for (const key_change& each : of.waiting) bytes_ -= cost(each);
+        counts_.coalesced += of.waiting.size();
+        of.waiting.clear();
+    }
+    bytes_ += added;
+    of.waiting.push_back(std::move(change));
+    if (is_new) due_.push_back(&found->first);
+    return true;
+}
+
+const key_change* write_behind::find(std::string_view key) const noexcept {
+    const auto found = items_.find(key);
+    if (found == items_.end()) return nullptr;
+    return found->second.waiting.empty() ? &found->second.told : &found->second.waiting.back();
+}
+
+bool write_behind::take(std::string& key, key_change& change) {
+    if (due_.empty()) return false;
+    key = *due_.front();
+    due_.pop_front();
+    item& of = items_.find(key)->second;
+    EDDY_ASSERT(!of.running && !of.waiting.empty());
+    of.running = true;
+    of.told = std::move(of.waiting.front());
+    of.waiting.erase(of.waiting.begin());
+    change = of.told;
+    return true;
+}
+
+bool write_behind::finish(std::string_view key, bool succeeded, std::int64_t now_us) {
+    const auto found = items_.find(key);
+    EDDY_ASSERT(found != items_.end() && found->second.running);
+    item& of = found->second;
+    of.running = false;
+    key_change told = std::exchange(of.told, {});
+    bool kept = false;
+    if (succeeded) {
+        ++counts_.done;
+        of.failures = 0;
+    } else {
+        ++of.failures;
+        // A newer state makes it needless.
+        const bool replaced =
+            !of.waiting.empty() && of.waiting.front().what != key_change::kind::expire;
+        if (replaced) {
+            ++counts_.coalesced;
+        } else if (options_.max_retries != 0 && of.failures > options_.max_retries) {
+            ++counts_.lost;
+            of.failures = 0;
+        } else {
+            ++counts_.retries;
+            kept = true;
+        }
+    }
+    if (kept)
+        of.waiting.insert(of.waiting.begin(), std::move(told));
+    else
+        bytes_ -= cost(told);
+    if (of.waiting.empty()) {
+        bytes_ -= key.size() + overhead;
+        items_.erase(found);
+        return true;
+    }
+    schedule(found->first, of, now_us);
+    return false;
+}
+
+void write_behind::schedule(const std::string& key, const item& of, std::int64_t now_us) {
+    if (of.failures == 0) return due_.push_back(&key);
+    constexpr std::uint32_t most_doublings = 20;
+    const std::int64_t pause =
+        std::min(options_.retry_pause_us << std::min(of.failures - 1, most_doublings),
+                 options_.longest_retry_pause_us);
+    paused_.emplace(now_us + pause, &key);
+}
+
+void write_behind::release(std::int64_t now_us) {
+    while (!paused_.empty() && paused_.begin()->first <= now_us) {
+        due_.push_back(paused_.begin()->second);
+        paused_.erase(paused_.begin());
+    }
+}
+
+}  // namespace eddy::cache

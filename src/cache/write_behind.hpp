@@ -1,0 +1,126 @@
+// What clients have changed and a script is to be told of: one entry a key, in order, with a limit.
+//
+// Of a key that changes again before it was told only the last state is kept. A key is told by one
+// worker at a time, so its states arrive in order; a failure is tried again after a pause, which
+// doubles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace eddy::cache {
+
+/// Lets tables with std::string as key be searched by views.
+struct name_hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept {
+        return std::hash<std::string_view>()(text);
+    }
+};
+
+/// What happened to a key, and the string that it has now.
+struct key_change {
+    enum class kind : std::uint8_t { write, erase, expire };
+    kind what = kind::write;
+    std::shared_ptr<const std::string> value;  ///< of a write
+    std::int64_t expires_at_ms = 0;            ///< of a write, since 1970; 0: never
+};
+
+struct write_behind_options {
+    std::size_t max_bytes = 64U << 20;  ///< of keys and values, with what keeps them
+    std::int64_t retry_pause_us = 100'000;
+    std::int64_t longest_retry_pause_us = 5'000'000;
+    std::uint64_t max_retries = 0;  ///< of one change; 0: until it succeeds
+};
+
+/// One thread. Keys are any bytes; the owner puts the database's number in front.
+class write_behind {
+public:
+    /// What one key costs beside its own bytes and its value's.
+    static constexpr std::size_t overhead = 256;
+    /// add() takes changes beyond max_bytes up to this multiple of it: who asks is_full() before a
+    /// command may go over it by that command.
+    static constexpr std::size_t slack = 4;
+
+    struct counts {
+        std::uint64_t done = 0;
+        std::uint64_t coalesced = 0;  ///< replaced by a later state before they were told
+        std::uint64_t retries = 0;
+        std::uint64_t lost = 0;  ///< given up: after max_retries, or there was no room
+    };
+
+    explicit write_behind(const write_behind_options& options) : options_(options) {}
+    write_behind(const write_behind&) = delete;
+    write_behind& operator=(const write_behind&) = delete;
+
+    bool is_full() const noexcept { return bytes_ >= options_.max_bytes; }
+    bool empty() const noexcept { return items_.empty(); }
+    std::size_t keys() const noexcept { return items_.size(); }
+    std::size_t bytes() const noexcept { return bytes_; }
+    const counts& count() const noexcept { return counts_; }
+    const write_behind_options& options() const noexcept { return options_; }
+
+    /// False, with the change lost, when there is no room.
+    bool add(std::string_view key, key_change change);
+
+    /// The last change of the key that is not told yet, or null.
+    const key_change* find(std::string_view key) const noexcept;
+
+    /// Whether the script has failed to take the key's last change.
+    bool is_failing(std::string_view key) const noexcept {
+        const auto found = items_.find(key);
+        return found != items_.end() && found->second.failures > 0;
+    }
+
+    /// Hands over a change; false when none is due. finish() is to be called for each.
+    bool take(std::string& key, key_change& change);
+    /// Whether take() would give one.
+    bool has_due() const noexcept { return !due_.empty(); }
+    /// What take() gave was told, or was not. True when nothing of the key is left here.
+    bool finish(std::string_view key, bool succeeded, std::int64_t now_us);
+
+    /// When the next pause ends, or INT64_MAX; release() makes due what has waited long enough.
+    std::int64_t next_retry_us() const noexcept {
+        return paused_.empty() ? INT64_MAX : paused_.begin()->first;
+    }
+    void release(std::int64_t now_us);
+
+    /// Calls f(key, change) for all that is not told.
+    template <class F>
+    void for_each(F&& f) const {
+        for (const auto& [key, each] : items_) {
+            if (each.running) f(key, each.told);
+            for (const key_change& change : each.waiting) f(key, change);
+        }
+    }
+
+private:
+    struct item {
+        std::vector<key_change> waiting;  // two at most: a state, and that it expired
+        key_change told;                  // while it runs
+        bool running = false;
+        std::uint32_t failures = 0;
+    };
+    using table = std::unordered_map<std::string, item, name_hash, std::equal_to<>>;
+
+    static std::size_t cost(const key_change& of) noexcept {
+        return sizeof(key_change) + (of.value ? of.value->size() : 0);
+    }
+    void schedule(const std::string& key, const item& of, std::int64_t now_us);
+
+    write_behind_options options_;
+    table items_;
+    std::deque<const std::string*> due_;                      // keys of items_
+    std::multimap<std::int64_t, const std::string*> paused_;  // the same
+    std::size_t bytes_ = 0;
+    counts counts_;
+};
+
+}  // namespace eddy::cache
