@@ -27,6 +27,9 @@ command stats_command();
 command logs_command();
 command version_command();
 
+// commands_db.cpp: a command for a cache.
+command db_command();
+
 // bench_resp.cpp: a load generator.
 command bench_command();
 

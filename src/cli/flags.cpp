@@ -56,11 +56,13 @@ std::string_view arguments::value(std::string_view name,
 }
 
 std::expected<arguments, std::string> parse_arguments(std::span<const std::string> words,
-                                                      std::span<const flag> table) {
+                                                      std::span<const flag> table,
+                                                      std::size_t literal_after) {
     arguments parsed;
     bool flags_ended = false;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string_view word = words[i];
+        if (parsed.positional_.size() >= literal_after) flags_ended = true;
         // A lone dash stands for standard input and is no flag.
         if (flags_ended || word.size() < 2 || word[0] != '-') {
             parsed.positional_.emplace_back(word);

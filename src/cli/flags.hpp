@@ -5,6 +5,7 @@
 // say; the parser knows names only.
 #pragma once
 
+#include <cstddef>
 #include <expected>
 #include <span>
 #include <string>
@@ -42,16 +43,19 @@ public:
 
 private:
     friend std::expected<arguments, std::string> parse_arguments(std::span<const std::string>,
-                                                                 std::span<const flag>);
+                                                                 std::span<const flag>,
+                                                                 std::size_t);
     std::vector<std::string> positional_;
     std::vector<std::pair<std::string, std::string>> values_;
 };
 
 /// Takes a command line apart: --name VALUE, --name=VALUE, -n VALUE, -nVALUE, -abc for several
 /// flags without values, `--` before what is no flag. Flags and the rest may mix. The error is a
-/// sentence that names the flag and, where one is near, the one that was meant.
-std::expected<arguments, std::string> parse_arguments(std::span<const std::string> words,
-                                                      std::span<const flag> table);
+/// sentence that names the flag and, where one is near, the one that was meant. Behind the first
+/// `literal_after` words that are no flags nothing is a flag.
+std::expected<arguments, std::string> parse_arguments(
+    std::span<const std::string> words, std::span<const flag> table,
+    std::size_t literal_after = static_cast<std::size_t>(-1));
 
 /// The lines of a help text for a table, two columns, at most 100 wide.
 std::string describe_flags(std::span<const flag> table);

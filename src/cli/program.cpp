@@ -105,9 +105,11 @@ int show_help(const context& with, std::span<const command> commands,
     return exit_ok;
 }
 
-bool asks_for_help(std::span<const std::string> words) {
+bool asks_for_help(std::span<const std::string> words, std::size_t literal_after) {
+    std::size_t without_dash = 0;
     for (const std::string& word : words) {
-        if (word == "--") return false;
+        if (word == "--" || without_dash >= literal_after) return false;
+        if (!word.starts_with('-')) ++without_dash;
         if (word == "--help" || word == "-h") return true;
     }
     return false;
@@ -115,7 +117,7 @@ bool asks_for_help(std::span<const std::string> words) {
 
 int run_command(context& with, const command& which, std::span<const std::string> words) {
     if (which.run_raw) return which.run_raw(with, words);
-    if (asks_for_help(words)) {
+    if (asks_for_help(words, which.literal_after)) {
         std::string_view type;
         for (const std::string& word : words)
             if (with.find_type(word)) type = word;
@@ -134,7 +136,7 @@ int run_command(context& with, const command& which, std::span<const std::string
         if (!more) return usage_error(which, more.error());
         table.insert(table.begin(), more->begin(), more->end());
     }
-    auto parsed = parse_arguments(words, table);
+    auto parsed = parse_arguments(words, table, which.literal_after);
     if (!parsed) return usage_error(which, parsed.error());
     apply_global_flags(with, *parsed);
     const std::size_t given = parsed->positional().size();

@@ -55,6 +55,8 @@ struct command {
     std::vector<flag> flags = {};
     std::size_t least = 0;  ///< how many words without a dash it needs
     std::size_t most = 0;   ///< and takes
+    /// Behind so many words without a dash nothing is a flag.
+    std::size_t literal_after = static_cast<std::size_t>(-1);
     std::vector<example> examples = {};
     std::string more = {};  ///< further lines of help
 

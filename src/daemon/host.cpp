@@ -31,15 +31,17 @@ struct host::start_ticket {
 
 task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& type,
                                     std::string name, runtime::settings options,
-                                    std::shared_ptr<runtime_journal> events) {
+                                    std::shared_ptr<runtime_journal> events,
+                                    std::shared_ptr<runtime::supervisor> above) {
     ++load_;
     auto ticket = std::make_shared<start_ticket>();
     const duration patience =
         start_patience + (type.file_time ? type.file_time(options) : duration{});
-    auto started = flatten(co_await run_on(
-        group_, index_,
-        start_there(number, type, std::move(name), std::move(options), std::move(events), ticket),
-        patience));
+    auto started =
+        flatten(co_await run_on(group_, index_,
+                                start_there(number, type, std::move(name), std::move(options),
+                                            std::move(events), std::move(above), ticket),
+                                patience));
     if (started) co_return started;
     // When it came up in the very moment in which the patience ended, it is taken down again.
     if (ticket->change_to(start_ticket::given_up))
@@ -52,10 +54,12 @@ task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& t
 task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::type& type,
                                           std::string name, runtime::settings options,
                                           std::shared_ptr<runtime_journal> events,
+                                          std::shared_ptr<runtime::supervisor> above,
                                           std::shared_ptr<start_ticket> ticket) {
     auto made = std::make_shared<guest>();
     made->events = std::move(events);
-    made->instance = type.make({std::move(name), std::move(options), made->events.get()});
+    made->instance =
+        type.make({std::move(name), std::move(options), made->events.get(), std::move(above)});
     auto started = co_await made->instance->start();
     if (!started) co_return std::unexpected(std::move(started.error()));
     if (!ticket->change_to(start_ticket::served)) {

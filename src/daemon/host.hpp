@@ -49,7 +49,8 @@ public:
     /// address that it serves on.
     task<outcome<endpoint>> start(std::uint64_t number, const runtime::type& type, std::string name,
                                   runtime::settings options,
-                                  std::shared_ptr<runtime_journal> events);
+                                  std::shared_ptr<runtime_journal> events,
+                                  std::shared_ptr<runtime::supervisor> above = nullptr);
 
     /// Stops and destroys an instance; connections get `drain` to finish, and its files `file_time`
     /// to be written. When the loop does not
@@ -74,6 +75,7 @@ private:
     task<outcome<endpoint>> start_there(std::uint64_t number, const runtime::type& type,
                                         std::string name, runtime::settings options,
                                         std::shared_ptr<runtime_journal> events,
+                                        std::shared_ptr<runtime::supervisor> above,
                                         std::shared_ptr<start_ticket> ticket);
     task<outcome<>> stop_there(std::uint64_t number, duration drain);
     task<outcome<std::uint64_t>> send_there(std::uint64_t number, std::string message);

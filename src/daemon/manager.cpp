@@ -10,6 +10,7 @@
 
 #include "daemon/manager_parts.hpp"
 #include "daemon/runtime_name.hpp"
+#include "daemon/supervision.hpp"
 
 #include <fmt/format.h>
 
@@ -85,7 +86,7 @@ manager::manager(const state_store& store, blocking_pool& disk, loop_group& loop
         hosts_.push_back(std::make_unique<host>(loops, i));
 }
 
-manager::~manager() = default;
+manager::~manager() { *self_ = nullptr; }
 
 // --- Looking up -----------------------------------------------------------------------------
 
@@ -224,8 +225,9 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
     which->reason.clear();
     which->number = ++last_number_;
     which->where = &least_loaded();
-    auto started = co_await which->where->start(which->number, *which->type, name, *which->options,
-                                                which->journal);
+    auto started =
+        co_await which->where->start(which->number, *which->type, name, *which->options,
+                                     which->journal, supervise(self_, name, which->number));
     if (!started) {
         which->where = nullptr;
         which->status = runtime_status::failed;
@@ -493,6 +495,23 @@ task<outcome<edit_effect>> manager::edit(runtime_ref which, json options,
         if (!restored) log_error(before.name, restored.error().message);
     }
     co_return effect;
+}
+
+task<outcome<>> manager::keep_options(runtime_ref which, json options) {
+    const auto entered = co_await which->turn.enter();
+    if (!entered) co_return interrupted();
+    const turn_guard turn(which->turn);
+    if (which->removed) co_return vanished(*which);
+    runtime_record fresh = which->record;
+    fresh.options.merge_patch(options);
+    auto checked = check_options(*which->type, fresh.options);
+    if (!checked) co_return std::unexpected(std::move(checked.error()));
+    fresh.options = checked->to_json();
+    auto saved = co_await save(fresh);
+    if (!saved) co_return saved;
+    which->record = std::move(fresh);
+    which->options = std::move(*checked);
+    co_return outcome<>();
 }
 
 /// Makes a running runtime follow a record that was saved already. On failure the entry is as it

@@ -128,6 +128,9 @@ public:
                                     std::optional<std::string> owner,
                                     std::optional<std::string> group);
     task<outcome<std::uint64_t>> send(runtime_ref which, std::string message);
+    /// Merges `options` into those of the runtime, for its next start: one that runs is not told,
+    /// because it was itself that asked for it.
+    task<outcome<>> keep_options(runtime_ref which, json options);
 
     /// By name, or by id. Refuses (404) with the name that was probably meant.
     outcome<runtime_ref> find(std::string_view name_or_id) const;
@@ -169,6 +172,9 @@ private:
     task<void> refresh_from(host& where);
     bool all_live(const managed_runtime& which, const runtime::settings& fresh) const;
 
+    /// For the runtimes, which may ask for something when it is gone: null then. The control
+    /// loop's.
+    std::shared_ptr<manager*> self_ = std::make_shared<manager*>(this);
     const state_store& store_;
     blocking_pool& disk_;
     manager_options options_;

@@ -112,11 +112,24 @@ protected:
     ~journal() = default;
 };
 
+/// What a running runtime may ask of whoever runs it, about itself. Its loop's thread.
+class supervisor {
+public:
+    virtual ~supervisor() = default;
+
+    /// Has the runtime stopped soon, as `eddy stop` does; returns at once.
+    virtual void request_stop() = 0;
+    /// Keeps changed options, by their names in JSON (null takes one back), for the next start. The
+    /// runtime itself is not told.
+    virtual task<outcome<>> keep_options(nlohmann::json changed) = 0;
+};
+
 /// What a runtime is made from. `events` outlives the runtime.
 struct creation {
     std::string name;
     settings options;
     journal* events;
+    std::shared_ptr<supervisor> above = nullptr;  ///< null: nobody can be asked
 };
 
 /// A runtime that exists. All members are called on its loop.

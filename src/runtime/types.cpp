@@ -1,4 +1,5 @@
 // Every type of runtime of this build.
+#include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/server/datagram_server.hpp"
@@ -39,8 +40,13 @@ type cache_type() {
                 return {};
             },
             [](const settings& chosen) -> duration {
-                // A dump file of a terabyte.
-                return chosen.has("dir") ? duration(std::chrono::hours(1)) : duration{};
+                // A dump file of a terabyte; a script that connects to a backend and is told the
+                // rest.
+                duration longer = chosen.has("dir") ? duration(std::chrono::hours(1)) : duration{};
+                if (chosen.has("hooks"))
+                    longer +=
+                        cache::cache_hooks::load_patience + duration(chosen.number("hook-flush"));
+                return longer;
             }};
 }
 

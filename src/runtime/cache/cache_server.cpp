@@ -5,8 +5,14 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "cache/client_memory.hpp"
 #include "cache/persistence.hpp"
+#include "runtime/cache/append_file.hpp"
+#include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/protection.hpp"
+#include "runtime/cache/replicator.hpp"
+#include "runtime/cache/services.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/stop_timer.hpp"
 
@@ -14,6 +20,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -46,12 +53,13 @@ task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
 }  // namespace
 
 struct cache_server::running {
-    running(noted_listener opened, eddy::cache::engine_options options)
+    running(listeners opened, eddy::cache::engine_options options)
         : listening(std::move(opened)), engine(std::move(options)) {}
 
-    noted_listener listening;
+    listeners listening;
     endpoint address;
     eddy::cache::engine engine;
+    std::unique_ptr<append_file> append;  // null without a folder
     scope accepting;
     scope background;
     scope sessions;
@@ -62,12 +70,17 @@ struct cache_server::running {
         event wanted;
     };
     saver saving;
+
+    std::unique_ptr<replicator> replicating;
+    std::unique_ptr<services> helper;
+    std::unique_ptr<cache_hooks> hooks;  // null without --hooks
 };
 
 cache_server::cache_server(creation from)
     : name_(std::move(from.name)),
       options_(std::move(from.options)),
       events_(*from.events),
+      above_(std::move(from.above)),
       clients_(counted_, events_) {}
 
 cache_server::~cache_server() = default;
@@ -86,28 +99,60 @@ task<outcome<>> cache_server::start() {
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
 
-    outcome<noted_listener> opened = listen_on(config_.where, name_);
+    outcome<listeners> opened = open_listeners(config_, name_);
     if (!opened) co_return std::unexpected(opened.error());
-    config_.engine.port = opened->socket.local().port();
     running_ = std::make_unique<running>(std::move(*opened), config_.engine);
-    running_->address = running_->listening.socket.local();
+    running_->address = running_->listening.first.socket.local();
     told_time_ = {};
     clients_.reset();
     clients_.set_limits(limits());
     work_done_.reset();
-    if (!config_.engine.dir.empty()) {
-        if (auto loaded = co_await load(); !loaded) {
+    running_->helper = std::make_unique<services>(running_->engine, running_->background, events_,
+                                                  options_, above_);
+    running_->engine.internals().server = running_->helper.get();
+    if (!config_.engine.acl_file.empty()) {
+        if (auto loaded = co_await load_users(running_->engine); !loaded) {
             running_.reset();
             co_return loaded;
+        }
+    }
+    if (!config_.hooks.file.empty()) {
+        running_->hooks =
+            std::make_unique<cache_hooks>(config_.hooks, events_, [this] { tell_time(); });
+        if (auto ready = co_await running_->hooks->prepare(); !ready) {
+            running_.reset();
+            co_return ready;
+        }
+    }
+    if (!config_.engine.dir.empty()) {
+        if (auto opened_files = co_await open_files(); !opened_files) {
+            running_.reset();
+            co_return opened_files;
         }
         eddy::cache::engine::state& state = running_->engine.internals();
         state.saves.host = &running_->saving;
         state.saves.saved_us = state.env.now_us;
         running_->background.spawn(keep_saved());
+        running_->background.spawn(running_->append->write_on());
+        running_->background.spawn(running_->append->rewrite_on());
+    }
+    running_->replicating = std::make_unique<replicator>(
+        server_parts{running_->engine, events_, counted_, [this] { tell_time(); },
+                     [this] {
+                         if (!work_done_.is_set()) work_done_.set();
+                     }});
+    running_->replicating->begin(running_->background);
+    if (running_->hooks) {
+        tell_time();
+        running_->hooks->attach(running_->engine);
+        running_->background.spawn(running_->hooks->run());
     }
     running_->background.spawn(keep_up());
     running_->background.spawn(go_on_with_scripts());
-    running_->accepting.spawn(accept_all());
+    tell_of_protection(config_, events_);
+    running_->accepting.spawn(accept_all(running_->listening.first.socket));
+    if (running_->listening.secure)
+        running_->accepting.spawn(accept_all(running_->listening.secure->socket));
     co_return outcome<>();
 }
 
@@ -115,7 +160,7 @@ task<void> cache_server::stop(duration drain) {
     if (!running_) co_return;
     running_->accepting.cancel();
     co_await running_->accepting.join();
-    running_->listening.socket.close();
+    running_->listening.close();
     // Clients between two commands go now; the others when they have their replies, or when the
     // time is over.
     clients_.drain();
@@ -123,8 +168,10 @@ task<void> cache_server::stop(duration drain) {
         stop_timer limit(running_->sessions, drain);
         co_await running_->sessions.join();
     }
+    if (running_->hooks) co_await running_->hooks->flush();
     running_->background.cancel();
     co_await running_->background.join();
+    if (running_->append) co_await running_->append->close();
     co_await save_at_end();
     last_stats_ = running_->engine.stats();
     last_stats_.keys = last_stats_.keys_with_expiry = 0;
@@ -142,10 +189,12 @@ counters cache_server::count() const {
         {"hits_total", static_cast<double>(now.hits)},
         {"misses_total", static_cast<double>(now.misses)},
         {"expired_keys_total", static_cast<double>(now.expired_keys)},
+        {"evicted_clients_total", static_cast<double>(now.evicted_clients)},
         {"evicted_keys_total", static_cast<double>(now.evicted_keys)},
         {"keys", static_cast<double>(now.keys)},
         {"used_memory_bytes", static_cast<double>(now.used_memory)},
     };
+    if (running_ && running_->hooks) running_->hooks->count(copy.more);
     copy.latency = std::make_shared<const histogram>(*latency_);
     return copy;
 }
@@ -159,6 +208,11 @@ outcome<> cache_server::apply(const settings& changed) {
     config_.idle_timeout = read->idle_timeout;
     config_.write_timeout = read->write_timeout;
     options_ = changed;
+    // What CONFIG SET says meanwhile stays, unless this option changes.
+    const bool is_protected = read->engine.protected_mode;
+    if (running_ && is_protected != config_.engine.protected_mode)
+        running_->engine.internals().options.protected_mode = is_protected;
+    config_.engine.protected_mode = is_protected;
     if (running_) clients_.set_limits(limits());
     return {};
 }
@@ -169,10 +223,18 @@ task<outcome<std::uint64_t>> cache_server::send(std::string) {
                                       name_, local().port()));
 }
 
-task<void> cache_server::accept_all() {
+task<void> cache_server::accept_all(listener& from) {
     for (;;) {
-        result<stream> peer = co_await clients_.accept(running_->listening.socket, refusal);
+        result<stream> peer = co_await clients_.accept(from, refusal);
         if (!peer) co_return;
+        if (is_denied(running_->engine, peer->peer())) {
+            ++counted_.connections_refused;
+            auto away = std::make_unique<denied_client>(clients_, std::move(*peer),
+                                                        running_->sessions.source());
+            cancel_source& cancel = away->cancel;
+            running_->sessions.spawn(turn_away(std::move(away)).under(cancel));
+            continue;
+        }
         auto c = std::make_unique<client>(clients_, std::move(*peer), running_->sessions.source(),
                                           running_->engine);
         cancel_source& cancel = c->cancel;
@@ -200,12 +262,18 @@ task<void> cache_server::serve(std::unique_ptr<client> c) {
             }
             if (!replies_.empty()) {
                 if (!fits_queue(*c)) co_return;
-                if (waiting_bytes_ + replies_.size() <= most_waiting_bytes)
+                if (waits_for_disk()) [[unlikely]] {
+                    if (!co_await wait_for_disk()) co_return;
+                } else if (waiting_bytes_ + replies_.size() <= most_waiting_bytes) {
                     co_await wait_for_turn_end();
+                }
                 if (!send_now(*c)) co_return;
                 if (!replies_.empty() && !co_await send_rest(*c)) co_return;
+            } else if (waits_for_disk()) [[unlikely]] {
+                if (!co_await wait_for_disk()) co_return;
             }
-            if (then != next::close && c->session.waits_for_others()) {
+            // A wait may have ended while earlier replies were on their way: its answer waits.
+            if (then == next::wait || (then != next::close && c->session.waits_for_others())) {
                 co_await serve_attentively(*c);
                 break;
             }
@@ -229,6 +297,7 @@ cache_server::next cache_server::receive(client& c, std::string_view received) {
     while (c.rest) {
         const std::size_t size = std::min(c.rest->wanted, received.size());
         c.rest->bytes.append(received.substr(0, size));
+        eddy::cache::note_client_memory(running_->engine.internals(), size);
         received.remove_prefix(size);
         const next then = execute_rest(c);
         if (then == next::close) return then;
@@ -249,6 +318,7 @@ void cache_server::keep(client& c, std::string_view bytes) {
     if (bytes.empty()) return;
     if (!c.rest) c.rest = std::make_unique<client::leftover>();
     c.rest->bytes.append(bytes);
+    eddy::cache::note_client_memory(running_->engine.internals(), bytes.size());
 }
 
 cache_server::next cache_server::execute_rest(client& c) {
@@ -324,6 +394,25 @@ task<void> cache_server::wait_for_turn_end() {
         spare_buffers_.push_back(std::move(waiting));
 }
 
+bool cache_server::waits_for_disk() const noexcept {
+    return running_->append != nullptr && running_->append->holds_replies();
+}
+
+/// Until the disk has what the replies tell of, or has so much that more may be executed. False,
+/// with the replies dropped, when it refuses: nobody is told of what may be lost.
+[[gnu::noinline]] task<bool> cache_server::wait_for_disk() {
+    byte_buffer waiting = std::move(replies_);
+    if (!spare_buffers_.empty()) {
+        replies_ = std::move(spare_buffers_.back());
+        spare_buffers_.pop_back();
+    }
+    if (!co_await running_->append->settled()) co_return false;
+    waiting.swap(replies_);
+    if (spare_buffers_.size() < most_spare_buffers && waiting.capacity() <= kept_reply_capacity)
+        spare_buffers_.push_back(std::move(waiting));
+    co_return true;
+}
+
 /// False, with the reply dropped, when it is too large: the connection is over.
 bool cache_server::fits_queue(client& c) {
     // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
@@ -359,7 +448,14 @@ bool cache_server::send_now(client& c) {
     c.touch();
     c.enter(activity::writing);
     const bool counts = c.session.waits_for_others();
+    const auto note_unsent = [&] {
+        c.session.unsent = static_cast<std::uint32_t>(
+            std::min<std::size_t>(replies.size(), std::numeric_limits<std::uint32_t>::max()));
+    };
+    note_unsent();
+    eddy::cache::note_client_memory(running_->engine.internals(), replies.size());
     while (!replies.empty()) {
+        note_unsent();
         if (counts) running_->engine.set_unsent(c.session, replies.size());
         const const_bytes part = replies.bytes().first(std::min(replies.size(), largest_write));
         if (!co_await c.socket.write_all(part)) co_return false;
@@ -367,6 +463,7 @@ bool cache_server::send_now(client& c) {
         counted_.bytes_out += part.size();
         replies.consume(part.size());
     }
+    c.session.unsent = 0;
     if (counts) running_->engine.set_unsent(c.session, 0);
     c.enter(activity::working);
     if (replies_.capacity() == 0 && replies.capacity() <= kept_reply_capacity)
@@ -380,12 +477,12 @@ bool cache_server::send_now(client& c) {
     c.attention = std::make_unique<client::attentive>();
     co_await with_scope([this, &c](scope& reading) -> task<void> {
         reading.spawn(read_ahead(c));
-        co_await attend(c);
+        co_await attend(c, reading);
     });
 }
 
 /// Executes what was read and sends what is there, in order, until one side ends it.
-task<void> cache_server::attend(client& c) {
+task<void> cache_server::attend(client& c, scope& tasks) {
     client::attentive& here = *c.attention;
     eddy::cache::engine& engine = running_->engine;
     for (;;) {
@@ -396,13 +493,27 @@ task<void> cache_server::attend(client& c) {
         if (then == next::read && !c.session.blocked) then = execute_rest(c);
         if (!fits_queue(c)) co_return;
         engine.take_output(c.session, replies_);
+        if (here.feeds && !replies_.empty()) {
+            // They would stand in the middle of the stream.
+            replies_.clear();
+            ++counted_.errors;
+            events_.write(
+                fmt::format("replica {} closed: it sent a command that is answered", c.id()));
+            c.cancel.request();
+            co_return;
+        }
         if (!replies_.empty()) {
             here.sending = true;
+            if (waits_for_disk() && !co_await wait_for_disk()) co_return;
             if (!send_now(c)) co_return;
             if (!replies_.empty() && !co_await send_rest(c)) co_return;
             here.sending = false;
         }
         if (then == next::close) co_return;
+        if ((c.session.special & eddy::cache::session::replica) != 0 && !here.feeds) {
+            here.feeds = true;
+            tasks.spawn(running_->replicating->feed(c));
+        }
         if (then == next::again) continue;
         // A script goes on without its client: others must not see it half done.
         const bool runs_script = engine.script_is_late(c.session);
@@ -446,6 +557,7 @@ task<void> cache_server::read_ahead(client& c) {
         if (got) {
             c.touch();
             counted_.bytes_in += got->size();
+            if (here.feeds) running_->replicating->heard(c);
             try {
                 keep(c, got->text());
             } catch (const std::bad_alloc&) {
@@ -504,9 +616,27 @@ std::string cache_server::dump_path() const {
     return config_.engine.dir + "/" + config_.engine.dbfilename;
 }
 
-/// Nobody is served before all is there; clients that connect wait.
-task<outcome<>> cache_server::load() {
+/// Nobody is served before all is there; clients that connect wait. Of the two kinds of files the
+/// append-only one has the later changes.
+task<outcome<>> cache_server::open_files() {
     if (auto usable = co_await check_folder(config_.engine.dir); !usable) co_return usable;
+    tell_time();
+    running_->append =
+        std::make_unique<append_file>(running_->engine, events_, [this] { tell_time(); });
+    bool has_loaded = false;
+    if (config_.engine.append.enabled) {
+        const outcome<bool> loaded = co_await running_->append->load();
+        if (!loaded) co_return std::unexpected(loaded.error());
+        has_loaded = *loaded;
+    }
+    if (!has_loaded) {
+        if (auto loaded = co_await load(); !loaded) co_return loaded;
+    }
+    if (!config_.engine.append.enabled) co_return outcome<>();
+    co_return co_await running_->append->open();
+}
+
+task<outcome<>> cache_server::load() {
     const std::string path = dump_path();
     // Left by a daemon that was killed.
     static_cast<void>(co_await file::remove(temporary_of(path)));
@@ -526,7 +656,7 @@ task<outcome<>> cache_server::load() {
     events_.write(fmt::format("loaded {} keys from {} in {:.3f} s; {} had expired", counts.keys,
                               path, took.count(), counts.expired));
     if (counts.libraries > 0)
-        events_.write(fmt::format("left out {} libraries of functions", counts.libraries));
+        events_.write(fmt::format("loaded {} libraries of functions", counts.libraries));
     co_return outcome<>();
 }
 
@@ -596,7 +726,9 @@ task<void> cache_server::write_save() {
 /// The changes that no file has yet, when there are save points: as Redis does it.
 task<void> cache_server::save_at_end() {
     eddy::cache::engine::state& state = running_->engine.internals();
-    if (state.saves.host == nullptr || state.options.save_points.empty()) co_return;
+    const services::saving wanted = running_->helper->at_end();
+    if (state.saves.host == nullptr || wanted == services::saving::never) co_return;
+    if (state.options.save_points.empty() && wanted != services::saving::always) co_return;
     if (!eddy::cache::has_unsaved_changes(state)) co_return;
     tell_time();
     state.saves.scheduled = false;

@@ -49,18 +49,21 @@ private:
         close,  ///< send the replies, then close
     };
 
-    task<void> accept_all();
+    task<void> accept_all(listener& from);
     task<void> serve(std::unique_ptr<client> c);
     next receive(client& c, std::string_view received);
     next execute_rest(client& c);
     next execute(client& c, std::string_view input, std::size_t& used);
     void keep(client& c, std::string_view bytes);
     task<void> wait_for_turn_end();
+    bool waits_for_disk() const noexcept;
+    task<bool> wait_for_disk();
+    task<outcome<>> open_files();
     bool fits_queue(client& c);
     bool send_now(client& c);
     task<bool> send_rest(client& c);
     task<void> serve_attentively(client& c);
-    task<void> attend(client& c);
+    task<void> attend(client& c, scope& tasks);
     task<void> read_ahead(client& c);
     task<result<>> wait_for_something(client& c);
     task<void> keep_up();
@@ -76,6 +79,7 @@ private:
     std::string name_;
     settings options_;
     journal& events_;
+    std::shared_ptr<supervisor> above_;
     config config_;
     counters counted_;
     std::shared_ptr<histogram> latency_ = std::make_shared<histogram>();

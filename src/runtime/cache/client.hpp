@@ -9,6 +9,7 @@
 #include "runtime/connections.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +32,16 @@ public:
             if (of_.attention) of_.attention->something.set();
         }
         void close_now() noexcept override { of_.cancel.request(); }
+        void feed_grew() noexcept override {
+            if (of_.attention) of_.attention->feed.set();
+        }
+        buffers held() const noexcept override {
+            return {of_.rest ? of_.rest->bytes.size() : 0, unsent};
+        }
+
+        /// Bytes of replies that the kernel does not take now. It lies where the engine's side
+        /// would be padded: an idle client has a kibibyte.
+        std::uint32_t unsent = 0;
 
     private:
         client& of_;
@@ -53,6 +64,8 @@ public:
     struct attentive {
         event something;  ///< input came, output came, or a wait has ended
         event room;       ///< the reader may go on
+        event feed;       ///< there is more for a replica
+        bool feeds = false;
         bool sending = false;
         bool at_end = false;  ///< nothing more will come
     };

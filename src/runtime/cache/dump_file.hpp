@@ -12,11 +12,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 namespace eddy::runtime::cache {
 
 /// What a dump file is called until it is whole.
 std::string temporary_of(const std::string& path);
+
+/// What users are told of a failed `what`, such as "open", of the file.
+std::unexpected<problem> disk_problem(std::string_view what, const std::string& path,
+                                      std::error_code error);
+
+/// Writes the snapshot to `path` and syncs it. Yields how many bytes it has. The snapshot must stay
+/// until the end, and is the caller's to end. What was written stays on failure.
+task<outcome<std::uint64_t>> write_image(eddy::cache::rdb::snapshot& image, std::string path);
 
 /// Writes the snapshot to `path`: under another name first, synced, then renamed, and the folder
 /// synced; on failure what was there stays. Yields how many bytes it has. The snapshot must stay

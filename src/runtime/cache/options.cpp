@@ -1,8 +1,13 @@
 // The table of the cache's options, and which of them contradict each other.
 #include "runtime/cache/options.hpp"
 
+#include "cache/command_names.hpp"
+#include "cache/config.hpp"
 #include "cache/persistence.hpp"
+#include "runtime/cache/parameters.hpp"
+#include "runtime/cache/protection.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/units.hpp"
 
 #include <fmt/format.h>
 
@@ -18,6 +23,9 @@ using transport::scheme;
 /// Replies of a long pipeline go out when there are so many bytes of them.
 constexpr std::size_t flush_at = 128 * 1024;
 
+/// A hundred days.
+constexpr std::int64_t longest_memory_ns = std::int64_t{100} * 86'400 * 1'000'000'000;
+
 std::vector<option> option_table() {
     return {
         port_option(),
@@ -26,6 +34,37 @@ std::vector<option> option_table() {
                     "may read and write the cache"),
         unix_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT or unix:///PATH"),
+        {.name = "tls-port",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .help = "port to serve TLS on, beside --port or alone; needs --tls-cert-file",
+         .maximum = 65535},
+        {.name = "tls-cert-file",
+         .value_name = "FILE",
+         .help = "the certificate of --tls-port and those that signed it, as PEM"},
+        {.name = "tls-key-file",
+         .value_name = "FILE",
+         .help = "the private key of that certificate, if it is not in the same file"},
+        {.name = "tls-ca-cert-file",
+         .value_name = "FILE",
+         .help = "who may sign the certificates of clients, as PEM"},
+        {.name = "tls-ca-cert-dir",
+         .value_name = "FOLDER",
+         .help = "the same as a folder, as openssl-rehash(1) makes it"},
+        {.name = "tls-auth-clients",
+         .kind = option_kind::choice,
+         .value_name = "WHO",
+         .default_value = "yes",
+         .help = "whether clients on --tls-port must show a certificate: yes; optional, one that "
+                 "is shown must be good; no",
+         .choices = {"yes", "no", "optional"}},
+        {.name = "protected-mode",
+         .kind = option_kind::choice,
+         .value_name = "WHETHER",
+         .default_value = "yes",
+         .help = "yes: clients of other machines are refused as long as no password is needed",
+         .choices = {"yes", "no"},
+         .live = true},
         {.name = "mode",
          .kind = option_kind::choice,
          .value_name = "MODE",
@@ -61,6 +100,124 @@ std::vector<option> option_table() {
          .help =
              "when to save by itself: pairs of seconds and changes, such as \"3600 1 300 100\", "
              "or off; with --dir it is \"3600 1 300 100 60 10000\" otherwise"},
+        {.name = "appendonly",
+         .kind = option_kind::choice,
+         .value_name = "YES|NO",
+         .default_value = "no",
+         .help = "write each change to an append-only file in --dir, too, as Redis does, so that "
+                 "little or nothing is lost when the machine fails",
+         .choices = {"yes", "no"}},
+        {.name = "appendfsync",
+         .kind = option_kind::choice,
+         .value_name = "WHEN",
+         .default_value = "everysec",
+         .help = "when the disk must have what was appended: always, before a reply goes out; "
+                 "everysec, a second later; no, when the operating system likes",
+         .choices = {"always", "everysec", "no"}},
+        {.name = "replicate",
+         .value_name = "HOST:PORT",
+         .help = "follow another cache or Redis: take all its data in the place of one's own, and "
+                 "all changes; REPLICAOF NO ONE ends it until the next start"},
+        {.name = "replicate-user",
+         .value_name = "NAME",
+         .help = "user to log in as at the server that --replicate names"},
+        {.name = "replicate-password",
+         .value_name = "PASSWORD",
+         .help = "password to log in with at the server that --replicate names"},
+        {.name = "aclfile",
+         .value_name = "FILE",
+         .help = "begin with the users of this file, as ACL SAVE writes it; for ACL SAVE and ACL "
+                 "LOAD"},
+        {.name = "config",
+         .value_name = "PARAMETERS",
+         .help = "parameters of redis.conf as CONFIG SET takes them, joined by ;, such as "
+                 "\"requirepass secret; slowlog-max-len 7\"; CONFIG REWRITE keeps here what has no "
+                 "option of its own"},
+        {.name = "maxmemory-clients",
+         .value_name = "SIZE",
+         .default_value = "0",
+         .help = "memory for the buffers of all clients, such as 64M, or 5% of --maxmemory: those "
+                 "who hold most are closed beyond it; 0 is no limit"},
+        {.name = "rename-command",
+         .value_name = "NAMES",
+         .help = "commands by other names: \"FLUSHALL=wipe CONFIG=\"; one without a new name "
+                 "cannot be called"},
+        {.name = "hooks",
+         .value_name = "FILE",
+         .help = "a Lua script that is asked for missing keys and told of changes: its functions "
+                 "on_miss, on_write, on_delete and on_expire"},
+        {.name = "hook-threads",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .default_value = "2",
+         .help = "threads that run the script, each with a Lua state of its own",
+         .minimum = 1,
+         .maximum = static_cast<std::int64_t>(hook_workers::max_threads)},
+        {.name = "hook-deadline",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "1s",
+         .help = "how long a client waits for on_miss, or for room in --hook-queue",
+         .minimum = 1'000'000,
+         .maximum = std::int64_t{3600} * 1'000'000'000},
+        {.name = "hook-fallback",
+         .kind = option_kind::choice,
+         .value_name = "WHAT",
+         .default_value = "error",
+         .help = "what it gets when on_miss fails or takes longer: error; nil, as if the key were "
+                 "not there; stale, the value that expired last, else an error",
+         .choices = {"error", "nil", "stale"}},
+        {.name = "hook-stale-for",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "10m",
+         .help = "how long a value may be served after it has expired, with --hook-fallback stale",
+         .maximum = longest_memory_ns},
+        {.name = "hook-stale-memory",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "64MiB",
+         .help = "memory for such values; beyond it the oldest go",
+         .maximum = std::int64_t{1} << 40},
+        {.name = "hook-negative-ttl",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "0",
+         .help = "how long it is remembered that on_miss knew no value; 0 is not at all",
+         .maximum = longest_memory_ns},
+        {.name = "hook-max-misses",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .default_value = "10000",
+         .help = "keys that wait for on_miss at the same time; more get the fallback at once",
+         .minimum = 1,
+         .maximum = 10'000'000},
+        {.name = "hook-queue",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "64MiB",
+         .help = "memory for changes that the script was not told yet",
+         .minimum = 4096,
+         .maximum = std::int64_t{1} << 40},
+        {.name = "hook-full",
+         .kind = option_kind::choice,
+         .value_name = "WHAT",
+         .default_value = "wait",
+         .help = "what a command that writes does when --hook-queue is full: wait, or refuse",
+         .choices = {"wait", "refuse"}},
+        {.name = "hook-retries",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .default_value = "0",
+         .help = "how often the script is told of a change again after it failed, before that is "
+                 "given up; 0 is until it succeeds",
+         .maximum = 1'000'000},
+        {.name = "hook-flush",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "10s",
+         .help = "how long a stop waits until the script was told of all changes",
+         .maximum = std::int64_t{3600} * 1'000'000'000},
         max_connections_option(),
         {.name = "idle-timeout",
          .kind = option_kind::duration,
@@ -94,7 +251,7 @@ constexpr std::string_view usual_save_points = "3600 1 300 100 60 10000";
 
 outcome<> read_persistence(const settings& chosen, eddy::cache::engine_options& to) {
     if (!chosen.has("dir")) {
-        for (const char* const name : {"save", "dbfilename"}) {
+        for (const char* const name : {"save", "dbfilename", "appendonly", "appendfsync"}) {
             if (chosen.given(name))
                 return refuse(400, fmt::format("--{} has no effect without --dir FOLDER", name));
         }
@@ -110,6 +267,11 @@ outcome<> read_persistence(const settings& chosen, eddy::cache::engine_options& 
         return refuse(400, fmt::format("--dbfilename cannot be \"{}\": write a file's name; its "
                                        "folder is --dir",
                                        to.dbfilename));
+    to.append.enabled = chosen.text("appendonly") == "yes";
+    if (chosen.text("appendfsync") == "always")
+        to.append.fsync = eddy::cache::fsync_policy::always;
+    else if (chosen.text("appendfsync") == "no")
+        to.append.fsync = eddy::cache::fsync_policy::no;
     const std::string_view points =
         chosen.has("save") ? std::string_view(chosen.text("save")) : usual_save_points;
     if (points == "off") return {};
@@ -122,16 +284,149 @@ outcome<> read_persistence(const settings& chosen, eddy::cache::engine_options& 
     return {};
 }
 
+outcome<> read_replication(const settings& chosen, eddy::cache::replication_options& to) {
+    if (!chosen.has("replicate")) {
+        for (const char* const name : {"replicate-user", "replicate-password"}) {
+            if (chosen.given(name))
+                return refuse(
+                    400, fmt::format("--{} has no effect without --replicate HOST:PORT", name));
+        }
+        return {};
+    }
+    const std::string& text = chosen.text("replicate");
+    const result<transport::address> where = transport::parse("tcp://" + text);
+    if (!where || where->host.empty() || where->port == 0 || where->host.size() > 255)
+        return refuse(400, fmt::format("--replicate cannot be \"{}\": write the other server's "
+                                       "HOST:PORT, such as 10.0.0.1:6379",
+                                       text));
+    to.master_host = where->host;
+    to.master_port = where->port;
+    if (chosen.has("replicate-password")) to.master_password = chosen.text("replicate-password");
+    if (chosen.has("replicate-user")) to.master_user = chosen.text("replicate-user");
+    if (!to.master_user.empty() && to.master_password.empty())
+        return refuse(400, "--replicate-user has no effect without --replicate-password PASSWORD");
+    return {};
+}
+
+outcome<> read_clients_memory(const settings& chosen, eddy::cache::engine_options& to) {
+    const std::string& text = chosen.text("maxmemory-clients");
+    const auto wrong = [&] {
+        return refuse(400, fmt::format("--maxmemory-clients cannot be \"{}\"; write a number of "
+                                       "bytes, such as 64M, or a part of --maxmemory, such as 5%",
+                                       text));
+    };
+    if (!text.ends_with('%')) {
+        const result<std::int64_t> bytes = parse_size(text);
+        if (!bytes) return wrong();
+        to.max_clients_memory = static_cast<std::size_t>(*bytes);
+        return {};
+    }
+    const auto percent = parse_size(std::string_view(text).substr(0, text.size() - 1));
+    if (!percent || *percent < 1 || *percent > 100) return wrong();
+    if (to.max_memory == 0)
+        return refuse(400, fmt::format("--maxmemory-clients {} has no effect without a limit; add "
+                                       "--maxmemory SIZE",
+                                       text));
+    to.max_clients_percent = static_cast<unsigned>(*percent);
+    return {};
+}
+
+// "OLD=NEW", between spaces or commas.
+outcome<> read_renamed_commands(const settings& chosen, eddy::cache::engine_options& to) {
+    if (!chosen.has("rename-command")) return {};
+    constexpr std::string_view between = " ,\t\n";
+    std::string_view rest = chosen.text("rename-command");
+    while (true) {
+        rest.remove_prefix(std::min(rest.find_first_not_of(between), rest.size()));
+        if (rest.empty()) break;
+        const std::string_view pair = rest.substr(0, rest.find_first_of(between));
+        rest.remove_prefix(pair.size());
+        const std::size_t equals = pair.find('=');
+        if (equals == std::string_view::npos || equals == 0)
+            return refuse(400, fmt::format("--rename-command cannot have \"{}\": write OLD=NEW, "
+                                           "such as FLUSHALL=wipe, or OLD= so that nobody can "
+                                           "call it",
+                                           pair));
+        to.renamed_commands.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+    }
+    const auto names = eddy::cache::command_names::make(to.renamed_commands);
+    if (!names) return refuse(400, fmt::format("--rename-command: {}", names.error()));
+    return {};
+}
+
+outcome<> read_acl_file(const settings& chosen, eddy::cache::engine_options& to) {
+    if (!chosen.has("aclfile")) return {};
+    to.acl_file = chosen.text("aclfile");
+    if (to.acl_file.starts_with('/')) return {};
+    return refuse(
+        400, fmt::format("--aclfile cannot be \"{}\": write the whole path, from /", to.acl_file));
+}
+
+outcome<> read_parameters(const settings& chosen, eddy::cache::engine_options& to) {
+    if (!chosen.has("config")) return {};
+    const auto parameters = split_parameters(chosen.text("config"));
+    if (!parameters)
+        return refuse(400, fmt::format("--config cannot be \"{}\": write NAME VALUE, several "
+                                       "joined by ;, and a value with a ; in double quotes",
+                                       chosen.text("config")));
+    for (const auto& [name, value] : *parameters) {
+        if (const auto set = eddy::cache::set_parameter(to, name, value); !set)
+            return refuse(400, fmt::format("--config: {}", set.error()));
+    }
+    return {};
+}
+
+outcome<> read_hooks(const settings& chosen, hook_config& to) {
+    if (!chosen.has("hooks")) {
+        for (const option& each : option_table()) {
+            if (each.name.starts_with("hook-") && chosen.given(each.name))
+                return refuse(400,
+                              fmt::format("--{} has no effect without --hooks FILE", each.name));
+        }
+        return {};
+    }
+    to.file = chosen.text("hooks");
+    if (!to.file.starts_with('/'))
+        return refuse(
+            400, fmt::format("--hooks cannot be \"{}\": write the whole path, from /", to.file));
+    constexpr std::int64_t ns_a_us = 1000;
+    eddy::cache::hook_options& options = to.options;
+    to.threads = static_cast<std::size_t>(chosen.number("hook-threads"));
+    to.flush = duration(chosen.number("hook-flush"));
+    options.deadline_us = chosen.number("hook-deadline") / ns_a_us;
+    const std::string& fallback = chosen.text("hook-fallback");
+    options.fallback = fallback == "nil"     ? eddy::cache::hook_fallback::nil
+                       : fallback == "stale" ? eddy::cache::hook_fallback::stale
+                                             : eddy::cache::hook_fallback::error;
+    options.stale_for_us = chosen.number("hook-stale-for") / ns_a_us;
+    options.max_stale_bytes = static_cast<std::size_t>(chosen.number("hook-stale-memory"));
+    options.negative_ttl_us = chosen.number("hook-negative-ttl") / ns_a_us;
+    options.max_misses = static_cast<std::size_t>(chosen.number("hook-max-misses"));
+    options.queue.max_bytes = static_cast<std::size_t>(chosen.number("hook-queue"));
+    options.queue.max_retries = static_cast<std::uint64_t>(chosen.number("hook-retries"));
+    options.refuses_when_full = chosen.text("hook-full") == "refuse";
+    return {};
+}
+
 }  // namespace
 
 outcome<config> read_config(const settings& chosen) {
-    auto where = choose_address(chosen, scheme::tcp);
-    if (!where) return std::unexpected(where.error());
-    if (where->kind == scheme::udp)
-        return refuse(400, "a cache cannot serve udp://; write --listen tcp://HOST:PORT");
-
     config read;
-    read.where = std::move(*where);
+    auto secure = choose_tls_address(chosen, read.engine.tls);
+    if (!secure) return std::unexpected(secure.error());
+    const bool is_alone =
+        *secure && !chosen.has("port") && !chosen.has("unix") && !chosen.has("listen");
+    if (is_alone) {
+        read.where = std::move(**secure);
+    } else {
+        auto where = choose_address(chosen, scheme::tcp);
+        if (!where) return std::unexpected(where.error());
+        if (where->kind == scheme::udp)
+            return refuse(400, "a cache cannot serve udp://; write --listen tcp://HOST:PORT");
+        read.where = std::move(*where);
+        read.secure = std::move(*secure);
+    }
+    read.engine.protected_mode = chosen.text("protected-mode") == "yes";
     const std::string& mode = chosen.text("mode");
     if (mode == "readonly")
         read.engine.mode = eddy::cache::access_mode::readonly;
@@ -143,8 +438,19 @@ outcome<config> read_config(const settings& chosen) {
     }
     if (read.engine.policy != eddy::cache::eviction::none && read.engine.max_memory == 0)
         return refuse(400, "--eviction has no effect without a limit; add --maxmemory SIZE");
+    if (auto limited = read_clients_memory(chosen, read.engine); !limited)
+        return std::unexpected(limited.error());
+    if (auto renamed = read_renamed_commands(chosen, read.engine); !renamed)
+        return std::unexpected(renamed.error());
     if (auto kept = read_persistence(chosen, read.engine); !kept)
         return std::unexpected(kept.error());
+    if (auto follows = read_replication(chosen, read.engine.replication); !follows)
+        return std::unexpected(follows.error());
+    if (auto users = read_acl_file(chosen, read.engine); !users)
+        return std::unexpected(users.error());
+    if (auto set = read_parameters(chosen, read.engine); !set) return std::unexpected(set.error());
+    if (auto hooked = read_hooks(chosen, read.hooks); !hooked)
+        return std::unexpected(hooked.error());
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
     read.idle_timeout = duration(chosen.number("idle-timeout"));
     read.write_timeout = duration(chosen.number("write-timeout"));

@@ -5,10 +5,12 @@
 #include <eddy/transport/transport.hpp>
 
 #include "cache/engine.hpp"
+#include "runtime/cache/cache_hooks.hpp"
 #include "runtime/runtime.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace eddy::runtime::cache {
@@ -16,11 +18,13 @@ namespace eddy::runtime::cache {
 /// Checked and converted.
 struct config {
     transport::address where;
+    std::optional<transport::address> secure;  ///< tls, beside `where`
     eddy::cache::engine_options engine;
     std::uint64_t max_connections = 0;
     duration idle_timeout{};   ///< 0: none
     duration write_timeout{};  ///< 0: none
     std::size_t max_queue = 0;
+    hook_config hooks;
 };
 
 std::vector<option> option_table();

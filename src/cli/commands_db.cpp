@@ -1,0 +1,394 @@
+// `eddy db`: Redis commands for a cache, over the address that the cache serves on, in the way of
+// redis-cli.
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/reply_text.hpp"
+#include "cli/request.hpp"
+#include "cli/table.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <system_error>
+
+namespace eddy::cli {
+namespace {
+
+/// No bound on how many words a command has.
+constexpr std::size_t any_number = 1'000'000;
+/// The longest argument that a cache takes, and the longest line of standard input.
+constexpr std::size_t argument_limit = 512U << 20;
+constexpr std::string_view password_variable = "REDISCLI_AUTH";
+
+using words = std::vector<std::string>;
+
+std::expected<std::string, std::string> read_all_input() {
+    std::string text;
+    char chunk[64 * 1024];
+    for (;;) {
+        const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return std::unexpected(fmt::format("could not read standard input: {}",
+                                               std::generic_category().message(errno)));
+        if (got == 0) return text;
+        text.append(chunk, static_cast<std::size_t>(got));
+        if (text.size() > argument_limit)
+            return std::unexpected(
+                fmt::format("standard input has more than {} bytes, the largest value of a cache",
+                            argument_limit));
+    }
+}
+
+/// Reads standard input line by line; nothing at its end.
+class input_lines {
+public:
+    std::optional<std::string> next() {
+        for (;;) {
+            const std::size_t end = text_.find('\n', looked_at_);
+            if (end != std::string::npos) {
+                std::string line = text_.substr(0, end);
+                text_.erase(0, end + 1);
+                looked_at_ = 0;
+                return line;
+            }
+            looked_at_ = text_.size();
+            char chunk[16 * 1024];
+            const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0 || text_.size() > argument_limit) break;
+            text_.append(chunk, static_cast<std::size_t>(got));
+        }
+        if (text_.empty()) return std::nullopt;
+        looked_at_ = 0;
+        return std::exchange(text_, {});
+    }
+
+private:
+    std::string text_;
+    std::size_t looked_at_ = 0;
+};
+
+/// A connection to a cache.
+class cache_client {
+public:
+    cache_client(std::string name, std::string uri)
+        : name_(std::move(name)), uri_(std::move(uri)) {}
+
+    task<std::expected<void, std::string>> connect() {
+        result<stream> opened = co_await transport::connect(uri_);
+        if (!opened) co_return std::unexpected(transport::explain(uri_, opened.error()));
+        socket_ = std::move(*opened);
+        co_return std::expected<void, std::string>();
+    }
+
+    task<std::expected<void, std::string>> send(const words& command) {
+        byte_buffer out;
+        out.append(fmt::format("*{}\r\n", command.size()));
+        for (const std::string& word : command) {
+            out.append(fmt::format("${}\r\n", word.size()));
+            out.append(word);
+            out.append("\r\n");
+        }
+        const auto sent = co_await socket_.write_all(out.bytes());
+        // What refused the command early may have said why.
+        if (!sent && sent.error() != std::errc::broken_pipe &&
+            sent.error() != std::errc::connection_reset)
+            co_return std::unexpected(lost(sent.error()));
+        co_return std::expected<void, std::string>();
+    }
+
+    task<std::expected<reply, std::string>> receive() {
+        reply whole;
+        for (;;) {
+            const auto got = reader_.next(whole);
+            if (!got)
+                co_return std::unexpected(
+                    fmt::format("what listens on {} does not speak RESP as a cache does: {}", uri_,
+                                got.error()));
+            if (*got) co_return whole;
+            const auto received = co_await socket_.read();
+            if (!received) co_return std::unexpected(lost(received.error()));
+            reader_.feed(received->text());
+        }
+    }
+
+    task<std::expected<reply, std::string>> ask(words command) {
+        if (auto sent = co_await send(command); !sent) co_return std::unexpected(sent.error());
+        co_return co_await receive();
+    }
+
+private:
+    std::string lost(std::error_code error) const {
+        if (error == errc::end_of_stream || error == std::errc::connection_reset)
+            return fmt::format("{} closed the connection; `eddy logs {}` may say why", name_,
+                               name_);
+        return fmt::format("the connection to {} broke: {}", name_, error.message());
+    }
+
+    std::string name_;
+    std::string uri_;
+    stream socket_;
+    reply_reader reader_;
+};
+
+enum class form { people, raw, json };
+
+form choose_form(const context& with, const arguments& given) {
+    if (with.json) return form::json;
+    if (given.is_set("raw")) return form::raw;
+    if (given.is_set("no-raw") || ::isatty(STDOUT_FILENO) == 1) return form::people;
+    return form::raw;
+}
+
+std::string in_form(const reply& of, form chosen) {
+    switch (chosen) {
+        case form::json: return json_reply(of);
+        case form::raw: return raw_reply(of);
+        default: return reply_for_people(of);
+    }
+}
+
+/// Where a cache is to be reached from here, or why not.
+std::expected<std::string, std::string> uri_of(const json& runtime, const arguments& given) {
+    const std::string name = text_of(runtime, "name");
+    if (const std::string type = text_of(runtime, "type"); type != "cache")
+        return std::unexpected(fmt::format("{} is a {}, not a cache", printable(name), type));
+    if (text_of(runtime, "status") != "running")
+        return std::unexpected(
+            fmt::format("{0} does not run; start it with: eddy start {0}", printable(name)));
+    std::string address = text_of(runtime, "address");
+    if (address.starts_with('/') || address.starts_with('@')) return "unix://" + address;
+    if (address.starts_with("unix:")) return address;
+    for (const std::string_view any : {"0.0.0.0:", "[::]:"}) {
+        if (address.starts_with(any)) address.replace(0, any.size(), "127.0.0.1:");
+    }
+    std::string listen;
+    if (runtime.contains("options") && runtime.at("options").is_object())
+        listen = text_of(runtime.at("options"), "listen");
+    if (!listen.starts_with("tls://")) return "tcp://" + address;
+    // The certificate is for the name that the cache was given, not for the address behind it.
+    if (const auto asked = transport::parse(listen); asked && !asked->host.empty()) {
+        const std::string port = address.substr(address.rfind(':'));
+        if (asked->host != "0.0.0.0" && asked->host != "::" && asked->host != "*")
+            address = (asked->host.contains(':') ? "[" + asked->host + "]" : asked->host) + port;
+    }
+    std::string uri = "tls://" + address;
+    if (given.has("ca")) uri += fmt::format("?ca={}", given.value("ca"));
+    return uri;
+}
+
+bool is_word(std::string_view text, std::string_view lower) {
+    return text.size() == lower.size() &&
+           std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) {
+               return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + ('a' - 'A')) : a) == b;
+           });
+}
+
+/// After its reply messages follow until the user ends it.
+bool goes_on(std::string_view command) {
+    for (const std::string_view each : {"subscribe", "psubscribe", "ssubscribe", "monitor"})
+        if (is_word(command, each)) return true;
+    return false;
+}
+
+/// The commands of one run of `eddy db`.
+class conversation {
+public:
+    conversation(const context& with, const arguments& given, std::string name, std::string uri)
+        : given_(given), form_(choose_form(with, given)), cache_(std::move(name), std::move(uri)) {}
+
+    task<int> run() {
+        if (auto opened = co_await cache_.connect(); !opened) co_return broken(opened.error());
+        const int ready = co_await prepare();
+        if (ready != exit_ok) co_return ready;
+        const words& all = given_.positional();
+        if (all.size() > 1) co_return co_await run_one(words(all.begin() + 1, all.end()), true);
+        co_return co_await run_lines();
+    }
+
+private:
+    static int broken(std::string_view why) {
+        complain(why);
+        return exit_fatal;
+    }
+
+    /// The protocol, the user and the database.
+    task<int> prepare() {
+        const char* const from_environment = std::getenv(password_variable.data());
+        std::string password(given_.value("password", from_environment ? from_environment : ""));
+        if (!password.empty() || given_.has("user")) {
+            words auth = {"AUTH"};
+            if (given_.has("user")) auth.emplace_back(given_.value("user"));
+            auth.push_back(std::move(password));
+            const int status = co_await expect_ok(std::move(auth));
+            if (status != exit_ok) co_return status;
+        }
+        // JSON has objects and truth values, which only RESP3 tells apart.
+        if (form_ == form::json || given_.is_set("resp3")) {
+            const int status = co_await expect_ok({"HELLO", "3"});
+            if (status != exit_ok) co_return status;
+        }
+        if (given_.has("database")) {
+            const int status =
+                co_await expect_ok({"SELECT", std::string(given_.value("database"))});
+            if (status != exit_ok) co_return status;
+        }
+        co_return exit_ok;
+    }
+
+    task<int> expect_ok(words command) {
+        const auto answer = co_await cache_.ask(std::move(command));
+        if (!answer) co_return broken(answer.error());
+        co_return answer->type == resp::reply_type::error ? refused(*answer) : exit_ok;
+    }
+
+    static int refused(const reply& of) {
+        complain(printable(of.text));
+        if (of.text.starts_with("NOAUTH"))
+            complain(
+                fmt::format("give the password with --password, or in ${}", password_variable));
+        return exit_bad_input;
+    }
+
+    task<int> run_one(words command, bool alone) {
+        if (given_.is_set("stdin")) {
+            if (!alone) {
+                complain("--stdin needs a command: eddy db --stdin NAME COMMAND ARGUMENT...");
+                co_return exit_bad_input;
+            }
+            auto input = read_all_input();
+            if (!input) {
+                complain(input.error());
+                co_return exit_bad_input;
+            }
+            command.push_back(std::move(*input));
+        }
+        const bool stays = goes_on(command.front());
+        auto answer = co_await cache_.ask(std::move(command));
+        for (;;) {
+            if (!answer) co_return broken(answer.error());
+            if (answer->type == resp::reply_type::error && form_ != form::json)
+                co_return refused(*answer);
+            print(in_form(*answer, form_));
+            if (answer->type == resp::reply_type::error) co_return exit_bad_input;
+            if (!stays) co_return exit_ok;
+            if (std::fflush(stdout) != 0) co_return exit_ok;
+            answer = co_await cache_.receive();
+        }
+    }
+
+    task<int> run_lines() {
+        input_lines lines;
+        int status = exit_ok;
+        const bool shows_prompt = ::isatty(STDIN_FILENO) == 1 && form_ == form::people;
+        for (;;) {
+            if (shows_prompt) print(given_.positional().front() + "> ");
+            std::fflush(stdout);
+            auto line = lines.next();
+            if (!line) co_return status;
+            auto command = split_line(*line);
+            if (!command) {
+                complain(command.error());
+                status = exit_bad_input;
+                continue;
+            }
+            if (command->empty()) continue;
+            if (is_word(command->front(), "quit") || is_word(command->front(), "exit"))
+                co_return status;
+            const int own = co_await run_one(std::move(*command), false);
+            status = std::max(status, own);
+            if (own == exit_fatal) co_return status;
+        }
+    }
+
+    const arguments& given_;
+    form form_;
+    cache_client cache_;
+};
+
+int run_db(context& with, const arguments& given) {
+    const std::string& name = given.positional().front();
+    if (given.is_set("raw") && given.is_set("no-raw")) {
+        complain("--raw and --no-raw exclude each other");
+        return exit_bad_input;
+    }
+    control_request request;
+    request.target = runtime_target(name);
+    const auto runtime = ask(with, std::move(request));
+    if (!runtime) return runtime.error();
+    auto uri = uri_of(*runtime, given);
+    if (!uri) {
+        complain(uri.error());
+        return exit_bad_input;
+    }
+    loop_options options;
+    options.kind = backend_kind::epoll;
+    auto here = loop::create(options);
+    if (!here) {
+        complain(fmt::format("could not make an event loop: {}", here.error().message()));
+        return exit_fatal;
+    }
+    conversation all(with, given, name, std::move(*uri));
+    return (*here)->run(all.run());
+}
+
+}  // namespace
+
+command db_command() {
+    command c;
+    c.name = "db";
+    c.operands = "<name> [command [argument]...]";
+    c.summary = "give a cache a Redis command, as redis-cli does";
+    c.flags = {
+        {.name = "raw", .help = "print the bytes as they are; the default where no terminal is"},
+        {.name = "no-raw", .help = "print \"text\" and (integer) 1; the default on a terminal"},
+        {.name = "stdin",
+         .letter = 'x',
+         .help = "the last argument is all of standard input, any bytes"},
+        {.name = "database",
+         .letter = 'n',
+         .value_name = "N",
+         .help = "the number of the database",
+         .default_value = "0"},
+        {.name = "resp3", .letter = '3', .help = "speak RESP3; --json does so anyway"},
+        {.name = "user", .value_name = "NAME", .help = "who it is; else the user \"default\""},
+        {.name = "password",
+         .letter = 'a',
+         .value_name = "TEXT",
+         .help = "that user's; else $REDISCLI_AUTH, which others on this machine do not see"},
+        {.name = "ca",
+         .value_name = "FILE",
+         .help = "who signed the certificate of a cache that listens on tls://"},
+    };
+    c.least = 1;
+    c.most = any_number;
+    c.literal_after = 2;
+    c.examples = {
+        {"eddy db db set greeting hello", "the cache is named db; any command of Redis will do"},
+        {"eddy db db get greeting", ""},
+        {"eddy db db --json hgetall user:7", ""},
+        {"eddy db db -x set logo < logo.png", "a value of any bytes from standard input"},
+        {"eddy db db keys 'user:*'", ""},
+        {"eddy db db ttl greeting", ""},
+        {"eddy db db < commands.txt", "without a command, one a line from standard input"}};
+    c.more =
+        "Flags stand before the command: what follows it is the command's own, dashes too. An "
+        "error\n"
+        "goes to standard error, and the exit status is 1 then. What the cache's --mode does not\n"
+        "allow is refused by the cache.";
+    c.run = run_db;
+    return c;
+}
+
+}  // namespace eddy::cli

@@ -1,0 +1,406 @@
+// Beginning, writing, and waiting for the disk.
+#include "runtime/cache/append_file.hpp"
+
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "cache/engine_state.hpp"
+#include "cache/persistence.hpp"
+#include "runtime/cache/append_load.hpp"
+#include "runtime/cache/dump_file.hpp"
+
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <span>
+#include <system_error>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+using eddy::cache::fsync_policy;
+
+/// With everysec.
+constexpr duration sync_pause = std::chrono::seconds(1);
+/// After the disk has refused.
+constexpr duration retry_pause = std::chrono::seconds(1);
+constexpr mode_t folder_mode = 0755;
+
+task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
+
+task<result<std::string>> read_all(const std::string& path, std::size_t most) {
+    result<file> opened = co_await file::open(path, O_RDONLY);
+    if (!opened) co_return std::unexpected(opened.error());
+    std::string text(most, '\0');
+    const result<std::size_t> got =
+        co_await opened->read_at(0, std::as_writable_bytes(std::span(text)));
+    if (!got) co_return std::unexpected(got.error());
+    text.resize(*got);
+    co_return text;
+}
+
+}  // namespace
+
+append_file::append_file(eddy::cache::engine& of, journal& events, std::function<void()> tell_time)
+    : engine_(of),
+      events_(events),
+      tell_time_(std::move(tell_time)),
+      folder_(of.options().dir + "/" + of.options().append.dirname) {
+    engine_.internals().appending =
+        std::make_unique<eddy::cache::append_log>(engine_.internals(), *this);
+}
+
+append_file::~append_file() { engine_.internals().appending.reset(); }
+
+eddy::cache::append_log& append_file::log() const noexcept {
+    return *engine_.internals().appending;
+}
+
+const eddy::cache::append_options& append_file::options() const noexcept {
+    return engine_.options().append;
+}
+
+std::string append_file::path_of(const std::string& name) const { return folder_ + "/" + name; }
+
+std::string append_file::manifest_path() const { return path_of(options().filename + ".manifest"); }
+
+// --- The folder ------------------------------------------------------------------------------
+
+/// Two processes that append to the same files would destroy them.
+task<outcome<>> append_file::take_folder() {
+    if (lock_) co_return outcome<>();
+    if (::mkdir(folder_.c_str(), folder_mode) != 0 && errno != EEXIST)
+        co_return disk_problem("make the folder", folder_, {errno, std::system_category()});
+    result<file> opened = co_await file::open(folder_, O_RDONLY | O_DIRECTORY);
+    if (!opened) co_return disk_problem("open", folder_, opened.error());
+    if (::flock(opened->native_handle(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK)
+            co_return refuse(
+                409, fmt::format("{} is in use by another cache: choose another --dir", folder_));
+        co_return disk_problem("lock", folder_, {errno, std::system_category()});
+    }
+    lock_.emplace(std::move(*opened));
+    co_return outcome<>();
+}
+
+/// False when there is none.
+task<outcome<bool>> append_file::read_manifest() {
+    const std::string path = manifest_path();
+    const result<std::string> text = co_await read_all(path, append_manifest::max_bytes);
+    if (!text && text.error() == std::errc::no_such_file_or_directory) co_return false;
+    if (!text) co_return disk_problem("read", path, text.error());
+    outcome<append_manifest> read = parse_manifest(*text);
+    if (!read)
+        co_return refuse(500, fmt::format("could not load {}: {}. The file was left as it is: put "
+                                          "a good copy in its place, or move the folder away to "
+                                          "begin without keys",
+                                          path, read.error().message));
+    manifest_ = std::move(*read);
+    // The move of a single file that was cut short.
+    if (manifest_.base && manifest_.base->name == options().filename) {
+        const std::string old = engine_.options().dir + "/" + options().filename;
+        const std::string here = path_of(options().filename);
+        const result<file> moved = co_await file::open(here, O_RDONLY);
+        if (!moved && moved.error() == std::errc::no_such_file_or_directory)
+            static_cast<void>(co_await file::rename(old, here));
+    }
+    co_return true;
+}
+
+/// The file of redis-server 6 and older, which has no list, becomes the base.
+task<outcome<bool>> append_file::adopt_single_file() {
+    const std::string& name = options().filename;
+    const std::string old = engine_.options().dir + "/" + name;
+    const result<file> opened = co_await file::open(old, O_RDONLY);
+    if (!opened) co_return false;
+    append_manifest made;
+    made.base = append_manifest::part{name, 1};
+    made.last_base = 1;
+    // First the list: a crash between the two is made good below, where the list is read.
+    outcome<> listed = co_await write_manifest(std::move(made));
+    if (!listed) co_return std::unexpected(listed.error());
+    const result<> moved = co_await file::rename(old, path_of(name));
+    if (!moved) co_return disk_problem("move", old, moved.error());
+    events_.write(fmt::format("moved {} to {}", old, folder_));
+    co_return true;
+}
+
+task<outcome<>> append_file::write_manifest(append_manifest changed) {
+    const std::string path = manifest_path();
+    const std::string temporary = path_of("temp-" + options().filename + ".manifest");
+    const std::string text = to_text(changed);
+    {
+        result<file> opened = co_await file::open(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+        if (!opened) co_return disk_problem("create", temporary, opened.error());
+        const result<> written = co_await opened->write_at(0, as_bytes(std::string_view(text)));
+        if (!written) co_return disk_problem("write", temporary, written.error());
+        const result<> synced = co_await opened->sync();
+        if (!synced) co_return disk_problem("write", temporary, synced.error());
+    }
+    const result<> renamed = co_await file::rename(temporary, path);
+    if (!renamed) co_return disk_problem("rename the new", path, renamed.error());
+    manifest_ = std::move(changed);
+    co_return outcome<>();
+}
+
+task<void> append_file::remove_history() {
+    if (manifest_.history.empty()) co_return;
+    for (const append_manifest::part& each : manifest_.history) {
+        const result<> removed = co_await file::remove(path_of(each.name));
+        if (!removed && removed.error() != std::errc::no_such_file_or_directory) co_return;
+    }
+    append_manifest rest = manifest_;
+    rest.history.clear();
+    static_cast<void>(co_await write_manifest(std::move(rest)));
+}
+
+task<outcome<bool>> append_file::load() {
+    outcome<> taken = co_await take_folder();
+    if (!taken) co_return std::unexpected(taken.error());
+    outcome<bool> found = co_await read_manifest();
+    if (found && !*found) found = co_await adopt_single_file();
+    if (!found || !*found) co_return found;
+
+    eddy::cache::engine::state& state = engine_.internals();
+    const time_point began = loop::current().now();
+    append_counts all;
+    std::uint64_t sizes = 0;
+    std::vector<append_manifest::part> parts = manifest_.increments;
+    if (manifest_.base) parts.insert(parts.begin(), *manifest_.base);
+    state.attention |= eddy::cache::attention::loading;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const bool may_cut = i + 1 == parts.size() && options().load_truncated;
+        const outcome<append_counts> part =
+            co_await load_append_part(engine_, path_of(parts[i].name), may_cut, events_);
+        if (!part) co_return std::unexpected(part.error());
+        all.commands += part->commands;
+        all.refused += part->refused;
+        sizes += part->size;
+        size_ = part->size;
+    }
+    state.attention &= static_cast<std::uint8_t>(~eddy::cache::attention::loading);
+    older_size_ = manifest_.increments.empty() ? sizes : sizes - size_;
+    const eddy::cache::statistics now = engine_.stats();
+    eddy::cache::note_loaded(state, now.keys, 0);
+    const std::chrono::duration<double> took = loop::current().now() - began;
+    events_.write(fmt::format("loaded {} keys from {} in {:.3f} s, by {} commands", now.keys,
+                              folder_, took.count(), all.commands));
+    if (all.refused > 0)
+        events_.write(fmt::format("{} commands of {} had no effect", all.refused, folder_));
+    co_return true;
+}
+
+task<outcome<>> append_file::open() {
+    outcome<> taken = co_await take_folder();
+    if (!taken) co_return taken;
+    static_cast<void>(co_await file::remove(path_of("temp-rewriteaof-bg-0.aof")));
+    co_await remove_history();
+    if (!manifest_.base && manifest_.increments.empty()) co_return co_await rewrite();
+
+    if (manifest_.increments.empty()) {
+        append_manifest more = manifest_;
+        const std::uint64_t number = ++more.last_increment;
+        more.increments.push_back(
+            {fmt::format("{}.{}.incr.aof", options().filename, number), number});
+        result<file> made =
+            co_await file::open(path_of(more.increments.back().name), O_WRONLY | O_CREAT | O_TRUNC);
+        if (!made) co_return disk_problem("create", folder_, made.error());
+        outcome<> listed = co_await write_manifest(std::move(more));
+        if (!listed) co_return listed;
+        size_ = 0;
+        file_.emplace(std::move(*made));
+    } else {
+        const std::string path = path_of(manifest_.increments.back().name);
+        result<file> opened = co_await file::open(path, O_WRONLY);
+        if (!opened) co_return disk_problem("open", path, opened.error());
+        file_.emplace(std::move(*opened));
+    }
+    log().current_size = log().base_size = older_size_ + size_;
+    log().begin();
+    synced_at_ = loop::current().now();
+    co_return outcome<>();
+}
+
+// --- Writing ---------------------------------------------------------------------------------
+
+task<void> append_file::write_on() {
+    cancel_source* const source = co_await current_source();
+    for (;;) {
+        result<> woken;
+        if (log().has_failed()) {
+            woken = co_await loop::current().sleep_for(retry_pause);
+        } else if (dirty_ && options().fsync == fsync_policy::everysec) {
+            woken = co_await with_timeout(sync_pause, wait_for_event(wanted_));
+            if (!woken && woken.error() == errc::timed_out) woken = {};
+        } else {
+            woken = co_await wanted_.wait();
+        }
+        if (!woken) co_return;
+        wanted_.reset();
+        co_await flush(false);
+        if (log().has_failed() &&
+            log().appended - log().written > eddy::cache::append_log::max_pending)
+            abandon();
+        if (source != nullptr && source->requested()) co_return;
+        if (!options().enabled && log().is_on() && !log().rewriting) {
+            leaving_ = true;
+            log().end();
+            note_progress();
+            co_await flush(true);
+            events_.write("the append-only file is off");
+        }
+        if (leaving_ && !log().is_on()) forget_files();
+        if (!options().enabled && !log().is_on()) log().recover();
+        if (rewrite_is_due() && !rewrite_wanted_.is_set()) rewrite_wanted_.set();
+    }
+}
+
+/// Writes what is there; with always, or `sync_all`, the disk has it then. False when it refuses.
+task<bool> append_file::flush(bool sync_all) {
+    for (;;) {
+        if (writing_.empty()) writing_.swap(log().pending);
+        std::size_t now = std::min(writing_.size(), largest_write);
+        if (next_) {
+            const std::uint64_t rest = next_->from - log().written;
+            now = static_cast<std::size_t>(std::min<std::uint64_t>(now, rest));
+            if (rest == 0) {
+                if (!co_await switch_files()) co_return false;
+                continue;
+            }
+        }
+        if (now == 0) break;
+        if (!file_ || !co_await write_part(now)) co_return false;
+        // All that came meanwhile goes with the next write.
+        if (sync_is_due() && !co_await sync_file()) co_return false;
+    }
+    if ((sync_all || sync_is_due()) && dirty_ && !co_await sync_file()) co_return false;
+    if (!sync_failed_ && log().is_on()) log().recover();
+    co_return true;
+}
+
+task<bool> append_file::write_part(std::size_t bytes) {
+    const const_bytes part = writing_.bytes().first(bytes);
+    const result<> written = co_await file_->write_at(size_, part);
+    if (!written) {
+        // The same place is written again.
+        fail("write", written.error());
+        co_return false;
+    }
+    size_ += bytes;
+    writing_.consume(bytes);
+    constexpr std::size_t kept = 1U << 20;
+    if (writing_.empty() && writing_.capacity() > kept) writing_ = byte_buffer();
+    log().written += bytes;
+    log().current_size = older_size_ + size_;
+    dirty_ = true;
+    note_progress();
+    co_return true;
+}
+
+task<bool> append_file::sync_file() {
+    const std::uint64_t position = log().written;
+    const result<> synced = co_await file_->sync_data();
+    if (!synced) {
+        // The kernel has dropped what it could not write: only a rewrite makes sure of it.
+        if (synced.error() != errc::cancelled) sync_failed_ = true;
+        fail("sync", synced.error());
+        co_return false;
+    }
+    synced_at_ = loop::current().now();
+    log().synced = position;
+    dirty_ = log().written != position;
+    note_progress();
+    co_return true;
+}
+
+task<bool> append_file::switch_files() {
+    if (dirty_ && !co_await sync_file()) co_return false;
+    older_size_ += size_;
+    size_ = 0;
+    file_.emplace(std::move(next_->opened));
+    next_.reset();
+    note_progress();
+    co_return true;
+}
+
+bool append_file::sync_is_due() const noexcept {
+    if (!dirty_ || options().fsync == fsync_policy::no) return false;
+    if (options().fsync == fsync_policy::always) return true;
+    if (options().no_fsync_on_rewrite && engine_.internals().appending->rewriting) return false;
+    return loop::current().now() - synced_at_ >= sync_pause;
+}
+
+void append_file::note_progress() {
+    progress_.set();
+    progress_.reset();
+}
+
+void append_file::fail(std::string_view what, std::error_code why) {
+    if (why == errc::cancelled) return;
+    if (!log().has_failed())
+        events_.write(
+            fmt::format("could not {} the append-only file in {}: {}. Commands that "
+                        "write are refused until it can be",
+                        what, folder_, why.message()));
+    log().fail(why.message());
+    log().given_up = log().appended;
+    note_progress();
+}
+
+/// What was executed before the call is what must be on the disk.
+task<bool> append_file::settled() {
+    const std::uint64_t position = log().appended;
+    const std::uint64_t excused = log().given_up;
+    while (log().is_on() && log().is_behind(position, excused)) {
+        if (log().given_up > excused) co_return false;
+        const result<> woken = co_await progress_.wait();
+        if (!woken) co_return false;
+    }
+    co_return true;
+}
+
+/// Keys that end by themselves, and masters, cannot be told to wait. Clients are refused until a
+/// rewrite has succeeded.
+void append_file::abandon() {
+    events_.write(
+        fmt::format("more than {} bytes wait for the disk: the append-only file in {} ends "
+                    "here, and begins anew with all keys when the disk is well",
+                    eddy::cache::append_log::max_pending, folder_));
+    leaving_ = true;
+    log().end();
+    note_progress();
+}
+
+void append_file::append_interrupted() noexcept {
+    leaving_ = true;
+    note_progress();
+    append_wanted();
+}
+
+task<void> append_file::close() {
+    co_await end_image();
+    if (log().is_on() && !co_await flush(true))
+        events_.write(fmt::format("{} bytes of changes are not in the append-only file",
+                                  log().appended - log().written));
+    log().end();
+    forget_files();
+}
+
+void append_file::forget_files() {
+    file_.reset();
+    next_.reset();
+    writing_ = byte_buffer();
+    log().pending = byte_buffer();
+    log().written = log().synced = log().appended;
+    dirty_ = false;
+    sync_failed_ = false;
+    leaving_ = false;
+    note_progress();
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,119 @@
+// The append-only file: a folder with an image of the keys, the commands that came behind it, and a
+// list of both, as redis-server 7.0 has it.
+//
+// The engine appends to a buffer; one task writes it and waits for the disk, another one rewrites.
+// A rewrite begins a new file of commands at the very instant of which it writes the image, so that
+// each command is either in the image or in that file. The list is replaced as a whole: it names
+// the new file before a byte of it counts, and the image once that is complete.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/file.hpp>
+#include <eddy/io/task.hpp>
+
+#include "cache/append_log.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "runtime/cache/append_manifest.hpp"
+#include "runtime/runtime.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace eddy::runtime::cache {
+
+/// Of one engine with a folder, whose internals().appending it makes. One loop's thread; the tasks
+/// must have ended before it dies.
+class append_file final : public eddy::cache::append_host {
+public:
+    /// Of one write to the disk.
+    static constexpr std::size_t largest_write = 4U << 20;
+
+    /// `tell_time` tells the engine the time.
+    append_file(eddy::cache::engine& of, journal& events, std::function<void()> tell_time);
+    append_file(const append_file&) = delete;
+    append_file& operator=(const append_file&) = delete;
+    ~append_file();
+
+    /// Makes the folder this process's own and executes what is in it. False when there is nothing
+    /// yet. The engine must be empty, and nobody else use it.
+    task<outcome<bool>> load();
+    /// Goes on behind what was loaded, or begins with an image of the keys that are there.
+    task<outcome<>> open();
+
+    /// Write and rewrite until they are cancelled; follow the options, which may change.
+    task<void> write_on();
+    task<void> rewrite_on();
+    /// Writes what is left and waits until the disk has it; then nothing more is appended.
+    task<void> close();
+
+    /// Whether replies must wait for the disk.
+    bool holds_replies() const noexcept { return log().holds_replies(); }
+    /// Until they need not. False when the disk has refused: nobody may be told that all is well.
+    task<bool> settled();
+
+    void append_wanted() noexcept override {
+        if (!wanted_.is_set()) wanted_.set();
+    }
+    void append_interrupted() noexcept override;
+
+private:
+    /// The file that takes what comes from this byte on.
+    struct successor {
+        file opened;
+        std::uint64_t from;
+    };
+
+    eddy::cache::append_log& log() const noexcept;
+    const eddy::cache::append_options& options() const noexcept;
+    std::string path_of(const std::string& name) const;
+    std::string manifest_path() const;
+    task<outcome<>> take_folder();
+    task<outcome<bool>> read_manifest();
+    task<outcome<bool>> adopt_single_file();
+    task<outcome<>> write_manifest(append_manifest changed);
+    task<void> remove_history();
+
+    task<bool> flush(bool sync_all);
+    task<bool> write_part(std::size_t bytes);
+    task<bool> sync_file();
+    task<bool> switch_files();
+    void note_progress();
+    void fail(std::string_view what, std::error_code why);
+    bool sync_is_due() const noexcept;
+
+    bool rewrite_is_due() const noexcept;
+    task<outcome<>> rewrite();
+    task<outcome<>> write_base(append_manifest::part increment, bool appends);
+    task<void> end_image();
+    void forget_files();
+    void abandon();
+
+    eddy::cache::engine& engine_;
+    journal& events_;
+    std::function<void()> tell_time_;
+    std::string folder_;
+    std::optional<file> lock_;  // the folder
+    append_manifest manifest_;
+
+    std::optional<file> file_;       // what is appended to
+    std::optional<successor> next_;  // what is appended to next
+    std::uint64_t size_ = 0;         // of file_
+    std::uint64_t older_size_ = 0;   // of the parts before it
+    byte_buffer writing_;            // taken from the log
+    bool dirty_ = false;             // written and not synced
+    bool leaving_ = false;           // no more is appended to the files, which are still in use
+    eddy::cache::rdb::snapshot* image_ = nullptr;  // the rewrite's
+    bool sync_failed_ = false;  // what the disk has is unknown until all is written anew
+    time_point synced_at_{};
+    time_point rewrite_from_{};  // not before, after failures
+
+    event wanted_;
+    event rewrite_wanted_;
+    event progress_;
+};
+
+}  // namespace eddy::runtime::cache

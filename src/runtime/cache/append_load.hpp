@@ -1,0 +1,28 @@
+// Reading one part of an append-only file: keys as RDB, commands, or the one behind the other.
+#pragma once
+
+#include <eddy/io/task.hpp>
+
+#include "cache/engine.hpp"
+#include "runtime/runtime.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace eddy::runtime::cache {
+
+struct append_counts {
+    std::uint64_t size = 0;      ///< bytes that are good
+    std::uint64_t cut_off = 0;   ///< bytes behind them that were cut off
+    std::uint64_t commands = 0;  ///< executed
+    std::uint64_t refused = 0;   ///< those of them that answered with an error
+};
+
+/// Executes the part. Slices of work between turns of the loop; nobody else may use the engine.
+/// With `may_cut` an incomplete end, or a MULTI without its EXEC, is cut off the file; otherwise
+/// that is an error like other damage, which names the file and the byte, and leaves the file as it
+/// is. All given must stay until the end.
+task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::string path,
+                                              bool may_cut, journal& events);
+
+}  // namespace eddy::runtime::cache

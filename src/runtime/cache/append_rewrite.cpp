@@ -1,0 +1,214 @@
+// Rewriting: an image of the keys in place of all the commands that made them.
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "cache/engine_state.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "runtime/cache/append_file.hpp"
+#include "runtime/cache/dump_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+using eddy::cache::rdb::snapshot;
+
+constexpr std::string_view temporary_name = "temp-rewriteaof-bg-0.aof";
+constexpr std::int64_t second_us = 1'000'000;
+/// While another image is written, or a script runs.
+constexpr duration instant_pause = std::chrono::milliseconds(10);
+/// After failures the next try waits 1, 2, 4, ... seconds, and no longer than this.
+constexpr std::int64_t longest_pause_s = 3600;
+/// The same while writing is refused until it has succeeded.
+constexpr std::int64_t longest_pause_of_all_s = 60;
+
+task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
+
+}  // namespace
+
+bool append_file::rewrite_is_due() const noexcept {
+    const eddy::cache::append_log& state = log();
+    if (state.rewriting || leaving_) return false;
+    if (state.rewrite_wanted) return true;
+    if (loop::current().now() < rewrite_from_) return false;
+    if (options().enabled && !state.is_on()) return true;
+    if (!state.is_on()) return false;
+    if (sync_failed_) return true;
+    if (options().rewrite_percentage == 0 || state.current_size <= options().rewrite_min_size)
+        return false;
+    const std::uint64_t base = std::max<std::uint64_t>(state.base_size, 1);
+    if (state.current_size <= base) return false;
+    const auto growth = static_cast<double>(state.current_size - base) * 100.0;
+    return growth / static_cast<double>(base) >= static_cast<double>(options().rewrite_percentage);
+}
+
+task<void> append_file::rewrite_on() {
+    cancel_source* const source = co_await current_source();
+    constexpr duration look_again = std::chrono::seconds(1);
+    for (;;) {
+        result<> woken;
+        if (log().failures_in_a_row > 0) {
+            woken = co_await with_timeout(look_again, wait_for_event(rewrite_wanted_));
+            if (!woken && woken.error() == errc::timed_out) woken = {};
+        } else {
+            woken = co_await rewrite_wanted_.wait();
+        }
+        if (!woken) co_return;
+        rewrite_wanted_.reset();
+        if (!rewrite_is_due()) continue;
+        const outcome<> done = co_await rewrite();
+        if (source != nullptr && source->requested()) co_return;
+        if (!done) events_.write(fmt::format("not rewritten: {}", done.error().message));
+        append_wanted();
+    }
+}
+
+task<outcome<>> append_file::rewrite() {
+    eddy::cache::append_log& state = log();
+    state.rewrite_wanted = false;
+    state.rewriting = true;
+    tell_time_();
+    state.rewrite_began_us = engine_.internals().env.now_us;
+    const bool appends = options().enabled;
+    const bool was_on = state.is_on();
+
+    outcome<> done = co_await take_folder();
+    if (done && !was_on && !manifest_.base && manifest_.increments.empty()) {
+        // Numbers go on from those that are in the folder.
+        const outcome<bool> known = co_await read_manifest();
+        if (!known) done = std::unexpected(known.error());
+    }
+    const std::uint64_t number = manifest_.last_increment + 1;
+    append_manifest::part increment{fmt::format("{}.{}.incr.aof", options().filename, number),
+                                    number};
+    try {
+        if (done) done = co_await write_base(increment, appends);
+    } catch (const std::bad_alloc&) {
+        done = refuse(500, "there is no memory");
+    }
+    co_await end_image();
+
+    state.rewriting = false;
+    tell_time_();
+    state.rewrite_took_s = (engine_.internals().env.now_us - state.rewrite_began_us) / second_us;
+    state.rewrite_succeeded = done.has_value();
+    ++state.rewrites;
+    if (done) {
+        state.failures_in_a_row = 0;
+        sync_failed_ = false;
+        state.recover();
+    } else {
+        // What was begun has no base.
+        if (!was_on && state.is_on()) {
+            leaving_ = true;
+            state.end();
+            note_progress();
+        }
+        // Each try that gets far leaves a part in the list, which has a limit.
+        const auto shift = std::min<std::uint64_t>(state.failures_in_a_row++, 12);
+        const std::int64_t longest = sync_failed_ ? longest_pause_of_all_s : longest_pause_s;
+        rewrite_from_ = loop::current().now() +
+                        std::chrono::seconds(std::min(std::int64_t{1} << shift, longest));
+    }
+    co_return done;
+}
+
+task<outcome<>> append_file::write_base(append_manifest::part increment, bool appends) {
+    eddy::cache::append_log& state = log();
+    const time_point began = loop::current().now();
+    std::optional<file> opened;
+    if (appends) {
+        const std::string path = path_of(increment.name);
+        result<file> made = co_await file::open(path, O_WRONLY | O_CREAT | O_TRUNC);
+        if (!made) co_return disk_problem("create", path, made.error());
+        opened.emplace(std::move(*made));
+    }
+    const bool goes_on = state.is_on();
+    if (appends && goes_on) {
+        append_manifest more = manifest_;
+        more.increments.push_back(increment);
+        more.last_increment = increment.sequence;
+        outcome<> listed = co_await write_manifest(std::move(more));
+        if (!listed) co_return listed;
+    }
+    // Half of what a script does must not be in the image without the other half.
+    const auto is_loading = [this] {
+        return (engine_.internals().attention & eddy::cache::attention::loading) != 0;
+    };
+    while (!snapshot::may_begin(engine_) || engine_.script_is_late() || is_loading()) {
+        static_cast<void>(engine_.upkeep());
+        if (!co_await loop::current().sleep_for(instant_pause))
+            co_return refuse(503, "the cache is stopping");
+    }
+    if (goes_on && !state.is_on())
+        co_return refuse(503, "a master's keys have replaced those that were there");
+    tell_time_();
+    // The instant: nothing is executed until all of this is done.
+    image_ = snapshot::begin(engine_, {.aof_base = true});
+    if (appends) {
+        if (state.is_on()) {
+            next_.emplace(std::move(*opened), state.appended);
+        } else {
+            state.written = state.synced = state.appended;
+            file_.emplace(std::move(*opened));
+            size_ = 0;
+            older_size_ = 0;
+            dirty_ = false;
+            state.begin();
+        }
+        state.begin_file();
+        append_wanted();
+    }
+    const std::string temporary = path_of(std::string(temporary_name));
+    const outcome<std::uint64_t> written = co_await write_image(*image_, temporary);
+    if (!written) {
+        static_cast<void>(co_await file::remove(temporary));
+        co_return std::unexpected(written.error());
+    }
+    while (next_) {
+        if (!co_await progress_.wait()) co_return refuse(503, "the cache is stopping");
+    }
+
+    append_manifest made;
+    made.last_base = manifest_.last_base + 1;
+    made.base = append_manifest::part{
+        fmt::format("{}.{}.base.rdb", options().filename, made.last_base), made.last_base};
+    made.last_increment = appends ? increment.sequence : manifest_.last_increment;
+    if (appends) made.increments.push_back(increment);
+    made.history = manifest_.history;
+    if (manifest_.base) made.history.push_back(*manifest_.base);
+    for (const append_manifest::part& each : manifest_.increments) {
+        if (each.sequence != increment.sequence) made.history.push_back(each);
+    }
+    const std::string base = path_of(made.base->name);
+    const result<> renamed = co_await file::rename(temporary, base);
+    if (!renamed) co_return disk_problem("rename the new", base, renamed.error());
+    outcome<> listed = co_await write_manifest(std::move(made));
+    if (!listed) co_return listed;
+    older_size_ = *written;
+    state.current_size = state.base_size = older_size_ + size_;
+    co_await remove_history();
+    const std::chrono::duration<double> took = loop::current().now() - began;
+    events_.write(
+        fmt::format("wrote an image of {} bytes to {} in {:.3f} s", *written, base, took.count()));
+    co_return outcome<>();
+}
+
+/// The image is not needed any more; what is left of it is cleared up.
+task<void> append_file::end_image() {
+    snapshot* const image = std::exchange(image_, nullptr);
+    if (image == nullptr) co_return;
+    image->end();
+    while (engine_.internals().image.get() == image) {
+        static_cast<void>(engine_.upkeep());
+        co_await loop::current().yield();
+    }
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,243 @@
+// One task hands out jobs and takes in answers, in turns of the loop.
+#include "runtime/cache/cache_hooks.hpp"
+
+#include <eddy/io/file.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+
+namespace eddy::runtime::cache {
+namespace {
+
+using eddy::cache::hook_counts;
+using eddy::cache::hook_job;
+using eddy::cache::hooks;
+
+/// A hook's own time: what waits for it gives up earlier, but a late answer is still of use.
+constexpr int patience_factor = 4;
+constexpr std::chrono::seconds change_limit{30};
+/// How long a stop waits for threads that have nothing more to do.
+constexpr duration end_patience = std::chrono::seconds(1);
+constexpr duration longest_pause = std::chrono::seconds(60);
+constexpr std::size_t lost_keys_shown = 5;
+
+task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
+
+task<outcome<std::string>> read_script(std::string path) {
+    result<file> opened = co_await file::open(path, O_RDONLY);
+    if (!opened)
+        co_return refuse(
+            400, fmt::format("--hooks {} cannot be read: {}", path, opened.error().message()));
+    std::string text;
+    std::vector<char> buffer(64 * 1024);
+    for (;;) {
+        const result<std::size_t> got =
+            co_await opened->read_at(text.size(), std::as_writable_bytes(std::span(buffer)));
+        if (!got)
+            co_return refuse(
+                400, fmt::format("--hooks {} cannot be read: {}", path, got.error().message()));
+        if (*got == 0) co_return text;
+        text.append(buffer.data(), *got);
+        if (text.size() > cache_hooks::max_script_bytes)
+            co_return refuse(400, fmt::format("--hooks {} has more than {} bytes", path,
+                                              cache_hooks::max_script_bytes));
+    }
+}
+
+std::string shown(std::string_view key) {
+    constexpr std::size_t most = 64;
+    std::string text;
+    for (const char each : key.substr(0, most)) text += each >= ' ' && each <= '~' ? each : '?';
+    if (key.size() > most) text += "...";
+    return text;
+}
+
+}  // namespace
+
+cache_hooks::cache_hooks(hook_config chosen, journal& events, std::function<void()> tell_time)
+    : config_(std::move(chosen)), events_(events), tell_time_(std::move(tell_time)) {}
+
+cache_hooks::~cache_hooks() = default;
+
+task<outcome<>> cache_hooks::prepare() {
+    outcome<std::string> text = co_await read_script(config_.file);
+    if (!text) co_return std::unexpected(text.error());
+    const std::string name = config_.file.substr(config_.file.rfind('/') + 1);
+    try {
+        workers_ = std::make_unique<hook_workers>(
+            config_.threads, std::move(*text), name,
+            hook_workers::limits{
+                std::chrono::microseconds(config_.options.deadline_us * patience_factor),
+                change_limit},
+            [this](hook_news&& news) { hear(std::move(news)); });
+    } catch (const std::system_error& failure) {
+        co_return refuse(500,
+                         fmt::format("the threads of --hooks cannot be made: {}", failure.what()));
+    }
+    const time_point end = loop::current().now() + load_patience;
+    while (loaded_ < workers_->threads() && load_fault_.empty()) {
+        progress_.reset();
+        const duration left = end - loop::current().now();
+        const result<> woken = left <= duration::zero()
+                                   ? fail(errc::timed_out)
+                                   : co_await with_timeout(left, wait_for_event(progress_));
+        if (woken) continue;
+        if (woken.error() != errc::timed_out) co_return refuse(503, "the cache is stopping");
+        load_fault_ =
+            fmt::format("it was not loaded within {} s",
+                        std::chrono::duration_cast<std::chrono::seconds>(load_patience).count());
+    }
+    if (!load_fault_.empty()) {
+        workers_.reset();
+        co_return refuse(400, fmt::format("--hooks {}: {}", config_.file, load_fault_));
+    }
+    if (!functions_.any())
+        co_return refuse(400,
+                         fmt::format("--hooks {} defines none of on_miss, on_write, on_delete and "
+                                     "on_expire",
+                                     config_.file));
+    co_return outcome<>();
+}
+
+void cache_hooks::attach(eddy::cache::engine& to) {
+    eddy::cache::hook_options options = config_.options;
+    options.has_miss = functions_.miss;
+    options.has_write = functions_.write;
+    options.has_delete = functions_.erase;
+    options.has_expire = functions_.expire;
+    hooks_ = &hooks::attach(to, options, *this);
+}
+
+void cache_hooks::hear(hook_news&& news) {
+    switch (news.what) {
+        case hook_news::kind::loaded:
+            ++loaded_;
+            functions_ = news.functions;
+            if (!news.succeeded) load_fault_ = std::move(news.text);
+            break;
+        case hook_news::kind::answered:
+            if (news.answer.result.failed) note("failed: " + news.answer.error);
+            answers_.push_back(std::move(news.answer.result));
+            break;
+        case hook_news::kind::printed: note(std::move(news.text)); break;
+        case hook_news::kind::left: ++left_; break;
+    }
+    something_.set();
+    progress_.set();
+}
+
+/// To the journal, unless there is too much of it.
+void cache_hooks::note(std::string line) {
+    const time_point now = loop::current().now();
+    if (now - second_began_ >= std::chrono::seconds(1)) {
+        if (lines_ > max_lines_a_second)
+            events_.write(
+                fmt::format("hooks: {} more lines were left out", lines_ - max_lines_a_second));
+        second_began_ = now;
+        lines_ = 0;
+    }
+    if (++lines_ > max_lines_a_second) return;
+    for (char& each : line) {
+        if (static_cast<unsigned char>(each) < ' ') each = ' ';
+    }
+    events_.write("hooks: " + line);
+}
+
+task<result<>> cache_hooks::wait_for_something() {
+    const std::int64_t due_us = hooks_->next_due_us();
+    if (due_us == INT64_MAX) co_return co_await something_.wait();
+    const std::int64_t now_us = hooks_->now_us();
+    const duration pause = std::min<duration>(
+        std::chrono::microseconds(std::max<std::int64_t>(due_us - now_us, 1000)), longest_pause);
+    const result<> woken = co_await with_timeout(pause, wait_for_event(something_));
+    if (!woken && woken.error() == errc::timed_out) co_return result<>();
+    co_return woken;
+}
+
+task<void> cache_hooks::run() {
+    for (;;) {
+        something_.reset();
+        tell_time_();
+        while (!answers_.empty()) {
+            eddy::cache::hook_result next = std::move(answers_.front());
+            answers_.pop_front();
+            try {
+                hooks_->finish(std::move(next));
+            } catch (const std::bad_alloc&) {
+                note("there is no memory for what on_miss has brought");
+            }
+        }
+        hooks_->tick();
+        hook_job job;
+        while (workers_->has_free() && hooks_->take(job)) workers_->give(std::move(job));
+        progress_.set();
+        if (!co_await wait_for_something()) co_return;
+    }
+}
+
+task<void> cache_hooks::flush() {
+    const time_point end = loop::current().now() + config_.flush;
+    while (!hooks_->flushed()) {
+        progress_.reset();
+        const duration left = end - loop::current().now();
+        if (left <= duration::zero()) break;
+        if (!co_await with_timeout(left, wait_for_event(progress_))) break;
+    }
+    report_lost();
+    workers_->end();
+    const time_point left_end = loop::current().now() + end_patience;
+    while (left_ < workers_->threads()) {
+        progress_.reset();
+        const duration left = left_end - loop::current().now();
+        if (left <= duration::zero()) break;
+        if (!co_await with_timeout(left, wait_for_event(progress_))) break;
+    }
+    if (left_ < workers_->threads())
+        events_.write(
+            fmt::format("hooks: {} of {} threads are still within the script, and left alone",
+                        workers_->threads() - left_, workers_->threads()));
+}
+
+void cache_hooks::report_lost() {
+    if (hooks_->flushed()) return;
+    std::size_t count = 0;
+    std::string keys;
+    hooks_->queue().for_each([&](std::string_view key, const eddy::cache::key_change&) {
+        if (count++ < lost_keys_shown) keys += " " + shown(key.substr(1));
+    });
+    events_.write(
+        fmt::format("hooks: {} changes were not told to the script within {} s and are "
+                    "lost:{}{}",
+                    count, std::chrono::duration<double>(config_.flush).count(), keys,
+                    count > lost_keys_shown ? " ..." : ""));
+}
+
+void cache_hooks::count(std::vector<std::pair<std::string, double>>& into) const {
+    if (hooks_ == nullptr) return;
+    const hook_counts n = hooks_->counts();
+    const auto add = [&](const char* name, auto value) {
+        into.emplace_back(name, static_cast<double>(value));
+    };
+    add("hook_misses_total", n.misses);
+    add("hook_misses_joined_total", n.joined);
+    add("hook_misses_known_total", n.negative);
+    add("hook_changes_total", n.changes.done);
+    add("hook_changes_coalesced_total", n.changes.coalesced);
+    add("hook_retries_total", n.changes.retries);
+    add("hook_errors_total", n.failed);
+    add("hook_timeouts_total", n.timeouts);
+    add("hook_refused_total", n.refused);
+    add("hook_stale_served_total", n.stale);
+    add("hook_lost_total", n.changes.lost);
+    add("hook_waiting_clients", n.waiting);
+    add("hook_waiting_misses", n.asked);
+    add("hook_queued_keys", n.queued_keys);
+    add("hook_queued_bytes", n.queued_bytes);
+}
+
+}  // namespace eddy::runtime::cache

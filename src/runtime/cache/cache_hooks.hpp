@@ -1,0 +1,80 @@
+// A cache's hooks at work: between the engine, which knows what is to be done, and the threads that
+// run the script.
+#pragma once
+
+#include <eddy/io/event.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "cache/hooks.hpp"
+#include "runtime/cache/hook_workers.hpp"
+#include "runtime/runtime.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::cache {
+
+/// What `eddy create cache` says of hooks; none without a file.
+struct hook_config {
+    std::string file;  ///< empty: there are no hooks
+    std::size_t threads = 2;
+    duration flush = std::chrono::seconds(10);  ///< how long a stop waits for what is queued
+    eddy::cache::hook_options options;
+};
+
+/// One loop's thread. Life: prepare(), attach(), run() as a task, flush(), then the end of run().
+class cache_hooks final : eddy::cache::hook_host {
+public:
+    static constexpr std::size_t max_script_bytes = std::size_t{4} << 20;
+    /// How long the workers may take to load the script, which may connect to a backend then.
+    static constexpr duration load_patience = std::chrono::seconds(30);
+    /// Within a second so many lines go to the journal; the others are counted.
+    static constexpr std::uint64_t max_lines_a_second = 20;
+
+    /// `tell_time` tells the engine the time.
+    cache_hooks(hook_config chosen, journal& events, std::function<void()> tell_time);
+    ~cache_hooks();
+
+    /// Reads the script and has the workers load it.
+    task<outcome<>> prepare();
+    /// From here on the engine asks and tells the script.
+    void attach(eddy::cache::engine& to);
+    /// Serves until it is cancelled.
+    task<void> run();
+    /// Waits until all that clients have changed was told, as long as that may take, and lets the
+    /// threads end. Tells the journal what was lost. run() must still be at work.
+    task<void> flush();
+    void count(std::vector<std::pair<std::string, double>>& into) const;
+
+private:
+    void hook_work_came() noexcept override { something_.set(); }
+    void hear(hook_news&& news);
+    void note(std::string line);
+    void report_lost();
+    task<result<>> wait_for_something();
+
+    hook_config config_;
+    journal& events_;
+    std::function<void()> tell_time_;
+    std::unique_ptr<hook_workers> workers_;
+    eddy::cache::hooks* hooks_ = nullptr;
+    std::deque<eddy::cache::hook_result> answers_;
+    event something_;
+    event progress_;
+    std::size_t loaded_ = 0;
+    std::size_t left_ = 0;
+    std::string load_fault_;
+    eddy::cache::hook_functions functions_;
+    time_point second_began_{};
+    std::uint64_t lines_ = 0;
+};
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,345 @@
+// A cache with hooks: scripts on real threads, so not on the simulator.
+#include "base/temporary_folder.hpp"
+#include "runtime/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace eddy::runtime {
+namespace {
+
+using namespace runtime::testing;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+EDDY_ON_EVERY_KERNEL_BACKEND(cache_hooks);
+
+/// A folder with a script, whose global FOLDER names it. Its backend is a file a key.
+class backend {
+public:
+    explicit backend(std::string_view script) {
+        std::ofstream file(folder.file("hooks.lua"));
+        file << "FOLDER = '" << folder.path() << "/'\n" << usual << script;
+    }
+    json options(json more = json::object()) const {
+        json chosen = {{"port", 0}, {"hooks", folder.file("hooks.lua")}};
+        chosen.update(more);
+        return chosen;
+    }
+    void put(const std::string& key, const std::string& value) const {
+        std::ofstream(folder.file("key-" + key + ".new")) << value;
+        std::filesystem::rename(folder.file("key-" + key + ".new"), folder.file("key-" + key));
+    }
+    std::string get(const std::string& key) const {
+        std::ifstream file(folder.file("key-" + key));
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    void touch(const std::string& name) const { std::ofstream(folder.file(name)) << "x"; }
+    void remove(const std::string& name) const { std::filesystem::remove(folder.file(name)); }
+    std::size_t lines(const std::string& name) const {
+        std::ifstream file(folder.file(name));
+        std::size_t count = 0;
+        for (std::string line; std::getline(file, line);) ++count;
+        return count;
+    }
+
+    temporary_folder folder;
+
+private:
+    static constexpr std::string_view usual = R"(
+        function there(name)
+            local f = io.open(FOLDER .. name) if f then f:close() end return f ~= nil
+        end
+        function note(name, line)
+            local f = assert(io.open(FOLDER .. name, 'a')) f:write(line, '\n') f:close()
+        end
+        -- Blocks as a backend that does not answer would, without using the processor.
+        function block(name) while there(name) do os.execute('sleep 0.02') end end
+        function read(key)
+            local f = io.open(FOLDER .. 'key-' .. key)
+            if not f then return nil end
+            local value = f:read('*a') f:close() return value
+        end
+        function write(key, value)
+            if there('down') then error('the backend is down', 0) end
+            local name = FOLDER .. 'key-' .. key
+            local f = assert(io.open(name .. '.lua', 'w')) f:write(value) f:close()
+            assert(os.rename(name .. '.lua', name))
+        end
+        function delete(key)
+            if there('down') then error('the backend is down', 0) end
+            os.remove(FOLDER .. 'key-' .. key)
+        end
+    )";
+};
+
+task<std::string> ask(talker& client, std::string request) {
+    co_await client.say(request + "\r\n");
+    std::string line = co_await client.line();
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.starts_with('$') && line != "$-1") {
+        line = co_await client.line();
+        line.pop_back();
+    }
+    co_return line;
+}
+
+double counted(subject& of, std::string_view name) {
+    for (const auto& [each, value] : of->count().more)
+        if (each == name) return value;
+    return -1;
+}
+
+TEST_P(cache_hooks, misses_are_read_and_changes_are_written) {
+    run([&]() -> task<void> {
+        const backend store(
+            "on_miss, on_write, on_delete = read, write, delete\n"
+            "function on_expire(key) note('expired', key) end");
+        store.put("a", "one");
+        subject cache("cache", store.options());
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await ask(c, "GET a"), "one");
+        EXPECT_EQ(co_await ask(c, "GET a"), "one");
+        EXPECT_EQ(counted(cache, "hook_misses_total"), 1);
+        EXPECT_EQ(co_await ask(c, "GET b"), "$-1");
+        EXPECT_EQ(co_await ask(c, "SET b two"), "+OK");
+        co_await until([&] { return store.get("b") == "two"; });
+        EXPECT_EQ(co_await ask(c, "DEL a"), ":1");
+        co_await until([&] { return store.get("a").empty(); });
+        EXPECT_EQ(co_await ask(c, "SET e 1 PX 1"), "+OK");
+        co_await until([&] { return store.lines("expired") == 1; });
+        co_await until([&] { return counted(cache, "hook_queued_keys") == 0; });
+        EXPECT_EQ(counted(cache, "hook_lost_total"), 0);
+        co_await cache->stop(1s);
+        co_await cache.start();
+        talker again = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await ask(again, "GET b"), "two");
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_hooks, others_are_served_while_the_backend_blocks) {
+    run([&]() -> task<void> {
+        const backend store(
+            "function on_miss(key) note('asked', key) block('slow') return 'v' end");
+        store.touch("slow");
+        subject cache("cache", store.options({{"hook_deadline", "1h"}}));
+        co_await cache.start();
+        std::vector<talker> waiting;
+        for (int i = 0; i < 20; ++i) {
+            waiting.push_back(co_await talker::to(cache->local()));
+            co_await waiting.back().say("GET a\r\nPING\r\n");
+        }
+        co_await until([&] { return counted(cache, "hook_waiting_clients") == 20; });
+        talker c = co_await talker::to(cache->local());
+        for (int i = 0; i < 100; ++i) EXPECT_EQ(co_await ask(c, "SET b 1"), "+OK");
+        EXPECT_EQ(counted(cache, "hook_waiting_misses"), 1);
+        store.remove("slow");
+        for (talker& each : waiting) {
+            EXPECT_EQ(co_await each.line(), "$1\r");
+            EXPECT_EQ(co_await each.line(), "v\r");
+            EXPECT_EQ(co_await each.line(), "+PONG\r");
+        }
+        EXPECT_EQ(store.lines("asked"), 1);
+        EXPECT_EQ(counted(cache, "hook_misses_joined_total"), 19);
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_hooks, a_deadline_ends_the_wait) {
+    run([&]() -> task<void> {
+        const backend store("function on_miss(key) block('slow') return 'late' end");
+        store.touch("slow");
+        subject cache("cache", store.options({{"hook_deadline", "2s"}, {"hook_fallback", "nil"}}));
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await ask(c, "GET a"), "$-1");
+        EXPECT_EQ(counted(cache, "hook_timeouts_total"), 1);
+        EXPECT_EQ(counted(cache, "hook_waiting_clients"), 0);
+        store.remove("slow");
+        co_await until([&] { return counted(cache, "hook_misses_total") == 1; });
+        EXPECT_EQ(co_await ask(c, "GET a"), "late");
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_hooks, a_client_that_leaves_and_a_stop_end_waits) {
+    run([&]() -> task<void> {
+        const backend store("function on_miss(key) block('slow') return 'v' end");
+        store.touch("slow");
+        subject cache("cache", store.options({{"hook_deadline", "1h"}}));
+        co_await cache.start();
+        {
+            talker gone = co_await talker::to(cache->local());
+            co_await gone.say("GET a\r\n");
+            co_await until([&] { return counted(cache, "hook_waiting_clients") == 1; });
+        }
+        co_await until([&] { return counted(cache, "hook_waiting_clients") == 0; });
+        co_await until([&] { return cache->count().connections_now == 0; });
+        talker c = co_await talker::to(cache->local());
+        co_await c.say("MGET a b c d\r\n");
+        co_await until([&] { return counted(cache, "hook_waiting_clients") == 1; });
+        co_await cache->stop(1h);
+        EXPECT_TRUE(cache.events.has("still within the script"));
+        store.remove("slow");
+    });
+}
+
+TEST_P(cache_hooks, a_failing_backend_is_tried_again) {
+    run([&]() -> task<void> {
+        const backend store("on_write, on_delete = write, delete");
+        store.touch("down");
+        subject cache("cache", store.options());
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await ask(c, "SET a 1"), "+OK");
+        EXPECT_EQ(co_await ask(c, "SET b 1"), "+OK");
+        co_await until([&] { return counted(cache, "hook_retries_total") >= 4; });
+        EXPECT_TRUE(cache.events.has("hooks: failed: the backend is down"));
+        EXPECT_EQ(co_await ask(c, "SET a 2"), "+OK");
+        EXPECT_EQ(co_await ask(c, "DEL b"), ":1");
+        store.remove("down");
+        co_await until([&] { return counted(cache, "hook_queued_keys") == 0; });
+        EXPECT_EQ(store.get("a"), "2");
+        EXPECT_EQ(store.get("b"), "");
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_hooks, a_stop_writes_what_is_queued_or_says_what_is_lost) {
+    run([&]() -> task<void> {
+        const backend store("on_write = write");
+        subject cache("cache", store.options({{"hook_flush", "1m"}}));
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        for (int i = 0; i < 200; ++i)
+            EXPECT_EQ(co_await ask(c, "SET k" + std::to_string(i) + " v"), "+OK");
+        co_await cache->stop(1s);
+        for (int i = 0; i < 200; ++i) EXPECT_EQ(store.get("k" + std::to_string(i)), "v") << i;
+        EXPECT_FALSE(cache.events.has("are lost"));
+
+        store.touch("down");
+        subject other("cache", store.options({{"hook_flush", "100ms"}}));
+        co_await other.start();
+        talker d = co_await talker::to(other->local());
+        for (int i = 0; i < 7; ++i)
+            EXPECT_EQ(co_await ask(d, "SET lost" + std::to_string(i) + " v"), "+OK");
+        co_await other->stop(1s);
+        EXPECT_TRUE(other.events.has("hooks: 7 changes were not told to the script"));
+    });
+}
+
+TEST_P(cache_hooks, a_script_may_fail_in_any_way) {
+    run([&]() -> task<void> {
+        const backend store(R"(
+            function on_miss(key)
+                if key == 'loop' then while true do pcall(function() while true do end end) end end
+                if key == 'memory' then return ('x'):rep(1e9) end
+                if key == 'object' then error({}) end
+                if key == 'exit' then os.exit(1) end
+                if key == 'print' then for i = 1, 3000 do print('line', i) end end
+                return 'fine'
+            end)");
+        subject cache("cache", store.options({{"hook_deadline", "1s"}}));
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        EXPECT_THAT(co_await ask(c, "GET memory"), StartsWith("-ERR on_miss failed"));
+        EXPECT_THAT(co_await ask(c, "GET object"), StartsWith("-ERR on_miss failed"));
+        EXPECT_THAT(co_await ask(c, "GET exit"), StartsWith("-ERR on_miss failed"));
+        EXPECT_THAT(co_await ask(c, "GET loop"), StartsWith("-ERR on_miss did not answer in time"));
+        EXPECT_EQ(co_await ask(c, "GET print"), "fine");
+        co_await until([&] { return cache.events.has("it took longer than it may"); });
+        EXPECT_TRUE(cache.events.has("not enough memory"));
+        EXPECT_TRUE(cache.events.has("no text but of type table"));
+        EXPECT_TRUE(cache.events.has("hooks.lua:"));
+        EXPECT_LT(cache.events.lines.size(), 100);
+        EXPECT_EQ(co_await ask(c, "GET other"), "fine");
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_hooks, a_bad_script_does_not_start) {
+    run([&]() -> task<void> {
+        const auto failure = [](std::string_view script) -> task<std::string> {
+            const backend store(script);
+            subject cache("cache", store.options());
+            co_return co_await cache.failure_to_start();
+        };
+        EXPECT_THAT(co_await failure("function on_miss("), HasSubstr("hooks.lua:"));
+        EXPECT_THAT(co_await failure("error('no backend')"), HasSubstr("no backend"));
+        EXPECT_THAT(co_await failure("on_mis = read"), HasSubstr("defines none of on_miss"));
+        subject absent("cache", {{"port", 0}, {"hooks", "/nowhere/hooks.lua"}});
+        EXPECT_THAT(co_await absent.failure_to_start(), HasSubstr("cannot be read"));
+        subject relative("cache", {{"port", 0}, {"hooks", "hooks.lua"}});
+        EXPECT_THAT(co_await relative.failure_to_start(), HasSubstr("write the whole path"));
+        subject alone("cache", {{"port", 0}, {"hook_threads", 3}});
+        EXPECT_THAT(co_await alone.failure_to_start(), HasSubstr("without --hooks FILE"));
+    });
+}
+
+TEST_P(cache_hooks, loading_a_dump_file_tells_nobody) {
+    run([&]() -> task<void> {
+        const backend store(
+            "function on_write(key) note('written', key) end\n"
+            "function on_expire(key) note('expired', key) end");
+        const json options = store.options({{"dir", store.folder.path()}});
+        subject cache("cache", options);
+        co_await cache.start();
+        {
+            talker c = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(c, "MSET a 1 b 2"), "+OK");
+        }
+        co_await cache->stop(1s);
+        EXPECT_EQ(store.lines("written"), 2);
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await ask(c, "DBSIZE"), ":2");
+        EXPECT_EQ(co_await ask(c, "SET c 1"), "+OK");
+        co_await until([&] { return store.lines("written") == 3; });
+        co_await cache->stop(1s);
+        EXPECT_EQ(store.lines("written"), 3);
+        EXPECT_EQ(store.lines("expired"), 0);
+    });
+}
+
+TEST_P(cache_hooks, many_clients_and_keys_at_once) {
+    run([&]() -> task<void> {
+        const backend store(
+            "function on_miss(key) return 'value of ' .. key end\n"
+            "function on_write(key, value) if value ~= 'written' then error(value) end end");
+        subject cache("cache", store.options({{"hook_threads", 4}, {"hook_deadline", "10m"}}));
+        co_await cache.start();
+        co_await with_scope([&](scope& all) -> task<void> {
+            struct worker {
+                static task<void> work(endpoint where, int seed) {
+                    talker c = co_await talker::to(where);
+                    for (int i = 0; i < 100; ++i) {
+                        const std::string key = std::to_string((i * 7 + seed) % 50);
+                        EXPECT_EQ(co_await ask(c, "GET r" + key), "value of r" + key);
+                        EXPECT_EQ(co_await ask(c, "SET w" + key + " written"), "+OK");
+                        if (i % 5 == 0) static_cast<void>(co_await ask(c, "DEL r" + key));
+                    }
+                }
+            };
+            for (int i = 0; i < 20; ++i) all.spawn(worker::work(cache->local(), i));
+            co_await all.join();
+        });
+        co_await until([&] { return counted(cache, "hook_queued_keys") == 0; });
+        EXPECT_EQ(counted(cache, "hook_errors_total"), 0);
+        EXPECT_EQ(counted(cache, "hook_waiting_clients"), 0);
+        EXPECT_EQ(counted(cache, "hook_waiting_misses"), 0);
+        EXPECT_EQ(counted(cache, "hook_queued_bytes"), 0);
+        co_await cache->stop(1s);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::runtime

@@ -1,0 +1,561 @@
+// What a master says is checked like what any stranger says.
+#include "runtime/cache/following.hpp"
+
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
+#include <eddy/net/tcp.hpp>
+#include <eddy/wire/resp/reply_writer.hpp>
+
+#include "cache/append_log.hpp"
+#include "cache/rdb/load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <initializer_list>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::cache {
+namespace {
+
+using eddy::cache::link_state;
+using eddy::cache::replication;
+using eddy::cache::session;
+using eddy::cache::rdb::loader;
+using eddy::cache::rdb::reader;
+
+constexpr duration retry_pause = std::chrono::seconds(1);
+constexpr duration ack_pause = std::chrono::seconds(1);
+/// A script that takes long is looked at again after this time.
+constexpr duration script_pause = std::chrono::milliseconds(10);
+/// Of a copy in one go; keys are made of it.
+constexpr std::size_t load_slice = 16 * 1024;
+constexpr std::size_t id_size = 40;
+/// Bytes that a transaction of the master's may have.
+constexpr std::size_t max_held = 1U << 30;
+
+task<result<lease>> read_from(stream& from) { co_return co_await from.read(); }
+task<result<>> wait_for(event& of) { co_return co_await of.wait(); }
+
+// Connecting, talking, or what was said: why it goes no further.
+struct trouble {
+    std::string what;
+};
+
+bool is_id(std::string_view text) noexcept {
+    return text.size() == id_size && text.find_first_of(" \r\n") == std::string_view::npos;
+}
+
+std::optional<std::uint64_t> number_of(std::string_view text) noexcept {
+    std::uint64_t value = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    constexpr auto most = static_cast<std::uint64_t>(INT64_MAX) / 2;
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || value > most) {
+        return std::nullopt;
+    }
+    return value;
+}
+
+std::string printable(std::string_view text) {
+    std::string made(text.substr(0, 200));
+    for (char& c : made) {
+        if (c < ' ' || c > '~') c = '.';
+    }
+    return made;
+}
+
+bool is_multi(const resp::command& what) noexcept {
+    return what.argc == 1 && eddy::cache::is_word(what.argv[0], "multi");
+}
+
+}  // namespace
+
+/// One connection. What goes wrong is thrown as `trouble`, and caught where it was opened.
+class follower::link {
+public:
+    link(follower& owner, stream connected)
+        : of_(owner),
+          its_(owner.links()),
+          engine_(owner.parts_.engine),
+          socket(std::move(connected)) {}
+
+    task<void> introduce();
+    /// By PSYNC: the stream begins behind it.
+    task<void> synchronize();
+    task<void> apply_stream();
+
+private:
+    friend class follower;
+
+    struct own_session final : session {
+        own_session(link& on, eddy::cache::engine& engine)
+            : session(engine, on.socket.peer().to_string(), on.socket.local().to_string()),
+              on_(on) {
+            special |= session::master | session::reply_off;
+        }
+        void wake() noexcept override { on_.woken_.set(); }
+        void close_now() noexcept override {
+            if (on_.of_.current_ != nullptr) on_.of_.current_->request();
+        }
+
+    private:
+        link& on_;
+    };
+
+    task<std::string> ask(std::initializer_list<std::string_view> words);
+    task<void> receive();
+    task<std::string> line();
+    task<void> load(std::string id, std::uint64_t offset, std::string announced);
+    task<void> feed_loader(loader& into, std::optional<std::uint64_t> left);
+    task<void> skip_mark(std::string_view mark);
+    task<void> let_others() const;
+    task<void> wait_for_script();
+    void check_followed() const;
+    void check_memory() const;
+    task<void> apply();
+    void hold(std::span<const resp::command> executed, std::size_t size);
+    void pass_on(std::size_t size);
+
+    follower& of_;
+    replication& its_;
+    eddy::cache::engine& engine_;
+    stream socket;
+    byte_buffer in_;    // received, not understood yet
+    byte_buffer held_;  // executed in a transaction that has not ended: not counted
+    event woken_;
+    resp::request_parser parser_;
+    resp::request_batch batch_;
+    byte_buffer replies_;  // which nobody gets
+    std::optional<own_session> session_;
+};
+
+void follower::wake() noexcept {
+    woken_.set();
+    ack_wanted_.set();
+    if (current_ != nullptr && links().generation() != followed_) current_->request();
+}
+
+void follower::tell(std::string_view what) {
+    if (last_told_ == what) return;
+    last_told_ = what;
+    parts_.events.write(what);
+}
+
+task<void> follower::run() {
+    for (;;) {
+        woken_.reset();
+        cancel_source* const source = co_await current_source();
+        if (source != nullptr && source->requested()) co_return;
+        if (!links().is_following()) {
+            if (!co_await woken_.wait()) co_return;
+            continue;
+        }
+        const bool is_new = followed_ != links().generation();
+        followed_ = links().generation();
+        if (is_new) last_told_.clear();
+        {
+            cancel_source mine(source);
+            current_ = &mine;
+            co_await follow_once().under(mine);
+            current_ = nullptr;
+        }
+        parts_.tell_time();
+        if (source != nullptr && source->requested()) co_return;
+        if (followed_ != links().generation()) continue;
+        if (links().is_loading()) links().fail_load();
+        links().set_link(link_state::connect);
+        // Until then, or until somebody else is to be followed.
+        const time_point until = loop::current().now() + retry_pause;
+        while (loop::current().now() < until && followed_ == links().generation()) {
+            woken_.reset();
+            const result<> woken = co_await with_deadline(until, wait_for(woken_));
+            if (!woken && woken.error() != errc::timed_out) co_return;
+        }
+    }
+}
+
+task<void> follower::follow_once() {
+    replication& its = links();
+    const eddy::cache::replication_options& options = parts_.engine.options().replication;
+    const std::string name = fmt::format("{}:{}", its.master_host(), its.master_port());
+    its.set_link(link_state::connecting);
+    tcp::connect_options how;
+    how.timeout = std::chrono::seconds(std::max<std::int64_t>(options.timeout_s, 1));
+    result<stream> connected = co_await tcp::connect(its.master_host(), its.master_port(), how);
+    if (!connected) {
+        if (connected.error() != errc::cancelled) {
+            tell(fmt::format("cannot reach the master {}: {}; it is tried again every second", name,
+                             connected.error().message()));
+        }
+        co_return;
+    }
+    if (followed_ != its.generation()) co_return;
+    its.set_link(link_state::handshake);
+    std::string why;
+    try {
+        link on(*this, std::move(*connected));
+        co_await on.introduce();
+        co_await on.synchronize();
+        last_told_.clear();
+        co_await with_scope([this, &on](scope& telling) -> task<void> {
+            telling.spawn(acknowledge(on));
+            co_await on.apply_stream();
+        });
+    } catch (const trouble& known) {
+        why = known.what;
+    } catch (const std::bad_alloc&) {
+        why = "there is no memory for what it sends";
+    }
+    if (followed_ != its.generation() || why.empty()) co_return;
+    tell(fmt::format("the master {} is lost: {}; it is tried again every second", name, why));
+}
+
+/// The offset, each second and when somebody asks.
+task<void> follower::acknowledge(link& on) {
+    for (;;) {
+        ack_wanted_.reset();
+        links().ack_wanted = false;
+        const std::string offset = std::to_string(links().offset());
+        byte_buffer out;
+        const std::string_view words[] = {"REPLCONF", "ACK", offset};
+        resp::write_command(out, words);
+        if (!co_await on.socket.write_all(out.bytes())) co_return;
+        const result<> woken = co_await with_timeout(ack_pause, wait_for(ack_wanted_));
+        if (!woken && woken.error() != errc::timed_out) co_return;
+    }
+}
+
+// --- Before the stream --------------------------------------------------------------------------
+
+task<std::string> follower::link::ask(std::initializer_list<std::string_view> words) {
+    const std::vector<std::string_view> copied(words);
+    byte_buffer out;
+    resp::write_command(out, copied);
+    const result<> sent = co_await socket.write_all(out.bytes());
+    if (!sent) throw trouble{"the connection broke: " + sent.error().message()};
+    co_return co_await line();
+}
+
+task<void> follower::link::receive() {
+    // What the disk has not taken yet has a limit.
+    const eddy::cache::append_log* const log = engine_.internals().appending.get();
+    while (log != nullptr && log->lags()) {
+        if (!co_await loop::current().sleep_for(std::chrono::milliseconds(1))) break;
+    }
+    const std::int64_t limit_s = std::max<std::int64_t>(engine_.options().replication.timeout_s, 1);
+    result<lease> got = co_await with_timeout(std::chrono::seconds(limit_s), read_from(socket));
+    if (!got) {
+        if (got.error() == errc::timed_out) {
+            throw trouble{fmt::format("it said nothing for {} s", limit_s)};
+        }
+        throw trouble{got.error() == errc::end_of_stream
+                          ? "it closed the connection"
+                          : "the connection broke: " + got.error().message()};
+    }
+    of_.parts_.tell_time();
+    of_.parts_.counted.bytes_in += got->size();
+    // What came at the same time as another order is not for this one.
+    check_followed();
+    its_.heard_us = engine_.internals().env.now_us;
+    in_.append(got->text());
+}
+
+/// The next line that is not empty: empty ones say that the master is alive.
+task<std::string> follower::link::line() {
+    for (;;) {
+        const std::string_view text = in_.text();
+        const std::size_t end = text.find('\n');
+        if (end == std::string_view::npos) {
+            if (text.size() > max_line) throw trouble{"it sent a line that does not end"};
+            co_await receive();
+            continue;
+        }
+        if (end > max_line) throw trouble{"it sent a line that is too long"};
+        std::string found(text.substr(0, end));
+        in_.consume(end + 1);
+        if (!found.empty() && found.back() == '\r') found.pop_back();
+        if (!found.empty()) co_return found;
+    }
+}
+
+task<void> follower::link::introduce() {
+    const eddy::cache::engine_options& all = engine_.options();
+    const eddy::cache::replication_options& options = all.replication;
+    std::string reply = co_await ask({"PING"});
+    const bool is_known = reply.starts_with('+') || reply.starts_with("-NOAUTH") ||
+                          reply.starts_with("-NOPERM") ||
+                          reply.starts_with("-ERR operation not permitted");
+    if (!is_known) throw trouble{"it answered PING with: " + printable(reply)};
+    if (!options.master_password.empty()) {
+        const std::string user = options.master_user;
+        const std::string password = options.master_password;
+        if (user.empty())
+            reply = co_await ask({"AUTH", password});
+        else
+            reply = co_await ask({"AUTH", user, password});
+        if (!reply.starts_with('+')) {
+            throw trouble{"it refused the password (masterauth): " + printable(reply)};
+        }
+    }
+    const std::string port =
+        std::to_string(options.announce_port != 0 ? options.announce_port : all.port);
+    // Masters that do not know a word of this go on nevertheless.
+    static_cast<void>(co_await ask({"REPLCONF", "listening-port", port}));
+    const std::string address = options.announce_ip;
+    if (!address.empty()) static_cast<void>(co_await ask({"REPLCONF", "ip-address", address}));
+    static_cast<void>(co_await ask({"REPLCONF", "capa", "eof", "capa", "psync2"}));
+}
+
+task<void> follower::link::synchronize() {
+    const bool resumes = its_.may_resume();
+    const std::string id = resumes ? its_.id() : "?";
+    const std::string from = resumes ? std::to_string(its_.offset() + 1) : "-1";
+    const std::string reply = co_await ask({"PSYNC", id, from});
+    const std::string_view text = reply;
+    if (text.starts_with("+CONTINUE")) {
+        std::string_view name = text.substr(9);
+        if (name.starts_with(' ')) name.remove_prefix(1);
+        if (!resumes || (!name.empty() && !is_id(name))) {
+            throw trouble{"it answered PSYNC with: " + printable(reply)};
+        }
+        session_.emplace(*this, engine_);
+        session_->db = of_.database_;
+        its_.resumed(name);
+        of_.parts_.events.write(fmt::format("follows {}:{} again, where it was left: at {}",
+                                            its_.master_host(), its_.master_port(), its_.offset()));
+        co_return;
+    }
+    constexpr std::string_view full = "+FULLRESYNC ";
+    if (!text.starts_with(full)) {
+        throw trouble{"it answered PSYNC with: " + printable(reply)};
+    }
+    const std::string_view rest = text.substr(full.size());
+    const std::string_view name = rest.substr(0, rest.find(' '));
+    const auto offset =
+        name.size() < rest.size() ? number_of(rest.substr(name.size() + 1)) : std::nullopt;
+    if (!is_id(name) || !offset) throw trouble{"it answered PSYNC with: " + printable(reply)};
+    std::string announced = co_await line();
+    co_await load(std::string(name), *offset, std::move(announced));
+}
+
+// --- A full copy --------------------------------------------------------------------------------
+
+void follower::link::check_followed() const {
+    if (of_.followed_ != its_.generation()) throw trouble{"it is not followed any more"};
+}
+
+task<void> follower::link::let_others() const {
+    co_await loop::current().yield();
+    cancel_source* const source = co_await current_source();
+    if (source != nullptr && source->requested()) throw trouble{"it is given up"};
+    check_followed();
+    of_.parts_.tell_time();
+}
+
+task<void> follower::link::wait_for_script() {
+    while (engine_.script_is_late() || (session_ && session_->blocked)) {
+        woken_.reset();
+        const result<> woken = co_await with_timeout(script_pause, wait_for(woken_));
+        if (!woken && woken.error() != errc::timed_out) throw trouble{"it is given up"};
+        check_followed();
+        of_.parts_.tell_time();
+    }
+}
+
+void follower::link::check_memory() const {
+    const std::size_t limit = engine_.options().max_memory;
+    const std::size_t used = engine_.internals().env.memory.used_bytes();
+    if (limit != 0 && used / most_over_memory > limit) {
+        throw trouble{fmt::format("its data takes {} bytes, {} times this cache's maxmemory", used,
+                                  most_over_memory)};
+    }
+}
+
+task<void> follower::link::load(std::string id, std::uint64_t offset, std::string announced) {
+    constexpr std::string_view eof = "$EOF:";
+    std::optional<std::uint64_t> size;
+    std::string mark;
+    if (announced.starts_with(eof) && announced.size() == eof.size() + id_size) {
+        mark = announced.substr(eof.size());
+    } else if (announced.starts_with('$')) {
+        size = number_of(std::string_view(announced).substr(1));
+    }
+    if (!size && mark.empty()) {
+        throw trouble{"in the place of its data it sent: " + printable(announced)};
+    }
+    // A script must not see the data change.
+    co_await wait_for_script();
+    // Only now is it sure that there is something to take the place of what was here.
+    of_.parts_.events.write(
+        fmt::format("takes all data of {}:{}", its_.master_host(), its_.master_port()));
+    const time_point began = loop::current().now();
+    its_.copy_size = size.value_or(0);
+    its_.copy_bytes = 0;
+    its_.begin_load();
+    eddy::cache::rdb::load_options options;
+    options.reading.max_text = engine_.options().max_text;
+    options.keep_expired = true;
+    loader into(engine_, options);
+    co_await feed_loader(into, size);
+    if (!mark.empty()) co_await skip_mark(mark);
+    session_.emplace(*this, engine_);
+    its_.end_load(id, offset);
+    eddy::cache::engine::state& state = engine_.internals();
+    state.changes += into.counts().keys;
+    const std::chrono::duration<double> took = loop::current().now() - began;
+    of_.parts_.events.write(fmt::format("has all data of {}:{}: {} keys, {} bytes in {:.3f} s",
+                                        its_.master_host(), its_.master_port(), into.counts().keys,
+                                        its_.copy_bytes, took.count()));
+    of_.parts_.ask_upkeep();
+}
+
+/// Until the file has ended, of which so many bytes are to come if that is known.
+task<void> follower::link::feed_loader(loader& into, std::optional<std::uint64_t> left) {
+    eddy::cache::environment& env = engine_.internals().env;
+    const time_point began = loop::current().now();
+    time_point told = began;
+    while (into.now() == reader::status::reading) {
+        if (in_.empty()) co_await receive();
+        std::string_view piece = in_.text().substr(0, load_slice);
+        if (left)
+            piece = piece.substr(
+                0, static_cast<std::size_t>(std::min<std::uint64_t>(*left, piece.size())));
+        if (piece.empty()) {
+            into.finish();
+            break;
+        }
+        // Keys whose time is over are there, too.
+        const auto seen = std::exchange(env.expired, eddy::cache::expired_keys::stay);
+        std::size_t taken = 0;
+        try {
+            taken = into.feed(piece);
+        } catch (...) {
+            env.expired = seen;
+            throw;
+        }
+        env.expired = seen;
+        in_.consume(taken);
+        its_.copy_bytes += taken;
+        if (left) *left -= taken;
+        check_memory();
+        co_await let_others();
+        // A master must not think that this side is gone.
+        if (loop::current().now() - told > ack_pause) {
+            told = loop::current().now();
+            static_cast<void>(socket.try_write(as_bytes(std::string_view("\n"))));
+        }
+    }
+    if (into.now() != reader::status::done) {
+        throw trouble{fmt::format("its data is wrong at byte {}: {}", into.fault().offset,
+                                  into.fault().what)};
+    }
+    if (left && *left != 0) throw trouble{"its data ended before the size that it told"};
+}
+
+task<void> follower::link::skip_mark(std::string_view mark) {
+    while (in_.size() < mark.size()) co_await receive();
+    if (in_.text().substr(0, mark.size()) != mark) {
+        throw trouble{"its data did not end with the mark that it told"};
+    }
+    in_.consume(mark.size());
+}
+
+// --- The stream ---------------------------------------------------------------------------------
+
+task<void> follower::link::apply_stream() {
+    // Whatever ends it: the next link goes on from here.
+    struct keep_database {
+        follower& of;
+        const session& from;
+        ~keep_database() { of.database_ = from.db; }
+    } const keep{of_, *session_};
+    its_.heard_us = engine_.internals().env.now_us;
+    for (;;) {
+        co_await apply();
+        co_await receive();
+    }
+}
+
+/// Executes the whole commands that are there.
+task<void> follower::link::apply() {
+    for (;;) {
+        // Its turn comes when the script has ended.
+        co_await wait_for_script();
+        session_->unlimited = session_->authenticated = true;
+        session_->special |= session::reply_off;
+        const std::string_view input = in_.text();
+        const resp::batch_outcome parsed = batch_.parse(parser_, input);
+        std::size_t used = parsed.consumed;
+        bool stopped = false;
+        if (!parsed.commands.empty()) {
+            const std::size_t executed = engine_.execute(*session_, parsed.commands, replies_);
+            replies_.clear();
+            engine_.take_output(*session_, replies_);
+            replies_.clear();
+            of_.parts_.counted.messages_in += executed;
+            stopped = executed < parsed.commands.size() || session_->blocked;
+            if (session_->closing) throw trouble{"the connection to it was killed"};
+            // It may have sent REPLICAOF.
+            check_followed();
+            if (stopped) {
+                resp::request_parser again(parser_.limits());
+                used = 0;
+                for (std::size_t i = 0; i < executed; ++i)
+                    used += again.next(input.substr(used)).consumed;
+                parser_ = resp::request_parser(parser_.limits());
+            }
+            if ((session_->special & session::in_transaction) != 0) {
+                hold(parsed.commands.first(executed), used);
+                used = 0;
+            }
+        }
+        pass_on(used);
+        check_memory();
+        if (stopped) continue;
+        switch (parsed.status) {
+            case resp::parse_status::need_more: in_.release_if_empty(); co_return;
+            case resp::parse_status::error:
+                throw trouble{"it broke the protocol: " + printable(parsed.error)};
+            case resp::parse_status::complete: break;
+        }
+        co_await let_others();
+    }
+}
+
+/// What was executed ends within a transaction. That is not counted before its end: where the link
+/// breaks, it comes again as a whole.
+void follower::link::hold(std::span<const resp::command> executed, std::size_t size) {
+    std::size_t before = executed.size();
+    while (before > 0 && !is_multi(executed[before - 1])) --before;
+    std::size_t counted = 0;
+    if (before > 0) {
+        resp::request_parser again(parser_.limits());
+        for (std::size_t i = 0; i + 1 < before; ++i)
+            counted += again.next(in_.text().substr(counted)).consumed;
+        pass_on(counted);
+    }
+    held_.append(in_.text().substr(0, size - counted));
+    in_.consume(size - counted);
+    if (held_.size() > max_held)
+        throw trouble{fmt::format("it sent a transaction of more than {} bytes", max_held)};
+}
+
+/// So many bytes were executed: those that follow this cache get them.
+void follower::link::pass_on(std::size_t size) {
+    if (size == 0) return;
+    if (!held_.empty()) {
+        its_.feed_from_master(held_.text());
+        held_ = byte_buffer();
+    }
+    its_.feed_from_master(in_.text().substr(0, size));
+    in_.consume(size);
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,159 @@
+// A snapshot's slices between turns of the loop; each replica's own task sends them.
+#include "runtime/cache/leading.hpp"
+
+#include <eddy/io/loop.hpp>
+
+#include "cache/rdb/snapshot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+using eddy::cache::replica;
+using eddy::cache::replication;
+using eddy::cache::rdb::snapshot;
+
+/// What is sent to all takers as one piece.
+constexpr std::size_t piece_bytes = 256 * 1024;
+/// Of a snapshot in one go: some 100 us.
+constexpr std::size_t slice_bytes = 48 * 1024;
+/// Another snapshot is on its way: looked at again after this time.
+constexpr duration snapshot_pause = std::chrono::milliseconds(20);
+constexpr duration busy_pause = std::chrono::milliseconds(100);
+/// Without replicas only the backlog's end is looked for.
+constexpr duration idle_pause = std::chrono::seconds(1);
+
+}  // namespace
+
+task<void> leader::make_copies() {
+    for (;;) {
+        copies_.reset();
+        if (!links().copy_is_due()) {
+            if (!co_await copies_.wait()) co_return;
+            parts_.tell_time();
+            continue;
+        }
+        // Half of what a script does must not be in a copy without the other half.
+        if (parts_.engine.script_is_late() || !snapshot::may_begin(parts_.engine)) {
+            if (!co_await loop::current().sleep_for(snapshot_pause)) co_return;
+            parts_.tell_time();
+            continue;
+        }
+        parts_.tell_time();
+        co_await make_copy();
+        cancel_source* const source = co_await current_source();
+        if (source != nullptr && source->requested()) co_return;
+    }
+}
+
+task<void> leader::make_copy() {
+    cancel_source* const source = co_await current_source();
+    replication& its = links();
+    snapshot* const image = snapshot::begin(parts_.engine);
+    const std::shared_ptr<eddy::cache::full_copy> copy = its.begin_copy();
+    const std::uint64_t keys = image->keys();
+    const std::size_t takers = its.takers(*copy);
+    std::uint64_t bytes = 0;
+    const char* fault = nullptr;
+    try {
+        byte_buffer out;
+        while (its.takers(*copy) > 0) {
+            if (copy->pieces.size() >= eddy::cache::full_copy::max_pieces) {
+                copies_.reset();
+                if (!co_await copies_.wait()) break;
+                continue;
+            }
+            const snapshot::status now =
+                image->step(out, std::min(out.size() + slice_bytes, piece_bytes));
+            if (now == snapshot::status::failed) {
+                fault = image->fault();
+                break;
+            }
+            const bool is_last = now == snapshot::status::done;
+            if (is_last || out.size() >= piece_bytes) {
+                bytes += out.size();
+                its.add_piece(*copy, std::move(out), is_last);
+                out = byte_buffer();
+            }
+            if (is_last) break;
+            co_await loop::current().yield();
+            if (source != nullptr && source->requested()) break;
+            parts_.tell_time();
+        }
+    } catch (const std::bad_alloc&) {
+        fault = "there is no memory";
+    }
+    image->end();
+    while (!snapshot::may_begin(parts_.engine)) {
+        static_cast<void>(parts_.engine.upkeep());
+        co_await loop::current().yield();
+    }
+    parts_.ask_upkeep();
+    if (copy->complete) {
+        parts_.events.write(fmt::format("made a copy of {} keys, {} bytes, for {} {}", keys, bytes,
+                                        takers, takers == 1 ? "replica" : "replicas"));
+        co_return;
+    }
+    its.give_up(*copy);
+    if (fault != nullptr) {
+        ++parts_.counted.errors;
+        parts_.events.write(fmt::format("no copy for replicas: {}", fault));
+    }
+}
+
+task<void> leader::feed(client& to) {
+    replication& its = links();
+    // The session has it as long as it lives, which is longer than this task.
+    replica& of = *replication::find(to.session);
+    event& grown = to.attention->feed;
+    for (;;) {
+        grown.reset();
+        const replication::output next = its.next_output(of);
+        if (next.text.empty()) {
+            if (!co_await grown.wait()) co_return;
+            continue;
+        }
+        if (!co_await to.socket.write_all(as_bytes(next.text))) {
+            to.cancel.request();
+            co_return;
+        }
+        parts_.tell_time();
+        to.touch();
+        parts_.counted.bytes_out += next.text.size();
+        its.note_sent(of, next);
+        if (of.copy_only && of.now == replica::stage::copied) {
+            static_cast<void>(to.socket.shutdown_write());
+            co_return;
+        }
+    }
+}
+
+void leader::heard(client& from) {
+    replica* const of = replication::find(from.session);
+    if (of == nullptr || of->now != replica::stage::copied) return;
+    parts_.tell_time();
+    of->progress_us = parts_.engine.internals().env.now_us;
+}
+
+task<void> leader::tend() {
+    for (;;) {
+        tended_.reset();
+        replication& its = links();
+        if (!its.is_active() && its.replicas().empty()) {
+            if (!co_await tended_.wait()) co_return;
+        }
+        const duration pause = its.replicas().empty() ? idle_pause : busy_pause;
+        if (!co_await loop::current().sleep_for(pause)) co_return;
+        parts_.tell_time();
+        its.tick();
+    }
+}
+
+}  // namespace eddy::runtime::cache

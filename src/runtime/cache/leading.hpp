@@ -1,0 +1,59 @@
+// The connections of those that follow this cache: all data to begin with, in pieces of one
+// snapshot that all who wait share, then the stream.
+#pragma once
+
+#include <eddy/io/event.hpp>
+#include <eddy/io/task.hpp>
+
+#include "cache/replication.hpp"
+#include "runtime/cache/client.hpp"
+#include "runtime/runtime.hpp"
+
+#include <functional>
+
+namespace eddy::runtime::cache {
+
+/// What the parts of a cache server share.
+struct server_parts {
+    eddy::cache::engine& engine;
+    journal& events;
+    counters& counted;
+    /// Tells the engine the time.
+    std::function<void()> tell_time;
+    /// Has memory given back soon.
+    std::function<void()> ask_upkeep;
+};
+
+/// One loop's thread.
+class leader {
+public:
+    explicit leader(server_parts parts) : parts_(std::move(parts)) {}
+
+    /// Makes copies when replicas wait for one, until it is cancelled.
+    task<void> make_copies();
+    /// Sends a replica what is for it, until its connection ends.
+    task<void> feed(client& to);
+    /// A replica has sent something: while it takes in its copy, that it is there.
+    void heard(client& from);
+    /// Looks after timeouts and pings, until it is cancelled.
+    task<void> tend();
+
+    /// There is something to look at.
+    void wake() noexcept {
+        copies_.set();
+        tended_.set();
+    }
+
+private:
+    task<void> make_copy();
+
+    eddy::cache::replication& links() {
+        return eddy::cache::replication::of(parts_.engine.internals());
+    }
+
+    server_parts parts_;
+    event copies_;
+    event tended_;
+};
+
+}  // namespace eddy::runtime::cache

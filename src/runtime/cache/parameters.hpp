@@ -1,0 +1,21 @@
+// Parameters of redis.conf in one line, as --config has them: NAME VALUE; NAME VALUE.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::cache {
+
+using parameter_list = std::vector<std::pair<std::string, std::string>>;
+
+/// Names and values; none when a quote stays open or something follows one. A value in double
+/// quotes may hold everything; \\ and \" in it stand for \ and ".
+std::optional<parameter_list> split_parameters(std::string_view text);
+
+/// The same the other way.
+std::string join_parameters(const parameter_list& all);
+
+}  // namespace eddy::runtime::cache

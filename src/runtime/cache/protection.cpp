@@ -1,0 +1,132 @@
+// The texts that clients get are Redis's.
+#include "runtime/cache/protection.hpp"
+
+#include "cache/engine_state.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+using transport::scheme;
+
+constexpr std::string_view denied_text =
+    "-DENIED Redis is running in protected mode because protected mode is enabled and no password "
+    "is set for the default user. In this mode connections are only accepted from the loopback "
+    "interface. If you want to connect from external computers to Redis you may adopt one of the "
+    "following solutions: 1) Just disable protected mode sending the command 'CONFIG SET "
+    "protected-mode no' from the loopback interface by connecting to Redis from the same host the "
+    "server is running, however MAKE SURE Redis is not publicly accessible from internet if you do "
+    "so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable "
+    "the protected mode by editing the Redis configuration file, and setting the protected mode "
+    "option to 'no', and then restarting the server. 3) If you started the server manually just "
+    "for testing, restart it with the '--protected-mode no' option. 4) Setup a an authentication "
+    "password for the default user. NOTE: You only need to do one of the above things in order for "
+    "the server to start accepting connections from the outside.\r\n";
+
+bool is_loopback(std::string_view host) {
+    constexpr std::string_view mapped = "::ffff:";
+    if (host.starts_with(mapped)) host.remove_prefix(mapped.size());
+    return host == "::1" || host == "localhost" || host.starts_with("127.");
+}
+
+}  // namespace
+
+outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
+                                                              eddy::cache::tls_settings& told) {
+    if (!chosen.has("tls-port")) {
+        for (const char* const name : {"tls-cert-file", "tls-key-file", "tls-ca-cert-file",
+                                       "tls-ca-cert-dir", "tls-auth-clients"}) {
+            if (chosen.given(name))
+                return refuse(400, fmt::format("--{} has no effect without --tls-port N", name));
+        }
+        return std::nullopt;
+    }
+    const auto file = [&](std::string_view name) {
+        return chosen.has(name) ? chosen.text(name) : std::string();
+    };
+    told.port = static_cast<std::uint16_t>(chosen.number("tls-port"));
+    told.cert_file = file("tls-cert-file");
+    told.key_file = file("tls-key-file");
+    told.ca_cert_file = file("tls-ca-cert-file");
+    told.ca_cert_dir = file("tls-ca-cert-dir");
+    told.auth_clients = chosen.text("tls-auth-clients");
+    if (told.cert_file.empty())
+        return refuse(400, "--tls-port needs a certificate: add --tls-cert-file FILE");
+    if (!told.ca_cert_file.empty() && !told.ca_cert_dir.empty())
+        return refuse(400,
+                      "--tls-ca-cert-file and --tls-ca-cert-dir exclude each other; give one of "
+                      "them");
+    for (const std::string* const each :
+         {&told.cert_file, &told.key_file, &told.ca_cert_file, &told.ca_cert_dir}) {
+        // The daemon's folder is not the user's.
+        if (!each->empty() && !each->starts_with('/'))
+            return refuse(400, fmt::format("the TLS file \"{}\" cannot be found by that name: "
+                                           "write the whole path, from /",
+                                           *each));
+    }
+    transport::address where;
+    where.kind = scheme::tls;
+    where.port = told.port;
+    if (chosen.text("bind") != "*") where.host = chosen.text("bind");
+    where.tls.cert = told.cert_file;
+    where.tls.key = told.key_file;
+    where.tls.ca = told.ca_cert_file.empty() ? told.ca_cert_dir : told.ca_cert_file;
+    where.tls.clients = told.auth_clients;
+    if (where.tls.ca.empty() && told.auth_clients != "no")
+        return refuse(400, fmt::format("--tls-auth-clients {} needs to know who may sign the "
+                                       "certificates of clients: add --tls-ca-cert-file FILE, or "
+                                       "--tls-auth-clients no",
+                                       told.auth_clients));
+    return where;
+}
+
+void listeners::close() {
+    first.socket.close();
+    if (secure) secure->socket.close();
+}
+
+outcome<listeners> open_listeners(config& by, const std::string& name) {
+    auto first = listen_on(by.where, name);
+    if (!first) return std::unexpected(first.error());
+    listeners opened{std::move(*first), std::nullopt};
+    const std::uint16_t port = opened.first.socket.local().port();
+    const bool is_secure = by.where.kind == scheme::tls;
+    by.engine.port = is_secure ? 0 : port;
+    if (is_secure) by.engine.tls.port = port;
+    if (by.secure) {
+        auto second = listen_on(*by.secure, name);
+        if (!second) return std::unexpected(second.error());
+        by.engine.tls.port = second->socket.local().port();
+        opened.secure = std::move(*second);
+    }
+    return opened;
+}
+
+bool is_local(const endpoint& peer) { return peer.is_unix() || is_loopback(peer.host()); }
+
+bool is_denied(eddy::cache::engine& by, const endpoint& peer) {
+    eddy::cache::engine::state& state = by.internals();
+    return state.options.protected_mode && state.users.default_user().needs_no_password() &&
+           !is_local(peer);
+}
+
+void tell_of_protection(const config& of, journal& events) {
+    const bool is_open = of.where.kind != scheme::unix_socket && !is_loopback(of.where.host);
+    if (!is_open || !of.engine.protected_mode || !of.engine.password.empty()) return;
+    events.write(
+        "protected mode: clients of other machines are refused until the default user has a "
+        "password (CONFIG SET requirepass), or with --protected-mode no");
+}
+
+task<void> turn_away(std::unique_ptr<denied_client> who) {
+    who->enter(activity::writing);
+    if (!co_await who->socket.write_all(denied_text)) co_return;
+    who->enter(activity::resting);
+    if (who->socket.shutdown_write()) co_await discard_input(who->socket);
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,522 @@
+// Tests of caches that follow each other: links that break anywhere, waits, refusals, and masters
+// that send what no master sends.
+#include "runtime/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime {
+namespace {
+
+using namespace runtime::testing;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+EDDY_ON_EVERY_BACKEND(cache_replication);
+
+const json usual = {{"port", 0}, {"mode", "admin"}};
+
+/// A cache with a client.
+struct server {
+    explicit server(json options = usual)
+        : cache(std::make_unique<subject>("cache", std::move(options))) {}
+    ~server() = default;
+
+    task<void> start() {
+        co_await cache->start();
+        client = co_await talker::to((*cache)->local());
+        EXPECT_EQ(co_await ask("CONFIG SET repl-diskless-sync-delay 0"), "+OK");
+    }
+    std::string port() { return std::to_string((*cache)->local().port()); }
+    /// The reply's first line.
+    task<std::string> ask(std::string command) {
+        co_await client.say(command + "\r\n");
+        co_return co_await line();
+    }
+    task<std::string> line() {
+        std::string got = co_await client.line();
+        if (got.ends_with('\r')) got.pop_back();
+        co_return got;
+    }
+    /// A reply that is a text.
+    task<std::string> text(std::string command) {
+        const std::string head = co_await ask(command);
+        if (!head.starts_with('$') || head == "$-1") co_return head;
+        std::string got = co_await client.bytes(std::stoul(head.substr(1)) + 2);
+        got.resize(got.size() - 2);
+        co_return got;
+    }
+    task<std::string> info(std::string_view section, std::string_view name) {
+        const std::string all = "\r\n" + co_await text("INFO " + std::string(section));
+        const std::string before = "\r\n" + std::string(name) + ":";
+        const std::size_t at = all.find(before);
+        if (at == std::string::npos) co_return "";
+        const std::size_t begin = at + before.size();
+        co_return all.substr(begin, all.find('\r', begin) - begin);
+    }
+    task<void> follow(std::string of) {
+        EXPECT_THAT(co_await ask("REPLICAOF 127.0.0.1 " + of), StartsWith("+OK"));
+    }
+    task<void> until_up() {
+        while (co_await info("replication", "master_link_status") != "up")
+            must(co_await loop::current().sleep_for(2ms));
+    }
+    /// Has all that the leader has.
+    task<void> until_equal(server& leader) {
+        for (;;) {
+            const std::string theirs = co_await leader.info("replication", "master_repl_offset");
+            const std::string own = co_await info("replication", "slave_repl_offset");
+            if (theirs == own &&
+                co_await leader.ask("DEBUG DIGEST") == co_await ask("DEBUG DIGEST"))
+                co_return;
+            must(co_await loop::current().sleep_for(2ms));
+        }
+    }
+    task<void> stop() { co_await (*cache)->stop(0s); }
+
+    std::unique_ptr<subject> cache;
+    talker client;
+};
+
+/// Passes bytes on between a follower and its leader, and cuts the link when so many have passed.
+class relay {
+public:
+    relay(endpoint to, std::uint64_t seed) : to_(to), dice_(seed) {
+        listening_ = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+    }
+
+    std::string port() const { return std::to_string(listening_.local().port()); }
+    void cut_after(std::size_t most) { most_ = most; }
+    std::size_t cuts() const noexcept { return cuts_; }
+
+    task<void> serve() {
+        for (;;) {
+            result<stream> near = co_await listening_.accept();
+            if (!near) co_return;
+            result<stream> far = co_await loop::current().connect(to_);
+            if (!far) continue;
+            co_await with_scope([&](scope& passing) -> task<void> {
+                passing.spawn(pass(*near, *far));
+                co_await pass(*far, *near);
+            });
+        }
+    }
+
+private:
+    task<void> pass(stream& from, stream& to) {
+        std::size_t passed = 0;
+        std::size_t limit = most_ == 0 ? 0 : 1 + dice_.below(most_);
+        for (;;) {
+            result<lease> got = co_await from.read();
+            if (!got) co_return;
+            if (limit == 0 && most_ != 0) limit = passed + 1 + dice_.below(most_);
+            std::string text(got->text());
+            const bool cuts = most_ != 0 && passed + text.size() >= limit;
+            if (cuts) text.resize(limit > passed ? limit - passed : 0);
+            if (!co_await to.write_all(text)) co_return;
+            passed += text.size();
+            if (!cuts) continue;
+            ++cuts_;
+            from.close();
+            to.close();
+            co_return;
+        }
+    }
+
+    endpoint to_;
+    random_generator dice_;
+    listener listening_;
+    std::size_t most_ = 0;  // 0: it is not cut
+    std::size_t cuts_ = 0;
+};
+
+std::string some_change(random_generator& dice) {
+    const std::string key = std::to_string(dice.below(30));
+    switch (dice.below(8)) {
+        case 0: return "INCR counter:" + key + "\r\n";
+        case 1: return "APPEND text:" + key + " " + std::string(dice.below(200), 'x') + "y\r\n";
+        case 2: return "RPUSH list:" + key + " a b c\r\n";
+        case 3: return "LPOP list:" + key + "\r\n";
+        case 4: return "MULTI\r\nINCR counter:" + key + "\r\nINCR twin:" + key + "\r\nEXEC\r\n";
+        case 5: return "SELECT " + std::to_string(dice.below(3)) + "\r\n";
+        case 6: return "HINCRBY hash:" + key + " field 3\r\n";
+        default: return "DEL text:" + key + "\r\n";
+    }
+}
+
+TEST_P(cache_replication, a_link_that_breaks_anywhere_goes_on_where_it_was) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        EXPECT_EQ(co_await leader.ask("SET before 1"), "+OK");
+        // More is written meanwhile than a link that is cut so often takes.
+        EXPECT_EQ(co_await leader.ask("CONFIG SET repl-backlog-size 100mb"), "+OK");
+        relay between((*leader.cache)->local(), random()());
+        scope tasks(co_await current_source());
+        tasks.spawn(between.serve());
+        co_await follower.follow(between.port());
+        co_await follower.until_up();
+        between.cut_after(2000);
+        talker writer = co_await talker::to((*leader.cache)->local());
+        co_await writer.say("CLIENT REPLY OFF\r\n");
+        // A second passes after each cut before the link is tried again.
+        const std::size_t wanted = simulated() ? 12 : 3;
+        while (between.cuts() < wanted) {
+            std::string changes;
+            for (int i = 0; i < 20; ++i) changes += some_change(random());
+            co_await writer.say(changes);
+            must(co_await loop::current().sleep_for(10ms));
+        }
+        between.cut_after(0);
+        co_await follower.until_equal(leader);
+        EXPECT_EQ(co_await leader.info("stats", "sync_full"), "1");
+        EXPECT_GE(std::stoul(co_await leader.info("stats", "sync_partial_ok")), 1U);
+        tasks.cancel();
+        co_await tasks.join();
+        co_await leader.stop();
+        co_await follower.stop();
+    });
+}
+
+TEST_P(cache_replication, a_chain_keeps_its_offsets_and_survives_a_promotion) {
+    run([&]() -> task<void> {
+        server first;
+        server second;
+        server third;
+        for (server* const each : {&first, &second, &third}) co_await each->start();
+        EXPECT_EQ(co_await first.ask("SET a 1"), "+OK");
+        co_await second.follow(first.port());
+        co_await second.until_up();
+        co_await third.follow(second.port());
+        co_await third.until_up();
+        for (int i = 0; i < 100; ++i) {
+            EXPECT_EQ(co_await first.ask("INCR n"), ":" + std::to_string(i + 1));
+        }
+        co_await third.until_equal(first);
+        EXPECT_EQ(co_await second.ask("SET a 2"),
+                  "-READONLY You can't write against a read only replica.");
+        EXPECT_EQ(co_await second.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await second.ask("SET a 2"), "+OK");
+        co_await first.follow(second.port());
+        co_await first.until_up();
+        co_await third.until_up();
+        co_await first.until_equal(second);
+        co_await third.until_equal(second);
+        // Nobody needed all data again.
+        EXPECT_EQ(co_await second.info("stats", "sync_full"), "1");
+        EXPECT_EQ(co_await first.text("GET a"), "2");
+        for (server* const each : {&first, &second, &third}) co_await each->stop();
+    });
+}
+
+TEST_P(cache_replication, wait_tells_how_many_have_it) {
+    run([&]() -> task<void> {
+        server leader;
+        co_await leader.start();
+        EXPECT_EQ(co_await leader.ask("WAIT 0 0"), ":0");
+        EXPECT_EQ(co_await leader.ask("WAIT 1 20"), ":0");
+        server follower;
+        co_await follower.start();
+        co_await follower.follow(leader.port());
+        co_await follower.until_up();
+        // What comes behind it in the same pipeline waits, too.
+        co_await leader.client.say("SET a 1\r\nWAIT 1 0\r\nSET b 1\r\nWAIT 1 0\r\nECHO end\r\n");
+        for (const char* const each : {"+OK", ":1", "+OK", ":1", "$3", "end"}) {
+            EXPECT_EQ(co_await leader.line(), each);
+        }
+        EXPECT_EQ(co_await leader.ask("WAIT 2 20"), ":1");
+        EXPECT_THAT(co_await follower.ask("WAIT 0 0"),
+                    StartsWith("-ERR WAIT cannot be used with replica instances."));
+        co_await leader.stop();
+        co_await follower.stop();
+    });
+}
+
+TEST_P(cache_replication, too_few_replicas_refuse_writes) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        EXPECT_EQ(co_await leader.ask("CONFIG SET min-replicas-to-write 1"), "+OK");
+        EXPECT_EQ(co_await leader.ask("SET a 1"), "-NOREPLICAS Not enough good replicas to write.");
+        EXPECT_EQ(co_await leader.text("GET a"), "$-1");
+        co_await follower.follow(leader.port());
+        co_await follower.until_up();
+        while (co_await leader.ask("SET a 1") != "+OK")
+            must(co_await loop::current().sleep_for(2ms));
+        EXPECT_EQ(co_await leader.info("replication", "min_slaves_good_slaves"), "1");
+        co_await follower.stop();
+        while (co_await leader.ask("SET a 1") == "+OK")
+            must(co_await loop::current().sleep_for(2ms));
+        co_await leader.stop();
+    });
+}
+
+TEST_P(cache_replication, a_replica_without_its_master_says_so) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        EXPECT_EQ(co_await follower.ask("SET a 1"), "+OK");
+        const std::uint16_t nobody =
+            must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)))).local().port();
+        co_await follower.follow(std::to_string(nobody));
+        // What it has it still shows, unless it is told not to.
+        EXPECT_EQ(co_await follower.text("GET a"), "1");
+        EXPECT_EQ(co_await follower.ask("CONFIG SET replica-serve-stale-data no"), "+OK");
+        EXPECT_EQ(co_await follower.ask("GET a"),
+                  "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to "
+                  "'no'.");
+        EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "down");
+        co_await until([&] { return follower.cache->events.has("cannot reach the master"); });
+        EXPECT_EQ(co_await follower.ask("CONFIG SET replica-serve-stale-data yes"), "+OK");
+        talker other = co_await talker::to((*follower.cache)->local());
+        co_await other.say("REPLCONF capa eof capa psync2\r\nPSYNC ? -1\r\n");
+        EXPECT_EQ(co_await other.line(), "+OK\r");
+        EXPECT_EQ(co_await other.line(),
+                  "-NOMASTERLINK Can't SYNC while not connected with my master\r");
+        EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await follower.text("GET a"), "1");
+        co_await follower.stop();
+    });
+}
+
+TEST_P(cache_replication, clients_that_wait_are_told_when_it_becomes_a_replica) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        talker waiting = co_await talker::to((*follower.cache)->local());
+        co_await waiting.say("BLPOP list 0\r\n");
+        while (co_await follower.info("clients", "blocked_clients") != "1")
+            must(co_await loop::current().sleep_for(2ms));
+        co_await follower.follow(leader.port());
+        EXPECT_THAT(co_await waiting.rest(), StartsWith("-UNBLOCKED force unblock"));
+        co_await follower.until_up();
+        // A stream can be waited for.
+        talker reading = co_await talker::to((*follower.cache)->local());
+        co_await reading.say("XREAD BLOCK 0 STREAMS news $\r\n");
+        while (co_await follower.info("clients", "blocked_clients") != "1")
+            must(co_await loop::current().sleep_for(2ms));
+        co_await leader.client.say("XADD news 5-1 a b\r\n");
+        EXPECT_EQ(co_await leader.line(), "$3");
+        EXPECT_EQ(co_await leader.line(), "5-1");
+        EXPECT_EQ(co_await reading.line(), "*1\r");
+        co_await leader.stop();
+        co_await follower.stop();
+    });
+}
+
+/// Answers what a replica says, up to PSYNC, and then sends `then` and closes.
+task<void> pretend_to_lead(listener& at, std::string then, std::size_t& served) {
+    result<stream> peer = co_await at.accept();
+    if (!peer) co_return;
+    talker follower(std::move(*peer));
+    try {
+        for (;;) {
+            const std::string line = co_await follower.line();
+            if (line == "PING\r") co_await follower.say("+PONG\r\n");
+            if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
+            if (line == "PSYNC\r") break;
+        }
+        ++served;
+        for (int i = 0; i < 4; ++i) static_cast<void>(co_await follower.line());
+        co_await follower.say(then);
+        if (then.find("stay") != std::string::npos) static_cast<void>(co_await follower.rest());
+    } catch (const std::exception&) {
+        // It had enough.
+    }
+}
+
+TEST_P(cache_replication, what_a_broken_master_sends_does_no_harm) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        const std::string id(40, 'a');
+        const std::string full = "+FULLRESYNC " + id + " 0\r\n";
+        const std::string mark(40, 'b');
+        // Refused before anything is given up for it.
+        std::vector<std::string> bad = {
+            "+FULLRESYNC short 0\r\n",
+            "+FULLRESYNC " + id + "\r\n",
+            "+FULLRESYNC " + id + " -5\r\n",
+            "+FULLRESYNC " + id + " 99999999999999999999\r\n",
+            "+CONTINUE\r\n*1\r\n$8\r\nFLUSHALL\r\n",
+            std::string(100'000, 'x'),
+            "\r\n\r\n" + std::string(5000, 'y') + "\r\n",
+            "-ERR no\r\n",
+            full + "$-1\r\n",
+            full + "$EOF:short\r\n",
+            full + "$99999999999999999999\r\n",
+            full + "-ERR disk\r\n",
+        };
+        const std::size_t harmless = bad.size();
+        bad.push_back(full + "$10000000000\r\nREDIS0011\xff");
+        bad.push_back(full + "$5\r\nREDIS0011");
+        bad.push_back(full + "$EOF:" + mark + "\r\n" + std::string(1000, '\xfa'));
+        bad.push_back(full + "$EOF:" + mark + "\r\nREDIS0009\xff" + std::string(8, '\0') +
+                      std::string(40, 'c'));
+        const std::string good =
+            full + "$EOF:" + mark + "\r\nREDIS0009\xff" + std::string(8, '\0') + mark;
+        bad.push_back(good + "*1\r\n$x\r\n");
+        bad.push_back(good + "*2000000\r\n");
+        bad.push_back(good + "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$600000000\r\n");
+        bad.push_back(good + "*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n");
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        const std::string port = std::to_string(at.local().port());
+        for (std::size_t i = 0; i < bad.size(); ++i) {
+            EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+            EXPECT_EQ(co_await follower.ask("SET own value"), "+OK");
+            follower.cache->events.lines.clear();
+            std::size_t served = 0;
+            scope tasks(co_await current_source());
+            tasks.spawn(pretend_to_lead(at, bad[i], served));
+            co_await follower.follow(port);
+            co_await until([&] { return follower.cache->events.has("is lost"); });
+            EXPECT_EQ(served, 1U);
+            EXPECT_EQ(co_await follower.text("GET own"), i < harmless ? "value" : "$-1") << bad[i];
+            EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "down");
+            tasks.cancel();
+            co_await tasks.join();
+        }
+        EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await follower.text("GET n"), "$-1");
+        EXPECT_EQ(co_await follower.ask("SET own value"), "+OK");
+        co_await follower.stop();
+    });
+}
+
+TEST_P(cache_replication, while_it_loads_it_says_so) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        const std::string begin =
+            "+FULLRESYNC " + std::string(40, 'a') + " 0\r\n$1000\r\nREDIS0009";
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        std::size_t served = 0;
+        scope tasks(co_await current_source());
+        struct stays {
+            static task<void> all(listener& at, std::string begin, std::size_t& served) {
+                co_await pretend_to_lead(at, begin + "stay", served);
+            }
+        };
+        // "stay" is taken for the beginning of the file's content, which never comes whole.
+        tasks.spawn(stays::all(at, begin + std::string("\xfa\x04name\x20", 7), served));
+        co_await follower.follow(std::to_string(at.local().port()));
+        while (co_await follower.info("replication", "master_sync_in_progress") != "1")
+            must(co_await loop::current().sleep_for(2ms));
+        EXPECT_EQ(co_await follower.ask("GET a"),
+                  "-LOADING Redis is loading the dataset in memory");
+        EXPECT_THAT(co_await follower.text("ROLE"), HasSubstr("*5"));
+        for (int i = 0; i < 8; ++i) static_cast<void>(co_await follower.line());
+        // Given up in the middle.
+        EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await follower.ask("SET a 1"), "+OK");
+        tasks.cancel();
+        co_await tasks.join();
+        co_await follower.stop();
+    });
+}
+
+TEST_P(cache_replication, following_itself_loses_nothing) {
+    run([&]() -> task<void> {
+        server alone;
+        co_await alone.start();
+        EXPECT_EQ(co_await alone.ask("SET a 1"), "+OK");
+        co_await alone.follow(alone.port());
+        co_await until([&] { return alone.cache->events.has("NOMASTERLINK"); });
+        EXPECT_EQ(co_await alone.text("GET a"), "1");
+        EXPECT_EQ(co_await alone.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await alone.ask("SET a 2"), "+OK");
+        co_await alone.stop();
+    });
+}
+
+TEST_P(cache_replication, it_stops_in_the_middle_of_a_copy) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        EXPECT_EQ(co_await leader.ask("DEBUG POPULATE 300 key 30000"), "+OK");
+        // It takes nothing of its copy.
+        talker lazy = co_await talker::to((*leader.cache)->local());
+        co_await lazy.say("REPLCONF capa eof\r\nPSYNC ? -1\r\n");
+        EXPECT_EQ(co_await lazy.line(), "+OK\r");
+        EXPECT_THAT(co_await lazy.line(), StartsWith("+FULLRESYNC "));
+        // And this one has what it is sent in the middle of a key.
+        const std::string begin =
+            "+FULLRESYNC " + std::string(40, 'a') + " 0\r\n$1000\r\nREDIS0009\xfa\x04name\x20stay";
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        std::size_t served = 0;
+        scope tasks(co_await current_source());
+        tasks.spawn(pretend_to_lead(at, begin, served));
+        co_await follower.follow(std::to_string(at.local().port()));
+        while (co_await follower.info("replication", "master_sync_in_progress") != "1")
+            must(co_await loop::current().sleep_for(2ms));
+        co_await leader.stop();
+        co_await follower.stop();
+        tasks.cancel();
+        co_await tasks.join();
+    });
+}
+
+TEST_P(cache_replication, a_replica_that_says_more_than_replicas_do_is_closed) {
+    run([&]() -> task<void> {
+        server leader;
+        co_await leader.start();
+        talker rogue = co_await talker::to((*leader.cache)->local());
+        co_await rogue.say("REPLCONF capa eof\r\n");
+        EXPECT_EQ(co_await rogue.line(), "+OK\r");
+        co_await rogue.say("PSYNC ? -1\r\n");
+        EXPECT_THAT(co_await rogue.line(), StartsWith("+FULLRESYNC "));
+        co_await rogue.say("GET a\r\n");
+        EXPECT_THAT(co_await rogue.rest(), ::testing::Not(HasSubstr("$-1\r\n")));
+        EXPECT_TRUE(leader.cache->events.has("it sent a command that is answered"));
+        // Without the capability there is nothing that it could take.
+        talker old = co_await talker::to((*leader.cache)->local());
+        co_await old.say("PSYNC ? -1\r\n");
+        EXPECT_THAT(co_await old.line(), HasSubstr("capa eof"));
+        EXPECT_EQ(co_await leader.info("replication", "connected_slaves"), "0");
+        co_await leader.stop();
+    });
+}
+
+TEST_P(cache_replication, sentinels_transaction_works) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        co_await follower.client.say("MULTI\r\nREPLICAOF 127.0.0.1 " + leader.port() +
+                                     "\r\nCONFIG REWRITE\r\nCLIENT KILL TYPE normal\r\n"
+                                     "CLIENT KILL TYPE pubsub\r\nEXEC\r\n");
+        for (const char* const each :
+             {"+OK", "+QUEUED", "+QUEUED", "+QUEUED", "+QUEUED", "*4", "+OK"}) {
+            EXPECT_EQ(co_await follower.line(), each);
+        }
+        static_cast<void>(co_await follower.line());  // what CONFIG REWRITE says
+        EXPECT_EQ(co_await follower.line(), ":0");
+        EXPECT_EQ(co_await follower.line(), ":0");
+        co_await follower.until_up();
+        EXPECT_THAT(co_await follower.text("CLIENT LIST TYPE master"), HasSubstr("flags=M"));
+        EXPECT_THAT(co_await leader.text("CLIENT LIST TYPE replica"), HasSubstr("flags=S"));
+        EXPECT_EQ(co_await follower.ask("CLIENT KILL TYPE master"), ":1");
+        while (co_await leader.info("stats", "sync_partial_ok") != "1")
+            must(co_await loop::current().sleep_for(2ms));
+        co_await leader.stop();
+        co_await follower.stop();
+    });
+}
+
+}  // namespace
+}  // namespace eddy::runtime

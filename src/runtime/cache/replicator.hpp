@@ -1,0 +1,46 @@
+// Both sides of a cache's replication: those that follow it, and whom it follows. A task of its own
+// for each part.
+#pragma once
+
+#include <eddy/io/scope.hpp>
+
+#include "cache/replication.hpp"
+#include "runtime/cache/following.hpp"
+#include "runtime/cache/leading.hpp"
+
+namespace eddy::runtime::cache {
+
+/// Is told by the engine of those that follow, and whom to follow. One loop's thread.
+class replicator final : public eddy::cache::replication_host {
+public:
+    explicit replicator(const server_parts& parts)
+        : engine_(parts.engine), leading_(parts), following_(parts) {}
+
+    /// Follows whom the options name; the tasks run until they are cancelled.
+    void begin(scope& tasks) {
+        eddy::cache::replication& its = eddy::cache::replication::of(engine_.internals());
+        its.host = this;
+        const eddy::cache::replication_options& options = engine_.options().replication;
+        if (!options.master_host.empty()) its.follow(options.master_host, options.master_port);
+        tasks.spawn(leading_.make_copies());
+        tasks.spawn(leading_.tend());
+        tasks.spawn(following_.run());
+    }
+    /// As leader::feed().
+    task<void> feed(client& to) { return leading_.feed(to); }
+    /// As leader::heard().
+    void heard(client& from) { leading_.heard(from); }
+
+    void copy_wanted() noexcept override { leading_.wake(); }
+    void link_changed() noexcept override {
+        following_.wake();
+        leading_.wake();
+    }
+
+private:
+    eddy::cache::engine& engine_;
+    leader leading_;
+    follower following_;
+};
+
+}  // namespace eddy::runtime::cache

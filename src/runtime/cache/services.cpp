@@ -1,0 +1,265 @@
+// Tasks beside the clients; each ends by an answer.
+#include "runtime/cache/services.hpp"
+
+#include <eddy/io/file.hpp>
+#include <eddy/io/loop.hpp>
+
+#include "cache/acl_file.hpp"
+#include "cache/config.hpp"
+#include "cache/engine_state.hpp"
+#include "cache/persistence.hpp"
+#include "cache/replication.hpp"
+#include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/options.hpp"
+#include "runtime/cache/parameters.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::cache {
+namespace {
+
+/// How often it is looked whether a snapshot has been written.
+constexpr duration look_again = std::chrono::milliseconds(5);
+
+constexpr std::string_view not_saved_text =
+    "There was an error trying to save the ACLs. Please check the server logs for more information";
+constexpr std::string_view not_shut_down_text = "Errors trying to SHUTDOWN. Check logs.";
+
+/// For nobody but the user of the daemon: it has passwords, if only as digests.
+constexpr mode_t users_mode = 0600;
+
+task<result<>> write_whole(std::string path, std::string text) {
+    const std::string temporary = temporary_of(path);
+    static_cast<void>(co_await file::remove(temporary));
+    result<> done;
+    {
+        result<file> opened =
+            co_await file::open(temporary, O_WRONLY | O_CREAT | O_EXCL, users_mode);
+        if (!opened) co_return fail(opened.error());
+        done = co_await opened->write_at(0, std::as_bytes(std::span(text)));
+        if (done) done = co_await opened->sync();
+    }
+    if (done) done = co_await file::rename(temporary, path);
+    if (!done) static_cast<void>(co_await file::remove(temporary));
+    co_return done;
+}
+
+task<result<std::string>> read_whole(std::string path) {
+    result<file> opened = co_await file::open(path, O_RDONLY);
+    if (!opened) co_return fail(opened.error());
+    const result<std::uint64_t> size = co_await opened->size();
+    if (!size) co_return fail(size.error());
+    if (*size > eddy::cache::acl::max_file_bytes) co_return fail(errc::limit_reached);
+    std::string text(static_cast<std::size_t>(*size), '\0');
+    std::size_t have = 0;
+    while (have < text.size()) {
+        const result<std::size_t> got =
+            co_await opened->read_at(have, std::as_writable_bytes(std::span(text).subspan(have)));
+        if (!got) co_return fail(got.error());
+        if (*got == 0) break;
+        have += *got;
+    }
+    text.resize(have);
+    co_return text;
+}
+
+/// Why the file could not be taken, or empty.
+task<std::string> take_users(eddy::cache::engine& to) {
+    eddy::cache::engine::state& state = to.internals();
+    const std::string path = state.options.acl_file;
+    const result<std::string> text = co_await read_whole(path);
+    if (!text)
+        co_return fmt::format("Error loading ACLs, opening file '{}': {}", path,
+                              text.error().message());
+    const auto loaded = eddy::cache::acl::load(state, *text, path);
+    co_return loaded ? std::string() : loaded.error();
+}
+
+/// A parameter that has an option of its own.
+struct own_option {
+    std::string_view parameter;
+    const char* option;  // as JSON names it
+};
+constexpr own_option own_options[] = {
+    {"maxmemory", "maxmemory"},
+    {"maxmemory-clients", "maxmemory_clients"},
+    {"protected-mode", "protected_mode"},
+};
+
+/// What differs from the options that say whom this cache follows.
+nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& options) {
+    const eddy::cache::replication* const its = of.internals().replicating.get();
+    nlohmann::json changed = nlohmann::json::object();
+    if (its != nullptr && its->is_following()) {
+        const std::string& host = its->master_host();
+        const bool is_ipv6 = host.find(':') != std::string::npos;
+        changed["replicate"] = fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", host,
+                                           is_ipv6 ? "]" : "", its->master_port());
+        return changed;
+    }
+    // What is needed of the others then stays as a parameter.
+    for (const char* const name : {"replicate", "replicate_user", "replicate_password"}) {
+        if (options.contains(name)) changed[name] = nullptr;
+    }
+    return changed;
+}
+
+}  // namespace
+
+services::services(eddy::cache::engine& engine, scope& background, journal& events,
+                   settings& chosen, std::shared_ptr<supervisor> above)
+    : engine_(engine),
+      background_(background),
+      events_(events),
+      chosen_(chosen),
+      above_(std::move(above)) {}
+
+void services::answer(std::uint64_t session, std::string_view fault) {
+    eddy::cache::answer(engine_.internals(), session, fault);
+}
+
+void services::save_users(std::uint64_t session, std::string text) {
+    background_.spawn(save_users_there(session, std::move(text)));
+}
+
+void services::load_users(std::uint64_t session) { background_.spawn(load_users_there(session)); }
+
+void services::keep_config(std::uint64_t session) { background_.spawn(keep_config_there(session)); }
+
+void services::shut_down(std::uint64_t session, eddy::cache::shutdown_request how) {
+    ++shutdowns_;
+    background_.spawn(shut_down_there(session, how));
+}
+
+task<void> services::save_users_there(std::uint64_t session, std::string text) {
+    co_await loop::current().yield();
+    // The last one wins, and each is whole.
+    while (is_writing_) {
+        if (!co_await loop::current().sleep_for(look_again)) co_return;
+    }
+    is_writing_ = true;
+    const std::string path = engine_.options().acl_file;
+    const result<> done = co_await write_whole(path, std::move(text));
+    is_writing_ = false;
+    if (!done)
+        events_.write(
+            fmt::format("ACL SAVE: could not write {}: {}", path, done.error().message()));
+    answer(session, done ? std::string_view() : not_saved_text);
+}
+
+task<void> services::load_users_there(std::uint64_t session) {
+    co_await loop::current().yield();
+    const std::string fault = co_await take_users(engine_);
+    if (!fault.empty()) events_.write("ACL LOAD: " + fault);
+    answer(session, fault);
+}
+
+task<void> services::keep_config_there(std::uint64_t session) {
+    co_await loop::current().yield();
+    // What the options alone say, without the parameters that were kept before.
+    nlohmann::json options = chosen_.to_json();
+    options.erase("config");
+    // Whom it follows, or that it does not: REPLICAOF may have changed that.
+    nlohmann::json changed = followed_now(engine_, options);
+    options.merge_patch(changed);
+    const std::vector<option> table = option_table();
+    auto plain = settings::parse(table, options);
+    auto from = plain ? read_config(*plain) : std::unexpected(plain.error());
+    if (!from) co_return answer(session, "Rewriting config file: " + from.error().message);
+    const eddy::cache::engine_options& now = engine_.options();
+
+    parameter_list others;
+    for (const auto& [name, value] : eddy::cache::changed_parameters(now, from->engine)) {
+        const char* own = nullptr;
+        for (const own_option& each : own_options) {
+            if (each.parameter == name) own = each.option;
+        }
+        if (name == "maxmemory-policy" && now.max_memory != 0) {
+            changed["eviction"] = value == "noeviction" ? "none" : value;
+        } else if (name == "save" && !now.dir.empty()) {
+            changed["save"] = value.empty() ? "off" : value;
+        } else if (own != nullptr) {
+            changed[own] = value;
+        } else {
+            others.emplace_back(name, value);
+        }
+    }
+    changed["config"] = others.empty() ? nlohmann::json() : nlohmann::json(join_parameters(others));
+    nlohmann::json all = chosen_.to_json();
+    all.merge_patch(changed);
+    auto next = settings::parse(table, all);
+    outcome<> kept = next ? outcome<>() : std::unexpected(next.error());
+    if (kept) kept = co_await above_->keep_options(std::move(changed));
+    if (!kept) {
+        events_.write("CONFIG REWRITE: " + kept.error().message);
+        co_return answer(session, "Rewriting config file: " + kept.error().message);
+    }
+    // The next time only what has changed since is told.
+    chosen_ = std::move(*next);
+    events_.write("CONFIG REWRITE: the settings are kept for the next start");
+    answer(session, {});
+}
+
+/// Why nothing could be saved, or empty.
+task<std::string> services::save_before_end(eddy::cache::shutdown_request how, std::uint64_t turn) {
+    eddy::cache::engine::state& state = engine_.internals();
+    const auto given_up = [&] { return turn != shutdown_turn_; };
+    const bool is_wanted = how.saves == saving::always ||
+                           (how.saves == saving::by_points && !state.options.save_points.empty());
+    if (!is_wanted || state.saves.host == nullptr) co_return std::string();
+    // One that is on its way may be of an earlier instant; a script that is late is half done.
+    while (state.saves.image != nullptr || engine_.script_is_late() ||
+           !eddy::cache::begin_save(state)) {
+        if (given_up() || !co_await loop::current().sleep_for(look_again))
+            co_return "it was given up";
+    }
+    const std::uint64_t before = state.saves.count;
+    while (state.saves.image != nullptr) {
+        if (!co_await loop::current().sleep_for(look_again)) co_return "it was given up";
+    }
+    if (given_up()) co_return "it was given up";
+    co_return state.saves.count == before ? "the dump file could not be written" : "";
+}
+
+task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how) {
+    co_await loop::current().yield();
+    const std::uint64_t turn = shutdown_turn_;
+    const std::string fault = co_await save_before_end(how, turn);
+    const bool is_given_up = turn != shutdown_turn_;
+    if (is_given_up || (!fault.empty() && !how.forced)) {
+        if (!is_given_up) {
+            --shutdowns_;
+            events_.write("SHUTDOWN: " + fault);
+        }
+        co_return answer(session, not_shut_down_text);
+    }
+    at_end_ = how.saves;
+    shutdowns_ = 0;
+    events_.write("SHUTDOWN: stopping, as a client asked for it");
+    // The session waits until its connection is closed.
+    above_->request_stop();
+}
+
+bool services::abort_shutdown() {
+    if (shutdowns_ == 0) return false;
+    shutdowns_ = 0;
+    ++shutdown_turn_;
+    return true;
+}
+
+task<outcome<>> load_users(eddy::cache::engine& to) {
+    const std::string fault = co_await take_users(to);
+    if (fault.empty()) co_return outcome<>();
+    co_return refuse(400, fmt::format("the users of --aclfile could not be loaded: {}. Mend the "
+                                      "file; an empty one will do to begin with",
+                                      fault));
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,61 @@
+// What the cache's commands ask of the world around the engine: ACL SAVE and LOAD, SHUTDOWN,
+// CONFIG REWRITE.
+#pragma once
+
+#include <eddy/io/scope.hpp>
+#include <eddy/io/task.hpp>
+
+#include "cache/engine.hpp"
+#include "cache/server_host.hpp"
+#include "runtime/runtime.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace eddy::runtime::cache {
+
+/// One for each start of a cache, on its loop's thread.
+class services final : public eddy::cache::server_host {
+public:
+    /// What is to be saved when the cache stops.
+    using saving = eddy::cache::shutdown_request::saving;
+
+    /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
+    /// All references outlive it; tasks run in `background`, which ends before it.
+    services(eddy::cache::engine& engine, scope& background, journal& events, settings& chosen,
+             std::shared_ptr<supervisor> above);
+
+    void save_users(std::uint64_t session, std::string text) override;
+    void load_users(std::uint64_t session) override;
+    void keep_config(std::uint64_t session) override;
+    void shut_down(std::uint64_t session, eddy::cache::shutdown_request how) override;
+    bool can_shut_down() const noexcept override { return above_ != nullptr; }
+    bool abort_shutdown() override;
+    bool can_keep_config() const noexcept override { return above_ != nullptr; }
+
+    saving at_end() const noexcept { return at_end_; }
+
+private:
+    task<void> save_users_there(std::uint64_t session, std::string text);
+    task<void> load_users_there(std::uint64_t session);
+    task<void> keep_config_there(std::uint64_t session);
+    task<void> shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how);
+    task<std::string> save_before_end(eddy::cache::shutdown_request how, std::uint64_t turn);
+    void answer(std::uint64_t session, std::string_view fault);
+
+    eddy::cache::engine& engine_;
+    scope& background_;
+    journal& events_;
+    settings& chosen_;
+    std::shared_ptr<supervisor> above_;
+    saving at_end_ = saving::by_points;
+    std::uint64_t shutdowns_ = 0;      // asked for and not given up
+    std::uint64_t shutdown_turn_ = 0;  // changes when those that wait are given up
+    bool is_writing_ = false;          // the file of users
+};
+
+/// Fills the engine's users from its ACL file, which must be there: at the start.
+task<outcome<>> load_users(eddy::cache::engine& to);
+
+}  // namespace eddy::runtime::cache
