@@ -272,6 +272,172 @@ class CacheFlags(FlagTest):
         daemon.must("start", "r")
         self.assertEqual(ask_cache(port, "GET a"), "$1")
 
+    @effect_of("cache", "appendonly", "appendfsync")
+    def test_append_only_file(self):
+        daemon = self.daemon()
+        folder = self.folder()
+        refused = daemon.run("create", "cache", "r", "-p", "0", "--appendonly", "yes")
+        self.assert_refused(refused, 1, "without --dir FOLDER")
+        port = self.create(daemon, "cache", "r", "--dir", folder, "--save", "off",
+                           "--appendonly", "yes", "--appendfsync", "always")
+        self.assertEqual(ask_cache(port, "SET a 1"), "+OK")
+        with open(os.path.join(folder, "appendonlydir", "appendonly.aof.1.incr.aof"), "rb") as file:
+            self.assertIn(b"SET", file.read())
+        daemon.must("stop", "r")
+        daemon.must("start", "r")
+        self.assertEqual(ask_cache(port, "GET a"), "$1")
+
+    @effect_of("cache", "replicate", "replicate-user", "replicate-password")
+    def test_replicate(self):
+        daemon = self.daemon()
+        refused = daemon.run("create", "cache", "r", "-p", "0", "--replicate", "nowhere")
+        self.assert_refused(refused, 1, "HOST:PORT")
+        refused = daemon.run("create", "cache", "r", "-p", "0", "--replicate-user", "me")
+        self.assert_refused(refused, 1, "without --replicate")
+        leader = self.create(daemon, "cache", "leader")
+        for command in ("CONFIG SET repl-diskless-sync-delay 0", "SET a 1",
+                        "ACL SETUSER copy on >secret +psync +replconf +ping"):
+            self.assertEqual(ask_cache(leader, command), "+OK")
+        self.assertEqual(ask_cache(leader, "CONFIG SET requirepass other"), "+OK")
+        port = self.create(daemon, "cache", "r", "--replicate", f"127.0.0.1:{leader}",
+                           "--replicate-user", "copy", "--replicate-password", "secret")
+        eventually(lambda: ask_cache(port, "GET a") == "$1", "the key")
+
+    @effect_of("cache", "tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir",
+               "tls-auth-clients")
+    def test_tls(self):
+        daemon = self.daemon()
+        made = harness.Certificates(self.folder())
+        port = free_port()
+        created = daemon.run("create", "cache", "r", "--tls-port", str(port), "--tls-cert-file", made.cert,
+                             "--tls-key-file", made.key, "--tls-ca-cert-file", made.ca, "-s")
+        if "does not have" in created.err:
+            self.skipTest("this build has no TLS")
+        self.assertEqual(created.status, 0, created)
+        with made.connect(port, own=True) as client:
+            client.sendall(b"PING\r\n")
+            self.assertEqual(read_line(client), "+PONG")
+        daemon.must("edit", "r", "--tls-auth-clients", "no")
+        with made.connect(port) as client:
+            client.sendall(b"PING\r\n")
+            self.assertEqual(read_line(client), "+PONG")
+        self.assert_refused(daemon.run("edit", "r", "--tls-ca-cert-dir", daemon.folder), 1, "exclude each other")
+
+    @effect_of("cache", "protected-mode")
+    def test_protected_mode(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--protected-mode", "no", "--bind", "*")
+        with connect(port) as client:
+            client.sendall(b"CONFIG GET protected-mode\r\n")
+            self.assertEqual([read_line(client) for _ in range(5)][-1], "no")
+        self.assertNotIn("protected mode", daemon.must("logs", "r"))
+        daemon.must("edit", "r", "--protected-mode", "yes")
+        daemon.must("reload", "r")
+        self.assertIn("protected mode", daemon.must("logs", "r"))
+
+    @effect_of("cache", "rename-command")
+    def test_rename_command(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--rename-command", "FLUSHALL=wipe DEBUG=")
+        self.assertEqual(ask_cache(port, "WIPE"), "+OK")
+        self.assertTrue(ask_cache(port, "FLUSHALL").startswith("-ERR unknown command"))
+
+    @effect_of("cache", "aclfile", "config")
+    def test_aclfile_and_config(self):
+        daemon = self.daemon()
+        path = os.path.join(daemon.folder, "users.acl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("user default on >secret ~* &* +@all\n")
+        port = self.create(daemon, "cache", "r", "--aclfile", path, "--config", "slowlog-max-len 7")
+        self.assertTrue(ask_cache(port, "PING").startswith("-NOAUTH"))
+        with connect(port) as client:
+            client.sendall(b"AUTH secret\r\nCONFIG GET slowlog-max-len\r\n")
+            self.assertEqual([read_line(client) for _ in range(6)][-1], "7")
+
+    @effect_of("cache", "maxmemory-clients")
+    def test_maxmemory_clients(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "cache", "r", "--maxmemory-clients", "1M")
+        with connect(port) as greedy:
+            try:
+                greedy.sendall(b"*2\r\n$4\r\nECHO\r\n$3000000\r\n" + b"x" * 2_500_000)
+            except OSError:
+                pass
+            self.assertEqual(all_of(greedy), b"")
+        self.assertEqual(ask_cache(port, "PING"), "+PONG")
+
+    @effect_of("cache", "hooks", "hook-threads", "hook-deadline", "hook-fallback", "hook-negative-ttl",
+               "hook-max-misses")
+    def test_hooks_of_misses(self):
+        daemon = self.daemon()
+        slow = os.path.join(daemon.folder, "slow")
+        script = self.hooks(daemon, f"""
+            print('a thread')
+            function on_miss(key)
+                print('asked for ' .. key)
+                if key == 'none' then return nil end
+                if key == 'wrong' then error('it is wrong') end
+                while key == 'slow' do
+                    local f = io.open('{slow}')
+                    if not f then break end
+                    f:close()
+                    os.execute('sleep 0.02')
+                end
+                return 'value of ' .. key
+            end""")
+        refused = daemon.run("create", "cache", "x", "-p", "0", "--hook-threads", "3")
+        self.assert_refused(refused, 1, "without --hooks FILE")
+        port = self.create(daemon, "cache", "r", "--hooks", script, "--hook-threads", "3", "--hook-deadline",
+                           "2s", "--hook-fallback", "nil", "--hook-negative-ttl", "1h", "--hook-max-misses", "1")
+        self.assertEqual(ask_cache(port, "GET a"), "$10")
+        self.assertEqual(daemon.must("logs", "r").count("a thread"), 3)
+        for _ in range(2):
+            self.assertEqual(ask_cache(port, "GET none"), "$-1")
+        self.assertEqual(daemon.must("logs", "r").count("asked for none"), 1)
+        with open(slow, "w", encoding="utf-8"):
+            pass
+        self.assertEqual(ask_cache(port, "GET slow"), "$-1")
+        self.assertEqual(ask_cache(port, "GET b"), "$-1", "one miss at a time")
+        self.assertEqual(daemon.json("stats", "r")["hook_refused_total"], 1)
+        os.remove(slow)
+        daemon.must("edit", "r", "--hook-fallback", "error")
+        self.assertTrue(ask_cache(port, "GET wrong").startswith("-ERR on_miss failed"))
+
+    @effect_of("cache", "hook-stale-for", "hook-stale-memory")
+    def test_stale_values(self):
+        daemon = self.daemon()
+        script = self.hooks(daemon, "function on_miss(key) error('it is away') end")
+        port = self.create(daemon, "cache", "r", "--hooks", script, "--hook-fallback", "stale")
+        for more in ([], ["--hook-stale-for", "0"], ["--hook-stale-for", "1h", "--hook-stale-memory", "10"]):
+            if more:
+                daemon.must("edit", "r", *more)
+            self.assertEqual(ask_cache(port, "SET a x PX 1"), "+OK")
+            eventually(lambda: ask_cache(port, "EXISTS a") == ":0", "it has expired")
+            got = ask_cache(port, "GET a")
+            self.assertTrue(got.startswith("-ERR on_miss failed") if more else got == "$1", (more, got))
+
+    @effect_of("cache", "hook-queue", "hook-full", "hook-retries", "hook-flush")
+    def test_hooks_of_changes(self):
+        daemon = self.daemon()
+        script = self.hooks(daemon, "function on_write(key) error('it is away') end")
+        port = self.create(daemon, "cache", "r", "--hooks", script, "--hook-queue", "4k", "--hook-full", "refuse",
+                           "--hook-flush", "100ms")
+        self.assertEqual(ask_cache(port, f"SET a {'x' * 5000}"), "+OK")
+        self.assertTrue(ask_cache(port, "SET b 1").startswith("-ERR too many changes wait"))
+        daemon.must("stop", "r")
+        self.assertIn("within 0.1 s and are lost: a", daemon.must("logs", "r"))
+        daemon.must("edit", "r", "--hook-retries", "1")
+        daemon.must("start", "r")
+        self.assertEqual(ask_cache(port, f"SET a {'x' * 5000}"), "+OK")
+        eventually(lambda: daemon.json("stats", "r")["hook_lost_total"] == 1, "it is given up")
+        self.assertEqual(ask_cache(port, "SET b 1"), "+OK")
+
+    def hooks(self, daemon, text):
+        path = os.path.join(daemon.folder, "hooks.lua")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
     @effect_of("cache", "max-connections")
     def test_max_connections(self):
         daemon = self.daemon()
@@ -440,6 +606,18 @@ class CommandFlags(FlagTest):
             self.assertEqual(read_line(client), "and the end")
         self.assertEqual(attached.wait(harness.DEADLINE_S), 0)
         self.assertEqual(daemon.show("r")["status"], "running", "it goes on running")
+
+    @effect_of("db", "raw", "no-raw", "stdin", "database", "resp3", "user", "password", "ca")
+    def test_db(self):
+        # The rest, and users and TLS, are in db_test.py.
+        daemon = self.daemon()
+        daemon.must("create", "cache", "r", "-p", str(free_port()), "-s")
+        daemon.must("db", "-n", "2", "-x", "r", "set", "k", stdin="a value")
+        self.assertEqual(daemon.must("db", "-n", "2", "--raw", "r", "get", "k"), "a value\n")
+        self.assertEqual(daemon.must("db", "-n", "2", "--no-raw", "r", "get", "k"), '"a value"\n')
+        self.assertEqual(daemon.must("db", "-3", "--no-raw", "r", "config", "get", "port")[:2], "1#")
+        self.assert_refused(daemon.run("db", "--user", "x", "--password", "y", "r", "ping"), 1, "WRONGPASS")
+        self.assertEqual(daemon.must("db", "--ca", "/nowhere", "r", "ping"), "PONG\n")
 
     def test_json_of_every_command(self):
         daemon = self.daemon()

@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -348,6 +349,47 @@ def sanitized():
 
 def is_root():
     return os.geteuid() == 0
+
+
+class Certificates:
+    """An authority, a server's certificate for 127.0.0.1 and a client's, in a folder: by openssl(1)."""
+
+    def __init__(self, folder):
+        if shutil.which("openssl") is None:
+            raise unittest.SkipTest("openssl is not installed")
+        self.folder = folder
+        self.ca, ca_key = self._path("ca.pem"), self._path("ca.key")
+        self._run("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                  "-subj", "/CN=test authority", "-keyout", ca_key, "-out", self.ca)
+        self.cert, self.key = self._signed("server", ca_key)
+        self.client_cert, self.client_key = self._signed("client", ca_key)
+
+    def _path(self, name):
+        return os.path.join(self.folder, name)
+
+    @staticmethod
+    def _run(*words):
+        subprocess.run(["openssl", *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def _signed(self, name, ca_key):
+        cert, key, request = self._path(f"{name}.pem"), self._path(f"{name}.key"), self._path(f"{name}.csr")
+        self._run("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+                  "-keyout", key, "-out", request)
+        names = self._path("names")
+        with open(names, "w", encoding="utf-8") as file:
+            file.write("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        self._run("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
+                  "-extfile", names, "-out", cert)
+        return cert, key
+
+    def context(self, own=False):
+        made = ssl.create_default_context(cafile=self.ca)
+        if own:
+            made.load_cert_chain(self.client_cert, self.client_key)
+        return made
+
+    def connect(self, port, own=False):
+        return self.context(own).wrap_socket(connect(port), server_hostname="127.0.0.1")
 
 
 @contextlib.contextmanager

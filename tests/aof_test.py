@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""The append-only file: kill -9, rewrites, damage, full disks, and files from and for Redis.
+
+EDDY_CRASHES=N chooses how often the daemon is killed while clients write.
+"""
+
+import contextlib
+import glob
+import os
+import random
+import shutil
+import subprocess
+import threading
+import time
+import unittest
+
+import harness
+from cache_dump_test import Client, fill
+from harness import eventually, free_port
+
+CRASHES = int(os.environ.get("EDDY_CRASHES", "6"))
+
+
+class AofTest(harness.EddyTest):
+    def client(self, port):
+        made = eventually(lambda: self._try(port), "a connection")
+        self.addCleanup(made.close)
+        return made
+
+    @staticmethod
+    def _try(port):
+        try:
+            made = Client(port)
+            if made("PING") == "+PONG":
+                return made
+            made.close()
+        except (OSError, AssertionError):
+            pass
+        return None
+
+    def cache(self, daemon, port, folder, *more):
+        daemon.must("create", "cache", "db", "-p", str(port), "--dir", folder, "--mode", "admin",
+                    "--save", "off", "--appendonly", "yes", *more, "-s")
+        return self.client(port)
+
+    def redis(self, folder, port, *more):
+        if shutil.which("redis-server") is None:
+            self.skipTest("redis-server is not installed")
+        server = subprocess.Popen(
+            ["redis-server", "--port", str(port), "--dir", folder, "--save", "", "--appendonly",
+             "yes", "--enable-debug-command", "yes", *more], stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        return server, self.client(port)
+
+    @staticmethod
+    def parts(folder, kind="*"):
+        return sorted(glob.glob(os.path.join(folder, "appendonlydir", "*." + kind)))
+
+    def check(self, folder):
+        if shutil.which("redis-check-aof") is None:
+            return
+        manifest = os.path.join(folder, "appendonlydir", "appendonly.aof.manifest")
+        done = subprocess.run(["redis-check-aof", manifest], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def rewritten(self, client, times):
+        eventually(lambda: int(client.info()["aof_rewrites"]) >= times
+                   and client.info()["aof_rewrite_in_progress"] == "0", "the rewrite")
+        self.assertEqual(client.info()["aof_last_bgrewrite_status"], "ok")
+
+
+@harness.on_each_backend
+class Aof(AofTest):
+    def test_what_was_acknowledged_survives_kill_9(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        self.cache(daemon, port, disk, "--appendfsync", "always")
+        chance = random.Random(port)
+        writers = 4
+        acknowledged = [0] * writers
+        for crash in range(CRASHES):
+            stop = threading.Event()
+
+            def write(which):
+                client = None
+                try:
+                    client = Client(port)
+                    n = acknowledged[which]
+                    while not stop.is_set():
+                        n += 1
+                        if n % 3 == 0:
+                            for words in (("MULTI",), ("SET", f"w{which}", n),
+                                          ("RPUSH", f"l{which}", n)):
+                                client(*words)
+                            if not isinstance(client("EXEC"), list):
+                                return
+                        else:
+                            if client("SET", f"w{which}", n) != "+OK":
+                                return
+                            client("RPUSH", f"l{which}", n)
+                        acknowledged[which] = n
+                except (OSError, AssertionError, ValueError):
+                    return
+                finally:
+                    if client is not None:
+                        with contextlib.suppress(OSError):
+                            client.close()
+
+            threads = [threading.Thread(target=write, args=(i,)) for i in range(writers)]
+            for thread in threads:
+                thread.start()
+            before = list(acknowledged)
+            eventually(lambda: all(now > then for now, then in zip(acknowledged, before)),
+                       "writes")
+            if crash % 2 == 1:
+                other = self.client(port)
+                other("BGREWRITEAOF")
+            time.sleep(chance.random() * 0.2)
+            daemon.kill()
+            stop.set()
+            for thread in threads:
+                thread.join()
+            daemon = self.daemon(folder=folder)
+            client = self.client(port)
+            for which in range(writers):
+                there = int(client("GET", f"w{which}") or 0)
+                self.assertGreaterEqual(there, acknowledged[which], f"crash {crash}")
+                self.assertLessEqual(there, acknowledged[which] + 1)
+                rows = [int(each) for each in client("LRANGE", f"l{which}", 0, -1)]
+                self.assertEqual(sorted(set(rows)), rows, "nothing is there twice")
+                self.assertGreaterEqual(rows[-1] if rows else 0, acknowledged[which])
+                acknowledged[which] = max(there, rows[-1] if rows else 0)
+            self.check(disk)
+
+    def test_everything_is_there_again_after_a_rewrite_and_a_kill(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        first = self.daemon(folder=folder)
+        client = self.cache(first, port, disk, "--appendfsync", "no")
+        fill(client, "first")
+        client("BGREWRITEAOF")
+        fill(client, "second")
+        self.rewritten(client, 2)
+        fill(client, "third")
+        eventually(lambda: client.info()["aof_buffer_length"] == "0", "the write")
+        digest = client("DEBUG", "DIGEST")
+        first.kill()
+        self.assertEqual(len(self.parts(disk, "base.rdb")), 1)
+        self.check(disk)
+        self.daemon(folder=folder)
+        client = self.client(port)
+        self.assertEqual(client("DEBUG", "DIGEST"), digest)
+        self.assertEqual(client.info()["aof_enabled"], "1")
+
+    def test_an_orderly_stop_writes_everything(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk, "--appendfsync", "no")
+        fill(client, "first")
+        digest = client("DEBUG", "DIGEST")
+        daemon.must("stop", "db")
+        self.check(disk)
+        daemon.must("start", "db")
+        self.assertEqual(self.client(port)("DEBUG", "DIGEST"), digest)
+
+    def test_it_is_switched_on_and_off_while_it_runs(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        daemon.must("create", "cache", "db", "-p", str(port), "--dir", disk, "--mode", "admin",
+                    "--save", "off", "-s")
+        client = self.client(port)
+        client("SET", "before", 1)
+        self.assertEqual(client.info()["aof_enabled"], "0")
+        self.assertEqual(client("CONFIG", "SET", "appendonly", "yes"), "+OK")
+        self.rewritten(client, 1)
+        self.assertEqual(client.info()["aof_enabled"], "1")
+        client("SET", "meanwhile", 1)
+        self.assertEqual(client("CONFIG", "SET", "appendonly", "no"), "+OK")
+        eventually(lambda: client.info()["aof_enabled"] == "0", "its end")
+        client("SET", "later", 1)
+        daemon.must("stop", "db")
+        self.check(disk)
+        _, redis = self.redis(disk, free_port())
+        self.assertEqual(redis("GET", "before"), b"1")
+        self.assertEqual(redis("GET", "meanwhile"), b"1")
+        self.assertIsNone(redis("GET", "later"))
+
+    def test_it_is_rewritten_by_itself(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk)
+        client("CONFIG", "SET", "auto-aof-rewrite-min-size", "50kb")
+        before = int(client.info()["aof_rewrites"])
+        for _ in range(200):
+            client("SET", "k", "v" * 1000)
+        self.rewritten(client, before + 1)
+        base = self.parts(disk, "base.rdb")
+        self.assertEqual(len(base), 1)
+        self.assertLess(os.path.getsize(base[0]), 5000)
+
+    def test_redis_loads_it(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk)
+        fill(client, "first")
+        client("BGREWRITEAOF")
+        self.rewritten(client, 2)
+        fill(client, "second")
+        for words in (("SPOP", "set", 5), ("XADD", "x", "*", "f", "v"),
+                      ("XGROUP", "CREATE", "x", "g", 0),
+                      ("XREADGROUP", "GROUP", "g", "c", "STREAMS", "x", ">"),
+                      ("SET", "short", 1, "PX", 1), ("SET", "long", 1, "EX", 1000),
+                      ("EVAL", "redis.call('incr','n') redis.call('incr','n')", 0)):
+            client(*words)
+        eventually(lambda: client("GET", "short") is None, "the end of a key")
+        digest = client("DEBUG", "DIGEST")
+        daemon.must("stop", "db")
+        self.check(disk)
+        _, redis = self.redis(disk, free_port())
+        self.assertEqual(redis("DEBUG", "DIGEST"), digest)
+        self.assertEqual(redis("XPENDING", "x", "g")[0], 1)
+
+    def test_files_of_redis_are_loaded(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        server, redis = self.redis(disk, free_port(), "--aof-timestamp-enabled", "yes")
+        fill(redis, "first")
+        redis("BGREWRITEAOF")
+        eventually(lambda: redis.info()["aof_rewrite_in_progress"] == "0", "the rewrite")
+        fill(redis, "second")
+        redis("MULTI")
+        redis("SET", "t", 1)
+        redis("XADD", "x", "MAXLEN", "~", 5, "LIMIT", 10, "*", "f", "v")
+        redis("EXEC")
+        digest = redis("DEBUG", "DIGEST")
+        server.terminate()
+        server.wait()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk)
+        self.assertEqual(client("DEBUG", "DIGEST"), digest)
+        client("SET", "more", 1)
+        client("BGREWRITEAOF")
+        self.rewritten(client, 1)
+        self.check(disk)
+
+    def test_an_incomplete_end_is_cut_off(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk)
+        client("SET", "a", 1)
+        daemon.must("stop", "db")
+        part = self.parts(disk, "incr.aof")[-1]
+        size = os.path.getsize(part)
+        for tail in (b"*3\r\n$3\r\nSET\r\n$1\r\nb", b"*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n"):
+            with open(part, "ab") as file:
+                file.write(tail)
+            daemon.must("start", "db")
+            client = self.client(port)
+            self.assertEqual(client("GET", "a"), b"1")
+            self.assertEqual(client("DBSIZE"), 1)
+            self.assertEqual(os.path.getsize(part), size)
+            daemon.must("stop", "db")
+
+    def test_damage_is_told_with_its_place_and_left(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk)
+        client("SET", "a", 1)
+        daemon.must("stop", "db")
+        part = self.parts(disk, "incr.aof")[-1]
+        with open(part, "ab") as file:
+            place = file.tell()
+            file.write(b"garbage\r\n*1\r\n$4\r\nPING\r\n")
+        with open(part, "rb") as file:
+            before = file.read()
+        refused = daemon.run("start", "db")
+        self.assertNotEqual(refused.status, 0)
+        self.assertIn(part, refused.err)
+        self.assertIn(f"byte {place}", refused.err)
+        with open(part, "rb") as file:
+            self.assertEqual(file.read(), before)
+
+    def test_two_caches_do_not_share_a_folder(self):
+        folder, disk = self.folder(), self.folder()
+        daemon = self.daemon(folder=folder)
+        self.cache(daemon, free_port(), disk)
+        refused = daemon.run("create", "cache", "other", "-p", str(free_port()), "--dir", disk,
+                             "--appendonly", "yes", "-s")
+        self.assertNotEqual(refused.status, 0)
+        self.assertIn("in use by another cache", refused.err)
+
+    def test_a_full_disk_refuses_writes_until_there_is_room(self):
+        if not harness.is_root():
+            self.skipTest("only root can mount a small disk")
+        with harness.small_disk(self.folder(), 2048) as disk:
+            if disk is None:
+                self.skipTest("no file system can be mounted here")
+            daemon = self.daemon()
+            port = free_port()
+            client = self.cache(daemon, port, disk)
+            for i in range(100):
+                said = client("SET", f"k{i}", os.urandom(100000))
+                if said != "+OK":
+                    break
+                eventually(lambda: client.info()["aof_buffer_length"] == "0"
+                           or client.info()["aof_last_write_status"] == "err", "the write")
+            self.assertTrue(said.startswith("-MISCONF Errors writing to the AOF file: "), said)
+            self.assertEqual(client.info()["aof_last_write_status"], "err")
+            self.assertIsNone(client("GET", "no"))
+            subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
+            eventually(lambda: client("SET", "again", 1) == "+OK", "writes")
+            digest = client("DEBUG", "DIGEST")
+            daemon.must("stop", "db")
+            self.check(disk)
+            daemon.must("start", "db")
+            self.assertEqual(self.client(port)("DEBUG", "DIGEST"), digest)
+            daemon.must("stop", "db")
+
+
+if __name__ == "__main__":
+    harness.main()

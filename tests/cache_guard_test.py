@@ -1,0 +1,401 @@
+#!/usr/bin/env python3
+"""What protects a cache: TLS, protected mode, users in a file; and SHUTDOWN, CONFIG REWRITE and functions
+that are kept, beside a real redis-server where there is one.
+
+EDDY_LONG_TESTS=1 adds the largest values, which take some seconds and 2 GiB of memory.
+"""
+
+import os
+import shutil
+import ssl
+import subprocess
+import unittest
+
+import harness
+from harness import all_of, connect, eventually, free_port, read_line
+
+
+class Client:
+    """Speaks RESP: one command, one reply; errors are texts."""
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.stream = socket.makefile("rwb")
+
+    def __call__(self, *words):
+        self.send(*words)
+        return self.reply()
+
+    def send(self, *words):
+        encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        self.stream.write(b"*%d\r\n" % len(encoded))
+        for word in encoded:
+            self.stream.write(b"$%d\r\n" % len(word))
+            self.stream.write(word)
+            self.stream.write(b"\r\n")
+        self.stream.flush()
+
+    def reply(self):
+        line = self.stream.readline()
+        if not line:
+            raise AssertionError("the connection ended")
+        kind, rest = line[:1], line[1:-2]
+        if kind in (b"+", b"-"):
+            return (kind + rest).decode()
+        if kind == b":":
+            return int(rest)
+        size = int(rest)
+        if kind == b"*":
+            return [self.reply() for _ in range(size)]
+        return None if size < 0 else self.stream.read(size + 2)[:-2]
+
+    def ended(self):
+        return self.stream.read() == b""
+
+    def close(self):
+        self.stream.close()
+        self.socket.close()
+
+
+def as_7_0(rules):
+    """Users' rules without the word that 7.2 adds."""
+    if isinstance(rules, list):
+        return [as_7_0(each) for each in rules]
+    word = b"sanitize-payload " if isinstance(rules, bytes) else "sanitize-payload "
+    return rules.replace(word, word[:0])
+
+
+class GuardTest(harness.EddyTest):
+    def client(self, port):
+        return self.kept(Client(connect(port)))
+
+    def kept(self, made):
+        self.addCleanup(made.close)
+        return made
+
+    def redis(self, *flags):
+        """A client of a redis-server with these flags, and its process."""
+        if shutil.which("redis-server") is None:
+            self.skipTest("redis-server is not installed")
+        port = free_port()
+        server = subprocess.Popen(["redis-server", "--port", str(port), "--save", "", *flags],
+                                  stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+
+        def try_it():
+            try:
+                return Client(connect(port))
+            except OSError:
+                return None
+        return self.kept(eventually(try_it, "redis-server"))
+
+
+@harness.on_each_backend
+class CacheTls(GuardTest):
+    def setUp(self):
+        self.made = harness.Certificates(self.folder())
+        self.running = self.daemon()
+        self.port = free_port()
+
+    def create(self, *flags):
+        created = self.running.run("create", "cache", "db", "--tls-port", str(self.port), "--tls-cert-file",
+                                   self.made.cert, "--tls-key-file", self.made.key, *flags, "-s")
+        if "does not have" in created.err:
+            self.skipTest("this build has no TLS")
+        self.assertEqual(created.status, 0, created)
+
+    def tls(self, own=False):
+        return self.kept(Client(self.made.connect(self.port, own)))
+
+    def test_both_ports_are_one_cache(self):
+        plain_port = free_port()
+        self.create("-p", str(plain_port), "--tls-auth-clients", "no")
+        plain, secret = self.client(plain_port), self.tls()
+        self.assertEqual(secret("SET", "a", "1"), "+OK")
+        self.assertEqual(plain("GET", "a"), b"1")
+        big = os.urandom(3_000_000)
+        self.assertEqual(secret("SET", "big", big), "+OK")
+        self.assertEqual(secret("GET", "big"), big)
+        self.assertEqual(plain("CONFIG", "GET", "tls-port"), [b"tls-port", str(self.port).encode()])
+        self.assertEqual(plain("CONFIG", "GET", "port"), [b"port", str(plain_port).encode()])
+        self.assertEqual(plain("CONFIG", "GET", "tls-cert-file"), [b"tls-cert-file", self.made.cert.encode()])
+        self.assertEqual(plain("CONFIG", "GET", "tls-auth-clients"), [b"tls-auth-clients", b"no"])
+        self.assertEqual(plain("CONFIG", "SET", "tls-port", "1"),
+                         "-ERR CONFIG SET failed (possibly related to argument 'tls-port') - can't set immutable "
+                         "config")
+        # Messages and waits work as on the other port.
+        secret.send("BLPOP", "list", "0")
+        eventually(lambda: b"blocked_clients:1" in plain("INFO", "clients"), "it waits")
+        plain("RPUSH", "list", "x")
+        self.assertEqual(secret.reply(), [b"list", b"x"])
+        # Both end with it.
+        self.running.must("stop", "db")
+        self.assertTrue(secret.ended())
+        self.assertTrue(plain.ended())
+
+    def test_redis_cli_speaks_to_it(self):
+        if shutil.which("redis-cli") is None:
+            self.skipTest("redis-cli is not installed")
+        self.create("--tls-ca-cert-file", self.made.ca)
+        done = subprocess.run(["redis-cli", "--tls", "--cacert", self.made.ca, "--cert", self.made.client_cert, "--key",
+                               self.made.client_key, "-p", str(self.port), "PING"], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if "Unrecognized option" in done.stdout:
+            self.skipTest("this redis-cli has no TLS")
+        self.assertEqual(done.stdout, "PONG\n")
+
+    def test_clients_without_a_certificate_are_refused_unless_it_is_optional(self):
+        self.create("--tls-ca-cert-file", self.made.ca)
+        with self.assertRaises((ssl.SSLError, ConnectionError, AssertionError)):
+            self.tls()("PING")
+        self.assertEqual(self.tls(own=True)("PING"), "+PONG")
+        self.running.must("edit", "db", "--tls-auth-clients", "optional")
+        self.assertEqual(self.tls()("PING"), "+PONG")
+        self.assertEqual(self.tls(own=True)("PING"), "+PONG")
+
+    def test_what_is_no_handshake_is_closed_and_holds_nobody_up(self):
+        self.create("--tls-auth-clients", "no")
+        silent = [connect(self.port) for _ in range(20)]
+        for each in silent:
+            self.addCleanup(each.close)
+        with connect(self.port) as plain:
+            plain.sendall(b"SET a 1\r\nFLUSHALL\r\n" * 10)
+            # An alert at most, no reply.
+            self.assertNotIn(b"+OK", all_of(plain))
+        for part in (b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"):
+            with connect(self.port) as half:
+                half.sendall(part)
+        client = self.tls()
+        self.assertEqual(client("EXISTS", "a"), 0)
+        self.assertEqual(client("PING"), "+PONG")
+
+    def test_files_that_cannot_be_used_are_told(self):
+        for flags, text in (((self.made.key, self.made.key), "certificate"),
+                            ((self.made.cert, self.made.client_key), "key"),
+                            (("/nowhere/cert.pem", self.made.key), "/nowhere/cert.pem")):
+            refused = self.running.run("create", "cache", "db", "--tls-port", str(self.port), "--tls-cert-file",
+                                       flags[0], "--tls-key-file", flags[1], "--tls-auth-clients", "no", "-s")
+            if "does not have" in refused.err:
+                self.skipTest("this build has no TLS")
+            self.assertNotEqual(refused.status, 0)
+            self.assertIn(text, refused.err)
+            self.running.run("remove", "db")
+
+
+@harness.on_each_backend
+class CacheProtection(GuardTest):
+    def test_other_machines_are_refused_as_redis_does(self):
+        if not harness.is_root() or shutil.which("ip") is None:
+            self.skipTest("only root can make a network to come from")
+        with Neighbour() as neighbour:
+            if not neighbour.works:
+                self.skipTest("no network can be made here")
+            daemon, port = self.daemon(), free_port()
+            daemon.must("create", "cache", "db", "-p", str(port), "--bind", "*", "-s")
+            self.assertIn("protected mode", daemon.must("logs", "db"))
+            here = self.client(port)
+            denied = neighbour.ask(port, "PING")
+            self.assertTrue(denied.startswith("-DENIED Redis is running in protected mode"), denied)
+            if shutil.which("redis-server"):
+                other = free_port()
+                server = subprocess.Popen(["redis-server", "--port", str(other), "--save", ""],
+                                          stdout=subprocess.DEVNULL)
+                self.addCleanup(server.wait)
+                self.addCleanup(server.kill)
+                self.assertEqual(denied, eventually(lambda: neighbour.ask(other, "PING"), "redis-server"))
+            self.assertEqual(here("PING"), "+PONG")
+            here("CONFIG", "SET", "requirepass", "secret")
+            self.assertTrue(neighbour.ask(port, "PING").startswith("-NOAUTH"))
+            here("CONFIG", "SET", "requirepass", "")
+            self.assertTrue(neighbour.ask(port, "PING").startswith("-DENIED"))
+            here("CONFIG", "SET", "protected-mode", "no")
+            self.assertEqual(neighbour.ask(port, "PING"), "+PONG")
+
+
+class Neighbour:
+    """A network namespace behind a pair of interfaces: a client that is not of this machine."""
+
+    name = f"eddy{os.getpid()}"
+    ours, theirs = "10.213.77.1", "10.213.77.2"
+
+    def __enter__(self):
+        self.works = (
+            self._ip("netns", "add", self.name)
+            and self._ip("link", "add", f"e{os.getpid()}", "type", "veth", "peer", "name", "far", "netns", self.name)
+            and self._ip("addr", "add", f"{self.ours}/30", "dev", f"e{os.getpid()}")
+            and self._ip("link", "set", f"e{os.getpid()}", "up")
+            and self._ip("-n", self.name, "addr", "add", f"{self.theirs}/30", "dev", "far")
+            and self._ip("-n", self.name, "link", "set", "far", "up"))
+        return self
+
+    def __exit__(self, *ignored):
+        self._ip("link", "del", f"e{os.getpid()}")
+        self._ip("netns", "del", self.name)
+
+    @staticmethod
+    def _ip(*words):
+        return subprocess.run(["ip", *words], check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+    def ask(self, port, command):
+        """The first line of the reply to an inline command, from over there; empty if there is none."""
+        program = ("import socket,sys\n"
+                   f"s=socket.create_connection(('{self.ours}',{port}),timeout={harness.DEADLINE_S})\n"
+                   f"s.sendall(b'{command}\\r\\n')\n"
+                   "print(s.makefile().readline().strip())")
+        done = subprocess.run(["ip", "netns", "exec", self.name, "python3", "-c", program], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return done.stdout.strip()
+
+
+@harness.on_each_backend
+class CacheWishes(GuardTest):
+    def cache(self, daemon, *flags, name="db"):
+        port = free_port()
+        daemon.must("create", "cache", name, "-p", str(port), *flags, "-s")
+        return self.client(port)
+
+    def test_faults_in_a_file_of_users_read_as_those_of_redis(self):
+        path = os.path.join(self.folder(), "users.acl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("user default on nopass ~* &* +@all\n")
+        ours, theirs = self.cache(self.daemon(), "--aclfile", path), self.redis("--aclfile", path)
+        for text in ("user a on\n\nuser b on +nosuch +@nowhere &* &x ~* ~y\n", "users a on\n", "user\n",
+                     "user a on\nuser a off\n", "  \t\n user a on +get|x|y\n", "user a on #abc\n", "user a on %X~a\n",
+                     "user a on +@all <nobody\n", "user a on nonsense\nuser b on rubbish\n",
+                     "user ok on >pw ~k* %R~r* &c* -@all +@read (+set ~s*) (+del ~d*)\n",
+                     "user default on nopass ~* &* +@all\nuser b off\n"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            self.assertEqual(ours("ACL", "LOAD"), theirs("ACL", "LOAD"), text)
+            self.assertEqual(as_7_0(ours("ACL", "LIST")), theirs("ACL", "LIST"), text)
+            if "default" not in text:
+                continue
+            self.assertEqual(theirs("ACL", "SAVE"), "+OK")
+            with open(path, encoding="utf-8") as file:
+                written = file.read()
+            self.assertEqual(ours("ACL", "SAVE"), "+OK")
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(as_7_0(file.read()), written)
+
+    def test_renamed_commands_are_those_of_redis(self):
+        conf = os.path.join(self.folder(), "redis.conf")
+        with open(conf, "w", encoding="utf-8") as file:
+            file.write('rename-command FLUSHALL wipe\nrename-command DEBUG ""\nrename-command GET fetch\n')
+        theirs = self.redis_of(conf)
+        ours = self.cache(self.daemon(), "--rename-command", "FLUSHALL=wipe,DEBUG=,GET=fetch")
+        for line in ("SET a 1", "GET a", "fetch a", "FETCH", "FLUSHALL", "DEBUG x", "COMMAND GETKEYS fetch a",
+                     "COMMAND GETKEYS get a", "COMMAND INFO get", "ACL SETUSER b on nopass ~* +get",
+                     "ACL SETUSER b +fetch", "ACL DRYRUN b fetch a", "ACL DRYRUN b get a", "ACL LIST", "WIPE",
+                     "DBSIZE", "MULTI", "fetch a", "GET a", "EXEC", "COMMAND LIST FILTERBY PATTERN ge?",
+                     "COMMAND LIST FILTERBY PATTERN fet*", "COMMAND LIST FILTERBY PATTERN debu*"):
+            got = ours(*line.split())
+            self.assertEqual(as_7_0(got) if line == "ACL LIST" else got, theirs(*line.split()), line)
+        for script in ("return redis.pcall('fetch','a')", "return redis.pcall('get','a').err"):
+            self.assertEqual(ours("EVAL", script, "0"), theirs("EVAL", script, "0"), script)
+
+    def redis_of(self, conf):
+        if shutil.which("redis-server") is None:
+            self.skipTest("redis-server is not installed")
+        port = free_port()
+        server = subprocess.Popen(["redis-server", conf, "--port", str(port), "--save", ""],
+                                  stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+
+        def try_it():
+            try:
+                return Client(connect(port))
+            except OSError:
+                return None
+        return self.kept(eventually(try_it, "redis-server"))
+
+    def test_shutdown_stops_the_runtime_for_good(self):
+        folder, disk = self.folder(), self.folder()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, "--mode", "admin", "--dir", disk, "--save", "off")
+        self.assertEqual(client("SET", "a", "1"), "+OK")
+        client.send("SHUTDOWN", "SAVE")
+        self.assertTrue(client.ended())
+        eventually(lambda: daemon.list()["db"]["status"] == "stopped", "it is stopped")
+        self.assertEqual(os.listdir(disk), ["dump.rdb"])
+        self.assertIn("SHUTDOWN", daemon.must("logs", "db"))
+        daemon.stop()
+        daemon = self.daemon(folder=folder)
+        self.assertEqual(daemon.list()["db"]["status"], "stopped")
+        daemon.must("start", "db")
+        client = self.client(daemon.list()["db"]["port"])
+        self.assertEqual(client("GET", "a"), b"1")
+        client("SET", "a", "2")
+        client.send("SHUTDOWN")
+        self.assertTrue(client.ended())
+        eventually(lambda: daemon.list()["db"]["status"] == "stopped", "it is stopped again")
+        daemon.must("start", "db")
+        client = self.client(daemon.list()["db"]["port"])
+        self.assertEqual(client("GET", "a"), b"1")
+        daemon.must("edit", "db", "--mode", "readwrite")
+        self.assertIn("--mode admin", self.client(daemon.list()["db"]["port"])("SHUTDOWN"))
+
+    def test_config_rewrite_is_there_after_a_restart_of_the_daemon(self):
+        folder = self.folder()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, "--maxmemory", "1G")
+        self.assertEqual(client("CONFIG", "SET", "maxmemory", "2gb", "maxmemory-policy", "allkeys-lru", "requirepass",
+                                "secret", "slowlog-max-len", "7"), "+OK")
+        self.assertEqual(client("CONFIG", "REWRITE"), "+OK")
+        self.assertEqual(daemon.show("db")["options"]["eviction"], "allkeys-lru")
+        daemon.kill()
+        daemon = self.daemon(folder=folder)
+        eventually(lambda: daemon.list()["db"]["status"] == "running", "it runs again")
+        client = self.client(daemon.list()["db"]["port"])
+        self.assertTrue(client("PING").startswith("-NOAUTH"))
+        self.assertEqual(client("AUTH", "secret"), "+OK")
+        for name, value in (("maxmemory", b"2147483648"), ("maxmemory-policy", b"allkeys-lru"),
+                            ("slowlog-max-len", b"7")):
+            self.assertEqual(client("CONFIG", "GET", name), [name.encode(), value])
+        # What is set back is forgotten.
+        client("CONFIG", "SET", "requirepass", "", "slowlog-max-len", "128")
+        self.assertEqual(client("CONFIG", "REWRITE"), "+OK")
+        self.assertNotIn("config", daemon.show("db")["options"])
+
+    def test_functions_go_to_redis_and_come_back(self):
+        code = "#!lua name={0}\nredis.register_function('{0}', function(keys, args) return '{0} ' .. args[1] end)"
+        disk, daemon = self.folder(), self.daemon()
+        ours = self.cache(daemon, "--dir", disk)
+        loaded = ours("FUNCTION", "LOAD", code.format("mine"))
+        if "built without" in str(loaded):
+            self.skipTest("this build has no scripts")
+        self.assertEqual(loaded, b"mine")
+        ours("SET", "a", "1")
+        self.assertEqual(ours("SAVE"), "+OK")
+        theirs = self.redis("--dir", disk)
+        self.assertEqual(theirs("FCALL", "mine", "0", "x"), b"mine x")
+        self.assertEqual(theirs("FUNCTION", "LOAD", code.format("theirs")), b"theirs")
+        self.assertEqual(theirs("GET", "a"), b"1")
+        self.assertEqual(theirs("SAVE"), "+OK")
+        other = self.folder()
+        shutil.copy(os.path.join(disk, "dump.rdb"), other)
+        back = self.cache(daemon, "--dir", other, name="back")
+        for name in ("mine", "theirs"):
+            self.assertEqual(back("FCALL", name, "0", "y"), f"{name} y".encode())
+        self.assertEqual(sorted(each[1] for each in back("FUNCTION", "LIST")), [b"mine", b"theirs"])
+
+    @unittest.skipUnless(os.environ.get("EDDY_LONG_TESTS"), "slow: set EDDY_LONG_TESTS=1")
+    def test_the_largest_values(self):
+        client = self.cache(self.daemon())
+        largest = 512 << 20
+        self.assertEqual(client("SET", "a", b"x" * largest), "+OK")
+        self.assertEqual(client("STRLEN", "a"), largest)
+        self.assertEqual(client("APPEND", "a", "x"), "-ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+        self.assertEqual(client("SETRANGE", "a", largest, "x"),
+                         "-ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+        got = client("GET", "a")
+        self.assertEqual((len(got), got[:1], got[-1:]), (largest, b"x", b"x"))
+        too_large = self.client(client.socket.getpeername()[1])
+        too_large.socket.sendall(b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$%d\r\n" % (513 << 20))
+        self.assertEqual(read_line(too_large.socket), "-ERR Protocol error: invalid bulk length")
+        self.assertEqual(client("EXISTS", "b"), 0)
+
+
+if __name__ == "__main__":
+    harness.main()

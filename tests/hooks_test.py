@@ -1,0 +1,379 @@
+#!/usr/bin/env python3
+"""A cache in front of real PostgreSQL and SQLite: the scripts of examples/hooks, backends that are slow, away
+and back again."""
+
+import glob
+import os
+import pwd
+import re
+import shutil
+import sqlite3
+import subprocess
+import threading
+import unittest
+
+import harness
+from harness import DEADLINE_S, connect, eventually, free_port
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+EXAMPLES = os.path.realpath(os.path.join(ROOT, "examples", "hooks"))
+
+
+class Client:
+    """Speaks RESP: one command, one reply."""
+
+    def __init__(self, port):
+        self.socket = connect(port)
+        self.stream = self.socket.makefile("rwb")
+
+    def __call__(self, *words):
+        encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        self.stream.write(b"*%d\r\n" % len(encoded))
+        for word in encoded:
+            self.stream.write(b"$%d\r\n%s\r\n" % (len(word), word))
+        self.stream.flush()
+        return self._reply()
+
+    def _reply(self):
+        line = self.stream.readline()
+        if not line:
+            raise AssertionError("the connection ended")
+        kind, rest = line[:1], line[1:-2]
+        if kind in (b"+", b"-"):
+            return (kind + rest).decode()
+        if kind == b":":
+            return int(rest)
+        size = int(rest)
+        if kind == b"*":
+            return [self._reply() for _ in range(size)]
+        return None if size < 0 else self.stream.read(size + 2)[:-2]
+
+    def close(self):
+        self.stream.close()
+        self.socket.close()
+
+
+def library_is_missing(name):
+    """Why a script cannot load the library, or None; asked of a folder that Debian puts it in."""
+    if glob.glob(f"/usr/lib/*/lua/5.1/luasql/{name}.so"):
+        return None
+    return f"there is no luasql.{name} for Lua 5.1: apt install lua-sql-{name}"
+
+
+class Postgres:
+    """A server of its own, on a Unix socket in a folder of its own."""
+
+    first = None  # the folder with the data of a new server
+
+    def __init__(self):
+        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
+        path = found[-1] if found else shutil.which("initdb")
+        if path is None:
+            raise unittest.SkipTest("there is no PostgreSQL: apt install postgresql")
+        self.bin = os.path.dirname(path)
+        self.run_as = []
+        self.folder = harness.tempfile.mkdtemp(prefix="eddy-")
+        self.account = None
+        if harness.is_root():
+            try:
+                account = self.account = pwd.getpwnam("postgres")
+            except KeyError:
+                raise unittest.SkipTest("there is no user postgres to run PostgreSQL as") from None
+            self.give(self.folder)
+            self.run_as = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}",
+                           "--clear-groups"]
+        self.data = os.path.join(self.folder, "data")
+        self.process = None
+        self.environment = dict(os.environ, PGHOST=self.folder, PGUSER="eddy", PGDATABASE="postgres",
+                                PGPORT="5432")
+        if Postgres.first is None:
+            # initdb takes seconds: the tests after the first one copy what it has made.
+            Postgres.first = harness.tempfile.TemporaryDirectory(prefix="eddy-")
+            self.give(Postgres.first.name)
+            self.tool("initdb", "-D", self.made(), "-U", "eddy", "-A", "trust", "-N", "--locale=C", "-E", "UTF8")
+        subprocess.run([*self.run_as, "cp", "-a", self.made(), self.data], check=True)
+
+    @staticmethod
+    def made():
+        return os.path.join(Postgres.first.name, "data")
+
+    def give(self, folder):
+        if self.account is not None:
+            os.chown(folder, self.account.pw_uid, self.account.pw_gid)
+
+    def tool(self, name, *words, **more):
+        return subprocess.run([*self.run_as, os.path.join(self.bin, name), *words], check=True,
+                              cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=DEADLINE_S, env=self.environment, **more).stdout.decode()
+
+    def start(self):
+        self.log = open(os.path.join(self.folder, "log"), "ab")
+        self.process = subprocess.Popen(
+            [*self.run_as, os.path.join(self.bin, "postgres"), "-D", self.data, "-k", self.folder,
+             "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=20"],
+            cwd=self.folder, stdout=self.log, stderr=self.log)
+
+        def ready():
+            if self.process.poll() is not None:
+                raise AssertionError("PostgreSQL ended: " + open(self.log.name, encoding="utf-8").read())
+            return subprocess.run([os.path.join(self.bin, "pg_isready"), "-q"], check=False,
+                                  env=self.environment).returncode == 0
+        eventually(ready, "PostgreSQL is ready")
+
+    def stop(self):
+        if self.process is None:
+            return
+        # SIGQUIT: at once, as by a failure.
+        self.process.send_signal(harness.signal.SIGQUIT)
+        self.process.wait(DEADLINE_S)
+        self.process = None
+        self.log.close()
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def sql(self, statement):
+        return subprocess.run([os.path.join(self.bin, "psql"), "-XqtA", "-c", statement], check=True,
+                              stdout=subprocess.PIPE, env=self.environment,
+                              timeout=DEADLINE_S).stdout.decode().strip()
+
+    def value(self, key):
+        return self.sql(f"SELECT convert_from(value, 'UTF8') FROM kv WHERE key = '{key}'")
+
+    def lock(self):
+        """Lets every statement on the table wait; the process whose end ends that."""
+        session = subprocess.Popen([os.path.join(self.bin, "psql"), "-Xqt"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, env=self.environment)
+        session.stdin.write(b"BEGIN; LOCK TABLE kv IN ACCESS EXCLUSIVE MODE; SELECT 'locked';\n")
+        session.stdin.flush()
+        while b"locked" not in session.stdout.readline():
+            pass
+        return session
+
+
+def unlock(session):
+    session.stdin.write(b"ROLLBACK;\n")
+    session.stdin.close()
+    session.wait(DEADLINE_S)
+    session.stdout.close()
+
+
+class HooksTest(harness.EddyTest):
+    def cache(self, daemon, script, *flags):
+        self.port = free_port()
+        made = daemon.run("create", "cache", "c", "-p", str(self.port), "--hooks", script, "-s", *flags)
+        if made.status != 0 and "built without scripts" in made.err:
+            self.skipTest("this program was built without scripts")
+        self.assertEqual(made.status, 0, made)
+        return self.client()
+
+    def client(self):
+        client = Client(self.port)
+        self.addCleanup(client.close)
+        return client
+
+    def in_environment(self, **values):
+        for name, value in values.items():
+            before = os.environ.get(name)
+            os.environ[name] = value
+            self.addCleanup(os.environ.__setitem__ if before is not None else os.environ.pop, name,
+                            *([before] if before is not None else []))
+
+
+@harness.on_each_backend
+class PostgresHooks(HooksTest):
+    SCRIPT = os.path.join(EXAMPLES, "postgres.lua")
+
+    def setUp(self):
+        missing = library_is_missing("postgres")
+        if missing:
+            self.skipTest(missing)
+        self.postgres = Postgres()
+        self.addCleanup(self.postgres.remove)
+        self.postgres.start()
+        self.postgres.sql("CREATE TABLE kv (key bytea PRIMARY KEY, value bytea NOT NULL, expires timestamptz)")
+        self.in_environment(PGHOST=self.postgres.folder, PGUSER="eddy", PGDATABASE="postgres", PGPORT="5432")
+
+    def drained(self, daemon):
+        eventually(lambda: daemon.json("stats", "c")["hook_queued_keys"] == 0, "the queue is empty")
+
+    def test_reading_writing_deleting_expiring(self):
+        self.postgres.sql("INSERT INTO kv VALUES ('greeting', 'hello'), ('binary', '\\x00ff0a')")
+        daemon = self.daemon()
+        c = self.cache(daemon, self.SCRIPT)
+        self.assertEqual(c("GET", "greeting"), b"hello")
+        self.assertEqual(c("MGET", "binary", "none", "greeting"), [b"\x00\xff\n", None, b"hello"])
+        self.assertEqual(c("TTL", "greeting"), -1)
+        self.assertEqual(c("SET", "greeting", "good day"), "+OK")
+        self.assertEqual(c("APPEND", "greeting", "!"), 9)
+        eventually(lambda: self.postgres.value("greeting") == "good day!", "it is written")
+        every_byte = bytes(range(256))
+        self.assertEqual(c("SET", every_byte, every_byte), "+OK")
+        eventually(lambda: self.postgres.sql("SELECT count(*) FROM kv WHERE key = value") == "1", "it, too")
+        self.assertEqual(c("DEL", "binary"), 1)
+        eventually(lambda: self.postgres.sql("SELECT count(*) FROM kv WHERE key = 'binary'") == "0", "it is gone")
+        self.assertEqual(c("SET", "short", "life", "PX", 4000), "+OK")
+        eventually(lambda: self.postgres.value("short") == "life", "it is written before it expires")
+        eventually(lambda: self.postgres.sql("SELECT count(*) FROM kv WHERE key = 'short'") == "0",
+                   "the row goes with the key")
+        self.assertEqual(c("SET", "long", "life", "EX", 1000), "+OK")
+        self.drained(daemon)
+        # A second cache finds what the first has left.
+        daemon.must("reload", "c")
+        c = self.client()
+        self.assertEqual(c("GET", "greeting"), b"good day!")
+        self.assertEqual(c("GET", every_byte), every_byte)
+        self.assertEqual(c("GET", "long"), b"life")
+        self.assertTrue(900 < c("TTL", "long") <= 1000)
+        self.assertEqual(c("INCR", "n"), 1)
+        self.drained(daemon)
+        self.assertEqual(daemon.json("stats", "c")["hook_errors_total"], 0)
+        self.assertEqual(daemon.metric("eddy_cache_hook_lost_total", runtime="c", type="cache"), 0)
+
+    def test_a_slow_backend_answers_within_the_deadline(self):
+        daemon = self.daemon()
+        c = self.cache(daemon, self.SCRIPT, "--hook-deadline", "1500ms")
+        self.postgres.sql("INSERT INTO kv VALUES ('a', 'one')")
+        self.assertEqual(c("GET", "other"), None)
+        locked = self.postgres.lock()
+        try:
+            self.assertTrue(c("GET", "a").startswith("-ERR on_miss did not answer in time"))
+            other = self.client()
+            self.assertEqual(other("SET", "b", "1"), "+OK")
+            self.assertEqual(other("GET", "b"), b"1")
+        finally:
+            unlock(locked)
+        eventually(lambda: c("GET", "a") == b"one", "it is answered again")
+        eventually(lambda: self.postgres.value("b") == "1", "and what was written meanwhile is there")
+        self.drained(daemon)
+
+    def test_away_and_back(self):
+        self.postgres.sql("INSERT INTO kv VALUES ('a', 'old', now() + interval '6 seconds')")
+        daemon = self.daemon()
+        c = self.cache(daemon, self.SCRIPT, "--hook-fallback", "stale", "--hook-deadline", "20s")
+        self.assertEqual(c("GET", "a"), b"old")
+        self.assertEqual(c("SET", "kept", "1"), "+OK")
+        eventually(lambda: c("EXISTS", "a") == 0, "it has expired")
+        self.drained(daemon)
+        self.postgres.stop()
+        self.assertEqual(c("GET", "a"), b"old", "the stale value")
+        self.assertTrue(c("GET", "unknown").startswith("-ERR on_miss failed"))
+        for i in range(50):
+            self.assertEqual(c("SET", f"k{i}", i), "+OK")
+        self.assertEqual(c("DEL", "kept"), 1)
+        self.assertEqual(c("GET", "kept"), None, "its deletion is on the way")
+        eventually(lambda: daemon.json("stats", "c")["hook_retries_total"] > 0, "it is tried again")
+        self.assertIn("hooks: failed: ", daemon.must("logs", "c"))
+        self.postgres.start()
+        eventually(lambda: self.postgres.sql("SELECT count(*) FROM kv WHERE key LIKE 'k%'") == "50",
+                   "all is written")
+        self.drained(daemon)
+        self.assertEqual(self.postgres.value("k49"), "49")
+        eventually(lambda: c("GET", "unknown") is None, "misses are answered again")
+        self.assertEqual(daemon.json("stats", "c")["hook_lost_total"], 0)
+
+    def test_a_stop_flushes(self):
+        daemon = self.daemon()
+        c = self.cache(daemon, self.SCRIPT, "--hook-flush", "50s")
+        for i in range(500):
+            c("SET", f"k{i}", "v")
+        daemon.must("stop", "c")
+        self.assertEqual(self.postgres.sql("SELECT count(*) FROM kv WHERE value = 'v'"), "500")
+        # So does the daemon's end, and without a backend it is told what is lost.
+        daemon.must("start", "c")
+        self.client()("SET", "last", "1")
+        self.assertEqual(daemon.stop(), 0)
+        self.assertEqual(self.postgres.value("last"), "1")
+        daemon.start()
+        daemon.must("edit", "c", "--hook-flush", "200ms")
+        self.postgres.stop()
+        self.client()("SET", "lost", "1")
+        daemon.must("stop", "c")
+        self.assertRegex(daemon.must("logs", "c"), r"hooks: 1 changes were not told .*: lost")
+
+    def test_many_clients(self):
+        self.postgres.sql("INSERT INTO kv SELECT convert_to('k' || i, 'UTF8'), convert_to('v' || i, 'UTF8') "
+                          "FROM generate_series(0, 199) i")
+        daemon = self.daemon()
+        self.cache(daemon, self.SCRIPT, "--hook-threads", "4", "--hook-deadline", "50s")
+        faults = []
+
+        def work(seed):
+            client = Client(self.port)
+            try:
+                for i in range(200):
+                    key = (i * 13 + seed) % 200
+                    if client("GET", f"k{key}") != b"v%d" % key:
+                        faults.append(key)
+            finally:
+                client.close()
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(DEADLINE_S)
+        self.assertEqual(faults, [])
+        self.assertEqual(daemon.json("stats", "c")["hook_misses_total"], 200, "each was asked for once")
+
+
+@harness.on_each_backend
+class SqliteHooks(HooksTest):
+    SCRIPT = os.path.join(EXAMPLES, "sqlite.lua")
+
+    def setUp(self):
+        missing = library_is_missing("sqlite3")
+        if missing:
+            self.skipTest(missing)
+        self.file = os.path.join(self.folder(), "kv.sqlite")
+        self.in_environment(KV_FILE=self.file)
+
+    def rows(self, statement, *values):
+        db = sqlite3.connect(self.file, timeout=DEADLINE_S)
+        try:
+            with db:
+                return db.execute(statement, values).fetchall()
+        finally:
+            db.close()
+
+    def test_reading_writing_deleting(self):
+        daemon = self.daemon()
+        c = self.cache(daemon, self.SCRIPT)
+        self.assertEqual(c("GET", "a"), None)
+        self.rows("INSERT INTO kv VALUES (?, ?)", b"b", b"\x00two\xff")
+        self.assertEqual(c("GET", "b"), b"\x00two\xff")
+        self.assertTrue(50 < c("TTL", "b") <= 60)
+        self.rows("INSERT INTO kv VALUES (?, ?)", b"a", b"late")
+        self.assertEqual(c("GET", "a"), None, "that it was not there is remembered")
+        self.assertEqual(c("SET", "a", "mine"), "+OK")
+        eventually(lambda: self.rows("SELECT value FROM kv WHERE key = ?", b"a") == [(b"mine",)], "it is there")
+        self.assertEqual(c("DEL", "b"), 1)
+        eventually(lambda: self.rows("SELECT * FROM kv WHERE key = ?", b"b") == [], "it is gone")
+        self.assertIn("hook_changes:", c("INFO", "hooks").decode())
+
+    def test_a_locked_file_is_written_later(self):
+        daemon = self.daemon()
+        c = self.cache(daemon, self.SCRIPT)
+        holder = sqlite3.connect(self.file, timeout=DEADLINE_S, isolation_level=None)
+        self.addCleanup(holder.close)
+        holder.execute("BEGIN IMMEDIATE")
+        for i in range(20):
+            self.assertEqual(c("SET", f"k{i}", i), "+OK")
+        eventually(lambda: daemon.json("stats", "c")["hook_errors_total"] > 0, "the file is busy")
+        holder.execute("COMMIT")
+        eventually(lambda: self.rows("SELECT count(*) FROM kv") == [(20,)], "all is written")
+
+
+class Documentation(unittest.TestCase):
+    def test_the_page_shows_the_scripts_that_run_here(self):
+        with open(os.path.join(ROOT, "docs", "hooks.md"), encoding="utf-8") as file:
+            page = file.read()
+        blocks = re.findall(r"<!-- (examples/hooks/\w+\.lua) -->\n```lua\n(.*?)```", page, re.S)
+        self.assertEqual(len(blocks), 1)
+        for path, block in blocks:
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                self.assertEqual(block, file.read(), path)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Caches and real Redis servers that follow each other, in both directions, under random writes."""
+
+import json
+import os
+import socket
+import threading
+import unittest
+
+import harness
+from cache_client import Client, Redis, Traffic, client_of
+from harness import eventually, free_port
+
+ROUNDS = int(os.environ.get("EDDY_REPLICATION_ROUNDS", "20"))
+
+
+def have_same_data(leader, follower):
+    """Waits until the follower has all that the leader has, and compares."""
+    def same():
+        told, has = leader.info("replication"), follower.info("replication")
+        return (has.get("master_link_status") == "up" and
+                told["master_repl_offset"] == has["slave_repl_offset"])
+    # Keys that expire are removed by the leader, which tells.
+    def equal():
+        eventually(same, "the follower to have everything")
+        return leader("DEBUG", "DIGEST") == follower("DEBUG", "DIGEST")
+    eventually(equal, "the same data")
+
+
+@harness.on_each_backend
+class Replication(harness.EddyTest):
+    def cache(self, daemon, name, *more):
+        port = free_port()
+        daemon.must("create", "cache", name, "-p", str(port), "--mode", "admin", "-s", *more)
+        client = client_of(self, port)
+        self.assertEqual(client("CONFIG", "SET", "repl-diskless-sync-delay", "0"), "+OK")
+        return client
+
+    def redis(self, *arguments):
+        server = Redis(self, *arguments)
+        return server, client_of(self, server.port)
+
+    def follow(self, follower, leader):
+        self.assertEqual(follower("REPLICAOF", "127.0.0.1", leader.port), "+OK")
+        eventually(lambda: follower.info("replication")["master_link_status"] == "up", "the link")
+
+    def write(self, client, seed, rounds=ROUNDS):
+        traffic = Traffic(seed)
+        for _ in range(rounds):
+            client.all(traffic.batch(100))
+        client("SELECT", "0")
+
+    def test_a_cache_follows_redis(self):
+        _, leader = self.redis()
+        follower = self.cache(self.daemon(), "db")
+        follower("SET", "its own", "goes")
+        self.write(leader, 1)
+        self.follow(follower, leader)
+        self.assertEqual(follower("EXISTS", "its own"), 0)
+        self.write(leader, 2)
+        have_same_data(leader, follower)
+        self.assertTrue(follower("SET", "a", "b").startswith("-READONLY"))
+        self.assertEqual(follower("ROLE")[:4], [b"slave", b"127.0.0.1", leader.port, b"connected"])
+        self.assertEqual(leader("WAIT", "1", "10000"), 1)
+        # Both go on where they were.
+        writer = client_of(self, leader.port)
+        writing = threading.Thread(target=self.write, args=(writer, 3))
+        writing.start()
+        for _ in range(3):
+            leader("CLIENT", "KILL", "TYPE", "replica")
+            eventually(lambda: follower.info("replication")["master_link_status"] == "up")
+        writing.join()
+        have_same_data(leader, follower)
+        self.assertEqual(leader.info("stats")["sync_full"], "1")
+        self.assertGreaterEqual(int(leader.info("stats")["sync_partial_ok"]), 1)
+        # Moving over: it stays as it is, and takes writes.
+        self.assertEqual(follower("REPLICAOF", "NO", "ONE"), "+OK")
+        self.assertEqual(follower("SET", "a", "b"), "+OK")
+        self.assertEqual(follower("ROLE")[0], b"master")
+
+    def test_redis_follows_a_cache(self):
+        leader = self.cache(self.daemon(), "db")
+        _, follower = self.redis()
+        self.write(leader, 1)
+        self.follow(follower, leader)
+        self.write(leader, 2)
+        have_same_data(leader, follower)
+        told = leader.info("replication")
+        self.assertEqual(told["connected_slaves"], "1")
+        self.assertIn("state=online", told["slave0"])
+        self.assertIn(f"port={follower.port}", told["slave0"])
+        self.assertEqual(leader("WAIT", "1", "10000"), 1)
+        writer = client_of(self, leader.port)
+        writing = threading.Thread(target=self.write, args=(writer, 3))
+        writing.start()
+        for _ in range(3):
+            leader("CLIENT", "KILL", "TYPE", "replica")
+            eventually(lambda: follower.info("replication")["master_link_status"] == "up")
+        writing.join()
+        have_same_data(leader, follower)
+        self.assertEqual(leader.info("stats")["sync_full"], "1")
+        self.assertGreaterEqual(int(leader.info("stats")["sync_partial_ok"]), 1)
+
+    def test_a_chain_of_both(self):
+        daemon = self.daemon()
+        _, first = self.redis()
+        second = self.cache(daemon, "second")
+        _, third = self.redis()
+        fourth = self.cache(daemon, "fourth")
+        self.write(first, 1)
+        self.follow(second, first)
+        self.follow(third, second)
+        self.follow(fourth, third)
+        self.write(first, 2)
+        for each in (second, third, fourth):
+            have_same_data(first, each)
+        ids = {each.info("replication")["master_replid"] for each in (first, second, third, fourth)}
+        self.assertEqual(len(ids), 1)
+        # Whoever is promoted, the others go on with it: the data is not sent again.
+        self.assertEqual(second("REPLICAOF", "NO", "ONE"), "+OK")
+        self.write(second, 3)
+        for each in (third, fourth):
+            have_same_data(second, each)
+        self.assertEqual(second.info("stats")["sync_full"], "1")
+        # The old one may have let keys end meanwhile, and need all.
+        self.follow(first, second)
+        for each in (first, third, fourth):
+            have_same_data(second, each)
+
+    def test_messages_and_the_end_of_keys_reach_replicas(self):
+        daemon = self.daemon()
+        leader = self.cache(daemon, "leader")
+        follower = self.cache(daemon, "follower")
+        _, redis = self.redis()
+        self.follow(follower, leader)
+        self.follow(redis, leader)
+        for each in (follower, redis):
+            listener = client_of(self, each.port)
+            listener("SUBSCRIBE", "news")
+            leader("PUBLISH", "news", "today")
+            self.assertEqual(listener.reply(), [b"message", b"news", b"today"])
+        leader("SET", "short", "1", "PX", "50")
+        leader("SET", "long", "1", "PX", "100000")
+        eventually(lambda: follower("GET", "short") is None, "the key's end")
+        eventually(lambda: follower("DBSIZE") == 1 and redis("DBSIZE") == 1, "its removal")
+        self.assertEqual(follower("TTL", "long"), leader("TTL", "long"))
+        have_same_data(leader, follower)
+        have_same_data(leader, redis)
+
+    def test_functions_follow(self):
+        daemon = self.daemon()
+        _, redis = self.redis()
+        cache = self.cache(daemon, "cache")
+        library = "#!lua name={0}\nredis.register_function{{function_name='{0}', " \
+                  "callback=function() return '{0}' end, flags={{'no-writes'}}}}"
+        if str(cache("FUNCTION", "LOAD", library.format("its_own"))).startswith("-"):
+            self.skipTest("this eddy was built without scripts")
+        redis("FUNCTION", "LOAD", library.format("first"))
+        self.follow(cache, redis)
+        redis("FUNCTION", "LOAD", library.format("second"))
+        have_same_data(redis, cache)
+        for name in ("first", "second"):
+            self.assertEqual(cache("FCALL_RO", name, "0"), name.encode())
+        self.assertTrue(cache("FCALL_RO", "its_own", "0").startswith("-"))
+        # And back again.
+        cache("REPLICAOF", "NO", "ONE")
+        redis("FUNCTION", "FLUSH")
+        self.follow(redis, cache)
+        cache("FUNCTION", "LOAD", library.format("third"))
+        cache("FUNCTION", "DELETE", "first")
+        have_same_data(cache, redis)
+        for name in ("second", "third"):
+            self.assertEqual(redis("FCALL_RO", name, "0"), name.encode())
+        self.assertTrue(redis("FCALL_RO", "first", "0").startswith("-"))
+
+    def test_config_rewrite_keeps_whom_it_follows(self):
+        daemon = self.daemon()
+        leader = self.cache(daemon, "leader")
+        follower = self.cache(daemon, "follower", "--replicate", f"127.0.0.1:{leader.port}",
+                              "--replicate-password", "unused")
+        self.assertEqual(follower("REPLICAOF", "NO", "ONE"), "+OK")
+        self.assertEqual(follower("CONFIG", "REWRITE"), "+OK")
+        options = daemon.show("follower")["options"]
+        self.assertNotIn("replicate", options)
+        daemon.must("stop", "follower")
+        daemon.must("start", "follower")
+        follower = client_of(self, follower.port)
+        self.assertEqual(follower("ROLE")[0], b"master")
+        self.assertEqual(follower("CONFIG", "GET", "masterauth"), [b"masterauth", b"unused"])
+        self.assertEqual(follower("REPLICAOF", "127.0.0.1", leader.port), "+OK")
+        self.assertEqual(follower("CONFIG", "REWRITE"), "+OK")
+        daemon.must("stop", "follower")
+        daemon.must("start", "follower")
+        follower = client_of(self, follower.port)
+        self.assertEqual(follower("ROLE")[:3], [b"slave", b"127.0.0.1", leader.port])
+
+    def test_a_big_copy_while_much_is_written(self):
+        daemon = self.daemon()
+        leader = self.cache(daemon, "leader")
+        for base in range(0, 60000, 1000):
+            leader.all([("SET", f"key {i}", "v" * (i % 300)) for i in range(base, base + 1000)])
+        follower = self.cache(daemon, "follower")
+        _, redis = self.redis()
+        stop = threading.Event()
+
+        def write():
+            client, traffic = Client(leader.port), Traffic(5)
+            while not stop.is_set():
+                client.all(traffic.batch(100))
+                client.all([("APPEND", f"key {i}", "!") for i in range(0, 60000, 997)])
+            client.close()
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            self.follow(follower, leader)
+            self.follow(redis, leader)
+        finally:
+            stop.set()
+            writer.join()
+        have_same_data(leader, follower)
+        have_same_data(leader, redis)
+
+    def test_a_password_and_the_flags(self):
+        server, leader = self.redis("--requirepass", "secret")
+        leader("AUTH", "secret")
+        leader("SET", "a", "1")
+        daemon = self.daemon()
+        follower = self.cache(daemon, "db", "--replicate", f"127.0.0.1:{server.port}")
+        eventually(lambda: "NOAUTH" in daemon.must("logs", "db"), "the refusal in the log")
+        self.assertEqual(follower("CONFIG", "SET", "masterauth", "secret"), "+OK")
+        eventually(lambda: follower("GET", "a") == b"1", "the key")
+        other = self.cache(daemon, "other", "--replicate", f"127.0.0.1:{server.port}",
+                           "--replicate-user", "default", "--replicate-password", "secret")
+        eventually(lambda: other("GET", "a") == b"1", "the key")
+
+    def test_a_replica_that_does_not_read_is_closed(self):
+        daemon = self.daemon()
+        leader = self.cache(daemon, "leader")
+        self.assertEqual(leader("CONFIG", "SET", "client-output-buffer-limit",
+                                "replica 2mb 0 0", "repl-backlog-size", "100kb"), "+OK")
+        lazy = Client(leader.port)
+        self.addCleanup(lazy.close)
+        lazy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        lazy("REPLCONF", "capa", "eof", "capa", "psync2")
+        lazy.send("PSYNC", "?", "-1")
+        eventually(lambda: leader.info("replication")["connected_slaves"] == "1", "it follows")
+        before = daemon.resident_kib()
+        value = "x" * 100_000
+        for _ in range(300):
+            leader("SET", "a", value)
+        eventually(lambda: leader.info("replication")["connected_slaves"] == "0", "it is closed")
+        if not harness.sanitized():
+            self.assertLess(daemon.resident_kib() - before, 40_000)
+        self.assertEqual(leader.info("stats")["client_output_buffer_limit_disconnections"], "1")
+
+
+if __name__ == "__main__":
+    harness.main()
