@@ -25,8 +25,11 @@
 
 include(GNUInstallDirs)
 
-# A test that waits for longer than this has hung.
+# A test that waits for longer than this has hung. Sanitizers make work up to twenty times as slow.
 set(EDDY_TEST_TIMEOUT_S 60)
+if(EDDY_SANITIZE)
+    set(EDDY_TEST_TIMEOUT_S 240)
+endif()
 
 # The layers that the installed library consists of. The others are the program's own.
 set(EDDY_LIBRARY_LAYERS base io wire net tls shm transport)

@@ -8,7 +8,7 @@ import resource
 import socket
 
 import programs
-from programs import receive
+from programs import receive, sanitized
 
 
 class Echo(programs.ServerTest):
@@ -36,6 +36,8 @@ class Echo(programs.ServerTest):
         self.assertEqual(receive(other, 4), b"next")
 
     def test_serves_on_after_it_had_no_descriptors_left(self):
+        if sanitized(self.program):
+            self.skipTest("a sanitizer's own checks need descriptors")
         first = self.client()
         first.sendall(b"one")
         self.assertEqual(receive(first, 3), b"one")

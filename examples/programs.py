@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
-from harness import DEADLINE_S, eventually, free_port  # noqa: E402, F401
+from harness import DEADLINE_S, eventually, free_port, sanitized  # noqa: E402, F401
 
 
 def connect(port):

@@ -340,9 +340,9 @@ class EddyTest(unittest.TestCase):
             self.assertIn(text, result.err)
 
 
-def sanitized():
+def sanitized(binary=BINARY):
     """Whether the program carries a sanitizer, whose memory and descriptors are not the program's."""
-    with open(BINARY, "rb") as program:
+    with open(binary, "rb") as program:
         content = program.read()
     return b"__asan_init" in content or b"__tsan_init" in content
 

@@ -285,6 +285,21 @@ TEST_P(cache_hooks, a_bad_script_does_not_start) {
     });
 }
 
+TEST_P(cache_hooks, threads_load_the_script_one_after_another) {
+    run([&]() -> task<void> {
+        // To make the folder fails where it is there.
+        const backend store(
+            "assert(os.execute('mkdir ' .. FOLDER .. 'mine') == 0, 'another thread is here')\n"
+            "os.execute('sleep 0.02') note('loaded', 'x')\n"
+            "assert(os.execute('rmdir ' .. FOLDER .. 'mine') == 0)\n"
+            "on_miss = read");
+        subject cache("cache", store.options({{"hook_threads", 8}}));
+        co_await cache.start();
+        EXPECT_EQ(store.lines("loaded"), 8);
+        co_await cache->stop(1s);
+    });
+}
+
 TEST_P(cache_hooks, loading_a_dump_file_tells_nobody) {
     run([&]() -> task<void> {
         const backend store(

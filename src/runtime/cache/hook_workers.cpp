@@ -31,6 +31,8 @@ struct hook_workers::shared {
 
     std::mutex mutex;  // of what follows
     std::condition_variable changed;
+    std::condition_variable may_load;
+    bool loads = false;  // one of the threads loads the script
     std::deque<hook_job> jobs;
     std::deque<hook_news> news;
     std::size_t lines = 0;  // of news
@@ -104,6 +106,7 @@ void hook_workers::end() {
         shared_->ends = true;
     }
     shared_->changed.notify_all();
+    shared_->may_load.notify_all();
 }
 
 /// Any thread. What is printed may be lost, an answer never is: somebody waits for it.
@@ -145,15 +148,34 @@ void hook_workers::work(std::shared_ptr<shared> with) {
     std::unique_ptr<hook_script> script;
     hook_news loaded;
     loaded.what = hook_news::kind::loaded;
-    try {
-        auto made = hook_script::load(with->script, with->name, say);
-        loaded.succeeded = made.has_value();
-        if (made)
-            script = std::move(*made);
-        else
-            loaded.text = std::move(made.error());
-    } catch (const std::bad_alloc&) {
-        loaded.text = "not enough memory";
+    const auto load = [&] {
+        try {
+            auto made = hook_script::load(with->script, with->name, say);
+            loaded.succeeded = made.has_value();
+            if (made)
+                script = std::move(*made);
+            else
+                loaded.text = std::move(made.error());
+        } catch (const std::bad_alloc&) {
+            loaded.text = "not enough memory";
+        }
+    };
+    bool may_load = false;
+    {
+        // One after another: what a script prepares when it is loaded, a table perhaps, it need not
+        // guard against itself.
+        std::unique_lock lock(with->mutex);
+        with->may_load.wait(lock, [&] { return with->ends || !with->loads; });
+        may_load = !with->ends;
+        if (may_load) with->loads = true;
+    }
+    if (may_load) {
+        load();
+        {
+            const std::lock_guard lock(with->mutex);
+            with->loads = false;
+        }
+        with->may_load.notify_one();
     }
     if (script) loaded.functions = script->functions();
     deliver(with, std::move(loaded));

@@ -42,8 +42,9 @@ public:
         std::chrono::nanoseconds change{};  ///< of one other hook
     };
 
-    /// Starts the threads, which load the script. `hears` is called on this loop, never inside a
-    /// call of this, and not after the end. Throws std::system_error when there can be no thread.
+    /// Starts the threads, which load the script one after another. `hears` is called on this loop,
+    /// never inside a call of this, and not after the end. Throws std::system_error when there can
+    /// be no thread.
     hook_workers(std::size_t threads, std::string script, std::string name, limits most,
                  std::function<void(hook_news&&)> hears);
     hook_workers(const hook_workers&) = delete;
