@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import threading
+import time
 import unittest
 
 import harness
@@ -340,16 +341,35 @@ class SqliteHooks(HooksTest):
         daemon = self.daemon()
         c = self.cache(daemon, self.SCRIPT)
         self.assertEqual(c("GET", "a"), None)
-        self.rows("INSERT INTO kv VALUES (?, ?)", b"b", b"\x00two\xff")
+        self.rows("INSERT INTO kv VALUES (?, ?, NULL)", b"b", b"\x00two\xff")
         self.assertEqual(c("GET", "b"), b"\x00two\xff")
-        self.assertTrue(50 < c("TTL", "b") <= 60)
-        self.rows("INSERT INTO kv VALUES (?, ?)", b"a", b"late")
+        self.assertEqual(c("TTL", "b"), -1)
+        self.rows("INSERT INTO kv VALUES (?, ?, NULL)", b"a", b"late")
         self.assertEqual(c("GET", "a"), None, "that it was not there is remembered")
         self.assertEqual(c("SET", "a", "mine"), "+OK")
         eventually(lambda: self.rows("SELECT value FROM kv WHERE key = ?", b"a") == [(b"mine",)], "it is there")
         self.assertEqual(c("DEL", "b"), 1)
         eventually(lambda: self.rows("SELECT * FROM kv WHERE key = ?", b"b") == [], "it is gone")
         self.assertIn("hook_changes:", c("INFO", "hooks").decode())
+        self.assertEqual(c("SET", "e", "ends", "EX", "1000"), "+OK")
+        ends = eventually(lambda: self.rows("SELECT expires FROM kv WHERE key = ?", b"e"), "it is there")[0][0]
+        self.assertLess(abs(ends - time.time() - 1000), DEADLINE_S)
+        self.rows("UPDATE kv SET expires = expires - 2000 WHERE key = ?", b"e")
+        c("FLUSHALL")
+        self.assertEqual(c("GET", "e"), None, "it is over")
+        self.assertEqual(c("SET", "e", "short", "PX", "50"), "+OK")
+        eventually(lambda: self.rows("SELECT * FROM kv WHERE key = ?", b"e") == [], "it has gone with the key")
+
+    def test_a_faulty_script_is_not_reloaded(self):
+        daemon = self.daemon()
+        script = os.path.join(self.folder(), "hooks.lua")
+        shutil.copy(self.SCRIPT, script)
+        c = self.cache(daemon, script)
+        self.assertEqual(c("SET", "a", "1"), "+OK")
+        with open(script, "a") as file:
+            file.write("function (")
+        self.assert_refused(daemon.run("reload", "c"), 1, "was not reloaded, and goes on as before", "hooks.lua:")
+        self.assertEqual(c("GET", "a"), b"1")
 
     def test_a_locked_file_is_written_later(self):
         daemon = self.daemon()

@@ -5,6 +5,7 @@
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/encoding_name.hpp"
+#include "cache/hooks.hpp"
 #include "cache/keys_ahead.hpp"
 #include "cache/notifications.hpp"
 #include "cache/scan_options.hpp"
@@ -33,6 +34,8 @@ bool flush_options_fit(call& c) {
 }
 
 void flush(call& c, keyspace& keys) {
+    // What was set before in the same transaction, or script, is told; that it goes is not.
+    if (c.state.hooked != nullptr) c.state.hooked->settle();
     touch_watched(c.state, keys, nullptr);
     c.state.changes += keys.size();
     keys.clear();

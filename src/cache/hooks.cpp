@@ -9,6 +9,7 @@
 #include "cache/propagation.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <algorithm>
@@ -19,18 +20,28 @@ namespace {
 
 using runner = void (*)(call&);
 
-// The commands that read a string, also those that write what they make of it: INCR of a key that
-// was evicted must not begin at zero.
+// The commands that read a string, or whether there is one, also those that write what they make of
+// it: INCR of a key that was evicted must not begin at zero.
 constexpr runner reading[] = {
-    commands::get,      commands::mget,   commands::strlen,      commands::getrange,
-    commands::getex,    commands::getset, commands::getdel,      commands::append,
-    commands::incr,     commands::decr,   commands::incrby,      commands::decrby,
-    commands::setrange, commands::setbit, commands::incrbyfloat, commands::getbit,
-    commands::bitcount, commands::bitpos, commands::bitfield,    commands::bitfield_ro,
+    commands::get,      commands::mget,    commands::strlen,      commands::getrange,
+    commands::getex,    commands::getset,  commands::getdel,      commands::append,
+    commands::incr,     commands::decr,    commands::incrby,      commands::decrby,
+    commands::setrange, commands::setbit,  commands::incrbyfloat, commands::getbit,
+    commands::bitcount, commands::bitpos,  commands::bitfield,    commands::bitfield_ro,
+    commands::bitop,    commands::lcs,     commands::setnx,       commands::msetnx,
+    commands::pfadd,    commands::pfcount, commands::pfmerge,
 };
 
-bool reads_string(runner what) noexcept {
-    return std::find(std::begin(reading), std::end(reading), what) != std::end(reading);
+bool reads_string(const call& c) noexcept {
+    if (c.spec->run == commands::set) {
+        for (std::size_t i = 3; i < c.count; ++i) {
+            const std::string_view option = c.arg(i);
+            if (is_word(option, "nx") || is_word(option, "xx") || is_word(option, "get"))
+                return true;
+        }
+        return false;
+    }
+    return std::find(std::begin(reading), std::end(reading), c.spec->run) != std::end(reading);
 }
 
 constexpr std::string_view failed_text =
@@ -43,6 +54,8 @@ constexpr std::string_view evicted_text =
     "ERR a key of this command was removed as often as on_miss brought it, for want of memory or "
     "of "
     "time to live";
+constexpr std::string_view no_room_text =
+    "OOM a key of this command was found by on_miss, but used memory > 'maxmemory'.";
 constexpr std::string_view full_text =
     "ERR too many changes wait for the hooks, see --hook-queue: this one was not made";
 
@@ -146,10 +159,16 @@ hooks::verdict hooks::look_for_room(call& c) {
 }
 
 hooks::verdict hooks::look_for_misses(call& c, bool writes) {
-    if (writes && stale_.any_back()) drop_stale_keys(c);
+    if (writes && stale_.any_back()) {
+        // Whatever a transaction or a script writes.
+        if (c.spec->first_key <= 0)
+            stale_.for_each_back([this](const std::string& scoped) { take_back_stale(scoped); });
+        else
+            drop_stale_keys(c);
+    }
     const auto known = waiters_.find(&c.client);
     waiter* own = known == waiters_.end() ? nullptr : &known->second;
-    if (reads_string(c.spec->run))
+    if (reads_string(c))
         for_each_key(c, [&](std::string_view key) { look_for(c, own, key, writes); });
     if (own == nullptr) return verdict::run;
     if (!own->refusal.empty()) return refuse(c, own->refusal);
@@ -259,6 +278,12 @@ void hooks::take_back_stale(std::string_view scoped) {
         return;
     propagate_end_of(home_, keys.number(), key);
     keys.remove(key, home_.env.hash(key));
+    tell_trackers(key);
+}
+
+/// Who reads through a cache of his own: the value is another one than he may have seen.
+void hooks::tell_trackers(std::string_view key) {
+    if ((home_.listeners & listening::to_trackers) != 0) invalidate(home_, key, nullptr);
 }
 
 void hooks::block(session& who, waiter& own) {
@@ -330,6 +355,7 @@ void hooks::store(std::string_view scoped, std::string_view value, std::int64_t 
         propagate_alone(home_, keys.number(), {"SET", key, value, "PXAT", decimal(ends_ms)});
     else
         propagate_alone(home_, keys.number(), {"SET", key, value});
+    tell_trackers(key);
 }
 
 void hooks::key_happened(unsigned database, key_event kind, std::string_view name,
@@ -356,9 +382,10 @@ void hooks::key_happened(unsigned database, key_event kind, std::string_view nam
         let_go(asked);
     }
     if (rests() || (!options_.has_write && !options_.has_delete)) return;
-    if (kind != key_event::string && kind != key_event::generic) return;
-    const bool may_be_other =
-        name == "rename_to" || name == "copy_to" || name == "move_to" || name == "restore";
+    // SUNIONSTORE and the like may have put something else in a string's place.
+    const bool may_be_other = name == "rename_to" || name == "copy_to" || name == "move_to" ||
+                              name == "restore" || name.ends_with("store");
+    if (kind != key_event::string && kind != key_event::generic && !may_be_other) return;
     // Not every change is part of a command, which ends with settle().
     if (dirty_.empty()) host_.hook_work_came();
     dirty_[scoped] |= may_be_other;
@@ -481,7 +508,10 @@ void hooks::answer(miss& of, hook_result&& result) {
     of.running = false;
     const std::string& scoped = of.key;
     const std::size_t longest = home_.options.max_text;
-    const bool failed = result.failed || (result.value && result.value->size() > longest);
+    const bool has_no_room = !result.failed && !of.superseded && result.value &&
+                             home_.options.max_memory != 0 && !home_.make_room();
+    const bool failed =
+        result.failed || has_no_room || (result.value && result.value->size() > longest);
     if (!failed && !of.superseded) {
         take_back_stale(scoped);
         stale_.forget(scoped);
@@ -499,13 +529,14 @@ void hooks::answer(miss& of, hook_result&& result) {
         waiter& its = waiters_[each];
         its.misses.erase(&of);
         if (failed)
-            fail(its, scoped, failed_text);
+            fail(its, scoped, has_no_room ? no_room_text : failed_text);
         else if (!of.superseded && !result.value)
             its.absent.insert(scoped);
         if (!its.refusal.empty()) leave(*each, its);
         if (its.misses.empty()) wake(*each);
     }
     let_go(of);
+    if (!home_.tracking.changes.empty()) send_broadcasts(home_);
 }
 
 void hooks::change_told(const std::string& scoped, bool succeeded) {

@@ -180,6 +180,7 @@ private:
     void wake_for_room();
     void leave(session& who, waiter& of);
     void let_go(miss& of);
+    void tell_trackers(std::string_view key);
     void store(std::string_view scoped, std::string_view value, std::int64_t ttl_ms);
     void expired(unsigned database, std::string_view key, std::string_view scoped);
     void answer(miss& of, hook_result&& result);

@@ -61,6 +61,13 @@ public:
         if (of.is_back != is_back) back_ += is_back ? 1 : std::size_t(-1);
         of.is_back = is_back;
     }
+    /// Calls f(key) for those that are; it may set_back() them.
+    template <class F>
+    void for_each_back(F&& f) {
+        for (value& each : values_) {
+            if (each.is_back) f(each.key);
+        }
+    }
     void forget(std::string_view key) {
         const auto found = by_key_.find(key);
         if (found == by_key_.end()) return;

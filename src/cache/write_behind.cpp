@@ -12,16 +12,18 @@ bool write_behind::add(std::string_view key, key_change change) {
     auto found = items_.find(key);
     const bool is_new = found == items_.end();
     const std::size_t added = cost(change) + (is_new ? key.size() + overhead : 0);
-    // Whether a key has expired is no state that must not be lost.
-    const std::size_t limit =
-        change.what == key_change::kind::expire ? options_.max_bytes : options_.max_bytes * slack;
-    if (bytes_ + added > limit) {
+    const bool is_state = change.what != key_change::kind::expire;
+    // Whether a key has expired is no state that must not be lost; the last state there is room for
+    // may be of any size.
+    const bool fits =
+        is_state ? bytes_ <= options_.max_bytes * slack : bytes_ + added <= options_.max_bytes;
+    if (!fits) {
         ++counts_.lost;
         return false;
     }
     if (is_new) found = items_.emplace(std::string(key), item{}).first;
     item& of = found->second;
-    if (change.what == key_change::kind::expire) {
+    if (!is_state) {
         if (!of.waiting.empty() && of.waiting.back().what == key_change::kind::expire) {
             ++counts_.coalesced;
             return true;

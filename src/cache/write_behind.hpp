@@ -45,8 +45,8 @@ class write_behind {
 public:
     /// What one key costs beside its own bytes and its value's.
     static constexpr std::size_t overhead = 256;
-    /// add() takes changes beyond max_bytes up to this multiple of it: who asks is_full() before a
-    /// command may go over it by that command.
+    /// add() takes changes beyond max_bytes until this multiple of it is passed: who asks is_full()
+    /// before a command may go over it by that command, of which one value may be of any size.
     static constexpr std::size_t slack = 4;
 
     struct counts {

@@ -111,6 +111,17 @@ task<outcome<>> host::apply_there(std::uint64_t number, runtime::settings change
     co_return found->second->instance->apply(changed);
 }
 
+task<outcome<>> host::check_restart(std::uint64_t number) {
+    co_return flatten(co_await run_on(group_, index_, check_there(number), send_patience));
+}
+
+task<outcome<>> host::check_there(std::uint64_t number) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return gone();
+    const auto asked = found->second;
+    co_return co_await asked->instance->check_restart();
+}
+
 task<outcome<vitals_by_number>> host::vitals() {
     co_return co_await run_on(group_, index_, vitals_there(), vitals_patience);
 }

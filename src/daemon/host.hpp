@@ -60,6 +60,9 @@ public:
     task<outcome<std::uint64_t>> send(std::uint64_t number, std::string message);
     task<outcome<>> apply(std::uint64_t number, runtime::settings changed);
 
+    /// Whether it could be started again, as far as it can tell.
+    task<outcome<>> check_restart(std::uint64_t number);
+
     /// What all instances of the loop count, by number.
     task<outcome<vitals_by_number>> vitals();
 
@@ -80,6 +83,7 @@ private:
     task<outcome<>> stop_there(std::uint64_t number, duration drain);
     task<outcome<std::uint64_t>> send_there(std::uint64_t number, std::string message);
     task<outcome<>> apply_there(std::uint64_t number, runtime::settings changed);
+    task<outcome<>> check_there(std::uint64_t number);
     task<vitals_by_number> vitals_there();
 
     loop_group& group_;

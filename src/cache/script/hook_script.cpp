@@ -134,6 +134,14 @@ public:
         return std::unexpected(std::move(why));
     }
 
+    std::expected<void, std::string> compile(std::string_view text, const std::string& name) {
+        return protect(load_limit, [&](lua_State* in) {
+            if (luaL_loadbufferx(in, text.data(), text.size(), name.c_str(), "t") != 0)
+                lua_error(in);
+            lua_pop(in, 1);
+        });
+    }
+
     std::expected<hook_functions, std::string> load(std::string_view text,
                                                     const std::string& name) {
         hook_functions found;
@@ -329,6 +337,11 @@ std::expected<std::unique_ptr<hook_script>, std::string> hook_script::load(std::
     const auto functions = made->load(text, "@" + name);
     if (!functions) return std::unexpected(functions.error());
     return std::unique_ptr<hook_script>(new hook_script(std::move(made), *functions));
+}
+
+std::expected<void, std::string> hook_script::compile(std::string_view text,
+                                                      const std::string& name) {
+    return machine([](std::string_view) {}).compile(text, "@" + name);
 }
 
 hook_answer hook_script::run(const hook_job& job, std::chrono::nanoseconds limit) {

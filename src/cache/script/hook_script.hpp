@@ -51,6 +51,8 @@ public:
     static std::expected<std::unique_ptr<hook_script>, std::string> load(std::string_view text,
                                                                          const std::string& name,
                                                                          printer says);
+    /// Compiles the text alone. The error as above.
+    static std::expected<void, std::string> compile(std::string_view text, const std::string& name);
     hook_script(const hook_script&) = delete;
     hook_script& operator=(const hook_script&) = delete;
     ~hook_script();

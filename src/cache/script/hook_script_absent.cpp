@@ -15,6 +15,10 @@ std::expected<std::unique_ptr<hook_script>, std::string> hook_script::load(std::
     return std::unexpected("this eddy was built without scripts: build it with -DEDDY_SCRIPTS=ON");
 }
 
+std::expected<void, std::string> hook_script::compile(std::string_view, const std::string&) {
+    return {};
+}
+
 hook_answer hook_script::run(const hook_job&, std::chrono::nanoseconds) { return {}; }
 
 }  // namespace eddy::cache

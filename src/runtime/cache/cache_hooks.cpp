@@ -49,6 +49,8 @@ task<outcome<std::string>> read_script(std::string path) {
     }
 }
 
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 std::string shown(std::string_view key) {
     constexpr std::size_t most = 64;
     std::string text;
@@ -64,10 +66,19 @@ cache_hooks::cache_hooks(hook_config chosen, journal& events, std::function<void
 
 cache_hooks::~cache_hooks() = default;
 
+task<outcome<>> cache_hooks::check() const {
+    const outcome<std::string> text = co_await read_script(config_.file);
+    if (!text) co_return std::unexpected(text.error());
+    const auto compiled = eddy::cache::hook_script::compile(*text, name_of(config_.file));
+    if (!compiled)
+        co_return refuse(400, fmt::format("--hooks {}: {}", config_.file, compiled.error()));
+    co_return outcome<>();
+}
+
 task<outcome<>> cache_hooks::prepare() {
     outcome<std::string> text = co_await read_script(config_.file);
     if (!text) co_return std::unexpected(text.error());
-    const std::string name = config_.file.substr(config_.file.rfind('/') + 1);
+    const std::string name = name_of(config_.file);
     try {
         workers_ = std::make_unique<hook_workers>(
             config_.threads, std::move(*text), name,

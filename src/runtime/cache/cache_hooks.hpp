@@ -45,6 +45,8 @@ public:
 
     /// Reads the script and has the workers load it.
     task<outcome<>> prepare();
+    /// Whether the script, as it is now, could be loaded: it is read and compiled, not run.
+    task<outcome<>> check() const;
     /// From here on the engine asks and tells the script.
     void attach(eddy::cache::engine& to);
     /// Serves until it is cancelled.

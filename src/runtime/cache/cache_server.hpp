@@ -40,6 +40,7 @@ public:
     endpoint local() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;
+    task<outcome<>> check_restart() override;
 
 private:
     enum class next : std::uint8_t {
