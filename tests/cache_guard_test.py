@@ -358,6 +358,22 @@ class CacheWishes(GuardTest):
         self.assertEqual(client("CONFIG", "REWRITE"), "+OK")
         self.assertNotIn("config", daemon.show("db")["options"])
 
+    def test_passwords_are_not_shown_and_stay_when_other_options_change(self):
+        daemon = self.daemon()
+        port = free_port()
+        daemon.must("create", "cache", "c", "-p", str(port), "--config", "requirepass s3cret; hz 50",
+                    "--replicate", f"127.0.0.1:{free_port()}", "--replicate-password", "an0ther", "-s")
+        for shown in (daemon.must("show", "c"), daemon.must("ls", "--json")):
+            self.assertNotIn("s3cret", shown)
+            self.assertNotIn("an0ther", shown)
+        self.assertIn("requirepass ***; hz 50", daemon.must("show", "c"))
+        daemon.must("edit", "c", "--config", "requirepass ***; hz 50", "--max-connections", "77")
+        client = self.client(port)
+        self.assertTrue(client("PING").startswith("-NOAUTH"))
+        self.assertEqual(client("AUTH", "s3cret"), "+OK")
+        self.assert_refused(daemon.run("edit", "c", "--config", "requirepass ***; hz 60"), 1,
+                            "in the place of a password")
+
     def test_functions_go_to_redis_and_come_back(self):
         code = "#!lua name={0}\nredis.register_function('{0}', function(keys, args) return '{0} ' .. args[1] end)"
         disk, daemon = self.folder(), self.daemon()

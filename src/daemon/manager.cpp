@@ -33,6 +33,43 @@ std::string address_text(const endpoint& where) {
     return where.family() == AF_UNSPEC ? std::string() : where.to_string();
 }
 
+std::string json_name(std::string_view option) {
+    std::string name(option);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+/// Without secrets: what is shown ends up in reports and logs.
+json without_secrets(const runtime::type* of, json all) {
+    if (of == nullptr) return all;
+    for (const runtime::option& each : of->options) {
+        if (each.shown == nullptr) continue;
+        const auto found = all.find(json_name(each.name));
+        if (found != all.end() && found->is_string())
+            *found = each.shown(found->get<std::string>());
+    }
+    return all;
+}
+
+/// Who has read options and sends them back means the secrets that are there.
+outcome<> put_secrets_back(const runtime::type& of, const json& now, json& changed) {
+    for (const runtime::option& each : of.options) {
+        if (each.shown == nullptr) continue;
+        const auto found = changed.find(json_name(each.name));
+        if (found == changed.end() || !found->is_string()) continue;
+        const auto& text = found->get_ref<const std::string&>();
+        const auto own = now.find(json_name(each.name));
+        if (own != now.end() && own->is_string() && each.shown(own->get<std::string>()) == text) {
+            changed.erase(found);
+        } else if (text.find(runtime::hidden) != std::string::npos) {
+            return refuse(400, fmt::format("--{} has {} in the place of a password: write the "
+                                           "password itself",
+                                           each.name, runtime::hidden));
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 outcome<runtime::settings> check_options(const runtime::type& type, const json& given) {
@@ -338,6 +375,10 @@ task<outcome<>> manager::reload(runtime_ref which) {
     if (!which->where)
         co_return refuse(
             409, fmt::format("\"{}\" is not running; start it with: eddy start {}", name, name));
+    // What it has in memory must not go for a mistake in a file.
+    if (auto good = co_await which->where->check_restart(which->number); !good)
+        co_return with_context(fmt::format("\"{}\" was not reloaded, and goes on as before", name),
+                               std::move(good.error()));
     auto down = co_await take_down(which, drain_of(*which));
     if (!down) co_return down;
     auto up = co_await bring_up(which);
@@ -447,8 +488,7 @@ bool manager::all_live(const managed_runtime& which, const runtime::settings& fr
     const json after = fresh.to_json();
     for (const runtime::option& option : which.type->options) {
         if (option.live) continue;
-        std::string name(option.name);
-        std::replace(name.begin(), name.end(), '-', '_');
+        const std::string name = json_name(option.name);
         const json old_value = before.contains(name) ? before.at(name) : json();
         const json new_value = after.contains(name) ? after.at(name) : json();
         if (old_value != new_value) return false;
@@ -478,6 +518,8 @@ task<outcome<edit_effect>> manager::edit(runtime_ref which, json options,
         }
         fresh.group = std::move(*group);
     }
+    if (auto known = put_secrets_back(*which->type, fresh.options, options); !known)
+        co_return std::unexpected(std::move(known.error()));
     fresh.options.merge_patch(options);
     auto checked = check_options(*which->type, fresh.options);
     if (!checked) co_return std::unexpected(std::move(checked.error()));
@@ -600,7 +642,7 @@ json manager::describe(const managed_runtime& which) const {
                   {"group", which.record.group},
                   {"created", format_time(which.record.created)},
                   {"loop", nullptr},
-                  {"options", which.record.options}};
+                  {"options", without_secrets(which.type, which.record.options)}};
     if (which.status == runtime_status::failed) shown["reason"] = which.reason;
     if (which.where) {
         shown["loop"] = which.where->index();

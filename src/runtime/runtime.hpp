@@ -54,7 +54,12 @@ struct option {
     std::int64_t minimum = 0;
     std::int64_t maximum = INT64_MAX;
     bool live = false;  ///< `edit` applies it to a running runtime without a restart
+    /// What is shown of a value that has a secret: `hidden` in the secret's place. Null: the value.
+    std::string (*shown)(const std::string& value) = nullptr;
 };
+
+/// Stands for a secret.
+inline constexpr std::string_view hidden = "***";
 
 /// Checked option values of one runtime, in their written form; unset options have their default.
 class settings {
@@ -152,6 +157,9 @@ public:
 
     /// `eddy send`: what that means is the type's affair. Returns how many peers got it.
     virtual task<outcome<std::uint64_t>> send(std::string message) = 0;
+
+    /// Whether it could be started again after a stop, as far as that can be told while it runs.
+    virtual task<outcome<>> check_restart() { co_return outcome<>(); }
 
     /// Applies changed live options (`option::live`) to a running runtime.
     virtual outcome<> apply(const settings& changed) = 0;

@@ -123,7 +123,8 @@ std::vector<option> option_table() {
          .help = "user to log in as at the server that --replicate names"},
         {.name = "replicate-password",
          .value_name = "PASSWORD",
-         .help = "password to log in with at the server that --replicate names"},
+         .help = "password to log in with at the server that --replicate names",
+         .shown = [](const std::string&) { return std::string(hidden); }},
         {.name = "aclfile",
          .value_name = "FILE",
          .help = "begin with the users of this file, as ACL SAVE writes it; for ACL SAVE and ACL "
@@ -132,7 +133,8 @@ std::vector<option> option_table() {
          .value_name = "PARAMETERS",
          .help = "parameters of redis.conf as CONFIG SET takes them, joined by ;, such as "
                  "\"requirepass secret; slowlog-max-len 7\"; CONFIG REWRITE keeps here what has no "
-                 "option of its own"},
+                 "option of its own",
+         .shown = without_secrets},
         {.name = "maxmemory-clients",
          .value_name = "SIZE",
          .default_value = "0",

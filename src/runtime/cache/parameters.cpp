@@ -1,6 +1,9 @@
 // A value is quoted only where it would be read as something else.
 #include "runtime/cache/parameters.hpp"
 
+#include "cache/call.hpp"
+#include "runtime/runtime.hpp"
+
 #include <algorithm>
 
 namespace eddy::runtime::cache {
@@ -76,6 +79,18 @@ std::string join_parameters(const parameter_list& all) {
         text += name + ' ' + quoted(value);
     }
     return text;
+}
+
+std::string without_secrets(const std::string& text) {
+    std::optional<parameter_list> all = split_parameters(text);
+    if (!all) return std::string(hidden);
+    for (auto& [name, value] : *all) {
+        for (const std::string_view secret :
+             {"requirepass", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass"}) {
+            if (eddy::cache::is_word(name, secret)) value = hidden;
+        }
+    }
+    return join_parameters(*all);
 }
 
 }  // namespace eddy::runtime::cache

@@ -18,4 +18,7 @@ std::optional<parameter_list> split_parameters(std::string_view text);
 /// The same the other way.
 std::string join_parameters(const parameter_list& all);
 
+/// The same line with `hidden` in the place of passwords.
+std::string without_secrets(const std::string& text);
+
 }  // namespace eddy::runtime::cache
