@@ -40,6 +40,12 @@ private:
     std::map<command_name, const command_spec*, order> names_;
 };
 
+/// The command that a file or a master calls so: by its own name, or else as clients do.
+inline const command_spec* find_trusted(const command_names* renamed, command_name name) noexcept {
+    const command_spec* const own = find_command(name);
+    return own != nullptr || renamed == nullptr ? own : renamed->find(name);
+}
+
 /// The command that clients and scripts call so, or null.
 inline const command_spec* find_named(const command_names* renamed, command_name name) noexcept {
     return renamed == nullptr ? find_command(name) : renamed->find(name);

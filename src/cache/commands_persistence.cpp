@@ -4,6 +4,7 @@
 #include "cache/persistence.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/save.hpp"
+#include "cache/replication.hpp"
 #include "cache/waits.hpp"
 
 #include <string>
@@ -25,6 +26,10 @@ bool may_save(call& c) {
     }
     if (saves.image != nullptr) {
         c.error(in_progress_text);
+        return false;
+    }
+    if (lacks_data(c.state)) {
+        c.error("ERR the master's data has not come whole: the last file stays");
         return false;
     }
     return true;

@@ -19,6 +19,7 @@
 #include "cache/replication.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/timed_fields.hpp"
 #include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
@@ -96,14 +97,14 @@ void prefetch_value(const dictionary& table, std::uint64_t hash) noexcept {
 // Looks commands up; clients mostly send the same one again and again.
 class planner {
 public:
-    planner(const key_hash& hash, const command_names* renamed) noexcept
-        : hash_(hash), renamed_(renamed) {}
+    planner(const key_hash& hash, const command_names* renamed, bool is_trusted) noexcept
+        : hash_(hash), renamed_(renamed), is_trusted_(is_trusted) {}
 
     planned plan(const resp::command& what) noexcept {
         const command_name name = fold_command_name(what.argv[0]);
         if (name != last_name_) {
             last_name_ = name;
-            last_spec_ = find_named(renamed_, name);
+            last_spec_ = is_trusted_ ? find_trusted(renamed_, name) : find_named(renamed_, name);
         }
         const bool has_key = last_spec_ != nullptr && last_spec_->first_key == 1 && what.argc > 1;
         return {last_spec_, has_key ? hash_(what.argv[1]) : 0};
@@ -112,6 +113,7 @@ public:
 private:
     const key_hash& hash_;
     const command_names* renamed_;
+    bool is_trusted_;
     command_name last_name_;
     const command_spec* last_spec_ = nullptr;
 };
@@ -195,7 +197,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
         take_output(who, out);
     resp::reply_writer reply(out, who.protocol);
     call c{s, who, reply, &s.database(who.db)};
-    planner planner(s.env.hash, s.renamed.get());
+    planner planner(s.env.hash, s.renamed.get(), (who.special & session::master) != 0);
     who.last_used_us = s.env.now_us;
     const std::size_t reply_limit = s.options.max_pending_reply;
 
@@ -328,6 +330,7 @@ statistics engine::stats() const noexcept {
         all.keys += each->size();
         all.keys_with_expiry += each->expiring();
     }
+    all.fields_with_expiry = s.env.fields == nullptr ? 0 : s.env.fields->size();
     all.used_memory = s.env.memory.used_bytes();
     all.peak_memory = std::max(s.peak_memory, all.used_memory);
     all.reserved_memory = s.env.memory.reserved_bytes();

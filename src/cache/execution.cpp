@@ -76,6 +76,11 @@ std::string full_name(const call& c) {
 // The flags of all commands that this one will run.
 std::uint32_t all_flags(const call& c) noexcept {
     std::uint32_t flags = c.spec->flags;
+    if (c.spec->run == commands::function && c.count > 1) {
+        for (const std::string_view form : {"load", "delete", "flush", "restore"}) {
+            if (is_word(c.arg(1), form)) flags |= command_flag::write;
+        }
+    }
     if (c.spec->run == commands::exec && in(c, session::in_transaction)) {
         flags |= c.client.extras->queued_flags;
     }
@@ -161,7 +166,7 @@ void queue(call& c) {
     // Nothing of it will run: there is no need to keep it.
     if (!extras.refused && !extras.watched_changed) {
         extras.queued.add(*c.spec, c.args, c.count);
-        extras.queued_flags |= c.spec->flags;
+        extras.queued_flags |= all_flags(c);
         note_client_memory(c.state, command_queue::cost(c.args, c.count));
     }
     c.reply.simple("QUEUED");

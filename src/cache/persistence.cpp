@@ -4,6 +4,7 @@
 #include "cache/append_log.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/replication.hpp"
 #include "cache/waits.hpp"
 
 namespace eddy::cache {
@@ -27,7 +28,7 @@ bool begin_save(engine::state& s) {
     save_state& saves = s.saves;
     if (s.options.dir.empty() || saves.host == nullptr) return false;
     // What is there is not whole.
-    if ((s.attention & attention::loading) != 0) return false;
+    if ((s.attention & attention::loading) != 0 || lacks_data(s)) return false;
     saves.image = rdb::snapshot::begin(s);
     if (saves.image == nullptr) return false;
     saves.scheduled = false;
@@ -85,22 +86,27 @@ void note_save_trouble(engine::state& s) noexcept {
                                                      : s.attention & ~attention::save_trouble);
 }
 
+std::string save_trouble_text(const engine::state& s) {
+    if ((s.attention & attention::save_trouble) == 0 ||
+        (!save_has_trouble(s) && !append_has_trouble(s))) {
+        return {};
+    }
+    if (!save_has_trouble(s))
+        return "MISCONF Errors writing to the AOF file: " + s.appending->fault;
+    return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to "
+           "persist "
+           "to disk. Commands that may modify the data set are disabled, because this instance is "
+           "configured to report errors during writes if RDB snapshotting fails "
+           "(stop-writes-on-bgsave-error option). Please check the Redis logs for details about "
+           "the RDB error.";
+}
+
 bool refused_by_save_trouble(call& c, std::uint32_t flags) {
-    if ((c.state.attention & attention::save_trouble) == 0 ||
-        (!save_has_trouble(c.state) && !append_has_trouble(c.state))) {
-        return false;
-    }
+    if ((c.state.attention & attention::save_trouble) == 0) return false;
     if ((flags & command_flag::write) == 0 && c.spec->run != commands::ping) return false;
-    if (!save_has_trouble(c.state)) {
-        c.error("MISCONF Errors writing to the AOF file: " + c.state.appending->fault);
-        return true;
-    }
-    c.error(
-        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist "
-        "to disk. Commands that may modify the data set are disabled, because this instance is "
-        "configured to report errors during writes if RDB snapshotting fails "
-        "(stop-writes-on-bgsave-error option). Please check the Redis logs for details about the "
-        "RDB error.");
+    const std::string why = save_trouble_text(c.state);
+    if (why.empty()) return false;
+    c.error(why);
     return true;
 }
 

@@ -28,6 +28,9 @@ void note_loaded(engine::state& s, std::uint64_t keys, std::uint64_t expired);
 /// Works out anew whether commands that write are refused.
 void note_save_trouble(engine::state& s) noexcept;
 
+/// Why commands that write are refused since nothing can be saved, "MISCONF ..."; empty: they are
+/// not.
+std::string save_trouble_text(const engine::state& s);
 /// Replies with MISCONF when the command is to be refused since nothing can be saved.
 bool refused_by_save_trouble(call& c, std::uint32_t flags);
 

@@ -88,8 +88,19 @@ void propagation::remove(change_sink& from) noexcept {
 
 void propagation::record(unsigned database, std::span<const std::string_view> command,
                          bool is_message) {
-    resp::write_command(text_, command);
-    items_.push_back({database, text_.size(), is_message});
+    const std::size_t before = text_.size();
+    try {
+        resp::write_command(text_, command);
+        // deliver() must not need memory: it is told of changes that have happened.
+        constexpr std::size_t marks = 2;
+        if (unit_.capacity() < items_.size() + 1 + marks)
+            unit_.reserve(2 * (items_.size() + 1) + marks);
+        items_.push_back({database, text_.size(), is_message});
+    } catch (...) {
+        // Half a command would spoil all that come behind it.
+        text_.truncate(before);
+        throw;
+    }
 }
 
 void propagation::deliver() {
@@ -137,7 +148,11 @@ recording::recording(engine::state& s) noexcept
 void recording::end(const command_spec& spec, std::span<const std::string_view> args,
                     unsigned database) {
     if (to_ == nullptr || to_->given_ || state_.changes == changes_ || runs_others(spec)) return;
-    to_->record(database, args, false);
+    if (state_.renamed == nullptr) return to_->record(database, args, false);
+    // Files and replicas know it by its own name.
+    std::vector<std::string_view> named(args.begin(), args.end());
+    named.front() = spec.name;
+    to_->record(database, named, false);
 }
 
 recording::~recording() {

@@ -145,9 +145,8 @@ void replication::check_limits() {
         ++state_.env.counters.output_closed;
         kill(state_, each.who);
         // What waits for it is not kept until its connection has ended.
-        each.now = replica::stage::introduced;
-        each.copy.reset();
         std::erase(replicas_, &each);
+        leave(each);
     };
     if (replicas_.size() == 1) return check(*replicas_.front());
     for (replica* const each : all) check(*each);
@@ -174,6 +173,13 @@ void replication::forget(session& who) {
     if (replicas_.empty()) alone_since_us_ = state_.env.now_us;
     if (followed) forget_old();
     if (host != nullptr && copy != nullptr) host->copy_wanted();
+}
+
+// It follows no longer, though its connection is still there.
+void replication::leave(replica& of) {
+    of.now = replica::stage::introduced;
+    const bool took_copy = std::exchange(of.copy, nullptr) != nullptr;
+    if (took_copy && host != nullptr) host->copy_wanted();
 }
 
 bool replication::can_continue(std::string_view id, std::uint64_t from) const noexcept {
@@ -210,8 +216,7 @@ void replication::wait_for_copy(replica& with) {
 void replication::disconnect_replicas() {
     const std::vector<replica*> all = std::exchange(replicas_, {});
     for (replica* const each : all) {
-        each->now = replica::stage::introduced;
-        each->copy.reset();
+        leave(*each);
         kill(state_, each->who);
     }
     alone_since_us_ = state_.env.now_us;

@@ -184,6 +184,8 @@ public:
     std::uint64_t copy_bytes = 0;    ///< of the copy that is being read
     std::uint64_t copy_size = 0;     ///< 0: not known
     bool ack_wanted = false;
+    /// For which database the master's stream goes on behind offset().
+    std::uint8_t stream_database = 0;
 
     /// Whether the master may be asked to go on where the stream has ended.
     bool may_resume() const noexcept { return resumable_; }
@@ -196,6 +198,10 @@ public:
     /// It did not come whole: none is there.
     void fail_load();
     bool is_loading() const noexcept;
+    /// The data of before is gone, and a master's is not there whole: files keep what they have.
+    bool lacks_data() const noexcept { return lacks_data_; }
+    /// The stream cannot be understood: the next link takes all data anew.
+    void cannot_resume() noexcept { resumable_ = false; }
 
 private:
     void changed(std::span<const change> unit) noexcept override;
@@ -204,9 +210,11 @@ private:
     void deactivate();
     void note_mode();
     void appended();
+    void leave(replica& of);
     void check_limits();
     void forget_old() noexcept;
     void clear_data();
+    void have_data() noexcept;
     void serve_waits();
     void answer(session& who, std::size_t count);
 
@@ -231,11 +239,14 @@ private:
     std::uint64_t generation_ = 0;
     link_state link_ = link_state::none;
     bool resumable_ = false;
+    bool lacks_data_ = false;
 };
 
 /// Replies with the refusal where the command is not to run because another server is followed, or
 /// too few follow. `flags` are of all that it will run.
 bool refused_by_replication(call& c, std::uint32_t flags);
+/// replication::lacks_data() of an engine that may never have led or followed.
+bool lacks_data(const engine::state& s) noexcept;
 /// Whether a script of this session may not write.
 bool is_read_only_replica(const engine::state& s, const session& caller) noexcept;
 /// Whether commands that write are refused, as too few replicas are there.

@@ -53,6 +53,7 @@ void replication::follow(std::string_view to, std::uint16_t port) {
 void replication::lead() {
     if (!is_following()) return;
     if (is_loading()) fail_load();
+    have_data();
     host_.clear();
     port_ = 0;
     ++generation_;
@@ -93,8 +94,14 @@ void replication::clear_data() {
     ++state_.changes;
 }
 
+// From now on files may be written.
+void replication::have_data() noexcept {
+    if (std::exchange(lacks_data_, false)) note_append_options(state_);
+}
+
 void replication::begin_load() {
     disconnect_replicas();
+    lacks_data_ = true;
     resumable_ = false;
     active_ = false;
     if (state_.appending != nullptr) state_.appending->interrupt();
@@ -111,6 +118,7 @@ void replication::end_load(std::string_view id, std::uint64_t offset) {
     feed_.restart(offset);
     active_ = true;
     resumable_ = true;
+    have_data();
     note_mode();
     set_link(link_state::connected);
     for (const auto& each : state_.keyspaces) {
@@ -157,6 +165,10 @@ bool lacks_replicas(const engine::state& s) noexcept {
     const replication_options& its = s.options.replication;
     if (its.min_replicas_to_write <= 0 || its.min_replicas_max_lag_s <= 0) return false;
     return s.replicating == nullptr || s.replicating->lacks_replicas();
+}
+
+bool lacks_data(const engine::state& s) noexcept {
+    return s.replicating != nullptr && s.replicating->lacks_data();
 }
 
 bool is_read_only_replica(const engine::state& s, const session& caller) noexcept {

@@ -34,8 +34,10 @@ void tell_of_link(const engine::state& s, const replication& its, lines& to) {
     to.field("master_link_status", is_up ? "up" : "down");
     to.field("master_last_io_seconds_ago", is_up ? since(its.heard_us) : std::int64_t{-1});
     to.field("master_sync_in_progress", std::int64_t{syncs ? 1 : 0});
-    to.field("slave_read_repl_offset", signed_of(its.offset()));
-    to.field("slave_repl_offset", signed_of(its.offset()));
+    // Sentinel promotes whoever is furthest: not one whose data is gone.
+    const std::int64_t offset = its.may_resume() ? signed_of(its.offset()) : 1;
+    to.field("slave_read_repl_offset", offset);
+    to.field("slave_repl_offset", offset);
     if (syncs) {
         const std::int64_t total = signed_of(its.copy_size);
         const std::int64_t read = signed_of(its.copy_bytes);

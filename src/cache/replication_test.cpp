@@ -222,6 +222,18 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 x"), "-ERR Invalid master port\r\n");
 }
 
+TEST(replication, functions_are_not_changed_on_a_replica) {
+    engine home;
+    test_client client(home);
+    if (client({"FUNCTION", "LIST"}).starts_with("-")) GTEST_SKIP() << "there are no scripts";
+    client({"REPLICAOF", "127.0.0.1", "1"});
+    for (const char* const form : {"load", "DELETE", "restore"}) {
+        EXPECT_THAT(client({"FUNCTION", form, "x"}), StartsWith("-READONLY ")) << form;
+    }
+    EXPECT_THAT(client({"FUNCTION", "FLUSH"}), StartsWith("-READONLY "));
+    EXPECT_EQ(client({"FUNCTION", "LIST"}), "*0\r\n");
+}
+
 TEST(replication, scripts_do_not_write_on_a_replica) {
     engine home;
     test_client client(home);

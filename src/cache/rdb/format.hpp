@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace eddy::cache::rdb {
 
@@ -27,6 +28,9 @@ inline constexpr unsigned first_version_with_checksum = 5;
 inline constexpr std::size_t checksum_bytes = 8;
 /// Behind the value in a DUMP payload.
 inline constexpr std::size_t dump_footer_bytes = 2 + checksum_bytes;
+
+/// The field of a file for a replica that names the database of the commands behind it.
+inline constexpr std::string_view stream_database_aux = "repl-stream-db";
 
 /// A byte where a key's type may stand.
 enum class opcode : std::uint8_t {

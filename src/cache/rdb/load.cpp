@@ -2,6 +2,7 @@
 #include "cache/rdb/load.hpp"
 
 #include "cache/engine_state.hpp"
+#include "cache/rdb/format.hpp"
 #include "cache/script/scripting.hpp"
 
 #include <algorithm>
@@ -18,6 +19,14 @@ loader::loader(engine::state& to, load_options options)
       state_(to),
       keep_expired_(options.keep_expired),
       reader_(*this, reader::input::file, options.reading) {}
+
+refusal loader::aux(std::string_view name, std::string_view value) {
+    if (name != stream_database_aux) return accepted;
+    const auto number = parse_integer(value);
+    if (number && *number >= 0 && *number < static_cast<std::int64_t>(engine::databases))
+        stream_database_ = static_cast<std::uint8_t>(*number);
+    return accepted;
+}
 
 refusal loader::select(std::uint64_t number) {
     if (number >= engine::databases) return "the file has a database with a number above 15";

@@ -44,8 +44,11 @@ public:
     reader::status now() const noexcept { return reader_.now(); }
     const read_fault& fault() const noexcept { return reader_.fault(); }
     const load_counts& counts() const noexcept { return counts_; }
+    /// For which database a stream of commands goes on behind the file.
+    std::uint8_t stream_database() const noexcept { return stream_database_; }
 
 private:
+    refusal aux(std::string_view name, std::string_view value) override;
     refusal select(std::uint64_t number) override;
     refusal library(std::string_view code) override;
     refusal begin(const key_header& of) override;
@@ -71,6 +74,7 @@ private:
     engine::state& state_;
     const bool keep_expired_;
     std::size_t database_ = 0;
+    std::uint8_t stream_database_ = 0;
     std::string key_;
     expiry_time expires_at_ms_ = no_expiry;
     bool is_text_ = false;

@@ -54,6 +54,11 @@ void unmark(entry& e) noexcept { e.flags &= static_cast<std::uint8_t>(~entry::in
 
 bool snapshot::may_begin(engine& of) noexcept { return of.internals().image == nullptr; }
 
+bool snapshot::is_clearing(engine& of) noexcept {
+    const auto& image = of.internals().image;
+    return image != nullptr && image->ended_;
+}
+
 snapshot* snapshot::begin(engine& of, snapshot_options options) {
     return begin(of.internals(), options);
 }
@@ -293,7 +298,12 @@ bool snapshot::advance(byte_buffer& out) {
 snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
     if (!writing_) return fault_ == nullptr ? status::done : status::failed;
     try {
-        if (!begun_) file_.begin_file(out, at_s_, used_memory_, options_.aof_base);
+        if (!begun_) {
+            file_.begin_file(out, at_s_, used_memory_, options_.aof_base);
+            if (options_.stream_database >= 0) {
+                file_.aux(out, stream_database_aux, std::to_string(options_.stream_database));
+            }
+        }
         begun_ = true;
         // What was found before may be gone.
         visited_ = false;

@@ -33,6 +33,8 @@ struct snapshot_options {
     std::size_t max_waiting = 256U << 20;
     /// The file says that an append-only file goes on from there.
     bool aof_base = false;
+    /// The database for which a stream of commands goes on behind the image; -1: it says itself.
+    int stream_database = -1;
 };
 
 /// Belongs to an engine, which has one at most; whoever began it calls step() until it has ended,
@@ -60,6 +62,8 @@ public:
     static snapshot* begin(engine::state& of, snapshot_options options = {});
     /// Whether begin() would give one.
     static bool may_begin(engine& of) noexcept;
+    /// Whether one that has ended is still being cleared up, by engine::upkeep().
+    static bool is_clearing(engine& of) noexcept;
 
     snapshot(const snapshot&) = delete;
     snapshot& operator=(const snapshot&) = delete;

@@ -9,6 +9,7 @@
 #include "cache/dataset_digest.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
+#include "cache/persistence.hpp"
 #include "cache/propagation.hpp"
 #include "cache/replication.hpp"
 #include "cache/script/functions.hpp"
@@ -297,6 +298,14 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
             if (!has_written_ && lacks_replicas(state_)) {
                 return refuse("-NOREPLICAS Not enough good replicas to write.");
             }
+            if (!has_written_ && (running_call_->client.special & session::master) == 0) {
+                const std::string why = save_trouble_text(state_);
+                if (!why.empty()) {
+                    command_reply_.clear();
+                    command_reply_.append("-" + why + "\r\n");
+                    return command_reply_.text();
+                }
+            }
             if (memory_is_short_ && (flags & command_flag::denyoom) != 0 && !has_written_ &&
                 (running_->flags & script_flag::allow_oom) == 0) {
                 return refuse("-OOM command not allowed when used memory > 'maxmemory'.");
@@ -434,7 +443,12 @@ void scripts::finish_late() {
     clear(late_pushes_);
     clear(reply_);
     call_.reset();
-    finish_unit(state_);
+    {
+        // WAIT asks for what this session wrote.
+        session* const outer = std::exchange(state_.executing, &who);
+        finish_unit(state_);
+        state_.executing = outer;
+    }
     forget_wait(state_, who);
     who.wake();
     check_output(state_, who);

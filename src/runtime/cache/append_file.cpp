@@ -33,6 +33,11 @@ constexpr mode_t folder_mode = 0755;
 
 task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
 
+bool is_empty(const std::string& path) noexcept {
+    struct ::stat found{};
+    return ::stat(path.c_str(), &found) == 0 && found.st_size == 0;
+}
+
 task<result<std::string>> read_all(const std::string& path, std::size_t most) {
     result<file> opened = co_await file::open(path, O_RDONLY);
     if (!opened) co_return std::unexpected(opened.error());
@@ -174,7 +179,11 @@ task<outcome<bool>> append_file::load() {
     if (manifest_.base) parts.insert(parts.begin(), *manifest_.base);
     state.attention |= eddy::cache::attention::loading;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        const bool may_cut = i + 1 == parts.size() && options().load_truncated;
+        // A rewrite that had begun has made the next part, which nothing was appended to.
+        const bool is_last = std::all_of(
+            parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, parts.end(),
+            [this](const append_manifest::part& later) { return is_empty(path_of(later.name)); });
+        const bool may_cut = is_last && options().load_truncated;
         const outcome<append_counts> part =
             co_await load_append_part(engine_, path_of(parts[i].name), may_cut, events_);
         if (!part) co_return std::unexpected(part.error());
@@ -287,7 +296,8 @@ task<bool> append_file::write_part(std::size_t bytes) {
     const const_bytes part = writing_.bytes().first(bytes);
     const result<> written = co_await file_->write_at(size_, part);
     if (!written) {
-        // The same place is written again.
+        // The same place is written again. Half a command must not stay: another part may follow.
+        if (written.error() != errc::cancelled) static_cast<void>(co_await file_->truncate(size_));
         fail("write", written.error());
         co_return false;
     }
@@ -320,6 +330,8 @@ task<bool> append_file::sync_file() {
 
 task<bool> append_file::switch_files() {
     if (dirty_ && !co_await sync_file()) co_return false;
+    // Another rewrite may have begun meanwhile: its part takes over later.
+    if (!next_ || next_->from != log().written) co_return true;
     older_size_ += size_;
     size_ = 0;
     file_.emplace(std::move(next_->opened));
@@ -356,12 +368,13 @@ void append_file::fail(std::string_view what, std::error_code why) {
 task<bool> append_file::settled() {
     const std::uint64_t position = log().appended;
     const std::uint64_t excused = log().given_up;
-    while (log().is_on() && log().is_behind(position, excused)) {
-        if (log().given_up > excused) co_return false;
+    // First whether it was given up: then nothing else counts as written.
+    while (log().given_up <= excused) {
+        if (!log().is_on() || !log().is_behind(position, excused)) co_return true;
         const result<> woken = co_await progress_.wait();
         if (!woken) co_return false;
     }
-    co_return true;
+    co_return false;
 }
 
 /// Keys that end by themselves, and masters, cannot be told to wait. Clients are refused until a

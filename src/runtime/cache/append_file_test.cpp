@@ -516,9 +516,9 @@ TEST_P(cache_append, damage_is_told_with_its_place_and_left_alone) {
         write(part(folder, 1), bad);
         EXPECT_THAT(co_await refusal(), HasSubstr("unknown command 'SOT'"));
         EXPECT_EQ(content(part(folder, 1)), bad);
-        // Only the last part may end early.
+        // Only the last part that anything was appended to may end early.
         write(part(folder, 1), good.substr(0, good.size() - 3));
-        write(part(folder, 2), "");
+        write(part(folder, 2), one);
         const std::string list = folder.file("appendonlydir/appendonly.aof.manifest");
         const std::string names = content(list);
         write(list, names + "file appendonly.aof.2.incr.aof seq 2 type i\n");
@@ -528,6 +528,46 @@ TEST_P(cache_append, damage_is_told_with_its_place_and_left_alone) {
         write(list, names);
         std::filesystem::remove(folder.file("appendonlydir/appendonly.aof.1.base.rdb"));
         EXPECT_THAT(co_await refusal(), HasSubstr("appendonly.aof.1.base.rdb"));
+    });
+}
+
+// A rewrite begins with the next part, to which nothing is appended before its image has begun.
+TEST_P(cache_append, a_crash_while_a_rewrite_begins_loses_no_whole_command) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        {
+            subject cache("cache", kept_in(folder));
+            co_await cache.start();
+            co_await cache->stop(1s);
+        }
+        const std::string list = folder.file("appendonlydir/appendonly.aof.manifest");
+        write(list, content(list) + "file appendonly.aof.2.incr.aof seq 2 type i\n");
+        write(part(folder, 1), encoded({"SET", "a", "1"}) + "*2\r\n$4\r\nINC");
+        write(part(folder, 2), "");
+        for (const std::string_view expected : {":2", ":3"}) {
+            subject cache("cache", kept_in(folder));
+            co_await cache.start();
+            EXPECT_EQ(cache.events.has("were cut off"), expected == ":2");
+            {
+                talker client = co_await talker::to(cache->local());
+                EXPECT_EQ(co_await ask(client, "INCR a"), expected);
+            }
+            co_await cache->stop(1s);
+        }
+    });
+}
+
+TEST_P(cache_append, a_file_with_a_command_that_waits_is_refused) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        {
+            subject cache("cache", kept_in(folder));
+            co_await cache.start();
+            co_await cache->stop(1s);
+        }
+        write(part(folder, 1), encoded({"WAIT", "1", "0"}) + encoded({"SET", "a", "1"}));
+        subject cache("cache", kept_in(folder));
+        EXPECT_THAT(co_await cache.failure_to_start(), HasSubstr("waits for something"));
     });
 }
 

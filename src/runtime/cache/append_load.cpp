@@ -9,6 +9,7 @@
 #include "cache/engine_state.hpp"
 #include "cache/rdb/load.hpp"
 #include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/trusted_limits.hpp"
 
 #include <fmt/format.h>
 
@@ -45,18 +46,14 @@ struct file_session final : eddy::cache::session {
     }
 };
 
-resp::request_limits limits_of(const eddy::cache::engine_options& options) {
-    resp::request_limits limits;
-    limits.max_args = 1U << 26;
-    limits.max_bulk = std::max(limits.max_bulk, options.max_text);
-    limits.max_request = 2U << 30;
-    return limits;
-}
-
 class part_loader {
 public:
     part_loader(eddy::cache::engine& to, const std::string& path, journal& events)
-        : engine_(to), path_(path), events_(events), who_(to), parser_(limits_of(to.options())) {}
+        : engine_(to),
+          path_(path),
+          events_(events),
+          who_(to),
+          parser_(limits_of_trusted(to.options())) {}
 
     /// Takes more of the file; what is not understood yet is kept.
     void add(std::string_view bytes) { rest_.append(bytes); }
@@ -167,7 +164,13 @@ private:
         const std::uint64_t errors = engine_.stats().errors;
         const bool began = in_transaction();
         out_.clear();
-        engine_.execute(who_, {&what, 1}, out_);
+        const std::size_t executed = engine_.execute(who_, {&what, 1}, out_);
+        // Others wait for the file anyway.
+        while (engine_.script_is_late()) engine_.go_on();
+        if (executed == 0 || who_.blocked) {
+            wrong_ = "it has a command that waits for something";
+            return false;
+        }
         ++counts.commands;
         if (!began) transaction_at_ = offset_;
         if (engine_.stats().errors == errors) return true;

@@ -4,6 +4,7 @@
 
 #include "cache/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
+#include "cache/replication.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/dump_file.hpp"
 
@@ -35,6 +36,7 @@ task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
 bool append_file::rewrite_is_due() const noexcept {
     const eddy::cache::append_log& state = log();
     if (state.rewriting || leaving_) return false;
+    if (eddy::cache::lacks_data(engine_.internals())) return false;
     if (state.rewrite_wanted) return true;
     if (loop::current().now() < rewrite_from_) return false;
     if (options().enabled && !state.is_on()) return true;
@@ -75,8 +77,9 @@ task<outcome<>> append_file::rewrite() {
     state.rewriting = true;
     tell_time_();
     state.rewrite_began_us = engine_.internals().env.now_us;
-    const bool appends = options().enabled;
     const bool was_on = state.is_on();
+    // What is appended until somebody has seen that it is not wanted any more needs its file.
+    const bool appends = options().enabled || was_on;
 
     outcome<> done = co_await take_folder();
     if (done && !was_on && !manifest_.base && manifest_.increments.empty()) {
@@ -139,7 +142,8 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     }
     // Half of what a script does must not be in the image without the other half.
     const auto is_loading = [this] {
-        return (engine_.internals().attention & eddy::cache::attention::loading) != 0;
+        return (engine_.internals().attention & eddy::cache::attention::loading) != 0 ||
+               eddy::cache::lacks_data(engine_.internals());
     };
     while (!snapshot::may_begin(engine_) || engine_.script_is_late() || is_loading()) {
         static_cast<void>(engine_.upkeep());
@@ -174,6 +178,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     while (next_) {
         if (!co_await progress_.wait()) co_return refuse(503, "the cache is stopping");
     }
+    if (appends && !state.is_on()) co_return refuse(503, "appending has ended meanwhile");
 
     append_manifest made;
     made.last_base = manifest_.last_base + 1;
@@ -205,7 +210,7 @@ task<void> append_file::end_image() {
     snapshot* const image = std::exchange(image_, nullptr);
     if (image == nullptr) co_return;
     image->end();
-    while (engine_.internals().image.get() == image) {
+    while (snapshot::is_clearing(engine_)) {
         static_cast<void>(engine_.upkeep());
         co_await loop::current().yield();
     }

@@ -201,6 +201,11 @@ counters cache_server::count() const {
 
 endpoint cache_server::local() const { return running_ ? running_->address : endpoint(); }
 
+task<outcome<>> cache_server::check_restart() {
+    if (!running_ || !running_->hooks) co_return outcome<>();
+    co_return co_await running_->hooks->check();
+}
+
 outcome<> cache_server::apply(const settings& changed) {
     outcome<config> read = read_config(changed);
     if (!read) return std::unexpected(read.error());
@@ -502,9 +507,14 @@ task<void> cache_server::attend(client& c, scope& tasks) {
             c.cancel.request();
             co_return;
         }
+        // Also who wants no replies: there is a limit to what may wait.
+        if (waits_for_disk()) [[unlikely]] {
+            here.sending = true;
+            if (!co_await wait_for_disk()) co_return;
+            here.sending = false;
+        }
         if (!replies_.empty()) {
             here.sending = true;
-            if (waits_for_disk() && !co_await wait_for_disk()) co_return;
             if (!send_now(c)) co_return;
             if (!replies_.empty() && !co_await send_rest(c)) co_return;
             here.sending = false;
@@ -593,7 +603,8 @@ task<void> cache_server::keep_up() {
     duration pause = shortest_upkeep;
     std::uint64_t expired = 0;
     for (;;) {
-        if (engine.stats().keys_with_expiry == 0) {
+        const eddy::cache::statistics now = engine.stats();
+        if (now.keys_with_expiry == 0 && now.fields_with_expiry == 0) {
             work_done_.reset();
             pause = shortest_upkeep;
             if (!co_await work_done_.wait()) co_return;
@@ -705,7 +716,7 @@ task<void> cache_server::write_save() {
     const outcome<std::uint64_t> written = co_await write_dump(image, path);
     image.end();
     // What is left to clear up after a failure.
-    while (!eddy::cache::rdb::snapshot::may_begin(engine)) {
+    while (eddy::cache::rdb::snapshot::is_clearing(engine)) {
         static_cast<void>(engine.upkeep());
         co_await loop::current().yield();
     }

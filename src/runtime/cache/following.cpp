@@ -9,6 +9,7 @@
 
 #include "cache/append_log.hpp"
 #include "cache/rdb/load.hpp"
+#include "runtime/cache/trusted_limits.hpp"
 
 #include <fmt/format.h>
 
@@ -75,6 +76,14 @@ bool is_multi(const resp::command& what) noexcept {
     return what.argc == 1 && eddy::cache::is_word(what.argv[0], "multi");
 }
 
+/// By SELECT.
+std::optional<std::uint8_t> selected_by(const resp::command& what) noexcept {
+    if (what.argc != 2 || !eddy::cache::is_word(what.argv[0], "select")) return std::nullopt;
+    const auto number = number_of(what.argv[1]);
+    if (!number || *number >= eddy::cache::engine::databases) return std::nullopt;
+    return static_cast<std::uint8_t>(*number);
+}
+
 }  // namespace
 
 /// One connection. What goes wrong is thrown as `trouble`, and caught where it was opened.
@@ -84,7 +93,8 @@ public:
         : of_(owner),
           its_(owner.links()),
           engine_(owner.parts_.engine),
-          socket(std::move(connected)) {}
+          socket(std::move(connected)),
+          parser_(limits_of_trusted(engine_.options())) {}
 
     task<void> introduce();
     /// By PSYNC: the stream begins behind it.
@@ -406,6 +416,7 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
     co_await feed_loader(into, size);
     if (!mark.empty()) co_await skip_mark(mark);
     session_.emplace(*this, engine_);
+    session_->db = its_.stream_database = into.stream_database();
     its_.end_load(id, offset);
     eddy::cache::engine::state& state = engine_.internals();
     state.changes += into.counts().keys;
@@ -514,6 +525,8 @@ task<void> follower::link::apply() {
             if ((session_->special & session::in_transaction) != 0) {
                 hold(parsed.commands.first(executed), used);
                 used = 0;
+            } else {
+                its_.stream_database = session_->db;
             }
         }
         pass_on(used);
@@ -522,6 +535,8 @@ task<void> follower::link::apply() {
         switch (parsed.status) {
             case resp::parse_status::need_more: in_.release_if_empty(); co_return;
             case resp::parse_status::error:
+                // It would come again.
+                its_.cannot_resume();
                 throw trouble{"it broke the protocol: " + printable(parsed.error)};
             case resp::parse_status::complete: break;
         }
@@ -537,14 +552,18 @@ void follower::link::hold(std::span<const resp::command> executed, std::size_t s
     std::size_t counted = 0;
     if (before > 0) {
         resp::request_parser again(parser_.limits());
-        for (std::size_t i = 0; i + 1 < before; ++i)
+        for (std::size_t i = 0; i + 1 < before; ++i) {
             counted += again.next(in_.text().substr(counted)).consumed;
+            if (const auto chosen = selected_by(executed[i])) its_.stream_database = *chosen;
+        }
         pass_on(counted);
     }
     held_.append(in_.text().substr(0, size - counted));
     in_.consume(size - counted);
-    if (held_.size() > max_held)
+    if (held_.size() > max_held) {
+        its_.cannot_resume();
         throw trouble{fmt::format("it sent a transaction of more than {} bytes", max_held)};
+    }
 }
 
 /// So many bytes were executed: those that follow this cache get them.

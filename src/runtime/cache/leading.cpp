@@ -56,7 +56,10 @@ task<void> leader::make_copies() {
 task<void> leader::make_copy() {
     cancel_source* const source = co_await current_source();
     replication& its = links();
-    snapshot* const image = snapshot::begin(parts_.engine);
+    eddy::cache::rdb::snapshot_options options;
+    // A master's stream is handed on as it comes, and may not name its database for long.
+    if (its.is_following()) options.stream_database = its.stream_database;
+    snapshot* const image = snapshot::begin(parts_.engine, options);
     const std::shared_ptr<eddy::cache::full_copy> copy = its.begin_copy();
     const std::uint64_t keys = image->keys();
     const std::size_t takers = its.takers(*copy);
@@ -91,7 +94,7 @@ task<void> leader::make_copy() {
         fault = "there is no memory";
     }
     image->end();
-    while (!snapshot::may_begin(parts_.engine)) {
+    while (snapshot::is_clearing(parts_.engine)) {
         static_cast<void>(parts_.engine.upkeep());
         co_await loop::current().yield();
     }

@@ -1,5 +1,6 @@
 // Tests of caches that follow each other: links that break anywhere, waits, refusals, and masters
 // that send what no master sends.
+#include "base/temporary_folder.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -201,6 +202,18 @@ TEST_P(cache_replication, a_chain_keeps_its_offsets_and_survives_a_promotion) {
             EXPECT_EQ(co_await first.ask("INCR n"), ":" + std::to_string(i + 1));
         }
         co_await third.until_equal(first);
+        // Who begins in the middle of the stream does not hear for which database it is.
+        server late;
+        co_await late.start();
+        EXPECT_EQ(co_await first.ask("SELECT 3"), "+OK");
+        EXPECT_EQ(co_await first.ask("SET there 1"), "+OK");
+        co_await second.until_equal(first);
+        co_await late.follow(second.port());
+        co_await late.until_up();
+        EXPECT_EQ(co_await first.ask("SET there 2"), "+OK");
+        EXPECT_EQ(co_await first.ask("SELECT 0"), "+OK");
+        co_await late.until_equal(first);
+        co_await late.stop();
         EXPECT_EQ(co_await second.ask("SET a 2"),
                   "-READONLY You can't write against a read only replica.");
         EXPECT_EQ(co_await second.ask("REPLICAOF NO ONE"), "+OK");
@@ -210,8 +223,8 @@ TEST_P(cache_replication, a_chain_keeps_its_offsets_and_survives_a_promotion) {
         co_await third.until_up();
         co_await first.until_equal(second);
         co_await third.until_equal(second);
-        // Nobody needed all data again.
-        EXPECT_EQ(co_await second.info("stats", "sync_full"), "1");
+        // Nobody but the late one needed all data again.
+        EXPECT_EQ(co_await second.info("stats", "sync_full"), "2");
         EXPECT_EQ(co_await first.text("GET a"), "2");
         for (server* const each : {&first, &second, &third}) co_await each->stop();
     });
@@ -464,6 +477,149 @@ TEST_P(cache_replication, it_stops_in_the_middle_of_a_copy) {
         while (co_await follower.info("replication", "master_sync_in_progress") != "1")
             must(co_await loop::current().sleep_for(2ms));
         co_await leader.stop();
+        co_await follower.stop();
+        tasks.cancel();
+        co_await tasks.join();
+    });
+}
+
+// Nobody takes the copy any more; what comes after must not wait for it.
+TEST_P(cache_replication, a_copy_for_a_replica_beyond_its_limit_is_given_up) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        json options = usual;
+        options["dir"] = folder.path();
+        server leader(options);
+        co_await leader.start();
+        EXPECT_EQ(co_await leader.ask("DEBUG POPULATE 300 key 30000"), "+OK");
+        EXPECT_EQ(co_await leader.ask("CONFIG SET repl-backlog-size 16kb"), "+OK");
+        EXPECT_EQ(co_await leader.ask("CONFIG SET client-output-buffer-limit 'replica 1mb 0 0'"),
+                  "+OK");
+        talker lazy = co_await talker::to((*leader.cache)->local());
+        co_await lazy.say("REPLCONF capa eof\r\nPSYNC ? -1\r\n");
+        EXPECT_EQ(co_await lazy.line(), "+OK\r");
+        EXPECT_THAT(co_await lazy.line(), StartsWith("+FULLRESYNC "));
+        const std::string part(30'000, 'x');
+        for (int i = 0; i < 40; ++i) EXPECT_EQ(co_await leader.ask("SET big " + part), "+OK");
+        while (co_await leader.info("replication", "connected_slaves") != "0")
+            must(co_await loop::current().sleep_for(2ms));
+        while (co_await leader.ask("SAVE") != "+OK") must(co_await loop::current().sleep_for(10ms));
+        co_await leader.stop();
+    });
+}
+
+// Its own data goes when the master begins to send; the files keep theirs until there is more.
+TEST_P(cache_replication, a_copy_that_breaks_off_leaves_the_files_alone) {
+    run([&]() -> task<void> {
+        for (const bool appends : {true, false}) {
+            const temporary_folder folder;
+            json options = usual;
+            options["dir"] = folder.path();
+            options["appendonly"] = appends ? "yes" : "no";
+            options["save"] = "1 1";
+            {
+                server follower(options);
+                co_await follower.start();
+                EXPECT_EQ(co_await follower.ask("SET a 1"), "+OK");
+                EXPECT_EQ(co_await follower.ask("SAVE"), "+OK");
+                const std::string begin = "+FULLRESYNC " + std::string(40, 'a') +
+                                          " 100\r\n$1000\r\nREDIS0009\xfa\x04name";
+                listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+                std::size_t served = 0;
+                scope tasks(co_await current_source());
+                tasks.spawn(pretend_to_lead(at, begin, served));
+                co_await follower.follow(std::to_string(at.local().port()));
+                co_await until([&] { return follower.cache->events.has("is lost"); });
+                EXPECT_EQ(co_await follower.info("replication", "slave_repl_offset"), "1");
+                EXPECT_THAT(co_await follower.ask("SAVE"), StartsWith("-ERR the master's data"));
+                if (appends) {
+                    EXPECT_THAT(co_await follower.ask("BGREWRITEAOF"), StartsWith("+"));
+                }
+                // Longer than a save point, and than a rewrite waits.
+                must(co_await loop::current().sleep_for(simulated() ? 5s : 1200ms));
+                co_await follower.stop();
+                tasks.cancel();
+                co_await tasks.join();
+            }
+            server alone(options);
+            co_await alone.start();
+            EXPECT_EQ(co_await alone.text("GET a"), "1") << "appendonly " << appends;
+            co_await alone.stop();
+        }
+    });
+}
+
+// The same bytes would come again, and be wrong again.
+TEST_P(cache_replication, a_stream_that_breaks_the_protocol_is_not_taken_up_again) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        server leader;
+        co_await leader.start();
+        std::vector<std::string> asked;
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        struct breaks {
+            static task<void> all(listener& at, std::vector<std::string>& asked) {
+                while (asked.size() < 2) {
+                    result<stream> peer = co_await at.accept();
+                    if (!peer) co_return;
+                    talker follower(std::move(*peer));
+                    try {
+                        co_await one(follower, asked);
+                    } catch (const std::exception&) {
+                        // It has left.
+                    }
+                }
+            }
+            static task<void> one(talker& follower, std::vector<std::string>& asked) {
+                for (;;) {
+                    const std::string line = co_await follower.line();
+                    if (line == "PING\r") co_await follower.say("+PONG\r\n");
+                    if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
+                    if (line == "PSYNC\r") break;
+                }
+                static_cast<void>(co_await follower.line());
+                asked.push_back(co_await follower.line());
+                static_cast<void>(co_await follower.line());
+                static_cast<void>(co_await follower.line());
+                const std::string empty("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
+                co_await follower.say("+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
+                                      empty + "*9999999999\r\n");
+                static_cast<void>(co_await follower.rest());
+            }
+        };
+        scope tasks(co_await current_source());
+        tasks.spawn(breaks::all(at, asked));
+        co_await follower.follow(std::to_string(at.local().port()));
+        co_await until([&] { return asked.size() == 2; });
+        EXPECT_EQ(asked[1], "?\r");
+        co_await follower.stop();
+        co_await leader.stop();
+        tasks.cancel();
+        co_await tasks.join();
+    });
+}
+
+// redis-server takes more arguments from its clients than this cache does.
+TEST_P(cache_replication, a_master_may_send_longer_commands_than_clients) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        std::string begin = "+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
+                            std::string("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
+        const std::size_t members = 1'100'000;
+        begin += "*" + std::to_string(members + 2) + "\r\n$4\r\nSADD\r\n$1\r\nk\r\n";
+        for (std::size_t i = 0; i < members; ++i) {
+            const std::string text = std::to_string(i);
+            begin += "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+        }
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        std::size_t served = 0;
+        scope tasks(co_await current_source());
+        tasks.spawn(pretend_to_lead(at, begin + "*1\r\n$4\r\nstay", served));
+        co_await follower.follow(std::to_string(at.local().port()));
+        while (co_await follower.ask("SCARD k") != ":" + std::to_string(members))
+            must(co_await loop::current().sleep_for(5ms));
         co_await follower.stop();
         tasks.cancel();
         co_await tasks.join();

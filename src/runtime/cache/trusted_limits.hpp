@@ -1,0 +1,21 @@
+// What commands from a server's own file, or from the master that it follows, may measure: those
+// that a redis-server has executed, which has fewer limits for its clients.
+#pragma once
+
+#include <eddy/wire/resp/request.hpp>
+
+#include "cache/engine.hpp"
+
+#include <algorithm>
+
+namespace eddy::runtime::cache {
+
+inline resp::request_limits limits_of_trusted(const eddy::cache::engine_options& options) {
+    resp::request_limits limits;
+    limits.max_args = 1U << 26;
+    limits.max_bulk = std::max(limits.max_bulk, options.max_text);
+    limits.max_request = 2U << 30;
+    return limits;
+}
+
+}  // namespace eddy::runtime::cache
