@@ -4,6 +4,7 @@
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
 #include "cache/persistence.hpp"
+#include "cache/replication.hpp"
 
 #include <utility>
 
@@ -18,6 +19,7 @@ void append_log::begin() {
 
 void append_log::end() noexcept {
     if (std::exchange(on_, false)) remove_sink(state_, *this);
+    is_listed = false;
 }
 
 void append_log::interrupt() noexcept {
@@ -32,6 +34,11 @@ void append_log::changed(std::span<const change> unit) noexcept {
     if (pending.size() == before) return;
     appended += pending.size() - before;
     host_.append_wanted();
+}
+
+void append_log::note_synced(std::uint64_t position) {
+    synced = position;
+    if (state_.replicating != nullptr) state_.replicating->disk_advanced();
 }
 
 void append_log::fail(std::string why) {

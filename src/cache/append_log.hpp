@@ -69,6 +69,13 @@ public:
         return written + max_pending < position;
     }
 
+    /// Whether a start would find what came up to this byte, whatever happens to the machine.
+    bool has_on_disk(std::uint64_t position) const noexcept {
+        return on_ && is_listed && fault.empty() && synced >= position;
+    }
+    /// The disk has what came up to this byte.
+    void note_synced(std::uint64_t position);
+
     /// The disk has refused; the text says why. Commands that write are refused until it is well.
     void fail(std::string why);
     void recover();
@@ -79,6 +86,7 @@ public:
     std::uint64_t appended = 0;
     std::uint64_t written = 0;
     std::uint64_t synced = 0;
+    bool is_listed = false;          ///< the files that are appended to count at a start
     std::uint64_t given_up = 0;      ///< nobody waits for these: their clients were closed
     std::string fault;               ///< why nothing can be written; empty: it can
     std::uint64_t base_size = 0;     ///< bytes of the files at the last rewrite, or the start

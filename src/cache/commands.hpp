@@ -67,6 +67,7 @@ void readwrite(call&);
 void asking(call&);
 void role(call&);
 void wait(call&);
+void waitaof(call&);
 void replicaof(call&);
 void replconf(call&);
 void psync(call&);

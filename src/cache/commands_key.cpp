@@ -35,7 +35,7 @@ bool flush_options_fit(call& c) {
 
 void flush(call& c, keyspace& keys) {
     // What was set before in the same transaction, or script, is told; that it goes is not.
-    if (c.state.hooked != nullptr) c.state.hooked->settle();
+    if (c.state.hooked != nullptr) c.state.hooked->keep_values();
     touch_watched(c.state, keys, nullptr);
     c.state.changes += keys.size();
     keys.clear();

@@ -1,6 +1,7 @@
 // SAVE, BGSAVE, LASTSAVE.
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
+#include "cache/hooks.hpp"
 #include "cache/persistence.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/save.hpp"
@@ -71,6 +72,7 @@ void debug_reload(call& c) {
         while (saver.next(file, file.size() + (1U << 20))) {
         }
     }
+    if (c.state.hooked != nullptr) c.state.hooked->keep_values();
     for (const auto& each : c.state.keyspaces) {
         if (each != nullptr) each->clear();
     }

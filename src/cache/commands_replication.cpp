@@ -1,4 +1,5 @@
 // What servers that follow each other say, and what clients ask about that.
+#include "cache/append_log.hpp"
 #include "cache/call.hpp"
 #include "cache/client_name.hpp"
 #include "cache/commands.hpp"
@@ -6,7 +7,9 @@
 #include "cache/replication_info.hpp"
 #include "cache/session_extras.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace eddy::cache::commands {
@@ -76,6 +79,18 @@ replica* begin_sync(call& c) {
     return its.introduce(c.client);
 }
 
+// WAIT and WAITAOF. A timeout of 0 is none.
+void wait_for(call& c, const awaited_copies& wanted, std::int64_t timeout_ms) {
+    replication& its = replication::of(c.state);
+    if (its.has_copies(c, wanted)) return;
+    std::int64_t deadline_us;
+    if (timeout_ms == 0 || __builtin_mul_overflow(timeout_ms, std::int64_t{1000}, &deadline_us) ||
+        __builtin_add_overflow(deadline_us, c.state.env.now_us, &deadline_us)) {
+        deadline_us = session::no_deadline;
+    }
+    its.wait_for_copies(c, wanted, deadline_us);
+}
+
 }  // namespace
 
 void replconf(call& c) {
@@ -85,8 +100,12 @@ void replconf(call& c) {
         if (is_word(c.arg(i), "ack")) {
             if (of == nullptr || (c.client.special & session::replica) == 0) return;
             const auto offset = parse_integer(c.arg(i + 1));
+            const bool tells_disk = i + 3 < c.count && is_word(c.arg(i + 2), "fack");
+            const auto synced = tells_disk ? parse_integer(c.arg(i + 3)) : std::nullopt;
             if (offset && *offset >= 0) {
-                c.state.replicating->acknowledge(*of, static_cast<std::uint64_t>(*offset));
+                c.state.replicating->acknowledge(
+                    *of, static_cast<std::uint64_t>(*offset),
+                    static_cast<std::uint64_t>(std::max<std::int64_t>(synced.value_or(0), 0)));
             }
             return;
         }
@@ -196,18 +215,37 @@ void wait(call& c) {
     const auto timeout_ms = c.integer(2, "ERR timeout is not an integer or out of range");
     if (!timeout_ms) return;
     if (*timeout_ms < 0) return c.error("ERR timeout is negative");
-    const std::size_t have = c.state.replicating == nullptr
-                                 ? 0
-                                 : c.state.replicating->replicas_with(c.client.written_offset);
-    if (static_cast<std::int64_t>(have) >= *many || c.in_exec) {
-        return c.reply.integer(static_cast<std::int64_t>(have));
+    awaited_copies wanted;
+    wanted.replicas = static_cast<std::size_t>(std::max<std::int64_t>(*many, 0));
+    wait_for(c, wanted, *timeout_ms);
+}
+
+void waitaof(call& c) {
+    const auto own = c.integer_in(1, 0, 1, "ERR value is out of range, must be between 0 and 1");
+    if (!own) return;
+    constexpr std::string_view not_positive = "ERR value is out of range, must be positive";
+    const auto many = c.integer_in(2, 0, std::numeric_limits<std::int64_t>::max(), not_positive);
+    if (!many) return;
+    const auto timeout_ms = c.integer(3, "ERR timeout is not an integer or out of range");
+    if (!timeout_ms) return;
+    if (*timeout_ms < 0) return c.error("ERR timeout is negative");
+    if (follows(c)) {
+        return c.error(
+            "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
+            "replicas are just local and are not propagated.");
     }
-    std::int64_t deadline_us;
-    if (*timeout_ms == 0 || __builtin_mul_overflow(*timeout_ms, std::int64_t{1000}, &deadline_us) ||
-        __builtin_add_overflow(deadline_us, c.state.env.now_us, &deadline_us)) {
-        deadline_us = session::no_deadline;
+    const append_log* const log = c.state.appending.get();
+    if (*own == 1 && !c.state.options.append.enabled) {
+        return c.error(
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
     }
-    replication::of(c.state).wait_for_replicas(c, static_cast<std::size_t>(*many), deadline_us);
+    awaited_copies wanted;
+    wanted.replicas = static_cast<std::size_t>(*many);
+    wanted.on_disks = true;
+    wanted.own_disk = *own == 1;
+    // What others wrote is waited for, too: an append-only file has one order.
+    wanted.log_position = log == nullptr ? 0 : log->appended;
+    wait_for(c, wanted, *timeout_ms);
 }
 
 }  // namespace eddy::cache::commands

@@ -288,9 +288,10 @@ bool engine::upkeep(std::size_t steps) {
             s.image.reset();
     }
     if (s.options.max_memory != 0 && !scripting::is_late(s)) {
+        const std::uint64_t before = s.env.counters.evicted_keys;
         static_cast<void>(s.make_room());
-        more |= (s.attention & (attention::follower | attention::loading)) == 0 &&
-                s.options.policy != eviction::none && is_over_limit(s);
+        // Where nothing is left to evict another turn changes nothing.
+        more |= s.env.counters.evicted_keys != before && is_over_limit(s);
     }
     // Within a script no key goes by itself.
     const bool follows = (s.attention & (attention::follower | attention::loading)) != 0;

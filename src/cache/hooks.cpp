@@ -364,6 +364,9 @@ void hooks::key_happened(unsigned database, key_event kind, std::string_view nam
     if (kind == key_event::expired || kind == key_event::evicted) {
         // The value is still there, and whoever wrote it relies on its being told.
         if (dirty_.contains(scoped)) settle();
+        if (const key_change* const change = queue_.find(scoped);
+            change != nullptr && change->what == key_change::kind::write && !change->value)
+            queue_.fill(scoped, value_of(scoped));
         if (kind == key_event::expired) return expired(database, key, scoped);
         if (stale_values::value* const old = stale_.find(scoped)) stale_.set_back(*old, false);
         return;
@@ -414,17 +417,33 @@ void hooks::settle() {
     for (const auto& [scoped, may_be_other] : dirty_) {
         const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
         if (now != nullptr && now->type == value_type::string) {
+            if (!options_.has_write) continue;
             text_view text;
-            if (options_.has_write)
-                queue_.add(scoped,
-                           {key_change::kind::write,
-                            std::make_shared<const std::string>(text(*now)), now->expiry()});
+            const std::string_view value = text(*now);
+            key_change change{key_change::kind::write, nullptr, now->expiry(), value.size()};
+            if (value.size() <= copied_at_once)
+                change.value = std::make_shared<const std::string>(value);
+            queue_.add(scoped, std::move(change));
         } else if (options_.has_delete && (now == nullptr || may_be_other)) {
             queue_.add(scoped, {key_change::kind::erase, nullptr, 0});
         }
     }
     dirty_.clear();
     if (queue_.has_due()) host_.hook_work_came();
+}
+
+std::shared_ptr<const std::string> hooks::value_of(std::string_view scoped) {
+    const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
+    // Each change of a key is noted, and its going: what waits for its value has one.
+    EDDY_ASSERT(now != nullptr && now->type == value_type::string);
+    text_view text;
+    return std::make_shared<const std::string>(text(*now));
+}
+
+void hooks::keep_values() {
+    settle();
+    queue_.for_each_unfilled(
+        [this](const std::string& scoped) { queue_.fill(scoped, value_of(scoped)); });
 }
 
 bool hooks::take(hook_job& job) {
@@ -468,6 +487,10 @@ bool hooks::take_change(hook_job& job) {
     std::string scoped;
     key_change change;
     if (!queue_.take(scoped, change)) return false;
+    if (change.what == key_change::kind::write && !change.value) {
+        change.value = value_of(scoped);
+        queue_.fill(scoped, change.value);
+    }
     job.id = next_id_++;
     switch (change.what) {
         case key_change::kind::write: job.what = hook_job::kind::write; break;

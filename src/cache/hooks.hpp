@@ -105,6 +105,8 @@ public:
     static constexpr std::int64_t stale_retry_ms = 1000;
     /// One command asks so often at most: a key may be evicted as soon as it was loaded.
     static constexpr int max_rounds = 8;
+    /// A larger value is copied when it is told, not with each change of it.
+    static constexpr std::size_t copied_at_once = 16U << 10;
     static constexpr std::size_t max_negative_bytes = 16U << 20;
 
     hooks(engine::state& home, const hook_options& options, hook_host& host);
@@ -123,6 +125,8 @@ public:
     void settle();
     void key_happened(unsigned database, key_event kind, std::string_view name,
                       std::string_view key);
+    /// Before all keys of databases go, or change their place, of which nobody is told one by one.
+    void keep_values();
     void end_wait(session& who);
     void forget(session& who);
 
@@ -180,6 +184,7 @@ private:
     void wake_for_room();
     void leave(session& who, waiter& of);
     void let_go(miss& of);
+    std::shared_ptr<const std::string> value_of(std::string_view scoped);
     void tell_trackers(std::string_view key);
     void store(std::string_view scoped, std::string_view value, std::int64_t ttl_ms);
     void expired(unsigned database, std::string_view key, std::string_view scoped);

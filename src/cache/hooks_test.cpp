@@ -917,6 +917,46 @@ TEST_F(HooksTest, what_is_set_before_a_flush_or_swap_is_told) {
     }
 }
 
+TEST_F(HooksTest, a_large_value_is_told_as_it_is_then_whatever_becomes_of_the_key) {
+    begin(all());
+    test_client c(*home_);
+    std::string big(100'000, 'x');
+    const auto set = [&] { EXPECT_EQ(c({"SET", "k", big}), "+OK\r\n"); };
+    set();
+    for (int i = 0; i < 10; ++i) {
+        c({"APPEND", "k", "y"});
+        big += 'y';
+    }
+    EXPECT_GT(hooks_->counts().queued_bytes, big.size());
+    EXPECT_EQ(next(), "write k=" + big);
+    c({"APPEND", "k", "z"});
+    give_failure("write k=" + big);
+    big += 'z';
+    pass_ms(10'000);
+    EXPECT_EQ(next(), "write k=" + big);
+    give_none("write k=" + big);
+    EXPECT_EQ(hooks_->counts().queued_bytes, 0);
+    for (const char* const then : {"FLUSHALL", "SWAPDB 0 1", "DEBUG RELOAD"}) {
+        set();
+        c(then);
+        EXPECT_EQ(next(), "write k=" + big) << then;
+        give_none("write k=" + big);
+    }
+    EXPECT_EQ(c({"SET", "k", big, "PX", "10"}), "+OK\r\n");
+    pass_ms(11);
+    EXPECT_EQ(c("EXISTS k"), ":0\r\n");
+    EXPECT_EQ(next(), "write k=" + big + " 1");
+    give_none("write k=" + big + " 1");
+    EXPECT_EQ(next(), "expire k");
+    give_none("expire k");
+    set();
+    home_->internals().options.max_memory = 1;
+    home_->internals().options.policy = eviction::allkeys_random;
+    while (home_->upkeep()) {
+    }
+    EXPECT_EQ(next(), "write k=" + big);
+}
+
 TEST_F(HooksTest, one_value_may_be_larger_than_the_queue) {
     hook_options options = all();
     options.queue.max_bytes = 4096;

@@ -144,8 +144,7 @@ void touch_watched(engine::state& s, const keyspace& gone, const keyspace* inste
 
 void swap_databases(engine::state& s, std::size_t first, std::size_t second) {
     if (first == second) return;
-    // Of what was set before in the same transaction, or script.
-    if (s.hooked != nullptr) s.hooked->settle();
+    if (s.hooked != nullptr) s.hooked->keep_values();
     keyspace& one = s.database(first);
     keyspace& other = s.database(second);
     touch_watched(s, one, &other);

@@ -3,6 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "cache/append_log.hpp"
 #include "cache/messages.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/waits.hpp"
@@ -320,7 +321,7 @@ void replication::note_sent(replica& of, const output& sent) {
     if (host != nullptr) host->copy_wanted();
 }
 
-void replication::acknowledge(replica& of, std::uint64_t offset) {
+void replication::acknowledge(replica& of, std::uint64_t offset, std::uint64_t synced) {
     of.acked_us = state_.env.now_us;
     if (of.now == replica::stage::copied) {
         of.now = replica::stage::online;
@@ -329,12 +330,19 @@ void replication::acknowledge(replica& of, std::uint64_t offset) {
     if (of.now != replica::stage::online) return;
     // What it was not sent it cannot have.
     of.acked = std::max(of.acked, std::min(offset, of.next));
+    of.synced = std::max(of.synced, std::min(synced, of.next));
     serve_waits();
 }
 
 std::size_t replication::replicas_with(std::uint64_t offset) const noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(replicas_, [offset](const replica* each) {
         return each->now == replica::stage::online && each->acked >= offset;
+    }));
+}
+
+std::size_t replication::disks_with(std::uint64_t offset) const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(replicas_, [offset](const replica* each) {
+        return each->now == replica::stage::online && each->synced >= offset;
     }));
 }
 
@@ -347,26 +355,57 @@ std::size_t replication::good_replicas() const noexcept {
 
 // --- WAIT -------------------------------------------------------------------------------------
 
-void replication::wait_for_replicas(call& c, std::size_t many, std::int64_t deadline_us) {
+replication::copies replication::count(std::uint64_t offset,
+                                       const awaited_copies& wanted) const noexcept {
+    const append_log* const log = state_.appending.get();
+    copies have{};
+    have.replicas = wanted.on_disks ? disks_with(offset) : replicas_with(offset);
+    have.own_disk = log != nullptr && log->has_on_disk(wanted.log_position);
+    have.are_enough = have.replicas >= wanted.replicas && (have.own_disk || !wanted.own_disk);
+    return have;
+}
+
+namespace {
+
+void reply_copies(resp::reply_writer& to, bool on_disks, bool own_disk, std::size_t replicas) {
+    if (on_disks) {
+        to.array(2);
+        to.integer(own_disk ? 1 : 0);
+    }
+    to.integer(static_cast<std::int64_t>(replicas));
+}
+
+}  // namespace
+
+bool replication::has_copies(call& c, const awaited_copies& wanted) const {
+    const copies have = count(c.client.written_offset, wanted);
+    if (!have.are_enough && !c.in_exec) return false;
+    reply_copies(c.reply, wanted.on_disks, have.own_disk, have.replicas);
+    return true;
+}
+
+void replication::wait_for_copies(call& c, const awaited_copies& wanted, std::int64_t deadline_us) {
     session_extras& extras = extras_of(c.client);
     extras.waits_for = wait_kind::replicas;
-    extras.wanted_replicas = many;
+    extras.awaited = wanted;
     extras.deadline_us = deadline_us;
     c.client.blocked = true;
     ++state_.blocked_sessions;
     waits_.push_back(&c.client);
+    if (wanted.replicas == 0) return;
     // They would tell within a second by themselves.
     const std::uint64_t written = c.client.written_offset;
     feed(ask_text);
     c.client.written_offset = written;
 }
 
-void replication::answer(session& who, std::size_t count) {
+void replication::answer(session& who, const copies& have) {
     session_extras& extras = *who.extras;
     const bool is_quiet = (who.special & (session::reply_off | session::reply_skip)) != 0;
     who.special &= static_cast<std::uint16_t>(~session::reply_skip);
     if (!is_quiet) {
-        resp::reply_writer(extras.outbox, who.protocol).integer(static_cast<std::int64_t>(count));
+        resp::reply_writer reply(extras.outbox, who.protocol);
+        reply_copies(reply, extras.awaited.on_disks, have.own_disk, have.replicas);
     }
     cache::forget_wait(state_, who);
     who.wake();
@@ -375,15 +414,17 @@ void replication::answer(session& who, std::size_t count) {
 void replication::serve_waits() {
     for (std::size_t i = 0; i < waits_.size();) {
         session& who = *waits_[i];
-        const std::size_t count = replicas_with(who.written_offset);
-        if (count >= who.extras->wanted_replicas)
-            answer(who, count);  // takes it out of the row
+        const copies have = count(who.written_offset, who.extras->awaited);
+        if (have.are_enough)
+            answer(who, have);  // takes it out of the row
         else
             ++i;
     }
 }
 
-void replication::end_wait(session& who) { answer(who, replicas_with(who.written_offset)); }
+void replication::end_wait(session& who) {
+    answer(who, count(who.written_offset, who.extras->awaited));
+}
 
 void replication::forget_wait(session& who) noexcept {
     if (std::erase(waits_, &who) > 0) --state_.blocked_sessions;

@@ -57,6 +57,7 @@ struct replica {
     bool plain = false;         ///< by SYNC: it sends no acknowledgements
     std::uint64_t next = 0;     ///< the offset of the stream that it is sent next
     std::uint64_t acked = 0;    ///< the offset up to which it has everything
+    std::uint64_t synced = 0;   ///< and its disk
     std::int64_t acked_us = 0;
     std::int64_t progress_us = 0;    ///< when it last took something
     std::int64_t over_since_us = 0;  ///< since when the soft limit is passed; 0: it is not
@@ -64,6 +65,8 @@ struct replica {
     std::shared_ptr<full_copy> copy;
     std::uint64_t next_piece = 0;
 };
+
+struct awaited_copies;
 
 /// Whoever has the connections. Called within commands.
 class replication_host {
@@ -143,15 +146,21 @@ public:
 
     output next_output(replica& of);
     void note_sent(replica& of, const output& sent);
-    void acknowledge(replica& of, std::uint64_t offset);
+    /// `synced` is what its disk has; 0 where it does not say.
+    void acknowledge(replica& of, std::uint64_t offset, std::uint64_t synced = 0);
 
     const std::vector<replica*>& replicas() const noexcept { return replicas_; }
     std::size_t replicas_with(std::uint64_t offset) const noexcept;
+    std::size_t disks_with(std::uint64_t offset) const noexcept;
     std::size_t good_replicas() const noexcept;
     /// Whether commands that write are refused, as too few replicas are there.
     bool lacks_replicas() const noexcept;
-    /// The command, WAIT, waits for so many.
-    void wait_for_replicas(call& c, std::size_t many, std::int64_t deadline_us);
+    /// Replies to WAIT or WAITAOF if there are enough copies already.
+    bool has_copies(call& c, const awaited_copies& wanted) const;
+    /// The command waits for them.
+    void wait_for_copies(call& c, const awaited_copies& wanted, std::int64_t deadline_us);
+    /// This server's disk has more.
+    void disk_advanced() { serve_waits(); }
     /// Its time is over.
     void end_wait(session& who);
     void forget_wait(session& who) noexcept;
@@ -215,8 +224,14 @@ private:
     void forget_old() noexcept;
     void clear_data();
     void have_data() noexcept;
+    struct copies {
+        std::size_t replicas;
+        bool own_disk;
+        bool are_enough;
+    };
+    copies count(std::uint64_t offset, const awaited_copies& wanted) const noexcept;
     void serve_waits();
-    void answer(session& who, std::size_t count);
+    void answer(session& who, const copies& have);
 
     engine::state& state_;
     std::string id_;

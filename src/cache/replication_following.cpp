@@ -2,6 +2,7 @@
 #include "cache/append_log.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/hooks.hpp"
 #include "cache/messages.hpp"
 #include "cache/notifications.hpp"
 #include "cache/replication.hpp"
@@ -83,6 +84,7 @@ bool replication::is_loading() const noexcept {
 }
 
 void replication::clear_data() {
+    if (state_.hooked != nullptr) state_.hooked->keep_values();
     for (const auto& each : state_.keyspaces) {
         if (each == nullptr || each->size() == 0) continue;
         touch_watched(state_, *each, nullptr);

@@ -84,6 +84,14 @@ enum class wait_kind : std::uint8_t {
     time       ///< DEBUG SLEEP
 };
 
+/// What WAIT and WAITAOF wait for: copies of what their session wrote.
+struct awaited_copies {
+    std::size_t replicas = 0;        ///< so many replicas must have it
+    bool on_disks = false;           ///< WAITAOF: on their disks
+    bool own_disk = false;           ///< this server's disk must have it, too
+    std::uint64_t log_position = 0;  ///< what is to be there of the append-only file
+};
+
 struct session_extras {
     // A transaction.
     command_queue queued;
@@ -112,7 +120,7 @@ struct session_extras {
 
     /// Of another server that has said REPLCONF or PSYNC: replication.hpp.
     std::shared_ptr<replica> follower;
-    std::size_t wanted_replicas = 0;  ///< so many must have what it wrote, for WAIT to end
+    awaited_copies awaited;
 
     // What is sent before any further reply.
     byte_buffer outbox;

@@ -45,6 +45,21 @@ const key_change* write_behind::find(std::string_view key) const noexcept {
     return found->second.waiting.empty() ? &found->second.told : &found->second.waiting.back();
 }
 
+void write_behind::fill(std::string_view key, std::shared_ptr<const std::string> value) {
+    const auto found = items_.find(key);
+    if (found == items_.end()) return;
+    item& of = found->second;
+    const auto give = [&](key_change& to) {
+        bytes_ -= cost(to);
+        to.value = value;
+        bytes_ += cost(to);
+    };
+    if (of.running && lacks_value(of.told)) give(of.told);
+    for (key_change& each : of.waiting) {
+        if (lacks_value(each)) give(each);
+    }
+}
+
 bool write_behind::take(std::string& key, key_change& change) {
     if (due_.empty()) return false;
     key = *due_.front();

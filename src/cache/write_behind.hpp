@@ -5,6 +5,7 @@
 // doubles.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -29,8 +30,10 @@ struct name_hash {
 struct key_change {
     enum class kind : std::uint8_t { write, erase, expire };
     kind what = kind::write;
-    std::shared_ptr<const std::string> value;  ///< of a write
-    std::int64_t expires_at_ms = 0;            ///< of a write, since 1970; 0: never
+    std::shared_ptr<const std::string>
+        value;                       ///< of a write; null: what the key has when it is told
+    std::int64_t expires_at_ms = 0;  ///< of a write, since 1970; 0: never
+    std::size_t size = 0;            ///< of the value, where that is null
 };
 
 struct write_behind_options {
@@ -73,6 +76,17 @@ public:
     /// The last change of the key that is not told yet, or null.
     const key_change* find(std::string_view key) const noexcept;
 
+    /// Gives a write the value that it lacks. Whoever keeps the keys calls it before the key goes,
+    /// and for what take() gave.
+    void fill(std::string_view key, std::shared_ptr<const std::string> value);
+    /// Calls f(key) for each that lacks its value.
+    template <class F>
+    void for_each_unfilled(F&& f) {
+        for (auto& [key, each] : items_) {
+            if (std::any_of(each.waiting.begin(), each.waiting.end(), lacks_value)) f(key);
+        }
+    }
+
     /// Whether the script has failed to take the key's last change.
     bool is_failing(std::string_view key) const noexcept {
         const auto found = items_.find(key);
@@ -110,8 +124,11 @@ private:
     };
     using table = std::unordered_map<std::string, item, name_hash, std::equal_to<>>;
 
+    static bool lacks_value(const key_change& of) noexcept {
+        return of.what == key_change::kind::write && of.value == nullptr;
+    }
     static std::size_t cost(const key_change& of) noexcept {
-        return sizeof(key_change) + (of.value ? of.value->size() : 0);
+        return sizeof(key_change) + (of.value ? of.value->size() : of.size);
     }
     void schedule(const std::string& key, const item& of, std::int64_t now_us);
 

@@ -231,6 +231,7 @@ task<outcome<>> append_file::open() {
     }
     log().current_size = log().base_size = older_size_ + size_;
     log().begin();
+    log().is_listed = true;
     synced_at_ = loop::current().now();
     co_return outcome<>();
 }
@@ -322,7 +323,7 @@ task<bool> append_file::sync_file() {
         co_return false;
     }
     synced_at_ = loop::current().now();
-    log().synced = position;
+    log().note_synced(position);
     dirty_ = log().written != position;
     note_progress();
     co_return true;

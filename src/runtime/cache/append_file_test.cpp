@@ -557,6 +557,35 @@ TEST_P(cache_append, a_crash_while_a_rewrite_begins_loses_no_whole_command) {
     });
 }
 
+TEST_P(cache_append, a_script_that_takes_its_time_is_followed_by_the_rest) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const json options = kept_in(folder, {{"config", "busy-reply-threshold 1"}});
+        {
+            subject cache("cache", options);
+            co_await cache.start();
+            const bool has_scripts = co_await [](endpoint at) -> task<bool> {
+                talker client = co_await talker::to(at);
+                co_return (co_await ask(client, "EVAL 'return 1' 0")) == ":1";
+            }(cache->local());
+            co_await cache->stop(1s);
+            if (!has_scripts) co_return;
+        }
+        write(part(folder, 1), encoded({"EVAL",
+                                        "local i = 0 while i < 3e7 do i = i + 1 end "
+                                        "return redis.call('SET', 'a', '1')",
+                                        "0"}) +
+                                   encoded({"INCR", "a"}));
+        subject cache("cache", options);
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(client, "INCR a"), ":3");
+        }
+        co_await cache->stop(1s);
+    });
+}
+
 TEST_P(cache_append, a_file_with_a_command_that_waits_is_refused) {
     run([&]() -> task<void> {
         const temporary_folder folder;

@@ -126,6 +126,11 @@ private:
     bool step_commands() {
         std::size_t bytes = 0;
         for (std::size_t n = 0; n < slice_commands && bytes < slice_bytes; ++n) {
+            // One that takes its time, in slices.
+            if (engine_.script_is_late()) {
+                engine_.go_on();
+                return true;
+            }
             const std::string_view text = rest_.text();
             if (text.empty()) return false;
             // Redis's notes, such as the time.
@@ -165,8 +170,10 @@ private:
         const bool began = in_transaction();
         out_.clear();
         const std::size_t executed = engine_.execute(who_, {&what, 1}, out_);
-        // Others wait for the file anyway.
-        while (engine_.script_is_late()) engine_.go_on();
+        if (engine_.script_is_late()) {
+            ++counts.commands;
+            return true;
+        }
         if (executed == 0 || who_.blocked) {
             wrong_ = "it has a command that waits for something";
             return false;

@@ -196,6 +196,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     if (!renamed) co_return disk_problem("rename the new", base, renamed.error());
     outcome<> listed = co_await write_manifest(std::move(made));
     if (!listed) co_return listed;
+    state.is_listed = appends;
     older_size_ = *written;
     state.current_size = state.base_size = older_size_ + size_;
     co_await remove_history();

@@ -227,15 +227,29 @@ task<void> follower::follow_once() {
     tell(fmt::format("the master {} is lost: {}; it is tried again every second", name, why));
 }
 
+/// The offset up to which this server's disk has the master's stream, as far as that is known.
+std::uint64_t follower::note_disk() {
+    const eddy::cache::append_log* const log = parts_.engine.internals().appending.get();
+    if (log == nullptr || !log->has_on_disk(0)) return 0;
+    if (!unsynced_) unsynced_ = mark{links().offset(), log->appended};
+    if (log->has_on_disk(unsynced_->position))
+        synced_offset_ = std::exchange(unsynced_, {})->offset;
+    if (log->has_on_disk(log->appended)) synced_offset_ = links().offset();
+    return synced_offset_;
+}
+
 /// The offset, each second and when somebody asks.
 task<void> follower::acknowledge(link& on) {
     for (;;) {
         ack_wanted_.reset();
         links().ack_wanted = false;
         const std::string offset = std::to_string(links().offset());
+        const std::string synced = std::to_string(note_disk());
         byte_buffer out;
-        const std::string_view words[] = {"REPLCONF", "ACK", offset};
-        resp::write_command(out, words);
+        const std::string_view words[] = {"REPLCONF", "ACK", offset, "FACK", synced};
+        // Who keeps no file has nothing to tell.
+        const bool tells_disk = parts_.engine.options().append.enabled;
+        resp::write_command(out, std::span(words).first(tells_disk ? 5 : 3));
         if (!co_await on.socket.write_all(out.bytes())) co_return;
         const result<> woken = co_await with_timeout(ack_pause, wait_for(ack_wanted_));
         if (!woken && woken.error() != errc::timed_out) co_return;
@@ -409,6 +423,8 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
     its_.copy_size = size.value_or(0);
     its_.copy_bytes = 0;
     its_.begin_load();
+    of_.unsynced_.reset();
+    of_.synced_offset_ = 0;
     eddy::cache::rdb::load_options options;
     options.reading.max_text = engine_.options().max_text;
     options.keep_expired = true;

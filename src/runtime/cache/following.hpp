@@ -37,6 +37,7 @@ private:
 
     task<void> follow_once();
     task<void> acknowledge(link& on);
+    std::uint64_t note_disk();
 
     eddy::cache::replication& links() {
         return eddy::cache::replication::of(parts_.engine.internals());
@@ -50,6 +51,13 @@ private:
     std::uint64_t followed_ = 0;        // the generation that it is for
     std::uint8_t database_ = 0;         // that the stream has selected where it ended
     std::string last_told_;
+    /// An offset, and where the append-only file was then.
+    struct mark {
+        std::uint64_t offset;
+        std::uint64_t position;
+    };
+    std::optional<mark> unsynced_;
+    std::uint64_t synced_offset_ = 0;
 };
 
 }  // namespace eddy::runtime::cache

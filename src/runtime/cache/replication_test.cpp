@@ -253,6 +253,59 @@ TEST_P(cache_replication, wait_tells_how_many_have_it) {
     });
 }
 
+TEST_P(cache_replication, waitaof_tells_whose_disk_has_it) {
+    run([&]() -> task<void> {
+        const temporary_folder own;
+        const temporary_folder other;
+        const auto kept_in = [](const temporary_folder& folder, const char* policy) {
+            json options = usual;
+            options.update(
+                {{"dir", folder.path()}, {"appendonly", "yes"}, {"appendfsync", policy}});
+            return options;
+        };
+        server leader(kept_in(own, "everysec"));
+        server follower(kept_in(other, "always"));
+        server plain;
+        for (server* const each : {&leader, &follower, &plain}) co_await each->start();
+        const auto both = [](server& of, std::string command) -> task<std::string> {
+            const std::string head = co_await of.ask(std::move(command));
+            if (head != "*2") co_return head;
+            const std::string first = co_await of.line();
+            co_return first + " " + co_await of.line();
+        };
+        EXPECT_EQ(co_await leader.ask("SET a 1"), "+OK");
+        EXPECT_EQ(co_await both(leader, "WAITAOF 1 0 0"), ":1 :0");
+        EXPECT_EQ(co_await both(leader, "WAITAOF 1 1 20"), ":1 :0");
+        co_await follower.follow(leader.port());
+        co_await plain.follow(leader.port());
+        co_await follower.until_up();
+        co_await plain.until_up();
+        for (int i = 0; i < 3; ++i) {
+            EXPECT_EQ(co_await leader.ask("INCR n"), ":" + std::to_string(i + 1));
+            EXPECT_EQ(co_await both(leader, "WAITAOF 1 1 0"), ":1 :1");
+        }
+        EXPECT_EQ(co_await leader.ask("WAIT 2 0"), ":2");
+        // One of the two keeps nothing.
+        EXPECT_EQ(co_await both(leader, "WAITAOF 0 2 20"), ":1 :1");
+        EXPECT_EQ(co_await leader.ask("MULTI"), "+OK");
+        EXPECT_EQ(co_await leader.ask("WAITAOF 0 9 0"), "+QUEUED");
+        EXPECT_EQ(co_await leader.ask("EXEC"), "*1");
+        EXPECT_EQ(co_await leader.line(), "*2");
+        co_await leader.line();
+        co_await leader.line();
+        EXPECT_THAT(co_await follower.ask("WAITAOF 1 0 0"),
+                    StartsWith("-ERR WAITAOF cannot be used with replica instances."));
+        EXPECT_EQ(co_await leader.ask("WAITAOF 2 0 0"),
+                  "-ERR value is out of range, must be between 0 and 1");
+        EXPECT_EQ(co_await leader.ask("WAITAOF 0 -1 0"),
+                  "-ERR value is out of range, must be positive");
+        EXPECT_EQ(co_await leader.ask("WAITAOF 0 0 -1"), "-ERR timeout is negative");
+        EXPECT_EQ(co_await plain.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_THAT(co_await plain.ask("WAITAOF 1 0 0"), HasSubstr("appendonly is disabled"));
+        for (server* const each : {&leader, &follower, &plain}) co_await each->stop();
+    });
+}
+
 TEST_P(cache_replication, too_few_replicas_refuse_writes) {
     run([&]() -> task<void> {
         server leader;
