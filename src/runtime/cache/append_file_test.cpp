@@ -523,6 +523,9 @@ TEST_P(cache_append, damage_is_told_with_its_place_and_left_alone) {
         const std::string names = content(list);
         write(list, names + "file appendonly.aof.2.incr.aof seq 2 type i\n");
         EXPECT_THAT(co_await refusal(), HasSubstr("it ends within a command"));
+        write(list, names + "file appendonly.aof.1.incr.aof seq 1 type h\n");
+        EXPECT_THAT(co_await refusal(), HasSubstr("for the second time"));
+        EXPECT_EQ(content(part(folder, 1)), good.substr(0, good.size() - 3));
         write(list, names + "file nonsense\n");
         EXPECT_THAT(co_await refusal(), HasSubstr("its line 3"));
         write(list, names);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 namespace eddy::runtime::cache {
 namespace {
@@ -93,6 +94,7 @@ bool parse_line(std::string_view line, part& to, char& type) {
 
 outcome<append_manifest> parse_manifest(std::string_view text) {
     append_manifest read;
+    std::set<std::string> names;
     std::size_t number = 0;
     const auto wrong = [&number](std::string_view why) {
         return refuse(500, fmt::format("its line {} {}", number, why));
@@ -107,6 +109,8 @@ outcome<append_manifest> parse_manifest(std::string_view text) {
         part one;
         char type = 0;
         if (!parse_line(line, one, type)) return wrong("is not \"file NAME seq NUMBER type TYPE\"");
+        // One that was also history would be removed.
+        if (!names.insert(one.name).second) return wrong("names a file for the second time");
         if (type == 'b') {
             if (read.base) return wrong("names a second base");
             read.last_base = one.sequence;
