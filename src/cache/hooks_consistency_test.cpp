@@ -1,0 +1,196 @@
+// What a cache and the backend behind its hooks must agree on, whatever commands do.
+#include "cache/hooks_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace eddy::cache {
+namespace {
+
+using testing::HooksTest;
+using testing::test_client;
+
+TEST_F(HooksTest, what_depends_on_a_string_that_is_not_there_asks_for_it) {
+    begin(all());
+    const struct {
+        const char* command;
+        const char* missing;
+    } cases[] = {{"PFADD a x", "miss a"},       {"PFCOUNT a", "miss a"},
+                 {"PFMERGE a there", "miss a"}, {"BITOP OR d a there", "miss d"},
+                 {"SETNX a 1", "miss a"},       {"MSETNX there 1 a 2", "miss a"},
+                 {"SET a 1 NX", "miss a"},      {"SET a 1 EX 100 XX", "miss a"},
+                 {"SET a 1 GET", "miss a"},     {"LCS a there", "miss a"}};
+    test_client setter(*home_);
+    setter("SET there 1");
+    while (!next().empty()) {
+    }
+    for (const auto& each : cases) {
+        test_client c(*home_);
+        EXPECT_EQ(c(each.command), "") << each.command;
+        EXPECT_EQ(next(), each.missing) << each.command;
+        give_failure(each.missing);
+    }
+    test_client c(*home_);
+    c("SET a 1 NX");
+    EXPECT_EQ(next(), "miss a");
+    give("miss a", "0");
+    EXPECT_EQ(c.pushed(), "$-1\r\n");
+    EXPECT_EQ(next(), "");
+    EXPECT_EQ(c("SET a 2 EX 100"), "+OK\r\n");
+}
+
+TEST_F(HooksTest, what_another_type_replaces_is_deleted) {
+    begin(all());
+    test_client c(*home_);
+    c("SADD s a");
+    c("ZADD z 1 a");
+    c("RPUSH l 1");
+    c("GEOADD g 1 1 a");
+    for (const char* const command :
+         {"SUNIONSTORE k s", "ZUNIONSTORE k 1 z", "SORT l STORE k", "ZRANGESTORE k z 0 -1",
+          "GEOSEARCHSTORE k g FROMLONLAT 1 1 BYRADIUS 1 km"}) {
+        EXPECT_EQ(c("SET k v"), "+OK\r\n");
+        EXPECT_EQ(next(), "write k=v") << command;
+        give_none("write k=v");
+        c(command);
+        EXPECT_EQ(next(), "erase k") << command;
+        give_none("erase k");
+    }
+    EXPECT_EQ(next(), "");
+}
+
+TEST_F(HooksTest, nothing_is_brought_beyond_maxmemory) {
+    begin();
+    test_client c(*home_);
+    c("CONFIG SET maxmemory 3mb");
+    c("CONFIG SET maxmemory-policy noeviction");
+    std::string last;
+    for (int i = 0; i < 5000; ++i) {
+        const std::string key = std::to_string(i);
+        c("GET " + key);
+        ASSERT_EQ(next(), "miss " + key);
+        give("miss " + key, std::string(1000, 'x'));
+        last = c.pushed();
+    }
+    EXPECT_TRUE(last.starts_with("-OOM a key of this command was found")) << last;
+    EXPECT_LT(home_->stats().used_memory, (3U << 20) + 100'000);
+}
+
+TEST_F(HooksTest, transactions_and_scripts_write_on_no_stale_value) {
+    hook_options options = all();
+    options.fallback = hook_fallback::stale;
+    begin(options);
+    test_client c(*home_);
+    const auto bring_back = [&] {
+        c("GET k");
+        EXPECT_EQ(next(), "miss k");
+        give("miss k", "10", 1000);
+        c.pushed();
+        pass_ms(1001);
+        c("GET k");
+        EXPECT_EQ(next(), "expire k");
+        give_none("expire k");
+        EXPECT_EQ(next(), "miss k");
+        give_failure("miss k");
+        EXPECT_EQ(c.pushed(), "$2\r\n10\r\n");
+    };
+    bring_back();
+    c("MULTI");
+    c("INCR k");
+    EXPECT_EQ(c("EXEC"), "*1\r\n:1\r\n");
+    EXPECT_EQ(next(), "write k=1");
+    give_none("write k=1");
+    c("DEL k");
+    EXPECT_EQ(next(), "erase k");
+    give_none("erase k");
+    if (c({"EVAL", "return 1", "0"}).starts_with("-")) return;
+    bring_back();
+    EXPECT_EQ(c({"EVAL", "return redis.call('INCR', KEYS[1])", "1", "k"}), ":1\r\n");
+}
+
+TEST_F(HooksTest, who_tracks_a_key_is_told_what_was_brought) {
+    hook_options options;
+    options.fallback = hook_fallback::nil;
+    begin(options);
+    test_client tracking(*home_);
+    tracking("HELLO 3");
+    tracking("CLIENT TRACKING ON");
+    tracking("GET a");
+    EXPECT_EQ(next(), "miss a");
+    set_time(now_us_ + options.deadline_us);
+    end_waits(tracking);
+    EXPECT_EQ(tracking.pushed(), "_\r\n");
+    give("miss a", "1");
+    EXPECT_EQ(tracking.pushed(), ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n");
+}
+
+TEST_F(HooksTest, what_is_set_before_a_flush_or_swap_is_told) {
+    begin(all());
+    test_client c(*home_);
+    for (const char* const then : {"FLUSHALL", "FLUSHDB", "SWAPDB 0 1"}) {
+        c("MULTI");
+        c("SET a 1");
+        c(then);
+        c("EXEC");
+        EXPECT_EQ(next(), "write a=1") << then;
+        give_none("write a=1");
+        EXPECT_EQ(next(), "") << then;
+    }
+}
+
+TEST_F(HooksTest, a_large_value_is_told_as_it_is_then_whatever_becomes_of_the_key) {
+    begin(all());
+    test_client c(*home_);
+    std::string big(100'000, 'x');
+    const auto set = [&] { EXPECT_EQ(c({"SET", "k", big}), "+OK\r\n"); };
+    set();
+    for (int i = 0; i < 10; ++i) {
+        c({"APPEND", "k", "y"});
+        big += 'y';
+    }
+    EXPECT_GT(hooks_->counts().queued_bytes, big.size());
+    EXPECT_EQ(next(), "write k=" + big);
+    c({"APPEND", "k", "z"});
+    give_failure("write k=" + big);
+    big += 'z';
+    pass_ms(10'000);
+    EXPECT_EQ(next(), "write k=" + big);
+    give_none("write k=" + big);
+    EXPECT_EQ(hooks_->counts().queued_bytes, 0);
+    for (const char* const then : {"FLUSHALL", "SWAPDB 0 1", "DEBUG RELOAD"}) {
+        set();
+        c(then);
+        EXPECT_EQ(next(), "write k=" + big) << then;
+        give_none("write k=" + big);
+    }
+    EXPECT_EQ(c({"SET", "k", big, "PX", "10"}), "+OK\r\n");
+    pass_ms(11);
+    EXPECT_EQ(c("EXISTS k"), ":0\r\n");
+    EXPECT_EQ(next(), "write k=" + big + " 1");
+    give_none("write k=" + big + " 1");
+    EXPECT_EQ(next(), "expire k");
+    give_none("expire k");
+    set();
+    home_->internals().options.max_memory = 1;
+    home_->internals().options.policy = eviction::allkeys_random;
+    while (home_->upkeep()) {
+    }
+    EXPECT_EQ(next(), "write k=" + big);
+}
+
+TEST_F(HooksTest, one_value_may_be_larger_than_the_queue) {
+    hook_options options = all();
+    options.queue.max_bytes = 4096;
+    begin(options);
+    test_client c(*home_);
+    const std::string big(20'000, 'x');
+    EXPECT_EQ(c("SET k old"), "+OK\r\n");
+    EXPECT_EQ(c({"SET", "k", big}), "+OK\r\n");
+    EXPECT_TRUE(hooks_->queue().is_full());
+    EXPECT_EQ(hooks_->counts().changes.lost, 0);
+    EXPECT_EQ(next(), "write k=" + big);
+}
+
+}  // namespace
+}  // namespace eddy::cache
