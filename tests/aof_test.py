@@ -315,6 +315,29 @@ class Aof(AofTest):
             self.assertEqual(self.client(port)("DEBUG", "DIGEST"), digest)
             daemon.must("stop", "db")
 
+    def test_what_the_disk_has_not_is_not_acknowledged(self):
+        if not harness.is_root():
+            self.skipTest("only root can mount a small disk")
+        with harness.small_disk(self.folder(), 2048) as disk:
+            if disk is None:
+                self.skipTest("no file system can be mounted here")
+            daemon = self.daemon()
+            port = free_port()
+            client = self.cache(daemon, port, disk, "--appendfsync", "always")
+            self.assertEqual(client("SET", "a", 1), "+OK")
+            # More than may wait: the file ends there, and begins anew.
+            with self.assertRaisesRegex((AssertionError, OSError), "ended|reset"):
+                client("SET", "big", bytes(80_000_000))
+            other = Client(port)
+            self.addCleanup(other.close)
+            self.assertTrue(other("SET", "b", 1).startswith("-MISCONF "))
+            daemon.kill()
+            daemon = self.daemon(folder=daemon.folder)
+            client = self.client(port)
+            self.assertEqual(client("GET", "a"), b"1")
+            self.assertEqual(client("EXISTS", "big"), 0)
+            daemon.must("stop", "db")
+
 
 if __name__ == "__main__":
     harness.main()
