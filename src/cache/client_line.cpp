@@ -90,8 +90,10 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
     const bool tracks = (who.special & session::tracking) != 0;
     field("redir", tracks ? std::to_string(extras->redirection) : "-1");
     number("resp", who.protocol);
-    field("lib-name", who.library_name);
-    field("lib-ver", who.library_version);
+    const session::client_library nothing;
+    const session::client_library& library = who.library ? *who.library : nothing;
+    field("lib-name", library.name);
+    field("lib-ver", library.version);
     to += '\n';
 }
 

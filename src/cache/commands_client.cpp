@@ -93,13 +93,12 @@ void client_setinfo(call& c) {
         return c.error("ERR " + std::string(c.arg(2)) +
                        " cannot contain spaces, newlines or special characters.");
     }
-    if (is_word(c.arg(2), "lib-name")) {
-        c.client.library_name = value;
-    } else if (is_word(c.arg(2), "lib-ver")) {
-        c.client.library_version = value;
-    } else {
+    const bool is_name = is_word(c.arg(2), "lib-name");
+    if (!is_name && !is_word(c.arg(2), "lib-ver")) {
         return c.error("ERR Unrecognized option '" + std::string(c.arg(2)) + "'");
     }
+    if (!c.client.library) c.client.library = std::make_unique<session::client_library>();
+    (is_name ? c.client.library->name : c.client.library->version) = value;
     c.reply.ok();
 }
 

@@ -80,8 +80,12 @@ struct session : list_link<> {
     std::string address;
     std::string local_address;
     std::string name;
-    std::string library_name;
-    std::string library_version;
+    /// Of CLIENT SETINFO; null until the client says it, as an idle client has a kibibyte.
+    struct client_library {
+        std::string name;
+        std::string version;
+    };
+    std::unique_ptr<client_library> library;
     const char* last_command = "NULL";  ///< its lower-case name, a static text
     std::unique_ptr<session_extras> extras;
     acl::user* user = nullptr;  ///< never null once it is made

@@ -19,7 +19,7 @@ bool needs_quotes(std::string_view name) {
            });
 }
 
-std::string quoted(std::string_view name) {
+std::string in_quotes(std::string_view name) {
     if (!needs_quotes(name)) return std::string(name);
     std::string text = "\"";
     for (const char c : name) {
@@ -132,7 +132,7 @@ outcome<append_manifest> parse_manifest(std::string_view text) {
 std::string to_text(const append_manifest& of) {
     std::string text;
     const auto add = [&text](const part& one, char type) {
-        text += fmt::format("file {} seq {} type {}\n", quoted(one.name), one.sequence, type);
+        text += fmt::format("file {} seq {} type {}\n", in_quotes(one.name), one.sequence, type);
     };
     if (of.base) add(*of.base, 'b');
     for (const part& each : of.history) add(each, 'h');

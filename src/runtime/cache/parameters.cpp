@@ -29,7 +29,7 @@ std::optional<std::string> take_quoted(std::string_view& text) {
     return std::nullopt;
 }
 
-std::string quoted(std::string_view value) {
+std::string in_quotes(std::string_view value) {
     const bool is_plain = !value.empty() && value.find_first_of("\";") == std::string_view::npos &&
                           !value.starts_with(' ') && !value.ends_with(' ');
     if (is_plain) return std::string(value);
@@ -76,7 +76,7 @@ std::string join_parameters(const parameter_list& all) {
     std::string text;
     for (const auto& [name, value] : all) {
         if (!text.empty()) text += "; ";
-        text += name + ' ' + quoted(value);
+        text += name + ' ' + in_quotes(value);
     }
     return text;
 }
