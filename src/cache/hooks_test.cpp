@@ -1,8 +1,7 @@
 // Misses, changes that are told, limits and failures of hooks.
-#include "cache/hooks_fixture.hpp"
-
 #include <eddy/base/random.hpp>
 
+#include "cache/hooks_fixture.hpp"
 #include "cache/mirror.hpp"
 
 #include <gtest/gtest.h>
