@@ -22,17 +22,13 @@ using namespace std::chrono_literals;
 
 using room = std::set<eddy::queued_writer*>;
 
-eddy::task<eddy::result<eddy::lease>> next_piece(eddy::stream& from) {
-    co_return co_await from.read();
-}
-
 eddy::task<> talk(eddy::stream peer, room& everybody) {
     co_await eddy::with_scope([&](eddy::scope& tasks) -> eddy::task<> {
         eddy::queued_writer_options limits;
         limits.policy = eddy::slow_reader_policy::disconnect;
         eddy::queued_writer own(peer, tasks, limits);
         everybody.insert(&own);
-        while (auto received = co_await eddy::with_timeout(5min, next_piece(peer)))
+        while (auto received = co_await eddy::with_timeout(5min, peer.read()))
             for (eddy::queued_writer* other : everybody)
                 if (other != &own) static_cast<void>(other->enqueue(received->bytes()));
         everybody.erase(&own);

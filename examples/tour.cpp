@@ -136,8 +136,10 @@ task<bool> scopes() {
 task<result<>> sleep_long() { co_return co_await loop::current().sleep_for(1h); }
 
 task<bool> timeouts() {
+    event never;
+    const result<> waited = co_await with_timeout(5ms, never.wait());
     const result<> slept = co_await with_timeout(5ms, sleep_long());
-    co_return !slept && slept.error() == errc::timed_out;
+    co_return !waited && waited.error() == errc::timed_out && !slept;
 }
 
 task<bool> several() {

@@ -1,6 +1,7 @@
 // The second part of what docs/tour.md shows: other kinds of sockets, files, processes, more than
 // one thread, and the simulator. Each function runs one of them and says whether it worked.
 #include <eddy/io/blocking.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
@@ -10,6 +11,7 @@
 #include <eddy/io/signals.hpp>
 #include <eddy/io/strand.hpp>
 #include <eddy/io/timeout.hpp>
+#include <eddy/io/turns.hpp>
 #include <eddy/io/when.hpp>
 #include <eddy/net/blocking.hpp>
 #include <eddy/net/resolver.hpp>
@@ -194,6 +196,20 @@ task<bool> executors() {
     co_return posted&& ran == 1 && !late && late.error() == errc::closed;
 }
 
+task<bool> visits() {
+    shared_turns turns;
+    event done;
+    int visits = 0;  // this loop's; no atomic
+    std::thread other([&] {
+        const visit here(turns);
+        ++visits;
+        done.set();
+    });
+    const result<> woken = co_await done.wait();
+    other.join();
+    co_return woken&& visits == 1;
+}
+
 task<int> withdraw(int& balance, int amount) {
     const int left = balance - amount;
     co_await loop::current().yield();
@@ -286,6 +302,7 @@ task<int> everything() {
     failed += check("other_descriptors", co_await other_descriptors());
     failed += check("groups", co_await groups());
     failed += check("executors", co_await executors());
+    failed += check("visits", co_await visits());
     failed += check("strands", co_await strands());
     failed += check("handing_over", co_await handing_over());
     failed += check("without_loop", co_await without_loop());

@@ -44,8 +44,6 @@ task<void> carry(task<void> work, loop& home, std::shared_ptr<homecoming> back) 
     home.post(node);
 }
 
-task<result<>> wait_for(event& what) { co_return co_await what.wait(); }
-
 }  // namespace
 
 task<outcome<>> detail::run_on(loop_group& group, std::size_t index, task<void> work,
@@ -55,10 +53,9 @@ task<outcome<>> detail::run_on(loop_group& group, std::size_t index, task<void> 
     const auto posted = group.post(index, carry(std::move(work), home, back));
     if (!posted) co_return refuse(503, "the daemon is stopping");
 
-    deadline_source deadline(co_await current_source(), home.now() + patience);
-    const auto waited = co_await wait_for(back->done).under(deadline.source());
+    const auto waited = co_await with_timeout(patience, back->done.wait());
     if (!waited) {
-        co_return refuse(503, deadline.expired()
+        co_return refuse(503, waited.error() == errc::timed_out
                                   ? fmt::format("loop {} did not answer within {} s", index,
                                                 std::chrono::duration<double>(patience).count())
                                   : "the request was cancelled");

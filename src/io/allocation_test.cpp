@@ -273,6 +273,7 @@ TEST_P(allocation_kernel_io, waiting_for_a_connection_allocates_nothing) {
         };
         const auto spent = co_await count_warm(100, [&]() -> task<> {
             EXPECT_EQ(error_of(co_await with_timeout(1us, wait(accepting))), errc::timed_out);
+            EXPECT_EQ(error_of(co_await with_timeout(1us, accepting.accept())), errc::timed_out);
         });
         EXPECT_EQ(spent, 0u);
     });

@@ -5,6 +5,8 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/pipe.hpp>
 
+#include "io/turn_lock.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,6 +47,12 @@ public:
     /// Ends a wait in poll(), now or the next one. From any thread.
     virtual void wake() noexcept = 0;
 
+    /// Whether something waits for the next poll() that a wait does not know of yet: a visitor has
+    /// begun it.
+    virtual bool has_begun() const noexcept { return false; }
+    /// Whom poll() lets in while it waits; null for nobody.
+    void set_turns(detail::turn_lock* turns) noexcept { turns_ = turns; }
+
     virtual result<listener> listen(const endpoint& local, const listen_options& options) = 0;
     /// A UDP socket bound to `local`, or unbound and connected to `peer`: the other one is empty.
     virtual result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
@@ -76,8 +84,10 @@ public:
 protected:
     /// For poll(), between its wait and what it completes.
     void note_wake() noexcept { woke_at_ = now(); }
+    detail::turn_lock* turns() const noexcept { return turns_; }
 
 private:
+    detail::turn_lock* turns_ = nullptr;
     time_point woke_at_{};
 };
 

@@ -30,6 +30,7 @@ namespace eddy::testing {
 inline constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 inline thread_local constinit std::uint64_t news = 0;
 inline thread_local constinit std::uint64_t mallocs_left = no_limit;
+inline thread_local constinit std::size_t largest_refused = no_limit;
 
 inline void* counted_allocation(std::size_t size) {
     ++news;
@@ -41,10 +42,14 @@ inline void* counted_allocation(std::size_t size) {
 /// Of this thread, since it began. Only the difference around a few lines means something.
 inline std::uint64_t allocations() noexcept { return news + frame_allocations(); }
 
-/// While it lives, malloc works so many times more on this thread, and then fails.
+/// While it lives, malloc works so many times more on this thread, and then fails. What is larger
+/// than `largest` it gives all the same.
 class no_memory {
 public:
-    explicit no_memory(std::uint64_t after = 0) noexcept { mallocs_left = after; }
+    explicit no_memory(std::uint64_t after = 0, std::size_t largest = no_limit) noexcept {
+        mallocs_left = after;
+        largest_refused = largest;
+    }
     ~no_memory() { mallocs_left = no_limit; }
     no_memory(const no_memory&) = delete;
     no_memory& operator=(const no_memory&) = delete;
@@ -76,8 +81,10 @@ private:
 
 extern "C" void* malloc(std::size_t size) noexcept {
     using namespace eddy::testing;
-    if (mallocs_left == 0) return nullptr;
-    if (mallocs_left != no_limit) --mallocs_left;
+    if (size <= largest_refused) {
+        if (mallocs_left == 0) return nullptr;
+        if (mallocs_left != no_limit) --mallocs_left;
+    }
     return __libc_malloc(size);
 }
 

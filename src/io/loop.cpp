@@ -4,9 +4,11 @@
 #include <eddy/base/random.hpp>
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/turns.hpp>
 
 #include "io/backend.hpp"
 #include "io/loop_gate.hpp"
+#include "io/turn_lock.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -103,7 +105,7 @@ loop::~loop() {
     // Drivers whose handles are gone may still await their last completions, which end operations
     // that are already out of the ready list: the backend drains them while the loop exists.
     backend_.reset();
-    EDDY_ASSERT(ready_.empty());
+    EDDY_ASSERT(ready_.empty() && !turns_);
     current_loop = nullptr;
 }
 
@@ -142,6 +144,7 @@ void loop::run_while_any(const scope& tasks) {
             until = timers_.next();
         // Waits may take long, and what completes at their end asks for the time after them.
         now_is_known_ = false;
+        waits_until_ = until;
         poll(until);
         fire_timers();
     }
@@ -163,6 +166,9 @@ void loop::poll(time_point until) {
     } else if (look_again(until)) {
         return;
     }
+    // What visitors have left meanwhile may have used up its wake-up, too.
+    if (turns_ && (!ready_.empty() || backend_->has_begun())) until = time_point::min();
+    if (turns_) until = std::min(until, timers_.next());
     backend_->poll(until);
     working_since_ = backend_->woke_at();
 }
@@ -246,6 +252,43 @@ void loop::post(posted_work& work) noexcept {
     // Whoever finds the list empty wakes the loop; the others ride along.
     if (!head) backend_->wake();
     gate_->leave();
+}
+
+shared_turns::shared_turns() : home_(loop::current()) {
+    if (home_.turns_) {
+        ++home_.turns_->owners;
+        return;
+    }
+    home_.turns_ = std::make_unique<detail::turn_lock>();
+    home_.turns_->owners = 1;
+    // This is a turn of the loop.
+    home_.turns_->enter();
+    home_.backend_->set_turns(home_.turns_.get());
+}
+
+shared_turns::~shared_turns() {
+    EDDY_ASSERT(current_loop == &home_);
+    if (--home_.turns_->owners > 0) return;
+    home_.backend_->set_turns(nullptr);
+    home_.turns_->leave();
+    home_.turns_.reset();
+}
+
+visit::visit(shared_turns* to) noexcept {
+    if (to == nullptr || &to->home() == current_loop) return;
+    home_ = &to->home();
+    home_->turns_->begin_visit();
+    own_ = std::exchange(current_loop, home_);
+}
+
+void visit::leave() noexcept {
+    const bool has_left_work = !home_->ready_.empty() || home_->backend_->has_begun() ||
+                               home_->timers_.next() < home_->waits_until_;
+    if (has_left_work && home_->turns_->take_wake()) home_->backend_->wake();
+    // Reading the clock here is no reason for the loop not to read it after its wait.
+    home_->now_is_known_ = false;
+    current_loop = own_;
+    home_->turns_->end_visit();
 }
 
 void loop::arm(timer& node, time_point when) noexcept { timers_.insert(node, when); }

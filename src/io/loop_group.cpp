@@ -29,7 +29,7 @@ std::size_t usable_processors() noexcept {
 class loop_group::member {
 public:
     /// Starts the thread and waits until its loop stands.
-    result<> start(const loop_options& options, std::size_t index);
+    result<> start(const loop_options& options, const std::string& name, std::size_t index);
     const eddy::executor& where() const noexcept { return executor_; }
     void request_stop() noexcept;
     void join() {
@@ -54,7 +54,8 @@ private:
     bool stopping_ = false;
 };
 
-result<> loop_group::member::start(const loop_options& options, std::size_t index) {
+result<> loop_group::member::start(const loop_options& options, const std::string& name,
+                                   std::size_t index) {
     std::promise<std::error_code> started;
     auto error = started.get_future();
     try {
@@ -65,8 +66,10 @@ result<> loop_group::member::start(const loop_options& options, std::size_t inde
     } catch (const std::system_error& refused) {
         return fail(refused.code());
     }
-    const std::string name = "eddy-loop-" + std::to_string(index);
-    pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+    const std::string number = "-" + std::to_string(index);
+    constexpr std::size_t most = 15;
+    pthread_setname_np(thread_.native_handle(),
+                       (name.substr(0, most - number.size()) + number).c_str());
     if (const std::error_code failed = error.get()) return fail(failed);
     return {};
 }
@@ -98,7 +101,7 @@ result<std::unique_ptr<loop_group>> loop_group::start(const loop_group_options& 
     std::unique_ptr<loop_group> made(new loop_group({}));
     for (std::size_t i = 0; i < count; ++i) {
         made->members_.push_back(std::make_unique<member>());
-        if (auto started = made->members_.back()->start(options.loop, i); !started)
+        if (auto started = made->members_.back()->start(options.loop, options.name, i); !started)
             return fail(started.error());
     }
     return made;

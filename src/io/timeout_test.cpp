@@ -77,29 +77,44 @@ TEST_P(timeout_io, of_two_the_earlier_counts) {
 
 TEST_P(timeout_io, cancellation_from_above_is_not_a_timeout) {
     run([]() -> task<> {
-        std::error_code seen;
-        co_await with_scope([&seen](scope& children) -> task<> {
+        std::error_code of_task;
+        std::error_code of_operation;
+        co_await with_scope([&](scope& children) -> task<> {
             children.spawn([](std::error_code& error) -> task<> {
-                const auto value = co_await with_timeout(1h, value_after(2h));
-                error = error_of(value);
-            }(seen));
+                error = error_of(co_await with_timeout(1h, value_after(2h)));
+            }(of_task));
+            children.spawn([](std::error_code& error) -> task<> {
+                event never;
+                error = error_of(co_await with_timeout(1h, never.wait()));
+                // And one that is begun after it.
+                EXPECT_EQ(error_of(co_await with_timeout(1h, never.wait())), errc::cancelled);
+            }(of_operation));
             co_return;
         });
-        EXPECT_EQ(seen, errc::cancelled);
+        EXPECT_EQ(of_task, errc::cancelled);
+        EXPECT_EQ(of_operation, errc::cancelled);
     });
 }
 
 TEST_P(timeout_io, bounds_a_read) {
     run([this]() -> task<> {
         connection pair = co_await connect();
-        const auto reading = [](stream& from) -> task<result<std::size_t>> {
-            std::byte byte[1];
-            co_return co_await from.read_some(byte);
-        };
-        const auto read = co_await with_timeout(1ms, reading(pair.server));
+        std::byte byte[1];
+        const auto read = co_await with_timeout(1ms, pair.server.read_some(byte));
         EXPECT_EQ(error_of(read), errc::timed_out);
         must(co_await pair.client.write_all("x"));
-        EXPECT_EQ(must(co_await with_timeout(1h, reading(pair.server))), 1u);
+        EXPECT_EQ(must(co_await with_timeout(1h, pair.server.read_some(byte))), 1u);
+    });
+}
+
+TEST_P(timeout_io, bounds_an_operation_without_a_task) {
+    run([this]() -> task<> {
+        event door;
+        EXPECT_EQ(error_of(co_await with_timeout(1ms, door.wait())), errc::timed_out);
+        EXPECT_EQ(error_of(co_await with_deadline(here().now(), door.wait())), errc::timed_out);
+        must(co_await with_timeout(duration::max(), here().sleep_for(1ms)));
+        door.set();
+        must(co_await with_timeout(1h, door.wait()));
     });
 }
 

@@ -33,7 +33,7 @@ private:
 
 /// A manual-reset event: once set, every wait passes until it is reset. Any number of coroutines
 /// may wait; the event must outlive their waits. One loop's thread; other threads set it by
-/// posting to the loop.
+/// posting to the loop, or within a visit (turns.hpp).
 class event {
 public:
     event() noexcept = default;

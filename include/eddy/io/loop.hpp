@@ -22,11 +22,14 @@ class backend;
 class blocking_pool;
 class executor;
 class scope;
+class shared_turns;
+class visit;
 struct file_access;
 struct pipe_ends;
 
 namespace detail {
 class loop_gate;
+class turn_lock;
 struct guest_access;
 }  // namespace detail
 
@@ -317,6 +320,8 @@ private:
     struct shuffler;
     friend class executor;
     friend class operation;
+    friend class shared_turns;
+    friend class visit;
     friend struct file_access;
     friend result<pipe_ends> make_pipe();
     friend struct detail::guest_access;
@@ -366,6 +371,8 @@ private:
     std::shared_ptr<detail::loop_gate> gate_;
     scope* guests_ = nullptr;             // what executors posted; null while the loop does not run
     std::unique_ptr<shuffler> shuffler_;  // sim_options::shuffle
+    std::unique_ptr<detail::turn_lock> turns_;  // null while nobody shares them
+    time_point waits_until_{};                  // as far as visitors know
 };
 
 }  // namespace eddy

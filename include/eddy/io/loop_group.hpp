@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,8 @@ namespace eddy {
 struct loop_group_options {
     /// How many loops; 0 means one for each processor that the process may use.
     std::size_t threads = 0;
+    /// Of the threads, with -0, -1 and so on behind it; Linux keeps 15 bytes of both.
+    std::string name = "eddy-loop";
     /// The same for each loop.
     loop_options loop;
 };

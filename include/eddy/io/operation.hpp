@@ -117,9 +117,14 @@ public:
     bool await_ready() const noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> waiter) {
-        return op_.begin(waiter, waiter.promise().source());
+        return begin(waiter, waiter.promise().source());
     }
     auto await_resume() { return op_.take_result(); }
+
+    /// As await_suspend(), under a source of the caller's: for awaitables around this one.
+    bool begin(std::coroutine_handle<> waiter, cancel_source* source) {
+        return op_.begin(waiter, source);
+    }
 
 private:
     Op op_;

@@ -1,10 +1,12 @@
-// Deadlines: run a task, and cancel it when its time is over.
+// Deadlines: await an operation or a task, and cancel it when its time is over.
 #pragma once
 
 #include <eddy/io/loop.hpp>
 #include <eddy/io/operation.hpp>
 #include <eddy/io/task.hpp>
 
+#include <coroutine>
+#include <optional>
 #include <utility>
 
 namespace eddy {
@@ -49,6 +51,67 @@ task<result<T>> with_deadline(time_point when, task<result<T>> work) {
 template <class T>
 task<result<T>> with_timeout(duration time, task<result<T>> work) {
     return with_deadline(loop::current().after(time), std::move(work));
+}
+
+namespace detail {
+
+/// Awaits an operation that the caller's full expression keeps, with a deadline beside it.
+template <class Op>
+class timed_awaiter {
+public:
+    timed_awaiter(time_point when, awaiting<Op>& work) noexcept : when_(when), work_(work) {}
+    timed_awaiter(const timed_awaiter&) = delete;
+    timed_awaiter& operator=(const timed_awaiter&) = delete;
+
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> waiter) {
+        deadline_.emplace(waiter.promise().source(), when_);
+        return work_.begin(waiter, &deadline_->source());
+    }
+    auto await_resume() {
+        const bool expired = deadline_->expired();
+        deadline_.reset();
+        auto value = work_.await_resume();
+        if (!value && expired && value.error() == errc::cancelled) value = fail(errc::timed_out);
+        return value;
+    }
+
+private:
+    time_point when_;
+    awaiting<Op>& work_;
+    std::optional<deadline_source> deadline_;
+};
+
+/// What makes one, of a temporary only: with a name it would outlive its operation.
+template <class Op>
+class [[nodiscard]] timed {
+public:
+    timed(time_point when, awaiting<Op>& work) noexcept : when_(when), work_(work) {}
+    timed(const timed&) = delete;
+    timed& operator=(const timed&) = delete;
+
+    timed_awaiter<Op> operator co_await() && noexcept { return timed_awaiter<Op>(when_, work_); }
+
+private:
+    time_point when_;
+    awaiting<Op>& work_;
+};
+
+}  // namespace detail
+
+/// The same for one operation, without a task of its own:
+/// `co_await with_deadline(when, peer.read())`. Await it in the expression that makes both; it
+/// allocates nothing.
+template <class Op>
+detail::timed<Op> with_deadline(time_point when, awaiting<Op>&& work) noexcept {
+    return detail::timed<Op>(when, work);
+}
+
+/// The same with a limit from now; duration::max() for none.
+template <class Op>
+detail::timed<Op> with_timeout(duration time, awaiting<Op>&& work) {
+    return detail::timed<Op>(loop::current().after(time), work);
 }
 
 }  // namespace eddy

@@ -51,6 +51,7 @@ public:
     time_point now() const noexcept override;
     bool poll(time_point until) override;
     void wake() noexcept override;
+    bool has_begun() const noexcept override { return !due_.empty(); }
     result<listener> listen(const endpoint& local, const listen_options& options) override;
     result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
                                    const datagram_options& options) override;

@@ -181,21 +181,36 @@ void uring_backend::cancel_request(completion& target, completion* done) noexcep
 }
 
 bool uring_backend::poll(time_point until) {
-    int outcome = 0;
-    if (until == time_point::min()) {
-        outcome = deferred_ ? io_uring_submit_and_get_events(&ring_) : io_uring_submit(&ring_);
-    } else if (until == time_point::max()) {
-        outcome = io_uring_submit_and_wait(&ring_, 1);
-    } else {
-        const time_point present = now();
-        const std::int64_t left = until > present ? (until - present).count() : 0;
-        __kernel_timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
-        io_uring_cqe* first = nullptr;
-        outcome = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
-    }
+    const int outcome = enter_kernel(until);
     EDDY_ASSERT(is_usual(outcome));
     if (until != time_point::min()) note_wake();
     return reap();
+}
+
+int uring_backend::enter_kernel(time_point until) {
+    const auto submit = [this] {
+        return deferred_ ? io_uring_submit_and_get_events(&ring_) : io_uring_submit(&ring_);
+    };
+    if (turns() == nullptr && until == time_point::min()) return submit();
+    __kernel_timespec timeout{};
+    if (until != time_point::min() && until != time_point::max()) {
+        const time_point present = now();
+        const std::int64_t left = until > present ? (until - present).count() : 0;
+        timeout = {left / 1'000'000'000, left % 1'000'000'000};
+    }
+    io_uring_cqe* first = nullptr;
+    if (turns() != nullptr) [[unlikely]] {
+        // What a visitor writes into the queue must not be published half written: nothing is
+        // submitted while visitors may come.
+        const int sent = submit();
+        const bool is_all = sent >= 0 && io_uring_sq_ready(&ring_) == 0;
+        const detail::turn_pause pause(turns());
+        if (until == time_point::min() || !is_all) return sent;
+        return io_uring_wait_cqes(&ring_, &first, 1,
+                                  until == time_point::max() ? nullptr : &timeout, nullptr);
+    }
+    if (until == time_point::max()) return io_uring_submit_and_wait(&ring_, 1);
+    return io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
 }
 
 // An exception half way would mean to complete the same operations again.

@@ -116,6 +116,7 @@ public:
     time_point now() const noexcept override;
     bool poll(time_point until) override;
     void wake() noexcept override;
+    bool has_begun() const noexcept override { return io_uring_sq_ready(&ring_) > 0; }
     result<listener> listen(const endpoint& local, const listen_options& options) override;
     result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
                                    const datagram_options& options) override;
@@ -158,6 +159,7 @@ public:
     void driver_closed() noexcept { --drivers_; }
 
 private:
+    int enter_kernel(time_point until);
     void on_wake(int result, unsigned flags);
     void arm_wake();
     bool reap() noexcept;

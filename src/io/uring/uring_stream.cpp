@@ -334,10 +334,10 @@ void uring_stream::settle_end() noexcept {
     op.complete_later();
 }
 
-/// Keeps an error that reading is not told any more.
+/// Keeps an error that reading is not told any more. The first: what comes later follows from it.
 void uring_stream::note_failure(int error) noexcept {
     // EPIPE also follows shutdown_write(), which says nothing about reading.
-    if (error != EPIPE) failure_ = error;
+    if (error != EPIPE && failure_ == 0) failure_ = error;
 }
 
 bool uring_stream::start(write_operation& op) {

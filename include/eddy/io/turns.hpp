@@ -1,0 +1,70 @@
+// shared_turns and visit: threads that take turns with a loop.
+//
+//     shared_turns turns;
+//     event done;
+//     int visits = 0;  // this loop's; no atomic
+//     std::thread other([&] {
+//         const visit here(turns);
+//         ++visits;
+//         done.set();
+//     });
+//     const result<> woken = co_await done.wait();
+//
+// A loop whose turns are shared holds a lock whenever it does anything but wait for the kernel. So
+// what belongs to it can be used by other threads, one at a time, between its turns: without a
+// message, without a wake-up, and without a lock of its own for each thing.
+#pragma once
+
+#include <eddy/io/loop.hpp>
+
+namespace eddy {
+
+/// Shares the turns of the loop of this thread as long as it lives. Made and destroyed while that
+/// loop runs, on its thread; it may be made several times. By its end no visit() to it is under
+/// way, and none begins later.
+class shared_turns {
+public:
+    shared_turns();
+    ~shared_turns();
+    shared_turns(const shared_turns&) = delete;
+    shared_turns& operator=(const shared_turns&) = delete;
+
+    /// The loop that is visited.
+    loop& home() const noexcept { return home_; }
+
+private:
+    loop& home_;
+};
+
+/// As long as it lives, the calling thread acts for the loop that is visited: loop::current() is
+/// that loop, which waits. Made on any thread, with a loop of its own or without; it waits, asleep,
+/// until the loop's own turn and earlier visits are over, so keep it short. The loop and its
+/// visitors take turns however busy they are; among visitors there is no order. It cannot fail.
+///
+/// Within it, events may be set and coroutines posted, timers armed, scopes cancelled; a coroutine
+/// that is spawned runs until its first wait. What begins or cancels an operation of the kernel is
+/// passed on by the loop's own thread, a thousand of them in one visit at most. Work that needs
+/// system calls had better begin with `co_await loop::current().yield()`, and run there. It is no
+/// place to await. There is one visit at a time on a thread, and two loops that share their turns
+/// do not visit each other: each would wait for the other's turn to end.
+class [[nodiscard]] visit {
+public:
+    /// Waits for its turn. On that loop's own thread, and with null, it does nothing. `to` outlives
+    /// it.
+    explicit visit(shared_turns* to) noexcept;
+    /// The same.
+    explicit visit(shared_turns& to) noexcept : visit(&to) {}
+    ~visit() {
+        if (home_ != nullptr) leave();
+    }
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+
+private:
+    void leave() noexcept;
+
+    loop* home_ = nullptr;  // null where there is nothing to do
+    loop* own_ = nullptr;   // of this thread
+};
+
+}  // namespace eddy
