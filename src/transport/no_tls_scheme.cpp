@@ -4,13 +4,10 @@
 namespace eddy::transport {
 
 constinit const scheme_entry tls_entry = {
-    "tls",
-    scheme::tls,
-    false,
-    nullptr,
-    nullptr,
-    nullptr,
-    "tls:// needs the tls layer (OpenSSL), which this build does not have; use tcp://"};
+    "tls",   scheme::tls,
+    false,   nullptr,
+    nullptr, nullptr,
+    nullptr, "tls:// needs the tls layer (OpenSSL), which this build does not have; use tcp://"};
 
 std::string explain_certificates(const address&) { return {}; }
 

@@ -19,6 +19,8 @@ struct scheme_entry {
     result<listener> (*listen)(const address& where, const listen_options& options);
     task<result<stream>> (*connect)(address where, tcp::connect_options options);
     result<datagram> (*bind_datagram)(const address& where, const datagram_options& options);
+    /// Null where listen() yields plain streams.
+    result<listener_parts> (*listen_in_parts)(const address& where, const listen_options& options);
     std::string_view unsupported;
 };
 

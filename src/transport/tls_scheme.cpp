@@ -122,6 +122,17 @@ result<listener> listen_tls(const address& where, const listen_options& options)
     return tls::listen(std::move(*plain), std::move(*context));
 }
 
+result<listener_parts> listen_tls_in_parts(const address& where, const listen_options& options) {
+    auto context = server_context(where.tls);
+    if (!context) return fail(errc::unusable_certificate);
+    auto plain = tcp::listen(where.host, where.port, options);
+    if (!plain) return fail(plain.error());
+    return listener_parts{std::move(*plain),
+                          [as = std::move(*context)](stream accepted, duration timeout) {
+                              return tls::accept(std::move(accepted), as, timeout);
+                          }};
+}
+
 task<result<stream>> connect_tls(address where, tcp::connect_options options) {
     if (where.port == 0 || where.host.empty()) co_return fail(errc::bad_address);
     const auto context = client_context(where.tls);
@@ -139,6 +150,7 @@ constinit const scheme_entry tls_entry = {"tls",
                                           listen_tls,
                                           connect_tls,
                                           nullptr,
+                                          listen_tls_in_parts,
                                           "tls:// carries streams, not datagrams; use udp://"};
 
 std::string explain_certificates(const address& where) {

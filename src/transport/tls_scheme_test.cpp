@@ -65,6 +65,42 @@ INSTANTIATE_TEST_SUITE_P(transport, transport_tls,
                                            backend_kind::sim),
                          testing::backend_name);
 
+TEST_P(transport_tls, a_listener_in_parts_is_finished_where_the_connection_has_come_to) {
+    run([&]() -> task<> {
+        const auto served = [&](std::string uri, std::string query) -> task<std::string> {
+            listener_parts parts =
+                must(transport::listen_in_parts(must(transport::parse(uri + query))));
+            std::string heard;
+            co_await with_scope([&](scope& tasks) -> task<> {
+                tasks.spawn([](listener_parts& from) -> task<> {
+                    stream peer = must(co_await from.below.accept());
+                    // The simulator's connections stay on their loop.
+                    if (loop::current().kind() != backend_kind::sim)
+                        peer = must(loop::current().adopt(must(peer.detach())));
+                    if (from.finish)
+                        peer = must(co_await from.finish(std::move(peer), std::chrono::seconds(9)));
+                    static_cast<void>(co_await peer.write_all("in parts"));
+                    static_cast<void>(co_await peer.read());
+                }(parts));
+                const std::string port = std::to_string(parts.below.local().port());
+                const std::string scheme = uri.substr(0, uri.find(':'));
+                const std::string ca = scheme == "tls" ? "?ca=" + file("ca.pem") : "";
+                stream client =
+                    must(co_await transport::connect(scheme + "://localhost:" + port + ca));
+                heard = must(co_await client.read()).text();
+            });
+            co_return heard;
+        };
+        EXPECT_EQ(co_await served("tls://127.0.0.1:0", "?cert=" + file("both.pem")), "in parts");
+        EXPECT_EQ(co_await served("tcp://127.0.0.1:0", ""), "in parts");
+        EXPECT_EQ(error_of(transport::listen_in_parts(
+                      must(transport::parse("tls://127.0.0.1:0?cert=" + file("none.pem"))))),
+                  errc::unusable_certificate);
+        EXPECT_EQ(error_of(transport::listen_in_parts(must(transport::parse("udp://:0")))),
+                  errc::unsupported);
+    });
+}
+
 TEST_P(transport_tls, carries_streams) {
     run([&]() -> task<> {
         const std::string pair = "?cert=" + file("cert.pem") + "&key=" + file("key.pem");

@@ -34,17 +34,17 @@ task<result<stream>> connect_unix(address where, tcp::connect_options options) {
 }
 
 const std::array table = {
-    scheme_entry{"tcp", scheme::tcp, false, listen_tcp, connect_tcp, nullptr,
+    scheme_entry{"tcp", scheme::tcp, false, listen_tcp, connect_tcp, nullptr, nullptr,
                  "tcp:// carries streams, not datagrams; use udp://"},
-    scheme_entry{"udp", scheme::udp, false, nullptr, nullptr, bind_udp,
+    scheme_entry{"udp", scheme::udp, false, nullptr, nullptr, bind_udp, nullptr,
                  "udp:// carries datagrams, not streams; use tcp://"},
-    scheme_entry{"unix", scheme::unix_socket, true, listen_unix, connect_unix, nullptr,
+    scheme_entry{"unix", scheme::unix_socket, true, listen_unix, connect_unix, nullptr, nullptr,
                  "unix:// carries streams, not datagrams; use udp://"},
     tls_entry,
-    scheme_entry{"shm", scheme::shm, true, nullptr, nullptr, nullptr,
+    scheme_entry{"shm", scheme::shm, true, nullptr, nullptr, nullptr, nullptr,
                  "shm:// needs the shm layer (shared memory), which this build does not have; use "
                  "unix://"},
-    scheme_entry{"handoff", scheme::handoff, true, nullptr, nullptr, nullptr,
+    scheme_entry{"handoff", scheme::handoff, true, nullptr, nullptr, nullptr, nullptr,
                  "handoff:// needs the stream runtime, which this build does not have; use "
                  "unix://"},
 };
@@ -69,6 +69,14 @@ result<listener> listen(std::string_view uri, const listen_options& options) {
     const auto where = parse(uri);
     if (!where) return fail(where.error());
     return listen(*where, options);
+}
+
+result<listener_parts> listen_in_parts(const address& where, const listen_options& options) {
+    const scheme_entry& entry = entry_of(where);
+    if (entry.listen_in_parts) return entry.listen_in_parts(where, options);
+    auto plain = listen(where, options);
+    if (!plain) return fail(plain.error());
+    return listener_parts{std::move(*plain), nullptr};
 }
 
 task<result<stream>> connect(address where, tcp::connect_options options) {

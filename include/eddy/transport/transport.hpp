@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -90,6 +91,23 @@ std::string explain(std::string_view uri, std::error_code error);
 result<listener> listen(std::string_view uri, const listen_options& options = {});
 /// The same for a parsed URI.
 result<listener> listen(const address& where, const listen_options& options = {});
+
+/// A listener without what its scheme adds to each connection, and that apart: for a server that
+/// gives connections to other loops, before their first byte is read (stream::detach()).
+struct listener_parts {
+    /// Yields plain streams.
+    listener below;
+    /// What makes of a plain stream, on the loop that it has come to, the scheme's.
+    using finisher = std::function<task<result<stream>>(stream plain, duration timeout)>;
+    /// Makes the handshake, for at most `timeout`. Empty where the scheme adds nothing. It owns
+    /// what it needs and may outlive `below`; any thread calls it, several at once. It yields a
+    /// result<stream>; errors are those of tls::accept(), and `plain` is closed then. How many are
+    /// under way is the caller's to bound.
+    finisher finish;
+};
+
+/// As listen(), in parts; errors are the same.
+result<listener_parts> listen_in_parts(const address& where, const listen_options& options = {});
 
 /// Connects. Yields a result<stream>. Errors as above, and errc::cancelled; for tcp those of
 /// tcp::connect(), for tls also those of tls::connect().
