@@ -12,7 +12,7 @@ from harness import Eddy, Progress, Redis, Spread, turns, verdict
 from run_memory import VALUE, ask, connect, key, read_exactly, set_all, whole
 
 BATCH = 100
-SIDES = ["redis", "eddy", "eddy, same memory"]
+SIDES = ["redis", "eddy", "eddy, same memory", "eddy, s3fifo"]
 
 
 # --- What is asked for ------------------------------------------------------------------------
@@ -82,12 +82,12 @@ def hits_of(client, numbers):
     return len(numbers) - len(missing)
 
 
-def hit_rate(server, limit, asked):
+def hit_rate(server, limit, policy, asked):
     """Of the last three quarters, when the cache is full."""
     with connect(server.port) as client:
         ask(client, b"*1\r\n$8\r\nFLUSHALL\r\n", b"+OK\r\n")
         configure(client, b"maxmemory", b"%d" % limit)
-        configure(client, b"maxmemory-policy", b"allkeys-lru")
+        configure(client, b"maxmemory-policy", policy)
         hits, warm = 0, len(asked) // 4
         for start in range(0, len(asked), BATCH):
             found = hits_of(client, asked[start:start + BATCH])
@@ -133,19 +133,21 @@ def main():
     for side, start in (("redis", Redis), ("eddy", Eddy)):
         with start(chosen.server_core) as server:
             limits[side] = limit_for(server, room)
-    limits["eddy, same memory"] = limits["redis"]
+    limits["eddy, same memory"] = limits["eddy, s3fifo"] = limits["redis"]
     for load, asked_for in LOADS.items():
         for number, side in turns(SIDES, chosen.pairs):
             # Each pair has the same requests.
             asked = asked_for(random.Random(f"{load} {number}"), keys, count)
             with (Redis if side == "redis" else Eddy)(chosen.server_core) as server:
-                samples[load][side].append(hit_rate(server, limits[side], asked))
+                policy = b"allkeys-s3fifo" if side == "eddy, s3fifo" else b"allkeys-lru"
+                samples[load][side].append(hit_rate(server, limits[side], policy, asked))
             progress.step(f"{load}, pair {number + 1}, {side}: {samples[load][side][-1]:.1%}")
     rows = [Row(load, samples[load]) for load in LOADS]
     text = report.table(["", *SIDES, "goal", ""], [row.cells() for row in rows])
     text += (f"\n\n{whole(keys)} keys of 16 B with values of 32 B, {whole(count)} requests; maxmemory "
              f"is what {whole(room)} keys take: {limits['redis']:,} B for Redis, {limits['eddy']:,} B for Eddy; "
-             "*same memory*: Eddy with Redis's limit. maxmemory-policy allkeys-lru, otherwise the defaults.")
+             "*same memory*: Eddy with Redis's limit; *s3fifo*: the same with maxmemory-policy allkeys-s3fifo. "
+             "Otherwise maxmemory-policy is allkeys-lru, and the rest as it is by default.")
     return report.leave("hits", chosen, text, {"rows": [row.json() for row in rows]},
                         report.bars("Hit rates against Redis", "share of the requests; more is better",
                                     [row.group() for row in rows]),

@@ -6,12 +6,17 @@
 // a use from each key that it passes, and removes one that has none left: when the queue is short,
 // and now and then while it is not, so that keys that were useful once do not stay for ever. This
 // is the small queue of S3-FIFO (SOSP 2023) before a CLOCK, for one bit and 0.8 bytes a key.
+//
+// allkeys-s3fifo does without the "now and then", and remembers what has gone from the queue: a key
+// that is wanted again soon after does not wait in it a second time.
 #include "cache/eviction.hpp"
 
 #include <eddy/base/assert.hpp>
 
 #include "cache/keyspace.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <new>
 #include <vector>
 
@@ -53,13 +58,68 @@ void newcomers::clear(slab& memory) noexcept {
     taken_ = filled_ = count_ = 0;
 }
 
+void departed::push(slab& memory, std::uint64_t hash, std::size_t room) {
+    make_room(memory, room);
+    if (++pushed_ > room / epochs_a_room) {
+        pushed_ = 0;
+        ++epoch_;
+    }
+    segment*& at = segment_of(hash);
+    if (at == nullptr) {
+        at = new (memory.allocate(sizeof(segment))) segment;
+        const mark forgotten{.tag = 0, .epoch = static_cast<std::uint16_t>(epoch_ - epochs_a_room)};
+        for (bucket& each : at->buckets) std::ranges::fill(each.marks, forgotten);
+    }
+    mark* oldest = nullptr;
+    for (mark& each : bucket_of(*at, hash).marks) {
+        if (oldest == nullptr || age(each) > age(*oldest)) oldest = &each;
+    }
+    *oldest = {.tag = static_cast<std::uint16_t>(hash), .epoch = epoch_};
+}
+
+bool departed::take(std::uint64_t hash) noexcept {
+    if (segments_.empty()) return false;
+    segment* const at = segment_of(hash);
+    if (at == nullptr) return false;
+    for (mark& each : bucket_of(*at, hash).marks) {
+        if (each.tag != static_cast<std::uint16_t>(hash) || age(each) >= epochs_a_room) continue;
+        each.epoch = static_cast<std::uint16_t>(epoch_ - epochs_a_room);
+        return true;
+    }
+    return false;
+}
+
+/// Twice the marks that are needed: a bucket that is full forgets too soon.
+void departed::make_room(slab& memory, std::size_t room) {
+    constexpr std::size_t marks = sizeof(segment) / sizeof(mark);
+    const std::size_t wanted = std::bit_ceil(room * 3 / 2 / marks + 1);
+    const bool is_small = room > segments_.size() * marks * 3 / 4;
+    if (!segments_.empty() && !is_small && segments_.size() <= 4 * wanted) return;
+    clear(memory);
+    segments_.resize(wanted);
+}
+
+void departed::clear(slab& memory) noexcept {
+    for (segment* const each : segments_) {
+        if (each != nullptr) memory.release(each, sizeof(segment));
+    }
+    segments_.clear();
+    segments_.shrink_to_fit();
+}
+
 void keyspace::note_newcomer(std::uint64_t hash) {
+    if (env_.policy != eviction::allkeys_s3fifo) {
+        departed_.clear(env_.memory);
+    } else if (departed_.take(hash)) {
+        return;
+    }
     newcomers_.push(env_.memory, hash);
     // Without a need to evict they just join the others, oldest first.
     if (newcomers_.size() > size() / newcomers_share + least_newcomers) newcomers_.pop(env_.memory);
 }
 
 bool keyspace::evict_one() {
+    if (env_.policy != eviction::allkeys_s3fifo || size() == 0) departed_.clear(env_.memory);
     const bool expiring_only = is_volatile(env_.policy);
     if (expiring_only ? expiring_ == 0 : size() == 0) return false;
     const entry* chosen = nullptr;
@@ -82,8 +142,14 @@ bool keyspace::evict_one() {
 const entry* keyspace::unused() {
     const entry* chosen = nullptr;
     std::size_t spared = 0;
-    if (hand_stays_ || ++evictions_ % evictions_a_bucket == 0) chosen = pass_bucket(spared);
-    if (chosen == nullptr) chosen = unused_newcomer();
+    const bool is_s3fifo = env_.policy == eviction::allkeys_s3fifo;
+    if (!is_s3fifo && (hand_stays_ || ++evictions_ % evictions_a_bucket == 0))
+        chosen = pass_bucket(spared);
+    if (chosen == nullptr) {
+        chosen = unused_newcomer();
+        if (is_s3fifo && chosen != nullptr)
+            departed_.push(env_.memory, hash(chosen->key()), size());
+    }
     for (std::size_t n = 0; chosen == nullptr && n < max_buckets_passed; ++n)
         chosen = pass_bucket(spared);
     return chosen;

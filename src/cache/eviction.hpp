@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace eddy::cache {
 
@@ -16,6 +18,7 @@ enum class eviction : std::uint8_t {
     none,  ///< commands that need memory are refused with OOM
     allkeys_lru,
     allkeys_lfu,
+    allkeys_s3fifo,  ///< none of Redis's: remembers which keys have gone, too
     allkeys_random,
     volatile_lru,
     volatile_lfu,
@@ -31,6 +34,7 @@ inline constexpr eviction_name eviction_names[] = {
     {eviction::none, "noeviction"},
     {eviction::allkeys_lru, "allkeys-lru"},
     {eviction::allkeys_lfu, "allkeys-lfu"},
+    {eviction::allkeys_s3fifo, "allkeys-s3fifo"},
     {eviction::allkeys_random, "allkeys-random"},
     {eviction::volatile_lru, "volatile-lru"},
     {eviction::volatile_lfu, "volatile-lfu"},
@@ -46,6 +50,7 @@ constexpr std::uint8_t counted_uses(eviction policy) noexcept {
         case eviction::allkeys_lru:
         case eviction::volatile_lru: return 1;
         case eviction::allkeys_lfu:
+        case eviction::allkeys_s3fifo:
         case eviction::volatile_lfu: return 3;
         default: return 0;
     }
@@ -78,6 +83,52 @@ private:
     std::size_t taken_ = 0;   // of the first block
     std::size_t filled_ = 0;  // of the last one
     std::size_t count_ = 0;
+};
+
+/// Which keys have gone lately: four bytes of a hash and of the time each, so that now and then one
+/// is taken for another, or forgotten too soon. Time is counted in keys that have gone. Its owner
+/// gives it the same slab each time, and clears it.
+class departed {
+public:
+    departed() noexcept = default;
+    departed(const departed&) = delete;
+    departed& operator=(const departed&) = delete;
+
+    /// One has gone; those that were not among the last `room`, or twice as many, are forgotten.
+    void push(slab& memory, std::uint64_t hash, std::size_t room);
+    /// Whether it is known; then it is no longer.
+    bool take(std::uint64_t hash) noexcept;
+    void clear(slab& memory) noexcept;
+
+private:
+    /// A room has so many epochs.
+    static constexpr std::uint16_t epochs_a_room = 1024;
+
+    struct mark {
+        std::uint16_t tag;
+        std::uint16_t epoch;
+    };
+    struct alignas(64) bucket {
+        mark marks[16];
+    };
+    struct segment {
+        bucket buckets[512];
+    };
+
+    std::uint16_t age(const mark& of) const noexcept {
+        return static_cast<std::uint16_t>(epoch_ - of.epoch);
+    }
+    void make_room(slab& memory, std::size_t room);
+    segment*& segment_of(std::uint64_t hash) noexcept {
+        return segments_[(hash >> 48) & (segments_.size() - 1)];
+    }
+    static bucket& bucket_of(segment& in, std::uint64_t hash) noexcept {
+        return in.buckets[(hash >> 32) % std::size(in.buckets)];
+    }
+
+    std::vector<segment*> segments_;  // a power of two; null: none of its keys has gone yet
+    std::size_t pushed_ = 0;          // in this epoch
+    std::uint16_t epoch_ = epochs_a_room;
 };
 
 }  // namespace eddy::cache

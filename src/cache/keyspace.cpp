@@ -383,6 +383,7 @@ void keyspace::clear() {
     else
         env_.discard(std::move(table_));
     newcomers_.clear(env_.memory);
+    departed_.clear(env_.memory);
     expiring_ = 0;
     sweep_cursor_ = 0;
     evict_cursor_ = 0;

@@ -190,6 +190,7 @@ private:
     std::size_t evictions_ = 0;
     bool hand_stays_ = false;  // more of its bucket may go
     newcomers newcomers_;
+    departed departed_;
     std::vector<slot> seen_;
 };
 

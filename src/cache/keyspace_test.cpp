@@ -218,7 +218,8 @@ TEST_F(a_keyspace, moved_and_copied_values_are_whole) {
 }
 
 TEST_F(a_keyspace, eviction_spares_what_is_used) {
-    for (const eviction policy : {eviction::allkeys_lru, eviction::allkeys_lfu}) {
+    for (const eviction policy :
+         {eviction::allkeys_lru, eviction::allkeys_lfu, eviction::allkeys_s3fifo}) {
         env.set_policy(policy);
         for (int i = 0; i < 1'000; ++i) put("key" + std::to_string(i), "v");
         for (int round = 0; round < 900; ++round) {
@@ -234,18 +235,49 @@ TEST_F(a_keyspace, eviction_spares_what_is_used) {
 
 // A walk through keys that nobody asks for again must not cost those that are asked for.
 TEST_F(a_keyspace, eviction_is_proof_against_scans) {
-    env.set_policy(eviction::allkeys_lru);
-    constexpr int working_set = 500;
-    for (int i = 0; i < working_set; ++i) put("used" + std::to_string(i), "v");
-    for (int i = 0; i < 500; ++i) put("once" + std::to_string(i), "v");
-    for (int i = 0; i < working_set; ++i) static_cast<void>(get("used" + std::to_string(i)));
-    for (int i = 0; i < 2'000; ++i) {
-        ASSERT_TRUE(keys.evict_one());
-        put("scanned" + std::to_string(i), "v");
+    for (const eviction policy : {eviction::allkeys_lru, eviction::allkeys_s3fifo}) {
+        keys.clear();
+        env.set_policy(policy);
+        constexpr int working_set = 500;
+        for (int i = 0; i < working_set; ++i) put("used" + std::to_string(i), "v");
+        for (int i = 0; i < 500; ++i) put("once" + std::to_string(i), "v");
+        for (int i = 0; i < working_set; ++i) static_cast<void>(get("used" + std::to_string(i)));
+        for (int i = 0; i < 2'000; ++i) {
+            ASSERT_TRUE(keys.evict_one());
+            put("scanned" + std::to_string(i), "v");
+        }
+        int left = 0;
+        for (int i = 0; i < working_set; ++i) left += get("used" + std::to_string(i)) == "v";
+        EXPECT_GE(left, working_set * 9 / 10);
     }
-    int left = 0;
-    for (int i = 0; i < working_set; ++i) left += get("used" + std::to_string(i)) == "v";
-    EXPECT_GE(left, working_set * 9 / 10);
+}
+
+// By allkeys-lru most such keys go again as they came: nobody knows that they were there.
+TEST_F(a_keyspace, what_is_wanted_soon_after_it_went_stays) {
+    constexpr int room = 2'000;
+    const auto left_after = [&](eviction policy) {
+        keys.clear();
+        env.set_policy(policy);
+        const auto store = [&](const std::string& key) {
+            if (keys.size() >= room) EXPECT_TRUE(keys.evict_one());
+            put(key, "v");
+        };
+        for (int i = 0; i < room; ++i) store("old" + std::to_string(i));
+        for (int i = 0; i < 100; ++i) store("back" + std::to_string(i));
+        for (int i = 0; i < room / 2; ++i) store("between" + std::to_string(i));
+        for (int i = 0; i < 100; ++i) store("back" + std::to_string(i));
+        for (int i = 0; i < room / 2; ++i) store("later" + std::to_string(i));
+        int left = 0;
+        for (int i = 0; i < 100; ++i) left += get("back" + std::to_string(i)) == "v";
+        return left;
+    };
+    EXPECT_LE(left_after(eviction::allkeys_lru), 50);
+    EXPECT_GE(left_after(eviction::allkeys_s3fifo), 95);
+    // What is remembered costs little, and goes with the keys.
+    keys.clear();
+    while (env.free_some(1000)) {
+    }
+    EXPECT_EQ(env.memory.used_bytes(), 0U);
 }
 
 // What was useful once must make room for what is asked for now, though that comes back more seldom
