@@ -6,19 +6,31 @@
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
 
+#include <new>
 #include <utility>
 
 namespace eddy::cache {
+namespace {
+
+// It fits a string without asking for memory.
+constexpr const char* no_memory_text = "no memory";
+
+}  // namespace
 
 append_log::~append_log() { end(); }
 
 void append_log::begin() {
-    if (std::exchange(on_, true)) return;
+    if (on_) return;
     add_sink(state_, *this);
+    on_ = true;
+    missed_ = false;
+    is_listed = false;
 }
 
 void append_log::end() noexcept {
     if (std::exchange(on_, false)) remove_sink(state_, *this);
+    // Who waits for what is missing is not told that all is well.
+    if (std::exchange(missed_, false)) given_up = appended;
     is_listed = false;
 }
 
@@ -29,11 +41,25 @@ void append_log::interrupt() noexcept {
 }
 
 void append_log::changed(std::span<const change> unit) noexcept {
+    if (missed_) return;
     const std::size_t before = pending.size();
-    writer_.write(pending, unit, false);
+    try {
+        writer_.write(pending, unit, false);
+    } catch (const std::bad_alloc&) {
+        pending.truncate(before);
+        return missed();
+    }
     if (pending.size() == before) return;
     appended += pending.size() - before;
     host_.append_wanted();
+}
+
+void append_log::missed() noexcept {
+    if (std::exchange(missed_, true)) return;
+    ++appended;
+    if (fault.empty()) fault = no_memory_text;
+    note_save_trouble(state_);
+    host_.append_missed();
 }
 
 void append_log::note_synced(std::uint64_t position) {
@@ -47,7 +73,7 @@ void append_log::fail(std::string why) {
 }
 
 void append_log::recover() {
-    if (fault.empty()) return;
+    if (fault.empty() || missed_) return;
     fault.clear();
     note_save_trouble(state_);
 }

@@ -24,6 +24,8 @@ public:
     virtual void append_wanted() noexcept = 0;
     /// Nothing more is appended: what comes is told of by an image alone.
     virtual void append_interrupted() noexcept = 0;
+    /// Changes are missing: has_missed().
+    virtual void append_missed() noexcept = 0;
 
 protected:
     ~append_host() = default;
@@ -54,11 +56,17 @@ public:
     void begin_file() noexcept { writer_.forget(); }
 
     void changed(std::span<const change> unit) noexcept override;
+    /// Counts as a byte that is never written, so that whoever waits for the disk is not told that
+    /// all is well.
+    void missed() noexcept override;
+    /// Whether there was no memory to note a change. Nothing is appended from then on, and commands
+    /// that write are refused, until this ends and begins anew.
+    bool has_missed() const noexcept { return missed_; }
 
     /// Whether what was executed must wait for the disk before it is answered. Not while it
     /// refuses, as commands that write are then refused, too.
     bool holds_replies() const noexcept {
-        return on_ && fault.empty() && is_behind(appended, given_up);
+        return on_ && (fault.empty() || missed_) && is_behind(appended, given_up);
     }
     /// Whether more waits to be written than may, though the disk takes it.
     bool lags() const noexcept { return on_ && fault.empty() && appended - written > max_pending; }
@@ -78,6 +86,7 @@ public:
 
     /// The disk has refused; the text says why. Commands that write are refused until it is well.
     void fail(std::string why);
+    /// Not while changes are missing.
     void recover();
     bool has_failed() const noexcept { return !fault.empty(); }
 
@@ -106,6 +115,7 @@ private:
     append_host& host_;
     change_writer writer_;
     bool on_ = false;
+    bool missed_ = false;
 };
 
 /// Tells the server that redis.conf's parameters have changed.

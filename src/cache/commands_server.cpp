@@ -95,7 +95,7 @@ void server_section(call& c, info_text& to) {
     to.field("lru_clock", static_cast<std::uint64_t>(s.env.now_us / 1'000'000) & 0xffffff);
     to.field("executable", "");
     to.field("config_file", "");
-    to.field("io_threads_active", std::uint64_t{0});
+    to.field("io_threads_active", std::uint64_t{s.options.threads > 1 ? 1U : 0U});
 }
 
 void clients_section(call& c, info_text& to) {

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,27 @@ namespace {
 struct planned {
     const command_spec* spec;
     std::uint64_t hash;
+};
+
+// Whose commands are executed. A client that is given up in the middle leaves nothing that the next
+// one would get.
+class executing_mark {
+public:
+    executing_mark(engine::state& s, session& who) noexcept : state_(s) { s.executing = &who; }
+    ~executing_mark() {
+        state_.executing = nullptr;
+        if (std::uncaught_exceptions() == exceptions_) return;
+        state_.own_pushes.clear();
+        state_.unsettled = !state_.ready_keys.empty();
+    }
+    executing_mark(const executing_mark&) = delete;
+    executing_mark& operator=(const executing_mark&) = delete;
+
+    void end() const noexcept { state_.executing = nullptr; }
+
+private:
+    engine::state& state_;
+    const int exceptions_ = std::uncaught_exceptions();
 };
 
 std::int64_t system_time_us() {
@@ -121,9 +143,13 @@ private:
 }  // namespace
 
 std::string make_run_id(random_generator& random) {
-    std::string id;
-    for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[random() >> 60];
+    std::string id(run_id_size, '0');
+    write_run_id(id, random);
     return id;
+}
+
+void write_run_id(std::span<char> to, random_generator& random) noexcept {
+    for (char& each : to) each = "0123456789abcdef"[random() >> 60];
 }
 
 engine::state::state(engine_options given)
@@ -213,7 +239,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
             settle(s, out);
         done += executed ? 1 : 0;
     };
-    s.executing = &who;
+    const executing_mark mark(s, who);
     while (may_go_on()) {
         const std::size_t batch = std::min(commands.size() - done, max_batch);
         const resp::command* const next = commands.data() + done;
@@ -245,7 +271,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
         send_broadcasts(s);
         if (s.unsettled) settle(s, out);
     }
-    s.executing = nullptr;
+    mark.end();
     const output_limit& limit = s.options.output_limits[0];
     if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
         ++s.env.counters.output_closed;
@@ -357,6 +383,7 @@ session::~session() {
     scripting::forget(s, *this);
     if (s.hooked != nullptr) s.hooked->forget(*this);
     unlink();
+    if (s.executing == this) s.executing = nullptr;
     --s.env.counters.sessions;
     stop_monitoring(s, *this);
     forget_tracked(s, *this);

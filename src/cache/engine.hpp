@@ -165,6 +165,8 @@ struct engine_options {
     append_options append;
     replication_options replication;
 
+    std::size_t threads = 1;  ///< that serve clients, for CONFIG GET and INFO
+
     tls_settings tls;
     /// As long as the default user needs no password, only clients of this machine are served.
     bool protected_mode = true;
@@ -196,7 +198,8 @@ struct engine_options {
     std::vector<std::pair<std::string_view, std::string>> remembered;
 };
 
-/// 16 databases and their clients. One thread.
+/// 16 databases and their clients. One thread at a time: that of its loop, or one that visits it
+/// (shared_turns). The same holds for all in src/cache that says so; nothing there is thread-local.
 class engine {
 public:
     static constexpr unsigned databases = 16;

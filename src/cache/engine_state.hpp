@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,8 +39,10 @@ struct scripts_deleter {
     void operator()(scripts* gone) const noexcept;
 };
 
-/// Forty hexadecimal digits.
+/// Hexadecimal digits.
+inline constexpr std::size_t run_id_size = 40;
 std::string make_run_id(random_generator& random);
+void write_run_id(std::span<char> to, random_generator& random) noexcept;
 
 /// Who is to be told that keys change; notifications.cpp does it.
 namespace listening {

@@ -42,7 +42,7 @@ enum class expired_keys : std::uint8_t {
     stay,  ///< it is found: for that server's commands, and a file's
 };
 
-/// One for each engine; everything in it is used by one thread.
+/// One for each engine; everything in it is used by one thread at a time.
 struct environment {
     explicit environment(std::uint64_t seed) noexcept;
     environment(const environment&) = delete;

@@ -228,9 +228,9 @@ void run(call& c) {
     const bool followed = (c.state.attention & attention::follower) != 0;
     {
         const expiry_scope expiry(c);
-        recording record(c.state);
+        recording record(c.state, spec);
         c.state.slow.run_unless_skipped(c);
-        record.end(spec, {args, count}, database);
+        record.end({args, count}, database);
     }
     // REPLICAOF: what was before the command is not to come back.
     if (const bool follows = (c.state.attention & attention::follower) != 0; follows != followed)
@@ -241,6 +241,25 @@ void run(call& c) {
         feed_monitors(c.state, c.client, args, count);
     }
 }
+
+namespace {
+
+// While it lives a session with CLIENT NO-TOUCH does not count as a user of keys.
+class use_scope {
+public:
+    explicit use_scope(const call& c) noexcept : env_(c.state.env) {
+        if (in(c, session::no_touch)) env_.most_uses = 0;
+    }
+    // By the policy, which the command may have changed.
+    ~use_scope() { env_.most_uses = counted_uses(env_.policy); }
+    use_scope(const use_scope&) = delete;
+    use_scope& operator=(const use_scope&) = delete;
+
+private:
+    environment& env_;
+};
+
+}  // namespace
 
 bool execute_with_attention(call& c) {
     session& who = c.client;
@@ -270,10 +289,10 @@ bool execute_with_attention(call& c) {
         after_refusal(c);
     } else {
         by_push = replies_by_push(c.spec->run);
-        const std::uint8_t most_uses = c.state.env.most_uses;
-        if (in(c, session::no_touch)) c.state.env.most_uses = 0;
-        run(c);
-        if (in(c, session::no_touch)) c.state.env.most_uses = most_uses;
+        {
+            const use_scope uses(c);
+            run(c);
+        }
         if ((c.state.attention & attention::hooks) != 0) c.state.hooked->settle();
     }
     // CLIENT CACHING is for one command, or one transaction.

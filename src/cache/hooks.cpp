@@ -276,7 +276,7 @@ void hooks::take_back_stale(std::string_view scoped) {
     if (there == nullptr || there->type != value_type::string || text(*there) != old->text ||
         there->expiry() == no_expiry || there->expiry() > home_.env.now_ms + stale_retry_ms)
         return;
-    propagate_end_of(home_, keys.number(), key);
+    const recorded_alone told(home_, keys.number(), {"DEL", key});
     keys.remove(key, home_.env.hash(key));
     tell_trackers(key);
 }

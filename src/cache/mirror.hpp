@@ -26,6 +26,7 @@ public:
         writer_.write(bytes, unit, with_messages_);
         ++units;
     }
+    void missed() noexcept override { ++misses; }
     std::string take() {
         std::string all(bytes.text());
         bytes.clear();
@@ -52,6 +53,7 @@ public:
     }
     byte_buffer bytes;
     std::size_t units = 0;
+    std::size_t misses = 0;
 
 private:
     bool with_messages_;

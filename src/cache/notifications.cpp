@@ -7,6 +7,7 @@
 #include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
+#include <optional>
 #include <utility>
 
 namespace eddy::cache {
@@ -80,8 +81,9 @@ void engine::state::key_happened(unsigned database, key_event kind, std::string_
                                  std::string_view key) {
     const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
     const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
+    std::optional<recorded_alone> told;
     if (by_itself && (listeners & listening::to_propagation) != 0)
-        propagate_end_of(*this, database, key);
+        told.emplace(*this, database, std::initializer_list<std::string_view>{"DEL", key});
     if (is_change && (listeners & listening::to_watchers) != 0) tell_watchers(database, kind, key);
     if (is_change && (listeners & listening::to_hooks) != 0)
         hooked->key_happened(database, kind, name, key);

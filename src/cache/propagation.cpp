@@ -69,15 +69,27 @@ void propagate_message(call& c) {
     if (propagates(c)) c.state.propagating->record(c.keys->number(), {c.args, c.count}, true);
 }
 
-void propagate_end_of(engine::state& s, unsigned database, std::string_view key) {
-    propagate_alone(s, database, {"DEL", key});
-}
-
 void propagate_alone(engine::state& s, unsigned database,
                      std::initializer_list<std::string_view> command) {
-    if (!propagates(s)) return;
-    s.propagating->record(database, {command.begin(), command.size()}, false);
-    s.propagating->deliver_if_closed();
+    const recorded_alone told(s, database, command);
+}
+
+recorded_alone::recorded_alone(engine::state& s, unsigned database,
+                               std::initializer_list<std::string_view> command)
+    : to_(propagates(s) ? s.propagating.get() : nullptr) {
+    if (to_ == nullptr) return;
+    try {
+        to_->record(database, {command.begin(), command.size()}, false);
+    } catch (...) {
+        to_->deliver_if_closed();
+        throw;
+    }
+}
+
+recorded_alone::~recorded_alone() {
+    if (to_ == nullptr) return;
+    if (std::uncaught_exceptions() > exceptions_) to_->missed_ = true;
+    to_->deliver_if_closed();
 }
 
 void propagation::add(change_sink& to) { sinks_.push_back({&to, items_.size()}); }
@@ -99,11 +111,21 @@ void propagation::record(unsigned database, std::span<const std::string_view> co
     } catch (...) {
         // Half a command would spoil all that come behind it.
         text_.truncate(before);
+        missed_ = true;
         throw;
     }
 }
 
-void propagation::deliver() {
+void propagation::deliver() noexcept {
+    if (std::exchange(missed_, false)) {
+        for (taker& each : sinks_) each.first = 0;
+        forget_unit();
+        // They may go meanwhile.
+        for (std::size_t i = sinks_.size(); i > 0; --i) {
+            if (i <= sinks_.size()) sinks_[i - 1].sink->missed();
+        }
+        return;
+    }
     if (items_.empty()) return;
     const std::string_view text = text_.text();
     for (taker& each : sinks_) {
@@ -128,6 +150,10 @@ void propagation::deliver() {
         if (is_transaction) unit_.push_back({change::any_database, end_text, marks_are_messages});
         each.sink->changed(unit_);
     }
+    forget_unit();
+}
+
+void propagation::forget_unit() noexcept {
     items_.clear();
     text_.clear();
     if (text_.capacity() > kept_text) text_ = byte_buffer();
@@ -137,27 +163,32 @@ void propagation::deliver() {
     }
 }
 
-recording::recording(engine::state& s) noexcept
-    : state_(s), to_(propagates(s) ? s.propagating.get() : nullptr), changes_(s.changes) {
+recording::recording(engine::state& s, const command_spec& of) noexcept
+    : state_(s),
+      spec_(of),
+      to_(propagates(s) ? s.propagating.get() : nullptr),
+      changes_(s.changes) {
     if (to_ == nullptr) return;
     outer_given_ = std::exchange(to_->given_, false);
     outermost_ = !to_->open_;
     to_->open_ = true;
 }
 
-void recording::end(const command_spec& spec, std::span<const std::string_view> args,
-                    unsigned database) {
-    if (to_ == nullptr || to_->given_ || state_.changes == changes_ || runs_others(spec)) return;
+void recording::end(std::span<const std::string_view> args, unsigned database) {
+    if (to_ == nullptr || to_->given_ || state_.changes == changes_ || runs_others(spec_)) return;
     if (state_.renamed == nullptr) return to_->record(database, args, false);
     // Files and replicas know it by its own name.
     std::vector<std::string_view> named(args.begin(), args.end());
-    named.front() = spec.name;
+    named.front() = spec_.name;
     to_->record(database, named, false);
 }
 
 recording::~recording() {
     if (to_ == nullptr) return;
     to_->given_ = outer_given_;
+    if (std::uncaught_exceptions() > exceptions_ &&
+        ((spec_.flags & command_flag::write) != 0 || state_.changes != changes_))
+        to_->missed_ = true;
     if (!outermost_ || scripting::is_late(state_)) return;
     to_->open_ = false;
     to_->deliver();

@@ -6,6 +6,9 @@
 // depends on the time, on chance, or on what waits. What belongs together is one unit, which is
 // delivered as a whole when its command has ended: a command, a transaction, a script, the serving
 // of one client that waited. Keys that end by themselves are recorded as DEL.
+//
+// A command that ran out of memory may have done a part of its work, and a change may find no
+// memory to be recorded. Then those who take changes are told that they have missed some.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -14,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <span>
 #include <string_view>
@@ -35,6 +39,10 @@ public:
     /// One unit: several commands stand between MULTI and EXEC. The views end with the call, which
     /// is within a command or engine::upkeep(): the engine must not be used.
     virtual void changed(std::span<const change> unit) noexcept = 0;
+
+    /// There was no memory to record what has changed: what comes next has no meaning without a
+    /// new copy of all keys. The same rules.
+    virtual void missed() noexcept = 0;
 
 protected:
     ~change_sink() = default;
@@ -84,11 +92,24 @@ void propagate_nothing(call& c);
 /// The command that runs is recorded for replicas alone.
 void propagate_message(call& c);
 
-/// A change that is no part of a command, or comes before it.
+/// While it lives, a change happens that is no part of a command, or comes before it, as when a
+/// key's time is over. Those who take changes are told when all others have heard of it, or that
+/// they missed it when an exception ends it: nobody knows then whether it happened.
+class recorded_alone {
+public:
+    recorded_alone(engine::state& s, unsigned database,
+                   std::initializer_list<std::string_view> command);
+    recorded_alone(const recorded_alone&) = delete;
+    recorded_alone& operator=(const recorded_alone&) = delete;
+    ~recorded_alone();
+
+private:
+    propagation* const to_;
+    const int exceptions_ = std::uncaught_exceptions();
+};
+/// One that has happened.
 void propagate_alone(engine::state& s, unsigned database,
                      std::initializer_list<std::string_view> command);
-/// A key has ended by itself: its time was over, or it was evicted.
-void propagate_end_of(engine::state& s, unsigned database, std::string_view key);
 
 /// Whether a key that is given this expiry ends at once. Not where another server, or a file,
 /// decides.
@@ -111,6 +132,7 @@ public:
 
 private:
     friend class recording;
+    friend class recorded_alone;
     friend void propagate_as(call& c, std::span<const std::string_view> command);
     friend void propagate_nothing(call& c);
     friend void finish_unit(engine::state& s);
@@ -125,32 +147,36 @@ private:
         std::size_t first;  // of the items, the first that is for it
     };
 
-    void deliver();
+    void deliver() noexcept;
+    void forget_unit() noexcept;
 
     std::vector<taker> sinks_;
     byte_buffer text_;
     std::vector<item> items_;
     std::vector<change> unit_;
     bool open_ = false;
+    bool missed_ = false;
     bool given_ = false;  // the command that runs has said what is recorded
 };
 
 /// Around the run of one command, within another one's as well. Does nothing while nobody takes
-/// changes.
+/// changes. When a command that writes is left by an exception nobody knows how far it came.
 class recording {
 public:
-    explicit recording(engine::state& s) noexcept;
+    recording(engine::state& s, const command_spec& of) noexcept;
     recording(const recording&) = delete;
     recording& operator=(const recording&) = delete;
     ~recording();
 
     /// The command has run. `database` is that of before.
-    void end(const command_spec& spec, std::span<const std::string_view> args, unsigned database);
+    void end(std::span<const std::string_view> args, unsigned database);
 
 private:
     engine::state& state_;
+    const command_spec& spec_;
     propagation* const to_;
     std::uint64_t changes_;
+    const int exceptions_ = std::uncaught_exceptions();
     bool outermost_ = false;
     bool outer_given_ = false;
 };

@@ -3,6 +3,7 @@
 
 #include "cache/mirror.hpp"
 #include "cache/redis_process.hpp"
+#include "io/counted_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -187,14 +188,8 @@ TEST_F(propagated, nothing_is_recorded_for_nobody) {
 }
 
 TEST_F(propagated, who_comes_within_a_unit_gets_what_is_behind_it) {
-    struct late : change_sink {
-        void changed(std::span<const change>) noexcept override {}
-    };
     kept_changes second;
     const std::size_t before = sink_.units;
-    struct adding : session {
-        using session::session;
-    };
     ask_("MULTI");
     ask_("SET a 1");
     ask_("EXEC");
@@ -204,6 +199,77 @@ TEST_F(propagated, who_comes_within_a_unit_gets_what_is_behind_it) {
     EXPECT_THAT(second.lines(), ElementsAre("SET b 1"));
     remove_sink(home_.internals(), second);
 }
+
+#if EDDY_COUNTS_ALLOCATIONS
+/// Whether `command` needs memory once more than `place` times, and does not get it.
+bool runs_out_of_memory(test_client& asks, const arguments& command, std::uint64_t place) {
+    const eddy::testing::no_memory after(place);
+    try {
+        asks.ask(command);
+    } catch (const std::bad_alloc&) {
+        return true;
+    }
+    return false;
+}
+
+TEST_F(propagated, a_change_that_had_no_memory_is_told_as_missed) {
+    bool failed = true;
+    bool missed = false;
+    for (std::uint64_t place = 0; failed; ++place) {
+        engine home(options());
+        test_client asks(home);
+        asks("SET a-key-of-some-length v");
+        kept_changes sink;
+        sink.bytes.append(std::string(1000, ' '));  // it must not need memory either
+        sink.bytes.clear();
+        add_sink(home.internals(), sink);
+        failed = runs_out_of_memory(asks, {"SET", "a-key-of-some-length", "w"}, place);
+        text_view now;
+        const bool is_changed =
+            now(*home.internals().database(0).look_at("a-key-of-some-length")) == "w";
+        if (is_changed && sink.misses == 0) {
+            EXPECT_THAT(sink.lines(), ElementsAre("SET a-key-of-some-length w")) << place;
+        } else {
+            EXPECT_THAT(sink.lines(), IsEmpty()) << place;
+        }
+        missed |= sink.misses != 0;
+        remove_sink(home.internals(), sink);
+        ASSERT_LT(place, 1000U);
+    }
+    EXPECT_TRUE(missed);
+}
+
+TEST_F(propagated, a_key_whose_end_had_no_memory_lives_on_everywhere) {
+    ask_("CONFIG SET notify-keyspace-events KEA");
+    other_("SUBSCRIBE __keyevent@0__:expired");
+    bool failed = true;
+    bool lived_on = false;
+    for (std::uint64_t place = 0; failed; ++place) {
+        // No short string, so that the event's channel and message need memory.
+        const std::string key = "a-key-of-some-length-" + std::to_string(place);
+        ask_("SET " + key + " v PX 10");
+        sink_.lines();
+        const std::size_t before = sink_.misses;
+        set_time(static_cast<std::int64_t>(place + 1) * 100);
+        const keyspace& keys = home_.internals().database(0);
+        {
+            test_client asks(home_);
+            failed = runs_out_of_memory(asks, {"EXISTS", key}, place);
+        }
+        const bool is_gone = keys.look_at(key) == nullptr;
+        lived_on |= failed && !is_gone;
+        if (is_gone && sink_.misses == before) {
+            EXPECT_THAT(sink_.lines(), ElementsAre("DEL " + key)) << place;
+        } else {
+            EXPECT_THAT(sink_.lines(), IsEmpty()) << place;
+        }
+        ask_("DEL " + key);
+        sink_.lines();
+        ASSERT_LT(place, 1000U);
+    }
+    EXPECT_TRUE(lived_on);
+}
+#endif
 
 TEST_F(propagated, who_is_told_obeys_though_times_are_over) {
     engine copy(options());

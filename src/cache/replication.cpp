@@ -18,7 +18,6 @@ namespace {
 constexpr std::int64_t second_us = 1'000'000;
 constexpr std::string_view ping_text = "*1\r\n$4\r\nPING\r\n";
 constexpr std::string_view ask_text = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
-constexpr std::size_t end_mark_size = 40;
 /// What the writer has made and is sent already is given back beyond this.
 constexpr std::size_t kept_written = 64 * 1024;
 /// A head that a silent replica does not take does not grow beyond this.
@@ -48,7 +47,8 @@ replication& replication::of(engine::state& s) {
 // --- The stream -------------------------------------------------------------------------------
 
 void replication::take_new_id() {
-    id_ = make_run_id(state_.env.random);
+    // In place: it happens when there is no memory, too.
+    write_run_id(id_, state_.env.random);
     second_id_ = no_id;
     second_offset_ = -1;
 }
@@ -86,12 +86,16 @@ void replication::changed(std::span<const change> unit) noexcept {
         written_.clear();
         if (written_.capacity() > kept_written) written_ = byte_buffer();
     } catch (const std::bad_alloc&) {
-        // The stream has a hole: everybody begins anew.
         written_ = byte_buffer();
-        disconnect_replicas();
-        feed_.restart(feed_.end());
-        take_new_id();
+        missed();
     }
+}
+
+/// The stream has a hole: everybody begins anew.
+void replication::missed() noexcept {
+    disconnect_replicas();
+    feed_.restart(feed_.end());
+    take_new_id();
 }
 
 void replication::feed(std::string_view commands) {
@@ -236,20 +240,27 @@ bool replication::copy_is_due() const noexcept {
 std::shared_ptr<full_copy> replication::begin_copy() {
     auto made = std::make_shared<full_copy>();
     const std::string mark = make_run_id(state_.env.random);
-    EDDY_ASSERT(mark.size() == end_mark_size);
+    EDDY_ASSERT(mark.size() == run_id_size);
     made->end_mark = mark;
-    for (replica* const each : replicas_) {
-        if (each->now != replica::stage::waiting) continue;
-        each->now = replica::stage::copying;
-        each->copy = made;
-        each->next_piece = 0;
-        each->next = feed_.end();
-        each->progress_us = state_.env.now_us;
-        if (!each->plain) {
-            each->head += "+FULLRESYNC " + id_ + ' ' + std::to_string(feed_.end()) + "\r\n";
+    try {
+        for (replica* const each : replicas_) {
+            if (each->now != replica::stage::waiting) continue;
+            std::string head;
+            if (!each->plain)
+                head = "+FULLRESYNC " + id_ + ' ' + std::to_string(feed_.end()) + "\r\n";
+            head += "$EOF:" + mark + "\r\n";
+            each->head += head;
+            // Without memory none of it has happened.
+            each->now = replica::stage::copying;
+            each->copy = made;
+            each->next_piece = 0;
+            each->next = feed_.end();
+            each->progress_us = state_.env.now_us;
+            each->who.feed_grew();
         }
-        each->head += "$EOF:" + mark + "\r\n";
-        each->who.feed_grew();
+    } catch (...) {
+        give_up(*made);
+        throw;
     }
     // Who joins in the middle needs to know the database.
     writer_.forget();
@@ -271,9 +282,11 @@ std::size_t replication::takers(const full_copy& of) const noexcept {
 }
 
 void replication::give_up(const full_copy& copy) {
-    const std::vector<replica*> all = replicas_;
-    for (replica* const each : all) {
-        if (each->copy.get() == &copy) kill(state_, each->who);
+    // Those who are closed may leave the list at once.
+    for (std::size_t i = replicas_.size(); i > 0; --i) {
+        if (i > replicas_.size()) continue;
+        replica& each = *replicas_[i - 1];
+        if (each.copy.get() == &copy) kill(state_, each.who);
     }
 }
 

@@ -214,6 +214,7 @@ public:
 
 private:
     void changed(std::span<const change> unit) noexcept override;
+    void missed() noexcept override;
     void feed(std::string_view commands);
     void activate();
     void deactivate();

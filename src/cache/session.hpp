@@ -17,7 +17,7 @@ namespace acl {
 class user;
 }
 
-/// Lives as long as its connection, on the engine's thread, and no longer than the engine. The
+/// Lives as long as its connection, in the engine's turns, and no longer than the engine. The
 /// connection looks at `closing` after each engine::execute(), sends what was replied and closes;
 /// it looks at `blocked`, and executes no more until wake() was called. The other members are the
 /// engine's to change. Some 250 bytes; what few sessions have is in `extras`.

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -38,10 +39,11 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
     session* const outer = std::exchange(s.executing, &who);
     byte_buffer outer_pushes = std::move(s.own_pushes);
     resp::reply_writer reply(extras.outbox, who.protocol);
+    const std::size_t reply_begin = extras.outbox.size();
     bool served = false;
-    {
+    try {
         call c{s, who, reply, &s.database(who.db)};
-        c.reply_begin = extras.outbox.size();
+        c.reply_begin = reply_begin;
         extras.waiting.for_each(
             [&](const command_spec& spec, std::span<const std::string_view> args) {
                 c.spec = &spec;
@@ -54,13 +56,18 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
                     return;
                 }
                 const unsigned database = c.keys->number();
-                recording record(s);
+                recording record(s, spec);
                 served = extras.serve(c, key);
-                record.end(spec, args, database);
+                record.end(args, database);
             });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
+        extras.outbox.append(s.own_pushes.text());
+    } catch (const std::bad_alloc&) {
+        // It is the one to be closed, not who has made the key ready.
+        extras.outbox.truncate(reply_begin);
+        served = true;
+        who.closing = true;
     }
-    extras.outbox.append(s.own_pushes.text());
     s.own_pushes = std::move(outer_pushes);
     s.executing = outer;
     if (!served) return false;
@@ -140,8 +147,8 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t de
 void note_ready(engine::state& s, scoped_name key) {
     name_topic* const topic = s.awaited.find(key);
     if (topic == nullptr || topic->noted) return;
-    topic->noted = true;
     s.ready_keys.push_back({key.scope, std::string(key.text)});
+    topic->noted = true;
     s.unsettled = true;
 }
 
@@ -201,14 +208,18 @@ void wait_for_save(call& c) {
 void end_save_waits(engine::state& s, std::string_view fault) {
     s.sessions.for_each([&](session& each) {
         if (!each.extras || each.extras->waits_for != wait_kind::save) return;
-        if (!takes_no_reply(each)) {
-            resp::reply_writer reply(each.extras->outbox, each.protocol);
-            if (fault.empty()) {
-                reply.ok();
-            } else {
-                reply.error("ERR " + std::string(fault));
-                ++s.env.counters.errors;
+        try {
+            if (!takes_no_reply(each)) {
+                resp::reply_writer reply(each.extras->outbox, each.protocol);
+                if (fault.empty()) {
+                    reply.ok();
+                } else {
+                    reply.error("ERR " + std::string(fault));
+                    ++s.env.counters.errors;
+                }
             }
+        } catch (const std::bad_alloc&) {
+            each.closing = true;
         }
         finish(s, each);
     });

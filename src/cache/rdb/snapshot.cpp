@@ -77,6 +77,16 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
       used_memory_(of.env.memory.used_bytes()),
       writer_(of.env),
       change_writer_(of.env) {
+    // They go before all keys, a piece at a time.
+    byte_buffer made;
+    for (const std::string& each : scripting::library_codes(state_)) put_library(made, each);
+    for (std::string_view rest = made.text(); !rest.empty();) {
+        const std::string_view piece = rest.substr(0, piece_bytes);
+        pieces_.emplace_back().append(piece);
+        waiting_ += piece.size();
+        rest.remove_prefix(piece.size());
+    }
+    // The keys know of it from here on: nothing may fail any more.
     for (std::size_t i = 0; i < parts_.size(); ++i) {
         keyspace* const keys = state_.keyspaces[i].get();
         if (keys == nullptr || keys->size() == 0) continue;
@@ -88,15 +98,6 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
         its.expiring = keys->expiring();
         keys_ += its.keys;
         keys->set_keeper(&its);
-    }
-    // They go before all keys, a piece at a time.
-    byte_buffer made;
-    for (const std::string& each : scripting::library_codes(state_)) put_library(made, each);
-    for (std::string_view rest = made.text(); !rest.empty();) {
-        const std::string_view piece = rest.substr(0, piece_bytes);
-        pieces_.emplace_back().append(piece);
-        waiting_ += piece.size();
-        rest.remove_prefix(piece.size());
     }
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 #include <new>
 
 #if !defined(__x86_64__)
@@ -89,12 +90,13 @@ struct fiber::context {
 static std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 fiber::fiber() {
+    auto made = std::make_unique<context>();
     void* const got = ::mmap(nullptr, page_bytes() + stack_bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (got == MAP_FAILED) throw std::bad_alloc();
     memory_ = static_cast<char*>(got);
     EDDY_ASSERT(::mprotect(memory_, page_bytes(), PROT_NONE) == 0);
-    context_ = new context;
+    context_ = made.release();
 }
 
 fiber::~fiber() {

@@ -8,8 +8,8 @@
 
 namespace eddy::cache {
 
-/// Used by one thread. Entering and leaving costs a few nanoseconds. Exceptions and Lua's errors
-/// must not leave the body.
+/// Used by one thread at a time; what is suspended may go on on another one. Entering and leaving
+/// costs a few nanoseconds. Exceptions and Lua's errors must not leave the body.
 class fiber {
 public:
     using body = void (*)(void* of);

@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 namespace eddy::cache {
@@ -86,7 +87,7 @@ void reply_with_error(call& c, lua_State* in, const scripts::task& what) {
     if (!source.empty() && !line.empty()) {
         message += " script: " + std::string(what.name) + ", on " + source + ":" + line + ".";
     }
-    c.error(message);
+    reply_with_script_error(c, std::move(message));
 }
 
 // Called by lua_cpcall: what is raised here has nobody else to catch it.
@@ -185,8 +186,8 @@ scripts::cached* scripts::add(call& c, std::string_view text, bool loaded) {
     made->function = function;
     made->flags = head.flags;
     made->loaded = loaded;
-    cached_bytes_ += text.size();
     cached* const kept = by_name_.emplace(name, std::move(made)).first->second.get();
+    cached_bytes_ += text.size();
     if (!loaded) evictable_.push_back(*kept);
     return kept;
 }
@@ -206,6 +207,33 @@ void scripts::flush() {
 }
 
 // --- Running ---------------------------------------------------------------------------------
+
+/// Which script runs, until it has ended in whatever way.
+class scripts::running_mark {
+public:
+    running_mark(scripts& in, const task& what, call& c) noexcept
+        : in_(in), machine_(what.in->state()), height_(lua_gettop(machine_)) {
+        in_.running_ = &what;
+        in_.running_call_ = &c;
+    }
+    ~running_mark() {
+        lua_settop(machine_, height_);
+        if (in_.killed_)
+            lua_sethook(machine_, lua_gethook(machine_), LUA_MASKCOUNT, instructions_a_look);
+        in_.killed_ = false;
+        in_.running_ = nullptr;
+        in_.running_call_ = nullptr;
+        in_.running_command_.clear();
+        clear(in_.command_reply_);
+    }
+    running_mark(const running_mark&) = delete;
+    running_mark& operator=(const running_mark&) = delete;
+
+private:
+    scripts& in_;
+    lua_State* machine_;
+    int height_;
+};
 
 void scripts::run(call& c, const task& what) {
     const engine_options& options = state_.options;
@@ -227,8 +255,7 @@ void scripts::run(call& c, const task& what) {
     if ((what.flags & script_flag::unsaid) == 0) {
         mine.read_only |= (what.flags & script_flag::no_writes) != 0;
     }
-    running_ = &mine;
-    running_call_ = &c;
+    const running_mark mark(*this, mine, c);
     has_written_ = false;
     killed_ = abandoned_;
     began_ns_ = clock_ns();
@@ -243,13 +270,7 @@ void scripts::run(call& c, const task& what) {
         reply_with_error(c, in, mine);
         lua_pop(in, 1);
     }
-    if (killed_) lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, instructions_a_look);
     what.in->collect_if_full();
-    killed_ = false;
-    running_ = nullptr;
-    running_call_ = nullptr;
-    running_command_.clear();
-    clear(command_reply_);
 }
 
 std::string_view scripts::execute(const std::string_view* args, std::size_t count,
@@ -319,9 +340,9 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
         spec->run(inner);
     } else {
         const expiry_scope expiry(inner);
-        recording record(state_);
+        recording record(state_, *spec);
         spec->run(inner);
-        record.end(*spec, {args, count}, db);
+        record.end({args, count}, db);
     }
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});
@@ -346,6 +367,8 @@ bool scripts::may_run(const command_spec& what, std::span<const std::string_view
 void scripts::on_fiber(call& c, void (*what)(call&)) {
     if (fiber_.is_inside()) return what(c);
     EDDY_ASSERT(!is_late());
+    // Where it waits if it is late: there must be room for it then.
+    static_cast<void>(extras_of(c.client));
     clear(reply_);
     writer_.emplace(reply_, c.reply.protocol());
     call_.emplace(call{c.state, c.client, *writer_, c.keys});
@@ -360,9 +383,18 @@ void scripts::on_fiber(call& c, void (*what)(call&)) {
     const bool done = fiber_.start(
         [](void* self) {
             scripts& me = *static_cast<scripts*>(self);
-            me.body_(*me.call_);
+            // Nothing catches below it: the stack is the fiber's own.
+            try {
+                me.body_(*me.call_);
+            } catch (...) {
+                me.lacked_memory_ = true;
+            }
         },
         this);
+    if (done && std::exchange(lacked_memory_, false)) {
+        call_.reset();
+        throw std::bad_alloc();
+    }
     if (done) {
         c.keys = call_->keys;
         c.reply.set_protocol(writer_->protocol());
@@ -428,18 +460,27 @@ void scripts::go_on() {
     state_.executing = outer;
     state_.env.now_us = now_us;
     state_.env.now_ms = now_ms;
-    if (done) finish_late();
+    if (!done) return;
+    if (std::exchange(lacked_memory_, false)) {
+        clear(reply_);
+        late_session_->closing = true;
+    }
+    finish_late();
 }
 
 void scripts::finish_late() {
     session& who = *std::exchange(late_session_, nullptr);
     state_.attention &= static_cast<std::uint8_t>(~attention::script);
     session_extras& extras = *who.extras;
-    if ((who.special & (session::reply_off | session::reply_skip)) == 0) {
-        extras.outbox.append(reply_.text());
+    try {
+        if ((who.special & (session::reply_off | session::reply_skip)) == 0) {
+            extras.outbox.append(reply_.text());
+        }
+        extras.outbox.append(late_pushes_.text());
+    } catch (const std::bad_alloc&) {
+        who.closing = true;
     }
     who.special &= static_cast<std::uint16_t>(~session::reply_skip);
-    extras.outbox.append(late_pushes_.text());
     clear(late_pushes_);
     clear(reply_);
     call_.reset();
@@ -452,8 +493,13 @@ void scripts::finish_late() {
     forget_wait(state_, who);
     who.wake();
     check_output(state_, who);
-    serve_waiting(state_);
-    state_.unsettled = false;
+    try {
+        serve_waiting(state_);
+        state_.unsettled = false;
+    } catch (const std::bad_alloc&) {
+        // The next command does it.
+        state_.unsettled = true;
+    }
 }
 
 void scripts::forget(session& who) {

@@ -152,8 +152,9 @@ private:
     std::size_t cached_bytes_ = 0;
 
     fiber fiber_;
-    byte_buffer reply_;          // of what runs on the fiber
-    byte_buffer command_reply_;  // of one command of a script
+    bool lacked_memory_ = false;  // what has run on it
+    byte_buffer reply_;           // of what runs on the fiber
+    byte_buffer command_reply_;   // of one command of a script
     std::optional<resp::reply_writer> writer_;
     std::optional<call> call_;  // as the fiber sees it
     void (*body_)(call&) = nullptr;
@@ -162,6 +163,7 @@ private:
     std::int64_t slice_ends_ns_ = 0;
     std::int64_t load_ends_ns_ = 0;  // 0: no library is loaded
     std::int64_t now_us_ = 0;        // as the script has it
+    class running_mark;
     const task* running_ = nullptr;
     call* running_call_ = nullptr;
     byte_buffer late_pushes_;  // what a late script has caused for its session

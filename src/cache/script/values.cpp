@@ -6,6 +6,7 @@
 
 #include <lua.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -211,13 +212,7 @@ void reply_with_array(call& c, lua_State* in) {
 
 void reply_with_table(call& c, lua_State* in) {
     if (push_field(in, "err", LUA_TSTRING)) {
-        // Redis trims newlines at the end alone; all others become spaces.
-        std::string text(to_nul(text_at(in, -1)));
-        for (char& each : text) {
-            if (each != '\r' && each != '\n') break;
-            each = ' ';
-        }
-        c.error(text);
+        reply_with_script_error(c, std::string(to_nul(text_at(in, -1))));
         return lua_pop(in, 1);
     }
     if (push_field(in, "ok", LUA_TSTRING)) {
@@ -290,5 +285,11 @@ void reply_with(call& c, lua_State* in) {
 bool push_reply(lua_State* in, std::string_view reply) { return reply_pusher(in, reply).value(); }
 
 void reply_with_value(call& c, lua_State* in) { reply_with(c, in); }
+
+void reply_with_script_error(call& c, std::string text) {
+    text.erase(text.find_last_not_of("\r\n") + 1);
+    std::ranges::replace_if(text, [](char each) { return each == '\r' || each == '\n'; }, ' ');
+    c.error(text);
+}
 
 }  // namespace eddy::cache

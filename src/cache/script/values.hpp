@@ -3,6 +3,7 @@
 
 #include "cache/call.hpp"
 
+#include <string>
 #include <string_view>
 
 struct lua_State;
@@ -12,6 +13,10 @@ namespace eddy::cache {
 /// Pushes one value for a whole reply, which one of our own commands has written. True when it is
 /// an error: a table that says so.
 bool push_reply(lua_State* in, std::string_view reply);
+
+/// Replies with an error that a script made: of its newlines those at the end go, and all others
+/// become spaces.
+void reply_with_script_error(call& c, std::string text);
 
 /// Replies with the value on top of the stack, which is popped; RESP3's types as far as the client
 /// has them. Raises no errors but Lua's "not enough memory".
