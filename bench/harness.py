@@ -92,20 +92,26 @@ def schedule_of(pid):
     return ran, waited
 
 
+def cores_of(core):
+    """One core or several, as a set."""
+    return {core} if isinstance(core, int) else set(core)
+
+
 def deferred_work(core):
-    """Nanoseconds that the kernel's threads for this core's softirqs and for RCU have run.
+    """Nanoseconds that the kernel's threads for these cores' softirqs and for RCU have run.
 
     They finish what the servers' own system calls began (freeing closed sockets, above all) and so
     belong to what is measured. Other kernel threads do not. The threads of RCU have no core; the
     little that they did on the load's is counted, too.
     """
     ran = 0
+    names = {f"ksoftirqd/{one}" for one in cores_of(core)}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat") as file:
                 name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
             is_kernel_thread = int(rest.split()[6]) & PF_KTHREAD
-            if is_kernel_thread and (name == f"ksoftirqd/{core}" or name.startswith("rcu_")):
+            if is_kernel_thread and (name in names or name.startswith("rcu_")):
                 with open(f"/proc/{pid}/schedstat") as file:
                     ran += int(file.read().split()[0])
         except OSError:
@@ -189,13 +195,13 @@ def warn(text):
 # --- Processes on cores of their own ----------------------------------------------------------
 
 def settle(core):
-    """For the child, before its program: its core, and the first place on it.
+    """For the child, before its program: its core or cores, and the first place on it.
 
     Each child has a session of its own, which is a scheduling group of its own where the kernel
     has autogroups (sched(7)); a shell's other processes then do not count against it.
     """
     def prepare():
-        os.sched_setaffinity(0, {core})
+        os.sched_setaffinity(0, cores_of(core))
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         try:
             os.setpriority(os.PRIO_PROCESS, 0, -20)
@@ -242,6 +248,8 @@ def need(program, how):
 
 class Server:
     """One server process while a `with` lasts: `port`, `pid`. `name` is the side's name."""
+
+    shares_cores = False  # with the load, so that it waits for them
 
     def __init__(self, core, name, argv):
         self.core = core
@@ -416,7 +424,8 @@ def here(chosen, loads):
 def measure(server, core, argv):
     """Runs a load that prints JSON; its rows, each with the share of time that was lost to others.
 
-    That is what the server waited for its core, less the deferred work of its own system calls.
+    That is what the server waited for its core, less the deferred work of its own system calls; where the load
+    has the same cores, only what the hypervisor took.
     """
     busy, stolen = busy_ticks()
     waited, deferred = schedule_of(server.pid)[1], deferred_work(server.core)
@@ -440,7 +449,8 @@ def measure(server, core, argv):
     rows = rows if isinstance(rows, list) else [rows]
     waited = (schedule_of(server.pid)[1] - waited) / 1e9 / seconds
     deferred = (deferred_work(server.core) - deferred) / 1e9 / seconds
-    lost = max(waited - deferred, (busy_ticks()[1] - stolen) / os.sysconf("SC_CLK_TCK") / seconds)
+    stolen = (busy_ticks()[1] - stolen) / os.sysconf("SC_CLK_TCK") / seconds
+    lost = stolen / len(cores_of(server.core)) if server.shares_cores else max(waited - deferred, stolen)
     for row in rows:
         row.update(lost=round(lost, 5), waited=round(waited, 5), deferred=round(deferred, 5))
     return rows

@@ -6,15 +6,16 @@ import shutil
 import socket
 import subprocess
 
-from harness import eventually, free_port
+from harness import DEADLINE_S, eventually, free_port
 
 
 class Client:
     """Speaks RESP 2: one command, one reply. Errors come as text that begins with "-"."""
 
-    def __init__(self, port, host="127.0.0.1", timeout_s=60):
+    def __init__(self, port, host="127.0.0.1", timeout_s=DEADLINE_S, over=None):
+        """`over` is a connection that is there already, maybe with TLS."""
         self.port = port
-        self.socket = socket.create_connection((host, port), timeout=timeout_s)
+        self.socket = over or socket.create_connection((host, port), timeout=timeout_s)
         self.stream = self.socket.makefile("rwb")
 
     @staticmethod
@@ -40,7 +41,7 @@ class Client:
     def reply(self):
         line = self.stream.readline()
         if not line:
-            raise OSError("the connection ended")
+            raise ConnectionError("the connection ended")
         kind, rest = line[:1], line[1:-2]
         if kind in (b"+", b"-"):
             return (kind + rest).decode()
@@ -51,9 +52,14 @@ class Client:
             return None if size < 0 else [self.reply() for _ in range(size)]
         return None if size < 0 else self.stream.read(size + 2)[:-2]
 
-    def info(self, section):
-        lines = self("INFO", section).decode().split("\r\n")
+    def info(self, *sections):
+        """The fields of these sections, or of those that INFO gives by itself."""
+        lines = self("INFO", *sections).decode().split("\r\n")
         return dict(line.split(":", 1) for line in lines if ":" in line)
+
+    def ended(self):
+        """Whether the server has closed the connection, and sent nothing more."""
+        return self.stream.read() == b""
 
     def close(self):
         for each in (self.stream, self.socket):

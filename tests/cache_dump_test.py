@@ -7,45 +7,8 @@ import subprocess
 import unittest
 
 import harness
-from harness import connect, eventually, free_port
-
-
-class Client:
-    """Speaks RESP: one command, one reply."""
-
-    def __init__(self, port):
-        self.socket = connect(port)
-        self.stream = self.socket.makefile("rwb")
-
-    def __call__(self, *words):
-        encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-        self.stream.write(b"*%d\r\n" % len(encoded))
-        for word in encoded:
-            self.stream.write(b"$%d\r\n%s\r\n" % (len(word), word))
-        self.stream.flush()
-        return self._reply()
-
-    def _reply(self):
-        line = self.stream.readline()
-        if not line:
-            raise AssertionError("the connection ended")
-        kind, rest = line[:1], line[1:-2]
-        if kind in (b"+", b"-"):
-            return (kind + rest).decode()
-        if kind == b":":
-            return int(rest)
-        size = int(rest)
-        if kind == b"*":
-            return [self._reply() for _ in range(size)]
-        return None if size < 0 else self.stream.read(size + 2)[:-2]
-
-    def info(self, section="persistence"):
-        lines = self("INFO", section).decode().split("\r\n")
-        return dict(line.split(":", 1) for line in lines if ":" in line)
-
-    def close(self):
-        self.stream.close()
-        self.socket.close()
+from cache_client import Client
+from harness import eventually, free_port
 
 
 def fill(client, tag):

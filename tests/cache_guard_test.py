@@ -12,49 +12,8 @@ import subprocess
 import unittest
 
 import harness
+from cache_client import Client
 from harness import all_of, connect, eventually, free_port, read_line
-
-
-class Client:
-    """Speaks RESP: one command, one reply; errors are texts."""
-
-    def __init__(self, socket):
-        self.socket = socket
-        self.stream = socket.makefile("rwb")
-
-    def __call__(self, *words):
-        self.send(*words)
-        return self.reply()
-
-    def send(self, *words):
-        encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-        self.stream.write(b"*%d\r\n" % len(encoded))
-        for word in encoded:
-            self.stream.write(b"$%d\r\n" % len(word))
-            self.stream.write(word)
-            self.stream.write(b"\r\n")
-        self.stream.flush()
-
-    def reply(self):
-        line = self.stream.readline()
-        if not line:
-            raise AssertionError("the connection ended")
-        kind, rest = line[:1], line[1:-2]
-        if kind in (b"+", b"-"):
-            return (kind + rest).decode()
-        if kind == b":":
-            return int(rest)
-        size = int(rest)
-        if kind == b"*":
-            return [self.reply() for _ in range(size)]
-        return None if size < 0 else self.stream.read(size + 2)[:-2]
-
-    def ended(self):
-        return self.stream.read() == b""
-
-    def close(self):
-        self.stream.close()
-        self.socket.close()
 
 
 def as_7_0(rules):
@@ -67,7 +26,7 @@ def as_7_0(rules):
 
 class GuardTest(harness.EddyTest):
     def client(self, port):
-        return self.kept(Client(connect(port)))
+        return self.kept(Client(port))
 
     def kept(self, made):
         self.addCleanup(made.close)
@@ -85,7 +44,7 @@ class GuardTest(harness.EddyTest):
 
         def try_it():
             try:
-                return Client(connect(port))
+                return Client(port)
             except OSError:
                 return None
         return self.kept(eventually(try_it, "redis-server"))
@@ -106,7 +65,7 @@ class CacheTls(GuardTest):
         self.assertEqual(created.status, 0, created)
 
     def tls(self, own=False):
-        return self.kept(Client(self.made.connect(self.port, own)))
+        return self.kept(Client(self.port, over=self.made.connect(self.port, own)))
 
     def test_both_ports_are_one_cache(self):
         plain_port = free_port()
@@ -134,6 +93,31 @@ class CacheTls(GuardTest):
         self.assertTrue(secret.ended())
         self.assertTrue(plain.ended())
 
+    def test_threads_encrypt(self):
+        plain_port = free_port()
+        self.create("-p", str(plain_port), "--tls-auth-clients", "no", "--threads", "2")
+        plain = self.client(plain_port)
+        many = [self.tls() for _ in range(6)]
+        for number, each in enumerate(many):
+            self.assertEqual(each("SET", f"k{number}", b"v" * 100_000), "+OK")
+            self.assertEqual(plain("GET", f"k{number}"), b"v" * 100_000)
+        # Plain bytes end one connection and no other.
+        with connect(self.port) as wrong:
+            wrong.sendall(b"PING\r\n")
+            while wrong.recv(1000):
+                pass
+        self.assertEqual(many[0]("PING"), "+PONG")
+        self.running.must("stop", "db")
+        self.assertTrue(all(each.ended() for each in many))
+
+    def test_those_who_never_shake_hands_leave_room_for_others(self):
+        self.create("--tls-auth-clients", "no", "--threads", "2")
+        silent = [self.kept(connect(self.port)) for _ in range(1100)]
+        self.assertEqual(self.tls()("PING"), "+PONG")
+        for each in silent:
+            each.close()
+        self.assertEqual(self.tls()("PING"), "+PONG")
+
     def test_redis_cli_speaks_to_it(self):
         if shutil.which("redis-cli") is None:
             self.skipTest("redis-cli is not installed")
@@ -147,7 +131,7 @@ class CacheTls(GuardTest):
 
     def test_clients_without_a_certificate_are_refused_unless_it_is_optional(self):
         self.create("--tls-ca-cert-file", self.made.ca)
-        with self.assertRaises((ssl.SSLError, ConnectionError, AssertionError)):
+        with self.assertRaises((ssl.SSLError, ConnectionError)):
             self.tls()("PING")
         self.assertEqual(self.tls(own=True)("PING"), "+PONG")
         self.running.must("edit", "db", "--tls-auth-clients", "optional")
@@ -212,6 +196,27 @@ class CacheProtection(GuardTest):
             here("CONFIG", "SET", "protected-mode", "no")
             self.assertEqual(neighbour.ask(port, "PING"), "+PONG")
 
+    def test_other_machines_are_told_so_over_tls_too(self):
+        if not harness.is_root() or shutil.which("ip") is None:
+            self.skipTest("only root can make a network to come from")
+        made = harness.Certificates(self.folder())
+        with Neighbour() as neighbour:
+            if not neighbour.works:
+                self.skipTest("no network can be made here")
+            daemon = self.daemon()
+            for name, flags in (("one", ()), ("several", ("--threads", "2"))):
+                port = free_port()
+                created = daemon.run("create", "cache", name, "--tls-port", str(port), "--tls-cert-file", made.cert,
+                                     "--tls-key-file", made.key, "--tls-auth-clients", "no", "--bind", "*", *flags,
+                                     "-s")
+                if "does not have" in created.err:
+                    self.skipTest("this build has no TLS")
+                self.assertEqual(created.status, 0, created)
+                denied = neighbour.ask(port, "PING", encrypted=True)
+                self.assertTrue(denied.startswith("-DENIED"), (name, denied))
+                over = made.connect(port, False)
+                self.assertEqual(self.kept(Client(port, over=over))("PING"), "+PONG")
+
 
 class Neighbour:
     """A network namespace behind a pair of interfaces: a client that is not of this machine."""
@@ -237,10 +242,11 @@ class Neighbour:
     def _ip(*words):
         return subprocess.run(["ip", *words], check=False, stderr=subprocess.DEVNULL).returncode == 0
 
-    def ask(self, port, command):
+    def ask(self, port, command, encrypted=False):
         """The first line of the reply to an inline command, from over there; empty if there is none."""
-        program = ("import socket,sys\n"
+        program = ("import socket,ssl\n"
                    f"s=socket.create_connection(('{self.ours}',{port}),timeout={harness.DEADLINE_S})\n"
+                   f"if {encrypted}: s=ssl._create_unverified_context().wrap_socket(s)\n"
                    f"s.sendall(b'{command}\\r\\n')\n"
                    "print(s.makefile().readline().strip())")
         done = subprocess.run(["ip", "netns", "exec", self.name, "python3", "-c", program], check=False, text=True,
@@ -305,7 +311,7 @@ class CacheWishes(GuardTest):
 
         def try_it():
             try:
-                return Client(connect(port))
+                return Client(port)
             except OSError:
                 return None
         return self.kept(eventually(try_it, "redis-server"))

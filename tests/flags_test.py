@@ -233,6 +233,22 @@ class CacheFlags(FlagTest):
         daemon.must("create", "cache", "r", "--listen", f"tcp://127.0.0.1:{port}", "-s")
         self.assertEqual(ask_cache(port, "PING"), "+PONG")
 
+    @effect_of("cache", "threads")
+    def test_threads(self):
+        daemon = self.daemon()
+
+        def threads():
+            tasks = f"/proc/{daemon.pid}/task"
+            return sum(read_text(f"{tasks}/{each}/comm").startswith("db-r-") for each in os.listdir(tasks))
+
+        self.create(daemon, "cache", "r", "--threads", "3")
+        self.assertEqual(threads(), 3)
+        for wrong in ("0", "65", "x", "-1"):
+            self.assertNotEqual(daemon.run("create", "cache", "x", "-p", "0", "--threads", wrong).status, 0)
+        daemon.must("edit", "r", "--threads", "2")
+        daemon.must("reload", "r")
+        eventually(lambda: threads() == 2, "two threads")
+
     @effect_of("cache", "mode")
     def test_mode(self):
         daemon = self.daemon()

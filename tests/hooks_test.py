@@ -14,44 +14,11 @@ import time
 import unittest
 
 import harness
-from harness import DEADLINE_S, connect, eventually, free_port
+from cache_client import Client
+from harness import DEADLINE_S, eventually, free_port
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 EXAMPLES = os.path.realpath(os.path.join(ROOT, "examples", "hooks"))
-
-
-class Client:
-    """Speaks RESP: one command, one reply."""
-
-    def __init__(self, port):
-        self.socket = connect(port)
-        self.stream = self.socket.makefile("rwb")
-
-    def __call__(self, *words):
-        encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-        self.stream.write(b"*%d\r\n" % len(encoded))
-        for word in encoded:
-            self.stream.write(b"$%d\r\n%s\r\n" % (len(word), word))
-        self.stream.flush()
-        return self._reply()
-
-    def _reply(self):
-        line = self.stream.readline()
-        if not line:
-            raise AssertionError("the connection ended")
-        kind, rest = line[:1], line[1:-2]
-        if kind in (b"+", b"-"):
-            return (kind + rest).decode()
-        if kind == b":":
-            return int(rest)
-        size = int(rest)
-        if kind == b"*":
-            return [self._reply() for _ in range(size)]
-        return None if size < 0 else self.stream.read(size + 2)[:-2]
-
-    def close(self):
-        self.stream.close()
-        self.socket.close()
 
 
 def library_is_missing(name):

@@ -637,7 +637,7 @@ json manager::describe(const managed_runtime& which) const {
                   {"port", nullptr},
                   {"address", nullptr},
                   {"uptime_s", nullptr},
-                  {"connections", which.last.counted.connections_now},
+                  {"connections", which.last.counted.connections_now.value()},
                   {"owner", which.record.owner},
                   {"group", which.record.group},
                   {"created", format_time(which.record.created)},

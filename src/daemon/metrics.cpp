@@ -140,7 +140,7 @@ struct runtime_family {
     std::string_view name;
     std::string_view kind;
     std::string_view help;
-    std::uint64_t runtime::counters::* value;
+    runtime::tally runtime::counters::* value;
 };
 
 constexpr runtime_family runtime_families[] = {

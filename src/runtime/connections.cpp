@@ -50,7 +50,6 @@ connection::~connection() {
     unlink();
     --all_.count_;
     all_.counted_.connections_now = all_.count_;
-    if (all_.count_ < all_.limits_.most) all_.said_full_ = false;
     if (all_.count_ == 0 && all_.armed()) loop::current().disarm(all_);
 }
 
@@ -118,7 +117,11 @@ task<result<stream>> connections::accept(listener& from, std::string_view refusa
             continue;
         }
         said_starved_ = false;
-        if (count_ < limits_.most) co_return peer;
+        const std::uint64_t all = count_ + (others_ != nullptr ? others_->load() : 0);
+        if (all < limits_.most) {
+            said_full_ = false;
+            co_return peer;
+        }
 
         ++counted_.connections_refused;
         if (!std::exchange(said_full_, true)) {

@@ -14,6 +14,7 @@
 
 #include "runtime/runtime.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -76,6 +77,8 @@ public:
     connections(counters& counted, journal& events) noexcept : counted_(counted), events_(events) {}
 
     void set_limits(const limits& chosen) noexcept;
+    /// Has those that are counted elsewhere count for the limit, too. Outlives this object.
+    void count_also(const std::atomic<std::uint64_t>& others) noexcept { others_ = &others; }
 
     /// Awaits the next connection that is within the limit; the others get `refusal`, which must
     /// outlive this object, and are closed. Out of descriptors it waits for some to be free. Fails
@@ -108,6 +111,7 @@ private:
     limits limits_;
     intrusive_list<connection> members_;
     std::uint64_t count_ = 0;
+    const std::atomic<std::uint64_t>* others_ = nullptr;
     std::uint64_t last_id_ = 0;
     bool draining_ = false;
     bool said_full_ = false;

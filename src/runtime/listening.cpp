@@ -225,6 +225,13 @@ outcome<noted_listener> listen_on(const address& where, const std::string& name)
     return noted_listener{std::move(*opened), std::move(note)};
 }
 
+outcome<noted_listener> listen_in_parts_on(const address& where, const std::string& name) {
+    result<transport::listener_parts> opened = transport::listen_in_parts(where);
+    if (!opened) return std::unexpected(explain_failure(where, opened.error()));
+    address_note note(opened->below.local(), false, name);
+    return noted_listener{std::move(opened->below), std::move(note), std::move(opened->finish)};
+}
+
 outcome<noted_datagram> bind_datagram_on(const address& where, const std::string& name) {
     result<datagram> opened = transport::bind_datagram(where);
     if (!opened) return std::unexpected(explain_failure(where, opened.error()));

@@ -4,11 +4,13 @@
 #include <eddy/base/result.hpp>
 #include <eddy/io/endpoint.hpp>
 #include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
 #include <eddy/transport/transport.hpp>
 
 #include "runtime/runtime.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +34,8 @@ private:
 struct noted_listener {
     listener socket;
     address_note note;
+    /// Of one that listens in parts: see transport::listener_parts.
+    transport::listener_parts::finisher finish = nullptr;
 };
 struct noted_datagram {
     datagram socket;
@@ -53,6 +57,9 @@ outcome<transport::address> choose_address(const settings& chosen, transport::sc
 
 /// Listens there for the runtime `name`; a failure says what to do.
 outcome<noted_listener> listen_on(const transport::address& where, const std::string& name);
+/// The same, as transport::listen_in_parts().
+outcome<noted_listener> listen_in_parts_on(const transport::address& where,
+                                           const std::string& name);
 outcome<noted_datagram> bind_datagram_on(const transport::address& where, const std::string& name);
 
 }  // namespace eddy::runtime

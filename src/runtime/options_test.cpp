@@ -105,6 +105,15 @@ task<void> connections_are_limited(std::string type) {
     co_await s->stop(0s);
 }
 
+task<void> threads_serve_clients(std::string type) {
+    subject s(type, with({{"threads", 2}}));
+    co_await s.start();
+    talker client = co_await join(s);
+    co_await client.say("CONFIG GET io-threads\r\n");
+    EXPECT_EQ(co_await client.bytes(28), "*2\r\n$10\r\nio-threads\r\n$1\r\n2\r\n");
+    co_await s->stop(0s);
+}
+
 task<void> idle_clients_are_closed(std::string type) {
     subject s(type, with({{"idle_timeout", "50ms"}}));
     co_await s.start();
@@ -522,6 +531,7 @@ const std::map<std::pair<std::string_view, std::string_view>, effect> effects = 
     {{"cache", "replicate"}, {another_server_is_followed}},
     {{"cache", "replicate-password"}, {it_logs_in_to_follow}},
     {{"cache", "replicate-user"}, {it_logs_in_as_a_user_to_follow}},
+    {{"cache", "threads"}, {threads_serve_clients}},
     {{"cache", "max-connections"}, {connections_are_limited}},
     {{"cache", "idle-timeout"}, {idle_clients_are_closed, sim}},
     {{"cache", "write-timeout"}, {who_takes_nothing_is_closed, sim}},

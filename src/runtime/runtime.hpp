@@ -2,8 +2,8 @@
 //
 // A runtime type is a table of its options plus a factory. The table is the single place that
 // knows an option's name, form and help: the CLI's flags, the control API's validation, `edit`,
-// the stored JSON and the help texts all come from it. A runtime runs on one loop and belongs to
-// that loop's thread from start() to the end of stop().
+// the stored JSON and the help texts all come from it. A runtime belongs to one
+// loop's thread from start() to the end of stop().
 #pragma once
 
 #include <eddy/base/histogram.hpp>
@@ -12,6 +12,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <expected>
 #include <functional>
@@ -91,21 +92,51 @@ private:
     std::vector<value> values_;
 };
 
+/// A count that one thread changes and any may read. It costs what a plain number does: adding to
+/// it is no atomic addition.
+class tally {
+public:
+    tally() noexcept = default;
+    tally(std::uint64_t value) noexcept : value_(value) {}
+    tally(const tally& other) noexcept : value_(other) {}
+    tally& operator=(const tally& other) noexcept { return *this = std::uint64_t{other}; }
+    tally& operator=(std::uint64_t value) noexcept {
+        value_.store(value, std::memory_order_relaxed);
+        return *this;
+    }
+    std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
+    operator std::uint64_t() const noexcept { return value(); }
+    tally& operator+=(std::uint64_t more) noexcept { return *this = *this + more; }
+    tally& operator++() noexcept { return *this += 1; }
+
+private:
+    std::atomic<std::uint64_t> value_{0};
+};
+
 /// What a runtime counts; read on its loop, copied to whoever asks.
 struct counters {
-    std::uint64_t connections_now = 0;
-    std::uint64_t connections_total = 0;
-    std::uint64_t connections_refused = 0;  ///< by a limit
-    std::uint64_t messages_in = 0;          ///< lines, datagrams, commands
-    std::uint64_t messages_out = 0;
-    std::uint64_t bytes_in = 0;
-    std::uint64_t bytes_out = 0;
-    std::uint64_t errors = 0;
-    std::uint64_t dropped = 0;  ///< by a slow reader's policy or a rate limit
+    tally connections_now;
+    tally connections_total;
+    tally connections_refused;  ///< by a limit
+    tally messages_in;          ///< lines, datagrams, commands
+    tally messages_out;
+    tally bytes_in;
+    tally bytes_out;
+    tally errors;
+    tally dropped;  ///< by a slow reader's policy or a rate limit
     /// What only this type counts: name (Prometheus style, without prefix), value.
     std::vector<std::pair<std::string, double>> more;
     /// Time from a message's arrival to its answer, in nanoseconds, where the type measures it.
     std::shared_ptr<const histogram> latency;
+
+    /// Adds the counts of a part of the same runtime; `more` and `latency` stay.
+    void add(const counters& part) noexcept {
+        for (tally counters::* const each :
+             {&counters::connections_now, &counters::connections_total,
+              &counters::connections_refused, &counters::messages_in, &counters::messages_out,
+              &counters::bytes_in, &counters::bytes_out, &counters::errors, &counters::dropped})
+            this->*each += part.*each;
+    }
 };
 
 /// Where a runtime reports what happens to it; lines appear in `eddy logs NAME`. Any thread.

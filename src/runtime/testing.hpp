@@ -11,8 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -29,15 +31,22 @@ using namespace std::chrono_literals;
 
 class recorder final : public journal {
 public:
-    void write(std::string_view line) override { lines.emplace_back(line); }
+    void write(std::string_view line) override {
+        const std::lock_guard lock(mutex_);
+        lines.emplace_back(line);
+    }
 
     bool has(std::string_view part) const {
+        const std::lock_guard lock(mutex_);
         return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
             return line.find(part) != std::string::npos;
         });
     }
 
-    std::vector<std::string> lines;
+    std::vector<std::string> lines;  // once nobody writes
+
+private:
+    mutable std::mutex mutex_;
 };
 
 /// The value of an outcome that a test relies on.
@@ -47,13 +56,23 @@ T must_do(outcome<T> made) {
     if constexpr (!std::is_void_v<T>) return std::move(*made);
 }
 
+/// The options, and for a cache as many threads as EDDY_CACHE_THREADS says, if it does: the tests
+/// of the cache are run with and without. The simulator has one thread.
+inline json on_threads(std::string_view type_name, json options) {
+    const char* const threads = std::getenv("EDDY_CACHE_THREADS");
+    if (threads != nullptr && type_name == "cache" && !options.contains("threads") &&
+        loop::current().kind() != backend_kind::sim)
+        options["threads"] = std::stoi(threads);
+    return options;
+}
+
 /// A runtime with its journal. Stop it before it dies.
 class subject {
 public:
     subject(std::string_view type_name, const json& options, std::string name = "subject")
         : name_(std::move(name)), type_(find_type(type_name)) {
         if (!type_) throw std::runtime_error("no such type");
-        made_ = type_->make({name_, parse(options), &events});
+        made_ = type_->make({name_, parse(on_threads(type_name, options)), &events});
     }
 
     /// A test that fails leaves it running; its message should be what is seen, not an assertion.

@@ -31,8 +31,6 @@ constexpr duration sync_pause = std::chrono::seconds(1);
 constexpr duration retry_pause = std::chrono::seconds(1);
 constexpr mode_t folder_mode = 0755;
 
-task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
-
 bool is_empty(const std::string& path) noexcept {
     struct ::stat found{};
     return ::stat(path.c_str(), &found) == 0 && found.st_size == 0;
@@ -240,12 +238,14 @@ task<outcome<>> append_file::open() {
 
 task<void> append_file::write_on() {
     cancel_source* const source = co_await current_source();
+    // One before this may have lacked memory for what waits.
+    append_wanted();
     for (;;) {
         result<> woken;
         if (log().has_failed()) {
             woken = co_await loop::current().sleep_for(retry_pause);
         } else if (dirty_ && options().fsync == fsync_policy::everysec) {
-            woken = co_await with_timeout(sync_pause, wait_for_event(wanted_));
+            woken = co_await with_timeout(sync_pause, wanted_.wait());
             if (!woken && woken.error() == errc::timed_out) woken = {};
         } else {
             woken = co_await wanted_.wait();
@@ -253,9 +253,13 @@ task<void> append_file::write_on() {
         if (!woken) co_return;
         wanted_.reset();
         co_await flush(false);
-        if (log().has_failed() &&
-            log().appended - log().written > eddy::cache::append_log::max_pending)
-            abandon();
+        if (log().has_missed()) {
+            abandon("there was no memory to note a change");
+        } else if (log().has_failed() &&
+                   log().appended - log().written > eddy::cache::append_log::max_pending) {
+            abandon(fmt::format("more than {} bytes wait for the disk",
+                                eddy::cache::append_log::max_pending));
+        }
         if (source != nullptr && source->requested()) co_return;
         if (!options().enabled && log().is_on() && !log().rewriting) {
             leaving_ = true;
@@ -289,7 +293,8 @@ task<bool> append_file::flush(bool sync_all) {
         if (sync_is_due() && !co_await sync_file()) co_return false;
     }
     if ((sync_all || sync_is_due()) && dirty_ && !co_await sync_file()) co_return false;
-    if (!sync_failed_ && log().is_on()) log().recover();
+    // Not while the first image is still to come: it may fail, and then nothing counts.
+    if (!sync_failed_ && log().is_on() && log().is_listed && !log().has_missed()) log().recover();
     co_return true;
 }
 
@@ -355,23 +360,23 @@ void append_file::note_progress() {
 
 void append_file::fail(std::string_view what, std::error_code why) {
     if (why == errc::cancelled) return;
-    if (!log().has_failed())
+    const bool is_new = !log().has_failed();
+    // First what needs no memory: nobody may be told that all is well.
+    log().given_up = log().appended;
+    log().fail("disk trouble");
+    note_progress();
+    log().fail(why.message());
+    if (is_new)
         events_.write(
             fmt::format("could not {} the append-only file in {}: {}. Commands that "
                         "write are refused until it can be",
                         what, folder_, why.message()));
-    log().fail(why.message());
-    log().given_up = log().appended;
-    note_progress();
 }
 
-/// What was executed before the call is what must be on the disk.
-task<bool> append_file::settled() {
-    const std::uint64_t position = log().appended;
-    const std::uint64_t excused = log().given_up;
+task<bool> append_file::settled(mark by) {
     // First whether it was given up: then nothing else counts as written.
-    while (log().given_up <= excused) {
-        if (!log().is_on() || !log().is_behind(position, excused)) co_return true;
+    while (log().given_up <= by.given_up) {
+        if (!log().is_on() || !log().is_behind(by.position, by.given_up)) co_return true;
         const result<> woken = co_await progress_.wait();
         if (!woken) co_return false;
     }
@@ -380,14 +385,16 @@ task<bool> append_file::settled() {
 
 /// Keys that end by themselves, and masters, cannot be told to wait. Clients are refused until a
 /// rewrite has succeeded.
-void append_file::abandon() {
-    events_.write(
-        fmt::format("more than {} bytes wait for the disk: the append-only file in {} ends "
-                    "here, and begins anew with all keys when the disk is well",
-                    eddy::cache::append_log::max_pending, folder_));
+void append_file::abandon(std::string_view why) {
+    log().given_up = log().appended;
+    if (!log().has_failed()) log().fail("no memory");
     leaving_ = true;
     log().end();
     note_progress();
+    events_.write(
+        fmt::format("{}: the append-only file in {} ends here, and begins anew with all "
+                    "keys as soon as it can",
+                    why, folder_));
 }
 
 void append_file::append_interrupted() noexcept {
@@ -401,8 +408,25 @@ task<void> append_file::close() {
     if (log().is_on() && !co_await flush(true))
         events_.write(fmt::format("{} bytes of changes are not in the append-only file",
                                   log().appended - log().written));
+    if (options().enabled && (!log().is_on() || !log().is_listed || log().has_missed()))
+        co_await write_anew();
     log().end();
     forget_files();
+}
+
+/// What was abandoned is not to be lost at an orderly end.
+task<void> append_file::write_anew() {
+    log().end();
+    forget_files();
+    outcome<> done;
+    // Nothing goes on any more that these could wait for.
+    if (lacks_whole_data() || engine_.script_is_late())
+        done = refuse(503, "what there is is not whole");
+    else
+        done = co_await rewrite();
+    if (!done)
+        events_.write(fmt::format("the append-only file in {} lacks the latest changes: {}",
+                                  folder_, done.error().message));
 }
 
 void append_file::forget_files() {

@@ -22,11 +22,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace eddy::runtime::cache {
 
-/// Of one engine with a folder, whose internals().appending it makes. One loop's thread; the tasks
-/// must have ended before it dies.
+/// Of one engine with a folder, whose internals().appending it makes. One loop's thread, and
+/// visitors for holds_replies(), present() and what the engine calls; the tasks must have ended
+/// before it dies.
 class append_file final : public eddy::cache::append_host {
 public:
     /// Of one write to the disk.
@@ -52,13 +54,21 @@ public:
 
     /// Whether replies must wait for the disk.
     bool holds_replies() const noexcept { return log().holds_replies(); }
-    /// Until they need not. False when the disk has refused: nobody may be told that all is well.
-    task<bool> settled();
+    /// What has been appended by now, and what of it nobody waits for any more.
+    struct mark {
+        std::uint64_t position = 0;
+        std::uint64_t given_up = 0;
+    };
+    mark present() const noexcept { return {log().appended, log().given_up}; }
+    /// Until replies to what was appended by then need not wait. False when the disk has refused:
+    /// nobody may be told that all is well.
+    task<bool> settled(mark by);
 
     void append_wanted() noexcept override {
         if (!wanted_.is_set()) wanted_.set();
     }
     void append_interrupted() noexcept override;
+    void append_missed() noexcept override { append_wanted(); }
 
 private:
     /// The file that takes what comes from this byte on.
@@ -86,11 +96,13 @@ private:
     bool sync_is_due() const noexcept;
 
     bool rewrite_is_due() const noexcept;
+    bool lacks_whole_data() const noexcept;
     task<outcome<>> rewrite();
     task<outcome<>> write_base(append_manifest::part increment, bool appends);
     task<void> end_image();
+    task<void> write_anew();
     void forget_files();
-    void abandon();
+    void abandon(std::string_view why);
 
     eddy::cache::engine& engine_;
     journal& events_;

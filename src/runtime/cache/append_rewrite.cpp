@@ -29,8 +29,6 @@ constexpr std::int64_t longest_pause_s = 3600;
 /// The same while writing is refused until it has succeeded.
 constexpr std::int64_t longest_pause_of_all_s = 60;
 
-task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
-
 }  // namespace
 
 bool append_file::rewrite_is_due() const noexcept {
@@ -50,13 +48,27 @@ bool append_file::rewrite_is_due() const noexcept {
     return growth / static_cast<double>(base) >= static_cast<double>(options().rewrite_percentage);
 }
 
+bool append_file::lacks_whole_data() const noexcept {
+    return (engine_.internals().attention & eddy::cache::attention::loading) != 0 ||
+           eddy::cache::lacks_data(engine_.internals());
+}
+
 task<void> append_file::rewrite_on() {
     cancel_source* const source = co_await current_source();
     constexpr duration look_again = std::chrono::seconds(1);
+    // What is left of a rewrite that lacked memory.
+    co_await end_image();
+    log().rewriting = false;
+    if (log().is_on() && !log().is_listed) {
+        leaving_ = true;
+        log().end();
+        note_progress();
+        append_wanted();
+    }
     for (;;) {
         result<> woken;
         if (log().failures_in_a_row > 0) {
-            woken = co_await with_timeout(look_again, wait_for_event(rewrite_wanted_));
+            woken = co_await with_timeout(look_again, rewrite_wanted_.wait());
             if (!woken && woken.error() == errc::timed_out) woken = {};
         } else {
             woken = co_await rewrite_wanted_.wait();
@@ -141,11 +153,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         if (!listed) co_return listed;
     }
     // Half of what a script does must not be in the image without the other half.
-    const auto is_loading = [this] {
-        return (engine_.internals().attention & eddy::cache::attention::loading) != 0 ||
-               eddy::cache::lacks_data(engine_.internals());
-    };
-    while (!snapshot::may_begin(engine_) || engine_.script_is_late() || is_loading()) {
+    while (!snapshot::may_begin(engine_) || engine_.script_is_late() || lacks_whole_data()) {
         static_cast<void>(engine_.upkeep());
         if (!co_await loop::current().sleep_for(instant_pause))
             co_return refuse(503, "the cache is stopping");
@@ -178,7 +186,8 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     while (next_) {
         if (!co_await progress_.wait()) co_return refuse(503, "the cache is stopping");
     }
-    if (appends && !state.is_on()) co_return refuse(503, "appending has ended meanwhile");
+    if (appends && (!state.is_on() || state.has_missed()))
+        co_return refuse(503, "appending has ended meanwhile");
 
     append_manifest made;
     made.last_base = manifest_.last_base + 1;
@@ -196,6 +205,8 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     if (!renamed) co_return disk_problem("rename the new", base, renamed.error());
     outcome<> listed = co_await write_manifest(std::move(made));
     if (!listed) co_return listed;
+    if (appends && (!state.is_on() || state.has_missed()))
+        co_return refuse(503, "appending has ended meanwhile");
     state.is_listed = appends;
     older_size_ = *written;
     state.current_size = state.base_size = older_size_ + size_;

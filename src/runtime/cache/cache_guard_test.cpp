@@ -81,8 +81,9 @@ struct supervised {
     explicit supervised(const json& options)
         : options_(options),
           cache(find_type("cache")->make(
-              {"subject", must_do(settings::parse(find_type("cache")->options, options)), &events,
-               above})) {}
+              {"subject",
+               must_do(settings::parse(find_type("cache")->options, on_threads("cache", options))),
+               &events, above})) {}
     task<void> start() { must_do(co_await cache->start()); }
 
     json options_;

@@ -26,8 +26,6 @@ constexpr duration end_patience = std::chrono::seconds(1);
 constexpr duration longest_pause = std::chrono::seconds(60);
 constexpr std::size_t lost_keys_shown = 5;
 
-task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
-
 task<outcome<std::string>> read_script(std::string path) {
     result<file> opened = co_await file::open(path, O_RDONLY);
     if (!opened)
@@ -96,7 +94,7 @@ task<outcome<>> cache_hooks::prepare() {
         const duration left = end - loop::current().now();
         const result<> woken = left <= duration::zero()
                                    ? fail(errc::timed_out)
-                                   : co_await with_timeout(left, wait_for_event(progress_));
+                                   : co_await with_timeout(left, progress_.wait());
         if (woken) continue;
         if (woken.error() != errc::timed_out) co_return refuse(503, "the cache is stopping");
         load_fault_ =
@@ -165,7 +163,7 @@ task<result<>> cache_hooks::wait_for_something() {
     const std::int64_t now_us = hooks_->now_us();
     const duration pause = std::min<duration>(
         std::chrono::microseconds(std::max<std::int64_t>(due_us - now_us, 1000)), longest_pause);
-    const result<> woken = co_await with_timeout(pause, wait_for_event(something_));
+    const result<> woken = co_await with_timeout(pause, something_.wait());
     if (!woken && woken.error() == errc::timed_out) co_return result<>();
     co_return woken;
 }
@@ -197,7 +195,7 @@ task<void> cache_hooks::flush() {
         progress_.reset();
         const duration left = end - loop::current().now();
         if (left <= duration::zero()) break;
-        if (!co_await with_timeout(left, wait_for_event(progress_))) break;
+        if (!co_await with_timeout(left, progress_.wait())) break;
     }
     report_lost();
     workers_->end();
@@ -206,7 +204,7 @@ task<void> cache_hooks::flush() {
         progress_.reset();
         const duration left = left_end - loop::current().now();
         if (left <= duration::zero()) break;
-        if (!co_await with_timeout(left, wait_for_event(progress_))) break;
+        if (!co_await with_timeout(left, progress_.wait())) break;
     }
     if (left_ < workers_->threads())
         events_.write(

@@ -1,68 +1,80 @@
-// Serving RESP clients.
+// Starting a cache, what it does by itself, and its end.
 #include "runtime/cache/cache_server.hpp"
 
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/executor.hpp>
 #include <eddy/io/file.hpp>
+#include <eddy/io/loop_group.hpp>
+#include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
-#include <eddy/wire/resp/reply_writer.hpp>
+#include <eddy/io/turns.hpp>
 
-#include "cache/client_memory.hpp"
 #include "cache/persistence.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/lasting.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/cache/replicator.hpp"
 #include "runtime/cache/services.hpp"
-#include "runtime/clock.hpp"
-#include "runtime/stop_timer.hpp"
+#include "runtime/cache/worker.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace eddy::runtime::cache {
 namespace {
 
-constexpr std::string_view refusal = "-ERR max number of clients reached\r\n";
+/// How long to leave those alone who come while too many shake hands, or there is no memory.
+constexpr duration crowded_pause = std::chrono::milliseconds(5);
 
-/// A reply buffer that grew beyond this is given back.
-constexpr std::size_t kept_reply_capacity = 256 * 1024;
-/// Replies that may wait for the end of a turn; beyond it they go out one by one.
-constexpr std::size_t most_waiting_bytes = 4 * 1024 * 1024;
-constexpr std::size_t most_spare_buffers = 64;
-/// Replies go out in parts of this size at most, so that a slow client is seen to make progress.
-constexpr std::size_t largest_write = 1024 * 1024;
-/// One batch in so many is timed: reading the clock for each would cost half a percent.
-constexpr std::uint32_t batches_a_sample = 16;
+constexpr std::string_view no_memory_text = "there is no memory";
 
 /// Keys that expire are looked for this often; less often while none is found.
 constexpr duration shortest_upkeep = std::chrono::milliseconds(100);
 constexpr duration longest_upkeep = std::chrono::seconds(1);
 
-/// What a client may send behind a command that waits, before nothing more is read from it.
-constexpr std::size_t most_read_ahead = 1024 * 1024;
-/// A longer wait is looked at again after this time.
-constexpr duration longest_wait = std::chrono::hours(1);
+task<std::unique_ptr<worker>> make_worker(workplace& of, connections::limits chosen) {
+    co_return std::make_unique<worker>(of, chosen);
+}
 
-task<result<>> wait_for_event(event& of) { co_return co_await of.wait(); }
+task<void> destroy(std::unique_ptr<worker> gone) {
+    gone.reset();
+    co_return;
+}
+
+task<void> drain_there(executor where, worker& its, duration limit) {
+    static_cast<void>(co_await resume_on(where, its.drain(limit)));
+}
 
 }  // namespace
 
 struct cache_server::running {
-    running(listeners opened, eddy::cache::engine_options options)
-        : listening(std::move(opened)), engine(std::move(options)) {}
+    running(listeners opened, eddy::cache::engine_options options, journal& events)
+        : listening(std::move(opened)), engine(std::move(options)), place(this->engine, events) {}
 
     listeners listening;
     endpoint address;
     eddy::cache::engine engine;
+    workplace place;
     std::unique_ptr<append_file> append;  // null without a folder
     scope accepting;
     scope background;
-    scope sessions;
+
+    std::unique_ptr<worker> at_home;
+    /// A worker on a loop of its own, which makes, uses and destroys it.
+    struct remote_worker {
+        executor where;
+        std::unique_ptr<worker> its;
+    };
+    std::unique_ptr<loop_group> threads;  // null where there is but the worker at home
+    std::vector<remote_worker> remote;
+    std::size_t next_remote = 0;
 
     /// Is told by the engine that a snapshot is to be written.
     struct saver final : eddy::cache::save_host {
@@ -80,8 +92,7 @@ cache_server::cache_server(creation from)
     : name_(std::move(from.name)),
       options_(std::move(from.options)),
       events_(*from.events),
-      above_(std::move(from.above)),
-      clients_(counted_, events_) {}
+      above_(std::move(from.above)) {}
 
 cache_server::~cache_server() = default;
 
@@ -101,59 +112,115 @@ task<outcome<>> cache_server::start() {
 
     outcome<listeners> opened = open_listeners(config_, name_);
     if (!opened) co_return std::unexpected(opened.error());
-    running_ = std::make_unique<running>(std::move(*opened), config_.engine);
+    running_ = std::make_unique<running>(std::move(*opened), config_.engine, events_);
     running_->address = running_->listening.first.socket.local();
-    told_time_ = {};
-    clients_.reset();
-    clients_.set_limits(limits());
-    work_done_.reset();
+    running_->place.max_queue = config_.max_queue;
+    running_->place.max_pending_reply = config_.engine.max_pending_reply;
     running_->helper = std::make_unique<services>(running_->engine, running_->background, events_,
                                                   options_, above_);
     running_->engine.internals().server = running_->helper.get();
+    if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
     if (!config_.engine.acl_file.empty()) {
-        if (auto loaded = co_await load_users(running_->engine); !loaded) {
-            running_.reset();
-            co_return loaded;
-        }
+        if (auto loaded = co_await load_users(running_->engine); !loaded)
+            co_return co_await give_up(std::move(loaded));
     }
     if (!config_.hooks.file.empty()) {
         running_->hooks =
             std::make_unique<cache_hooks>(config_.hooks, events_, [this] { tell_time(); });
-        if (auto ready = co_await running_->hooks->prepare(); !ready) {
-            running_.reset();
-            co_return ready;
-        }
+        if (auto ready = co_await running_->hooks->prepare(); !ready)
+            co_return co_await give_up(std::move(ready));
     }
     if (!config_.engine.dir.empty()) {
-        if (auto opened_files = co_await open_files(); !opened_files) {
-            running_.reset();
-            co_return opened_files;
-        }
+        if (auto opened_files = co_await open_files(); !opened_files)
+            co_return co_await give_up(std::move(opened_files));
         eddy::cache::engine::state& state = running_->engine.internals();
         state.saves.host = &running_->saving;
         state.saves.saved_us = state.env.now_us;
-        running_->background.spawn(keep_saved());
-        running_->background.spawn(running_->append->write_on());
-        running_->background.spawn(running_->append->rewrite_on());
+        spawn_lasting([this] { return keep_saved(); });
+        spawn_lasting([its = running_->append.get()] { return its->write_on(); });
+        spawn_lasting([its = running_->append.get()] { return its->rewrite_on(); });
+        running_->place.append = running_->append.get();
     }
     running_->replicating = std::make_unique<replicator>(
         server_parts{running_->engine, events_, counted_, [this] { tell_time(); },
-                     [this] {
-                         if (!work_done_.is_set()) work_done_.set();
-                     }});
-    running_->replicating->begin(running_->background);
+                     [this] { running_->place.ask_upkeep(); }, running_->place.turns.get()});
+    running_->place.replicating = running_->replicating.get();
+    running_->replicating->begin();
+    spawn_lasting([its = running_->replicating.get()] { return its->make_copies(); });
+    spawn_lasting([its = running_->replicating.get()] { return its->tend(); });
+    spawn_lasting([its = running_->replicating.get()] { return its->follow(); });
     if (running_->hooks) {
         tell_time();
         running_->hooks->attach(running_->engine);
-        running_->background.spawn(running_->hooks->run());
+        spawn_lasting([its = running_->hooks.get()] { return its->run(); });
     }
-    running_->background.spawn(keep_up());
-    running_->background.spawn(go_on_with_scripts());
+    spawn_lasting([this] { return keep_up(); });
+    spawn_lasting([this] { return go_on_with_scripts(); });
     tell_of_protection(config_, events_);
-    running_->accepting.spawn(accept_all(running_->listening.first.socket));
+    running_->accepting.spawn(
+        accept_all(running_->listening.first, config_.where.kind == transport::scheme::tls));
     if (running_->listening.secure)
-        running_->accepting.spawn(accept_all(running_->listening.secure->socket));
+        running_->accepting.spawn(accept_all(*running_->listening.secure, true));
     co_return outcome<>();
+}
+
+void cache_server::spawn_lasting(std::function<task<void>()> make) {
+    running_->background.spawn(lasting(std::move(make), counted_, events_));
+}
+
+/// Leaves nothing of a start that has failed.
+task<outcome<>> cache_server::give_up(outcome<> why) {
+    co_await end_workers();
+    running_.reset();
+    co_return why;
+}
+
+/// One at home, and as many others as --threads says when that is more than one.
+task<outcome<>> cache_server::make_workers() {
+    workplace& place = running_->place;
+    if (config_.threads > 1) {
+        loop_group_options options;
+        options.threads = config_.threads;
+        options.loop.kind = loop::current().kind();
+        options.name = "db-" + name_;
+        auto started = loop_group::start(options);
+        if (!started)
+            co_return refuse(503, fmt::format("{} threads for the cache cannot be had: {}; give "
+                                              "fewer --threads",
+                                              config_.threads, started.error().message()));
+        running_->threads = std::move(*started);
+        place.turns = std::make_unique<shared_turns>();
+    }
+    running_->at_home = std::make_unique<worker>(place, limits());
+    for (std::size_t i = 0; running_->threads && i < running_->threads->size(); ++i) {
+        const executor where = running_->threads->executor(i);
+        auto made = co_await resume_on(where, make_worker(place, limits()));
+        if (!made) co_return refuse(503, "a thread of the cache has ended");
+        running_->remote.push_back({where, std::move(*made)});
+    }
+    if (running_->threads)
+        events_.write(fmt::format("{} threads serve its clients", running_->threads->size()));
+    co_return outcome<>();
+}
+
+/// They have no clients any more.
+task<void> cache_server::end_workers() {
+    const auto take_counts = [this](const worker& of) {
+        counted_.add(of.counted());
+        counted_.connections_now = 0;
+        latency_.merge(of.latency());
+    };
+    while (!running_->remote.empty()) {
+        // Out of the list first: it may be counted and changed while this waits.
+        running::remote_worker last = std::move(running_->remote.back());
+        running_->remote.pop_back();
+        take_counts(*last.its);
+        static_cast<void>(co_await resume_on(last.where, destroy(std::move(last.its))));
+    }
+    running_->threads.reset();
+    if (running_->at_home) take_counts(*running_->at_home);
+    running_->at_home.reset();
+    running_->place.turns.reset();
 }
 
 task<void> cache_server::stop(duration drain) {
@@ -161,29 +228,53 @@ task<void> cache_server::stop(duration drain) {
     running_->accepting.cancel();
     co_await running_->accepting.join();
     running_->listening.close();
-    // Clients between two commands go now; the others when they have their replies, or when the
-    // time is over.
-    clients_.drain();
     {
-        stop_timer limit(running_->sessions, drain);
-        co_await running_->sessions.join();
+        scope draining;
+        for (running::remote_worker& each : running_->remote)
+            draining.spawn(drain_there(each.where, *each.its, drain));
+        draining.spawn(running_->at_home->drain(drain));
+        co_await draining.join();
     }
-    if (running_->hooks) co_await running_->hooks->flush();
+    bool lacked_memory = false;
+    try {
+        if (running_->hooks) co_await running_->hooks->flush();
+    } catch (const std::bad_alloc&) {
+        lacked_memory = true;
+    }
     running_->background.cancel();
     co_await running_->background.join();
-    if (running_->append) co_await running_->append->close();
-    co_await save_at_end();
+    try {
+        end_image(no_memory_text);
+        if (running_->append) co_await running_->append->close();
+    } catch (const std::bad_alloc&) {
+        lacked_memory = true;
+    }
+    try {
+        co_await save_at_end();
+        if (lacked_memory)
+            events_.write("not all that was to be kept at the end could be: there was no memory");
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+    }
+    co_await end_workers();
     last_stats_ = running_->engine.stats();
     last_stats_.keys = last_stats_.keys_with_expiry = 0;
     last_stats_.used_memory = last_stats_.reserved_memory = 0;
     running_.reset();
-    replies_ = byte_buffer();
-    spare_buffers_.clear();
 }
 
 counters cache_server::count() const {
     const eddy::cache::statistics now = running_ ? running_->engine.stats() : last_stats_;
     counters copy = counted_;
+    auto latency = std::make_shared<histogram>(latency_);
+    if (running_) {
+        const auto add = [&](const worker& of) {
+            copy.add(of.counted());
+            latency->merge(of.latency());
+        };
+        if (running_->at_home) add(*running_->at_home);
+        for (const running::remote_worker& each : running_->remote) add(*each.its);
+    }
     copy.errors += now.errors;
     copy.more = {
         {"hits_total", static_cast<double>(now.hits)},
@@ -195,7 +286,7 @@ counters cache_server::count() const {
         {"used_memory_bytes", static_cast<double>(now.used_memory)},
     };
     if (running_ && running_->hooks) running_->hooks->count(copy.more);
-    copy.latency = std::make_shared<const histogram>(*latency_);
+    copy.latency = std::move(latency);
     return copy;
 }
 
@@ -218,7 +309,14 @@ outcome<> cache_server::apply(const settings& changed) {
     if (running_ && is_protected != config_.engine.protected_mode)
         running_->engine.internals().options.protected_mode = is_protected;
     config_.engine.protected_mode = is_protected;
-    if (running_) clients_.set_limits(limits());
+    if (!running_) return {};
+    running_->at_home->clients().set_limits(limits());
+    for (running::remote_worker& each : running_->remote) {
+        // Destroyed there as well, later.
+        worker* const its = each.its.get();
+        static_cast<void>(
+            each.where.post([its, chosen = limits()] { its->clients().set_limits(chosen); }));
+    }
     return {};
 }
 
@@ -228,373 +326,108 @@ task<outcome<std::uint64_t>> cache_server::send(std::string) {
                                       name_, local().port()));
 }
 
-task<void> cache_server::accept_all(listener& from) {
+task<void> cache_server::accept_all(noted_listener& from, bool is_secure) {
+    worker& here = *running_->at_home;
+    // One who has yet to shake hands is closed without a word: others would wait for the handshake.
+    const std::string_view refusal = is_secure ? "" : worker::refusal;
     for (;;) {
-        result<stream> peer = co_await clients_.accept(from, refusal);
-        if (!peer) co_return;
-        if (is_denied(running_->engine, peer->peer())) {
-            ++counted_.connections_refused;
-            auto away = std::make_unique<denied_client>(clients_, std::move(*peer),
-                                                        running_->sessions.source());
-            cancel_source& cancel = away->cancel;
-            running_->sessions.spawn(turn_away(std::move(away)).under(cancel));
-            continue;
+        // Those who say nothing must not hold all places.
+        bool is_crowded = from.finish != nullptr && running_->place.handshakes >= max_handshakes;
+        try {
+            if (!is_crowded) {
+                result<stream> peer = co_await here.clients().accept(from.socket, refusal);
+                if (!peer) co_return;
+                admit(std::move(*peer), from);
+            }
+        } catch (const std::bad_alloc&) {
+            running_->place.note_no_memory(counted_);
+            is_crowded = true;
         }
-        auto c = std::make_unique<client>(clients_, std::move(*peer), running_->sessions.source(),
-                                          running_->engine);
-        cancel_source& cancel = c->cancel;
-        running_->sessions.spawn(serve(std::move(c)).under(cancel));
+        if (is_crowded && !co_await loop::current().sleep_for(crowded_pause)) co_return;
     }
 }
 
-/// A client's life: read, execute, reply, until one side ends it.
-task<void> cache_server::serve(std::unique_ptr<client> c) {
+/// Serves one here, on another thread, or not at all.
+void cache_server::admit(stream accepted, noted_listener& from) {
+    if (is_denied(running_->engine, accepted.peer())) {
+        ++counted_.connections_refused;
+        if (from.finish != nullptr)
+            deny_after_handshake(std::move(accepted), from);
+        else
+            deny(std::move(accepted));
+    } else if (!running_->remote.empty()) {
+        deal(std::move(accepted), from);
+    } else {
+        running_->at_home->take(std::move(accepted));
+    }
+}
+
+/// Tells one whom protected mode keeps out.
+void cache_server::deny(stream accepted) {
+    worker& here = *running_->at_home;
+    auto away =
+        std::make_unique<denied_client>(here.clients(), std::move(accepted), here.tasks().source());
+    cancel_source& cancel = away->cancel;
+    here.tasks().spawn(turn_away(std::move(away)).under(cancel));
+}
+
+/// The same with TLS. They must not hold the places of those who may come in.
+void cache_server::deny_after_handshake(stream accepted, noted_listener& from) {
+    if (running_->place.handshakes >= max_handshakes / 4) return;
+    running_->accepting.spawn(deny_later(std::move(accepted), from, note_handshake()));
+}
+
+/// The same after the handshake, for which it has little time.
+task<void> cache_server::deny_later(stream accepted, noted_listener& from, handshake under_way) {
     try {
-        next then = next::read;
-        while (then != next::close) {
-            if (then == next::read) {
-                if (!c->rest && clients_.draining()) co_return;
-                c->enter(c->rest ? activity::reading : activity::resting);
-                result<lease> got = co_await c->socket.read();
-                if (!got) co_return;
-                // From here to the next rest a stop lets it finish.
-                c->enter(activity::working);
-                c->touch();
-                counted_.bytes_in += got->size();
-                then = receive(*c, got->text());
-            } else {
-                then = execute_rest(*c);
-            }
-            if (!replies_.empty()) {
-                if (!fits_queue(*c)) co_return;
-                if (waits_for_disk()) [[unlikely]] {
-                    if (!co_await wait_for_disk()) co_return;
-                } else if (waiting_bytes_ + replies_.size() <= most_waiting_bytes) {
-                    co_await wait_for_turn_end();
-                }
-                if (!send_now(*c)) co_return;
-                if (!replies_.empty() && !co_await send_rest(*c)) co_return;
-            } else if (waits_for_disk()) [[unlikely]] {
-                if (!co_await wait_for_disk()) co_return;
-            }
-            // A wait may have ended while earlier replies were on their way: its answer waits.
-            if (then == next::wait || (then != next::close && c->session.waits_for_others())) {
-                co_await serve_attentively(*c);
-                break;
-            }
-        }
-        c->rest.reset();
-        c->enter(activity::resting);
-        if (c->socket.shutdown_write()) co_await discard_input(c->socket);
+        result<stream> peer = co_await from.finish(std::move(accepted), pressed_handshake_timeout);
+        under_way.reset();
+        if (peer) deny(std::move(*peer));
     } catch (const std::bad_alloc&) {
+        running_->place.note_no_memory(counted_);
+    }
+}
+
+/// Counts one that begins.
+handshake cache_server::note_handshake() noexcept {
+    ++running_->place.handshakes;
+    return handshake(&running_->place.handshakes);
+}
+
+/// Gives a client to the thread that has the fewest, in turn where they have as many.
+void cache_server::deal(stream accepted, noted_listener& from) {
+    std::vector<running::remote_worker>& all = running_->remote;
+    std::size_t chosen = running_->next_remote++ % all.size();
+    for (std::size_t i = 1; i < all.size(); ++i) {
+        const std::size_t other = (chosen + i) % all.size();
+        if (all[other].its->places().taken < all[chosen].its->places().taken) chosen = other;
+    }
+    running::remote_worker& next = all[chosen];
+    seat taken = take_seat(next.its->places());
+    handshake begun = from.finish != nullptr ? note_handshake() : nullptr;
+    result<unique_fd> socket = accepted.detach();
+    if (!socket) {
         ++counted_.errors;
-        replies_ = byte_buffer();
-        events_.write(fmt::format("client {} closed: no memory for what it wants", c->id()));
+        events_.write(
+            fmt::format("a client was closed: its socket cannot be given to another thread: {}",
+                        socket.error().message()));
+        return;
     }
-}
-
-/// Executes what was received, together with what was left before. What cannot be executed yet is
-/// copied.
-cache_server::next cache_server::receive(client& c, std::string_view received) {
-    tell_time();
-    if (!work_done_.is_set()) work_done_.set();
-    // First the command whose beginning came earlier, and no byte more of what is behind it.
-    while (c.rest) {
-        const std::size_t size = std::min(c.rest->wanted, received.size());
-        c.rest->bytes.append(received.substr(0, size));
-        eddy::cache::note_client_memory(running_->engine.internals(), size);
-        received.remove_prefix(size);
-        const next then = execute_rest(c);
-        if (then == next::close) return then;
-        if (then != next::read) {
-            keep(c, received);
-            return then;
-        }
-        if (received.empty()) return then;
-    }
-    std::size_t used = 0;
-    const next then = execute(c, received, used);
-    if (then != next::close) keep(c, received.substr(used));
-    return then;
-}
-
-/// Appends to what is left.
-void cache_server::keep(client& c, std::string_view bytes) {
-    if (bytes.empty()) return;
-    if (!c.rest) c.rest = std::make_unique<client::leftover>();
-    c.rest->bytes.append(bytes);
-    eddy::cache::note_client_memory(running_->engine.internals(), bytes.size());
-}
-
-cache_server::next cache_server::execute_rest(client& c) {
-    if (!c.rest) return next::read;
-    std::size_t used = 0;
-    const next then = execute(c, c.rest->bytes.text(), used);
-    c.rest->bytes.consume(used);
-    if (c.rest->bytes.empty()) c.rest.reset();
-    return then;
-}
-
-/// Executes the whole commands at the start of `input`, batch by batch.
-cache_server::next cache_server::execute(client& c, std::string_view input, std::size_t& used) {
-    eddy::cache::engine& engine = running_->engine;
-    for (;;) {
-        const bool own = c.rest && c.rest->parser;
-        resp::request_parser& parser = own ? *c.rest->parser : parser_;
-        const resp::batch_outcome parsed =
-            batch_.parse(parser, input.substr(used), !c.session.authenticated);
-        if (!parsed.commands.empty()) {
-            const std::size_t executed = engine.execute(c.session, parsed.commands, replies_);
-            counted_.messages_in += executed;
-            counted_.messages_out += executed;
-            if (engine.script_is_late() && !script_is_late_.is_set()) [[unlikely]]
-                script_is_late_.set();
-            const bool blocked = c.session.blocked;
-            if (c.session.closing || blocked || executed < parsed.commands.size()) {
-                // Much is to be sent before the other commands, or they wait for others. Their
-                // views will not last: they are parsed anew, from where the first of them begins.
-                parser = resp::request_parser(parser.limits());
-                if (c.session.closing) return next::close;
-                resp::request_parser again(parser.limits());
-                for (std::size_t i = 0; i < executed; ++i)
-                    used += again.next(input.substr(used)).consumed;
-                return blocked ? next::wait : next::again;
-            }
-        }
-        used += parsed.consumed;
-        switch (parsed.status) {
-            case resp::parse_status::need_more:
-                if (!own && parser.in_progress()) {
-                    if (!c.rest) c.rest = std::make_unique<client::leftover>();
-                    c.rest->parser = std::make_unique<resp::request_parser>(std::move(parser));
-                    parser = resp::request_parser(c.rest->parser->limits());
-                }
-                if (c.rest) c.rest->wanted = parsed.wanted;
-                return next::read;
-            case resp::parse_status::error:
-                ++counted_.errors;
-                resp::reply_writer(replies_, c.session.protocol).error(parsed.error);
-                parser = resp::request_parser(parser.limits());
-                return next::close;
-            case resp::parse_status::complete: break;
-        }
-        if (replies_.size() >= config_.engine.max_pending_reply) return next::again;
-    }
-}
-
-/// The first reply of a turn wakes a sleeping peer, which costs this side some microseconds; those
-/// that follow at once find it awake. So every client whose commands have arrived is served before
-/// the first reply goes out. A task of its own: what it holds is no part of an idle connection.
-task<void> cache_server::wait_for_turn_end() {
-    byte_buffer waiting = std::move(replies_);
-    waiting_bytes_ += waiting.size();
-    if (!spare_buffers_.empty()) {
-        replies_ = std::move(spare_buffers_.back());
-        spare_buffers_.pop_back();
-    }
-    co_await loop::current().yield();
-    waiting_bytes_ -= waiting.size();
-    waiting.swap(replies_);
-    if (spare_buffers_.size() < most_spare_buffers && waiting.capacity() <= kept_reply_capacity)
-        spare_buffers_.push_back(std::move(waiting));
-}
-
-bool cache_server::waits_for_disk() const noexcept {
-    return running_->append != nullptr && running_->append->holds_replies();
-}
-
-/// Until the disk has what the replies tell of, or has so much that more may be executed. False,
-/// with the replies dropped, when it refuses: nobody is told of what may be lost.
-[[gnu::noinline]] task<bool> cache_server::wait_for_disk() {
-    byte_buffer waiting = std::move(replies_);
-    if (!spare_buffers_.empty()) {
-        replies_ = std::move(spare_buffers_.back());
-        spare_buffers_.pop_back();
-    }
-    if (!co_await running_->append->settled()) co_return false;
-    waiting.swap(replies_);
-    if (spare_buffers_.size() < most_spare_buffers && waiting.capacity() <= kept_reply_capacity)
-        spare_buffers_.push_back(std::move(waiting));
-    co_return true;
-}
-
-/// False, with the reply dropped, when it is too large: the connection is over.
-bool cache_server::fits_queue(client& c) {
-    // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
-    if (replies_.size() <= config_.max_queue + config_.engine.max_pending_reply) return true;
-    ++counted_.errors;
-    ++counted_.dropped;
-    events_.write(fmt::format("client {} closed: a reply of {} bytes is over --max-queue", c.id(),
-                              replies_.size()));
-    replies_ = byte_buffer();
-    return false;
-}
-
-/// Sends what goes out at once, which is nearly always all of it, and takes that out of the reply
-/// buffer; false when the connection is over.
-bool cache_server::send_now(client& c) {
-    const result<std::size_t> sent = c.socket.try_write(replies_.bytes());
-    if (!sent) {
-        replies_.clear();
-        return false;
-    }
-    counted_.bytes_out += *sent;
-    replies_.consume(*sent);
-    if (batches_++ % batches_a_sample == 0)
-        latency_->record(static_cast<std::uint64_t>(
-            std::max<std::int64_t>((precise_now() - c.touched_at()).count(), 0)));
-    return true;
-}
-
-/// Sends what the kernel does not take now. The buffer is this client's until the last byte is
-/// gone; the others get a new one.
-[[gnu::noinline]] task<bool> cache_server::send_rest(client& c) {
-    byte_buffer replies = std::move(replies_);
-    c.touch();
-    c.enter(activity::writing);
-    const bool counts = c.session.waits_for_others();
-    const auto note_unsent = [&] {
-        c.session.unsent = static_cast<std::uint32_t>(
-            std::min<std::size_t>(replies.size(), std::numeric_limits<std::uint32_t>::max()));
-    };
-    note_unsent();
-    eddy::cache::note_client_memory(running_->engine.internals(), replies.size());
-    while (!replies.empty()) {
-        note_unsent();
-        if (counts) running_->engine.set_unsent(c.session, replies.size());
-        const const_bytes part = replies.bytes().first(std::min(replies.size(), largest_write));
-        if (!co_await c.socket.write_all(part)) co_return false;
-        c.touch();
-        counted_.bytes_out += part.size();
-        replies.consume(part.size());
-    }
-    c.session.unsent = 0;
-    if (counts) running_->engine.set_unsent(c.session, 0);
-    c.enter(activity::working);
-    if (replies_.capacity() == 0 && replies.capacity() <= kept_reply_capacity)
-        replies.swap(replies_);
-    co_return true;
-}
-
-/// The rest of the life of a client that others send to, or that waits for them. A task of its own:
-/// what it holds is no part of other connections.
-[[gnu::noinline]] task<void> cache_server::serve_attentively(client& c) {
-    c.attention = std::make_unique<client::attentive>();
-    co_await with_scope([this, &c](scope& reading) -> task<void> {
-        reading.spawn(read_ahead(c));
-        co_await attend(c, reading);
-    });
-}
-
-/// Executes what was read and sends what is there, in order, until one side ends it.
-task<void> cache_server::attend(client& c, scope& tasks) {
-    client::attentive& here = *c.attention;
-    eddy::cache::engine& engine = running_->engine;
-    for (;;) {
-        here.something.reset();
-        tell_time();
-        engine.end_wait(c.session);
-        next then = c.session.closing ? next::close : next::read;
-        if (then == next::read && !c.session.blocked) then = execute_rest(c);
-        if (!fits_queue(c)) co_return;
-        engine.take_output(c.session, replies_);
-        if (here.feeds && !replies_.empty()) {
-            // They would stand in the middle of the stream.
-            replies_.clear();
-            ++counted_.errors;
-            events_.write(
-                fmt::format("replica {} closed: it sent a command that is answered", c.id()));
-            c.cancel.request();
-            co_return;
-        }
-        // Also who wants no replies: there is a limit to what may wait.
-        if (waits_for_disk()) [[unlikely]] {
-            here.sending = true;
-            if (!co_await wait_for_disk()) co_return;
-            here.sending = false;
-        }
-        if (!replies_.empty()) {
-            here.sending = true;
-            if (!send_now(c)) co_return;
-            if (!replies_.empty() && !co_await send_rest(c)) co_return;
-            here.sending = false;
-        }
-        if (then == next::close) co_return;
-        if ((c.session.special & eddy::cache::session::replica) != 0 && !here.feeds) {
-            here.feeds = true;
-            tasks.spawn(running_->replicating->feed(c));
-        }
-        if (then == next::again) continue;
-        // A script goes on without its client: others must not see it half done.
-        const bool runs_script = engine.script_is_late(c.session);
-        if (here.at_end && !runs_script) co_return;
-        if (here.something.is_set()) continue;
-        if (clients_.draining() && !runs_script && (!c.rest || c.session.blocked)) co_return;
-        here.room.set();
-        c.enter(runs_script                    ? activity::working
-                : c.session.waits_for_others() ? activity::listening
-                : c.rest                       ? activity::reading
-                                               : activity::resting);
-        if (!co_await wait_for_something(c)) co_return;
-        c.enter(activity::working);
-        if (!work_done_.is_set()) work_done_.set();
-    }
-}
-
-/// Until there is something to do, or the session's wait ends by itself.
-task<result<>> cache_server::wait_for_something(client& c) {
-    const std::int64_t deadline_us = eddy::cache::engine::deadline_us(c.session);
-    if (deadline_us == eddy::cache::session::no_deadline)
-        co_return co_await c.attention->something.wait();
-    const auto left = std::chrono::microseconds(deadline_us) - told_time_of_day_;
-    const duration pause = std::min<duration>(left, longest_wait);
-    const result<> woken = co_await with_timeout(pause, wait_for_event(c.attention->something));
-    if (!woken && woken.error() == errc::timed_out) co_return result<>();
-    co_return woken;
-}
-
-/// Reads what comes, so that the end of the connection is noticed at any time. What cannot be
-/// executed yet is kept, up to a limit; beyond it nothing is read.
-task<void> cache_server::read_ahead(client& c) {
-    client::attentive& here = *c.attention;
-    for (;;) {
-        while ((here.sending || c.session.blocked) && c.rest &&
-               c.rest->bytes.size() >= most_read_ahead) {
-            here.room.reset();
-            if (!co_await here.room.wait()) co_return;
-        }
-        result<lease> got = co_await c.socket.read();
-        if (got) {
-            c.touch();
-            counted_.bytes_in += got->size();
-            if (here.feeds) running_->replicating->heard(c);
-            try {
-                keep(c, got->text());
-            } catch (const std::bad_alloc&) {
-                ++counted_.errors;
-                events_.write(fmt::format("client {} closed: no memory for what it sends", c.id()));
-                got = fail(errc::limit_reached);
-            }
-        }
-        here.at_end = !got;
-        here.something.set();
-        if (!got) co_return;
+    worker* const its = next.its.get();
+    const result<> posted =
+        next.where.post([its, &from, fd = std::move(*socket), place = std::move(taken),
+                         shaking = std::move(begun)]() mutable {
+            its->take(std::move(fd), from, std::move(place), std::move(shaking));
+        });
+    if (!posted) {
+        ++counted_.errors;
+        events_.write(fmt::format("a client was closed: its thread cannot take more: {}",
+                                  posted.error().message()));
     }
 }
 
 /// Tells the engine the time, once a turn.
-void cache_server::tell_time() {
-    const loop& here = loop::current();
-    if (here.now() == told_time_) return;
-    told_time_ = here.now();
-    using std::chrono::duration_cast;
-    using std::chrono::microseconds;
-    told_time_of_day_ =
-        here.kind() == backend_kind::sim
-            ? duration_cast<microseconds>(here.now().time_since_epoch())
-            : duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch());
-    running_->engine.set_time(told_time_of_day_);
-}
+void cache_server::tell_time() { running_->place.clock.tell(loop::current().now()); }
 
 /// Has expired keys removed while there are any that expire, and memory given back after commands.
 /// Without either it sleeps until a client does something.
@@ -605,12 +438,12 @@ task<void> cache_server::keep_up() {
     for (;;) {
         const eddy::cache::statistics now = engine.stats();
         if (now.keys_with_expiry == 0 && now.fields_with_expiry == 0) {
-            work_done_.reset();
+            running_->place.work_done.reset();
             pause = shortest_upkeep;
-            if (!co_await work_done_.wait()) co_return;
+            if (!co_await running_->place.work_done.wait()) co_return;
         }
         if (!co_await loop::current().sleep_for(pause)) co_return;
-        spare_buffers_.clear();
+        trim_workers();
         tell_time();
         while (engine.upkeep()) {
             co_await loop::current().yield();
@@ -621,6 +454,11 @@ task<void> cache_server::keep_up() {
         pause = now_expired != expired ? shortest_upkeep : std::min(pause * 2, longest_upkeep);
         expired = now_expired;
     }
+}
+
+void cache_server::trim_workers() {
+    running_->at_home->trim();
+    for (running::remote_worker& each : running_->remote) each.its->trim_later();
 }
 
 std::string cache_server::dump_path() const {
@@ -676,8 +514,10 @@ task<void> cache_server::keep_saved() {
     constexpr duration look_again = std::chrono::seconds(1);
     eddy::cache::engine::state& state = running_->engine.internals();
     event& wanted = running_->saving.wanted;
+    // Its task has lacked memory; what it has given would be missing in another file.
+    end_image(no_memory_text);
     for (;;) {
-        const result<> woken = co_await with_timeout(look_again, wait_for_event(wanted));
+        const result<> woken = co_await with_timeout(look_again, wanted.wait());
         if (!woken && woken.error() != errc::timed_out) co_return;
         wanted.reset();
         tell_time();
@@ -691,12 +531,20 @@ task<void> cache_server::keep_saved() {
     }
 }
 
+/// Ends the snapshot that has begun, if there is one. It is not named any more when it has gone.
+void cache_server::end_image(std::string_view fault) {
+    eddy::cache::engine::state& state = running_->engine.internals();
+    if (state.saves.image == nullptr) return;
+    state.saves.image->end();
+    eddy::cache::end_save(state, fault);
+}
+
 /// Runs a script that takes too long, a little in each turn.
 task<void> cache_server::go_on_with_scripts() {
     eddy::cache::engine& engine = running_->engine;
     for (;;) {
-        script_is_late_.reset();
-        if (!co_await script_is_late_.wait()) co_return;
+        running_->place.script_is_late.reset();
+        if (!engine.script_is_late() && !co_await running_->place.script_is_late.wait()) co_return;
         while (engine.script_is_late()) {
             engine.go_on();
             co_await loop::current().yield();
@@ -715,12 +563,19 @@ task<void> cache_server::write_save() {
     const time_point began = loop::current().now();
     const outcome<std::uint64_t> written = co_await write_dump(image, path);
     image.end();
-    // What is left to clear up after a failure.
-    while (eddy::cache::rdb::snapshot::is_clearing(engine)) {
-        static_cast<void>(engine.upkeep());
-        co_await loop::current().yield();
+    // What is left to clear up after a failure; the next one can begin when it is told.
+    try {
+        while (eddy::cache::rdb::snapshot::is_clearing(engine)) {
+            static_cast<void>(engine.upkeep());
+            co_await loop::current().yield();
+        }
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
     }
     tell_time();
+    eddy::cache::end_save(engine.internals(),
+                          written ? std::string_view() : written.error().message);
+    // What was removed meanwhile is only freed now.
+    running_->place.ask_upkeep();
     if (written) {
         const std::chrono::duration<double> took = loop::current().now() - began;
         events_.write(fmt::format("saved {} keys, {} bytes, to {} in {:.3f} s", keys, *written,
@@ -729,9 +584,6 @@ task<void> cache_server::write_save() {
         ++counted_.errors;
         events_.write(fmt::format("not saved: {}; the last file stays", written.error().message));
     }
-    eddy::cache::end_save(engine.internals(), written ? "" : written.error().message);
-    // What was removed meanwhile is only freed now.
-    if (!work_done_.is_set()) work_done_.set();
 }
 
 /// The changes that no file has yet, when there are save points: as Redis does it.

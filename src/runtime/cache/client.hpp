@@ -2,51 +2,105 @@
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/intrusive_list.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/wire/resp/request.hpp>
 
 #include "cache/engine.hpp"
 #include "runtime/connections.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
-#include <string>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace eddy::runtime::cache {
 
-/// Lives in the coroutine that serves it.
+class worker;
+
+/// The clients of a worker that is not where they are accepted, counted from then on: of this one
+/// and of all such workers.
+struct seats {
+    std::atomic<std::uint64_t> taken{0};
+    std::atomic<std::uint64_t>* all_taken = nullptr;
+};
+struct seat_leaver {
+    void operator()(seats* of) const noexcept {
+        --of->taken;
+        --*of->all_taken;
+    }
+};
+/// One of them, which is given up when this dies; null at home.
+using seat = std::unique_ptr<seats, seat_leaver>;
+inline seat take_seat(seats& of) noexcept {
+    ++of.taken;
+    ++*of.all_taken;
+    return seat(&of);
+}
+
+/// Lives in the coroutine that serves it, on its worker's loop.
 class client final : public connection {
 public:
-    client(connections& all, stream accepted, cancel_source& parent, eddy::cache::engine& engine)
-        : connection(all, std::move(accepted), parent), session(engine, *this) {}
+    /// Makes the session, too. One on a loop that is not the engine's home has a seat.
+    client(connections& all, stream accepted, cancel_source& parent, worker& at, seat taken);
+    ~client();
 
-    /// The engine's side, and how the engine reaches this one.
-    struct own_session final : eddy::cache::session {
-        own_session(eddy::cache::engine& engine, client& of)
-            : eddy::cache::session(engine, of.socket.peer().to_string(),
-                                   of.socket.local().to_string()),
-              of_(of) {}
-        void wake() noexcept override {
-            if (of_.attention) of_.attention->something.set();
-        }
-        void close_now() noexcept override { of_.cancel.request(); }
-        void feed_grew() noexcept override {
-            if (of_.attention) of_.attention->feed.set();
-        }
+    /// Ends the session, which gets nothing more; the connection stays.
+    void leave();
+
+    /// What the engine has to say to the one that serves the client.
+    enum news : std::uint8_t { woken = 1, to_close = 2, fed = 4 };
+
+    /// What the session was like at a time: the session itself is the engine's, and other clients'
+    /// commands change it.
+    struct view {
+        bool authenticated = true;
+        bool closing = false;
+        bool blocked = false;
+        bool waits_for_others = false;
+        bool is_replica = false;
+        bool runs_script = false;
+    };
+
+    /// The engine's side, and how the engine reaches this one. The engine calls it in its own turns
+    /// or in a visit, whichever thread's that is.
+    struct own_session final : eddy::cache::session, list_link<client> {
+        own_session(client& of, std::string_view address, std::string_view local_address);
+        ~own_session() override = default;
+
+        void wake() noexcept override { tell(woken); }
+        void close_now() noexcept override { tell(to_close); }
+        void feed_grew() noexcept override { tell(fed); }
         buffers held() const noexcept override {
-            return {of_.rest ? of_.rest->bytes.size() : 0, unsent};
+            return {input.load(std::memory_order_relaxed), unsent.load(std::memory_order_relaxed)};
         }
 
-        /// Bytes of replies that the kernel does not take now. It lies where the engine's side
-        /// would be padded: an idle client has a kibibyte.
-        std::uint32_t unsent = 0;
+        /// Bytes that the connection holds, as far as the engine's accounts go: an idle client has
+        /// a kibibyte, and these lie where the engine's side would be padded.
+        std::atomic<std::uint32_t> input{0};
+        std::atomic<std::uint32_t> unsent{0};
+        std::uint8_t untold = 0;  // of news, on their way to another loop
+        view seen;                // the worker's
+
+        client& of;
 
     private:
-        client& of_;
+        void tell(news what) noexcept;
     };
-    own_session session;
+    /// There from when the client is made until it leaves.
+    std::optional<own_session> session;
+
+    /// Takes in what the engine has told.
+    void hear(std::uint8_t what) noexcept {
+        if ((what & to_close) != 0) cancel.request();
+        if (!attention) return;
+        if ((what & woken) != 0) attention->something.set();
+        if ((what & fed) != 0) attention->feed.set();
+    }
 
     /// What is left of the received bytes, when they ended within a command or when replies must be
     /// sent before the rest is executed. Nearly all clients have none nearly all the time.
@@ -70,6 +124,17 @@ public:
         bool at_end = false;  ///< nothing more will come
     };
     std::unique_ptr<attentive> attention;
+
+    /// What its session was like at the end of the last visit.
+    const view& seen() const noexcept { return session->seen; }
+
+    worker& at;
 };
+
+/// For own_session's counts of bytes.
+inline std::uint32_t counted_bytes(std::size_t bytes) noexcept {
+    constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+    return static_cast<std::uint32_t>(bytes < most ? bytes : most);
+}
 
 }  // namespace eddy::runtime::cache

@@ -2,12 +2,17 @@
 #include "runtime/cache/dump_file.hpp"
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/blocking.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <new>
@@ -26,17 +31,77 @@ using eddy::cache::rdb::snapshot;
 
 /// One read of the disk.
 constexpr std::size_t read_bytes = 512 * 1024;
-/// One write: the kernel copies it in a thread of its own, which may keep this one from its core
-/// for some 150 us.
+/// One write.
 constexpr std::size_t written_bytes = 64 * 1024;
 /// What is written between two requests to send it to the disk: at the end the kernel would do it
-/// all in one go, which keeps a core from the loop for milliseconds.
+/// all in one go.
 constexpr std::size_t synced_bytes = 4 * 1024 * 1024;
 /// Of a snapshot in one go: some 100 us.
 constexpr std::size_t written_slice = 48 * 1024;
 /// Of a file in one go; keys are made of it, which takes longer.
 constexpr std::size_t read_slice = 16 * 1024;
 constexpr duration report_pause = std::chrono::seconds(2);
+
+/// Writes a file that nobody waits for, from threads that leave their core to the loop's. The
+/// kernel's own thread for the writes of a ring would have the core like any other, and keep the
+/// loop from it for milliseconds.
+class patient_writer {
+public:
+    explicit patient_writer(const file& to) : fd_(to.native_handle()) {}
+
+    task<result<>> write_at(std::uint64_t offset, const_bytes bytes) {
+        return run([fd = fd_, offset, bytes] { return write_whole(fd, offset, bytes); });
+    }
+    task<result<>> sync_data() {
+        return run([fd = fd_]() -> result<> {
+            if (::fdatasync(fd) != 0) return fail_errno();
+            return {};
+        });
+    }
+    task<result<>> sync() {
+        return run([fd = fd_]() -> result<> {
+            if (::fsync(fd) != 0) return fail_errno();
+            return {};
+        });
+    }
+
+private:
+    /// setpriority(2)'s, of the thread alone. The process's others get nine times its share of a
+    /// core that all want, so that it gets on all the same.
+    static constexpr int niceness = 10;
+
+    template <class Work>
+    task<result<>> run(Work work) {
+        if (loop::current().kind() == backend_kind::sim) co_return work();
+        co_return co_await run_blocking(threads(), [work] {
+            thread_local bool stepped_back = false;
+            if (!std::exchange(stepped_back, true))
+                static_cast<void>(
+                    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness));
+            return work();
+        });
+    }
+
+    /// For all caches: ending a thread that has its core last would keep the loop waiting.
+    static blocking_pool& threads() {
+        static blocking_pool all({.max_threads = 4});
+        return all;
+    }
+
+    static result<> write_whole(int fd, std::uint64_t offset, const_bytes bytes) {
+        while (!bytes.empty()) {
+            const ssize_t done =
+                ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+            if (done < 0 && errno == EINTR) continue;
+            if (done < 0) return fail_errno();
+            offset += static_cast<std::uint64_t>(done);
+            bytes = bytes.subspan(static_cast<std::size_t>(done));
+        }
+        return {};
+    }
+
+    int fd_;
+};
 
 }  // namespace
 
@@ -50,6 +115,7 @@ std::unexpected<problem> disk_problem(std::string_view what, const std::string& 
 task<outcome<std::uint64_t>> write_image(snapshot& image, std::string path) {
     result<file> opened = co_await file::open(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (!opened) co_return disk_problem("create", path, opened.error());
+    patient_writer writer(*opened);
     cancel_source* const source = co_await current_source();
     byte_buffer out;
     std::uint64_t offset = 0;
@@ -64,17 +130,17 @@ task<outcome<std::uint64_t>> write_image(snapshot& image, std::string path) {
                 co_return refuse(503, "the cache is stopping");
             continue;
         }
-        const result<> written = co_await opened->write_at(offset, out.bytes());
+        const result<> written = co_await writer.write_at(offset, out.bytes());
         if (!written) co_return disk_problem("write", path, written.error());
         offset += out.size();
         out.clear();
         if (offset - sent_up_to >= synced_bytes) {
             sent_up_to = offset;
-            if (const result<> sent = co_await opened->sync_data(); !sent)
+            if (const result<> sent = co_await writer.sync_data(); !sent)
                 co_return disk_problem("write", path, sent.error());
         }
     }
-    const result<> synced = co_await opened->sync();
+    const result<> synced = co_await writer.sync();
     if (!synced) co_return disk_problem("write", path, synced.error());
     co_return offset;
 }

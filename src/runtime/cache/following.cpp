@@ -42,9 +42,6 @@ constexpr std::size_t id_size = 40;
 /// Bytes that a transaction of the master's may have.
 constexpr std::size_t max_held = 1U << 30;
 
-task<result<lease>> read_from(stream& from) { co_return co_await from.read(); }
-task<result<>> wait_for(event& of) { co_return co_await of.wait(); }
-
 // Connecting, talking, or what was said: why it goes no further.
 struct trouble {
     std::string what;
@@ -173,7 +170,11 @@ task<void> follower::run() {
         {
             cancel_source mine(source);
             current_ = &mine;
-            co_await follow_once().under(mine);
+            try {
+                co_await follow_once().under(mine);
+            } catch (const std::bad_alloc&) {
+                ++parts_.counted.errors;
+            }
             current_ = nullptr;
         }
         parts_.tell_time();
@@ -185,7 +186,7 @@ task<void> follower::run() {
         const time_point until = loop::current().now() + retry_pause;
         while (loop::current().now() < until && followed_ == links().generation()) {
             woken_.reset();
-            const result<> woken = co_await with_deadline(until, wait_for(woken_));
+            const result<> woken = co_await with_deadline(until, woken_.wait());
             if (!woken && woken.error() != errc::timed_out) co_return;
         }
     }
@@ -221,6 +222,8 @@ task<void> follower::follow_once() {
     } catch (const trouble& known) {
         why = known.what;
     } catch (const std::bad_alloc&) {
+        // How far a command came is not known.
+        its.cannot_resume();
         why = "there is no memory for what it sends";
     }
     if (followed_ != its.generation() || why.empty()) co_return;
@@ -251,7 +254,7 @@ task<void> follower::acknowledge(link& on) {
         const bool tells_disk = parts_.engine.options().append.enabled;
         resp::write_command(out, std::span(words).first(tells_disk ? 5 : 3));
         if (!co_await on.socket.write_all(out.bytes())) co_return;
-        const result<> woken = co_await with_timeout(ack_pause, wait_for(ack_wanted_));
+        const result<> woken = co_await with_timeout(ack_pause, ack_wanted_.wait());
         if (!woken && woken.error() != errc::timed_out) co_return;
     }
 }
@@ -274,7 +277,7 @@ task<void> follower::link::receive() {
         if (!co_await loop::current().sleep_for(std::chrono::milliseconds(1))) break;
     }
     const std::int64_t limit_s = std::max<std::int64_t>(engine_.options().replication.timeout_s, 1);
-    result<lease> got = co_await with_timeout(std::chrono::seconds(limit_s), read_from(socket));
+    result<lease> got = co_await with_timeout(std::chrono::seconds(limit_s), socket.read());
     if (!got) {
         if (got.error() == errc::timed_out) {
             throw trouble{fmt::format("it said nothing for {} s", limit_s)};
@@ -386,7 +389,7 @@ task<void> follower::link::let_others() const {
 task<void> follower::link::wait_for_script() {
     while (engine_.script_is_late() || (session_ && session_->blocked)) {
         woken_.reset();
-        const result<> woken = co_await with_timeout(script_pause, wait_for(woken_));
+        const result<> woken = co_await with_timeout(script_pause, woken_.wait());
         if (!woken && woken.error() != errc::timed_out) throw trouble{"it is given up"};
         check_followed();
         of_.parts_.tell_time();

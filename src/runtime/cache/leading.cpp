@@ -60,7 +60,13 @@ task<void> leader::make_copy() {
     // A master's stream is handed on as it comes, and may not name its database for long.
     if (its.is_following()) options.stream_database = its.stream_database;
     snapshot* const image = snapshot::begin(parts_.engine, options);
-    const std::shared_ptr<eddy::cache::full_copy> copy = its.begin_copy();
+    std::shared_ptr<eddy::cache::full_copy> copy;
+    try {
+        copy = its.begin_copy();
+    } catch (...) {
+        image->end();
+        throw;
+    }
     const std::uint64_t keys = image->keys();
     const std::size_t takers = its.takers(*copy);
     std::uint64_t bytes = 0;
@@ -94,6 +100,7 @@ task<void> leader::make_copy() {
         fault = "there is no memory";
     }
     image->end();
+    if (!copy->complete) its.give_up(*copy);
     while (snapshot::is_clearing(parts_.engine)) {
         static_cast<void>(parts_.engine.upkeep());
         co_await loop::current().yield();
@@ -104,21 +111,32 @@ task<void> leader::make_copy() {
                                         takers, takers == 1 ? "replica" : "replicas"));
         co_return;
     }
-    its.give_up(*copy);
     if (fault != nullptr) {
         ++parts_.counted.errors;
         parts_.events.write(fmt::format("no copy for replicas: {}", fault));
     }
 }
 
-task<void> leader::feed(client& to) {
-    replication& its = links();
-    // The session has it as long as it lives, which is longer than this task.
-    replica& of = *replication::find(to.session);
+replication::output leader::next_output(client& to) {
+    const visit here(parts_.turns);
+    // The session is a replica as long as it lives, which is longer than the task that feeds it.
+    return links().next_output(*replication::find(*to.session));
+}
+
+/// True when that was all.
+bool leader::note_sent(client& to, const replication::output& sent) {
+    const visit here(parts_.turns);
+    parts_.tell_time();
+    replica& of = *replication::find(*to.session);
+    links().note_sent(of, sent);
+    return of.copy_only && of.now == replica::stage::copied;
+}
+
+task<void> leader::feed(client& to, counters& counted) {
     event& grown = to.attention->feed;
     for (;;) {
         grown.reset();
-        const replication::output next = its.next_output(of);
+        const replication::output next = next_output(to);
         if (next.text.empty()) {
             if (!co_await grown.wait()) co_return;
             continue;
@@ -127,11 +145,9 @@ task<void> leader::feed(client& to) {
             to.cancel.request();
             co_return;
         }
-        parts_.tell_time();
         to.touch();
-        parts_.counted.bytes_out += next.text.size();
-        its.note_sent(of, next);
-        if (of.copy_only && of.now == replica::stage::copied) {
+        counted.bytes_out += next.text.size();
+        if (note_sent(to, next)) {
             static_cast<void>(to.socket.shutdown_write());
             co_return;
         }
@@ -139,7 +155,8 @@ task<void> leader::feed(client& to) {
 }
 
 void leader::heard(client& from) {
-    replica* const of = replication::find(from.session);
+    const visit here(parts_.turns);
+    replica* const of = replication::find(*from.session);
     if (of == nullptr || of->now != replica::stage::copied) return;
     parts_.tell_time();
     of->progress_us = parts_.engine.internals().env.now_us;

@@ -4,6 +4,7 @@
 
 #include <eddy/io/event.hpp>
 #include <eddy/io/task.hpp>
+#include <eddy/io/turns.hpp>
 
 #include "cache/replication.hpp"
 #include "runtime/cache/client.hpp"
@@ -22,18 +23,22 @@ struct server_parts {
     std::function<void()> tell_time;
     /// Has memory given back soon.
     std::function<void()> ask_upkeep;
+    /// Of the engine's loop; null where nobody visits it.
+    shared_turns* turns = nullptr;
 };
 
-/// One loop's thread.
+/// The engine's loop's thread, but for what says otherwise.
 class leader {
 public:
     explicit leader(server_parts parts) : parts_(std::move(parts)) {}
 
     /// Makes copies when replicas wait for one, until it is cancelled.
     task<void> make_copies();
-    /// Sends a replica what is for it, until its connection ends.
-    task<void> feed(client& to);
-    /// A replica has sent something: while it takes in its copy, that it is there.
+    /// Sends a replica what is for it, until its connection ends; counts the bytes. The client's
+    /// loop.
+    task<void> feed(client& to, counters& counted);
+    /// A replica has sent something: while it takes in its copy, that it is there. The client's
+    /// loop.
     void heard(client& from);
     /// Looks after timeouts and pings, until it is cancelled.
     task<void> tend();
@@ -46,6 +51,8 @@ public:
 
 private:
     task<void> make_copy();
+    eddy::cache::replication::output next_output(client& to);
+    bool note_sent(client& to, const eddy::cache::replication::output& sent);
 
     eddy::cache::replication& links() {
         return eddy::cache::replication::of(parts_.engine.internals());

@@ -23,6 +23,9 @@ using transport::scheme;
 /// Replies of a long pipeline go out when there are so many bytes of them.
 constexpr std::size_t flush_at = 128 * 1024;
 
+/// More than the machine has processors are of no use; this bounds what a mistake costs.
+constexpr std::int64_t max_threads = 64;
+
 /// A hundred days.
 constexpr std::int64_t longest_memory_ns = std::int64_t{100} * 86'400 * 1'000'000'000;
 
@@ -83,10 +86,11 @@ std::vector<option> option_table() {
          .value_name = "POLICY",
          .default_value = "none",
          .help = "what happens at --maxmemory: none, writes are refused; lru, keys that were not "
-                 "used for long are removed; lfu, seldom used ones; random, any; ttl, those that "
-                 "end soonest. volatile: only keys that have an expiry",
-         .choices = {"none", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru",
-                     "volatile-lfu", "volatile-random", "volatile-ttl"}},
+                 "used for long are removed; lfu, seldom used ones; s3fifo, as lru, but keys that "
+                 "are wanted soon after they went stay; random, any; ttl, those that end soonest. "
+                 "volatile: only keys that have an expiry",
+         .choices = {"none", "allkeys-lru", "allkeys-lfu", "allkeys-s3fifo", "allkeys-random",
+                     "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"}},
         {.name = "dir",
          .value_name = "FOLDER",
          .help = "keep the keys in a dump file in this folder, in Redis's own format, and begin "
@@ -220,6 +224,15 @@ std::vector<option> option_table() {
          .default_value = "10s",
          .help = "how long a stop waits until the script was told of all changes",
          .maximum = std::int64_t{3600} * 1'000'000'000},
+        {.name = "threads",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .default_value = "1",
+         .help = "threads that serve clients. One is the fastest a core; more receive, parse, "
+                 "encrypt and send at the same time, beside the loop that has the keys, and take "
+                 "turns with these",
+         .minimum = 1,
+         .maximum = max_threads},
         max_connections_option(),
         {.name = "idle-timeout",
          .kind = option_kind::duration,
@@ -372,6 +385,9 @@ outcome<> read_parameters(const settings& chosen, eddy::cache::engine_options& t
                                        "joined by ;, and a value with a ; in double quotes",
                                        chosen.text("config")));
     for (const auto& [name, value] : *parameters) {
+        if (name == "io-threads")
+            return refuse(400,
+                          fmt::format("--config: io-threads is the option --threads {}", value));
         if (const auto set = eddy::cache::set_parameter(to, name, value); !set)
             return refuse(400, fmt::format("--config: {}", set.error()));
     }
@@ -453,6 +469,8 @@ outcome<config> read_config(const settings& chosen) {
     if (auto set = read_parameters(chosen, read.engine); !set) return std::unexpected(set.error());
     if (auto hooked = read_hooks(chosen, read.hooks); !hooked)
         return std::unexpected(hooked.error());
+    read.threads = static_cast<std::size_t>(chosen.number("threads"));
+    read.engine.threads = read.threads;
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
     read.idle_timeout = duration(chosen.number("idle-timeout"));
     read.write_timeout = duration(chosen.number("write-timeout"));

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -90,7 +91,9 @@ void listeners::close() {
 }
 
 outcome<listeners> open_listeners(config& by, const std::string& name) {
-    auto first = listen_on(by.where, name);
+    // One thread has the handshakes of its listener looked after; several have them made there.
+    const auto listen = by.threads > 1 ? listen_in_parts_on : listen_on;
+    auto first = listen(by.where, name);
     if (!first) return std::unexpected(first.error());
     listeners opened{std::move(*first), std::nullopt};
     const std::uint16_t port = opened.first.socket.local().port();
@@ -98,7 +101,7 @@ outcome<listeners> open_listeners(config& by, const std::string& name) {
     by.engine.port = is_secure ? 0 : port;
     if (is_secure) by.engine.tls.port = port;
     if (by.secure) {
-        auto second = listen_on(*by.secure, name);
+        auto second = listen(*by.secure, name);
         if (!second) return std::unexpected(second.error());
         by.engine.tls.port = second->socket.local().port();
         opened.secure = std::move(*second);
@@ -123,10 +126,13 @@ void tell_of_protection(const config& of, journal& events) {
 }
 
 task<void> turn_away(std::unique_ptr<denied_client> who) {
-    who->enter(activity::writing);
-    if (!co_await who->socket.write_all(denied_text)) co_return;
-    who->enter(activity::resting);
-    if (who->socket.shutdown_write()) co_await discard_input(who->socket);
+    try {
+        who->enter(activity::writing);
+        if (!co_await who->socket.write_all(denied_text)) co_return;
+        who->enter(activity::resting);
+        if (who->socket.shutdown_write()) co_await discard_input(who->socket);
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted as refused
+    }
 }
 
 }  // namespace eddy::runtime::cache

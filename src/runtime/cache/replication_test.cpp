@@ -691,6 +691,7 @@ TEST_P(cache_replication, a_replica_that_says_more_than_replicas_do_is_closed) {
         co_await rogue.say("GET a\r\n");
         EXPECT_THAT(co_await rogue.rest(), ::testing::Not(HasSubstr("$-1\r\n")));
         EXPECT_TRUE(leader.cache->events.has("it sent a command that is answered"));
+        co_await until([&] { return (*leader.cache)->count().connections_now == 1; });
         // Without the capability there is nothing that it could take.
         talker old = co_await talker::to((*leader.cache)->local());
         co_await old.say("PSYNC ? -1\r\n");

@@ -2,7 +2,7 @@
 // for each part.
 #pragma once
 
-#include <eddy/io/scope.hpp>
+#include <eddy/io/task.hpp>
 
 #include "cache/replication.hpp"
 #include "runtime/cache/following.hpp"
@@ -16,18 +16,19 @@ public:
     explicit replicator(const server_parts& parts)
         : engine_(parts.engine), leading_(parts), following_(parts) {}
 
-    /// Follows whom the options name; the tasks run until they are cancelled.
-    void begin(scope& tasks) {
+    /// Follows whom the options name.
+    void begin() {
         eddy::cache::replication& its = eddy::cache::replication::of(engine_.internals());
         its.host = this;
         const eddy::cache::replication_options& options = engine_.options().replication;
         if (!options.master_host.empty()) its.follow(options.master_host, options.master_port);
-        tasks.spawn(leading_.make_copies());
-        tasks.spawn(leading_.tend());
-        tasks.spawn(following_.run());
     }
+    /// Its tasks: they run until they are cancelled, and can be begun anew after lack of memory.
+    task<void> make_copies() { return leading_.make_copies(); }
+    task<void> tend() { return leading_.tend(); }
+    task<void> follow() { return following_.run(); }
     /// As leader::feed().
-    task<void> feed(client& to) { return leading_.feed(to); }
+    task<void> feed(client& to, counters& counted) { return leading_.feed(to, counted); }
     /// As leader::heard().
     void heard(client& from) { leading_.heard(from); }
 

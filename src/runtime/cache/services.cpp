@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <new>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,18 @@ constexpr std::string_view not_shut_down_text = "Errors trying to SHUTDOWN. Chec
 
 /// For nobody but the user of the daemon: it has passwords, if only as digests.
 constexpr mode_t users_mode = 0600;
+
+/// Set while it lives.
+class flag_held {
+public:
+    explicit flag_held(bool& flag) noexcept : flag_(flag) { flag_ = true; }
+    ~flag_held() { flag_ = false; }
+    flag_held(const flag_held&) = delete;
+    flag_held& operator=(const flag_held&) = delete;
+
+private:
+    bool& flag_;
+};
 
 task<result<>> write_whole(std::string path, std::string text) {
     const std::string temporary = temporary_of(path);
@@ -126,16 +139,34 @@ void services::answer(std::uint64_t session, std::string_view fault) {
 }
 
 void services::save_users(std::uint64_t session, std::string text) {
-    background_.spawn(save_users_there(session, std::move(text)));
+    background_.spawn(answered(session, save_users_there(session, std::move(text))));
 }
 
-void services::load_users(std::uint64_t session) { background_.spawn(load_users_there(session)); }
+void services::load_users(std::uint64_t session) {
+    background_.spawn(answered(session, load_users_there(session)));
+}
 
-void services::keep_config(std::uint64_t session) { background_.spawn(keep_config_there(session)); }
+void services::keep_config(std::uint64_t session) {
+    background_.spawn(answered(session, keep_config_there(session)));
+}
 
 void services::shut_down(std::uint64_t session, eddy::cache::shutdown_request how) {
     ++shutdowns_;
-    background_.spawn(shut_down_there(session, how));
+    background_.spawn(answered(session, shut_down_there(session, how)));
+}
+
+/// Who asked is told when there is no memory for it; nobody else notices.
+task<void> services::answered(std::uint64_t session, task<void> work) {
+    try {
+        co_await std::move(work);
+        co_return;
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): told below
+    }
+    try {
+        answer(session, "there is no memory for it");
+        events_.write("there was no memory for what a client has asked for");
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): its patience will end
+    }
 }
 
 task<void> services::save_users_there(std::uint64_t session, std::string text) {
@@ -144,10 +175,12 @@ task<void> services::save_users_there(std::uint64_t session, std::string text) {
     while (is_writing_) {
         if (!co_await loop::current().sleep_for(look_again)) co_return;
     }
-    is_writing_ = true;
     const std::string path = engine_.options().acl_file;
-    const result<> done = co_await write_whole(path, std::move(text));
-    is_writing_ = false;
+    result<> done;
+    {
+        const flag_held one_at_a_time(is_writing_);
+        done = co_await write_whole(path, std::move(text));
+    }
     if (!done)
         events_.write(
             fmt::format("ACL SAVE: could not write {}: {}", path, done.error().message()));
@@ -232,7 +265,12 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
 task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how) {
     co_await loop::current().yield();
     const std::uint64_t turn = shutdown_turn_;
-    const std::string fault = co_await save_before_end(how, turn);
+    std::string fault;
+    try {
+        fault = co_await save_before_end(how, turn);
+    } catch (const std::bad_alloc&) {
+        fault = "no memory";
+    }
     const bool is_given_up = turn != shutdown_turn_;
     if (is_given_up || (!fault.empty() && !how.forced)) {
         if (!is_given_up) {
@@ -241,9 +279,9 @@ task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdow
         }
         co_return answer(session, not_shut_down_text);
     }
+    events_.write("SHUTDOWN: stopping, as a client asked for it");
     at_end_ = how.saves;
     shutdowns_ = 0;
-    events_.write("SHUTDOWN: stopping, as a client asked for it");
     // The session waits until its connection is closed.
     above_->request_stop();
 }

@@ -37,6 +37,7 @@ public:
     saving at_end() const noexcept { return at_end_; }
 
 private:
+    task<void> answered(std::uint64_t session, task<void> work);
     task<void> save_users_there(std::uint64_t session, std::string text);
     task<void> load_users_there(std::uint64_t session);
     task<void> keep_config_there(std::uint64_t session);

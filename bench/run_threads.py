@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What a second thread brings a cache where load and server share two cores."""
+
+import harness
+import report
+from harness import Eddy, sample, verdict
+from run_resp import shape
+
+CORES = 2
+ONE, TWO = "1 thread", "2 threads"
+
+
+class Threads(Eddy):
+    """A cache with --threads."""
+
+    shares_cores = True
+
+    def __init__(self, cores, threads):
+        super().__init__(cores)
+        self.threads = threads
+
+    def after_start(self):
+        self.port = self.create("cache", "bench", "--threads", str(self.threads))
+
+
+SIDES = {ONE: 1, TWO: 2}
+
+
+class Load:
+    """Rows that one start of the generator yields. `goal` is what two threads are to have, in multiples of one."""
+
+    def __init__(self, label, goal, requests, flags):
+        self.label, self.goal, self.requests, self.flags, self.sides = label, goal, requests, flags, SIDES
+
+    def command(self, chosen, server):
+        return [harness.eddy(), "bench", "resp", "--host", "127.0.0.1", "-p", str(server.port),
+                "--server-pid", str(server.pid), "--clients", "50", "--tests", "set,get", "--requests",
+                str(self.requests // 20 if chosen.quick else self.requests), "--seed", "1", "--json",
+                "--no-progress", *self.flags]
+
+
+LOADS = [
+    Load("1 M keys, P=100", 1.8, 5_000_000, shape(100, 1_000_000, 32)),
+    Load("hot key, P=100", 1.0, 6_000_000, shape(100, 1, 3)),
+    Load("1 M keys, P=10", None, 3_000_000, shape(10, 1_000_000, 32)),
+    Load("P=1", None, 600_000, shape(1, 1, 3)),
+]
+
+
+class Row:
+    """One command under one load, judged."""
+
+    def __init__(self, load, test, comparison):
+        self.label, self.goal, self.comparison = f"{test.upper()}, {load.label}", load.goal, comparison
+        self.ratio = comparison.ratio(TWO, ONE)
+        # Of the load's and the server's work together both cores can do no more than this.
+        self.bound = harness.Spread(
+            CORES / (sample["server_cpu"] + sample["generator_cpu"]) for sample in comparison.samples[ONE])
+        self.cost = comparison.ratio(TWO, ONE, "server_ns_per_op").median
+        met = None if load.goal is None else self.ratio.median >= load.goal
+        self.verdict = verdict(met, False, comparison.faults())
+
+    def cells(self):
+        def each(field, form):
+            return " / ".join(form(self.comparison.of(side, field).median) for side in SIDES)
+        return [self.label, *(report.spread(self.comparison.of(side)) for side in SIDES), report.ratio(self.ratio),
+                f"≥ {self.goal}" if self.goal else "", self.verdict, f"{self.bound.median:.2f}", f"{self.cost:.2f}",
+                each("server_cpu", lambda cpu: f"{cpu:.2f}"), each("generator_cpu", lambda cpu: f"{cpu:.2f}"),
+                each("p99_us", lambda us: f"{us:.0f}")]
+
+    def json(self):
+        return {"row": self.label, "ratio": self.ratio.json(), "goal": self.goal, "bound": self.bound.json(),
+                "verdict": self.verdict, "samples": self.comparison.samples}
+
+    def group(self):
+        return report.Group(self.label, [(side, self.comparison.of(side), report.rate(self.comparison.of(side).median))
+                                         for side in SIDES], ONE, self.goal, f"{self.ratio.median:.2f} ×")
+
+
+def main():
+    chosen = harness.begin(__doc__)
+    chosen.server_core = chosen.load_core = frozenset({chosen.server_core, chosen.load_core})
+    rows = [Row(load, test, comparison) for load, test, comparison in
+            sample(chosen, LOADS, lambda cores, _, threads: Threads(cores, threads))]
+    text = report.table(["operations a second", *SIDES, "2 threads / 1", "goal", "", "bound",
+                         "CPU an operation, 2 / 1", "server CPU", "load CPU", "p99 µs"], [row.cells() for row in rows])
+    return report.leave("threads", chosen, text, {"rows": [row.json() for row in rows]},
+                        report.bars("Cache: threads", "50 connections; load and server share two cores",
+                                    [row.group() for row in rows]),
+                        "Commands a second, in multiples of one thread", [row.comparison for row in rows])
+
+
+if __name__ == "__main__":
+    harness.run(main)

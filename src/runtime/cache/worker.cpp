@@ -1,0 +1,602 @@
+// Serving RESP clients.
+#include "runtime/cache/worker.hpp"
+
+#include <eddy/io/timeout.hpp>
+#include <eddy/wire/resp/reply_writer.hpp>
+
+#include "cache/client_memory.hpp"
+#include "runtime/cache/append_file.hpp"
+#include "runtime/cache/replicator.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/stop_timer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+/// A reply buffer that grew beyond this is given back.
+constexpr std::size_t kept_reply_capacity = 256 * 1024;
+/// Replies that may wait for the end of a turn; beyond it they go out one by one.
+constexpr std::size_t most_waiting_bytes = 4 * 1024 * 1024;
+constexpr std::size_t most_spare_buffers = 64;
+/// Replies go out in parts of this size at most, so that a slow client is seen to make progress.
+constexpr std::size_t largest_write = 1024 * 1024;
+/// One batch in so many is timed: reading the clock for each would cost half a percent.
+constexpr std::uint32_t batches_a_sample = 16;
+
+/// What a client may send behind a command that waits, before nothing more is read from it.
+constexpr std::size_t most_read_ahead = 1024 * 1024;
+/// A longer wait is looked at again after this time.
+constexpr duration longest_wait = std::chrono::hours(1);
+
+}  // namespace
+
+void workplace::note_no_memory(counters& its, std::uint64_t client_id) const noexcept {
+    ++its.errors;
+    try {
+        events.write(client_id == 0
+                         ? "a client was closed: there is no memory for it"
+                         : fmt::format("client {} closed: no memory for what it wants", client_id));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
+    }
+}
+
+// ---- clients and news
+
+client::own_session::own_session(client& whose, std::string_view address,
+                                 std::string_view local_address)
+    : eddy::cache::session(whose.at.place().engine, address, local_address), of(whose) {}
+
+void client::own_session::tell(news what) noexcept { of.at.tell(*this, what); }
+
+client::client(connections& all, stream accepted, cancel_source& parent, worker& its, seat taken)
+    : connection(all, std::move(accepted), parent), at(its) {
+    const std::string address = socket.peer().to_string();
+    const std::string local_address = socket.local().to_string();
+    const visit here(at.place().turns.get());
+    session.emplace(*this, address, local_address);
+    at.look(*this);
+    static_cast<void>(taken.release());
+}
+
+client::~client() {
+    leave();
+    if (at.is_remote()) seat_leaver()(&at.places());
+}
+
+void client::leave() {
+    if (!session) return;
+    // Something may have come just now, such as an element that another client's push gave to this
+    // one, which waited: it is in no list any more.
+    const bool takes_more = attention && !attention->sending && !attention->feeds;
+    byte_buffer last;
+    {
+        const visit here(at.place().turns.get());
+        at.forget(*session);
+        try {
+            if (takes_more && at.clients().draining() && !session->closing)
+                at.place().engine.take_output(*session, last);
+        } catch (const std::bad_alloc&) {
+            at.place().note_no_memory(at.counted_, session->id);
+        }
+        session.reset();
+    }
+    if (!last.empty()) static_cast<void>(socket.try_write(last.bytes()));
+}
+
+worker::worker(workplace& of, const connections::limits& chosen)
+    : place_(of), remote_(!of.home.is_current()), clients_(counted_, of.events) {
+    clients_.set_limits(chosen);
+    seats_.all_taken = &of.clients_elsewhere;
+    if (!remote_) clients_.count_also(of.clients_elsewhere);
+}
+
+worker::~worker() {
+    const visit here(place_.turns.get());
+    EDDY_ASSERT(untold_.empty() && !mail_is_posted_);
+}
+
+void worker::take(stream accepted, seat taken) {
+    auto c = std::make_unique<client>(clients_, std::move(accepted), tasks_.source(), *this,
+                                      std::move(taken));
+    cancel_source& cancel = c->cancel;
+    tasks_.spawn(serve(std::move(c)).under(cancel));
+}
+
+void worker::take(unique_fd accepted, const noted_listener& from, seat taken,
+                  handshake begun) noexcept {
+    try {
+        result<stream> peer = loop::current().adopt(std::move(accepted));
+        if (!peer) {
+            ++counted_.errors;
+            place_.events.write(fmt::format("a client was lost on its way to its thread: {}",
+                                            peer.error().message()));
+        } else if (from.finish != nullptr) {
+            handshakes_.spawn(
+                shake_hands(std::move(*peer), from, std::move(taken), std::move(begun)));
+        } else {
+            take(std::move(*peer), std::move(taken));
+        }
+    } catch (const std::bad_alloc&) {
+        place_.note_no_memory(counted_);
+    }
+}
+
+/// The session comes after the handshake.
+task<void> worker::shake_hands(stream plain, const noted_listener& from, seat taken,
+                               handshake under_way) {
+    const bool is_pressed = place_.handshakes > max_handshakes / 2;
+    try {
+        result<stream> peer = co_await from.finish(
+            std::move(plain), is_pressed ? pressed_handshake_timeout : handshake_timeout);
+        under_way.reset();
+        if (peer) take(std::move(*peer), std::move(taken));
+    } catch (const std::bad_alloc&) {
+        place_.note_no_memory(counted_);
+    }
+}
+
+task<void> worker::drain(duration limit) {
+    handshakes_.cancel();
+    co_await handshakes_.join();
+    clients_.drain();
+    stop_timer patience(tasks_, limit);
+    co_await tasks_.join();
+}
+
+/// Hands news to their client. From another thread the engine is not left before they are on their
+/// way, and the client not before they have come or were forgotten.
+void worker::tell(client::own_session& who, std::uint8_t what) noexcept {
+    if (!remote_) return who.of.hear(what);
+    who.untold |= what;
+    if (!who.list_link<client>::linked()) untold_.push_back(who);
+    if (std::exchange(mail_is_posted_, true)) return;
+    if (!here_.post(mail_)) mail_is_posted_ = false;
+}
+
+/// On this loop. What the news bring about is this loop's, so it happens after the visit.
+void worker::deliver() noexcept {
+    for (bool more = true; more;) {
+        std::size_t count = 0;
+        {
+            const visit here(place_.turns.get());
+            while (count < letters_.size() && !untold_.empty()) {
+                client::own_session& to = untold_.pop_front();
+                letters_[count++] = {&to, std::exchange(to.untold, std::uint8_t{0})};
+            }
+            // Until then there is no need of another, and it must not be posted while it is.
+            more = !untold_.empty();
+            mail_is_posted_ = more;
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            const letter next = std::exchange(letters_[i], letter());
+            if (next.to != nullptr) next.to->of.hear(next.what);
+        }
+    }
+}
+
+/// Within a visit, as the client goes.
+void worker::forget(client::own_session& who) noexcept {
+    who.list_link<client>::unlink();
+    for (letter& each : letters_) {
+        if (each.to == &who) each.to = nullptr;
+    }
+}
+
+/// Within a visit.
+void worker::look(client& c) noexcept {
+    client::own_session& its = *c.session;
+    its.seen = {.authenticated = its.authenticated,
+                .closing = its.closing,
+                .blocked = its.blocked,
+                .waits_for_others = its.waits_for_others(),
+                .is_replica = (its.special & eddy::cache::session::replica) != 0,
+                .runs_script = its.blocked && place_.engine.script_is_late(its)};
+    if (place_.append == nullptr || !place_.append->holds_replies()) return;
+    append_file::mark now = place_.append->present();
+    if (held_by_disk_) now.given_up = held_by_disk_->given_up;
+    held_by_disk_ = now;
+}
+
+// ---- one client
+
+/// A client's life: read, execute, reply, until one side ends it.
+task<void> worker::serve(std::unique_ptr<client> c) {
+    const std::uint64_t id = c->session->id;
+    try {
+        next then = next::read;
+        while (then != next::close) {
+            if (then == next::read) {
+                if (!c->rest && clients_.draining()) co_return;
+                c->enter(c->rest ? activity::reading : activity::resting);
+                result<lease> got = co_await c->socket.read();
+                if (!got) co_return;
+                // From here to the next rest a stop lets it finish.
+                c->enter(activity::working);
+                c->touch();
+                counted_.bytes_in += got->size();
+                held_by_disk_.reset();
+                then = receive(*c, got->text());
+            } else {
+                held_by_disk_.reset();
+                then = execute_rest(*c);
+            }
+            if (!replies_.empty()) {
+                if (!fits_queue(*c)) co_return;
+                if (held_by_disk_) [[unlikely]] {
+                    if (!co_await wait_for_disk(*held_by_disk_)) co_return;
+                } else if (waiting_bytes_ + replies_.size() <= most_waiting_bytes) {
+                    co_await wait_for_turn_end();
+                }
+                if (!send_now(*c)) co_return;
+                if (!replies_.empty() && !co_await send_rest(*c)) co_return;
+            } else if (held_by_disk_) [[unlikely]] {
+                if (!co_await wait_for_disk(*held_by_disk_)) co_return;
+            }
+            // A wait may have ended while earlier replies were on their way: its answer waits.
+            if (then == next::wait || (then != next::close && c->seen().waits_for_others)) {
+                co_await serve_attentively(*c);
+                break;
+            }
+        }
+        c->rest.reset();
+        c->leave();
+        c->enter(activity::resting);
+        if (c->socket.shutdown_write()) co_await discard_input(c->socket);
+    } catch (const std::bad_alloc&) {
+        reset_shared();
+        place_.note_no_memory(counted_, id);
+    }
+}
+
+/// Leaves nothing of a client that was given up within its turn for the one that comes next.
+void worker::reset_shared() noexcept {
+    replies_ = byte_buffer();
+    parser_ = resp::request_parser(parser_.limits());
+}
+
+/// Executes what was received, together with what was left before. What cannot be executed yet is
+/// copied.
+worker::next worker::receive(client& c, std::string_view received) {
+    // First the command whose beginning came earlier, and no byte more of what is behind it.
+    while (c.rest) {
+        const std::size_t size = std::min(c.rest->wanted, received.size());
+        c.rest->bytes.append(received.substr(0, size));
+        note_grown(c, size);
+        received.remove_prefix(size);
+        const next then = execute_rest(c);
+        if (then == next::close) return then;
+        if (then != next::read) {
+            keep(c, received);
+            return then;
+        }
+        if (received.empty()) return then;
+    }
+    std::size_t used = 0;
+    const next then = execute(c, received, used);
+    if (then != next::close) keep(c, received.substr(used));
+    return then;
+}
+
+/// Appends to what is left.
+void worker::keep(client& c, std::string_view bytes) {
+    if (bytes.empty()) return;
+    if (!c.rest) c.rest = std::make_unique<client::leftover>();
+    c.rest->bytes.append(bytes);
+    note_grown(c, bytes.size());
+}
+
+void worker::note_input(client& c) noexcept {
+    c.session->input.store(counted_bytes(c.rest ? c.rest->bytes.size() : 0),
+                           std::memory_order_relaxed);
+}
+
+void worker::note_grown(client& c, std::size_t bytes) {
+    note_input(c);
+    const visit here(place_.turns.get());
+    eddy::cache::note_client_memory(place_.engine.internals(), bytes);
+}
+
+worker::next worker::execute_rest(client& c) {
+    if (!c.rest) return next::read;
+    std::size_t used = 0;
+    const next then = execute(c, c.rest->bytes.text(), used);
+    c.rest->bytes.consume(used);
+    if (c.rest->bytes.empty()) c.rest.reset();
+    note_input(c);
+    return then;
+}
+
+/// Executes the whole commands at the start of `input`, batch by batch.
+worker::next worker::execute(client& c, std::string_view input, std::size_t& used) {
+    for (;;) {
+        const bool own = c.rest && c.rest->parser;
+        resp::request_parser& parser = own ? *c.rest->parser : parser_;
+        const resp::batch_outcome parsed =
+            batch_.parse(parser, input.substr(used), !c.seen().authenticated);
+        if (!parsed.commands.empty()) {
+            const std::size_t executed = visit_engine(c, parsed.commands);
+            counted_.messages_in += executed;
+            counted_.messages_out += executed;
+            const bool blocked = c.seen().blocked;
+            if (c.seen().closing || blocked || executed < parsed.commands.size()) {
+                // Much is to be sent before the other commands, or they wait for others. Their
+                // views will not last: they are parsed anew, from where the first of them begins.
+                parser = resp::request_parser(parser.limits());
+                if (c.seen().closing) return next::close;
+                resp::request_parser again(parser.limits());
+                for (std::size_t i = 0; i < executed; ++i)
+                    used += again.next(input.substr(used)).consumed;
+                return blocked ? next::wait : next::again;
+            }
+        }
+        used += parsed.consumed;
+        switch (parsed.status) {
+            case resp::parse_status::need_more:
+                if (!own && parser.in_progress()) {
+                    if (!c.rest) c.rest = std::make_unique<client::leftover>();
+                    c.rest->parser = std::make_unique<resp::request_parser>(std::move(parser));
+                    parser = resp::request_parser(c.rest->parser->limits());
+                }
+                if (c.rest) c.rest->wanted = parsed.wanted;
+                return next::read;
+            case resp::parse_status::error:
+                ++counted_.errors;
+                resp::reply_writer(replies_, c.session->protocol).error(parsed.error);
+                parser = resp::request_parser(parser.limits());
+                return next::close;
+            case resp::parse_status::complete: break;
+        }
+        if (replies_.size() >= place_.max_pending_reply) return next::again;
+    }
+}
+
+/// How many of them the engine has executed.
+std::size_t worker::visit_engine(client& c, std::span<const resp::command> commands) {
+    const time_point now = loop::current().now();
+    const visit here(place_.turns.get());
+    place_.clock.tell(now);
+    place_.ask_upkeep();
+    const std::size_t executed = place_.engine.execute(*c.session, commands, replies_);
+    if (place_.engine.script_is_late() && !place_.script_is_late.is_set()) [[unlikely]]
+        place_.script_is_late.set();
+    look(c);
+    return executed;
+}
+
+/// The first reply of a turn wakes a sleeping peer, which costs this side some microseconds; those
+/// that follow at once find it awake. So every client whose commands have arrived is served before
+/// the first reply goes out. A task of its own: what it holds is no part of an idle connection.
+task<void> worker::wait_for_turn_end() {
+    byte_buffer waiting = set_replies_aside();
+    waiting_bytes_ += waiting.size();
+    co_await loop::current().yield();
+    waiting_bytes_ -= waiting.size();
+    take_up(std::move(waiting));
+}
+
+/// Takes a client's replies out of the shared buffer while others use that.
+byte_buffer worker::set_replies_aside() noexcept {
+    byte_buffer aside = std::move(replies_);
+    if (!spare_buffers_.empty()) {
+        replies_ = std::move(spare_buffers_.back());
+        spare_buffers_.pop_back();
+    }
+    return aside;
+}
+
+void worker::take_up(byte_buffer replies) {
+    replies.swap(replies_);
+    if (spare_buffers_.size() < most_spare_buffers && replies.capacity() <= kept_reply_capacity)
+        spare_buffers_.push_back(std::move(replies));
+}
+
+/// Until the disk has what the replies tell of, or has so much that more may be executed. False,
+/// with the replies dropped, when it refuses: nobody is told of what may be lost.
+[[gnu::noinline]] task<bool> worker::wait_for_disk(append_file::mark until) {
+    byte_buffer waiting = set_replies_aside();
+    const bool is_settled =
+        remote_ ? (co_await resume_on(place_.home, place_.append->settled(until))).value_or(false)
+                : co_await place_.append->settled(until);
+    if (!is_settled) co_return false;
+    take_up(std::move(waiting));
+    co_return true;
+}
+
+/// False, with the reply dropped, when it is too large: the connection is over.
+bool worker::fits_queue(client& c) {
+    // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
+    if (replies_.size() <= place_.max_queue + place_.max_pending_reply) return true;
+    ++counted_.errors;
+    ++counted_.dropped;
+    place_.events.write(fmt::format("client {} closed: a reply of {} bytes is over --max-queue",
+                                    c.session->id, replies_.size()));
+    replies_ = byte_buffer();
+    return false;
+}
+
+/// Sends what goes out at once, which is nearly always all of it, and takes that out of the reply
+/// buffer; false when the connection is over.
+bool worker::send_now(client& c) {
+    const result<std::size_t> sent = c.socket.try_write(replies_.bytes());
+    if (!sent) {
+        replies_.clear();
+        return false;
+    }
+    counted_.bytes_out += *sent;
+    replies_.consume(*sent);
+    if (batches_++ % batches_a_sample == 0) {
+        const auto took = static_cast<std::uint64_t>(
+            std::max<std::int64_t>((precise_now() - c.touched_at()).count(), 0));
+        const visit here(place_.turns.get());
+        latency_->record(took);
+    }
+    return true;
+}
+
+/// Sends what the kernel does not take now. The buffer is this client's until the last byte is
+/// gone; the others get a new one.
+[[gnu::noinline]] task<bool> worker::send_rest(client& c) {
+    byte_buffer replies = std::move(replies_);
+    c.touch();
+    c.enter(activity::writing);
+    set_unsent(c, replies.size());
+    note_grown(c, replies.size());
+    while (!replies.empty()) {
+        set_unsent(c, replies.size());
+        const const_bytes part = replies.bytes().first(std::min(replies.size(), largest_write));
+        if (!co_await c.socket.write_all(part)) co_return false;
+        c.touch();
+        counted_.bytes_out += part.size();
+        replies.consume(part.size());
+    }
+    set_unsent(c, 0);
+    c.enter(activity::working);
+    if (replies_.capacity() == 0 && replies.capacity() <= kept_reply_capacity)
+        replies.swap(replies_);
+    co_return true;
+}
+
+void worker::set_unsent(client& c, std::size_t bytes) {
+    c.session->unsent.store(counted_bytes(bytes), std::memory_order_relaxed);
+    if (!c.seen().waits_for_others) return;
+    const visit here(place_.turns.get());
+    place_.engine.set_unsent(*c.session, bytes);
+}
+
+/// The rest of the life of a client that others send to, or that waits for them. A task of its own:
+/// what it holds is no part of other connections.
+[[gnu::noinline]] task<void> worker::serve_attentively(client& c) {
+    c.attention = std::make_unique<client::attentive>();
+    co_await with_scope([this, &c](scope& reading) -> task<void> {
+        try {
+            reading.spawn(read_ahead(c));
+            co_await attend(c, reading);
+        } catch (...) {
+            // The scope's end waits, and others go on meanwhile.
+            reset_shared();
+            throw;
+        }
+    });
+}
+
+/// Executes what was read and sends what is there, in order, until one side ends it.
+task<void> worker::attend(client& c, scope& tasks) {
+    client::attentive& here = *c.attention;
+    for (;;) {
+        here.something.reset();
+        held_by_disk_.reset();
+        end_wait(c);
+        next then = c.seen().closing ? next::close : next::read;
+        if (then == next::read && !c.seen().blocked) then = execute_rest(c);
+        if (!fits_queue(c)) co_return;
+        const time_point until = take_output(c);
+        if (here.feeds && !replies_.empty()) {
+            // They would stand in the middle of the stream.
+            replies_.clear();
+            ++counted_.errors;
+            place_.events.write(fmt::format("replica {} closed: it sent a command that is answered",
+                                            c.session->id));
+            c.cancel.request();
+            co_return;
+        }
+        // Also who wants no replies: there is a limit to what may wait.
+        if (held_by_disk_) [[unlikely]] {
+            here.sending = true;
+            if (!co_await wait_for_disk(*held_by_disk_)) co_return;
+            here.sending = false;
+        }
+        if (!replies_.empty()) {
+            here.sending = true;
+            if (!send_now(c)) co_return;
+            if (!replies_.empty() && !co_await send_rest(c)) co_return;
+            here.sending = false;
+        }
+        if (then == next::close) co_return;
+        if (c.seen().is_replica && !here.feeds) {
+            here.feeds = true;
+            tasks.spawn(place_.replicating->feed(c, counted_));
+        }
+        if (then == next::again) continue;
+        // A script goes on without its client: others must not see it half done.
+        const bool runs_script = c.seen().runs_script;
+        if (here.at_end && !runs_script) co_return;
+        if (here.something.is_set()) continue;
+        if (clients_.draining() && !runs_script && (!c.rest || c.seen().blocked)) co_return;
+        here.room.set();
+        c.enter(runs_script                 ? activity::working
+                : c.seen().waits_for_others ? activity::listening
+                : c.rest                    ? activity::reading
+                                            : activity::resting);
+        if (!co_await wait_for_something(c, until)) co_return;
+        c.enter(activity::working);
+    }
+}
+
+/// Ends a wait whose time is over.
+void worker::end_wait(client& c) {
+    const time_point now = loop::current().now();
+    const visit here(place_.turns.get());
+    place_.clock.tell(now);
+    place_.ask_upkeep();
+    place_.engine.end_wait(*c.session);
+    look(c);
+}
+
+/// Takes what others have sent. Yields when the session's wait ends by itself, on this loop's
+/// clock.
+time_point worker::take_output(client& c) {
+    const time_point now = loop::current().now();
+    const visit here(place_.turns.get());
+    place_.engine.take_output(*c.session, replies_);
+    look(c);
+    const std::int64_t deadline_us = eddy::cache::engine::deadline_us(*c.session);
+    if (deadline_us == eddy::cache::session::no_deadline) return time_point::max();
+    const auto left = std::chrono::microseconds(deadline_us) - place_.clock.of_day();
+    return now + std::min<duration>(left, longest_wait);
+}
+
+/// Until there is something to do, or the time has come.
+task<result<>> worker::wait_for_something(client& c, time_point until) {
+    if (until == time_point::max()) co_return co_await c.attention->something.wait();
+    const duration pause = until - loop::current().now();
+    const result<> woken = co_await with_timeout(pause, c.attention->something.wait());
+    if (!woken && woken.error() == errc::timed_out) co_return result<>();
+    co_return woken;
+}
+
+/// Reads what comes, so that the end of the connection is noticed at any time. What cannot be
+/// executed yet is kept, up to a limit; beyond it nothing is read.
+task<void> worker::read_ahead(client& c) {
+    client::attentive& here = *c.attention;
+    for (;;) {
+        while ((here.sending || c.seen().blocked) && c.rest &&
+               c.rest->bytes.size() >= most_read_ahead) {
+            here.room.reset();
+            if (!co_await here.room.wait()) co_return;
+        }
+        result<lease> got = co_await c.socket.read();
+        if (got) {
+            c.touch();
+            counted_.bytes_in += got->size();
+            if (here.feeds) place_.replicating->heard(c);
+            try {
+                keep(c, got->text());
+            } catch (const std::bad_alloc&) {
+                place_.note_no_memory(counted_, c.session->id);
+                got = fail(errc::limit_reached);
+            }
+        }
+        here.at_end = !got;
+        here.something.set();
+        if (!got) co_return;
+    }
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,172 @@
+// A worker: one loop's clients of a cache.
+//
+// A read's commands are parsed where they were received and executed as one batch; their replies go
+// out by one write. Only the part of a command at a read's end is copied. The batch and the reply
+// buffer are shared by all clients of the worker, which are served in turn; a client has memory of
+// its own only while a command is incomplete or it does not take its replies.
+//
+// A cache has a worker on its home loop, and with --threads others on loops of their own, to which
+// the clients are dealt. Those receive, parse and send without regard to each other; for what their
+// clients' commands do they visit the home loop, once a batch.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/histogram.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/wire/resp/request.hpp>
+
+#include "runtime/cache/append_file.hpp"
+#include "runtime/cache/client.hpp"
+#include "runtime/cache/workplace.hpp"
+#include "runtime/connections.hpp"
+#include "runtime/listening.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime::cache {
+
+/// One loop's thread, but for what says otherwise.
+class worker {
+public:
+    /// What clients are told that come when there are too many.
+    static constexpr std::string_view refusal = "-ERR max number of clients reached\r\n";
+
+    /// On its loop. `of` outlives it.
+    worker(workplace& of, const connections::limits& chosen);
+    worker(const worker&) = delete;
+    worker& operator=(const worker&) = delete;
+    ~worker();
+
+    /// Serves a client that this loop has accepted.
+    void take(stream accepted, seat taken = nullptr);
+    /// The same for one that another loop has accepted from a listener in parts, which outlives the
+    /// client. What fails is counted and told to the journal.
+    void take(unique_fd accepted, const noted_listener& from, seat taken, handshake begun) noexcept;
+
+    /// The clients' connections, for accepting them.
+    connections& clients() noexcept { return clients_; }
+    scope& tasks() noexcept { return tasks_; }
+    workplace& place() noexcept { return place_; }
+    /// Any thread.
+    seats& places() noexcept { return seats_; }
+    /// Whether its loop is not the home of the engine.
+    bool is_remote() const noexcept { return remote_; }
+
+    /// Lets clients between two commands go now; the others when they have their replies, or when
+    /// the time is over.
+    task<void> drain(duration limit);
+
+    /// Gives memory back that is not in use.
+    void trim() noexcept { spare_buffers_.clear(); }
+    /// The same from any thread.
+    void trim_later() noexcept {
+        if (trim_is_posted_.exchange(true)) return;
+        if (!here_.post(trimmer_)) trim_is_posted_ = false;
+    }
+
+    /// Any thread.
+    const counters& counted() const noexcept { return counted_; }
+    /// Within a visit.
+    const histogram& latency() const noexcept { return *latency_; }
+
+private:
+    friend class client;
+    enum class next : std::uint8_t {
+        read,   ///< for more bytes
+        wait,   ///< until the session is no longer blocked
+        again,  ///< send the replies, then go on with the same input
+        close,  ///< send the replies, then close
+    };
+
+    /// News on their way to this loop.
+    struct mail final : posted_work {
+        explicit mail(worker& to) noexcept : owner(to) {}
+        void run() noexcept override { owner.deliver(); }
+        worker& owner;
+    };
+
+    struct trimmer final : posted_work {
+        explicit trimmer(worker& of) noexcept : owner(of) {}
+        void run() noexcept override {
+            owner.trim_is_posted_ = false;
+            owner.trim();
+        }
+        worker& owner;
+    };
+
+    task<void> shake_hands(stream plain, const noted_listener& from, seat taken,
+                           handshake under_way);
+    task<void> serve(std::unique_ptr<client> c);
+    next receive(client& c, std::string_view received);
+    next execute_rest(client& c);
+    next execute(client& c, std::string_view input, std::size_t& used);
+    std::size_t visit_engine(client& c, std::span<const resp::command> commands);
+    void look(client& c) noexcept;
+    void keep(client& c, std::string_view bytes);
+    static void note_input(client& c) noexcept;
+    void note_grown(client& c, std::size_t bytes);
+    void reset_shared() noexcept;
+    task<void> wait_for_turn_end();
+    byte_buffer set_replies_aside() noexcept;
+    void take_up(byte_buffer replies);
+    task<bool> wait_for_disk(append_file::mark until);
+    bool fits_queue(client& c);
+    bool send_now(client& c);
+    task<bool> send_rest(client& c);
+    void set_unsent(client& c, std::size_t bytes);
+    task<void> serve_attentively(client& c);
+    task<void> attend(client& c, scope& tasks);
+    task<void> read_ahead(client& c);
+    void end_wait(client& c);
+    time_point take_output(client& c);
+    task<result<>> wait_for_something(client& c, time_point until);
+    void tell(client::own_session& who, std::uint8_t what) noexcept;
+    void deliver() noexcept;
+    void forget(client::own_session& who) noexcept;
+
+    workplace& place_;
+    bool remote_;
+    executor here_ = executor::current();
+    counters counted_;
+    std::unique_ptr<histogram> latency_ = std::make_unique<histogram>();
+    seats seats_;
+    connections clients_;
+    scope handshakes_;
+    scope tasks_;
+
+    // Shared by all clients, which use them within one turn.
+    resp::request_batch batch_;
+    resp::request_parser parser_;
+    byte_buffer replies_;
+    std::vector<byte_buffer> spare_buffers_;
+    std::size_t waiting_bytes_ = 0;
+    std::uint32_t batches_ = 0;
+
+    /// Of the client that is being served: what the disk must have before its replies go out. Of
+    /// its visits the first one knows what was given up before, the last one how far it is.
+    std::optional<append_file::mark> held_by_disk_;
+
+    // The engine's, as the sessions in it.
+    intrusive_list<client::own_session, client> untold_;
+    bool mail_is_posted_ = false;
+
+    mail mail_{*this};
+    trimmer trimmer_{*this};
+    std::atomic<bool> trim_is_posted_{false};
+    struct letter {
+        client::own_session* to = nullptr;
+        std::uint8_t what = 0;
+    };
+    std::array<letter, 64> letters_;  // being delivered
+};
+
+}  // namespace eddy::runtime::cache

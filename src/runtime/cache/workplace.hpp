@@ -1,0 +1,95 @@
+// What all workers of one cache share: the engine, its time, and what is told to the cache's own
+// tasks.
+//
+// With several workers the engine, like all of this, belongs to the home loop, whose turns are
+// shared: a worker on another loop touches it within a visit alone. With one worker there is no
+// lock, and a visit is nothing.
+#pragma once
+
+#include <eddy/io/event.hpp>
+#include <eddy/io/executor.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/turns.hpp>
+
+#include "cache/engine.hpp"
+#include "runtime/runtime.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace eddy::runtime::cache {
+
+class append_file;
+class replicator;
+
+/// Tells the engine the time, once a turn of each loop.
+class engine_clock {
+public:
+    explicit engine_clock(eddy::cache::engine& of) : engine_(of), kind_(loop::current().kind()) {}
+
+    /// It is `now` of the calling thread's own loop. Of several loops the latest counts: the
+    /// engine's time does not go back with each that began its turn a little earlier.
+    void tell(time_point now) noexcept {
+        if (now <= told_) return;
+        told_ = now;
+        using namespace std::chrono;
+        of_day_ = kind_ == backend_kind::sim
+                      ? duration_cast<microseconds>(now.time_since_epoch())
+                      : duration_cast<microseconds>(system_clock::now().time_since_epoch());
+        engine_.set_time(of_day_);
+    }
+    /// As it was last told, since 1970.
+    std::chrono::microseconds of_day() const noexcept { return of_day_; }
+
+private:
+    eddy::cache::engine& engine_;
+    backend_kind kind_;
+    time_point told_{};
+    std::chrono::microseconds of_day_{};
+};
+
+/// Handshakes that the workers have under way at once; those who come then wait in the backlog.
+inline constexpr std::uint64_t max_handshakes = 1024;
+/// How long one may take; less while many are under way.
+inline constexpr duration handshake_timeout = std::chrono::seconds(10);
+inline constexpr duration pressed_handshake_timeout = std::chrono::seconds(1);
+
+struct handshake_ender {
+    void operator()(std::atomic<std::uint64_t>* of) const noexcept { --*of; }
+};
+/// One that is counted until this dies; null where there is none.
+using handshake = std::unique_ptr<std::atomic<std::uint64_t>, handshake_ender>;
+
+/// One for each start of a cache; it outlives the workers.
+struct workplace {
+    workplace(eddy::cache::engine& its_engine, journal& its_events)
+        : engine(its_engine), events(its_events), clock(its_engine) {}
+
+    /// Has keys that end looked for, and memory given back.
+    void ask_upkeep() noexcept {
+        if (!work_done.is_set()) work_done.set();
+    }
+
+    /// A client was closed for want of memory: counted by the caller's own counters, and told if
+    /// there is memory for that. Its id is 0 when it had no session yet. Any thread.
+    void note_no_memory(counters& its, std::uint64_t client_id = 0) const noexcept;
+
+    eddy::cache::engine& engine;
+    journal& events;
+    engine_clock clock;
+    executor home = executor::current();
+    std::unique_ptr<shared_turns> turns;  // null with one worker
+    append_file* append = nullptr;        // null without a folder
+    replicator* replicating = nullptr;
+    std::size_t max_queue = 0;          // bytes of replies that one client may leave unread
+    std::size_t max_pending_reply = 0;  // as of the engine's options
+    event work_done;                    // clients have done something
+    event script_is_late;
+    std::atomic<std::uint64_t> clients_elsewhere{0};  // given to workers on other loops
+    std::atomic<std::uint64_t> handshakes{0};         // under way on other loops
+};
+
+}  // namespace eddy::runtime::cache
