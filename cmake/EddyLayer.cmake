@@ -48,6 +48,38 @@ function(eddy_target_settings target)
     endif()
 endfunction()
 
+# The layers whose own tests have no second thread. The thread sanitizer would find nothing in them.
+set(EDDY_LAYERS_OF_ONE_THREAD wire tls transport cache cli)
+# The layers that hand bytes on and are seldom where time goes. Most of their files read JSON.
+set(EDDY_PLAIN_LAYERS runtime daemon cli)
+
+# How a library or a test of `layer` is compiled. Optimising takes as long as everything else that a
+# compiler does to a file, with sanitizers twice as long. So what gains little by it goes without:
+# the tests of layers that are not the library's, and with sanitizers all tests and the plain layers.
+function(eddy_compile target kind layer)
+    set(variant "")
+    set(headers "")
+    set(libraries "")
+    if(kind STREQUAL "test")
+        list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
+        list(APPEND libraries GTest::gmock GTest::gtest)
+        if(EDDY_SANITIZE OR NOT layer IN_LIST EDDY_LIBRARY_LAYERS)
+            set(variant unoptimised_)
+        endif()
+    elseif(EDDY_SANITIZE AND layer IN_LIST EDDY_PLAIN_LAYERS)
+        set(variant unoptimised_)
+    endif()
+    if(variant)
+        target_compile_options(${target} PRIVATE -O0)
+    endif()
+    if(layer IN_LIST EDDY_PLAIN_LAYERS)
+        string(APPEND variant plain_)
+        list(APPEND headers <fmt/format.h> <nlohmann/json.hpp>)
+        list(APPEND libraries fmt::fmt-header-only nlohmann_json::nlohmann_json)
+    endif()
+    eddy_precompile(${target} ${variant}${kind} HEADERS ${headers} DEPENDS ${libraries})
+endfunction()
+
 # Links `layers`, or sets `result` to those which are absent from this build.
 function(eddy_absent_layers result)
     set(absent "")
@@ -82,6 +114,10 @@ function(eddy_layer layer)
         set(public PUBLIC)
         add_library(${target} STATIC ${arg_SOURCES})
         eddy_target_settings(${target})
+        if(EDDY_FUZZ)
+            target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+        endif()
+        eddy_compile(${target} library ${layer})
     else()
         add_library(${target} INTERFACE)
         target_compile_features(${target} INTERFACE cxx_std_23)
@@ -114,6 +150,9 @@ function(eddy_layer layer)
     endforeach()
     set_property(GLOBAL APPEND PROPERTY EDDY_BUILT_LAYERS ${layer})
 
+    if(EDDY_SANITIZE STREQUAL "thread" AND layer IN_LIST EDDY_LAYERS_OF_ONE_THREAD)
+        set(arg_TESTS "")
+    endif()
     if(EDDY_TESTS AND arg_TESTS)
         eddy_absent_layers(absent ${arg_TEST_LAYERS})
         if(absent)
@@ -133,6 +172,8 @@ function(eddy_gtest name)
     endif()
     add_executable(${name} ${arg_SOURCES} ${EDDY_PROGRAM_SOURCES})
     eddy_target_settings(${name})
+    list(GET arg_LAYERS 0 tested)
+    eddy_compile(${name} test ${tested})
     list(TRANSFORM arg_LAYERS PREPEND eddy::)
     target_link_libraries(${name} PRIVATE ${arg_LAYERS} ${arg_DEPENDS}
                           GTest::gmock GTest::gtest GTest::gtest_main)
@@ -161,8 +202,9 @@ function(eddy_program name)
     endif()
 endfunction()
 
-# A libFuzzer target. ctest replays the corpus fuzz/corpus/<name> and then fuzzes for a moment, with
-# the words of fuzz/dictionary/<name>.dict if there are any.
+# A libFuzzer target, which sees what its input reaches in the layers. ctest replays the corpus
+# fuzz/corpus/<name> and then fuzzes for a moment, with the words of fuzz/dictionary/<name>.dict if
+# there are any.
 set(EDDY_FUZZ_SECONDS 10 CACHE STRING "How long ctest runs each fuzz target")
 function(eddy_fuzz name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LAYERS;DEPENDS")
