@@ -30,6 +30,8 @@ set(EDDY_TEST_TIMEOUT_S 60)
 if(EDDY_SANITIZE)
     set(EDDY_TEST_TIMEOUT_S 240)
 endif()
+# A script of the whole program is dozens of tests.
+math(EXPR EDDY_SCRIPT_TIMEOUT_S "5 * ${EDDY_TEST_TIMEOUT_S}")
 
 # The layers that the installed library consists of. The others are the program's own.
 set(EDDY_LIBRARY_LAYERS base io wire net tls shm transport)
@@ -276,6 +278,6 @@ function(eddy_integration_test script)
              COMMAND Python3::Interpreter "${CMAKE_CURRENT_SOURCE_DIR}/${script}"
              WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties("integration/${name}" PROPERTIES
-        TIMEOUT 300 LABELS integration
+        TIMEOUT ${EDDY_SCRIPT_TIMEOUT_S} LABELS integration
         ENVIRONMENT "EDDY_BINARY=$<TARGET_FILE:eddy>;PYTHONDONTWRITEBYTECODE=1")
 endfunction()

@@ -5,6 +5,7 @@ that are kept, beside a real redis-server where there is one.
 EDDY_LONG_TESTS=1 adds the largest values, which take some seconds and 2 GiB of memory.
 """
 
+import contextlib
 import os
 import shutil
 import ssl
@@ -110,13 +111,21 @@ class CacheTls(GuardTest):
         self.running.must("stop", "db")
         self.assertTrue(all(each.ended() for each in many))
 
+    def in_time(self):
+        """A client that shook hands: while many wait to, each has a second, which a sanitizer can miss."""
+        def client():
+            with contextlib.suppress(OSError):
+                return self.tls()
+            return None
+        return eventually(client, "a handshake in time")
+
     def test_those_who_never_shake_hands_leave_room_for_others(self):
         self.create("--tls-auth-clients", "no", "--threads", "2")
         silent = [self.kept(connect(self.port)) for _ in range(1100)]
-        self.assertEqual(self.tls()("PING"), "+PONG")
+        self.assertEqual(self.in_time()("PING"), "+PONG")
         for each in silent:
             each.close()
-        self.assertEqual(self.tls()("PING"), "+PONG")
+        self.assertEqual(self.in_time()("PING"), "+PONG")
 
     def test_redis_cli_speaks_to_it(self):
         if shutil.which("redis-cli") is None:
@@ -179,7 +188,7 @@ class CacheProtection(GuardTest):
             daemon.must("create", "cache", "db", "-p", str(port), "--bind", "*", "-s")
             self.assertIn("protected mode", daemon.must("logs", "db"))
             here = self.client(port)
-            denied = neighbour.ask(port, "PING")
+            denied = eventually(lambda: neighbour.ask(port, "PING"), "a reply over there")
             self.assertTrue(denied.startswith("-DENIED Redis is running in protected mode"), denied)
             if shutil.which("redis-server"):
                 other = free_port()
@@ -212,7 +221,7 @@ class CacheProtection(GuardTest):
                 if "does not have" in created.err:
                     self.skipTest("this build has no TLS")
                 self.assertEqual(created.status, 0, created)
-                denied = neighbour.ask(port, "PING", encrypted=True)
+                denied = eventually(lambda at=port: neighbour.ask(at, "PING", encrypted=True), "a reply")
                 self.assertTrue(denied.startswith("-DENIED"), (name, denied))
                 over = made.connect(port, False)
                 self.assertEqual(self.kept(Client(port, over=over))("PING"), "+PONG")
@@ -274,7 +283,7 @@ class CacheWishes(GuardTest):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
             self.assertEqual(ours("ACL", "LOAD"), theirs("ACL", "LOAD"), text)
-            self.assertEqual(as_7_0(ours("ACL", "LIST")), theirs("ACL", "LIST"), text)
+            self.assertEqual(as_7_0(ours("ACL", "LIST")), as_7_0(theirs("ACL", "LIST")), text)
             if "default" not in text:
                 continue
             self.assertEqual(theirs("ACL", "SAVE"), "+OK")
@@ -282,7 +291,7 @@ class CacheWishes(GuardTest):
                 written = file.read()
             self.assertEqual(ours("ACL", "SAVE"), "+OK")
             with open(path, encoding="utf-8") as file:
-                self.assertEqual(as_7_0(file.read()), written)
+                self.assertEqual(as_7_0(file.read()), as_7_0(written))
 
     def test_renamed_commands_are_those_of_redis(self):
         conf = os.path.join(self.folder(), "redis.conf")
@@ -295,8 +304,8 @@ class CacheWishes(GuardTest):
                      "ACL SETUSER b +fetch", "ACL DRYRUN b fetch a", "ACL DRYRUN b get a", "ACL LIST", "WIPE",
                      "DBSIZE", "MULTI", "fetch a", "GET a", "EXEC", "COMMAND LIST FILTERBY PATTERN ge?",
                      "COMMAND LIST FILTERBY PATTERN fet*", "COMMAND LIST FILTERBY PATTERN debu*"):
-            got = ours(*line.split())
-            self.assertEqual(as_7_0(got) if line == "ACL LIST" else got, theirs(*line.split()), line)
+            got, wanted = ours(*line.split()), theirs(*line.split())
+            self.assertEqual(*((as_7_0(got), as_7_0(wanted)) if line == "ACL LIST" else (got, wanted)), line)
         for script in ("return redis.pcall('fetch','a')", "return redis.pcall('get','a').err"):
             self.assertEqual(ours("EVAL", script, "0"), theirs("EVAL", script, "0"), script)
 

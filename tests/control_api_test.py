@@ -209,8 +209,11 @@ class ControlApi(harness.EddyTest):
         finally:
             for client in clients:
                 client.close()
-        eventually(lambda: daemon.run("ls").status == 0, "there is room again")
-        self.assertEqual(daemon.metric("eddy_control_connections_refused_total"), 1)
+        refused = 1
+        while daemon.run("ls").status != 0:  # those that have closed are gone as soon as they are noticed
+            refused += 1
+            self.assertLess(refused, 1000, "there is room again")
+        self.assertEqual(daemon.metric("eddy_control_connections_refused_total"), refused)
 
     def test_clients_that_vanish_leave_nothing(self):
         daemon = self.daemon()
@@ -340,11 +343,11 @@ class ControlApi(harness.EddyTest):
             began = time.monotonic()
             eventually(lambda: time.monotonic() - began > 1.0, "a second")
             self.assertLess(daemon.cpu_ticks() - ticks, 30, "it does not spin")
+            self.assertEqual(daemon.read_log().count("control connections wait"), 1)
         finally:
             for hog in hogs:
                 hog.close()
         eventually(lambda: daemon.run("ls").status == 0, "it answers again")
-        self.assertEqual(daemon.read_log().count("control connections wait"), 1)
         self.assertIn("again", daemon.read_log())
 
     def test_the_limit_of_descriptors_is_raised(self):

@@ -72,10 +72,15 @@ class Demo(harness.EddyTest):
         for i in range(5):
             daemon.must("create", "cache" if i % 2 else "server", f"r{i}", "-p", str(free_port()),
                         "-s")
-        ticks = daemon.cpu_ticks()
-        began = time.monotonic()
-        eventually(lambda: time.monotonic() - began > 3, "three seconds")
-        self.assertLessEqual(daemon.cpu_ticks() - ticks, 2, "ticks of 10 ms in three seconds")
+
+        # More than once: on a busy machine a tick that was another's can be counted as ours.
+        def is_idle():
+            ticks = daemon.cpu_ticks()
+            began = time.monotonic()
+            eventually(lambda: time.monotonic() - began > 3, "three seconds")
+            return daemon.cpu_ticks() - ticks <= 2
+
+        eventually(is_idle, "at most two ticks of 10 ms in three seconds")
         if not harness.sanitized():
             self.assertLess(daemon.resident_kib(), 30 * 1024)
 
@@ -97,10 +102,9 @@ class Demo(harness.EddyTest):
                                       b"\1\0\0\0\0\0\0\0")
                 client.close()
         for kind in ports:
+            eventually(lambda name=kind: daemon.json("stats", name)["connections_total"] > 300, "they came")
             eventually(lambda name=kind: daemon.list()[name]["connections"] == 0, "all are gone")
-            stats = daemon.json("stats", kind)
-            self.assertLessEqual(stats["connections_total"], 500)
-            self.assertGreater(stats["connections_total"], 300)
+            self.assertLessEqual(daemon.json("stats", kind)["connections_total"], 500)
         eventually(lambda: daemon.open_files() <= before, "the descriptors are back")
         with connect(ports["server"]) as one, connect(ports["server"]) as two:
             eventually(lambda: daemon.list()["server"]["connections"] == 2, "both are there")

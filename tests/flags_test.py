@@ -238,8 +238,7 @@ class CacheFlags(FlagTest):
         daemon = self.daemon()
 
         def threads():
-            tasks = f"/proc/{daemon.pid}/task"
-            return sum(read_text(f"{tasks}/{each}/comm").startswith("db-r-") for each in os.listdir(tasks))
+            return sum(name.startswith("db-r-") for name in daemon.thread_names())
 
         self.create(daemon, "cache", "r", "--threads", "3")
         self.assertEqual(threads(), 3)
@@ -404,7 +403,7 @@ class CacheFlags(FlagTest):
         refused = daemon.run("create", "cache", "x", "-p", "0", "--hook-threads", "3")
         self.assert_refused(refused, 1, "without --hooks FILE")
         port = self.create(daemon, "cache", "r", "--hooks", script, "--hook-threads", "3", "--hook-deadline",
-                           "2s", "--hook-fallback", "nil", "--hook-negative-ttl", "1h", "--hook-max-misses", "1")
+                           "30s", "--hook-fallback", "nil", "--hook-negative-ttl", "1h", "--hook-max-misses", "1")
         self.assertEqual(ask_cache(port, "GET a"), "$10")
         self.assertEqual(daemon.must("logs", "r").count("a thread"), 3)
         for _ in range(2):
@@ -412,18 +411,20 @@ class CacheFlags(FlagTest):
         self.assertEqual(daemon.must("logs", "r").count("asked for none"), 1)
         with open(slow, "w", encoding="utf-8"):
             pass
+        daemon.must("edit", "r", "--hook-deadline", "1s")
         self.assertEqual(ask_cache(port, "GET slow"), "$-1")
         self.assertEqual(ask_cache(port, "GET b"), "$-1", "one miss at a time")
         self.assertEqual(daemon.json("stats", "r")["hook_refused_total"], 1)
         os.remove(slow)
-        daemon.must("edit", "r", "--hook-fallback", "error")
+        daemon.must("edit", "r", "--hook-fallback", "error", "--hook-deadline", "30s")
         self.assertTrue(ask_cache(port, "GET wrong").startswith("-ERR on_miss failed"))
 
     @effect_of("cache", "hook-stale-for", "hook-stale-memory")
     def test_stale_values(self):
         daemon = self.daemon()
         script = self.hooks(daemon, "function on_miss(key) error('it is away') end")
-        port = self.create(daemon, "cache", "r", "--hooks", script, "--hook-fallback", "stale")
+        port = self.create(daemon, "cache", "r", "--hooks", script, "--hook-fallback", "stale", "--hook-deadline",
+                           "30s")
         for more in ([], ["--hook-stale-for", "0"], ["--hook-stale-for", "1h", "--hook-stale-memory", "10"]):
             if more:
                 daemon.must("edit", "r", *more)
@@ -500,9 +501,7 @@ class DaemonFlags(FlagTest):
         self.assertTrue(os.path.isdir(os.path.join(elsewhere, "runtimes")))
         facts = daemon.request("GET", "/v1/daemon")[1]
         self.assertEqual((facts["name"], facts["loops"], facts["state"]), ("box", 3, elsewhere))
-        threads = [read_text(f"/proc/{daemon.pid}/task/{task}/comm").strip()
-                   for task in os.listdir(f"/proc/{daemon.pid}/task")]
-        self.assertEqual(sorted(t for t in threads if t.startswith("eddy-loop")),
+        self.assertEqual(sorted(t for t in daemon.thread_names() if t.startswith("eddy-loop")),
                          ["eddy-loop-0", "eddy-loop-1", "eddy-loop-2"])
         for i in range(3):
             self.create(daemon, "server", f"r{i}")

@@ -6,9 +6,12 @@ guessed time: eventually() asks again until a deadline that only a broken progra
 """
 
 import contextlib
+import functools
 import http.client
+import itertools
 import json
 import os
+import random
 import select
 import re
 import shutil
@@ -51,11 +54,45 @@ def line_of(process, deadline_s=DEADLINE_S):
     return process.stdout.readline()
 
 
+class Ports:
+    """Ports that neither the kernel gives to others, as it does those above its own range's start, nor
+    another test that runs at the same time: each process has a block of them for its life.
+    """
+
+    FIRST, BLOCK = 10_000, 200
+
+    def __init__(self):
+        with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as range_file:
+            end = int(range_file.read().split()[0])
+        if end < self.FIRST + self.BLOCK:
+            end = 65_536
+        blocks = list(range(self.FIRST, end - self.BLOCK + 1, self.BLOCK))
+        random.shuffle(blocks)
+        self.claim = socket.socket(socket.AF_UNIX)
+        for start in blocks:
+            with contextlib.suppress(OSError):
+                # An abstract name, which goes with the process however it ends.
+                self.claim.bind(f"\0eddy-ports-{start}")
+                self.next = itertools.cycle(range(start, start + self.BLOCK))
+                return
+        raise AssertionError("other tests have all the ports")
+
+    def free(self, kind):
+        for port in itertools.islice(self.next, self.BLOCK):
+            with contextlib.suppress(OSError), socket.socket(socket.AF_INET, kind) as probe:
+                probe.bind(("0.0.0.0", port))
+                return port
+        raise AssertionError("no port of this process's block is free")
+
+
+@functools.cache
+def ports():
+    return Ports()
+
+
 def free_port(kind=socket.SOCK_STREAM):
-    """A port of 127.0.0.1 that nobody had a moment ago."""
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody has, and that comes again only after many others."""
+    return ports().free(kind)
 
 
 def connect(port, timeout_s=DEADLINE_S):
@@ -263,6 +300,14 @@ class Daemon:
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def thread_names(self):
+        names = []
+        for task in os.listdir(f"/proc/{self.pid}/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                with open(f"/proc/{self.pid}/task/{task}/comm", encoding="utf-8") as name:
+                    names.append(name.read().strip())
+        return names
 
     def resident_kib(self):
         with open(f"/proc/{self.pid}/status", encoding="ascii") as status:

@@ -143,7 +143,7 @@ class Replication(harness.EddyTest):
         leader("SET", "long", "1", "PX", "100000")
         eventually(lambda: follower("GET", "short") is None, "the key's end")
         eventually(lambda: follower("DBSIZE") == 1 and redis("DBSIZE") == 1, "its removal")
-        self.assertEqual(follower("TTL", "long"), leader("TTL", "long"))
+        self.assertEqual(follower("PEXPIRETIME", "long"), leader("PEXPIRETIME", "long"))
         have_same_data(leader, follower)
         have_same_data(leader, redis)
 

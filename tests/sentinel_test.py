@@ -222,12 +222,13 @@ class Partition(harness.EddyTest):
         daemon.must("create", "cache", "db", "-p", str(port), "--mode", "admin", "-s")
         follower = client_of(self, port)
         for each in (leader, follower):
-            self.assertEqual(each("CONFIG", "SET", "repl-timeout", "2",
-                                  "repl-ping-replica-period", "1",
-                                  "repl-diskless-sync-delay", "0"), "+OK")
+            self.assertEqual(each("CONFIG", "SET", "repl-diskless-sync-delay", "0"), "+OK")
         leader("SET", "a", "1")
         follower("REPLICAOF", self.inner, "7000")
         eventually(lambda: follower("GET", "a") == b"1", "the key")
+        for each in (leader, follower):
+            self.assertEqual(each("CONFIG", "SET", "repl-timeout", "2",
+                                  "repl-ping-replica-period", "1"), "+OK")
         subprocess.run(["ip", "link", "set", self.link, "down"], check=True)
         eventually(lambda: follower.info("replication")["master_link_status"] == "down",
                    "the loss to be noticed")

@@ -8,7 +8,7 @@ import traceback
 
 PORT = int(os.environ["EDDY_CLIENT_PORT"])
 RESP = int(os.environ.get("EDDY_CLIENT_RESP", "2"))
-DEADLINE_S = 30
+DEADLINE_S = 120
 
 _failed = 0
 

@@ -204,20 +204,20 @@ def pubsub():
     p = r.pubsub()
     p.subscribe("news")
     p.psubscribe("n*s")
-    check(p.get_message(timeout=10)["type"], "subscribe")
-    check(p.get_message(timeout=10)["type"], "psubscribe")
+    check(p.get_message(timeout=60)["type"], "subscribe")
+    check(p.get_message(timeout=60)["type"], "psubscribe")
     check(r.pubsub_numsub("news"), [("news", 1)])
     check(r.pubsub_channels(), ["news"])
     check(r.publish("news", "hello"), 2)
-    got = [p.get_message(timeout=10), p.get_message(timeout=10)]
+    got = [p.get_message(timeout=60), p.get_message(timeout=60)]
     check(sorted((m["type"], m["pattern"], m["channel"], m["data"]) for m in got),
           [("message", None, "news", "hello"), ("pmessage", "n*s", "news", "hello")])
     if RESP == 2:
         # redis-py takes RESP3's answer, which is a plain string, for a message.
         p.ping()
-        check(p.get_message(timeout=10)["type"], "pong")
+        check(p.get_message(timeout=60)["type"], "pong")
     p.unsubscribe()
-    check(p.get_message(timeout=10)["type"], "unsubscribe")
+    check(p.get_message(timeout=60)["type"], "unsubscribe")
     p.close()
     seen = []
     q = r.pubsub(ignore_subscribe_messages=True)
@@ -458,9 +458,9 @@ def asynchronous():
             check(await p.get("async").ttl("async").execute(), ["51", -1])
         async with client.pubsub() as p:
             await p.subscribe("achan")
-            await p.get_message(timeout=10)
+            await p.get_message(timeout=60)
             await client.publish("achan", "hi")
-            message = await p.get_message(timeout=10)
+            message = await p.get_message(timeout=60)
             check(message["data"], "hi")
         await (client.aclose() if hasattr(client, "aclose") else client.close())
     asyncio.run(main())
