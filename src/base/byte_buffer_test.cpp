@@ -3,6 +3,8 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -106,7 +108,7 @@ TEST(byte_buffer, moves_and_swaps) {
 }
 
 TEST(byte_buffer, behaves_like_a_string_under_random_use) {
-    const std::uint64_t seed = entropy_seed();
+    const std::uint64_t seed = testing::seed_of_this_run();
     SCOPED_TRACE(seed);
     random_generator random(seed);
     byte_buffer buffer;

@@ -3,6 +3,8 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -148,7 +150,7 @@ TEST(frame_pool, works_after_its_thread_has_let_go_of_it) {
 }
 
 TEST(frame_pool, aligns_and_never_gives_a_frame_twice) {
-    const std::uint64_t seed = entropy_seed();
+    const std::uint64_t seed = testing::seed_of_this_run();
     SCOPED_TRACE(seed);
     random_generator random(seed);
     struct held {

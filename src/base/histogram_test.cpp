@@ -3,6 +3,8 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +59,7 @@ TEST(histogram, keeps_every_single_value_within_its_error) {
 }
 
 TEST(histogram, agrees_with_a_sorted_list) {
-    const std::uint64_t seed = entropy_seed();
+    const std::uint64_t seed = testing::seed_of_this_run();
     SCOPED_TRACE(seed);
     random_generator random(seed);
     histogram h;

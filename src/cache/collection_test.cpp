@@ -3,6 +3,8 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -30,7 +32,7 @@ public:
     collection operator()() { return {env, *holder_}; }
     const entry& holder() const noexcept { return *holder_; }
 
-    environment env{entropy_seed()};
+    environment env{eddy::testing::seed_of_this_run()};
 
 private:
     entry* holder_;
@@ -47,8 +49,8 @@ std::string text(random_generator& random, std::size_t range) {
 }
 
 void agrees_with_a_model(value_type type) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     for (const std::size_t range : {5U, 30U, 40U, 2'000U, 50'000U}) {
         owned_collection c(type);

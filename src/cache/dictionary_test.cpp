@@ -3,6 +3,8 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -42,7 +44,7 @@ public:
     void release(entry* gone) { memory.release(gone, gone->size()); }
 
     slab memory;
-    key_hash hash{entropy_seed()};
+    key_hash hash{eddy::testing::seed_of_this_run()};
     dictionary table{memory, hash};
 };
 
@@ -66,8 +68,8 @@ TEST(dictionary, two_million_keys_are_found_then_removed) {
 }
 
 TEST(dictionary, agrees_with_a_model) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     key_table t;
     std::set<std::string> model;
@@ -145,8 +147,8 @@ TEST(dictionary, a_scan_misses_nothing_while_the_table_shrinks) {
 }
 
 TEST(dictionary, a_scan_misses_nothing_while_the_table_breathes) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     for (int round = 0; round < 30; ++round) {
         const std::size_t stays = 1 + random.below(3'000);

@@ -62,7 +62,7 @@ A: ZMPOP 1 z MIN COUNT 2 x ; A: ZMPOP 0 z MIN ; A: ZMPOP 3 z MIN
 )",
     // Waits that end by themselves, or by others.
     R"(
-A: BZPOPMIN z 0.05 ; C: BZPOPMAX z 0.05 ; D: BZMPOP 0.05 1 z MIN ; WAIT 250 ; B: ZADD z 1 a ; B: ZCARD z ;
+~A: BZPOPMIN z 0.05 ; ~C: BZPOPMAX z 0.05 ; ~D: BZMPOP 0.05 1 z MIN ; WAIT 250 ; B: ZADD z 1 a ; B: ZCARD z ;
 B: DEL z ; A: BZPOPMIN z 0 ; B: CLIENT UNBLOCK @A ; A: BZPOPMAX z 0 ; B: CLIENT UNBLOCK @A ERROR ;
 A: BZMPOP 0 1 z MIN ; B: CLIENT UNBLOCK @A TIMEOUT ; B: CLIENT UNBLOCK @A ; B: ZADD z 1 a ; B: ZCARD z ;
 B: DEL z ; A: BZPOPMIN z 0 ; GONE A ; B: ZADD z 1 a ; B: ZCARD z
@@ -147,8 +147,8 @@ A: CLIENT TRACKING ON BCAST PREFIX '' ; B: SET anything 1 ; B: RENAME anything e
 )",
     // Time passes.
     R"(
-A: HELLO 3 ; C: HELLO 3 ; D: HELLO 3 ; A: CLIENT TRACKING ON ; C: CLIENT TRACKING ON NOLOOP ; D: CLIENT TRACKING ON BCAST NOLOOP ; B: SET x 1 PX 40 ; A: GET x ;
-WAIT 400 ; A: GET x ; B: CONFIG SET tracking-table-max-keys 0 ; B: CONFIG GET tracking-table-max-keys ;
+A: HELLO 3 ; C: HELLO 3 ; D: HELLO 3 ; A: CLIENT TRACKING ON ; C: CLIENT TRACKING ON NOLOOP ; D: CLIENT TRACKING ON BCAST NOLOOP ; B: SET x 1 PX 400 ; A: GET x ;
+WAIT 900 ; A: GET x ; B: CONFIG SET tracking-table-max-keys 0 ; B: CONFIG GET tracking-table-max-keys ;
 B: CONFIG SET tracking-table-max-keys -1 ; B: CONFIG SET tracking-table-max-keys x ; B: CONFIG SET tracking-table-max-keys 1000000
 )",
     // Messages and invalidations on one connection.

@@ -2,6 +2,7 @@
 // which has all of them. Skipped, with the reason, where the installed one is older.
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/test_client.hpp"
@@ -153,9 +154,7 @@ TEST_P(differential_fields, scripted_edges) {
 }
 
 TEST_P(differential_fields, random_commands_are_answered_as_redis_answers_them) {
-    const char* const given = std::getenv("EDDY_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
     random_generator random(seed);
     const auto key = [&] { return "h" + std::to_string(random.below(3)); };
     const auto field = [&] { return "f" + std::to_string(random.below(60)); };

@@ -3,6 +3,7 @@
 // another version, or none, is installed.
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/differential_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -112,11 +113,10 @@ protected:
 };
 
 TEST_P(differential_odd, arguments_of_all_kinds_are_answered_as_redis_answers_them) {
-    const char* const given = std::getenv("EDDY_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : 1;
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
     const char* const wanted = std::getenv("EDDY_COMMANDS");
     const int count = wanted != nullptr ? std::atoi(wanted) : 6000;
-    std::cout << "seed " << seed << " (others with EDDY_SEED, longer with EDDY_COMMANDS=1000000)\n";
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     const std::vector<std::string> names = common_commands();
     ASSERT_GT(names.size(), 120U);

@@ -69,8 +69,8 @@ A: WATCH h ; B: HDEL h z ; A: MULTI ; A: EXEC
 )",
     // Watched keys whose time is over.
     R"(
-B: SET x 1 PX 20 ; A: WATCH x ; WAIT 60 ; A: MULTI ; A: PING ; A: EXEC ;
-B: SET x 1 PX 20 ; A: WATCH x ; WAIT 60 ; B: GET x ; A: MULTI ; A: PING ; A: EXEC ;
+B: SET x 1 PX 400 ; A: WATCH x ; WAIT 700 ; A: MULTI ; A: PING ; A: EXEC ;
+B: SET x 1 PX 400 ; A: WATCH x ; WAIT 700 ; B: GET x ; A: MULTI ; A: PING ; A: EXEC ;
 A: WATCH x ; B: GET x ; A: MULTI ; A: PING ; A: EXEC
 )",
     // Messages.
@@ -116,7 +116,7 @@ B: SINTERSTORE d s nosuch ; B: SUNIONSTORE d s ; B: SDIFFSTORE d s s ; B: HSET h
 B: HSETNX h a 1 ; B: HSETNX h b 1 ; B: HMSET h a 2 ; B: HINCRBY h a 1 ; B: HINCRBYFLOAT h a 1 ;
 B: HDEL h z ; B: HDEL h a ; B: HDEL h b ; B: SET r 1 ; B: RENAME r q ; B: RENAME q q ;
 B: RENAMENX q r ; B: SET q 2 ; B: RENAME q r ; B: COPY r c ; B: COPY r c REPLACE ; B: COPY r c DB 1 ;
-B: MOVE r 1 ; B: MOVE r 1 ; B: FLUSHALL ; B: SWAPDB 0 1 ; B: SWAPDB 0 1 ; B: SET t 1 PX 20 ;
+B: MOVE r 1 ; B: MOVE r 1 ; B: FLUSHALL ; B: SWAPDB 0 1 ; B: SWAPDB 0 1 ; ~B: SET t 1 PX 20 ;
 WAIT 400 ; B: GET t ; A: PUNSUBSCRIBE ; A: CONFIG SET notify-keyspace-events Elm ;
 A: CONFIG GET notify-keyspace-events ; A: PSUBSCRIBE * ; B: GET nosuch ; B: MGET nosuch ;
 B: STRLEN nosuch ; B: TTL nosuch ; B: TYPE nosuch ; B: EXISTS nosuch ; B: RPUSH l 1 ; B: SET a 1 ;
@@ -171,7 +171,7 @@ A: BLMPOP 0 1 l LEFT COUNT 1 COUNT 1 ; A: BLMPOP -1 1 l LEFT ; B: SET s x ; A: B
 )",
     // Waits that end by themselves, or by others.
     R"(
-A: BLPOP l 0.05 ; C: BLMOVE l m LEFT LEFT 0.05 ; D: BLMPOP 0.05 1 l LEFT ; E: BRPOPLPUSH l m 0.05 ;
+~A: BLPOP l 0.05 ; ~C: BLMOVE l m LEFT LEFT 0.05 ; ~D: BLMPOP 0.05 1 l LEFT ; ~E: BRPOPLPUSH l m 0.05 ;
 WAIT 250 ; B: RPUSH l x ; B: LRANGE l 0 -1 ; B: DEL l ; A: BLPOP l 0 ; B: CLIENT UNBLOCK @A ;
 A: BLPOP l 0 ; B: CLIENT UNBLOCK @A TIMEOUT ; A: BLMOVE l m LEFT LEFT 0 ; B: CLIENT UNBLOCK @A ERROR ;
 B: CLIENT UNBLOCK @A ; B: CLIENT UNBLOCK 99999999 ; B: CLIENT UNBLOCK x ; B: CLIENT UNBLOCK ;
@@ -204,7 +204,7 @@ A: CLIENT KILL ID @E SKIPME no ; A: CLIENT KILL ID @A ; A: PING
     R"(
 A: CLIENT PAUSE 60000 WRITE ; B: GET x ; B: SET x 1 ; A: GET x ; C: MULTI ; C: GET x ; C: EXEC ;
 C: PUBLISH c x ; A: CLIENT UNPAUSE ; A: GET x ;
-A: CLIENT PAUSE 50 WRITE ; B: INCR x ; WAIT 200 ; A: CLIENT PAUSE 60000 WRITE ; B: BLPOP l 0 ;
+~A: CLIENT PAUSE 50 WRITE ; ~B: INCR x ; WAIT 200 ; A: CLIENT PAUSE 60000 WRITE ; B: BLPOP l 0 ;
 A: CLIENT UNPAUSE ; A: RPUSH l 1
 )",
     // Output limits' settings.

@@ -5,6 +5,7 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/test_client.hpp"
@@ -27,11 +28,6 @@ using testing::parse_reply;
 using testing::redis_process;
 using testing::reply_tree;
 using testing::test_client;
-
-std::uint64_t chosen_seed() {
-    if (const char* const given = std::getenv("EDDY_SEED")) return std::strtoull(given, nullptr, 0);
-    return entropy_seed();
-}
 
 // Takes away the times of pending entries, each of which is an array.
 void forget_times(reply_tree& pending) {
@@ -273,8 +269,7 @@ arguments next_of(command_maker& maker) {
 }
 
 TEST_P(differential_streams, random_commands_are_answered_as_redis_answers_them) {
-    const std::uint64_t seed = chosen_seed();
-    std::cout << "seed " << seed << " (repeat with EDDY_SEED=" << seed << ")\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
     command_maker maker(seed, {testing::stream_entry_templates, testing::stream_group_templates,
                                testing::stream_group_templates});
     for (int i = 0; i < 15'000; ++i) {
@@ -291,8 +286,7 @@ TEST_P(differential_streams, random_commands_are_answered_as_redis_answers_them)
 
 // Without groups, which have times in them.
 TEST_P(differential_streams, what_is_stored_is_what_redis_stores_to_the_byte) {
-    const std::uint64_t seed = chosen_seed();
-    std::cout << "seed " << seed << " (repeat with EDDY_SEED=" << seed << ")\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
     command_maker maker(seed, {testing::stream_entry_templates});
     for (int i = 0; i < 6'000; ++i) {
         ASSERT_TRUE(same(next_of(maker))) << "command " << i << ", seed " << seed;
@@ -308,8 +302,8 @@ TEST_P(differential_streams, what_is_stored_is_what_redis_stores_to_the_byte) {
 
 // With the usual size of blocks, and enough entries for a tree of them.
 TEST_P(differential_streams, a_long_stream_is_read_and_trimmed_as_in_redis) {
-    const std::uint64_t seed = chosen_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     command_maker maker(seed, {testing::stream_entry_templates});
     constexpr int entries = 12'000;
     const auto id = [&] { return std::to_string(100 + std::atoi(maker.number(entries).c_str())); };

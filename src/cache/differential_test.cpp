@@ -3,6 +3,7 @@
 // installed.
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/differential_fixture.hpp"
 #include "cache/differential_persistence.hpp"
 
@@ -162,14 +163,8 @@ private:
     bool for_7_0_;
 };
 
-std::uint64_t chosen_seed() {
-    if (const char* const given = std::getenv("EDDY_SEED")) return std::strtoull(given, nullptr, 0);
-    return entropy_seed();
-}
-
 TEST_P(differential, random_commands_are_answered_as_redis_answers_them) {
-    const std::uint64_t seed = chosen_seed();
-    std::cout << "seed " << seed << " (repeat with EDDY_SEED=" << seed << ")\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
     command_maker maker(seed, redis_->is_7_0());
     constexpr int commands = 20'000;
     for (int i = 0; i < commands; ++i) {
@@ -178,8 +173,8 @@ TEST_P(differential, random_commands_are_answered_as_redis_answers_them) {
 }
 
 TEST_P(differential, all_that_was_stored_is_the_same_in_the_end) {
-    const std::uint64_t seed = chosen_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     command_maker maker(seed, redis_->is_7_0());
     for (int i = 0; i < 5'000; ++i) {
         ASSERT_TRUE(same(maker.make())) << "command " << i << ", seed " << seed;
@@ -213,8 +208,8 @@ TEST_P(differential, scripted_edges) {
 
 // Random commands seldom make one big.
 TEST_P(differential, big_sorted_sets_are_answered_as_redis_answers_them) {
-    const std::uint64_t seed = chosen_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     const auto number = [&] { return std::to_string(random.unit() * 1'000 - 500); };
     const auto rank = [&] { return std::to_string(static_cast<int>(random.below(3'000)) - 1'500); };

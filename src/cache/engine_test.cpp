@@ -4,6 +4,7 @@
 #include <eddy/base/random.hpp>
 #include <eddy/wire/resp/reply_counter.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/command_table.hpp"
 #include "cache/test_client.hpp"
 
@@ -67,8 +68,8 @@ TEST(engine, answers_a_batch_in_order_with_errors_inside) {
 }
 
 TEST(engine, executes_batches_of_any_length_the_same_with_and_without_fetching_ahead) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     engine small;
     engine large;
     session small_who(small);
@@ -435,8 +436,8 @@ TEST(engine, an_empty_one_holds_little) {
 
 // Whatever the arguments, a command answers once and completely.
 TEST(engine, every_command_replies_exactly_once_to_anything) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     engine_options options;
     options.max_text = 1U << 20;

@@ -3,6 +3,7 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/collection.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ protected:
         return std::string(view(*keyspace::at(place)));
     }
 
-    environment env{entropy_seed()};
+    environment env{eddy::testing::seed_of_this_run()};
     keyspace keys{env};
 };
 
@@ -97,8 +98,8 @@ TEST_F(a_keyspace, opens_text_for_changes_and_zeroes_what_is_added) {
 }
 
 TEST_F(a_keyspace, expiry_agrees_with_a_model) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     struct expected {
         std::string value;

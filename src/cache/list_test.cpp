@@ -3,6 +3,8 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -52,8 +54,8 @@ std::string element(random_generator& random) {
 }
 
 TEST(list, agrees_with_a_model) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     owned_list l;
     std::deque<std::string> model;

@@ -3,6 +3,7 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/stream.hpp"
 
 #include <gtest/gtest.h>
@@ -65,8 +66,8 @@ TEST(ordered_tree, ascending_items_fill_the_nodes) {
 }
 
 TEST(ordered_tree, does_what_a_map_does) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     for (const std::uint64_t range : {20U, 300U, 5'000U, 200'000U}) {
         owned_tree t;
@@ -128,8 +129,8 @@ TEST(ordered_tree, is_freed_in_slices_and_tells_each_item_once) {
 }
 
 TEST(ordered_tree, orders_names_by_their_bytes_whichever_goes_first) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     slab memory;
     stream entries;

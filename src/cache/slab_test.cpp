@@ -3,6 +3,8 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -33,8 +35,8 @@ TEST(slab, capacities_cover_their_sizes_with_little_waste) {
 }
 
 TEST(slab, blocks_are_apart_and_keep_their_bytes) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     slab memory;
     std::vector<held> blocks;

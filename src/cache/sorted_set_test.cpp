@@ -3,6 +3,8 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +44,7 @@ public:
     }
     const entry& holder() const noexcept { return *holder_; }
 
-    environment env{entropy_seed()};
+    environment env{eddy::testing::seed_of_this_run()};
 
 private:
     entry* holder_;
@@ -108,8 +110,8 @@ std::string any_member(random_generator& random, std::size_t range) {
 }
 
 TEST(sorted_set, agrees_with_a_model) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     for (const std::size_t range : {5U, 100U, 140U, 3'000U, 30'000U}) {
         owned_sorted_set s;

@@ -3,6 +3,7 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/environment.hpp"
 
 #include <gtest/gtest.h>
@@ -72,8 +73,8 @@ void expect_counted(const owned_stream& s) {
 }
 
 TEST(stream, does_what_a_map_does) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     for (const stream_block_limits limits :
          {stream_block_limits{}, {400, 5}, {0, 0}, {4096, 1}, {20'000, 1'000}, {1, 100}}) {
@@ -214,8 +215,8 @@ TEST(stream, an_entry_takes_few_bytes) {
 }
 
 TEST(stream, pending_entries_have_one_owner) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     owned_stream s;
     stream_group* const group = s.add_group(s.memory, "group", {}, 0);
@@ -356,8 +357,8 @@ TEST(stream, a_block_from_outside_is_taken_only_if_it_is_sound) {
 
 // The figure of the radix tree, against the tree that it is of.
 TEST(stream, the_nodes_of_a_radix_tree_are_counted) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_generator random(seed);
     const auto key_of = [](stream_id id) {
         std::string key;

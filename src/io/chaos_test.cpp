@@ -5,7 +5,7 @@
 // are seen. Whoever is told that a stream ended must have got all that was written to it without an
 // error. In the end nothing may be left: no descriptor, no lease, no task.
 //
-// EDDY_TEST_SEED=<number> EDDY_CHAOS_ROUNDS=1 repeats the round that failed; many rounds search.
+// EDDY_SEED=<number> EDDY_CHAOS_ROUNDS=1 repeats the round that failed; many rounds search.
 #include <eddy/io/event.hpp>
 #include <eddy/io/loop_group.hpp>
 
@@ -57,7 +57,7 @@ public:
               // hangs.
               for (int tick = 0; tick < 120; ++tick)
                   if (ended_.wait_for(lock, 1s, [this] { return over_; })) return;
-              std::fprintf(stderr, "chaos on %s hangs: EDDY_TEST_SEED=%llu EDDY_CHAOS_ROUNDS=1\n",
+              std::fprintf(stderr, "chaos on %s hangs: EDDY_SEED=%llu EDDY_CHAOS_ROUNDS=1\n",
                            std::string(to_string(kind)).c_str(),
                            static_cast<unsigned long long>(seed));
               std::abort();
@@ -646,7 +646,7 @@ TEST_P(chaos_io, loses_mixes_and_leaves_nothing) {
     std::uint64_t interrupted = 0;
     for (std::uint64_t round = 0; round < rounds() && !HasFailure(); ++round) {
         const std::uint64_t seed = seed_of_this_run() + round;
-        SCOPED_TRACE("EDDY_TEST_SEED=" + std::to_string(seed) + " EDDY_CHAOS_ROUNDS=1");
+        SCOPED_TRACE("EDDY_SEED=" + std::to_string(seed) + " EDDY_CHAOS_ROUNDS=1");
         const watchdog guard(GetParam(), seed);
         const std::size_t descriptors = open_descriptors();
         registry talks;
@@ -699,7 +699,7 @@ TEST_P(chaos_io, loops_that_talk_to_each_other_lose_nothing_either) {
     const std::uint64_t count = std::max<std::uint64_t>(rounds() / 5, 1);
     for (std::uint64_t round = 0; round < count && !HasFailure(); ++round) {
         const std::uint64_t seed = seed_of_this_run() + round;
-        SCOPED_TRACE("EDDY_TEST_SEED=" + std::to_string(seed) + " EDDY_CHAOS_ROUNDS=1");
+        SCOPED_TRACE("EDDY_SEED=" + std::to_string(seed) + " EDDY_CHAOS_ROUNDS=1");
         const watchdog guard(GetParam(), seed);
         const std::size_t descriptors = open_descriptors();
         registry talks;

@@ -1,7 +1,5 @@
 // What the tests of this layer share: a fixture that runs each of them on every backend, and a few
 // words for coroutines in tests.
-//
-// EDDY_TEST_SEED=<number> repeats the run whose failure printed that number.
 #pragma once
 
 #include <eddy/base/random.hpp>
@@ -13,6 +11,7 @@
 #include <eddy/io/timeout.hpp>
 
 #include "base/temporary_folder.hpp"
+#include "base/test_seed.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -66,14 +65,6 @@ T must(result<T> outcome, std::source_location where = std::source_location::cur
 template <class T>
 std::error_code error_of(const result<T>& outcome) {
     return outcome ? std::error_code() : outcome.error();
-}
-
-inline std::uint64_t seed_of_this_run() {
-    static const std::uint64_t seed = [] {
-        const char* given = std::getenv("EDDY_TEST_SEED");
-        return given ? std::strtoull(given, nullptr, 10) : entropy_seed();
-    }();
-    return seed;
 }
 
 /// EDDY_TEST_SQPOLL=1 and EDDY_TEST_ZERO_COPY=<bytes> run the same tests in other modes of

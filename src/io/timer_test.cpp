@@ -199,7 +199,6 @@ protected:
 
 TEST_F(timer_wheel_alone, agrees_with_a_list_however_far_the_deadlines_and_the_steps) {
     const std::uint64_t seed = seed_of_this_run();
-    std::cout << "seed " << seed << "\n";
     random_generator random(seed);
     for (int i = 0; i < 200; ++i) nodes.push_back(std::make_unique<node>(wheel, fired));
     time_point now{};

@@ -4,6 +4,7 @@
 #include <eddy/base/random.hpp>
 
 #include "base/temporary_folder.hpp"
+#include "base/test_seed.hpp"
 #include "cache/engine.hpp"
 #include "cache/rdb/fixtures.hpp"
 #include "cache/rdb/load.hpp"
@@ -292,8 +293,8 @@ TEST_F(with_redis, groups_of_streams_go_both_ways) {
 // What commands of all kinds have left behind, written by us, is to Redis what they left behind
 // there.
 TEST_F(with_redis, our_file_of_random_changes_is_what_redis_has) {
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
     random_ = random_generator(seed);
     const auto number = [&](std::uint64_t below) { return std::to_string(random_.below(below)); };
     const auto text = [&] {

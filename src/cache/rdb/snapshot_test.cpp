@@ -3,6 +3,7 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/dataset_digest.hpp"
 #include "cache/differential_commands.hpp"
 #include "cache/engine.hpp"
@@ -248,20 +249,16 @@ void one_run(std::uint64_t seed) {
 }
 
 TEST(rdb_snapshot, is_the_data_of_its_instant_whatever_happens_meanwhile) {
-    const char* const given = std::getenv("EDDY_SEED");
     const char* const wanted = std::getenv("EDDY_RUNS");
-    const std::uint64_t first =
-        given != nullptr ? std::strtoull(given, nullptr, 0) : entropy_seed();
-    const std::uint64_t runs = wanted != nullptr  ? std::strtoull(wanted, nullptr, 0)
-                               : given != nullptr ? 1
-                                                  : 150;
-    std::cout << "seed " << first << ", up to " << runs << " runs\n" << std::flush;
+    const std::uint64_t first = eddy::testing::seed_of_this_run();
+    const std::uint64_t runs = wanted != nullptr ? std::strtoull(wanted, nullptr, 0) : 150;
     // Sanitizers on a busy machine do fewer.
     const auto enough = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     std::uint64_t done = 0;
     while (done < runs && (wanted != nullptr || std::chrono::steady_clock::now() < enough)) {
         one_run(first + done);
-        ASSERT_FALSE(HasFailure()) << "seed " << first + done << " (repeat with EDDY_SEED)";
+        ASSERT_FALSE(HasFailure())
+            << "seed " << first + done << " (repeat with EDDY_SEED and EDDY_RUNS=1)";
         ++done;
     }
 }
@@ -421,8 +418,7 @@ TEST(rdb_snapshot, the_engine_may_end_before_it) {
 TEST(rdb_snapshot, redis_loads_it) {
     std::string why_not;
     if (redis_process::start(why_not) == nullptr) GTEST_SKIP() << why_not;
-    const std::uint64_t seed = entropy_seed();
-    std::cout << "seed " << seed << "\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
     for (std::uint64_t i = 0; i < 3; ++i) {
         cache_with_client it(seed);
         // Redis drops what is over by its own clock.

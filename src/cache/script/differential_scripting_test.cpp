@@ -4,6 +4,7 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/test_client.hpp"
@@ -183,9 +184,7 @@ private:
 };
 
 TEST_P(differential_scripting, random_values_are_converted_the_same) {
-    std::uint64_t seed = entropy_seed();
-    if (const char* const given = std::getenv("EDDY_SEED")) seed = std::strtoull(given, nullptr, 0);
-    std::cout << "seed " << seed << " (repeat with EDDY_SEED=" << seed << ")\n";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
     value_maker maker(seed);
     for (int i = 0; i < 1500; ++i) {
         const std::string value = maker.make();

@@ -1,6 +1,7 @@
 // Requests: framing, what is refused with which status, limits, and input cut anywhere.
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
 #include "wire/http1/transcript.hpp"
 
 #include <gtest/gtest.h>
@@ -449,7 +450,7 @@ TEST(http1_request, can_be_moved_from_at_its_end) {
 }
 
 TEST(http1_request, says_the_same_of_damaged_input_however_it_is_cut) {
-    const std::uint64_t seed = entropy_seed();
+    const std::uint64_t seed = testing::seed_of_this_run();
     SCOPED_TRACE(seed);
     random_generator random(seed);
     const std::string good =
