@@ -22,10 +22,12 @@ import time
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 # Servers run in folders of their own, so these are absolute.
 EDDY = os.path.abspath(os.environ.get("EDDY_BINARY") or os.path.join(ROOT, "build/release/eddy"))
+VALKEY = shutil.which(os.path.abspath(os.environ.get("EDDY_VALKEY") or shutil.which("valkey-server") or "/none"))
 PROGRAMS = os.path.abspath(os.environ.get("EDDY_BENCH_DIR") or os.path.join(ROOT, "build/release/bench"))
 
 MIN_PAIRS = 6            # fewer make no table in the documentation; even, so that each side begins as often
 QUIET_SHARE = 0.02       # of a core's time: what other load may take before we warn
+DISTURBED_SHARE = 0.1    # what makes a row void in which load and server share their cores
 READY_WITHIN_S = 20
 STOPPED_WITHIN_S = 20
 DESCRIPTORS = 65536
@@ -322,6 +324,35 @@ class Redis(Server):
         super().__init__(core, "redis", [
             program, "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
             "--dir", "{folder}", "--maxclients", "15000", "--tcp-backlog", "4096"])
+
+
+class Valkey(Server):
+    """valkey-server as apt installs it, without persistence."""
+
+    def __init__(self, core):
+        super().__init__(core, "valkey", [
+            VALKEY, "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+            "--dir", "{folder}", "--maxclients", "15000", "--tcp-backlog", "4096"])
+
+
+class Memcached(Server):
+    """memcached as apt installs it, with one thread and room for whatever a benchmark stores."""
+
+    def __init__(self, core):
+        program = need("memcached", "run `apt install memcached`")
+        super().__init__(core, "memcached", [program, "-u", "nobody", "-l", "127.0.0.1", "-p", "{port}", "-t", "1",
+                                             "-m", "4096", "-c", "15000"])
+
+
+def caches(chosen):
+    """The rivals among caches and Eddy, by name. Without Valkey the results make no table in the documentation."""
+    found = {"redis": Redis, "valkey": Valkey, "eddy": Eddy}
+    if not VALKEY:
+        warn("there is no valkey-server (./eddy-dev fetches one): it is left out.")
+        chosen.skipped.append("valkey")
+        chosen.refused = "there is no valkey-server"
+        del found["valkey"]
+    return found
 
 
 def eddy():
@@ -625,9 +656,11 @@ def near_epoll(text="≥ 0.97 × epoll", side="eddy", epoll="eddy epoll"):
     return RateGoal(text, 0.97, epoll, side=side, or_cpu=True)
 
 
-def verdict(met, void, faults):
+def verdict(met, void, faults, disturbed=False):
     if faults:
         return "INVALID: " + ", ".join(faults)
     if void:
         return "void: the load was the limit"
+    if disturbed:
+        return "void: other load was there"
     return {True: "met", False: "missed", None: ""}[met]

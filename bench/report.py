@@ -40,6 +40,8 @@ def machine():
         system = "Linux"
     virtual = first_line("systemd-detect-virt", "--vm")
     redis = re.search(r"v=(\S+)", first_line("redis-server", "--version"))
+    valkey = re.search(r"v=(\S+)", first_line(harness.VALKEY, "--version") if harness.VALKEY else "")
+    memcached = packaged("memcached")
     asio = None
     headers = os.environ.get("EDDY_ASIO_INCLUDE") or "/usr/include"
     try:
@@ -61,6 +63,8 @@ def machine():
         "kernel": f"Linux {platform.release()}",
         "system": system,
         "redis": f"redis-server {redis.group(1)}" if redis else "",
+        "valkey": f"Valkey {valkey.group(1)}" if valkey else "",
+        "memcached": f"memcached {memcached}" if memcached else "",
         "asio": f"Asio {number // 100000}.{number // 100 % 1000}.{number % 100}" if number else "",
         "boost": f"Boost {boost}" if boost else "",
         "libuv": f"libuv {libuv}" if libuv else "",
@@ -305,7 +309,7 @@ def insert(name, text):
 # --- The figure -------------------------------------------------------------------------------
 
 COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "eddy segments": "#1d4ed8",
-           "eddy epoll segments": "#93c5fd", "redis": "#94a3b8", "asio": "#94a3b8", "boost": "#64748b",
+           "eddy epoll segments": "#93c5fd", "redis": "#94a3b8", "valkey": "#c4b5fd", "memcached": "#d6a85c", "asio": "#94a3b8", "boost": "#64748b",
            "libuv": "#c4b5fd", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",
            "spinning": "#0f766e"}
 BAR, GAP, GROUP_GAP = 15, 3, 18

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Memory: bytes a key and a connection against redis-server, and what an idle daemon uses."""
+"""Memory: bytes a key and a connection against Redis, Valkey and memcached, and what an idle daemon uses."""
 
 import os
 import socket
@@ -7,7 +7,7 @@ import time
 
 import harness
 import report
-from harness import Eddy, Failure, Progress, Redis, Spread, rss_of, schedule_of, settled_rss, turns, verdict, wakeups_of
+from harness import Eddy, Failure, Memcached, Progress, Spread, rss_of, schedule_of, settled_rss, turns, verdict, wakeups_of
 
 KEY_GOAL, EXPIRY_GOAL, CONNECTION_GOAL, IDLE_RSS_GOAL = 78, 8, 1024, 15 * 10**6
 IDLE_CPU_GOAL = 0.0005  # of a core: what rounds to 0.0 %
@@ -44,25 +44,54 @@ def key(number):
     return b"key:%012d" % number
 
 
-def set_all(port, keys, expiring=False):
+class Resp:
+    """What Redis, Valkey and Eddy are told."""
+
+    stored = b"+OK\r\n"
+    value = b"$32\r\n%b\r\n" % VALUE
+
+    @staticmethod
+    def set(name, expiring):
+        words, expiry = (5, b"$2\r\nEX\r\n$5\r\n86400\r\n") if expiring else (3, b"")
+        return b"*%d\r\n$3\r\nSET\r\n$16\r\n%b\r\n$32\r\n%b\r\n%b" % (words, name, VALUE, expiry)
+
+    @staticmethod
+    def get(name):
+        return b"*2\r\n$3\r\nGET\r\n$16\r\n%b\r\n" % name
+
+
+class Text:
+    """What memcached is told."""
+
+    stored = b"STORED\r\n"
+    value = b"VA 32\r\n%b\r\n" % VALUE
+
+    @staticmethod
+    def set(name, expiring):
+        return b"set %b 0 %d 32\r\n%b\r\n" % (name, 86400 if expiring else 0, VALUE)
+
+    @staticmethod
+    def get(name):
+        return b"mg %b v\r\n" % name
+
+
+def set_all(server, keys, expiring=False):
     """Sets `keys` keys of 16 bytes to values of 32, and checks that they are there."""
-    words, expiry = (5, b"$2\r\nEX\r\n$5\r\n86400\r\n") if expiring else (3, b"")
-    with connect(port) as client:
+    speaks = Text if isinstance(server, Memcached) else Resp
+    with connect(server.port) as client:
         for start in range(0, keys, BATCH):
             count = min(BATCH, keys - start)
-            ask(client, b"".join(b"*%d\r\n$3\r\nSET\r\n$16\r\n%b\r\n$32\r\n%b\r\n%b" %
-                                 (words, key(n), VALUE, expiry)
-                                 for n in range(start, start + count)), b"+OK\r\n" * count)
-        ask(client, b"*1\r\n$6\r\nDBSIZE\r\n", b":%d\r\n" % keys)
+            ask(client, b"".join(speaks.set(key(n), expiring) for n in range(start, start + count)),
+                speaks.stored * count)
         for number in range(0, keys, max(keys // 100, 1)):
-            ask(client, b"*2\r\n$3\r\nGET\r\n$16\r\n%b\r\n" % key(number), b"$32\r\n%b\r\n" % VALUE)
+            ask(client, speaks.get(key(number)), speaks.value)
 
 
 # --- What is measured -------------------------------------------------------------------------
 
 def bytes_a_key(server, keys, expiring=False):
     before = settled_rss(server.pid)
-    set_all(server.port, keys, expiring)
+    set_all(server, keys, expiring)
     return (settled_rss(server.pid) - before) / keys
 
 
@@ -114,8 +143,11 @@ def whole(value):
     return f"{value:,.0f}".replace(",", " ")
 
 
+SIDES = ["redis", "valkey", "memcached", "eddy"]
+
+
 class Row:
-    """A figure of Redis's, where it has one, and of Eddy's; less is better."""
+    """A figure of Eddy's and of the rivals that have one; less is better."""
 
     def __init__(self, label, goal, goal_text, samples, form=whole):
         self.label, self.goal, self.goal_text, self.samples, self.form = label, goal, goal_text, samples, form
@@ -124,8 +156,8 @@ class Row:
 
     def cells(self):
         redis = self.values.get("redis")
-        return [self.label, report.spread(redis, self.form) if redis else "–",
-                report.spread(self.values["eddy"], self.form),
+        return [self.label,
+                *(report.spread(self.values[side], self.form) if side in self.values else "–" for side in SIDES),
                 f"{self.values['eddy'].median / redis.median:.2f} ×" if redis else "–", self.goal_text, self.verdict]
 
     def json(self):
@@ -133,8 +165,8 @@ class Row:
 
     def group(self):
         redis, eddy = self.values["redis"], self.values["eddy"]
-        return report.Group(self.label, [("redis", redis, f"{self.form(redis.median)} B"),
-                                         ("eddy", eddy, f"{self.form(eddy.median)} B")], "redis",
+        return report.Group(self.label, [(side, value, f"{self.form(value.median)} B")
+                                         for side, value in self.values.items()], "redis",
                             self.goal / redis.median,
                             f"{eddy.median / redis.median:.2f} × (goal {whole(self.goal)} B)")
 
@@ -146,22 +178,26 @@ def main():
         raise Failure(f"{connections + 200} open files are needed: raise the hard limit (ulimit -Hn), or run as root")
     os.sched_setaffinity(0, {chosen.load_core})
     core = chosen.server_core
-    progress = Progress(chosen.pairs * 8)
-    of_key, of_expiry = {"redis": [], "eddy": []}, {"redis": [], "eddy": []}
-    of_cache, of_server = {"redis": [], "eddy": []}, {"eddy": []}
+    found = harness.caches(chosen)
+    found["memcached"] = Memcached
+    sides = [side for side in SIDES if side in found]
+    progress = Progress(chosen.pairs * (3 * len(sides) + 1))
+    of_key, of_expiry = {side: [] for side in sides}, {side: [] for side in sides}
+    of_cache, of_server = {side: [] for side in sides if side != "memcached"}, {"eddy": []}
     of_idle = []
-    for number, side in turns(["redis", "eddy"], chosen.pairs):
-        start = {"redis": Redis, "eddy": Eddy}[side]
+    for number, side in turns(sides, chosen.pairs):
+        start = found[side]
         with start(core) as server:
             of_key[side].append(bytes_a_key(server, keys))
         progress.step(f"pair {number + 1}, {side}: {of_key[side][-1]:.1f} B a key")
         with start(core) as server:
             of_expiry[side].append(bytes_a_key(server, keys, expiring=True) - of_key[side][-1])
         progress.step(f"pair {number + 1}, {side}: {of_expiry[side][-1]:.1f} B an expiry")
-        with start(core) as server:
-            of_cache[side].append(bytes_a_connection(server, connections, speaks_resp=True))
-        progress.step(f"pair {number + 1}, {side}: {of_cache[side][-1]:.0f} B a connection")
-        if side == "redis":
+        if side in of_cache:
+            with start(core) as server:
+                of_cache[side].append(bytes_a_connection(server, connections, speaks_resp=True))
+            progress.step(f"pair {number + 1}, {side}: {of_cache[side][-1]:.0f} B a connection")
+        if side != "eddy":
             continue
         with Eddy(core, runtime="server") as server:
             of_server["eddy"].append(bytes_a_connection(server, connections, speaks_resp=False))
@@ -182,7 +218,7 @@ def main():
                 {"eddy": [each["wakeups"] for each in of_idle]}, lambda v: f"{v:.1f}"),
             Row("idle daemon: RSS in MB", IDLE_RSS_GOAL, "≤ 15",
                 {"eddy": [each["rss"] for each in of_idle]}, lambda v: f"{v / 1e6:.1f}")]
-    text = report.table(["", "redis", "eddy", "eddy / redis", "goal", ""], [row.cells() for row in rows])
+    text = report.table(["", *SIDES, "eddy / redis", "goal", ""], [row.cells() for row in rows])
     text += (f"\n\n{whole(keys)} keys of 16 B with values of 32 B; {many} idle connections, after a PING each on the "
              f"cache; a daemon with five runtimes, over {idle_s} s. Resident memory from smaps_rollup.")
     return report.leave("memory", chosen, text, {"rows": [row.json() for row in rows]},

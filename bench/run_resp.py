@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Commands a second of the cache against redis-server: one hot key, a million keys, no pipeline."""
+"""Commands a second of the cache against Redis and Valkey: one hot key, a million keys, no pipeline."""
 
 import harness
 import report
-from harness import Eddy, Redis, sample, verdict
-
-SIDES = {"redis": Redis, "eddy": Eddy}
+from harness import sample, verdict
 
 
 class Load:
     """Rows that one start of the generator yields. `goals` are operations a second, by test; `cost_ns` is the most
     that one may cost the server in CPU time, and `p99_us` what the slowest in a hundred may take."""
 
+    sides = None  # what is here, set before the first turn
+
     def __init__(self, label, goals, requests, quick_requests, flags, cost_ns=None, p99_us=None):
         self.label, self.goals, self.flags, self.cost_ns, self.p99_us = label, goals, flags, cost_ns or {}, p99_us
-        self.requests, self.quick_requests, self.sides = requests, quick_requests, SIDES
+        self.requests, self.quick_requests = requests, quick_requests
 
     def command(self, chosen, server):
         requests = self.quick_requests if chosen.quick else self.requests
@@ -47,10 +47,10 @@ class Row:
         self.load, self.test, self.comparison = load, test, comparison
         self.label = f"{test.upper()}, {load.label}"
         self.goal, self.cost_ns = load.goals[test], load.cost_ns.get(test)
-        self.redis, self.eddy = comparison.of("redis"), comparison.of("eddy")
-        self.ratio = comparison.ratio("eddy", "redis")
-        self.void = comparison.is_void(*SIDES)
-        self.met = (self.eddy.median >= self.goal and
+        self.rates = {side: comparison.of(side) for side in load.sides}
+        self.ratios = {side: comparison.ratio("eddy", side) for side in load.sides if side != "eddy"}
+        self.void = comparison.is_void(*load.sides)
+        self.met = (self.rates["eddy"].median >= self.goal and
                     (self.cost_ns is None or comparison.cost("eddy") <= self.cost_ns) and
                     (load.p99_us is None or comparison.of("eddy", "p99_us").median <= load.p99_us))
         self.verdict = verdict(self.met, self.void, comparison.faults())
@@ -61,30 +61,32 @@ class Row:
                          ([f"p99 ≤ {self.load.p99_us} µs"] if self.load.p99_us else []))
 
     def cells(self):
-        def both(field, form):
-            return " / ".join(form(self.comparison.of(side, field).median) for side in SIDES)
-        return [self.label, report.spread(self.redis), report.spread(self.eddy),
-                report.ratio(self.ratio), self.goal_text(), self.verdict,
-                both("server_ns_per_op", lambda ns: f"{ns:.0f}"), both("server_cpu", lambda cpu: f"{cpu:.2f}"),
-                both("generator_cpu", lambda cpu: f"{cpu:.2f}"), both("p99_us", lambda us: f"{us:.0f}")]
+        def each(field, form):
+            return " / ".join(form(self.comparison.of(side, field).median) for side in self.load.sides)
+        return [self.label, *(report.spread(rate) for rate in self.rates.values()),
+                *(report.ratio(ratio) for ratio in self.ratios.values()), self.goal_text(), self.verdict,
+                each("server_ns_per_op", lambda ns: f"{ns:.0f}"), each("server_cpu", lambda cpu: f"{cpu:.2f}"),
+                each("generator_cpu", lambda cpu: f"{cpu:.2f}"), each("p99_us", lambda us: f"{us:.0f}")]
 
     def json(self):
-        return {"row": self.label, "ratio": self.ratio.json(), "goal": self.goal, "cost_goal_ns": self.cost_ns,
+        return {"row": self.label, "ratios": {side: ratio.json() for side, ratio in self.ratios.items()},
+                "goal": self.goal, "cost_goal_ns": self.cost_ns,
                 "p99_goal_us": self.load.p99_us, "verdict": self.verdict, "samples": self.comparison.samples}
 
     def group(self):
-        return report.Group(self.label, [("redis", self.redis, report.rate(self.redis.median)),
-                                         ("eddy", self.eddy, report.rate(self.eddy.median))], "redis",
-                            self.goal / self.redis.median,
-                            f"{self.ratio.median:.2f} × (goal {report.rate(self.goal)})")
+        return report.Group(self.label, [(side, rate, report.rate(rate.median)) for side, rate in self.rates.items()],
+                            "redis", self.goal / self.rates["redis"].median,
+                            f"{self.ratios['redis'].median:.2f} × (goal {report.rate(self.goal)})")
 
 
 def main():
     chosen = harness.begin(__doc__)
+    Load.sides = harness.caches(chosen)
     rows = [Row(load, test, comparison)
             for load, test, comparison in sample(chosen, LOADS, lambda core, _, kind: kind(core))]
-    text = report.table(["operations a second", "redis", "eddy", "eddy / redis", "goal", "", "server ns an operation",
-                         "server CPU", "load CPU", "p99 µs"], [row.cells() for row in rows])
+    text = report.table(["operations a second", *Load.sides, *(f"eddy / {side}" for side in Load.sides if side != "eddy"),
+                         "goal", "", "server ns an operation", "server CPU", "load CPU", "p99 µs"],
+                        [row.cells() for row in rows])
     return report.leave("resp", chosen, text, {"rows": [row.json() for row in rows]},
                         report.bars("Cache: commands a second against Redis", "50 connections; median, whiskers from "
                                     "the least to the greatest", [row.group() for row in rows]),

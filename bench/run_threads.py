@@ -58,7 +58,7 @@ class Row:
             CORES / (sample["server_cpu"] + sample["generator_cpu"]) for sample in comparison.samples[ONE])
         self.cost = comparison.ratio(TWO, ONE, "server_ns_per_op").median
         met = None if load.goal is None else self.ratio.median >= load.goal
-        self.verdict = verdict(met, False, comparison.faults())
+        self.verdict = verdict(met, False, comparison.faults(), comparison.lost() > harness.DISTURBED_SHARE)
 
     def cells(self):
         def each(field, form):

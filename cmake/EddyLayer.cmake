@@ -165,7 +165,10 @@ function(eddy_layer layer)
     endif()
 endfunction()
 
-# One GoogleTest program, each of whose tests becomes a test of ctest's.
+# One GoogleTest program, each of whose tests becomes a test of ctest's. The target gtests builds all.
+if(EDDY_TESTS)
+    add_custom_target(gtests)
+endif()
 function(eddy_gtest name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL" "SOURCES;LAYERS;DEPENDS")
     eddy_skip_without_layers("The test ${name}" ${arg_LAYERS})
@@ -180,6 +183,7 @@ function(eddy_gtest name)
     target_link_libraries(${name} PRIVATE ${arg_LAYERS} ${arg_DEPENDS}
                           GTest::gmock GTest::gtest GTest::gtest_main)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test")
+    add_dependencies(gtests ${name})
     include(GoogleTest)
     # Listing the tests when ctest starts, not while building, keeps a crash in a static
     # initialiser from failing the build.

@@ -125,7 +125,7 @@ class Traffic:
 
     def command(self):
         r = self.random
-        value = lambda: os.urandom(3).hex() * r.choice((1, 1, 1, 40))
+        value = lambda: r.randbytes(3).hex() * r.choice((1, 1, 1, 40))
         number = lambda: str(r.randrange(50))
         return r.choice([
             lambda: ("SET", self.key("text"), value()),

@@ -124,6 +124,22 @@ class DbTest(harness.EddyTest):
         self.assertEqual(daemon.must("db", "--ca", cert, "c", "ping"), "PONG\n")
         self.assertEqual(daemon.run("db", "c", "ping").status, 2, "nobody vouches for it")
 
+    def test_tls_beside_another_port_and_alone(self):
+        daemon = self.daemon()
+        made = harness.Certificates(daemon.folder)
+        tls = ["--tls-port", str(free_port()), "--tls-cert-file", made.cert, "--tls-key-file", made.key,
+               "--tls-ca-cert-file", made.ca]
+        created = daemon.run("create", "cache", "alone", *tls, "-s")
+        if created.status != 0 and "TLS" in created.err:
+            self.skipTest("this program was built without TLS")
+        self.assertEqual(created.status, 0, created)
+        shown = ["--cert", made.client_cert, "--key", made.client_key]
+        self.assertEqual(daemon.must("db", "--ca", made.ca, *shown, "alone", "ping"), "PONG\n")
+        self.assertEqual(daemon.run("db", "--ca", made.ca, "alone", "ping").status, 2, "it wants a certificate")
+        tls[1] = str(free_port())
+        daemon.must("create", "cache", "both", "-p", str(free_port()), *tls, "-s")
+        self.assertEqual(daemon.must("db", "both", "ping"), "PONG\n")
+
     def test_messages_go_on(self):
         daemon = self.cache()
         listening = subprocess.Popen([BINARY, "db", "c", "subscribe", "news"], bufsize=0,

@@ -240,8 +240,12 @@ class CacheFlags(FlagTest):
         def threads():
             return sum(name.startswith("db-r-") for name in daemon.thread_names())
 
-        self.create(daemon, "cache", "r", "--threads", "3")
+        port = self.create(daemon, "cache", "r", "--threads", "3")
         self.assertEqual(threads(), 3)
+        self.assertEqual(ask_cache(port, "PING"), "+PONG")
+        stats = dict(line.split(":") for line in daemon.must("db", "r", "info", "stats").split() if ":" in line)
+        self.assertGreater(int(stats["io_threaded_reads_processed"]), 0)
+        self.assertGreater(int(stats["total_net_output_bytes"]), 0)
         for wrong in ("0", "65", "x", "-1"):
             self.assertNotEqual(daemon.run("create", "cache", "x", "-p", "0", "--threads", wrong).status, 0)
         daemon.must("edit", "r", "--threads", "2")
@@ -622,7 +626,7 @@ class CommandFlags(FlagTest):
         self.assertEqual(attached.wait(harness.DEADLINE_S), 0)
         self.assertEqual(daemon.show("r")["status"], "running", "it goes on running")
 
-    @effect_of("db", "raw", "no-raw", "stdin", "database", "resp3", "user", "password", "ca")
+    @effect_of("db", "raw", "no-raw", "stdin", "database", "resp3", "user", "password", "ca", "cert", "key")
     def test_db(self):
         # The rest, and users and TLS, are in db_test.py.
         daemon = self.daemon()

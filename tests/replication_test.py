@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Caches and real Redis servers that follow each other, in both directions, under random writes."""
+"""Caches and real Redis and Valkey servers that follow each other, in both directions, under random writes."""
 
 import json
 import os
@@ -27,7 +27,6 @@ def have_same_data(leader, follower):
     eventually(equal, "the same data")
 
 
-@harness.on_each_backend
 class Replication(harness.EddyTest):
     def cache(self, daemon, name, *more):
         port = free_port()
@@ -35,10 +34,6 @@ class Replication(harness.EddyTest):
         client = client_of(self, port)
         self.assertEqual(client("CONFIG", "SET", "repl-diskless-sync-delay", "0"), "+OK")
         return client
-
-    def redis(self, *arguments):
-        server = Redis(self, *arguments)
-        return server, client_of(self, server.port)
 
     def follow(self, follower, leader):
         self.assertEqual(follower("REPLICAOF", "127.0.0.1", leader.port), "+OK")
@@ -50,8 +45,16 @@ class Replication(harness.EddyTest):
             client.all(traffic.batch(100))
         client("SELECT", "0")
 
-    def test_a_cache_follows_redis(self):
-        _, leader = self.redis()
+
+class BesideServers:
+    """Needs Replication and the name of a `program`."""
+
+    def server(self, *arguments):
+        server = Redis(self, *arguments, program=self.program)
+        return server, client_of(self, server.port)
+
+    def test_a_cache_follows(self):
+        _, leader = self.server()
         follower = self.cache(self.daemon(), "db")
         follower("SET", "its own", "goes")
         self.write(leader, 1)
@@ -78,9 +81,9 @@ class Replication(harness.EddyTest):
         self.assertEqual(follower("SET", "a", "b"), "+OK")
         self.assertEqual(follower("ROLE")[0], b"master")
 
-    def test_redis_follows_a_cache(self):
+    def test_it_follows_a_cache(self):
         leader = self.cache(self.daemon(), "db")
-        _, follower = self.redis()
+        _, follower = self.server()
         self.write(leader, 1)
         self.follow(follower, leader)
         self.write(leader, 2)
@@ -103,9 +106,9 @@ class Replication(harness.EddyTest):
 
     def test_a_chain_of_both(self):
         daemon = self.daemon()
-        _, first = self.redis()
+        _, first = self.server()
         second = self.cache(daemon, "second")
-        _, third = self.redis()
+        _, third = self.server()
         fourth = self.cache(daemon, "fourth")
         self.write(first, 1)
         self.follow(second, first)
@@ -131,10 +134,10 @@ class Replication(harness.EddyTest):
         daemon = self.daemon()
         leader = self.cache(daemon, "leader")
         follower = self.cache(daemon, "follower")
-        _, redis = self.redis()
+        _, theirs = self.server()
         self.follow(follower, leader)
-        self.follow(redis, leader)
-        for each in (follower, redis):
+        self.follow(theirs, leader)
+        for each in (follower, theirs):
             listener = client_of(self, each.port)
             listener("SUBSCRIBE", "news")
             leader("PUBLISH", "news", "today")
@@ -142,37 +145,89 @@ class Replication(harness.EddyTest):
         leader("SET", "short", "1", "PX", "50")
         leader("SET", "long", "1", "PX", "100000")
         eventually(lambda: follower("GET", "short") is None, "the key's end")
-        eventually(lambda: follower("DBSIZE") == 1 and redis("DBSIZE") == 1, "its removal")
+        eventually(lambda: follower("DBSIZE") == 1 and theirs("DBSIZE") == 1, "its removal")
         self.assertEqual(follower("PEXPIRETIME", "long"), leader("PEXPIRETIME", "long"))
         have_same_data(leader, follower)
-        have_same_data(leader, redis)
+        have_same_data(leader, theirs)
 
     def test_functions_follow(self):
         daemon = self.daemon()
-        _, redis = self.redis()
+        _, theirs = self.server()
         cache = self.cache(daemon, "cache")
         library = "#!lua name={0}\nredis.register_function{{function_name='{0}', " \
                   "callback=function() return '{0}' end, flags={{'no-writes'}}}}"
         if str(cache("FUNCTION", "LOAD", library.format("its_own"))).startswith("-"):
             self.skipTest("this eddy was built without scripts")
-        redis("FUNCTION", "LOAD", library.format("first"))
-        self.follow(cache, redis)
-        redis("FUNCTION", "LOAD", library.format("second"))
-        have_same_data(redis, cache)
+        theirs("FUNCTION", "LOAD", library.format("first"))
+        self.follow(cache, theirs)
+        theirs("FUNCTION", "LOAD", library.format("second"))
+        have_same_data(theirs, cache)
         for name in ("first", "second"):
             self.assertEqual(cache("FCALL_RO", name, "0"), name.encode())
         self.assertTrue(cache("FCALL_RO", "its_own", "0").startswith("-"))
         # And back again.
         cache("REPLICAOF", "NO", "ONE")
-        redis("FUNCTION", "FLUSH")
-        self.follow(redis, cache)
+        theirs("FUNCTION", "FLUSH")
+        self.follow(theirs, cache)
         cache("FUNCTION", "LOAD", library.format("third"))
         cache("FUNCTION", "DELETE", "first")
-        have_same_data(cache, redis)
+        have_same_data(cache, theirs)
         for name in ("second", "third"):
-            self.assertEqual(redis("FCALL_RO", name, "0"), name.encode())
-        self.assertTrue(redis("FCALL_RO", "first", "0").startswith("-"))
+            self.assertEqual(theirs("FCALL_RO", name, "0"), name.encode())
+        self.assertTrue(theirs("FCALL_RO", "first", "0").startswith("-"))
 
+    def test_a_big_copy_while_much_is_written(self):
+        daemon = self.daemon()
+        leader = self.cache(daemon, "leader")
+        for base in range(0, 60000, 1000):
+            leader.all([("SET", f"key {i}", "v" * (i % 300)) for i in range(base, base + 1000)])
+        follower = self.cache(daemon, "follower")
+        _, theirs = self.server()
+        stop = threading.Event()
+
+        def write():
+            client, traffic = Client(leader.port), Traffic(5)
+            while not stop.is_set():
+                client.all(traffic.batch(100))
+                client.all([("APPEND", f"key {i}", "!") for i in range(0, 60000, 997)])
+            client.close()
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            self.follow(follower, leader)
+            self.follow(theirs, leader)
+        finally:
+            stop.set()
+            writer.join()
+        have_same_data(leader, follower)
+        have_same_data(leader, theirs)
+
+    def test_a_password_and_the_flags(self):
+        server, leader = self.server("--requirepass", "secret")
+        leader("AUTH", "secret")
+        leader("SET", "a", "1")
+        daemon = self.daemon()
+        follower = self.cache(daemon, "db", "--replicate", f"127.0.0.1:{server.port}")
+        eventually(lambda: "NOAUTH" in daemon.must("logs", "db"), "the refusal in the log")
+        self.assertEqual(follower("CONFIG", "SET", "masterauth", "secret"), "+OK")
+        eventually(lambda: follower("GET", "a") == b"1", "the key")
+        other = self.cache(daemon, "other", "--replicate", f"127.0.0.1:{server.port}",
+                           "--replicate-user", "default", "--replicate-password", "secret")
+        eventually(lambda: other("GET", "a") == b"1", "the key")
+
+
+@harness.on_each_backend
+class BesideRedis(BesideServers, Replication):
+    program = "redis-server"
+
+
+@harness.on_each_backend
+class BesideValkey(BesideServers, Replication):
+    program = os.environ.get("EDDY_VALKEY", "valkey-server")
+
+
+@harness.on_each_backend
+class AmongCaches(Replication):
     def test_config_rewrite_keeps_whom_it_follows(self):
         daemon = self.daemon()
         leader = self.cache(daemon, "leader")
@@ -193,45 +248,6 @@ class Replication(harness.EddyTest):
         daemon.must("start", "follower")
         follower = client_of(self, follower.port)
         self.assertEqual(follower("ROLE")[:3], [b"slave", b"127.0.0.1", leader.port])
-
-    def test_a_big_copy_while_much_is_written(self):
-        daemon = self.daemon()
-        leader = self.cache(daemon, "leader")
-        for base in range(0, 60000, 1000):
-            leader.all([("SET", f"key {i}", "v" * (i % 300)) for i in range(base, base + 1000)])
-        follower = self.cache(daemon, "follower")
-        _, redis = self.redis()
-        stop = threading.Event()
-
-        def write():
-            client, traffic = Client(leader.port), Traffic(5)
-            while not stop.is_set():
-                client.all(traffic.batch(100))
-                client.all([("APPEND", f"key {i}", "!") for i in range(0, 60000, 997)])
-            client.close()
-        writer = threading.Thread(target=write)
-        writer.start()
-        try:
-            self.follow(follower, leader)
-            self.follow(redis, leader)
-        finally:
-            stop.set()
-            writer.join()
-        have_same_data(leader, follower)
-        have_same_data(leader, redis)
-
-    def test_a_password_and_the_flags(self):
-        server, leader = self.redis("--requirepass", "secret")
-        leader("AUTH", "secret")
-        leader("SET", "a", "1")
-        daemon = self.daemon()
-        follower = self.cache(daemon, "db", "--replicate", f"127.0.0.1:{server.port}")
-        eventually(lambda: "NOAUTH" in daemon.must("logs", "db"), "the refusal in the log")
-        self.assertEqual(follower("CONFIG", "SET", "masterauth", "secret"), "+OK")
-        eventually(lambda: follower("GET", "a") == b"1", "the key")
-        other = self.cache(daemon, "other", "--replicate", f"127.0.0.1:{server.port}",
-                           "--replicate-user", "default", "--replicate-password", "secret")
-        eventually(lambda: other("GET", "a") == b"1", "the key")
 
     def test_a_replica_that_does_not_read_is_closed(self):
         daemon = self.daemon()

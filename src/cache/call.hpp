@@ -101,6 +101,7 @@ struct call {
     /// Replies with an error; `text` begins with its code word.
     void error(std::string_view text) {
         ++state.env.counters.errors;
+        state.commands.failed(*this, text);
         reply.error(text);
     }
     void wrong_type() { error(wrong_type_text); }

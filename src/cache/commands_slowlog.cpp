@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace eddy::cache::commands {
 namespace {
@@ -110,6 +113,43 @@ void latency_doctor(call& c) {
     c.reply.verbatim("txt", text);
 }
 
+// Calls up to 1, 2, 4, ... microseconds, added up, as far as the last of them need.
+void latency_histogram(call& c) {
+    std::map<std::string_view, const command_stats::counts*> wanted;
+    c.state.commands.for_each([&](std::string_view name, const command_stats::counts& its) {
+        bool is_wanted = c.count == 2;
+        for (std::size_t i = 2; i < c.count; ++i) {
+            const std::string_view asked = c.arg(i);
+            is_wanted |= is_word(asked, name) || is_word(asked, name.substr(0, name.find('|')));
+        }
+        if (is_wanted && its.latency != nullptr) wanted.emplace(name, &its);
+    });
+    constexpr std::uint64_t ns_a_us = 1000;
+    c.reply.map(wanted.size());
+    for (const auto& [name, its] : wanted) {
+        std::vector<std::pair<std::int64_t, std::int64_t>> steps;
+        std::uint64_t below = 0;
+        for (std::uint64_t us = 1; below < its->latency->count(); us *= 2) {
+            const bool is_last = us * ns_a_us > histogram::largest_value;
+            const std::uint64_t now =
+                is_last ? its->latency->count() : its->latency->count_up_to(us * ns_a_us);
+            if (now > below)
+                steps.emplace_back(static_cast<std::int64_t>(us), static_cast<std::int64_t>(now));
+            below = now;
+        }
+        c.reply.bulk(name);
+        c.reply.map(2);
+        c.reply.bulk("calls");
+        c.reply.integer(static_cast<std::int64_t>(its->latency->count()));
+        c.reply.bulk("histogram_usec");
+        c.reply.map(steps.size());
+        for (const auto& [us, calls] : steps) {
+            c.reply.integer(us);
+            c.reply.integer(calls);
+        }
+    }
+}
+
 struct subcommand {
     std::string_view name;
     std::size_t least;  // arguments, with both words
@@ -144,14 +184,14 @@ constexpr subcommand latency_subcommands[] = {
     {"reset", 2, any, latency_reset},
     {"graph", 3, 3, latency_graph},
     {"doctor", 2, 2, latency_doctor},
-    // Times of all commands are not kept.
-    {"histogram", 2, any, [](call& c) { c.reply.map(0); }},
+    {"histogram", 2, any, latency_histogram},
     {"help", 2, 2,
      [](call& c) {
          c.help({"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DOCTOR",
                  "    What was seen, in words.", "GRAPH <event>",
-                 "    The event's samples as bars.", "HISTORY <event>",
-                 "    Its samples: time and milliseconds.", "LATEST",
+                 "    The event's samples as bars.", "HISTOGRAM [<command> ...]",
+                 "    How many calls took up to 1, 2, 4, ... microseconds, by command.",
+                 "HISTORY <event>", "    Its samples: time and milliseconds.", "LATEST",
                  "    The last sample of each event, and its longest.", "RESET [<event> ...]",
                  "    Drop the samples of the events, or of all.", "HELP", "    Print this help."});
      }},

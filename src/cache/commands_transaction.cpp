@@ -41,7 +41,7 @@ void run_queued(call& c, const command_spec& spec, std::span<const std::string_v
     c.hash = spec.first_key == 1 && args.size() > 1 ? c.state.env.hash(args[1]) : 0;
     c.reply_begin = c.reply.buffer().size();
     const bool obeys = (c.client.special & session::master) != 0;
-    if (!obeys && !c.client.unlimited && !still_permits(c)) return;
+    if (!obeys && !c.client.unlimited && !still_permits(c)) return c.state.commands.rejected(c);
     run(c);
     if (c.reply.buffer().size() - replies_begin <= c.state.options.max_reply) [[likely]]
         return;

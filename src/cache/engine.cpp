@@ -18,6 +18,7 @@
 #include "cache/propagation.hpp"
 #include "cache/replication.hpp"
 #include "cache/script/scripting.hpp"
+#include "cache/server_host.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/timed_fields.hpp"
 #include "cache/tracking.hpp"
@@ -77,7 +78,8 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
         return true;
     }
     c.client.last_command = c.spec->name.data();
-    if (!c.state.slow.skips(c.spec->flags, c.count)) [[unlikely]]
+    const bool is_timed = c.state.commands.count(*c.spec);
+    if (is_timed || !c.state.slow.skips(c.spec->flags, c.count)) [[unlikely]]
         c.state.slow.run(c);
     else
         c.spec->run(c);
@@ -280,8 +282,23 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
         who.close_now();
     }
     s.env.counters.commands += done;
+    s.take_rates(0);
     s.peak_memory = std::max(s.peak_memory, s.env.memory.used_bytes());
     return done;
+}
+
+void engine::state::take_rates(std::uint64_t executed) {
+    if (!rates.is_due(env.now_ms)) return;
+    const traffic now = moved();
+    rates.note(env.now_ms, {env.counters.commands + executed, now.bytes_in, now.bytes_out});
+}
+
+traffic engine::state::moved() const noexcept {
+    return server == nullptr ? traffic() : server->moved() - moved_before;
+}
+
+void engine::state::forget_moved() noexcept {
+    if (server != nullptr) moved_before = server->moved();
 }
 
 void engine::take_output(session& who, byte_buffer& out) {

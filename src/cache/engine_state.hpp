@@ -5,6 +5,7 @@
 
 #include "cache/access.hpp"
 #include "cache/acl.hpp"
+#include "cache/command_stats.hpp"
 #include "cache/engine.hpp"
 #include "cache/environment.hpp"
 #include "cache/keyspace.hpp"
@@ -12,6 +13,7 @@
 #include "cache/rdb/snapshot.hpp"
 #include "cache/slow_log.hpp"
 #include "cache/tracking_table.hpp"
+#include "cache/traffic.hpp"
 
 #include <array>
 #include <cstddef>
@@ -104,6 +106,17 @@ struct engine::state final : key_listener {
         return *of;
     }
 
+    /// An error that is no command's own reply.
+    void count_error(std::string_view text) noexcept {
+        ++env.counters.errors;
+        commands.failed(text);
+    }
+    /// What the clients have sent and received since forget_moved().
+    traffic moved() const noexcept;
+    void forget_moved() noexcept;
+    /// Takes what INFO tells as rates, when that is due.
+    void take_rates(std::uint64_t executed);
+
     /// Makes room below max_memory. False when a command that needs memory is to be refused.
     bool make_room();
 
@@ -116,6 +129,9 @@ struct engine::state final : key_listener {
     std::int64_t started_us = 0;
     std::string run_id;  // 40 hexadecimal digits
     slow_log slow;
+    command_stats commands;
+    rate_meter rates;
+    traffic moved_before;  // of an earlier start of the server, or before CONFIG RESETSTAT
     save_state saves;
     acl::users users{options.password};
     access_log refusals;

@@ -175,6 +175,7 @@ void queue(call& c) {
 }  // namespace
 
 void after_refusal(call& c) {
+    c.state.commands.rejected(c);
     if (in(c, session::in_transaction)) c.client.extras->refused = true;
     if (c.spec == nullptr || c.spec->run != commands::exec) return;
     // The refusal's line begins with '-' and ends with CR LF.

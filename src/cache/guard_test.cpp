@@ -182,6 +182,7 @@ TEST_F(users_file, there_can_be_none) {
 
 // A server that notes what it is asked and answers when told.
 struct noting_host final : server_host {
+    traffic moved() const noexcept override { return {}; }
     void save_users(std::uint64_t session, std::string text) override {
         who = session;
         users = std::move(text);

@@ -9,16 +9,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
+#include <compare>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace eddy::cache {
 namespace {
 
-using item = std::pair<double, std::string>;
+// A sorted vector of them is moved about a lot: the text is kept elsewhere.
+struct item {
+    double score;
+    std::string_view text;
+    auto operator<=>(const item&) const = default;
+};
 
 // A tree with its members, and the vector that it must agree with.
 class checked_tree {
@@ -34,8 +40,9 @@ public:
         void* const block = memory_.allocate(entry::size_for(text.size(), 0, false));
         entry* const member = entry::make(block, text, 0, false);
         tree.insert(memory_, score, member);
-        model.insert(std::ranges::lower_bound(model, item{score, text}), {score, text});
-        entries_.insert(place_of(text), {text, member});
+        const auto kept = entries_.emplace(text, member).first;
+        const item made{score, kept->first};
+        model.insert(std::ranges::lower_bound(model, made), made);
     }
     void erase(std::size_t rank) {
         const auto [score, text] = model[rank];
@@ -51,12 +58,12 @@ public:
     }
     std::size_t erase_at(std::size_t rank, std::size_t most) {
         const std::size_t erased = tree.erase_at(memory_, rank, most);
-        for (std::size_t i = rank; i < rank + erased; ++i) forget(model[i].second);
+        for (std::size_t i = rank; i < rank + erased; ++i) forget(model[i].text);
         const auto first = model.begin() + static_cast<std::ptrdiff_t>(rank);
         model.erase(first, first + static_cast<std::ptrdiff_t>(erased));
         return erased;
     }
-    entry* entry_of(const std::string& text) { return place_of(text)->second; }
+    entry* entry_of(std::string_view text) { return entries_.find(text)->second; }
 
     // Everything at once; O(n log n).
     void agree() {
@@ -66,24 +73,24 @@ public:
         score_tree::position at = tree.at(0);
         for (std::size_t i = 0; i < model.size(); ++i, at.forward()) {
             ASSERT_TRUE(at);
-            ASSERT_EQ(at.score(), model[i].first);
-            ASSERT_EQ(at.member()->key(), model[i].second);
+            ASSERT_EQ(at.score(), model[i].score);
+            ASSERT_EQ(at.member()->key(), model[i].text);
         }
         ASSERT_FALSE(at);
         at = tree.at(model.size() - 1);
         for (std::size_t i = model.size(); i-- > 0; at.backward()) {
             ASSERT_TRUE(at);
-            ASSERT_EQ(at.member()->key(), model[i].second);
+            ASSERT_EQ(at.member()->key(), model[i].text);
         }
         ASSERT_FALSE(at);
         for (std::size_t i = 0; i < model.size(); i += 1 + model.size() / 100) {
-            ASSERT_EQ(tree.rank(model[i].first, entry_of(model[i].second)), i);
-            ASSERT_EQ(tree.at(i).member()->key(), model[i].second);
+            ASSERT_EQ(tree.rank(model[i].score, entry_of(model[i].text)), i);
+            ASSERT_EQ(tree.at(i).member()->key(), model[i].text);
         }
     }
     void bounds_agree(double score) {
-        const auto below = [score](const item& i) { return i.first < score; };
-        const auto up_to = [score](const item& i) { return i.first <= score; };
+        const auto below = [score](const item& i) { return i.score < score; };
+        const auto up_to = [score](const item& i) { return i.score <= score; };
         ASSERT_EQ(tree.count_below(score, false),
                   static_cast<std::size_t>(std::ranges::count_if(model, below)));
         ASSERT_EQ(tree.count_below(score, true),
@@ -95,18 +102,14 @@ public:
     std::size_t bytes() const { return tree.memory_bytes(); }
 
 private:
-    using named_entry = std::pair<std::string, entry*>;
-    std::vector<named_entry>::iterator place_of(const std::string& text) {
-        return std::ranges::lower_bound(entries_, text, {}, &named_entry::first);
-    }
-    void forget(const std::string& text) {
-        const auto at = place_of(text);
+    void forget(std::string_view text) {
+        const auto at = entries_.find(text);
         memory_.release(at->second, at->second->size());
         entries_.erase(at);
     }
 
     slab memory_;
-    std::vector<named_entry> entries_;
+    std::map<std::string, entry*, std::less<>> entries_;
 };
 
 random_generator seeded() {

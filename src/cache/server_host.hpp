@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cache/call.hpp"
+#include "cache/traffic.hpp"
 
 #include <cstdint>
 #include <string>
@@ -21,11 +22,13 @@ struct shutdown_request {
     bool forced = false;  ///< also when nothing could be saved
 };
 
-/// Does it. Every member is called within a command whose session waits from then on, until
-/// answer() was called with the session's number, which must not be before the next turn. The
-/// engine's thread.
+/// The world around the engine. What takes a session's number is called within a command whose
+/// session waits from then on, until answer() was called with it, which must not be before the next
+/// turn. The engine's thread.
 class server_host {
 public:
+    /// Since the runtime was made; never less than before.
+    virtual traffic moved() const noexcept = 0;
     /// Writes the text in place of engine_options::acl_file.
     virtual void save_users(std::uint64_t session, std::string text) = 0;
     /// Reads that file, gives it to acl::load() and answers what that says.

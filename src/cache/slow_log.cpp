@@ -42,7 +42,8 @@ void slow_log::configure(const engine_options& options) {
 }
 
 void slow_log::run_unless_skipped(call& c) {
-    skips(c.spec->flags, c.count) ? c.spec->run(c) : run(c);
+    const bool is_timed = c.state.commands.count(*c.spec);
+    !is_timed&& skips(c.spec->flags, c.count) ? c.spec->run(c) : run(c);
 }
 
 void slow_log::run(call& c) {
@@ -57,8 +58,9 @@ void slow_log::run(call& c) {
     c.spec = &spec;
     c.args = args;
     c.count = count;
-    const std::int64_t took_us =
-        duration_cast<microseconds>(steady_clock::now() - began).count() + pretended_us_;
+    const auto took = steady_clock::now() - began + microseconds(pretended_us_);
+    c.state.commands.timed(c, static_cast<std::uint64_t>(duration_cast<nanoseconds>(took).count()));
+    const std::int64_t took_us = duration_cast<microseconds>(took).count();
     if (slower_than_us_ >= 0 && took_us >= slower_than_us_) keep(c, took_us);
     const std::int64_t took_ms = took_us / 1000;
     if (event_from_ms_ > 0 && took_ms >= event_from_ms_) {

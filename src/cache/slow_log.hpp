@@ -55,9 +55,9 @@ public:
         return (flags & untimed_) != 0 && count <= few_arguments;
     }
 
-    /// Runs the command and keeps it if it took long.
+    /// Runs the command, which command_stats has counted, and keeps it if it took long.
     void run(call& c);
-    /// The same, without the clock where that is not needed.
+    /// Counts and runs it, without the clock where that is not needed.
     void run_unless_skipped(call& c);
 
     /// DEBUG SLEEP: the command that runs counts as this much longer, without anybody waiting.

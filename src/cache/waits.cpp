@@ -215,7 +215,7 @@ void end_save_waits(engine::state& s, std::string_view fault) {
                     reply.ok();
                 } else {
                     reply.error("ERR " + std::string(fault));
-                    ++s.env.counters.errors;
+                    s.count_error("ERR");
                 }
             }
         } catch (const std::bad_alloc&) {
@@ -241,7 +241,7 @@ void answer(engine::state& s, std::uint64_t number, std::string_view fault) {
             reply.ok();
         } else {
             reply.error("ERR " + std::string(fault));
-            ++s.env.counters.errors;
+            s.count_error("ERR");
         }
     }
     finish(s, *who);
@@ -265,7 +265,7 @@ void unblock(engine::state& s, session& who, unblocked_by why) {
             reply.null_array();
         } else {
             reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-            ++s.env.counters.errors;
+            s.count_error("UNBLOCKED");
         }
     }
     finish(s, who);
@@ -279,7 +279,7 @@ void unblock_all(engine::state& s, std::string_view why) {
         }
         if (!takes_no_reply(each)) {
             resp::reply_writer(each.extras->outbox, each.protocol).error(why);
-            ++s.env.counters.errors;
+            s.count_error(why);
         }
         each.closing = true;
         finish(s, each);

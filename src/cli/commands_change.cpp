@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 
 namespace eddy::cli {
 namespace {
@@ -107,26 +105,6 @@ int change_each(context& with, const arguments& given, std::string_view method,
     return status;
 }
 
-/// Everything on standard input, up to the limit.
-std::expected<std::string, std::string> read_input() {
-    std::string text;
-    char chunk[16 * 1024];
-    for (;;) {
-        const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            return std::unexpected(fmt::format("could not read standard input: {}",
-                                               std::generic_category().message(errno)));
-        if (got == 0) return text;
-        text.append(chunk, static_cast<std::size_t>(got));
-        if (text.size() > message_limit)
-            return std::unexpected(
-                fmt::format("standard input has more than {} bytes, the largest message; send it "
-                            "in pieces",
-                            message_limit));
-    }
-}
-
 int start(context& with, const arguments& given) {
     if (!given.is_set("interactive")) return change_each(with, given, "POST", "/start", "started");
     if (given.positional().size() != 1) {
@@ -152,7 +130,7 @@ int send(context& with, const arguments& given) {
             message += given.positional()[i];
         }
     } else {
-        auto input = read_input();
+        auto input = read_input(message_limit, "the largest message; send it in pieces");
         if (!input) {
             complain(input.error());
             return exit_bad_input;

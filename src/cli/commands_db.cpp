@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
-#include <system_error>
 
 namespace eddy::cli {
 namespace {
@@ -31,24 +30,6 @@ constexpr std::size_t argument_limit = 512U << 20;
 constexpr std::string_view password_variable = "REDISCLI_AUTH";
 
 using words = std::vector<std::string>;
-
-std::expected<std::string, std::string> read_all_input() {
-    std::string text;
-    char chunk[64 * 1024];
-    for (;;) {
-        const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            return std::unexpected(fmt::format("could not read standard input: {}",
-                                               std::generic_category().message(errno)));
-        if (got == 0) return text;
-        text.append(chunk, static_cast<std::size_t>(got));
-        if (text.size() > argument_limit)
-            return std::unexpected(
-                fmt::format("standard input has more than {} bytes, the largest value of a cache",
-                            argument_limit));
-    }
-}
 
 /// Reads standard input line by line; nothing at its end.
 class input_lines {
@@ -173,10 +154,11 @@ std::expected<std::string, std::string> uri_of(const json& runtime, const argume
     for (const std::string_view any : {"0.0.0.0:", "[::]:"}) {
         if (address.starts_with(any)) address.replace(0, any.size(), "127.0.0.1:");
     }
-    std::string listen;
-    if (runtime.contains("options") && runtime.at("options").is_object())
-        listen = text_of(runtime.at("options"), "listen");
-    if (!listen.starts_with("tls://")) return "tcp://" + address;
+    const json options = runtime.value("options", json::object());
+    const std::string listen = text_of(options, "listen");
+    const bool has_tls_port_alone = options.contains("tls_port") && !options.contains("port") &&
+                                    !options.contains("unix") && !options.contains("listen");
+    if (!listen.starts_with("tls://") && !has_tls_port_alone) return "tcp://" + address;
     // The certificate is for the name that the cache was given, not for the address behind it.
     if (const auto asked = transport::parse(listen); asked && !asked->host.empty()) {
         const std::string port = address.substr(address.rfind(':'));
@@ -184,7 +166,12 @@ std::expected<std::string, std::string> uri_of(const json& runtime, const argume
             address = (asked->host.contains(':') ? "[" + asked->host + "]" : asked->host) + port;
     }
     std::string uri = "tls://" + address;
-    if (given.has("ca")) uri += fmt::format("?ca={}", given.value("ca"));
+    char before = '?';
+    for (const std::string_view file : {"ca", "cert", "key"}) {
+        if (!given.has(file)) continue;
+        uri += fmt::format("{}{}={}", before, file, given.value(file));
+        before = '&';
+    }
     return uri;
 }
 
@@ -267,7 +254,7 @@ private:
                 complain("--stdin needs a command: eddy db --stdin NAME COMMAND ARGUMENT...");
                 co_return exit_bad_input;
             }
-            auto input = read_all_input();
+            auto input = read_input(argument_limit, "the largest value of a cache");
             if (!input) {
                 complain(input.error());
                 co_return exit_bad_input;
@@ -369,7 +356,11 @@ command db_command() {
          .help = "that user's; else $REDISCLI_AUTH, which others on this machine do not see"},
         {.name = "ca",
          .value_name = "FILE",
-         .help = "who signed the certificate of a cache that listens on tls://"},
+         .help = "who signed the certificate of a cache that speaks TLS alone"},
+        {.name = "cert",
+         .value_name = "FILE",
+         .help = "a certificate to show to such a cache, which may ask for one"},
+        {.name = "key", .value_name = "FILE", .help = "the private key of --cert"},
     };
     c.least = 1;
     c.most = any_number;

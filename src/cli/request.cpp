@@ -5,8 +5,11 @@
 #include <eddy/wire/http/target.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 namespace eddy::cli {
@@ -30,6 +33,23 @@ std::expected<json, int> ask(const context& with, control_request request) {
         return std::unexpected(exit_fatal);
     }
     return value;
+}
+
+std::expected<std::string, std::string> read_input(std::size_t limit, std::string_view what) {
+    std::string text;
+    char chunk[64 * 1024];
+    for (;;) {
+        const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return std::unexpected(fmt::format("could not read standard input: {}",
+                                               std::generic_category().message(errno)));
+        if (got == 0) return text;
+        text.append(chunk, static_cast<std::size_t>(got));
+        if (text.size() > limit)
+            return std::unexpected(
+                fmt::format("standard input has more than {} bytes, {}", limit, what));
+    }
 }
 
 std::string runtime_target(std::string_view name, std::string_view rest) {

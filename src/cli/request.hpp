@@ -38,6 +38,10 @@ int ask_each(const context& with, const arguments& given, std::string_view metho
              std::string_view rest,
              const std::function<void(const std::string& name, json& answer)>& take);
 
+/// All of standard input, or why not: it cannot be read, or has more than `limit` bytes, which is
+/// `what`.
+std::expected<std::string, std::string> read_input(std::size_t limit, std::string_view what);
+
 /// A message of an answer that is no success; `status` is HTTP's.
 std::string error_message(int status, std::string_view body);
 

@@ -122,6 +122,8 @@ struct counters {
     tally messages_out;
     tally bytes_in;
     tally bytes_out;
+    tally reads;   ///< pieces that came from connections, where the type counts them
+    tally writes;  ///< pieces that went out
     tally errors;
     tally dropped;  ///< by a slow reader's policy or a rate limit
     /// What only this type counts: name (Prometheus style, without prefix), value.
@@ -134,7 +136,8 @@ struct counters {
         for (tally counters::* const each :
              {&counters::connections_now, &counters::connections_total,
               &counters::connections_refused, &counters::messages_in, &counters::messages_out,
-              &counters::bytes_in, &counters::bytes_out, &counters::errors, &counters::dropped})
+              &counters::bytes_in, &counters::bytes_out, &counters::reads, &counters::writes,
+              &counters::errors, &counters::dropped})
             this->*each += part.*each;
     }
 };

@@ -296,7 +296,12 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     inner.args = args;
     inner.count = count;
     inner.in_exec = true;
+    const auto reject = [&](std::string_view why) {
+        state_.commands.rejected(inner);
+        return refuse(why);
+    };
     if (!session_.unlimited && !permits(inner)) [[unlikely]] {
+        state_.commands.rejected(inner);
         constexpr std::string_view code = "-NOPERM ";
         const std::string why(command_reply_.text().substr(code.size()));
         command_reply_.clear();
@@ -305,7 +310,7 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     }
     if ((flags & (command_flag::write | command_flag::may_replicate)) != 0) {
         if (running_->read_only) {
-            return refuse("Write commands are not allowed from read-only scripts.");
+            return reject("Write commands are not allowed from read-only scripts.");
         }
         if ((flags & command_flag::write) != 0) {
             if (state_.options.mode == access_mode::readonly &&
@@ -314,10 +319,10 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
                     "-READONLY This cache is in readonly mode: it takes no command that writes.");
             }
             if (is_read_only_replica(state_, running_call_->client)) {
-                return refuse("-READONLY You can't write against a read only replica.");
+                return reject("-READONLY You can't write against a read only replica.");
             }
             if (!has_written_ && lacks_replicas(state_)) {
-                return refuse("-NOREPLICAS Not enough good replicas to write.");
+                return reject("-NOREPLICAS Not enough good replicas to write.");
             }
             if (!has_written_ && (running_call_->client.special & session::master) == 0) {
                 const std::string why = save_trouble_text(state_);
@@ -329,7 +334,7 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
             }
             if (memory_is_short_ && (flags & command_flag::denyoom) != 0 && !has_written_ &&
                 (running_->flags & script_flag::allow_oom) == 0) {
-                return refuse("-OOM command not allowed when used memory > 'maxmemory'.");
+                return reject("-OOM command not allowed when used memory > 'maxmemory'.");
             }
             has_written_ = true;
         }
@@ -337,11 +342,11 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
     const std::uint8_t db = session_.db;
     if ((state_.attention & (attention::propagates | attention::follower)) == 0) {
-        spec->run(inner);
+        state_.slow.run_unless_skipped(inner);
     } else {
         const expiry_scope expiry(inner);
         recording record(state_, *spec);
-        spec->run(inner);
+        state_.slow.run_unless_skipped(inner);
         record.end({args, count}, db);
     }
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]

@@ -117,8 +117,9 @@ task<outcome<>> cache_server::start() {
     running_->place.max_queue = config_.max_queue;
     running_->place.max_pending_reply = config_.engine.max_pending_reply;
     running_->helper = std::make_unique<services>(running_->engine, running_->background, events_,
-                                                  options_, above_);
+                                                  options_, above_, [this] { return moved(); });
     running_->engine.internals().server = running_->helper.get();
+    running_->engine.internals().forget_moved();
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
     if (!config_.engine.acl_file.empty()) {
         if (auto loaded = co_await load_users(running_->engine); !loaded)
@@ -261,6 +262,23 @@ task<void> cache_server::stop(duration drain) {
     last_stats_.keys = last_stats_.keys_with_expiry = 0;
     last_stats_.used_memory = last_stats_.reserved_memory = 0;
     running_.reset();
+}
+
+eddy::cache::traffic cache_server::moved() const noexcept {
+    eddy::cache::traffic sum;
+    const auto add = [&sum](const counters& of) {
+        sum.bytes_in += of.bytes_in;
+        sum.bytes_out += of.bytes_out;
+        sum.reads += of.reads;
+        sum.writes += of.writes;
+        sum.refused += of.connections_refused;
+    };
+    for (const running::remote_worker& each : running_->remote) add(each.its->counted());
+    sum.threaded_reads = sum.reads;
+    sum.threaded_writes = sum.writes;
+    add(counted_);
+    if (running_->at_home) add(running_->at_home->counted());
+    return sum;
 }
 
 counters cache_server::count() const {
@@ -477,6 +495,9 @@ task<outcome<>> cache_server::open_files() {
         const outcome<bool> loaded = co_await running_->append->load();
         if (!loaded) co_return std::unexpected(loaded.error());
         has_loaded = *loaded;
+        // What the file's commands did is not what clients have asked for.
+        running_->engine.internals().commands.reset();
+        running_->engine.internals().rates = {};
     }
     if (!has_loaded) {
         if (auto loaded = co_await load(); !loaded) co_return loaded;

@@ -7,6 +7,7 @@
 #include <eddy/base/histogram.hpp>
 
 #include "cache/engine.hpp"
+#include "cache/server_host.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/workplace.hpp"
 #include "runtime/connections.hpp"
@@ -36,6 +37,7 @@ public:
     task<outcome<>> check_restart() override;
 
 private:
+    eddy::cache::traffic moved() const noexcept;
     task<outcome<>> make_workers();
     task<void> end_workers();
     task<outcome<>> give_up(outcome<> why);

@@ -288,6 +288,7 @@ task<void> follower::link::receive() {
     }
     of_.parts_.tell_time();
     of_.parts_.counted.bytes_in += got->size();
+    ++of_.parts_.counted.reads;
     // What came at the same time as another order is not for this one.
     check_followed();
     its_.heard_us = engine_.internals().env.now_us;

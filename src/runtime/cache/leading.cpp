@@ -147,6 +147,7 @@ task<void> leader::feed(client& to, counters& counted) {
         }
         to.touch();
         counted.bytes_out += next.text.size();
+        ++counted.writes;
         if (note_sent(to, next)) {
             static_cast<void>(to.socket.shutdown_write());
             co_return;

@@ -127,12 +127,14 @@ nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& optio
 }  // namespace
 
 services::services(eddy::cache::engine& engine, scope& background, journal& events,
-                   settings& chosen, std::shared_ptr<supervisor> above)
+                   settings& chosen, std::shared_ptr<supervisor> above,
+                   std::function<eddy::cache::traffic()> moved)
     : engine_(engine),
       background_(background),
       events_(events),
       chosen_(chosen),
-      above_(std::move(above)) {}
+      above_(std::move(above)),
+      moved_(std::move(moved)) {}
 
 void services::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::answer(engine_.internals(), session, fault);

@@ -10,6 +10,7 @@
 #include "runtime/runtime.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,10 +23,12 @@ public:
     using saving = eddy::cache::shutdown_request::saving;
 
     /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
+    /// `moved` counts what the cache's connections have sent and received.
     /// All references outlive it; tasks run in `background`, which ends before it.
     services(eddy::cache::engine& engine, scope& background, journal& events, settings& chosen,
-             std::shared_ptr<supervisor> above);
+             std::shared_ptr<supervisor> above, std::function<eddy::cache::traffic()> moved);
 
+    eddy::cache::traffic moved() const noexcept override { return moved_(); }
     void save_users(std::uint64_t session, std::string text) override;
     void load_users(std::uint64_t session) override;
     void keep_config(std::uint64_t session) override;
@@ -50,6 +53,7 @@ private:
     journal& events_;
     settings& chosen_;
     std::shared_ptr<supervisor> above_;
+    std::function<eddy::cache::traffic()> moved_;  // does not throw
     saving at_end_ = saving::by_points;
     std::uint64_t shutdowns_ = 0;      // asked for and not given up
     std::uint64_t shutdown_turn_ = 0;  // changes when those that wait are given up

@@ -221,6 +221,7 @@ task<void> worker::serve(std::unique_ptr<client> c) {
                 c->enter(activity::working);
                 c->touch();
                 counted_.bytes_in += got->size();
+                ++counted_.reads;
                 held_by_disk_.reset();
                 then = receive(*c, got->text());
             } else {
@@ -430,6 +431,7 @@ bool worker::send_now(client& c) {
         return false;
     }
     counted_.bytes_out += *sent;
+    ++counted_.writes;
     replies_.consume(*sent);
     if (batches_++ % batches_a_sample == 0) {
         const auto took = static_cast<std::uint64_t>(
@@ -454,6 +456,7 @@ bool worker::send_now(client& c) {
         if (!co_await c.socket.write_all(part)) co_return false;
         c.touch();
         counted_.bytes_out += part.size();
+        ++counted_.writes;
         replies.consume(part.size());
     }
     set_unsent(c, 0);
@@ -585,6 +588,7 @@ task<void> worker::read_ahead(client& c) {
         if (got) {
             c.touch();
             counted_.bytes_in += got->size();
+            ++counted_.reads;
             if (here.feeds) place_.replicating->heard(c);
             try {
                 keep(c, got->text());

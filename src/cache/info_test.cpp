@@ -1,0 +1,244 @@
+// INFO beside redis-server's, and what it tells of commands: how often they ran, how long they
+// took and how they failed.
+#include "cache/command_stats.hpp"
+#include "cache/engine.hpp"
+#include "cache/redis_process.hpp"
+#include "cache/server_host.hpp"
+#include "cache/test_client.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace eddy::cache {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
+using testing::redis_process;
+using ::testing::StartsWith;
+using testing::test_client;
+
+/// The fields of a reply to INFO, whatever they are wrapped in.
+std::map<std::string, std::string> fields_of(const std::string& reply) {
+    std::map<std::string, std::string> fields;
+    std::size_t at = 0;
+    while (at < reply.size()) {
+        const std::size_t end = std::min(reply.find("\r\n", at), reply.size());
+        const std::string line = reply.substr(at, end - at);
+        at = end + 2;
+        const std::size_t colon = line.find(':');
+        if (colon != std::string::npos && colon != 0)
+            fields[line.substr(0, colon)] = line.substr(colon + 1);
+    }
+    return fields;
+}
+
+class info : public ::testing::Test {
+protected:
+    void times(int count, std::string_view line) {
+        for (int i = 0; i < count; ++i) client_(line);
+    }
+    std::string field(std::string_view name, std::string_view section = "everything") {
+        const auto fields = fields_of(client_("INFO " + std::string(section)));
+        const auto found = fields.find(std::string(name));
+        return found == fields.end() ? "" : found->second;
+    }
+
+    engine engine_;
+    test_client client_{engine_};
+};
+
+TEST_F(info, has_the_fields_of_redis) {
+    std::string why_not;
+    const auto redis = redis_process::start(why_not);
+    if (redis == nullptr) GTEST_SKIP() << why_not;
+    if (!redis->is_7_0()) GTEST_SKIP() << "this redis-server is newer than 7.0";
+    // What there is nothing true to say of: how Redis was built, its allocator, its forks, its
+    // event loop's buffers and its cycles.
+    const std::string_view not_ours[] = {"atomicvar_api",
+                                         "gcc_version",
+                                         "client_recent_max_input_buffer",
+                                         "client_recent_max_output_buffer",
+                                         "clients_in_timeout_table",
+                                         "current_cow_peak",
+                                         "current_cow_size_age",
+                                         "current_eviction_exceeded_time",
+                                         "current_fork_perc",
+                                         "current_save_keys_processed",
+                                         "current_save_keys_total",
+                                         "dump_payload_sanitizations",
+                                         "expire_cycle_cpu_milliseconds",
+                                         "expired_stale_perc",
+                                         "expired_time_cap_reached_count",
+                                         "instantaneous_input_repl_kbps",
+                                         "instantaneous_output_repl_kbps",
+                                         "lazyfreed_objects",
+                                         "reply_buffer_expands",
+                                         "reply_buffer_shrinks",
+                                         "total_eviction_exceeded_time",
+                                         "total_net_repl_input_bytes",
+                                         "total_net_repl_output_bytes",
+                                         "unexpected_error_replies",
+                                         "used_cpu_sys_main_thread",
+                                         "used_cpu_user_main_thread"};
+    client_("SET a 1");
+    redis->ask(testing::arguments{"SET", "a", "1"});
+    auto theirs = fields_of(redis->ask(testing::arguments{"INFO", "everything"}));
+    for (const std::string_view name : not_ours)
+        EXPECT_EQ(theirs.erase(std::string(name)), 1U) << name;
+    const auto ours = fields_of(client_("INFO everything"));
+    for (const auto& [name, value] : theirs) {
+        // What else was called is Redis's test client's business.
+        if (name.starts_with("cmdstat_") && name != "cmdstat_set") continue;
+        if (name.starts_with("latency_percentiles_") && !name.ends_with("_set")) continue;
+        EXPECT_THAT(ours, Contains(Key(name)));
+    }
+}
+
+TEST_F(info, counts_each_command) {
+    times(300, "SET a 1");
+    times(3, "GET a");
+    times(2, "LPUSH a 1");
+    times(4, "GET");
+    times(2, "CONFIG GET maxmemory");
+    client_("CONFIG SET maxmemory nonsense");
+    client_("CONFIG NOSUCH");
+    client_("NOSUCH");
+    client_("COMMAND");
+    client_("MULTI");
+    client_("INCR b");
+    client_("EXEC");
+    const auto fields = fields_of(client_("INFO commandstats"));
+    const auto of = [&](const std::string& name) {
+        const auto found = fields.find("cmdstat_" + name);
+        return found == fields.end() ? "" : found->second;
+    };
+    EXPECT_THAT(of("set"), AllOf(StartsWith("calls=300,usec="),
+                                 HasSubstr(",rejected_calls=0,failed_calls=0")));
+    EXPECT_THAT(of("get"),
+                AllOf(StartsWith("calls=3,"), HasSubstr(",rejected_calls=4,failed_calls=0")));
+    EXPECT_THAT(of("lpush"),
+                AllOf(StartsWith("calls=2,"), HasSubstr(",rejected_calls=0,failed_calls=2")));
+    EXPECT_THAT(of("config|get"), StartsWith("calls=2,"));
+    EXPECT_THAT(of("config|set"), AllOf(StartsWith("calls=1,"), HasSubstr("failed_calls=1")));
+    EXPECT_THAT(of("command"), StartsWith("calls=1,"));
+    EXPECT_THAT(of("incr"), StartsWith("calls=1,"));
+    EXPECT_THAT(of("exec"), StartsWith("calls=1,"));
+    EXPECT_THAT(fields, Not(Contains(Key("cmdstat_config"))));
+    EXPECT_THAT(fields, Not(Contains(Key("cmdstat_config|nosuch"))));
+    EXPECT_THAT(client_("INFO"), Not(HasSubstr("cmdstat_")));
+    client_("CONFIG RESETSTAT");
+    EXPECT_THAT(field("cmdstat_set"), IsEmpty());
+    EXPECT_THAT(field("cmdstat_config"), IsEmpty());
+    EXPECT_THAT(field("errorstat_ERR"), IsEmpty());
+}
+
+TEST_F(info, counts_what_scripts_call) {
+    if (client_({"EVAL", "return 1", "0"}).starts_with("-"))
+        GTEST_SKIP() << "built without scripts";
+    client_({"EVAL", "for i = 1, 5 do redis.call('set', 'a', i) end", "0"});
+    EXPECT_THAT(field("cmdstat_set"), StartsWith("calls=5,"));
+    EXPECT_THAT(field("cmdstat_eval"), StartsWith("calls=2,"));
+}
+
+TEST_F(info, tells_errors_apart) {
+    client_("SET a 1");
+    times(3, "LPUSH a 1");
+    times(2, "NOSUCH");
+    EXPECT_EQ(field("errorstat_WRONGTYPE"), "count=3");
+    EXPECT_EQ(field("errorstat_ERR"), "count=2");
+    EXPECT_EQ(field("total_error_replies"), "5");
+    // Words without end, and what would look like other fields.
+    engine_.internals().count_error(std::string(100'000, 'x') + " y");
+    engine_.internals().count_error("a:b\r\n# c");
+    EXPECT_EQ(field("errorstat_ERR"), "count=3");
+    EXPECT_EQ(field("errorstat_a_b___"), "count=1");
+}
+
+TEST_F(info, the_time_of_commands_only_grows) {
+    const auto spent_us = [&] {
+        const std::string text = field("cmdstat_set", "commandstats");
+        return std::stoull(text.substr(text.find("usec=") + 5));
+    };
+    std::uint64_t before = 0;
+    for (int i = 0; i < 2'000; ++i) {
+        client_("SET a 1");
+        if (i % 50 != 0) continue;
+        const std::uint64_t now = spent_us();
+        ASSERT_GE(now, before) << i;
+        before = now;
+    }
+}
+
+TEST_F(info, keeps_no_more_codes_of_errors_than_its_limit) {
+    command_stats stats;
+    for (int i = 0; i < 1'000; ++i) stats.failed("CODE" + std::to_string(i) + " of a script");
+    EXPECT_EQ(stats.errors().size(), command_stats::max_error_codes);
+    EXPECT_EQ(stats.errors().find(command_stats::other_errors)->second,
+              1'000 - (command_stats::max_error_codes - 1));
+}
+
+TEST_F(info, tells_how_long_commands_took) {
+    client_("SET a 1");
+    EXPECT_THAT(field("latency_percentiles_usec_set"),
+                AllOf(HasSubstr("p50="), HasSubstr(",p99="), HasSubstr(",p99.9=")));
+    const std::string histogram = client_("LATENCY HISTOGRAM set");
+    EXPECT_THAT(histogram, AllOf(StartsWith("*2\r\n$3\r\nset\r\n*4\r\n$5\r\ncalls\r\n:1\r\n"),
+                                 HasSubstr("$14\r\nhistogram_usec\r\n*2\r\n:")));
+    EXPECT_EQ(client_("LATENCY HISTOGRAM get nosuch"), "*0\r\n");
+    client_("CONFIG GET port");
+    EXPECT_THAT(client_("LATENCY HISTOGRAM config"), HasSubstr("config|get"));
+}
+
+/// A server that has moved what it is told.
+struct moving_host final : server_host {
+    traffic moved() const noexcept override { return now; }
+    void save_users(std::uint64_t, std::string) override {}
+    void load_users(std::uint64_t) override {}
+    void keep_config(std::uint64_t) override {}
+    void shut_down(std::uint64_t, shutdown_request) override {}
+    bool can_shut_down() const noexcept override { return false; }
+    bool abort_shutdown() override { return false; }
+    bool can_keep_config() const noexcept override { return false; }
+
+    traffic now;
+};
+
+TEST_F(info, tells_rates_of_the_last_moments) {
+    moving_host host;
+    engine_.internals().server = &host;
+    std::chrono::milliseconds now(1'000'000);
+    engine_.set_time(now);
+    client_("PING");
+    for (int tenth = 0; tenth < 40; ++tenth) {
+        now += std::chrono::milliseconds(100);
+        host.now.bytes_in += 1024;
+        host.now.bytes_out += 10'240;
+        engine_.set_time(now);
+        times(50, "PING");
+    }
+    const auto fields = fields_of(client_("INFO stats"));
+    EXPECT_EQ(fields.at("instantaneous_ops_per_sec"), "500");
+    EXPECT_EQ(fields.at("instantaneous_input_kbps"), "10.00");
+    EXPECT_EQ(fields.at("instantaneous_output_kbps"), "100.00");
+    EXPECT_EQ(fields.at("total_net_input_bytes"), "40960");
+    // Nobody asks for a while.
+    engine_.set_time(now + std::chrono::hours(1));
+    EXPECT_EQ(field("instantaneous_ops_per_sec"), "0");
+    // The clock is set back.
+    engine_.set_time(std::chrono::seconds(5));
+    EXPECT_EQ(field("instantaneous_ops_per_sec"), "0");
+    engine_.internals().server = nullptr;
+}
+
+}  // namespace
+}  // namespace eddy::cache

@@ -1,0 +1,30 @@
+// What the server's connections have moved, which the engine does not see.
+#pragma once
+
+#include <cstdint>
+
+namespace eddy::cache {
+
+/// Of clients and replicas.
+struct traffic {
+    std::uint64_t bytes_in = 0;
+    std::uint64_t bytes_out = 0;
+    std::uint64_t reads = 0;  ///< pieces that came
+    std::uint64_t writes = 0;
+    std::uint64_t threaded_reads = 0;  ///< of them, those of --threads
+    std::uint64_t threaded_writes = 0;
+    std::uint64_t refused = 0;  ///< connections, for there were too many
+
+    /// What has come since.
+    traffic operator-(const traffic& before) const noexcept {
+        return {bytes_in - before.bytes_in,
+                bytes_out - before.bytes_out,
+                reads - before.reads,
+                writes - before.writes,
+                threaded_reads - before.threaded_reads,
+                threaded_writes - before.threaded_writes,
+                refused - before.refused};
+    }
+};
+
+}  // namespace eddy::cache
