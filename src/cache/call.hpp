@@ -100,8 +100,12 @@ struct call {
 
     /// Replies with an error; `text` begins with its code word.
     void error(std::string_view text) {
-        ++state.env.counters.errors;
-        state.commands.failed(*this, text);
+        state.count_error(text);
+        pass_on_error(text);
+    }
+    /// The same with one that has been counted: of a command that a script called.
+    void pass_on_error(std::string_view text) {
+        state.commands.failed(*this);
         reply.error(text);
     }
     void wrong_type() { error(wrong_type_text); }

@@ -65,19 +65,17 @@ void command_stats::timed(const call& c, std::uint64_t took_ns) noexcept {
     if (its->latency != nullptr) its->latency->record(took_ns);
 }
 
+void command_stats::failed(const call& c) noexcept {
+    if (c.spec == nullptr) return;
+    if (counts* const its = of(c); its != nullptr) ++its->errors;
+}
+
 void command_stats::rejected(const call& c) noexcept {
     if (c.spec == nullptr) return;
     if (counts* const its = of(c); its != nullptr) ++its->rejected;
 }
 
-void command_stats::failed(const call& c, std::string_view text) noexcept {
-    if (c.spec != nullptr) {
-        if (counts* const its = of(c); its != nullptr) ++its->errors;
-    }
-    failed(text);
-}
-
-void command_stats::failed(std::string_view text) noexcept {
+void command_stats::count_error(std::string_view text) noexcept {
     const std::size_t space = text.substr(0, max_error_code_bytes).find(' ');
     const std::string_view code = space == std::string_view::npos ? "ERR" : text.substr(0, space);
     try {

@@ -60,12 +60,12 @@ public:
     }
     /// A call that count() was told of took so long.
     void timed(const call& c, std::uint64_t took_ns) noexcept;
-    /// It was refused. The error has been counted.
+    /// An error is its reply.
+    void failed(const call& c) noexcept;
+    /// That is since it was refused.
     void rejected(const call& c) noexcept;
-    /// An error is the reply; `text` begins with its code.
-    void failed(const call& c, std::string_view text) noexcept;
-    /// The same for a command that has waited.
-    void failed(std::string_view text) noexcept;
+    /// Counts an error by its code, with which `text` begins.
+    void count_error(std::string_view text) noexcept;
 
     /// Those that were called or refused, by name: "get", "config|set".
     void for_each(const visitor& what) const;

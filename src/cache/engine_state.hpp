@@ -106,10 +106,9 @@ struct engine::state final : key_listener {
         return *of;
     }
 
-    /// An error that is no command's own reply.
     void count_error(std::string_view text) noexcept {
         ++env.counters.errors;
-        commands.failed(text);
+        commands.count_error(text);
     }
     /// What the clients have sent and received since forget_moved().
     traffic moved() const noexcept;

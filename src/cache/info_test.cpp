@@ -148,6 +148,15 @@ TEST_F(info, counts_what_scripts_call) {
     client_({"EVAL", "for i = 1, 5 do redis.call('set', 'a', i) end", "0"});
     EXPECT_THAT(field("cmdstat_set"), StartsWith("calls=5,"));
     EXPECT_THAT(field("cmdstat_eval"), StartsWith("calls=2,"));
+    // What fails within a script, and then the script by it, is one error.
+    client_({"EVAL", "redis.call('lpush', 'a', 1)", "0"});
+    client_({"EVAL", "return redis.pcall('lpush', 'a', 1)", "0"});
+    EXPECT_EQ(field("errorstat_WRONGTYPE"), "count=2");
+    EXPECT_EQ(field("total_error_replies"), "2");
+    EXPECT_THAT(field("cmdstat_lpush"), HasSubstr(",failed_calls=2"));
+    EXPECT_THAT(field("cmdstat_eval"), HasSubstr(",failed_calls=2"));
+    client_({"EVAL", "return redis.error_reply('MINE of a script')", "0"});
+    EXPECT_EQ(field("errorstat_MINE"), "count=1");
 }
 
 TEST_F(info, tells_errors_apart) {
@@ -181,7 +190,7 @@ TEST_F(info, the_time_of_commands_only_grows) {
 
 TEST_F(info, keeps_no_more_codes_of_errors_than_its_limit) {
     command_stats stats;
-    for (int i = 0; i < 1'000; ++i) stats.failed("CODE" + std::to_string(i) + " of a script");
+    for (int i = 0; i < 1'000; ++i) stats.count_error("CODE" + std::to_string(i) + " of a script");
     EXPECT_EQ(stats.errors().size(), command_stats::max_error_codes);
     EXPECT_EQ(stats.errors().find(command_stats::other_errors)->second,
               1'000 - (command_stats::max_error_codes - 1));

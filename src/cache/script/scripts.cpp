@@ -80,6 +80,7 @@ void reply_with_error(call& c, lua_State* in, const scripts::task& what) {
                 std::string(text != nullptr ? text : "execution failure").substr(0, 100));
         return;
     }
+    const bool is_counted = is_counted_error(in);
     std::string message = field_text(in, "err");
     if (message.empty()) message = "ERR unknown error";
     const std::string source = field_text(in, "source");
@@ -87,7 +88,7 @@ void reply_with_error(call& c, lua_State* in, const scripts::task& what) {
     if (!source.empty() && !line.empty()) {
         message += " script: " + std::string(what.name) + ", on " + source + ":" + line + ".";
     }
-    reply_with_script_error(c, std::move(message));
+    reply_with_script_error(c, std::move(message), is_counted);
 }
 
 // Called by lua_cpcall: what is raised here has nobody else to catch it.

@@ -16,6 +16,9 @@
 namespace eddy::cache {
 namespace {
 
+// The name is Redis's; scripts can see it.
+constexpr const char* counted_already = "ignore_error_stats_update";
+
 void push(lua_State* in, std::string_view text) { lua_pushlstring(in, text.data(), text.size()); }
 
 // Takes a reply apart which is known to be right.
@@ -84,7 +87,7 @@ private:
         }
         lua_setfield(in_, -2, "err");
         lua_pushboolean(in_, 1);
-        lua_setfield(in_, -2, "ignore_error_stats_update");
+        lua_setfield(in_, -2, counted_already);
     }
     void array(std::int64_t count) {
         if (count < 0) return lua_pushboolean(in_, 0);
@@ -212,7 +215,10 @@ void reply_with_array(call& c, lua_State* in) {
 
 void reply_with_table(call& c, lua_State* in) {
     if (push_field(in, "err", LUA_TSTRING)) {
-        reply_with_script_error(c, std::string(to_nul(text_at(in, -1))));
+        lua_pushvalue(in, -2);
+        const bool is_counted = is_counted_error(in);
+        lua_pop(in, 1);
+        reply_with_script_error(c, std::string(to_nul(text_at(in, -1))), is_counted);
         return lua_pop(in, 1);
     }
     if (push_field(in, "ok", LUA_TSTRING)) {
@@ -286,10 +292,17 @@ bool push_reply(lua_State* in, std::string_view reply) { return reply_pusher(in,
 
 void reply_with_value(call& c, lua_State* in) { reply_with(c, in); }
 
-void reply_with_script_error(call& c, std::string text) {
+bool is_counted_error(lua_State* in) {
+    if (!push_field(in, counted_already, LUA_TBOOLEAN)) return false;
+    const bool is_counted = lua_toboolean(in, -1) != 0;
+    lua_pop(in, 1);
+    return is_counted;
+}
+
+void reply_with_script_error(call& c, std::string text, bool is_counted) {
     text.erase(text.find_last_not_of("\r\n") + 1);
     std::ranges::replace_if(text, [](char each) { return each == '\r' || each == '\n'; }, ' ');
-    c.error(text);
+    is_counted ? c.pass_on_error(text) : c.error(text);
 }
 
 }  // namespace eddy::cache

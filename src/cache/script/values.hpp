@@ -14,9 +14,11 @@ namespace eddy::cache {
 /// an error: a table that says so.
 bool push_reply(lua_State* in, std::string_view reply);
 
-/// Replies with an error that a script made: of its newlines those at the end go, and all others
-/// become spaces.
-void reply_with_script_error(call& c, std::string text);
+/// Whether the error whose table is on top is a reply to a command: INFO has counted it then.
+bool is_counted_error(lua_State* in);
+/// Replies with an error that a script made or passes on: of its newlines those at the end go, and
+/// all others become spaces.
+void reply_with_script_error(call& c, std::string text, bool is_counted);
 
 /// Replies with the value on top of the stack, which is popped; RESP3's types as far as the client
 /// has them. Raises no errors but Lua's "not enough memory".
