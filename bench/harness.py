@@ -54,7 +54,7 @@ def begin(description):
     parser.add_argument("--server-core", type=int, default=0, metavar="CPU", help="core of the servers (%(default)s)")
     parser.add_argument("--load-core", type=int, default=1, metavar="CPU", help="core of the load (%(default)s)")
     chosen = parser.parse_args()
-    chosen.skipped, chosen.refused = [], None  # see here()
+    chosen.skipped, chosen.refused = {}, None  # see here() and caches(): sides, each with the reason
     if chosen.quick:
         chosen.pairs = 1
     if chosen.pairs < 1 or chosen.pairs > 1 and chosen.pairs % 2:
@@ -327,7 +327,7 @@ class Redis(Server):
 
 
 class Valkey(Server):
-    """valkey-server as apt installs it, without persistence."""
+    """valkey-server as Debian builds it, without persistence."""
 
     def __init__(self, core):
         super().__init__(core, "valkey", [
@@ -349,8 +349,7 @@ def caches(chosen):
     found = {"redis": Redis, "valkey": Valkey, "eddy": Eddy}
     if not VALKEY:
         warn("there is no valkey-server (./eddy-dev fetches one): it is left out.")
-        chosen.skipped.append("valkey")
-        chosen.refused = "there is no valkey-server"
+        chosen.skipped["valkey"] = "there is no valkey-server"
         del found["valkey"]
     return found
 
@@ -447,7 +446,8 @@ def here(chosen, loads):
     reason = uring_refused() if needing else None
     if not reason:
         return loads
-    chosen.skipped, chosen.refused = list(dict.fromkeys(needing)), reason
+    chosen.skipped.update(dict.fromkeys(needing, reason))
+    chosen.refused = reason
     warn(f"io_uring is refused here ({reason}): not measured, {'; '.join(chosen.skipped)}; no goal is judged there")
     return [load.without_uring() for load in loads]
 

@@ -127,8 +127,8 @@ def perf_meta(name, chosen, loads):
         values = re.findall(r"--([\w-]+) (\S+)", flags)
         print(" ".join([f"PERF_META_ASYNC scenario={name} row={word(label)}",
                         *(f"{key.replace('-', '_')}={value}" for key, value in values)]))
-    for side in chosen.skipped:
-        print(f"PERF_SKIP scenario={name} target={word(side)} reason={word(chosen.refused)}")
+    for side, reason in chosen.skipped.items():
+        print(f"PERF_SKIP scenario={name} target={word(side)} reason={word(reason)}")
 
 
 def perf_values(name, label, unit, values, ratio=None, more=None):
@@ -281,7 +281,7 @@ def leave(name, chosen, text, data, svg, alt, comparisons=()):
         written.append("docs/benchmarks.md")
     print("Written: " + ", ".join(written))
     if not complete:
-        print(f"docs/benchmarks.md stays as it is: that takes {harness.MIN_PAIRS} pairs, no --quick and io_uring.")
+        print(f"docs/benchmarks.md stays as it is: that takes {harness.MIN_PAIRS} pairs, no --quick, io_uring and Valkey.")
     return 2 if any(each.faults() for each in comparisons) else 0
 
 
@@ -309,7 +309,8 @@ def insert(name, text):
 # --- The figure -------------------------------------------------------------------------------
 
 COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "eddy segments": "#1d4ed8",
-           "eddy epoll segments": "#93c5fd", "redis": "#94a3b8", "valkey": "#c4b5fd", "memcached": "#d6a85c", "asio": "#94a3b8", "boost": "#64748b",
+           "eddy epoll segments": "#93c5fd", "redis": "#94a3b8", "valkey": "#c4b5fd",
+           "memcached": "#d6a85c", "asio": "#94a3b8", "boost": "#64748b",
            "libuv": "#c4b5fd", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",
            "spinning": "#0f766e"}
 BAR, GAP, GROUP_GAP = 15, 3, 18

@@ -48,6 +48,7 @@ class Resp:
     """What Redis, Valkey and Eddy are told."""
 
     stored = b"+OK\r\n"
+    count, counted = b"*1\r\n$6\r\nDBSIZE\r\n", b":%d\r\n"
     value = b"$32\r\n%b\r\n" % VALUE
 
     @staticmethod
@@ -64,6 +65,7 @@ class Text:
     """What memcached is told."""
 
     stored = b"STORED\r\n"
+    count = None  # it has no short way to ask
     value = b"VA 32\r\n%b\r\n" % VALUE
 
     @staticmethod
@@ -83,6 +85,8 @@ def set_all(server, keys, expiring=False):
             count = min(BATCH, keys - start)
             ask(client, b"".join(speaks.set(key(n), expiring) for n in range(start, start + count)),
                 speaks.stored * count)
+        if speaks.count:
+            ask(client, speaks.count, speaks.counted % keys)
         for number in range(0, keys, max(keys // 100, 1)):
             ask(client, speaks.get(key(number)), speaks.value)
 

@@ -88,7 +88,7 @@ def main():
                          "goal", "", "server ns an operation", "server CPU", "load CPU", "p99 µs"],
                         [row.cells() for row in rows])
     return report.leave("resp", chosen, text, {"rows": [row.json() for row in rows]},
-                        report.bars("Cache: commands a second against Redis", "50 connections; median, whiskers from "
+                        report.bars("Cache: commands a second against Redis and Valkey", "50 connections; median, whiskers from "
                                     "the least to the greatest", [row.group() for row in rows]),
                         "Commands a second, in multiples of Redis", [row.comparison for row in rows])
 

@@ -283,5 +283,5 @@ function(eddy_integration_test script)
              WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties("integration/${name}" PROPERTIES
         TIMEOUT ${EDDY_SCRIPT_TIMEOUT_S} LABELS integration
-        ENVIRONMENT "EDDY_BINARY=$<TARGET_FILE:eddy>;PYTHONDONTWRITEBYTECODE=1")
+        ENVIRONMENT "EDDY_BINARY=$<TARGET_FILE:eddy>;PYTHONDONTWRITEBYTECODE=1;EDDY_SCRIPT_TIMEOUT_S=${EDDY_SCRIPT_TIMEOUT_S}")
 endfunction()

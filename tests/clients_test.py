@@ -16,7 +16,7 @@ RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients", "run.p
 class Clients(harness.EddyTest):
     def try_client(self, name):
         done = subprocess.run([sys.executable, RUN, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=600, check=False)
+                              timeout=harness.SCRIPT_TIMEOUT_S, check=False)
         if "skipped: " in done.stdout:
             self.skipTest(done.stdout.split("skipped: ")[1].splitlines()[0])
         self.assertEqual(done.returncode, 0, done.stdout)

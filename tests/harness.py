@@ -30,6 +30,8 @@ BINARY = os.environ.get("EDDY_BINARY") or os.path.join(
 
 # How long anything may take before it counts as broken; generous, for sanitizers on a busy machine.
 DEADLINE_S = 60
+# How long a program that a test runs may take, short of what ctest gives the whole test.
+SCRIPT_TIMEOUT_S = int(os.environ.get("EDDY_SCRIPT_TIMEOUT_S", "300")) * 9 // 10
 
 
 def eventually(condition, what="the condition", deadline_s=DEADLINE_S):

@@ -2,6 +2,7 @@
 // is left out where there is nothing true to say.
 #include "cache/append_log.hpp"
 #include "cache/call.hpp"
+#include "cache/command_stats.hpp"
 #include "cache/commands.hpp"
 #include "cache/config.hpp"
 #include "cache/hooks.hpp"
@@ -52,6 +53,11 @@ public:
     void bytes(std::string_view name, std::size_t value) {
         field(name, value);
         field(std::string(name) + "_human", human_bytes(value));
+    }
+    void decimal(std::string_view name, double value) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.2f", value);
+        field(name, text);
     }
     void percent(std::string_view name, std::size_t part, std::size_t whole) {
         char text[32];
@@ -139,10 +145,7 @@ void memory_section(call& c, info_text& to) {
     to.field("used_memory_functions", std::uint64_t{scripts.library_bytes});
     to.bytes("used_memory_scripts", scripts.script_bytes + scripts.library_bytes);
     const auto ratio = [&to](std::string_view name, std::size_t part, std::size_t whole) {
-        char text[32];
-        std::snprintf(text, sizeof text, "%.2f",
-                      whole == 0 ? 1.0 : static_cast<double>(part) / static_cast<double>(whole));
-        to.field(name, text);
+        to.decimal(name, whole == 0 ? 1.0 : static_cast<double>(part) / static_cast<double>(whole));
     };
     const std::size_t reserved = s.env.memory.reserved_bytes();
     const std::size_t unused = reserved - std::min(reserved, used);
@@ -156,14 +159,11 @@ void memory_section(call& c, info_text& to) {
     to.field("mem_fragmentation_bytes", std::uint64_t{unused});
     to.field("mem_not_counted_for_evict",
              std::uint64_t{s.image == nullptr ? 0 : s.image->held_bytes()});
-    to.field("mem_replication_backlog",
-             std::uint64_t{s.replicating == nullptr
-                               ? 0
-                               : s.replicating->kept().end() - s.replicating->kept().begin()});
-    to.field("mem_total_replication_buffers",
-             std::uint64_t{s.replicating == nullptr
-                               ? 0
-                               : s.replicating->kept().end() - s.replicating->kept().begin()});
+    std::uint64_t backlog = 0;
+    if (s.replicating != nullptr)
+        backlog = s.replicating->kept().end() - s.replicating->kept().begin();
+    to.field("mem_replication_backlog", backlog);
+    to.field("mem_total_replication_buffers", backlog);
     to.field("mem_clients_slaves", std::uint64_t{0});
     to.field("mem_clients_normal", s.env.counters.sessions * sizeof(session));
     to.field("mem_cluster_links", std::uint64_t{0});
@@ -245,9 +245,7 @@ void stats_section(call& c, info_text& to) {
     const rate_meter& rates = c.state.rates;
     const traffic moved = c.state.moved();
     const auto kbps = [&](std::string_view name, flow what) {
-        char text[32];
-        std::snprintf(text, sizeof text, "%.2f", static_cast<double>(rates.a_second(what)) / 1024);
-        to.field(name, text);
+        to.decimal(name, static_cast<double>(rates.a_second(what)) / 1024);
     };
     to.section("Stats");
     to.field("total_connections_received", n.total_sessions);

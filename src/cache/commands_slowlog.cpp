@@ -190,7 +190,7 @@ constexpr subcommand latency_subcommands[] = {
          c.help({"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DOCTOR",
                  "    What was seen, in words.", "GRAPH <event>",
                  "    The event's samples as bars.", "HISTOGRAM [<command> ...]",
-                 "    How many calls took up to 1, 2, 4, ... microseconds, by command.",
+                 "    How many of the timed calls took up to 1, 2, 4, ... microseconds.",
                  "HISTORY <event>", "    Its samples: time and milliseconds.", "LATEST",
                  "    The last sample of each event, and its longest.", "RESET [<event> ...]",
                  "    Drop the samples of the events, or of all.", "HELP", "    Print this help."});

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <string>
@@ -138,7 +139,8 @@ TEST_F(info, counts_each_command) {
     EXPECT_THAT(client_("INFO"), Not(HasSubstr("cmdstat_")));
     client_("CONFIG RESETSTAT");
     EXPECT_THAT(field("cmdstat_set"), IsEmpty());
-    EXPECT_THAT(field("cmdstat_config"), IsEmpty());
+    EXPECT_THAT(field("cmdstat_config|get"), IsEmpty());
+    EXPECT_THAT(field("cmdstat_config|resetstat"), StartsWith("calls=1,"));
     EXPECT_THAT(field("errorstat_ERR"), IsEmpty());
 }
 
@@ -157,6 +159,9 @@ TEST_F(info, counts_what_scripts_call) {
     EXPECT_THAT(field("cmdstat_eval"), HasSubstr(",failed_calls=2"));
     client_({"EVAL", "return redis.error_reply('MINE of a script')", "0"});
     EXPECT_EQ(field("errorstat_MINE"), "count=1");
+    // What is refused did not fail.
+    client_({"EVAL", "#!lua flags=no-writes\nreturn redis.pcall('lpush', 'a', 1)", "0"});
+    EXPECT_THAT(field("cmdstat_lpush"), HasSubstr(",rejected_calls=1,failed_calls=2"));
 }
 
 TEST_F(info, tells_errors_apart) {
@@ -171,6 +176,10 @@ TEST_F(info, tells_errors_apart) {
     engine_.internals().count_error("a:b\r\n# c");
     EXPECT_EQ(field("errorstat_ERR"), "count=3");
     EXPECT_EQ(field("errorstat_a_b___"), "count=1");
+    test_client waiting(engine_);
+    waiting("BLPOP l 0");
+    client_({"CLIENT", "UNBLOCK", std::to_string(waiting.who().id), "ERROR"});
+    EXPECT_EQ(field("errorstat_UNBLOCKED"), "count=1");
 }
 
 TEST_F(info, the_time_of_commands_only_grows) {

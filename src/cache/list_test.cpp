@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <iostream>
 #include <string>
 
 namespace eddy::cache {

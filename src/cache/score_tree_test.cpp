@@ -112,15 +112,9 @@ private:
     std::map<std::string, entry*, std::less<>> entries_;
 };
 
-random_generator seeded() {
-    const std::uint64_t seed = eddy::testing::seed_of_this_run();
-    SCOPED_TRACE(seed);
-    return random_generator(seed);
-}
-
 // `scores` different ones: 1 makes all the order one of texts.
 void grow_and_shrink(std::uint64_t scores, std::size_t size) {
-    random_generator random = seeded();
+    random_generator random(eddy::testing::seed_of_this_run());
     checked_tree t;
     const auto any_score = [&] { return static_cast<double>(random.below(scores)) / 4 - 7; };
     std::uint64_t next = 0;
@@ -175,7 +169,7 @@ TEST(score_tree, ascending_and_descending_items_fill_their_leaves) {
 }
 
 TEST(score_tree, random_items_fill_three_quarters) {
-    random_generator random = seeded();
+    random_generator random(eddy::testing::seed_of_this_run());
     checked_tree t;
     for (int i = 0; i < 10'000; ++i) t.insert(random.unit(), "m" + std::to_string(i));
     t.agree();

@@ -43,7 +43,10 @@ void slow_log::configure(const engine_options& options) {
 
 void slow_log::run_unless_skipped(call& c) {
     const bool is_timed = c.state.commands.count(*c.spec);
-    !is_timed&& skips(c.spec->flags, c.count) ? c.spec->run(c) : run(c);
+    if (is_timed || !skips(c.spec->flags, c.count))
+        run(c);
+    else
+        c.spec->run(c);
 }
 
 void slow_log::run(call& c) {

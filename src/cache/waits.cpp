@@ -264,8 +264,9 @@ void unblock(engine::state& s, session& who, unblocked_by why) {
         if (why == unblocked_by::timeout) {
             reply.null_array();
         } else {
-            reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-            s.count_error("UNBLOCKED");
+            constexpr std::string_view text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+            reply.error(text);
+            s.count_error(text);
         }
     }
     finish(s, who);

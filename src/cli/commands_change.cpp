@@ -7,7 +7,6 @@
 #include "cli/table.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 

@@ -310,6 +310,10 @@ int run_db(context& with, const arguments& given) {
         complain("--raw and --no-raw exclude each other");
         return exit_bad_input;
     }
+    if (given.has("key") && !given.has("cert")) {
+        complain("--key is of no use without --cert FILE");
+        return exit_bad_input;
+    }
     control_request request;
     request.target = runtime_target(name);
     const auto runtime = ask(with, std::move(request));
@@ -356,11 +360,14 @@ command db_command() {
          .help = "that user's; else $REDISCLI_AUTH, which others on this machine do not see"},
         {.name = "ca",
          .value_name = "FILE",
-         .help = "who signed the certificate of a cache that speaks TLS alone"},
+         .help = "who signed the certificate of a cache that speaks TLS alone; it must be for the "
+                 "address that the cache listens on"},
         {.name = "cert",
          .value_name = "FILE",
          .help = "a certificate to show to such a cache, which may ask for one"},
-        {.name = "key", .value_name = "FILE", .help = "the private key of --cert"},
+        {.name = "key",
+         .value_name = "FILE",
+         .help = "the private key of --cert, if it is not in the same file"},
     };
     c.least = 1;
     c.most = any_number;

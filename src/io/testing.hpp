@@ -141,7 +141,7 @@ protected:
     void TearDown() override {
         loop_.reset();
         if (HasFailure())
-            std::fprintf(stderr, "backend=%s; repeat this with EDDY_TEST_SEED=%llu\n",
+            std::fprintf(stderr, "backend=%s; repeat this with EDDY_SEED=%llu\n",
                          std::string(to_string(GetParam())).c_str(),
                          static_cast<unsigned long long>(seed_of_this_run()));
     }

@@ -38,7 +38,7 @@ import harness  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", "clients")
 # How long a program may say nothing before it counts as hung.
-SILENCE_S = 250
+SILENCE_S = 150
 # How long a package manager may take.
 INSTALL_S = 1200
 

@@ -15,7 +15,6 @@
 #include <cctype>
 #include <chrono>
 #include <cstdlib>
-#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -297,7 +297,9 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     inner.args = args;
     inner.count = count;
     inner.in_exec = true;
+    // The script counts it, which raises it.
     const auto reject = [&](std::string_view why) {
+        state_.commands.failed(inner);
         state_.commands.rejected(inner);
         return refuse(why);
     };
@@ -316,7 +318,7 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
         if ((flags & command_flag::write) != 0) {
             if (state_.options.mode == access_mode::readonly &&
                 (running_call_->client.special & session::master) == 0) {
-                return refuse(
+                return reject(
                     "-READONLY This cache is in readonly mode: it takes no command that writes.");
             }
             if (is_read_only_replica(state_, running_call_->client)) {
@@ -328,8 +330,8 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
             if (!has_written_ && (running_call_->client.special & session::master) == 0) {
                 const std::string why = save_trouble_text(state_);
                 if (!why.empty()) {
-                    command_reply_.clear();
-                    command_reply_.append("-" + why + "\r\n");
+                    inner.error(why);
+                    state_.commands.rejected(inner);
                     return command_reply_.text();
                 }
             }

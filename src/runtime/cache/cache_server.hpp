@@ -7,7 +7,7 @@
 #include <eddy/base/histogram.hpp>
 
 #include "cache/engine.hpp"
-#include "cache/server_host.hpp"
+#include "cache/traffic.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/workplace.hpp"
 #include "runtime/connections.hpp"
