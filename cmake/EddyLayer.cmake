@@ -24,6 +24,7 @@
 #   eddy_integration_test(cli_test.py)                         -> ctest `integration/cli_test`
 
 include(GNUInstallDirs)
+include(GoogleTest)  # here, so that what it sets is known in all folders
 
 # A test that waits for longer than this has hung. Sanitizers make work up to twenty times as slow.
 set(EDDY_TEST_TIMEOUT_S 60)
@@ -184,7 +185,6 @@ function(eddy_gtest name)
                           GTest::gmock GTest::gtest GTest::gtest_main)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test")
     add_dependencies(gtests ${name})
-    include(GoogleTest)
     # Listing the tests when ctest starts, not while building, keeps a crash in a static
     # initialiser from failing the build.
     gtest_discover_tests(${name}
