@@ -2,16 +2,21 @@
 // what `operator new` and the frame pool ask malloc for, in programs without sanitizers.
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/channel.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
+#include <eddy/io/generator.hpp>
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/pipe.hpp>
 #include <eddy/io/semaphore.hpp>
+#include <eddy/io/strand.hpp>
 
 #include "io/counted_memory.hpp"
 #include "io/testing.hpp"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <memory>
@@ -226,6 +231,109 @@ TEST_P(allocation_io, a_semaphore_allocates_nothing) {
         });
         EXPECT_EQ(spent, 0u);
         EXPECT_EQ(entered, 1100 * 5);
+    });
+}
+
+TEST_P(allocation_io, an_event_and_a_sleep_allocate_nothing) {
+    run([]() -> task<> {
+        event door;
+        const auto pass = [](event& of) -> task<> { must(co_await of.wait()); };
+        const auto waits = co_await count_warm(1000, [&]() -> task<> {
+            co_await join_scope([&](scope& children) -> task<> {
+                for (int i = 0; i < 3; ++i) children.spawn(pass(door));
+                door.set();
+                co_return;
+            });
+            must(co_await door.wait());  // it is set
+            door.reset();
+        });
+        EXPECT_EQ(waits, 0u);
+        const auto sleeps = co_await count_warm(
+            1000, []() -> task<> { must(co_await loop::current().sleep_for(1us)); });
+        EXPECT_EQ(sleeps, 0u);
+    });
+}
+
+task<> wait_until_readable(int fd) { must(co_await loop::current().wait_readable(fd)); }
+
+TEST_P(allocation_kernel_io, waiting_for_a_descriptor_allocates_nothing) {
+    run([]() -> task<> {
+        const unique_fd counter(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        const auto spent = co_await count_warm(1000, [&]() -> task<> {
+            // Two on one descriptor, once waiting and once with it ready.
+            std::uint64_t number = 1;
+            co_await join_scope([&](scope& children) -> task<> {
+                for (int i = 0; i < 2; ++i) children.spawn(wait_until_readable(counter.get()));
+                co_await loop::current().yield();
+                EXPECT_EQ(write(counter.get(), &number, sizeof(number)), 8);
+            });
+            must(co_await loop::current().wait_readable(counter.get()));
+            must(co_await loop::current().wait_writable(counter.get()));
+            EXPECT_EQ(read(counter.get(), &number, sizeof(number)), 8);
+        });
+        EXPECT_EQ(spent, 0u);
+    });
+}
+
+task<> run_on(const strand& on, int number) {
+    EXPECT_EQ(must(co_await on.run(work_there(number))), number);
+}
+
+TEST_P(allocation_io, a_strand_of_this_loop_allocates_nothing_once_it_is_made) {
+    run([]() -> task<> {
+        const strand here_on(executor::current());
+        const auto spent = co_await count_warm(1000, [&]() -> task<> {
+            // One that has its turn at once, and two that wait for it.
+            co_await join_scope([&](scope& children) -> task<> {
+                for (int i = 0; i < 3; ++i) children.spawn(run_on(here_on, i));
+                co_return;
+            });
+        });
+        EXPECT_EQ(spent, 0u);
+    });
+}
+
+TEST_P(allocation_io, a_strand_of_another_loop_costs_the_frame_of_its_work) {
+    run_with_threads([]() -> task<> {
+        loop_group_options options;
+        options.threads = 1;
+        options.loop.kind = GetParam();
+        const auto group = must(loop_group::start(options));
+        const executor there = group->executor(0);
+        const strand over_there(there);
+        constexpr int rounds = 1000;
+        std::uint64_t before = 0;
+        std::uint64_t before_there = 0;
+        for (int i = 0; i < rounds + 100; ++i) {
+            if (i == 100) {
+                before_there = must(co_await resume_on(there, allocations_there()));
+                before = allocations();
+            }
+            EXPECT_EQ(must(co_await over_there.run(work_there(i))), i);
+        }
+        // The memory of its turn comes back to this thread, that of the work within it does not.
+        EXPECT_LE(allocations() - before, std::uint64_t{rounds});
+        EXPECT_EQ(must(co_await resume_on(there, allocations_there())) - before_there, 0u);
+    });
+}
+
+TEST_P(allocation_kernel_io, the_leases_of_a_warm_stream_allocate_nothing) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        auto incoming = leases(pair.server);
+        const auto one_after_another = co_await count_warm(1000, [&]() -> task<> {
+            must(co_await pair.client.write_all("a message"));
+            auto received = co_await incoming.next();
+            EXPECT_EQ(must(std::move(received.value())).text(), "a message");
+        });
+        EXPECT_EQ(one_after_another, 0u);
+        const auto one_generator_each = co_await count_warm(1000, [&]() -> task<> {
+            must(co_await pair.client.write_all("a message"));
+            auto once = leases(pair.server);
+            auto received = co_await once.next();
+            EXPECT_EQ(must(std::move(received.value())).text(), "a message");
+        });
+        EXPECT_EQ(one_generator_each, 0u);
     });
 }
 

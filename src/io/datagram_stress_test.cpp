@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -275,6 +276,40 @@ TEST_P(datagram_room_io, a_send_that_waits_can_be_cancelled_and_closed) {
         for (int i = 0; i < before; ++i)
             EXPECT_EQ(must(co_await pair.other.receive()).payload.text(), std::to_string(i));
         EXPECT_EQ(error_of(pair.other.try_receive()), errno_code(EAGAIN));
+    });
+}
+
+TEST_P(datagram_room_io, a_cancelled_batch_tells_how_much_of_it_went) {
+    run([this]() -> task<> {
+        message_pair pair = connected_pair(here());
+        const int little = 32 * 1024;
+        EXPECT_EQ(
+            setsockopt(pair.one.native_handle(), SOL_SOCKET, SO_SNDBUF, &little, sizeof(little)),
+            0);
+        const std::vector<std::byte> bytes = pattern(1).next(8'000);
+        const std::vector<outgoing_datagram> batch(datagram::max_batch, outgoing_datagram{bytes});
+        const auto send = [](datagram& to, std::span<const outgoing_datagram> all,
+                             std::size_t& went) -> task<result<std::size_t>> {
+            auto sent = co_await to.send(all);
+            if (sent) went = *sent;
+            co_return sent;
+        };
+
+        std::size_t sent = 0;
+        EXPECT_EQ(co_await cancelled_before(send(pair.one, batch, sent)), errc::cancelled);
+        EXPECT_EQ(co_await cancelled_during(send(pair.one, batch, sent)), std::error_code());
+        EXPECT_GT(sent, 0u);
+        EXPECT_LT(sent, batch.size());
+        // There is no room now, so of this one nothing goes.
+        std::size_t later = 0;
+        EXPECT_EQ(co_await cancelled_during(send(pair.one, batch, later)), errc::cancelled);
+        EXPECT_EQ(later, 0u);
+
+        for (std::size_t i = 0; i < sent; ++i)
+            EXPECT_EQ(must(co_await pair.other.receive()).payload.size(), bytes.size());
+        EXPECT_EQ(error_of(pair.other.try_receive()), errno_code(EAGAIN)) << "no others went";
+        must(co_await pair.one.send(as_bytes("as good as before")));
+        EXPECT_EQ(must(co_await pair.other.receive()).payload.text(), "as good as before");
     });
 }
 

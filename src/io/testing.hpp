@@ -121,6 +121,33 @@ inline task<void> send_pattern(stream& to, std::uint64_t number, std::size_t tot
     }
 }
 
+/// How `work` ends whose source was requested before it begins.
+template <class T>
+task<std::error_code> cancelled_before(task<result<T>> work) {
+    cancel_source stop;
+    stop.request();
+    co_return error_of(co_await std::move(work).under(stop));
+}
+
+/// How `work` ends whose source is requested while it waits.
+template <class T>
+task<std::error_code> cancelled_during(task<result<T>> work) {
+    std::error_code seen;
+    bool ended = false;
+    cancel_source stop(co_await current_source());
+    co_await join_scope([&](scope& children) -> task<> {
+        children.spawn([](task<result<T>> waiting, cancel_source& under, std::error_code& error,
+                          bool& over) -> task<> {
+            error = error_of(co_await std::move(waiting).under(under));
+            over = true;
+        }(std::move(work), stop, seen, ended));
+        for (int i = 0; i < 3; ++i) co_await loop::current().yield();
+        EXPECT_FALSE(ended) << "it did not wait: " << seen.message();
+        stop.request();
+    });
+    co_return seen;
+}
+
 struct connection {
     stream client;
     stream server;

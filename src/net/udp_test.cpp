@@ -86,6 +86,28 @@ TEST_P(udp_sockets, connecting_tells_why_a_name_has_no_address) {
     });
 }
 
+TEST_P(udp_kernel_sockets, stop_connecting_when_cancelled) {
+    run([&]() -> task<> {
+        datagram silent = must(udp::bind("127.0.0.1", 0));  // a name server without answers
+        resolver_options asking;
+        asking.servers = silent.local().to_string();
+        resolver names(asking);
+        udp::connect_options options;
+        options.names = &names;
+        const std::string host = "somebody.test";
+        EXPECT_EQ(co_await testing::cancelled_before(udp::connect(host, 1, options)),
+                  errc::cancelled);
+        EXPECT_EQ(error_of(silent.try_receive()), errno_code(EAGAIN)) << "nobody was asked";
+        EXPECT_EQ(co_await testing::cancelled_during(udp::connect(host, 1, options)),
+                  errc::cancelled);
+        EXPECT_EQ(names.running(), 0U);
+        // A numeric address waits for nothing, and so there is nothing to cancel.
+        const std::string numeric = "127.0.0.1";
+        EXPECT_EQ(co_await testing::cancelled_before(udp::connect(numeric, 1, options)),
+                  std::error_code());
+    });
+}
+
 // ---- multicast
 
 std::uint32_t loopback_index() {

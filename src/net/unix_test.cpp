@@ -16,6 +16,7 @@ namespace {
 
 using testing::error_of;
 using testing::must;
+using namespace std::chrono_literals;
 
 class unix_sockets : public testing::on_backend {
 protected:
@@ -59,6 +60,27 @@ TEST_P(unix_sockets, refuse_bad_and_absent_paths) {
         EXPECT_EQ(error_of(co_await unix_socket::connect(folder.file("none"))), errno_code(ENOENT));
         listener first = must(unix_socket::listen(folder.file("b")));
         EXPECT_EQ(error_of(unix_socket::listen(folder.file("b"))), errno_code(EADDRINUSE));
+    });
+}
+
+TEST_P(unix_sockets, stop_connecting_when_cancelled) {
+    const testing::temporary_folder folder;
+    const std::string path = folder.file("d");
+    loop_options slow;
+    slow.sim.min_delay = slow.sim.max_delay = 1ms;
+    make_loop(slow);
+    run([&]() -> task<> {
+        listener accepting = must(unix_socket::listen(path));
+        EXPECT_EQ(co_await testing::cancelled_before(unix_socket::connect(path)), errc::cancelled);
+        // The kernel connects within the call, or says EAGAIN: there only the simulator waits.
+        if (simulated()) {
+            EXPECT_EQ(co_await testing::cancelled_during(unix_socket::connect(path)),
+                      errc::cancelled);
+        }
+        EXPECT_EQ(error_of(co_await with_timeout(5ms, accepting.accept())), errc::timed_out)
+            << "nobody has come";
+        stream client = must(co_await unix_socket::connect(path));
+        EXPECT_TRUE(must(co_await accepting.accept()));
     });
 }
 

@@ -2,6 +2,7 @@
 // same tests on every backend; on the simulator with every kind of split.
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/net/tcp.hpp>
+#include <eddy/net/unix.hpp>
 
 #include "tls/testing.hpp"
 
@@ -141,6 +142,43 @@ TEST_P(tls_io, carries_random_pieces_both_ways_at_once) {
                 co_return;
             });
         });
+}
+
+task<> echo_to_the_end(stream& peer) {
+    for (;;) {
+        const auto received = co_await peer.read();
+        if (!received) {
+            EXPECT_EQ(received.error(), errc::end_of_stream);
+            break;
+        }
+        must(co_await peer.write_all(received->bytes()));
+    }
+    must(peer.shutdown_write());
+}
+
+TEST_P(tls_io, goes_over_a_unix_socket_as_well) {
+    const testing::temporary_folder folder;
+    run([&]() -> task<> {
+        const std::string path = folder.file("tls.sock");
+        listener accepting = must(unix_socket::listen(path));
+        testing::connection plain;
+        plain.client = must(co_await unix_socket::connect(path));
+        plain.server = must(co_await accepting.accept());
+        both_ends made =
+            co_await shake_hands(std::move(plain), tls::must(context::client(usual_client())),
+                                 tls::must(context::server(usual_server())), "localhost");
+        stream client = must(std::move(made.client));
+        stream server = must(std::move(made.server));
+        EXPECT_EQ(info(client)->version, "TLSv1.3");
+        EXPECT_EQ(server.local().to_string(), path);
+        constexpr std::size_t total = 300'000;
+        co_await join_scope([&](scope& tasks) -> task<> {
+            tasks.spawn(echo_to_the_end(server));
+            tasks.spawn(send_all(client, 1, total, random()));
+            tasks.spawn(receive_all(client, 1, total, random()));
+            co_return;
+        });
+    });
 }
 
 TEST_P(tls_io, survives_every_split_of_the_bytes) {

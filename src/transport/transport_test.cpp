@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::transport {
@@ -231,6 +232,45 @@ TEST_P(transports, give_up_after_the_timeout) {
         options.timeout = 2s;
         const address silent = must(parse("tcp://192.0.2.1:80"));
         EXPECT_EQ(error_of(co_await transport::connect(silent, options)), errc::timed_out);
+    });
+}
+
+TEST_P(transports, stop_connecting_when_cancelled) {
+    const testing::temporary_folder folder;
+    loop_options slow;
+    slow.sim.min_delay = slow.sim.max_delay = 1ms;
+    make_loop(slow);
+    run([&]() -> task<> {
+        const std::string path = "unix://" + folder.file("y.sock");
+        listener local = must(transport::listen(path));
+        listener remote = must(transport::listen("tcp://127.0.0.1:0"));
+        const std::string port = std::to_string(remote.local().port());
+        EXPECT_EQ(co_await testing::cancelled_before(transport::connect(path)), errc::cancelled);
+        EXPECT_EQ(co_await testing::cancelled_before(transport::connect("tcp://127.0.0.1:" + port)),
+                  errc::cancelled);
+        for (listener* nobody : {&local, &remote})
+            EXPECT_EQ(error_of(co_await with_timeout(5ms, nobody->accept())), errc::timed_out);
+
+        if (simulated()) {
+            // In the kernel a Unix socket's connect does not wait.
+            EXPECT_EQ(co_await testing::cancelled_during(transport::connect(path)),
+                      errc::cancelled);
+            EXPECT_EQ(co_await testing::cancelled_during(transport::connect("tcp://192.0.2.1:80")),
+                      errc::cancelled);
+            co_return;
+        }
+        // Nobody accepts: once the queue has no place, who comes gets no answer.
+        listen_options one;
+        one.backlog = 0;
+        const listener full = must(transport::listen("tcp://127.0.0.1:0", one));
+        const std::string to = "tcp://127.0.0.1:" + std::to_string(full.local().port());
+        std::vector<stream> waiting;
+        for (;;) {
+            auto connected = co_await with_timeout(50ms, transport::connect(to));
+            if (!connected) break;
+            waiting.push_back(std::move(*connected));
+        }
+        EXPECT_EQ(co_await testing::cancelled_during(transport::connect(to)), errc::cancelled);
     });
 }
 

@@ -1,0 +1,300 @@
+// What docs/lifetimes.md calls bugs of the program: each ends it, with the place, in every build.
+#include <eddy/io/channel.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/file.hpp>
+#include <eddy/io/generator.hpp>
+#include <eddy/io/semaphore.hpp>
+
+#include "io/testing.hpp"
+
+#include <array>
+#include <vector>
+
+namespace eddy::testing {
+namespace {
+
+class misuse_death : public on_backend {
+protected:
+    void SetUp() override {
+        // Each death is one of a new process, which has a loop of its own; a fork would share ours.
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        on_backend::SetUp();
+    }
+
+    /// Runs `body(scope&)`, whose locals die before its scope cancels and awaits the children.
+    template <class Body>
+    void run_in_scope(Body body) {
+        run([&body]() -> task<> { co_await with_scope(body); });
+    }
+};
+INSTANTIATE_TEST_SUITE_P(io, misuse_death,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
+                                           backend_kind::sim),
+                         backend_name);
+
+task<> wait_for(event& of) { static_cast<void>(co_await of.wait()); }
+
+// ---- who waits, and what dies first
+
+TEST_P(misuse_death, a_scope_that_is_never_joined) {
+    const auto leave = [this] {
+        run([]() -> task<> {
+            event never;
+            scope children;
+            children.spawn(wait_for(never));
+            co_return;
+        });
+    };
+    EXPECT_DEATH(leave(), "assertion failed: children_ == 0 ");
+}
+
+TEST_P(misuse_death, a_source_that_ends_before_those_who_wait_under_it) {
+    const auto leave = [this] {
+        event never;
+        run_in_scope([&never](scope& children) -> task<> {
+            cancel_source stop;
+            children.spawn(wait_for(never).under(stop));
+            co_return;
+        });
+    };
+    EXPECT_DEATH(leave(), "assertion failed: hooks_\\.empty\\(\\) ");
+}
+
+TEST_P(misuse_death, an_event_that_somebody_waits_for) {
+    const auto leave = [this] {
+        run_in_scope([](scope& children) -> task<> {
+            event door;
+            children.spawn(wait_for(door));
+            co_return;
+        });
+    };
+    EXPECT_DEATH(leave(), "assertion failed: waiters_\\.empty\\(\\) \\(.*event\\.hpp");
+}
+
+task<> take(channel<int>& from) { static_cast<void>(co_await from.receive()); }
+task<> put(channel<int>& into) { static_cast<void>(co_await into.send(1)); }
+
+TEST_P(misuse_death, a_channel_with_a_receiver_or_a_sender) {
+    const auto leave_receiver = [this] {
+        run_in_scope([](scope& children) -> task<> {
+            channel<int> numbers(1);
+            children.spawn(take(numbers));
+            co_return;
+        });
+    };
+    const auto leave_sender = [this] {
+        run_in_scope([](scope& children) -> task<> {
+            channel<int> numbers(1);
+            children.spawn(put(numbers));
+            children.spawn(put(numbers));  // waits for room
+            co_return;
+        });
+    };
+    const char* const said =
+        "assertion failed: senders_\\.empty\\(\\) && receivers_\\.empty\\(\\) ";
+    EXPECT_DEATH(leave_receiver(), said);
+    EXPECT_DEATH(leave_sender(), said);
+}
+
+task<> enter(semaphore& door) { static_cast<void>(co_await door.acquire()); }
+task<> lock(async_mutex& door) { static_cast<void>(co_await door.lock()); }
+
+TEST_P(misuse_death, a_semaphore_or_mutex_that_somebody_waits_for) {
+    const auto leave_semaphore = [this] {
+        run_in_scope([](scope& children) -> task<> {
+            semaphore door(0);
+            children.spawn(enter(door));
+            co_return;
+        });
+    };
+    const auto leave_mutex = [this] {
+        run_in_scope([](scope& children) -> task<> {
+            async_mutex door;
+            const permit held = door.try_lock();
+            // It passes on to the first of them.
+            for (int i = 0; i < 2; ++i) children.spawn(lock(door));
+            co_return;
+        });
+    };
+    const char* const said = "assertion failed: waiters_\\.empty\\(\\) \\(.*semaphore\\.hpp";
+    EXPECT_DEATH(leave_semaphore(), said);
+    EXPECT_DEATH(leave_mutex(), said);
+}
+
+task<> ask(async_generator<int>& of) { static_cast<void>(co_await of.next()); }
+async_generator<int> yield_after(event& of) {
+    must(co_await of.wait());
+    co_yield 1;
+}
+
+TEST_P(misuse_death, a_generator_that_somebody_waits_for_or_two_ask) {
+    const auto leave = [this] {
+        event never;
+        run_in_scope([&never](scope& children) -> task<> {
+            async_generator<int> numbers = yield_after(never);
+            children.spawn(ask(numbers));
+            co_return;
+        });
+    };
+    const auto ask_twice = [this] {
+        event never;
+        run_in_scope([&never](scope& children) -> task<> {
+            async_generator<int> numbers = yield_after(never);
+            children.spawn(ask(numbers));
+            children.spawn(ask(numbers));
+            co_return;
+        });
+    };
+    EXPECT_DEATH(leave(), "assertion failed: !frame_\\.promise\\(\\)\\.runs_ ");
+    EXPECT_DEATH(ask_twice(), "assertion failed: !own\\.runs_ ");
+}
+
+task<> read_beginning(file& of) {
+    std::array<std::byte, 8> room;
+    static_cast<void>(co_await of.read_at(0, room));
+}
+
+TEST_P(misuse_death, a_file_that_is_being_read) {
+    if (simulated()) GTEST_SKIP() << "there a read is over within its call";
+    const auto leave = [this] {
+        run_in_scope([](scope& children) -> task<> {
+            file opened = must(co_await file::open("/proc/self/exe", O_RDONLY));
+            children.spawn(read_beginning(opened));
+        });
+    };
+    EXPECT_DEATH(leave(), "assertion failed: over->in_flight == 0 ");
+}
+
+class alarm_clock final : public timer {
+    void fire() noexcept override {}
+};
+
+TEST_P(misuse_death, a_timer_that_is_armed) {
+    const auto leave = [this] {
+        run([this]() -> task<> {
+            alarm_clock soon;
+            here().arm(soon, here().now() + 1h);
+            co_return;
+        });
+    };
+    const auto arm_twice = [this] {
+        run([this]() -> task<> {
+            alarm_clock soon;
+            here().arm(soon, here().now() + 1h);
+            here().arm(soon, here().now() + 2h);
+            co_return;
+        });
+    };
+    EXPECT_DEATH(leave(), "assertion failed: !armed\\(\\) ");
+    EXPECT_DEATH(arm_twice(), "assertion failed: !node\\.armed\\(\\) ");
+}
+
+// ---- two at once where there is room for one
+
+task<> read_from(stream& from) { static_cast<void>(co_await from.read()); }
+task<> write_much(stream& to, const_bytes much) { static_cast<void>(co_await to.write_all(much)); }
+
+TEST_P(misuse_death, a_second_read_of_a_stream) {
+    const auto read_twice = [this] {
+        run([this]() -> task<> {
+            connection pair = co_await connect();
+            co_await with_scope([&pair](scope& children) -> task<> {
+                for (int i = 0; i < 2; ++i) children.spawn(read_from(pair.server));
+                co_return;
+            });
+        });
+    };
+    EXPECT_DEATH(read_twice(), "assertion failed: !reader_ ");
+}
+
+TEST_P(misuse_death, a_second_write_to_a_stream) {
+    const auto write_twice = [this] {
+        run([this]() -> task<> {
+            connection pair = co_await connect();
+            const std::vector<std::byte> much(32 << 20);  // more than a socket takes
+            co_await with_scope([&pair, &much](scope& children) -> task<> {
+                for (int i = 0; i < 2; ++i) children.spawn(write_much(pair.client, much));
+                co_return;
+            });
+        });
+    };
+    EXPECT_DEATH(write_twice(), "assertion failed: !writer_ ");
+}
+
+task<> accept_from(listener& from) { static_cast<void>(co_await from.accept()); }
+
+TEST_P(misuse_death, a_second_accept_of_a_listener) {
+    const auto accept_twice = [this] {
+        run([this]() -> task<> {
+            listener accepting = must(here().listen(loopback()));
+            co_await with_scope([&accepting](scope& children) -> task<> {
+                for (int i = 0; i < 2; ++i) children.spawn(accept_from(accepting));
+                co_return;
+            });
+        });
+    };
+    EXPECT_DEATH(accept_twice(), "assertion failed: !(acceptor_|waiter_) ");
+}
+
+task<> receive_from(datagram& socket) { static_cast<void>(co_await socket.receive()); }
+
+TEST_P(misuse_death, a_second_receive_of_a_datagram_socket) {
+    const auto receive_twice = [this] {
+        run([this]() -> task<> {
+            datagram socket = must(here().bind_datagram(loopback()));
+            co_await with_scope([&socket](scope& children) -> task<> {
+                for (int i = 0; i < 2; ++i) children.spawn(receive_from(socket));
+                co_return;
+            });
+        });
+    };
+    EXPECT_DEATH(receive_twice(), "assertion failed: !receiver_ ");
+}
+
+TEST_P(misuse_death, a_read_into_nothing) {
+    const auto read_nothing = [this] {
+        run([this]() -> task<> {
+            connection pair = co_await connect();
+            static_cast<void>(co_await pair.server.read_some(mutable_bytes()));
+        });
+    };
+    EXPECT_DEATH(read_nothing(), "assertion failed: !into\\.empty\\(\\) ");
+}
+
+// ---- loops
+
+TEST_P(misuse_death, a_loop_that_ends_before_its_leases) {
+    const auto keep_bytes = [this] {
+        lease kept;
+        run([&]() -> task<> {
+            connection pair = co_await connect();
+            must(co_await pair.client.write_all("x"));
+            kept = must(co_await pair.server.read());
+        });
+        make_loop({});
+    };
+    const auto keep_message = [this] {
+        datagram_message kept;
+        run([&]() -> task<> {
+            datagram socket = must(here().bind_datagram(loopback()));
+            must(socket.send_to(as_bytes("x"), socket.local()));
+            kept = must(co_await socket.receive());
+        });
+        make_loop({});
+    };
+    const char* const said = "assertion failed: (outstanding_|lent_) == 0 ";
+    EXPECT_DEATH(keep_bytes(), said);
+    EXPECT_DEATH(keep_message(), said);
+}
+
+TEST_P(misuse_death, a_second_loop_of_a_thread) {
+    const auto make_another = [] {
+        loop_options options;
+        options.kind = GetParam();
+        static_cast<void>(loop::create(options));
+    };
+    EXPECT_DEATH(make_another(), "assertion failed: !current_loop ");
+}
+
+}  // namespace
+}  // namespace eddy::testing

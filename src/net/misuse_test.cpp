@@ -1,0 +1,72 @@
+// What docs/lifetimes.md calls bugs of the program, of this layer: see io/misuse_test.cpp.
+#include <eddy/net/queued_writer.hpp>
+#include <eddy/net/resolver.hpp>
+#include <eddy/net/udp.hpp>
+
+#include "io/testing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace eddy {
+namespace {
+
+using testing::connection;
+using testing::must;
+
+class net_misuse_death : public testing::on_backend {
+protected:
+    void SetUp() override {
+        // Each death is one of a new process, which has a loop of its own; a fork would share ours.
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        on_backend::SetUp();
+    }
+};
+INSTANTIATE_TEST_SUITE_P(net, net_misuse_death,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
+                                           backend_kind::sim),
+                         testing::backend_name);
+
+task<> flush(queued_writer& out) { static_cast<void>(co_await out.flush()); }
+
+TEST_P(net_misuse_death, a_queued_writer_that_somebody_waits_for) {
+    const auto leave = [this] {
+        run([this]() -> task<> {
+            connection pair = co_await connect();
+            const std::vector<std::byte> much(32 << 20);  // more than a socket takes
+            queued_writer_options options;
+            options.max_queued_bytes = much.size();
+            co_await with_scope([&](scope& children) -> task<> {
+                queued_writer out(pair.client, children, options);
+                must(out.enqueue(const_bytes(much)));
+                children.spawn(flush(out));
+                co_return;
+            });
+        });
+    };
+    EXPECT_DEATH(leave(), "assertion failed: .*backlog_->waiters\\.empty\\(\\) ");
+}
+
+task<> look_up(resolver& names) { static_cast<void>(co_await names.resolve("somebody.test", 1)); }
+
+TEST_P(net_misuse_death, a_resolver_that_somebody_waits_for) {
+    if (simulated()) GTEST_SKIP() << "there no lookup waits";
+    const auto leave = [this] {
+        run([]() -> task<> {
+            datagram silent = must(udp::bind("127.0.0.1", 0));
+            resolver_options options;
+            options.servers = silent.local().to_string();
+            co_await with_scope([&](scope& children) -> task<> {
+                resolver names(options);
+                children.spawn(look_up(names));
+                co_return;
+            });
+        });
+    };
+    EXPECT_DEATH(leave(), "assertion failed: running_ == 0 && waiting_ == 0 ");
+}
+
+}  // namespace
+}  // namespace eddy
