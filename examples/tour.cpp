@@ -105,6 +105,23 @@ task<bool> pieces() {
     co_return co_await read_number(both->server) == 7U;
 }
 
+/// Keeps what it needs, gives the buffer back, and only then waits.
+task<result<>> echo_later(stream& peer) {
+    result<lease> received = co_await peer.read();
+    if (!received) co_return fail(received.error());
+    const std::string kept(received->text());
+    received->reset();
+    if (auto slept = co_await loop::current().sleep_for(1ms); !slept) co_return slept;
+    co_return co_await peer.write_all(kept);
+}
+
+task<bool> lent_bytes() {
+    auto both = co_await connect_both();
+    if (!both) co_return false;
+    auto [told, done] = co_await when_all(ask(both->client, "hello"), echo_later(both->server));
+    co_return told.value_or("") == "hello" && done;
+}
+
 task<result<stream>> connect_patiently(std::string host, std::uint16_t port) {
     tcp::connect_options options;
     options.timeout = 5s;
@@ -302,6 +319,7 @@ task<int> everything() {
     failed += check("tasks", co_await add_three(1, 2, 3) == 6);
     failed += check("streams", co_await streams());
     failed += check("pieces", co_await pieces());
+    failed += check("lent_bytes", co_await lent_bytes());
     failed += check("connecting", co_await connecting());
     failed += check("scopes", co_await scopes());
     failed += check("timeouts", co_await timeouts());

@@ -8,6 +8,7 @@
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/pipe.hpp>
 #include <eddy/io/process.hpp>
+#include <eddy/io/scope.hpp>
 #include <eddy/io/signals.hpp>
 #include <eddy/io/strand.hpp>
 #include <eddy/io/timeout.hpp>
@@ -26,6 +27,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <span>
@@ -185,6 +187,56 @@ task<bool> groups() {
     co_return first&& second && *first != *second && *first != std::this_thread::get_id();
 }
 
+task<> greet(stream peer) {
+    const std::string hello = "hello";
+    static_cast<void>(co_await peer.write_all(hello));
+}
+
+/// Each loop of the group runs one of these, with a listener of its own at the same port.
+task<> serve_port(std::uint16_t port) {
+    listen_options shared;
+    shared.reuse_port = true;
+    auto listening = tcp::listen("127.0.0.1", port, shared);
+    if (!listening) co_return;
+    co_await with_scope([&](scope& clients) -> task<> {
+        for (;;) {
+            auto peer = co_await listening->accept();
+            if (peer)
+                clients.spawn(greet(std::move(*peer)));
+            else if (!co_await loop::current().sleep_for(10ms))
+                co_return;
+        }
+    });
+}
+
+result<std::uint16_t> free_port() {
+    auto listening = tcp::listen("127.0.0.1", 0);
+    if (!listening) return fail(listening.error());
+    return listening->local().port();
+}
+
+task<bool> many_cores() {
+    const auto port = free_port();
+    loop_group_options options;
+    options.threads = 2;
+    auto group = loop_group::start(options);
+    if (!port || !group) co_return false;
+    for (std::size_t i = 0; i < (*group)->size(); ++i)
+        if (!(*group)->post(i, serve_port(*port))) co_return false;
+    for (int greeted = 0; greeted < 20;) {
+        auto client = co_await tcp::connect("127.0.0.1", *port);
+        if (client) {
+            auto hello = co_await client->read();
+            if (!hello || hello->text() != "hello") co_return false;
+            ++greeted;
+        } else if (!co_await loop::current().sleep_for(1ms)) {  // nobody listens yet
+            co_return false;
+        }
+    }
+    (*group)->stop();
+    co_return true;
+}
+
 task<bool> executors() {
     auto group = loop_group::start({.threads = 1, .loop = {}});
     if (!group) co_return false;
@@ -301,6 +353,7 @@ task<int> everything() {
     failed += check("threads", co_await threads());
     failed += check("other_descriptors", co_await other_descriptors());
     failed += check("groups", co_await groups());
+    failed += check("many_cores", co_await many_cores());
     failed += check("executors", co_await executors());
     failed += check("visits", co_await visits());
     failed += check("strands", co_await strands());
