@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""How long others wait while a cache removes something huge or writes a snapshot, against redis-server."""
+"""How long others wait while a cache removes something huge, writes a snapshot or loses many keys to their expiry
+at once, against redis-server."""
 
+import array
 import multiprocessing
 import os
 import re
@@ -11,11 +13,13 @@ import time
 import harness
 import report
 from harness import Eddy, Progress, Redis, Spread, settled_rss, turns, verdict
-from run_memory import ask, connect, read_exactly, set_all, whole
+from run_memory import BATCH, VALUE, ask, connect, key, read_exactly, set_all, whole
 
 SIDES = ["redis", "eddy"]
 STALL_GOAL_S, MEMORY_GOAL = 0.001, 0.05
 PATIENCE_S = 300
+SETTLING_S = 2           # between the last key's SET and the expiry of all, at least
+AHEAD_S = 0.1            # how long before it the other client begins
 
 
 # --- Commands ---------------------------------------------------------------------------------
@@ -40,9 +44,41 @@ def fill_hash(client, fields):
             for first in range(start, start + each * 10, each)), b":%d\r\n" % each * 10)
 
 
+def set_ending(server, keys, at_ms):
+    """Sets so many keys that end in one moment, which must not have come when all are there."""
+    end = b"%d" % at_ms
+    with connect(server.port) as client:
+        for start in range(0, keys, BATCH):
+            count = min(BATCH, keys - start)
+            ask(client, b"".join(command(b"SET", key(n), VALUE, b"PXAT", end) for n in range(start, start + count)),
+                b"+OK\r\n" * count)
+        if time.time() * 1000 >= at_ms:
+            raise harness.Failure("the keys' time was over before all were set")
+        ask(client, command(b"DBSIZE"), b":%d\r\n" % keys)
+
+
+def dbsize(client):
+    client.sendall(command(b"DBSIZE"))
+    reply = b""
+    while not reply.endswith(b"\r\n"):
+        reply += read_exactly(client, 1)
+    return int(reply[1:])
+
+
+def wait_for_expiry(client, at_s):
+    """Until the server has removed all keys, which end at that time; how long that took."""
+    time.sleep(max(at_s - time.time(), 0))
+    end = time.monotonic() + PATIENCE_S
+    while dbsize(client) != 0:
+        if time.monotonic() > end:
+            raise harness.Failure("expired keys did not go")
+        time.sleep(0.02)
+    return time.time() - at_s
+
+
 # --- Another client, meanwhile ----------------------------------------------------------------
 
-def ping(port, core, started, stop, longest):
+def ping(port, core, started, stop, waits):
     """Measures each of its PINGs, in a process of its own, until told to stop."""
     os.sched_setaffinity(0, {core})
     try:
@@ -51,26 +87,27 @@ def ping(port, core, started, stop, longest):
     except OSError:
         pass  # not root
     with connect(port) as client:
-        worst = 0.0
+        took = array.array("d")
         ask(client, b"PING\r\n", b"+PONG\r\n")
         started.set()
         while not stop.is_set():
             before = time.monotonic()
             ask(client, b"PING\r\n", b"+PONG\r\n")
-            worst = max(worst, time.monotonic() - before)
-        longest.value = worst
+            took.append(time.monotonic() - before)
+        ordered = sorted(took) or [0.0]
+        waits[:] = ordered[-1], ordered[min(int(len(ordered) * 0.999), len(ordered) - 1)]
 
 
-def longest_ping(server, core, work):
-    """The longest PING of another client while `work` goes on, in seconds; and what work returned."""
-    started, stop, longest = multiprocessing.Event(), multiprocessing.Event(), multiprocessing.Value("d")
-    other = multiprocessing.Process(target=ping, args=(server.port, core, started, stop, longest))
+def pings_during(server, core, work):
+    """The longest PING of another client while `work` goes on and their p99.9, in seconds; and what work returned."""
+    started, stop, waits = multiprocessing.Event(), multiprocessing.Event(), multiprocessing.Array("d", 2)
+    other = multiprocessing.Process(target=ping, args=(server.port, core, started, stop, waits))
     other.start()
     started.wait()
     done = work()
     stop.set()
     other.join()
-    return longest.value, done
+    return *waits, done
 
 
 def memory_of(pid):
@@ -108,12 +145,12 @@ def snapshot(server, client):
 # --- The report -------------------------------------------------------------------------------
 
 class Row:
-    """Less is better."""
+    """Less is better; the goal may be None."""
 
     def __init__(self, label, goal, goal_text, samples, form):
         self.label, self.goal_text, self.samples, self.form = label, goal_text, samples, form
         self.values = {side: Spread(values) for side, values in samples.items()}
-        self.verdict = verdict(self.values["eddy"].median <= goal, False, [])
+        self.verdict = verdict(None if goal is None else self.values["eddy"].median <= goal, False, [])
 
     def cells(self):
         return [self.label, *(report.spread(self.values[side], self.form) for side in SIDES), self.goal_text,
@@ -142,10 +179,11 @@ def start(side, core, folder):
 
 def main():
     chosen = harness.begin(__doc__)
-    fields, keys = (20_000, 50_000) if chosen.quick else (2_000_000, 5_000_000)
+    fields, keys, ending = (20_000, 50_000, 20_000) if chosen.quick else (2_000_000, 5_000_000, 1_000_000)
     os.sched_setaffinity(0, {chosen.load_core})
     progress = Progress(chosen.pairs * len(SIDES))
-    removal, while_removed, while_saved, grown = ({side: [] for side in SIDES} for _ in range(4))
+    removal, while_removed, while_saved, grown, while_expired, mostly_expired = (
+        {side: [] for side in SIDES} for _ in range(6))
     for number, side in turns(SIDES, chosen.pairs):
         folder = tempfile.mkdtemp(prefix="eddy-bench-dump-")
         with start(side, chosen.server_core, folder) as server, connect(server.port) as client:
@@ -156,23 +194,38 @@ def main():
                 ask(client, command(b"DEL", b"huge"), b":1\r\n")
                 return time.monotonic() - before
 
-            stall, took = longest_ping(server, chosen.load_core, remove)
+            stall, _, took = pings_during(server, chosen.load_core, remove)
             removal[side].append(took)
             while_removed[side].append(stall)
             ask(client, command(b"FLUSHALL"), b"+OK\r\n")
-            set_all(server.port, keys)
+            before = time.monotonic()
+            set_all(server, keys)
+            fill_s = (time.monotonic() - before) * ending / keys
             settled_rss(server.pid)
-            stall, share = longest_ping(server, chosen.load_core, lambda: snapshot(server, client))
+            stall, _, share = pings_during(server, chosen.load_core, lambda: snapshot(server, client))
             while_saved[side].append(stall)
             grown[side].append(share)
+            ask(client, command(b"FLUSHALL"), b"+OK\r\n")
+            settled_rss(server.pid)
+            # Far enough ahead for all to be set, with their expiries, and for the server to be at rest.
+            at_s = time.time() + SETTLING_S + 3 * fill_s
+            set_ending(server, ending, int(at_s * 1000))
+            time.sleep(max(at_s - AHEAD_S - time.time(), 0))
+            stall, mostly, gone_s = pings_during(server, chosen.load_core, lambda: wait_for_expiry(client, at_s))
+            while_expired[side].append(stall)
+            mostly_expired[side].append(mostly)
         shutil.rmtree(folder, ignore_errors=True)
         progress.step(f"pair {number + 1}, {side}: DEL {milliseconds(removal[side][-1])}, "
-                      f"snapshot {milliseconds(while_saved[side][-1])}, {grown[side][-1]:.1%} more memory")
+                      f"snapshot {milliseconds(while_saved[side][-1])}, {grown[side][-1]:.1%} more memory, "
+                      f"expiry {milliseconds(stall)}, p99.9 {milliseconds(mostly)}, over after {gone_s:.1f} s")
     rows = [Row(f"DEL of a hash of {whole(fields)} fields", STALL_GOAL_S, "≤ 1 ms", removal, milliseconds),
             Row("longest PING of another client meanwhile", STALL_GOAL_S, "≤ 1 ms", while_removed, milliseconds),
             Row(f"longest PING during a snapshot of {whole(keys)} keys", STALL_GOAL_S, "≤ 1 ms", while_saved,
                 milliseconds),
-            Row("memory that the snapshot takes beside the keys", MEMORY_GOAL, "≤ 5 %", grown, lambda v: f"{v:.1%}")]
+            Row("memory that the snapshot takes beside the keys", MEMORY_GOAL, "≤ 5 %", grown, lambda v: f"{v:.1%}"),
+            Row(f"longest PING while {whole(ending)} keys expire at once", STALL_GOAL_S, "≤ 1 ms", while_expired,
+                milliseconds),
+            Row("p99.9 of the PINGs meanwhile", None, "", mostly_expired, milliseconds)]
     text = report.table(["", *SIDES, "goal", ""], [row.cells() for row in rows])
     text += "\n\nThe client waits and asks again at once; its own scheduling is part of what it measures."
     return report.leave("stalls", chosen, text, {"rows": [row.json() for row in rows]},

@@ -112,6 +112,7 @@ void dictionary::resize_first(unsigned bucket_bits) {
     segment* const owner = first_.owner;
     bucket* const old = owner->buckets;
     const std::size_t old_count = bucket_count();
+    moved_ += owner->count;
     bucket* const buckets = allocate_buckets(std::size_t{1} << bucket_bits);
     bucket_mask_ = (std::size_t{1} << bucket_bits) - 1;
     bucket_shift_ = static_cast<std::uint8_t>(max_bucket_bits - bucket_bits);
@@ -129,9 +130,11 @@ void dictionary::resize_first(unsigned bucket_bits) {
 // Half of a segment's entries, those whose next bit of the hash is set, go to a new one. They keep
 // their bucket number, so only guests and the entries beside them need their hashes anew.
 void dictionary::split(std::uint64_t hash) {
+    static_assert(max_moved == fill_limit(full_buckets));
     segment* const low = root(hash).owner;
     EDDY_ASSERT(low->depth < max_depth);
     if (low->depth == depth_) double_directory();
+    moved_ += low->count;
     const unsigned bit = 63 - low->depth;
     bucket* const buckets = allocate_buckets(full_buckets);
     segment* const high = allocate_segment(buckets, ++low->depth);
@@ -201,6 +204,7 @@ void dictionary::merge(std::uint64_t hash) noexcept {
         return;
     }
     if (one->count < other->count) std::swap(one, other);
+    moved_ += other->count;
     for (std::size_t at = 0; at < full_buckets; ++at) {
         const bucket& from = other->buckets[at];
         for (unsigned used = from.occupied(); used != 0; used &= used - 1) {

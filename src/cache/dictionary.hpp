@@ -82,6 +82,8 @@ public:
     static constexpr std::size_t full_buckets = std::size_t{1} << max_bucket_bits;
     /// Some 2^26 segments of 2,000 entries or more: beyond any memory.
     static constexpr unsigned max_depth = 26;
+    /// What one insert() or erase() finds new places for at most: a full segment's entries.
+    static constexpr std::size_t max_moved = full_buckets * bucket::width * 7 / 8;
 
     /// Both must outlive it.
     dictionary(slab& memory, const key_hash& hash) noexcept : memory_(memory), hash_(hash) {}
@@ -93,6 +95,9 @@ public:
     ~dictionary() { drop_buckets(); }
 
     std::size_t size() const noexcept { return count_; }
+    /// Entries that growing and shrinking have looked at to find their places anew, since it was
+    /// made; begins again at 2^32.
+    std::uint32_t moved() const noexcept { return moved_; }
     std::uint64_t hash(std::string_view key) const noexcept { return hash_(key); }
 
     static entry* entry_of(slot s) noexcept {
@@ -265,6 +270,7 @@ private:
     std::size_t bucket_mask_ = 0;
     std::uint8_t bucket_shift_ = max_bucket_bits;
     std::uint8_t depth_ = 0;
+    std::uint32_t moved_ = 0;
     std::size_t count_ = 0;
     slab& memory_;
     const key_hash& hash_;

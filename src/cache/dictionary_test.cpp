@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <set>
 #include <string>
@@ -64,6 +66,32 @@ TEST(dictionary, two_million_keys_are_found_then_removed) {
     EXPECT_EQ(t.table.size(), 0U);
     EXPECT_EQ(t.table.table_bytes(), 0U);
     EXPECT_EQ(t.memory.used_bytes(), 0U);
+}
+
+// However many there are, growth never finds places for all of them anew.
+TEST(dictionary, no_insert_and_no_erase_moves_more_than_a_segment) {
+    constexpr std::size_t keys = 1'000'000;
+    key_table t;
+    std::uint32_t most = 0;
+    const auto moves = [&](auto&& change) {
+        const std::uint32_t before = t.table.moved();
+        change();
+        const std::uint32_t now = t.table.moved() - before;
+        most = std::max(most, now);
+        return now;
+    };
+    for (std::size_t i = 0; i < keys; ++i) {
+        ASSERT_LE(moves([&] { t.add(key_of(i)); }), dictionary::max_moved) << i;
+    }
+    // Full segments have split and were counted; and all in all a key is seldom moved.
+    EXPECT_EQ(most, dictionary::max_moved);
+    EXPECT_LE(t.table.moved(), 3 * keys);
+    most = 0;
+    for (std::size_t i = 0; i < keys; ++i) {
+        ASSERT_LE(moves([&] { t.remove(key_of(i)); }), dictionary::max_moved) << i;
+    }
+    EXPECT_GT(most, 0U);
+    EXPECT_EQ(t.table.size(), 0U);
 }
 
 TEST(dictionary, agrees_with_a_model) {

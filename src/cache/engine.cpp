@@ -216,6 +216,8 @@ void engine::set_time(std::chrono::microseconds since_1970) noexcept {
     state_->env.now_ms = since_1970.count() / 1000;
 }
 
+void engine::set_slice_clock(slice_clock by) noexcept { state_->env.slice_time = by; }
+
 const engine_options& engine::options() const noexcept { return state_->options; }
 
 std::size_t engine::execute(session& who, std::span<const resp::command> commands,
@@ -343,7 +345,7 @@ bool engine::upkeep(std::size_t steps) {
         keyspace* const one = s.keyspaces[s.upkeep_database].get();
         if (one != nullptr && one->expiring() > 0) {
             // A database full of expired keys is worth another round at once.
-            more |= one->sweep(steps) > steps / 4;
+            more |= one->sweep(steps).many;
             s.upkeep_database = (s.upkeep_database + 1) % databases;
             break;
         }

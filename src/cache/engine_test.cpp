@@ -391,6 +391,35 @@ TEST(engine, upkeep_sweeps_all_databases_and_says_when_there_is_more) {
     EXPECT_FALSE(e.upkeep(10));
 }
 
+// A clock on which 50 microseconds pass from one look at it to the next.
+std::int64_t slow_clock() noexcept {
+    static std::int64_t now_ns = 0;
+    return now_ns += 50'000;
+}
+
+TEST(engine, upkeep_bounds_the_time_of_a_sweep_and_goes_on_with_it) {
+    engine e;
+    e.set_slice_clock(slow_clock);
+    e.set_time(milliseconds(1'000));
+    test_client c(e);
+    for (int i = 0; i < 5'000; ++i) c({"SET", "key" + std::to_string(i), "v", "PX", "10"});
+    c("SET stays v");
+    e.set_time(milliseconds(2'000));
+    constexpr std::size_t steps = 1'000'000;
+    EXPECT_TRUE(e.upkeep(steps));
+    std::size_t slices = 1;
+    for (std::uint64_t before = 5'001; before > 1; ++slices) {
+        const std::uint64_t now = e.stats().keys;
+        // Four looks at the clock are 200 microseconds.
+        ASSERT_LE(before - now, 4 * slice_limit::a_look);
+        before = now;
+        ASSERT_LT(slices, 1'000U);
+        e.upkeep(steps);
+    }
+    EXPECT_FALSE(e.upkeep(steps));
+    EXPECT_EQ(e.stats().expired_keys, 5'000U);
+}
+
 TEST(engine, counts_hits_and_misses_and_memory) {
     engine e;
     test_client c(e);

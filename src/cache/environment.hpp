@@ -11,6 +11,7 @@
 #include "cache/list.hpp"
 #include "cache/score_tree.hpp"
 #include "cache/slab.hpp"
+#include "cache/slice_limit.hpp"
 #include "cache/statistics.hpp"
 #include "cache/stream.hpp"
 
@@ -73,6 +74,7 @@ struct environment {
     random_generator random;
     std::int64_t now_us = 0;  ///< microseconds since 1970, as last told
     std::int64_t now_ms = 0;
+    slice_clock slice_time = steady_ns;  ///< what slices are timed by; null: they are not
     eviction policy = eviction::none;
     std::uint8_t most_uses = 0;  ///< finding a key counts its use up to here
     void set_policy(eviction chosen) noexcept {

@@ -20,6 +20,14 @@ namespace {
 // Beyond this a growing string gets this much room in advance, instead of as much as it has.
 constexpr std::size_t max_growth = 1U << 20;
 
+// What a sweep weighs, so that it looks at the clock after 16 buckets, 32 small keys that it
+// removed, or a value in blocks of its own, which may take ten microseconds and more to free.
+constexpr std::size_t bucket_weight = slice_limit::a_look / 16;
+constexpr std::size_t removal_weight = 1;
+constexpr std::size_t big_removal_weight = slice_limit::a_look;
+// A sweep that removes more than a key for so many buckets is worth another one at once.
+constexpr std::size_t buckets_a_removal = 4;
+
 bool may_be_integer(std::string_view text) noexcept {
     if (text.empty() || text.size() > max_integer_text) return false;
     const char first = text[0];
@@ -358,23 +366,36 @@ std::uint64_t keyspace::scan(std::uint64_t cursor, std::vector<slot>& found) con
     return next;
 }
 
-std::size_t keyspace::sweep(std::size_t buckets) {
-    std::size_t removed = 0;
-    for (; buckets > 0 && expiring_ > 0; --buckets) {
+keyspace::swept keyspace::sweep(std::size_t buckets) {
+    slice_limit slice(env_.slice_time, longest_sweep_ns);
+    swept done;
+    std::size_t passed = 0;
+    const auto ends_early = [&] {
+        done.many = done.removed > passed / buckets_a_removal;
+        return done;
+    };
+    while (passed < buckets && expiring_ > 0) {
         seen_.clear();
-        sweep_cursor_ = table_.scan(sweep_cursor_, seen_);
+        const std::uint64_t next = table_.scan(sweep_cursor_, seen_);
         for (const slot s : seen_) {
             if ((s & dictionary::expires_bit) == 0) continue;
             const entry* const e = dictionary::entry_of(s);
             if (!is_over(*e)) continue;
+            const bool big = e->held_as > encoding::integer;
             // Removing others does not move this entry's block.
             const std::uint64_t its = hash(e->key());
             expire(table_.find(e->key(), its), its);
-            ++removed;
+            ++done.removed;
+            // The bucket's others are looked at again by the next sweep.
+            if (slice.is_over_after(big ? big_removal_weight : removal_weight)) return ends_early();
         }
-        if (sweep_cursor_ == 0) break;
+        sweep_cursor_ = next;
+        if (next == 0) break;
+        ++passed;
+        if (slice.is_over_after(bucket_weight)) return ends_early();
     }
-    return removed;
+    done.many = done.removed > buckets / buckets_a_removal;
+    return done;
 }
 
 void keyspace::clear() {

@@ -48,6 +48,8 @@ public:
     static constexpr std::size_t least_newcomers = 64;
     /// While new keys are evicted, the hand passes a bucket, some ten keys, for so many of them.
     static constexpr std::size_t evictions_a_bucket = 64;
+    /// What one sweep() may take, by environment::slice_time, and a piece of work more.
+    static constexpr std::int64_t longest_sweep_ns = 200'000;
 
     /// `number` is for those who are told of its keys.
     explicit keyspace(environment& env, unsigned number = 0) noexcept
@@ -145,9 +147,16 @@ public:
     /// A key that is there, or null when there is none. Its time may be over.
     entry* random() const noexcept { return table_.random(env_.random); }
 
-    /// Looks on through the keys that expire, through `buckets` buckets at most, and removes those
-    /// whose time is over. Returns how many it removed.
-    std::size_t sweep(std::size_t buckets);
+    /// What a sweep() has done.
+    struct swept {
+        std::size_t removed = 0;
+        /// It removed so many that another one at once is worth it.
+        bool many = false;
+    };
+    /// Looks on through the keys that expire, through `buckets` buckets at most and no longer than
+    /// longest_sweep_ns, and removes those whose time is over. The next one goes on where it
+    /// stopped.
+    swept sweep(std::size_t buckets);
 
     /// Removes one key by the environment's policy; false when there is none that may go, or none
     /// was found soon.

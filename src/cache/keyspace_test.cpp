@@ -174,8 +174,90 @@ TEST_F(a_keyspace, one_sweep_is_bounded) {
     }
     env.now_ms = 100;
     // A bucket holds 14, and a few more are its guests.
-    EXPECT_LE(keys.sweep(10), 300U);
+    EXPECT_LE(keys.sweep(10).removed, 300U);
     EXPECT_GT(keys.size(), 49'000U);
+}
+
+// A clock on which 50 microseconds pass from one look at it to the next.
+std::int64_t slow_clock() noexcept {
+    static std::int64_t now_ns = 0;
+    return now_ns += 50'000;
+}
+// So often a sweep looks at it until its time is over.
+constexpr std::size_t looks_a_sweep = keyspace::longest_sweep_ns / 50'000;
+
+TEST_F(a_keyspace, a_sweep_whose_time_is_over_stops_and_the_next_one_goes_on_there) {
+    constexpr std::size_t count = 20'000;
+    env.slice_time = slow_clock;
+    env.now_ms = 1;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string key = std::to_string(i);
+        put(key, "v");
+        keys.set_expiry(keys.find(key), i % 10 == 0 ? 10 : 1'000);
+    }
+    env.now_ms = 100;
+    const std::size_t ended = count / 10;
+    std::size_t sweeps = 0;
+    while (keys.size() > count - ended) {
+        const std::size_t before = keys.size();
+        const keyspace::swept done = keys.sweep(1'000'000);
+        EXPECT_EQ(done.removed, before - keys.size());
+        EXPECT_LE(done.removed, looks_a_sweep * slice_limit::a_look);
+        // One that began anew each time would never come to the end.
+        ASSERT_LT(++sweeps, 150U);
+    }
+    // Its 1,500 buckets and more cannot have been passed in fewer.
+    EXPECT_GT(sweeps, 1'500 / (looks_a_sweep * 16));
+    EXPECT_EQ(env.counters.expired_keys, ended);
+    EXPECT_EQ(keys.expiring(), count - ended);
+    for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(keys.look_at(std::to_string(i)) != nullptr, i % 10 != 0) << i;
+    }
+}
+
+TEST_F(a_keyspace, a_sweep_looks_at_the_clock_after_each_big_value_and_has_it_freed_later) {
+    env.slice_time = slow_clock;
+    env.now_ms = 1;
+    constexpr std::size_t hashes = 40;
+    constexpr std::size_t fields = 1'000;
+    for (std::size_t i = 0; i < hashes; ++i) {
+        const std::string key = "h" + std::to_string(i);
+        slot* const place = keys.add(key, keys.hash(key), value_type::hash);
+        collection made(env, *keyspace::at(place));
+        for (std::size_t f = 0; f < fields; ++f) made.put("field:" + std::to_string(f), "v");
+        keys.set_expiry(keys.find(key), 10);
+    }
+    env.now_ms = 100;
+    const std::size_t full = env.memory.used_bytes();
+    std::size_t sweeps = 0;
+    while (keys.size() > 0) {
+        const keyspace::swept done = keys.sweep(1'000);
+        EXPECT_GT(done.removed, 0U);
+        EXPECT_LE(done.removed, looks_a_sweep);
+        EXPECT_TRUE(done.many || keys.size() == 0);
+        ASSERT_LE(++sweeps, hashes);
+    }
+    EXPECT_GE(sweeps, hashes / looks_a_sweep);
+    // The fields wait in their tables.
+    EXPECT_EQ(env.discarded(), hashes);
+    EXPECT_GT(env.memory.used_bytes(), full * 9 / 10);
+    while (env.free_some(1'000)) {
+    }
+    EXPECT_EQ(env.discarded(), 0U);
+    EXPECT_EQ(env.memory.used_bytes(), 0U);
+}
+
+TEST_F(a_keyspace, a_sweep_without_a_clock_ends_by_its_buckets_alone) {
+    env.slice_time = nullptr;
+    env.now_ms = 1;
+    for (int i = 0; i < 20'000; ++i) {
+        const std::string key = std::to_string(i);
+        put(key, "v");
+        keys.set_expiry(keys.find(key), 10);
+    }
+    env.now_ms = 100;
+    keys.sweep(1'000'000);
+    EXPECT_EQ(keys.size(), 0U);
 }
 
 TEST_F(a_keyspace, a_million_small_keys_cost_78_bytes_each_and_8_more_with_expiry) {

@@ -28,7 +28,10 @@ class replicator;
 /// Tells the engine the time, once a turn of each loop.
 class engine_clock {
 public:
-    explicit engine_clock(eddy::cache::engine& of) : engine_(of), kind_(loop::current().kind()) {}
+    explicit engine_clock(eddy::cache::engine& of) : engine_(of), kind_(loop::current().kind()) {
+        // A simulated run is repeated exactly: no slice of work may depend on how fast it went.
+        if (kind_ == backend_kind::sim) engine_.set_slice_clock(nullptr);
+    }
 
     /// It is `now` of the calling thread's own loop. Of several loops the latest counts: the
     /// engine's time does not go back with each that began its turn a little earlier.

@@ -1,0 +1,45 @@
+// How long a slice of work that nobody waits for may take.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace eddy::cache {
+
+/// Nanoseconds on a clock that is never set back, since any moment.
+using slice_clock = std::int64_t (*)() noexcept;
+
+/// The system's.
+inline std::int64_t steady_ns() noexcept {
+    using namespace std::chrono;
+    return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+/// The time of one slice, from its construction on. Looking at the clock costs as much as a small
+/// piece of work, so pieces are weighed and the clock is looked at once in `a_look`.
+class slice_limit {
+public:
+    static constexpr std::size_t a_look = 32;
+
+    /// Null: the slice may take any time.
+    slice_limit(slice_clock clock, std::int64_t most_ns) noexcept
+        : clock_(clock), end_ns_(clock != nullptr ? clock() + most_ns : 0) {}
+
+    /// A piece of this weight is done. Whether the slice's time is over.
+    bool is_over_after(std::size_t weight) noexcept {
+        if (weight < left_) {
+            left_ -= weight;
+            return false;
+        }
+        left_ = a_look;
+        return clock_ != nullptr && clock_() >= end_ns_;
+    }
+
+private:
+    slice_clock clock_;
+    std::int64_t end_ns_;
+    std::size_t left_ = a_look;
+};
+
+}  // namespace eddy::cache
