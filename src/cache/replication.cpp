@@ -33,7 +33,11 @@ bool takes_feed(const replica& of) noexcept {
 }  // namespace
 
 replication::replication(engine::state& of)
-    : state_(of), id_(of.run_id), second_id_(no_id), alone_since_us_(of.env.now_us) {}
+    : state_(of),
+      id_(of.run_id),
+      second_id_(no_id),
+      alone_since_us_(of.env.now_us),
+      pinged_us_(of.env.now_us) {}
 
 replication::~replication() {
     if (listens_) remove_sink(state_, *this);

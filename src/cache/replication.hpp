@@ -244,7 +244,7 @@ private:
     bool active_ = false;
     bool listens_ = false;  // to this server's own changes
     std::int64_t alone_since_us_ = 0;
-    std::int64_t pinged_us_ = 0;
+    std::int64_t pinged_us_;
     std::int64_t kept_alive_us_ = 0;
     std::int64_t waiting_since_us_ = 0;
     std::vector<replica*> replicas_;  // those that are more than introduced
