@@ -1,4 +1,5 @@
-// The forms of commands that have several, each with the categories that ACLs know it by.
+// The forms of commands that have several: the categories that ACLs know each by, and what COMMAND
+// tells of it.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,15 @@ namespace eddy::cache::acl {
 struct command_form {
     std::string_view name;     ///< "config|set"
     std::uint32_t categories;  ///< bits, in the order of command_category_names
+    int arity;                 ///< with both words; negative: so many at least
+    std::uint32_t flags;       ///< bits, in the order of command_flag_names
+    std::string_view tips;     ///< separated by commas
 };
 
 /// In order of their names, so that those of one command stand together. Commands that the cache
 /// does not have yet are here, too.
 std::span<const command_form> command_forms() noexcept;
+/// The part of it that is the command's, by its lower-case name; empty where it has but one.
+std::span<const command_form> forms_of(std::string_view command) noexcept;
 
 }  // namespace eddy::cache::acl

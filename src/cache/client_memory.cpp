@@ -1,7 +1,9 @@
 // Looking at all clients costs some nanoseconds each, and is done when the limit may be near.
 #include "cache/client_memory.hpp"
 
+#include "cache/append_log.hpp"
 #include "cache/messages.hpp"
+#include "cache/replication.hpp"
 #include "cache/session_extras.hpp"
 
 #include <algorithm>
@@ -29,6 +31,17 @@ std::size_t client_bytes(const session& who) noexcept {
            extras->patterns.bytes() + extras->shard_channels.bytes() + extras->keys.bytes() +
            extras->prefixes.bytes();
     return all;
+}
+
+buffer_bytes measure_buffers(const engine::state& s) noexcept {
+    buffer_bytes found;
+    if (s.replicating != nullptr) {
+        const replication& its = *s.replicating;
+        found.backlog = its.kept().end() - its.kept().begin();
+        for (const replica* const each : its.replicas()) found.replicas += client_bytes(each->who);
+    }
+    if (s.appending != nullptr) found.append = s.appending->appended - s.appending->written;
+    return found;
 }
 
 void client_memory::look(engine::state& s) {

@@ -43,4 +43,12 @@ inline void note_client_memory(engine::state& s, std::size_t bytes) {
 /// Everything that the client takes, as CLIENT LIST's tot-mem.
 std::size_t client_bytes(const session& who) noexcept;
 
+/// What buffers for files and replicas take, for INFO and MEMORY STATS.
+struct buffer_bytes {
+    std::size_t backlog = 0;   ///< kept for replicas that come back
+    std::size_t replicas = 0;  ///< client_bytes() of all that follow
+    std::size_t append = 0;    ///< of the append-only file, not written yet
+};
+buffer_bytes measure_buffers(const engine::state& s) noexcept;
+
 }  // namespace eddy::cache

@@ -286,7 +286,7 @@ void client_help(call& c) {
         "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <id> ...]",
         "    One line for each connection.",
         "NO-EVICT (ON|OFF)",
-        "    Noted, and shown by LIST.",
+        "    Whether this connection is spared when clients take too much memory.",
         "NO-TOUCH (ON|OFF)",
         "    Whether this connection's commands leave keys as unused as they were.",
         "PAUSE <milliseconds> [WRITE|ALL]",

@@ -6,6 +6,7 @@
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/dataset_digest.hpp"
 
 #include <array>
 #include <string>
@@ -60,6 +61,9 @@ address own_address(const call& c) {
     }
     return {"127.0.0.1", c.state.options.port};
 }
+
+// Of the node's name, as it lives as long, but not the same.
+std::string shard_id(const call& c) { return hexadecimal(sha1("shard of " + c.state.run_id)); }
 
 std::optional<unsigned> slot_argument(call& c) {
     const auto given = c.integer(2);
@@ -182,6 +186,7 @@ constexpr subcommand cluster_subcommands[] = {
     {"shards", 2, cluster_shards},
     {"nodes", 2, cluster_nodes},
     {"myid", 2, [](call& c) { c.reply.bulk(c.state.run_id); }},
+    {"myshardid", 2, [](call& c) { c.reply.bulk(shard_id(c)); }},
     {"keyslot", 3, [](call& c) { c.reply.integer(slot_of(c.arg(2))); }},
     {"countkeysinslot", 3,
      [](call& c) {
@@ -200,7 +205,8 @@ constexpr subcommand cluster_subcommands[] = {
                  "COUNTKEYSINSLOT <slot>", "    How many keys the slot has.",
                  "GETKEYSINSLOT <slot> <count>", "    Some of its keys.", "INFO",
                  "    The state of the cluster, which is this node alone.", "KEYSLOT <key>",
-                 "    The key's slot.", "MYID", "    The node's name.", "NODES, SHARDS, SLOTS",
+                 "    The key's slot.", "MYID", "    The node's name.", "MYSHARDID",
+                 "    The name of the node and its replicas together.", "NODES, SHARDS, SLOTS",
                  "    Who has which slots.", "HELP", "    Print this help."});
      }},
     {"addslots", -3, refuse_change},

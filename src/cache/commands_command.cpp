@@ -10,6 +10,7 @@
 #include "cache/commands.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <utility>
@@ -93,25 +94,76 @@ void reply_key_spec(call& c, const key_spec& spec) {
     reply_number(c, range ? "limit" : "keystep", spec.numbers[2]);
 }
 
-void reply_spec(call& c, const command_spec& spec) {
-    const command_facts* const facts = find_facts(spec.name);
+// What is told of a command and of a form alike.
+struct described {
+    std::string_view name;
+    int arity;
+    std::uint32_t flags;
+    std::array<int, 3> keys;  // the first, the last, the step
+    std::uint32_t categories;
+    std::string_view tips;
+    std::string_view key_specs;
+};
+
+void reply_described(call& c, const described& what) {
     c.reply.array(10);
-    c.reply.bulk(spec.name);
-    c.reply.integer(spec.arity);
-    reply_names(c, facts != nullptr ? facts->flags : flags_of(spec), command_flag_names());
-    c.reply.integer(spec.first_key);
-    c.reply.integer(spec.last_key);
-    c.reply.integer(spec.key_step);
-    reply_names(c, facts != nullptr ? facts->categories : 0, command_category_names());
-    const std::string_view tips = facts != nullptr ? facts->tips : std::string_view{};
+    c.reply.bulk(what.name);
+    c.reply.integer(what.arity);
+    reply_names(c, what.flags, command_flag_names());
+    for (const int each : what.keys) c.reply.integer(each);
+    reply_names(c, what.categories, command_category_names());
     std::size_t tip_count = 0;
-    for_each_word(tips, ',', [&tip_count](std::string_view) { ++tip_count; });
+    for_each_word(what.tips, ',', [&tip_count](std::string_view) { ++tip_count; });
     c.reply.set(tip_count);
-    for_each_word(tips, ',', [&c](std::string_view tip) { c.reply.bulk(tip); });
-    const auto keys = parse_key_specs(facts != nullptr ? facts->key_specs : std::string_view{});
+    for_each_word(what.tips, ',', [&c](std::string_view tip) { c.reply.bulk(tip); });
+    const auto keys = parse_key_specs(what.key_specs);
     c.reply.set(keys.size());
     for (const key_spec& each : keys) reply_key_spec(c, each);
-    c.reply.set(0);  // the forms of commands that have several
+}
+
+void reply_form(call& c, const acl::command_form& form) {
+    const command_facts* const facts = find_facts(form.name);
+    const std::string_view key_specs = facts != nullptr ? facts->key_specs : std::string_view{};
+    // A form that has a key has one, behind both words.
+    const auto keys = key_specs.empty() ? std::array{0, 0, 0} : std::array{2, 2, 1};
+    reply_described(
+        c, {form.name, form.arity, form.flags, keys, form.categories, form.tips, key_specs});
+    c.reply.set(0);
+}
+
+void reply_spec(call& c, const command_spec& spec) {
+    const command_facts* const facts = find_facts(spec.name);
+    described what{spec.name, spec.arity, flags_of(spec), {}, 0, {}, {}};
+    what.keys = {spec.first_key, spec.last_key, spec.key_step};
+    if (facts != nullptr) {
+        what.flags = facts->flags;
+        what.categories = facts->categories;
+        what.tips = facts->tips;
+        what.key_specs = facts->key_specs;
+    }
+    reply_described(c, what);
+    const auto forms = acl::forms_of(spec.name);
+    if (forms.empty()) return c.reply.set(0);
+    c.reply.array(forms.size());
+    for (const acl::command_form& each : forms) reply_form(c, each);
+}
+
+struct named {
+    const command_spec* command = nullptr;    // null: nothing is called so
+    const acl::command_form* form = nullptr;  // null: the command itself is
+};
+
+// "config" or "config|get", in any case.
+named find_any(const call& c, std::string_view name) {
+    const std::size_t bar = name.find('|');
+    const command_spec* const spec =
+        find_named(c.state.renamed.get(), fold_command_name(name.substr(0, bar)));
+    if (spec == nullptr || bar == std::string_view::npos) return {spec, nullptr};
+    const std::string wanted = std::string(spec->name) + lower(name.substr(bar));
+    for (const acl::command_form& each : acl::forms_of(spec->name)) {
+        if (each.name == wanted) return {spec, &each};
+    }
+    return {};
 }
 
 // Renamed ones have their old names in all replies, as in Redis; those without a name are left out.
@@ -137,12 +189,13 @@ void command_info(call& c) {
     if (c.count == 2) return reply_all(c);
     c.reply.array(c.count - 2);
     for (std::size_t i = 2; i < c.count && !c.reply_is_too_large(); ++i) {
-        const command_spec* const spec =
-            find_named(c.state.renamed.get(), fold_command_name(c.arg(i)));
-        if (spec == nullptr) {
+        const auto [command, form] = find_any(c, c.arg(i));
+        if (command == nullptr) {
             c.reply.null();
+        } else if (form != nullptr) {
+            reply_form(c, *form);
         } else {
-            reply_spec(c, *spec);
+            reply_spec(c, *command);
         }
     }
 }
@@ -180,14 +233,10 @@ void command_docs(call& c) {
 // Of a command that has forms: whether the word behind its name is none of them.
 bool lacks_form(const command_spec& spec, std::span<const std::string_view> args) {
     if (args.size() < 2) return false;
-    const std::string group = std::string(spec.name) + '|';
-    const std::string wanted = group + lower(args[1]);
-    bool has_forms = false;
-    for (const acl::command_form& each : acl::command_forms()) {
-        if (each.name == wanted) return false;
-        has_forms |= each.name.starts_with(group);
-    }
-    return has_forms;
+    const std::string wanted = std::string(spec.name) + '|' + lower(args[1]);
+    const auto forms = acl::forms_of(spec.name);
+    return !forms.empty() &&
+           std::ranges::find(forms, wanted, &acl::command_form::name) == forms.end();
 }
 
 enum class with_flags : bool { no, yes };
@@ -250,13 +299,17 @@ void command_list(call& c) {
         }
     }
     std::vector<std::string_view> found;
-    for (const command_spec* const one : callable_commands(c)) {
-        const command_spec& each = *one;
-        const command_facts* const facts = find_facts(each.name);
-        const bool wanted =
-            by == filter::none || (by == filter::pattern && glob_match(pattern, each.name)) ||
-            (by == filter::category && facts != nullptr && (facts->categories & category) != 0);
-        if (wanted) found.push_back(each.name);
+    const auto add = [&](std::string_view name, std::uint32_t categories) {
+        const bool wanted = by == filter::none ||
+                            (by == filter::pattern && glob_match(pattern, name)) ||
+                            (by == filter::category && (categories & category) != 0);
+        if (wanted) found.push_back(name);
+    };
+    for (const command_spec* const each : callable_commands(c)) {
+        const command_facts* const facts = find_facts(each->name);
+        add(each->name, facts != nullptr ? facts->categories : 0);
+        for (const acl::command_form& form : acl::forms_of(each->name))
+            add(form.name, form.categories);
     }
     c.reply.array(found.size());
     for (const std::string_view name : found) c.reply.bulk(name);
@@ -284,7 +337,7 @@ void command(call& c) {
              "    The keys among its arguments.", "GETKEYSANDFLAGS <full-command>",
              "    The same, and what is done with them.", "INFO [<command-name> ...]",
              "    Arity, flags and keys.", "LIST [FILTERBY (MODULE|ACLCAT|PATTERN) <what>]",
-             "    Their names.", "HELP", "    Print this help."});
+             "    Their names, and those of their forms.", "HELP", "    Print this help."});
     }
     c.unknown_subcommand();
 }

@@ -6,6 +6,7 @@
 #include "cache/commands.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
+#include "cache/replication.hpp"
 #include "cache/tracking.hpp"
 #include "cache/version.hpp"
 
@@ -105,9 +106,10 @@ void hello(call& c) {
     c.reply.bulk("id");
     c.reply.integer(static_cast<std::int64_t>(c.client.id));
     c.reply.bulk("mode");
-    c.reply.bulk("standalone");
+    c.reply.bulk(c.state.options.emulates_cluster ? "cluster" : "standalone");
     c.reply.bulk("role");
-    c.reply.bulk("master");
+    const replication* const its = c.state.replicating.get();
+    c.reply.bulk(its != nullptr && its->is_following() ? "replica" : "master");
     c.reply.bulk("modules");
     c.reply.array(0);
 }

@@ -2,6 +2,7 @@
 // is left out where there is nothing true to say.
 #include "cache/append_log.hpp"
 #include "cache/call.hpp"
+#include "cache/client_memory.hpp"
 #include "cache/command_stats.hpp"
 #include "cache/commands.hpp"
 #include "cache/config.hpp"
@@ -110,7 +111,7 @@ void clients_section(call& c, info_text& to) {
     to.section("Clients");
     to.field("connected_clients", c.state.env.counters.sessions);
     to.field("cluster_connections", std::uint64_t{0});
-    to.field("maxclients", std::uint64_t{10'000});
+    to.field("maxclients", c.state.options.max_clients);
     to.field("blocked_clients", std::uint64_t{c.state.blocked_sessions});
     to.field("tracking_clients", std::uint64_t{c.state.tracking.clients});
 }
@@ -159,16 +160,13 @@ void memory_section(call& c, info_text& to) {
     to.field("mem_fragmentation_bytes", std::uint64_t{unused});
     to.field("mem_not_counted_for_evict",
              std::uint64_t{s.image == nullptr ? 0 : s.image->held_bytes()});
-    std::uint64_t backlog = 0;
-    if (s.replicating != nullptr)
-        backlog = s.replicating->kept().end() - s.replicating->kept().begin();
-    to.field("mem_replication_backlog", backlog);
-    to.field("mem_total_replication_buffers", backlog);
-    to.field("mem_clients_slaves", std::uint64_t{0});
+    const buffer_bytes buffers = measure_buffers(s);
+    to.field("mem_replication_backlog", std::uint64_t{buffers.backlog});
+    to.field("mem_total_replication_buffers", std::uint64_t{buffers.backlog});
+    to.field("mem_clients_slaves", std::uint64_t{buffers.replicas});
     to.field("mem_clients_normal", s.env.counters.sessions * sizeof(session));
     to.field("mem_cluster_links", std::uint64_t{0});
-    to.field("mem_aof_buffer",
-             s.appending == nullptr ? 0 : s.appending->appended - s.appending->written);
+    to.field("mem_aof_buffer", std::uint64_t{buffers.append});
     const long pages = ::sysconf(_SC_PHYS_PAGES);
     const long page_bytes = ::sysconf(_SC_PAGESIZE);
     if (pages > 0 && page_bytes > 0)

@@ -1,6 +1,8 @@
 // MEMORY STATS, DOCTOR, PURGE and MALLOC-STATS; MEMORY USAGE is with the keys' commands.
 #include "cache/call.hpp"
+#include "cache/client_memory.hpp"
 #include "cache/commands.hpp"
+#include "cache/script/scripting.hpp"
 
 #include <algorithm>
 #include <string>
@@ -53,13 +55,16 @@ void stats(call& c) {
     count("peak.allocated", m.peak);
     count("total.allocated", m.used);
     count("startup.allocated", startup_bytes);
-    count("replication.backlog", 0);
-    count("clients.slaves", 0);
+    // These do not lie where keys do: neither total.allocated nor overhead.total has them.
+    const buffer_bytes buffers = measure_buffers(c.state);
+    const scripting::usage scripts = scripting::use(c.state);
+    count("replication.backlog", buffers.backlog);
+    count("clients.slaves", buffers.replicas);
     count("clients.normal", c.state.env.counters.sessions * sizeof(session));
     count("cluster.links", 0);
-    count("aof.buffer", 0);
-    count("lua.caches", 0);
-    count("functions.caches", 0);
+    count("aof.buffer", buffers.append);
+    count("lua.caches", scripts.script_bytes);
+    count("functions.caches", scripts.library_bytes);
     for (std::size_t i = 0; i < engine::databases; ++i) {
         const keyspace* const keys = c.state.keyspaces[i].get();
         if (keys == nullptr || keys->size() == 0) continue;

@@ -2,13 +2,16 @@
 #include "cache/command_docs.hpp"
 #include "cache/command_keys.hpp"
 #include "cache/command_table.hpp"
+#include "cache/config.hpp"
 #include "cache/dataset_digest.hpp"
 #include "cache/engine.hpp"
 #include "cache/test_client.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -135,6 +138,13 @@ TEST_F(server_commands, cluster_of_one_node_is_there_for_those_who_insist) {
     EXPECT_EQ(slots.children[0].children[1].text, "16383");
     EXPECT_EQ(slots.children[0].children[2].children[2].text,
               parse_reply(client_("CLUSTER MYID")).text);
+    const std::string shard = parse_reply(client_("CLUSTER MYSHARDID")).text;
+    EXPECT_EQ(shard.size(), 40U);
+    EXPECT_EQ(shard.find_first_not_of("0123456789abcdef"), std::string::npos);
+    EXPECT_NE(shard, parse_reply(client_("CLUSTER MYID")).text);
+    EXPECT_EQ(parse_reply(client_("CLUSTER MYSHARDID")).text, shard);
+    expect("CLUSTER MYSHARDID x",
+           "-ERR wrong number of arguments for 'cluster|myshardid' command\r\n");
     EXPECT_EQ(parse_reply(client_("CLUSTER SHARDS")).children.size(), 1U);
     EXPECT_NE(client_("CLUSTER NODES").find("myself,master - 0 0 1 connected 0-16383"),
               std::string::npos);
@@ -190,6 +200,63 @@ TEST_F(server_commands, commands_tell_what_they_are_for) {
     EXPECT_EQ(docs.children[1].children.size(), 6U);
 }
 
+TEST_F(server_commands, forms_of_commands_are_told_of) {
+    const auto config = parse_reply(client_("COMMAND INFO config")).children[0];
+    ASSERT_EQ(config.children.size(), 10U);
+    const auto& forms = config.children[9].children;
+    ASSERT_EQ(forms.size(), 5U);
+    // name, arity, flags, first key, last key, step, categories, tips, keys, forms
+    const std::string get =
+        "*10\r\n$10\r\nconfig|get\r\n:-3\r\n*4\r\n+admin\r\n+noscript\r\n+loading\r\n+stale\r\n"
+        ":0\r\n:0\r\n:0\r\n*3\r\n+@admin\r\n+@slow\r\n+@dangerous\r\n*0\r\n*0\r\n*0\r\n";
+    EXPECT_NE(client_("COMMAND INFO config").find(get), std::string::npos);
+    expect("COMMAND INFO Config|GET", "*1\r\n" + get);
+    const auto keyed = parse_reply(client_("COMMAND INFO object|encoding")).children[0];
+    EXPECT_EQ(keyed.children[3].text, "2");
+    EXPECT_EQ(keyed.children[5].text, "1");
+    EXPECT_EQ(keyed.children[8].children.size(), 1U);
+    for (const char* const none : {"get|x", "config|nosuch", "config|", "|get", "config|get|x"})
+        EXPECT_EQ(client_({"COMMAND", "INFO", none}), "*1\r\n$-1\r\n") << none;
+    EXPECT_TRUE(parse_reply(client_("COMMAND INFO get")).children[0].children[9].children.empty());
+}
+
+TEST_F(server_commands, forms_of_commands_are_listed_but_not_counted) {
+    const auto names = [&](std::string_view line) {
+        std::set<std::string> found;
+        for (const auto& each : parse_reply(client_(line)).children) found.insert(each.text);
+        return found;
+    };
+    const std::set<std::string> all = names("COMMAND LIST");
+    EXPECT_TRUE(all.contains("config") && all.contains("config|get"));
+    const std::size_t forms = static_cast<std::size_t>(
+        std::ranges::count_if(all, [](const std::string& name) { return name.contains('|'); }));
+    expect("COMMAND COUNT", ":" + std::to_string(all.size() - forms) + "\r\n");
+    EXPECT_EQ(names("COMMAND LIST FILTERBY PATTERN Config|*"),
+              (std::set<std::string>{"config|get", "config|help", "config|resetstat",
+                                     "config|rewrite", "config|set"}));
+    const std::set<std::string> admin = names("COMMAND LIST FILTERBY ACLCAT admin");
+    EXPECT_TRUE(admin.contains("config|set"));
+    EXPECT_FALSE(admin.contains("config|help") || admin.contains("config"));
+}
+
+TEST_F(server_commands, hello_tells_the_mode_and_the_role) {
+    const auto field = [&](std::string_view name) -> std::string {
+        const auto reply = parse_reply(client_("HELLO 2"));
+        for (std::size_t i = 0; i + 1 < reply.children.size(); i += 2) {
+            if (reply.children[i].text == name) return reply.children[i + 1].text;
+        }
+        return {};
+    };
+    EXPECT_EQ(field("mode"), "standalone");
+    EXPECT_EQ(field("role"), "master");
+    expect("REPLICAOF 127.0.0.1 1", "+OK\r\n");
+    EXPECT_EQ(field("role"), "replica");
+    expect("REPLICAOF NO ONE", "+OK\r\n");
+    EXPECT_EQ(field("role"), "master");
+    expect("CONFIG SET cluster-enabled yes", "+OK\r\n");
+    EXPECT_EQ(field("mode"), "cluster");
+}
+
 TEST_F(server_commands, config_takes_several_and_what_has_no_effect) {
     expect("CONFIG SET hash-max-listpack-entries 10 slowlog-max-len 5", "+OK\r\n");
     expect("CONFIG GET hash-max-listpack-entries slowlog-max-len",
@@ -204,10 +271,78 @@ TEST_F(server_commands, config_takes_several_and_what_has_no_effect) {
     expect("CONFIG REWRITE", "-ERR The server is running without a config file\r\n");
 }
 
+TEST_F(server_commands, config_knows_what_redis_takes_at_its_start_only) {
+    expect("CONFIG GET tcp-backlog", "*2\r\n$11\r\ntcp-backlog\r\n$3\r\n511\r\n");
+    for (const char* const name : {"logfile", "pidfile", "daemonize", "unixsocket", "tcp-backlog",
+                                   "always-show-logo", "set-proc-title", "port"}) {
+        EXPECT_EQ(client_({"CONFIG", "SET", name, "1"}),
+                  "-ERR CONFIG SET failed (possibly related to argument '" + std::string(name) +
+                      "') - can't set immutable config\r\n");
+        engine_options options;
+        EXPECT_FALSE(set_parameter(options, name, "1")) << name;
+    }
+    // What can be set is remembered.
+    EXPECT_EQ(client_({"CONFIG", "SET", "latency-tracking-info-percentiles", "50 90",
+                       "shutdown-timeout", "5"}),
+              "+OK\r\n");
+    expect("CONFIG GET shutdown-timeout latency-tracking-info-percentiles",
+           "*4\r\n$33\r\nlatency-tracking-info-percentiles\r\n$5\r\n50 90\r\n"
+           "$16\r\nshutdown-timeout\r\n$1\r\n5\r\n");
+    // All of them, or none.
+    expect("CONFIG SET shutdown-timeout 6 logfile x",
+           "-ERR CONFIG SET failed (possibly related to argument 'logfile') - can't set immutable "
+           "config\r\n");
+    expect("CONFIG GET shutdown-timeout", "*2\r\n$16\r\nshutdown-timeout\r\n$1\r\n5\r\n");
+}
+
+TEST_F(server_commands, limits_of_connections_are_parameters) {
+    engine_options& options = engine_.internals().options;
+    expect("CONFIG GET maxclients timeout",
+           "*4\r\n$10\r\nmaxclients\r\n$5\r\n10000\r\n$7\r\ntimeout\r\n$1\r\n0\r\n");
+    expect("CONFIG SET maxclients 7 timeout 90", "+OK\r\n");
+    EXPECT_EQ(options.max_clients, 7U);
+    EXPECT_EQ(options.client_timeout, std::chrono::seconds(90));
+    EXPECT_NE(client_("INFO clients").find("\r\nmaxclients:7\r\n"), std::string::npos);
+    // Less than a second is not none.
+    options.client_timeout = std::chrono::milliseconds(50);
+    expect("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n1\r\n");
+    const auto refused = [&](const std::string& name, const char* value, const std::string& why) {
+        EXPECT_EQ(client_({"CONFIG", "SET", name, value}),
+                  "-ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why +
+                      "\r\n");
+    };
+    refused("maxclients", "0", "argument must be between 1 and 10000000 inclusive");
+    refused("maxclients", "many", "argument couldn't be parsed into an integer");
+    refused("timeout", "-1", "argument must be between 0 and 2147483647 inclusive");
+    refused("timeout", "1.5", "argument couldn't be parsed into an integer");
+    EXPECT_EQ(options.max_clients, 7U);
+}
+
 TEST_F(server_commands, memory_has_reports) {
     client_("SET a 1");
     const auto stats = parse_reply(client_("MEMORY STATS"));
     EXPECT_EQ(stats.children.size(), 2 * 26U);
+    const auto figure = [&](std::string_view name) -> std::string {
+        const auto now = parse_reply(client_("MEMORY STATS"));
+        for (std::size_t i = 0; i + 1 < now.children.size(); i += 2) {
+            if (now.children[i].text == name) return now.children[i + 1].text;
+        }
+        return {};
+    };
+    EXPECT_EQ(figure("lua.caches"), "0");
+    if (client_({"SCRIPT", "LOAD", "return 1"}).starts_with('$')) {
+        EXPECT_GT(std::stoi(figure("lua.caches")), 0);
+    }
+    EXPECT_EQ(figure("replication.backlog"), "0");
+    EXPECT_EQ(figure("clients.slaves"), "0");
+    test_client replica(engine_);
+    replica("REPLCONF capa eof capa psync2");
+    replica("PSYNC ? -1");
+    client_("SET a 2");
+    EXPECT_GT(std::stoi(figure("replication.backlog")), 0);
+    EXPECT_GE(std::stoul(figure("clients.slaves")), sizeof(session));
+    EXPECT_NE(client_("INFO memory").find("mem_clients_slaves:" + figure("clients.slaves")),
+              std::string::npos);
     expect("MEMORY PURGE", "+OK\r\n");
     EXPECT_TRUE(client_("MEMORY DOCTOR").starts_with("$"));
     EXPECT_TRUE(client_("MEMORY MALLOC-STATS").starts_with("$"));

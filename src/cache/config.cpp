@@ -10,8 +10,10 @@
 #include "cache/notifications.hpp"
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
+#include "cache/server_host.hpp"
 
 #include <array>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <string>
@@ -284,6 +286,30 @@ std::string clients_memory_text(const options_type& o) {
     return std::to_string(o.max_clients_memory);
 }
 
+// As much as --max-connections takes.
+refusal set_max_clients(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return "argument couldn't be parsed into an integer";
+    if (*number < 1 || *number > 10'000'000)
+        return "argument must be between 1 and 10000000 inclusive";
+    o.max_clients = static_cast<std::uint64_t>(*number);
+    return {};
+}
+
+refusal set_client_timeout(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return "argument couldn't be parsed into an integer";
+    if (*number < 0 || *number > INT32_MAX)
+        return "argument must be between 0 and 2147483647 inclusive";
+    o.client_timeout = std::chrono::seconds(*number);
+    return {};
+}
+
+// Up to whole seconds: 0 is for none.
+std::string client_timeout_text(const options_type& o) {
+    return std::to_string(std::chrono::ceil<std::chrono::seconds>(o.client_timeout).count());
+}
+
 refusal set_protected_mode(options_type& o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
@@ -390,6 +416,8 @@ constexpr parameter parameters[] = {
      set_replication_text<&replicas::master_password>},
     {"masteruser", replication_text<&replicas::master_user>,
      set_replication_text<&replicas::master_user>},
+    {"maxclients", [](const options_type& o) { return std::to_string(o.max_clients); },
+     set_max_clients},
     {"maxmemory", [](const options_type& o) { return std::to_string(o.max_memory); },
      set_max_memory},
     {"maxmemory-clients", clients_memory_text, set_clients_memory},
@@ -460,6 +488,7 @@ constexpr parameter parameters[] = {
     {"stream-node-max-entries",
      [](const options_type& o) { return std::to_string(o.stream_node_max_entries); },
      set_number<&options_type::stream_node_max_entries, 0, INT64_MAX>},
+    {"timeout", client_timeout_text, set_client_timeout},
     {"tls-auth-clients", [](const options_type& o) { return o.tls.auth_clients; }, nullptr},
     {"tls-ca-cert-dir", [](const options_type& o) { return o.tls.ca_cert_dir; }, nullptr},
     {"tls-ca-cert-file", [](const options_type& o) { return o.tls.ca_cert_file; }, nullptr},
@@ -476,16 +505,35 @@ constexpr parameter parameters[] = {
 struct ignored_parameter {
     std::string_view name;
     std::string_view usual;
+    bool is_immutable = false;  // Redis takes it at its start only
 };
 
 constexpr ignored_parameter ignored[] = {
+    {"active-defrag-cycle-max", "25"},
+    {"active-defrag-cycle-min", "1"},
+    {"active-defrag-ignore-bytes", "104857600"},
+    {"active-defrag-max-scan-fields", "1000"},
+    {"active-defrag-threshold-lower", "10"},
+    {"active-defrag-threshold-upper", "100"},
+    {"active-expire-effort", "1"},
     {"activedefrag", "no"},
     {"activerehashing", "yes"},
+    {"always-show-logo", "no", true},
+    {"aof-rewrite-incremental-fsync", "yes"},
+    {"client-query-buffer-limit", "1073741824"},
+    {"crash-log-enabled", "yes"},
+    {"crash-memcheck-enabled", "yes"},
+    {"daemonize", "no", true},
+    {"disable-thp", "yes", true},
+    {"dynamic-hz", "yes"},
     {"hash-max-listpack-entries", "512"},
     {"hash-max-listpack-value", "64"},
     {"hash-max-ziplist-entries", "512"},
     {"hash-max-ziplist-value", "64"},
     {"hz", "10"},
+    {"jemalloc-bg-thread", "yes"},
+    {"latency-tracking", "yes"},
+    {"latency-tracking-info-percentiles", "50 99 99.9"},
     {"lazyfree-lazy-eviction", "no"},
     {"lazyfree-lazy-expire", "no"},
     {"lazyfree-lazy-server-del", "no"},
@@ -496,9 +544,16 @@ constexpr ignored_parameter ignored[] = {
     {"list-compress-depth", "0"},
     {"list-max-listpack-size", "-2"},
     {"list-max-ziplist-size", "-2"},
+    {"logfile", "", true},
     {"loglevel", "notice"},
-    {"maxclients", "10000"},
+    {"maxmemory-eviction-tenacity", "10"},
     {"maxmemory-samples", "5"},
+    {"oom-score-adj", "no"},
+    {"oom-score-adj-values", "0 200 800"},
+    {"pidfile", "", true},
+    {"proc-title-template", "{title} {listen-addr} {server-mode}"},
+    {"rdb-del-sync-files", "no"},
+    {"rdb-save-incremental-fsync", "yes"},
     {"rdbchecksum", "yes"},
     {"rdbcompression", "yes"},
     {"repl-disable-tcp-nodelay", "no"},
@@ -508,9 +563,24 @@ constexpr ignored_parameter ignored[] = {
     {"replica-announced", "yes"},
     {"replica-ignore-maxmemory", "yes"},
     {"replica-lazy-flush", "yes"},
+    {"sanitize-dump-payload", "no"},
     {"set-max-intset-entries", "512"},
+    {"set-max-listpack-entries", "128"},
+    {"set-max-listpack-value", "64"},
+    {"set-proc-title", "yes", true},
+    {"shutdown-on-sigint", "default"},
+    {"shutdown-on-sigterm", "default"},
+    {"shutdown-timeout", "10"},
+    {"slave-ignore-maxmemory", "yes"},
+    {"slave-lazy-flush", "yes"},
+    {"supervised", "no", true},
+    {"syslog-enabled", "no", true},
+    {"syslog-facility", "local0", true},
+    {"syslog-ident", "redis", true},
+    {"tcp-backlog", "511", true},
     {"tcp-keepalive", "300"},
-    {"timeout", "0"},
+    {"unixsocket", "", true},
+    {"unixsocketperm", "0", true},
     {"zset-max-listpack-entries", "128"},
     {"zset-max-listpack-value", "64"},
     {"zset-max-ziplist-entries", "128"},
@@ -612,16 +682,18 @@ std::vector<std::pair<std::string, std::string>> changed_parameters(const engine
 
 std::expected<void, std::string> set_parameter(engine_options& of, std::string_view name,
                                                std::string_view value) {
-    if (const ignored_parameter* const other = find_ignored(name)) {
+    const ignored_parameter* const other = find_ignored(name);
+    if (other != nullptr && !other->is_immutable) {
         remember(of, *other, value);
         return {};
     }
     const parameter* const found = find_parameter(name);
-    if (found == nullptr) {
+    if (found == nullptr && other == nullptr) {
         return std::unexpected("there is no parameter \"" + std::string(name) + '"');
     }
-    const refusal why = found->set == nullptr ? "it has an option of its own, or cannot be set"
-                                              : found->set(of, value);
+    const refusal why = found == nullptr || found->set == nullptr
+                            ? "it has an option of its own, or cannot be set"
+                            : found->set(of, value);
     if (why.empty()) return {};
     return std::unexpected(std::string(name) + " cannot be \"" + std::string(value) +
                            "\": " + std::string(why));
@@ -639,23 +711,28 @@ void config_set(call& c) {
                            "') - duplicate parameter");
         }
         const parameter* const found = find_parameter(name);
-        if (const ignored_parameter* const other = find_ignored(name)) {
+        const ignored_parameter* const other = find_ignored(name);
+        if (other != nullptr && !other->is_immutable) {
             remember(changed, *other, c.arg(i + 1));
             continue;
         }
-        if (found == nullptr) {
+        if (found == nullptr && other == nullptr) {
             return c.error("ERR Unknown option or number of arguments for CONFIG SET - '" + name +
                            "'");
         }
-        sets_password |= found->name == "requirepass";
-        const refusal why = found->set == nullptr ? "can't set immutable config"
-                                                  : found->set(changed, c.arg(i + 1));
+        const bool is_immutable = found == nullptr || found->set == nullptr;
+        sets_password |= !is_immutable && found->name == "requirepass";
+        const refusal why =
+            is_immutable ? "can't set immutable config" : found->set(changed, c.arg(i + 1));
         if (!why.empty()) {
             return c.error("ERR CONFIG SET failed (possibly related to argument '" + name +
                            "') - " + std::string(why));
         }
     }
+    const bool has_limits = changed.max_clients != c.state.options.max_clients ||
+                            changed.client_timeout != c.state.options.client_timeout;
     c.state.options = changed;
+    if (has_limits && c.state.server != nullptr) c.state.server->limits_changed();
     c.state.env.set_policy(changed.policy);
     c.state.note_listeners();
     note_save_trouble(c.state);

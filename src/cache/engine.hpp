@@ -32,6 +32,7 @@
 
 #include "cache/eviction.hpp"
 #include "cache/session.hpp"
+#include "cache/slice_limit.hpp"
 #include "cache/statistics.hpp"
 
 #include <array>
@@ -170,7 +171,10 @@ struct engine_options {
     tls_settings tls;
     /// As long as the default user needs no password, only clients of this machine are served.
     bool protected_mode = true;
-    std::string acl_file;  ///< for ACL SAVE and ACL LOAD; empty: there is none
+    /// maxclients and timeout, which the server keeps.
+    std::uint64_t max_clients = 10'000;
+    std::chrono::nanoseconds client_timeout{};  ///< of one that is silent; 0: none
+    std::string acl_file;                       ///< for ACL SAVE and ACL LOAD; empty: there is none
     /// Bytes that the buffers of all clients may take; beyond it those who take most are closed. 0:
     /// no limit.
     std::size_t max_clients_memory = 0;
@@ -222,6 +226,9 @@ public:
     /// Tells the time, since 1970, UTC. Call it before execute() and upkeep(): once for each round
     /// of the loop will do. Until then it is the time at construction, of the system's clock.
     void set_time(std::chrono::microseconds since_1970) noexcept;
+    /// What upkeep() times its search for expired keys by, in place of the system's steady clock;
+    /// null: only the number of its steps bounds it, so that a run can be repeated exactly.
+    void set_slice_clock(slice_clock by) noexcept;
 
     /// Executes the commands in order and appends their replies to `out`. Returns how many it has
     /// executed: all, or fewer when `out` has reached max_pending_reply (send it, then call again
@@ -256,7 +263,8 @@ public:
 
     /// Work that nobody waits for: removes expired keys, frees what was deleted, evicts what is
     /// over the limit. Call it ten times a second. `steps` bounds one call; a step is under 200 ns
-    /// mostly. True when there is more to do at once: call again after the next round of the loop.
+    /// mostly. Expired keys are also looked for no longer than keyspace::longest_sweep_ns. True
+    /// when there is more to do at once: call again after the next round of the loop.
     bool upkeep(std::size_t steps = 1000);
 
     statistics stats() const noexcept;

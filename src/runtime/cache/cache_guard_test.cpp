@@ -147,6 +147,37 @@ TEST_P(cache_guard, protected_mode_is_a_parameter_and_an_option_that_can_be_edit
     });
 }
 
+TEST_P(cache_guard, limits_of_connections_are_parameters_and_options_that_can_be_edited) {
+    run([&]() -> task<void> {
+        subject cache("cache", with({{"max_connections", 2}, {"idle_timeout", "1500ms"}}));
+        co_await cache.start();
+        talker client = co_await talker::to(cache->local());
+        const auto is = [&](std::string name, std::string value) -> task<void> {
+            const std::string reply = encoded({name, value});
+            co_await client.say("CONFIG GET " + name + "\r\n");
+            EXPECT_EQ(co_await client.bytes(reply.size()), reply);
+        };
+        co_await is("maxclients", "2");
+        co_await is("timeout", "2");
+        EXPECT_EQ(co_await ask(client, "CONFIG SET maxclients 1 timeout 300"), "+OK");
+        talker late = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await late.rest(), "-ERR max number of clients reached\r\n");
+        // Another option leaves them alone.
+        must_do(cache->apply(cache.parse(
+            with({{"max_connections", 2}, {"idle_timeout", "1500ms"}, {"write_timeout", "50s"}}))));
+        co_await is("maxclients", "1");
+        co_await is("timeout", "300");
+        must_do(
+            cache->apply(cache.parse(with({{"max_connections", 3}, {"idle_timeout", "200s"}}))));
+        co_await is("maxclients", "3");
+        co_await is("timeout", "200");
+        talker other = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await ask(other, "CONFIG SET timeout 1"), "+OK");
+        EXPECT_EQ(co_await other.rest(), "");
+        co_await cache->stop(0s);
+    });
+}
+
 // --- Options ---------------------------------------------------------------------------------
 
 TEST_P(cache_guard, options_that_cannot_work_are_refused_with_what_to_do) {
@@ -348,13 +379,16 @@ TEST_P(cache_guard, config_rewrite_keeps_what_was_set_for_the_next_start) {
             EXPECT_EQ(
                 co_await ask(client,
                              "CONFIG SET maxmemory 2gb maxmemory-policy allkeys-lru requirepass "
-                             "\"a \\\"b\\\"\" slowlog-max-len 7 protected-mode no hz 10"),
+                             "\"a \\\"b\\\"\" slowlog-max-len 7 protected-mode no hz 10 "
+                             "maxclients 100 timeout 90"),
                 "+OK");
             EXPECT_EQ(co_await ask(client, "CONFIG REWRITE"), "+OK");
             EXPECT_EQ(one.above->kept,
                       json({{"maxmemory", "2147483648"},
                             {"eviction", "allkeys-lru"},
                             {"protected_mode", "no"},
+                            {"max_connections", "100"},
+                            {"idle_timeout", "90"},
                             {"config", "requirepass \"a \\\"b\\\"\"; slowlog-max-len 7"}}));
             // What is set back is taken back.
             EXPECT_EQ(co_await ask(client, "CONFIG SET maxmemory 1gb slowlog-max-len 128"), "+OK");
@@ -371,7 +405,8 @@ TEST_P(cache_guard, config_rewrite_keeps_what_was_set_for_the_next_start) {
                       "-ERR Rewriting config file: the state could not be saved");
         }
         co_await one.cache->stop(0s);
-        options.merge_patch({{"eviction", "allkeys-lru"}, {"protected_mode", "no"}});
+        options.merge_patch(
+            {{"eviction", "allkeys-lru"}, {"protected_mode", "no"}, {"idle_timeout", "90"}});
         options.merge_patch(one.above->kept);
         supervised next(options);
         co_await next.start();
@@ -382,6 +417,7 @@ TEST_P(cache_guard, config_rewrite_keeps_what_was_set_for_the_next_start) {
                  {std::pair<std::string, std::string>{"maxmemory", "2147483648"},
                   {"maxmemory-policy", "allkeys-lru"},
                   {"slowlog-max-len", "7"},
+                  {"timeout", "90"},
                   {"hz", "10"}}) {
                 EXPECT_EQ(co_await ask(client, "CONFIG GET " + name), "*2");
                 const std::string rest = "$" + std::to_string(name.size()) + "\r\n" + name +

@@ -2,6 +2,7 @@
 #include "runtime/cache/cache_server.hpp"
 
 #include <eddy/base/unique_fd.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop_group.hpp>
@@ -83,6 +84,7 @@ struct cache_server::running {
     };
     saver saving;
 
+    event new_limits;  // CONFIG SET has changed those of the connections
     std::unique_ptr<replicator> replicating;
     std::unique_ptr<services> helper;
     std::unique_ptr<cache_hooks> hooks;  // null without --hooks
@@ -96,12 +98,40 @@ cache_server::cache_server(creation from)
 
 cache_server::~cache_server() = default;
 
+/// While it runs: CONFIG SET changes them, too.
 connections::limits cache_server::limits() const noexcept {
+    const eddy::cache::engine_options& now = running_->engine.options();
     connections::limits chosen;
-    chosen.most = config_.max_connections;
-    chosen.idle = config_.idle_timeout;
+    chosen.most = now.max_clients;
+    chosen.idle = now.client_timeout;
     chosen.stuck = config_.write_timeout;
     return chosen;
+}
+
+/// Has the connections of all threads keep them.
+void cache_server::set_limits() {
+    running_->at_home->clients().set_limits(limits());
+    for (running::remote_worker& each : running_->remote) {
+        // Destroyed there as well, later.
+        worker* const its = each.its.get();
+        static_cast<void>(
+            each.where.post([its, chosen = limits()] { its->clients().set_limits(chosen); }));
+    }
+}
+
+/// CONFIG SET has changed them. Who comes next comes here, to the door; the others can wait.
+void cache_server::note_limits() noexcept {
+    running_->at_home->clients().set_limits(limits());
+    running_->new_limits.set();
+}
+
+/// Has the other threads' connections keep them, too.
+task<void> cache_server::keep_limits() {
+    event& changed = running_->new_limits;
+    while (co_await changed.wait()) {
+        set_limits();
+        changed.reset();
+    }
 }
 
 task<outcome<>> cache_server::start() {
@@ -116,8 +146,9 @@ task<outcome<>> cache_server::start() {
     running_->address = running_->listening.first.socket.local();
     running_->place.max_queue = config_.max_queue;
     running_->place.max_pending_reply = config_.engine.max_pending_reply;
-    running_->helper = std::make_unique<services>(running_->engine, running_->background, events_,
-                                                  options_, above_, [this] { return moved(); });
+    running_->helper = std::make_unique<services>(
+        running_->engine, running_->background, events_, options_, above_,
+        [this] { return moved(); }, [this] { note_limits(); });
     running_->engine.internals().server = running_->helper.get();
     running_->engine.internals().forget_moved();
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
@@ -157,6 +188,7 @@ task<outcome<>> cache_server::start() {
     }
     spawn_lasting([this] { return keep_up(); });
     spawn_lasting([this] { return go_on_with_scripts(); });
+    spawn_lasting([this] { return keep_limits(); });
     tell_of_protection(config_, events_);
     running_->accepting.spawn(
         accept_all(running_->listening.first, config_.where.kind == transport::scheme::tls));
@@ -318,23 +350,22 @@ task<outcome<>> cache_server::check_restart() {
 outcome<> cache_server::apply(const settings& changed) {
     outcome<config> read = read_config(changed);
     if (!read) return std::unexpected(read.error());
-    config_.max_connections = read->max_connections;
-    config_.idle_timeout = read->idle_timeout;
+    // CONFIG REWRITE may have changed the options since they were read.
+    const outcome<config> before = read_config(options_);
+    if (!before) return std::unexpected(before.error());
     config_.write_timeout = read->write_timeout;
     options_ = changed;
-    // What CONFIG SET says meanwhile stays, unless this option changes.
-    const bool is_protected = read->engine.protected_mode;
-    if (running_ && is_protected != config_.engine.protected_mode)
-        running_->engine.internals().options.protected_mode = is_protected;
-    config_.engine.protected_mode = is_protected;
     if (!running_) return {};
-    running_->at_home->clients().set_limits(limits());
-    for (running::remote_worker& each : running_->remote) {
-        // Destroyed there as well, later.
-        worker* const its = each.its.get();
-        static_cast<void>(
-            each.where.post([its, chosen = limits()] { its->clients().set_limits(chosen); }));
-    }
+    // What CONFIG SET says meanwhile stays, unless this option changes.
+    eddy::cache::engine_options& now = running_->engine.internals().options;
+    const auto take = [&](auto member) {
+        const auto& wanted = read->engine.*member;
+        if (wanted != before->engine.*member) now.*member = wanted;
+    };
+    take(&eddy::cache::engine_options::protected_mode);
+    take(&eddy::cache::engine_options::max_clients);
+    take(&eddy::cache::engine_options::client_timeout);
+    set_limits();
     return {};
 }
 

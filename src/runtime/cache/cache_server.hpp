@@ -61,6 +61,9 @@ private:
     task<void> go_on_with_scripts();
     void tell_time();
     connections::limits limits() const noexcept;
+    void set_limits();
+    void note_limits() noexcept;
+    task<void> keep_limits();
 
     std::string name_;
     settings options_;

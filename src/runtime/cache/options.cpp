@@ -466,13 +466,13 @@ outcome<config> read_config(const settings& chosen) {
         return std::unexpected(follows.error());
     if (auto users = read_acl_file(chosen, read.engine); !users)
         return std::unexpected(users.error());
+    read.engine.max_clients = static_cast<std::uint64_t>(chosen.number("max-connections"));
+    read.engine.client_timeout = duration(chosen.number("idle-timeout"));
     if (auto set = read_parameters(chosen, read.engine); !set) return std::unexpected(set.error());
     if (auto hooked = read_hooks(chosen, read.hooks); !hooked)
         return std::unexpected(hooked.error());
     read.threads = static_cast<std::size_t>(chosen.number("threads"));
     read.engine.threads = read.threads;
-    read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
-    read.idle_timeout = duration(chosen.number("idle-timeout"));
     read.write_timeout = duration(chosen.number("write-timeout"));
     read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
     read.engine.max_pending_reply = std::min(flush_at, read.max_queue);

@@ -20,9 +20,7 @@ struct config {
     transport::address where;
     std::optional<transport::address> secure;  ///< tls, beside `where`
     eddy::cache::engine_options engine;
-    std::size_t threads = 1;  ///< that serve clients
-    std::uint64_t max_connections = 0;
-    duration idle_timeout{};   ///< 0: none
+    std::size_t threads = 1;   ///< that serve clients
     duration write_timeout{};  ///< 0: none
     std::size_t max_queue = 0;
     hook_config hooks;

@@ -101,9 +101,11 @@ struct own_option {
     const char* option;  // as JSON names it
 };
 constexpr own_option own_options[] = {
+    {"maxclients", "max_connections"},
     {"maxmemory", "maxmemory"},
     {"maxmemory-clients", "maxmemory_clients"},
     {"protected-mode", "protected_mode"},
+    {"timeout", "idle_timeout"},
 };
 
 /// What differs from the options that say whom this cache follows.
@@ -128,13 +130,15 @@ nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& optio
 
 services::services(eddy::cache::engine& engine, scope& background, journal& events,
                    settings& chosen, std::shared_ptr<supervisor> above,
-                   std::function<eddy::cache::traffic()> moved)
+                   std::function<eddy::cache::traffic()> moved,
+                   std::function<void()> limits_changed)
     : engine_(engine),
       background_(background),
       events_(events),
       chosen_(chosen),
       above_(std::move(above)),
-      moved_(std::move(moved)) {}
+      moved_(std::move(moved)),
+      limits_changed_(std::move(limits_changed)) {}
 
 void services::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::answer(engine_.internals(), session, fault);

@@ -23,10 +23,12 @@ public:
     using saving = eddy::cache::shutdown_request::saving;
 
     /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
-    /// `moved` counts what the cache's connections have sent and received.
+    /// `moved` counts what the cache's connections have sent and received; `limits_changed` has
+    /// them keep those that CONFIG SET was told.
     /// All references outlive it; tasks run in `background`, which ends before it.
     services(eddy::cache::engine& engine, scope& background, journal& events, settings& chosen,
-             std::shared_ptr<supervisor> above, std::function<eddy::cache::traffic()> moved);
+             std::shared_ptr<supervisor> above, std::function<eddy::cache::traffic()> moved,
+             std::function<void()> limits_changed);
 
     eddy::cache::traffic moved() const noexcept override { return moved_(); }
     void save_users(std::uint64_t session, std::string text) override;
@@ -35,6 +37,7 @@ public:
     void shut_down(std::uint64_t session, eddy::cache::shutdown_request how) override;
     bool can_shut_down() const noexcept override { return above_ != nullptr; }
     bool abort_shutdown() override;
+    void limits_changed() noexcept override { limits_changed_(); }
     bool can_keep_config() const noexcept override { return above_ != nullptr; }
 
     saving at_end() const noexcept { return at_end_; }
@@ -54,6 +57,7 @@ private:
     settings& chosen_;
     std::shared_ptr<supervisor> above_;
     std::function<eddy::cache::traffic()> moved_;  // does not throw
+    std::function<void()> limits_changed_;         // nor this
     saving at_end_ = saving::by_points;
     std::uint64_t shutdowns_ = 0;      // asked for and not given up
     std::uint64_t shutdown_turn_ = 0;  // changes when those that wait are given up
