@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Caches and real Redis and Valkey servers that follow each other, in both directions, under random writes."""
 
-import json
 import os
+import re
 import socket
 import threading
 import unittest
@@ -25,6 +25,44 @@ def have_same_data(leader, follower):
         eventually(same, "the follower to have everything")
         return leader("DEBUG", "DIGEST") == follower("DEBUG", "DIGEST")
     eventually(equal, "the same data")
+
+
+class Stranger:
+    """Says that it is a replica, and does as it is told by a test."""
+
+    def __init__(self, test, port):
+        self.client = Client(port)
+        test.addCleanup(self.close)
+        test.assertEqual(self.client("REPLCONF", "capa", "eof", "capa", "psync2"), "+OK")
+
+    def close(self):
+        self.client.close()
+
+    def line(self):
+        """The next one that is not empty: empty ones say that the other is alive."""
+        while True:
+            line = self.client.stream.readline()
+            if not line:
+                raise ConnectionError("the connection ended")
+            if line.strip():
+                return line.strip().decode()
+
+    def ask(self, replication_id, offset):
+        self.client.send("PSYNC", replication_id, offset)
+        return self.line()
+
+    def take_copy(self):
+        """After +FULLRESYNC."""
+        mark = self.line().removeprefix("$EOF:").encode()
+        received = b""
+        while mark not in received:
+            piece = self.client.stream.read1(65536)
+            if not piece:
+                raise ConnectionError("the connection ended")
+            received += piece
+
+    def acknowledge(self, *what):
+        self.client.send("REPLCONF", "ACK", *what)
 
 
 class Replication(harness.EddyTest):
@@ -103,6 +141,42 @@ class BesideServers:
         have_same_data(leader, follower)
         self.assertEqual(leader.info("stats")["sync_full"], "1")
         self.assertGreaterEqual(int(leader.info("stats")["sync_partial_ok"]), 1)
+
+    def test_a_replica_that_asks_from_a_wrong_place(self):
+        """It gets everything anew, as a real server gives it, and nobody else notices."""
+        # The disk takes the copies, since a real server would wait for others before it sends them.
+        _, theirs = self.server("--repl-diskless-sync", "no")
+        ours = self.cache(self.daemon(), "db")
+        answers = []
+        for leader in (ours, theirs):
+            self.assertEqual(leader("CONFIG", "SET", "repl-backlog-size", "16kb"), "+OK")
+            leader("SET", "a", "1")
+            first = Stranger(self, leader.port)
+            self.assertRegex(first.ask("?", "-1"), "^[+]FULLRESYNC [0-9a-f]{40} [0-9]+$")
+            first.close()
+            for _ in range(20):
+                leader("SET", "filler", "x" * 10_000)
+            eventually(lambda at=leader: int(at.info("replication")["repl_backlog_first_byte_offset"]) > 1,
+                       "the backlog to forget")
+            told = leader.info("replication")
+            its_id, offset = told["master_replid"], int(told["master_repl_offset"])
+            answers.append([])
+            for asked in ((its_id, offset + 1), (its_id, offset + 2), (its_id, offset + 10**12), (its_id, 2**63 - 1),
+                          (its_id, 2**63), (its_id, 1), (its_id, 0), (its_id, -5), (its_id, "x"), ("f" * 40, 1),
+                          ("f" * 40, offset + 1), (its_id[:-1], offset + 1), ("x" * 10_000, offset + 1),
+                          ("", offset + 1), ("?", -1), ("?", offset + 1)):
+                stranger = Stranger(self, leader.port)
+                answer = stranger.ask(*asked)
+                if answer.startswith("+FULLRESYNC"):
+                    self.assertEqual(answer, f"+FULLRESYNC {its_id} {offset}", asked)
+                    answer = "+FULLRESYNC"
+                answers[-1].append(answer.split()[0])
+                stranger.close()
+                self.assertEqual(leader("GET", "a"), b"1")
+            eventually(lambda at=leader: at.info("replication")["connected_slaves"] == "0", "the end of all")
+            self.assertEqual(leader.info("stats")["sync_partial_ok"], "1")
+        self.assertEqual(answers[0], answers[1])
+        self.assertEqual(answers[0].count("+CONTINUE"), 1)
 
     def test_a_chain_of_both(self):
         daemon = self.daemon()
@@ -248,6 +322,57 @@ class AmongCaches(Replication):
         daemon.must("start", "follower")
         follower = client_of(self, follower.port)
         self.assertEqual(follower("ROLE")[:3], [b"slave", b"127.0.0.1", leader.port])
+
+    def test_a_replica_that_acknowledges_nonsense(self):
+        leader = self.cache(self.daemon(), "leader")
+        other = self.cache(self.daemon(), "other")
+        # Nothing but what is written here goes into the stream.
+        self.assertEqual(leader("CONFIG", "SET", "repl-ping-replica-period", "3600"), "+OK")
+        leader("SET", "a", "1")
+        stranger = Stranger(self, leader.port)
+        self.assertTrue(stranger.ask("?", "-1").startswith("+FULLRESYNC"))
+        stranger.take_copy()
+
+        def acknowledged():
+            found = re.search(r"offset=(\d+)", leader.info("replication").get("slave0", ""))
+            return int(found.group(1)) if found else None
+
+        def end():
+            return int(leader.info("replication")["master_repl_offset"])
+        # Redis believes it, and counts it for what is written later; a cache believes what it has sent.
+        for much in (end() + 10**12, 2**63 - 1):
+            stranger.acknowledge(much)
+            eventually(lambda: acknowledged() == end(), "what was sent to be acknowledged")
+            leader("SET", "a", "2")
+            self.assertEqual(leader("WAIT", "1", "50"), 0)
+        # What is no offset, or less than before, changes nothing.
+        before = acknowledged()
+        for words in (("0",), ("1",), ("-1",), (-2**63,), (2**64,), ("9" * 1000,), ("x",), ("",), (b"\0\xff",),
+                      ("1.5",), ("1", "FACK", "x"), ("1", "FACK", 2**63 - 1), ("x", "FACK", "x")):
+            stranger.acknowledge(*words)
+            self.assertEqual(leader("SET", "a", "3"), "+OK")
+        self.assertEqual(acknowledged(), before)
+        self.assertEqual(leader("WAITAOF", "0", "1", "50"), [0, 0])
+        # A replica that would need a reply is closed, as Redis does.
+        stranger.acknowledge()
+        eventually(lambda: leader.info("replication")["connected_slaves"] == "0", "it is closed")
+        # Others are served, and follow.
+        self.follow(other, leader)
+        have_same_data(leader, other)
+        self.assertGreaterEqual(leader("WAIT", "1", "10000"), 1)
+        self.assertEqual(other("GET", "a"), b"3")
+        other("REPLICAOF", "NO", "ONE")
+        eventually(lambda: leader.info("replication")["connected_slaves"] == "0", "it follows no longer")
+        # Another stranger, who tells the truth as often as a replica does, is counted.
+        honest = Stranger(self, leader.port)
+        self.assertTrue(honest.ask("?", "-1").startswith("+FULLRESYNC"))
+        honest.take_copy()
+        leader("SET", "a", "4")
+
+        def counted():
+            honest.acknowledge(end())
+            return leader("WAIT", "1", "50") == 1
+        eventually(counted, "its acknowledgement to count")
 
     def test_a_replica_that_does_not_read_is_closed(self):
         daemon = self.daemon()

@@ -13,12 +13,15 @@ EDDY_CLIENT_PORT and 2 or 3 in EDDY_CLIENT_RESP, and prints a line a step:
 
 `ask restart` asks for a restart of the server on the same port; `done` comes on standard input when it is
 there again. Any other line is for the log. Every program also runs against redis-server: a step that
-fails there is a wrong step. Libraries are fetched with their own package managers in the versions that
-tests/clients/ names, into build/clients/.
+fails there is a wrong step. Some run once more over TLS: EDDY_CLIENT_CA then names the file of the
+authority whose certificate the port shows. Libraries are fetched with their own package managers in
+the versions that tests/clients/ names, into build/clients/.
 """
 
 import argparse
+import atexit
 import collections
+import functools
 import hashlib
 import os
 import queue
@@ -54,10 +57,31 @@ class Broken(Exception):
 # --- The servers ----------------------------------------------------------------------------
 
 
-def wait_for_port(port):
+@functools.cache
+def certificates():
+    """An authority and the servers' certificate, for this run alone."""
+    folder = tempfile.mkdtemp(prefix="eddy-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return harness.Certificates(folder)
+
+
+@functools.cache
+def require_tls():
+    """Raises Unavailable when this machine's tools cannot be tried over TLS."""
+    tool("openssl")
+    if shutil.which("redis-cli"):
+        shown = subprocess.run(["redis-cli", "--help"], capture_output=True, text=True, check=False)
+        if "--tls " not in shown.stdout + shown.stderr:
+            raise Unavailable("this Redis was built without TLS")
+
+
+def wait_for_port(port, secure):
+    def connection():
+        return certificates().connect(port) if secure else socket.create_connection(("127.0.0.1", port), timeout=5)
+
     def answers():
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as probe:
+            with connection() as probe:
                 probe.sendall(b"PING\r\n")
                 return bool(probe.recv(1))
         except OSError:
@@ -70,15 +94,28 @@ class EddyServer:
 
     name = "eddy"
 
+    def __init__(self, secure):
+        self.secure = secure
+
+    def flags(self):
+        if not self.secure:
+            return ["-p", str(self.port)]
+        return ["--tls-port", str(self.port), "--tls-cert-file", certificates().cert,
+                "--tls-key-file", certificates().key, "--tls-auth-clients", "no"]
+
     def __enter__(self):
         self.port = harness.free_port()
         self.daemon = harness.Daemon(flags=["--drain", "1s"])
         self.daemon.start()
         try:
-            self.daemon.must("create", "cache", "db", "-p", str(self.port), "-s")
-            wait_for_port(self.port)
+            created = self.daemon.run("create", "cache", "db", *self.flags(), "-s")
+            if "does not have" in created.err:
+                raise Unavailable("this eddy was built without TLS")
+            if created.status != 0:
+                raise AssertionError(f"the cache was not created: {created}")
+            wait_for_port(self.port, self.secure)
         except BaseException:
-            self.daemon.stop()
+            self.daemon.__exit__()
             raise
         return self
 
@@ -87,7 +124,7 @@ class EddyServer:
         if status != 0:
             raise AssertionError(f"the daemon ended with status {status}: {self.daemon.read_log()}")
         self.daemon.start()
-        wait_for_port(self.port)
+        wait_for_port(self.port, self.secure)
 
     def __exit__(self, *ignored):
         self.daemon.__exit__(*ignored)
@@ -98,6 +135,16 @@ class RedisServer:
 
     name = "redis"
 
+    def __init__(self, secure):
+        self.secure = secure
+
+    def flags(self):
+        if not self.secure:
+            return ["--port", str(self.port)]
+        return ["--port", "0", "--tls-port", str(self.port), "--tls-cert-file", certificates().cert,
+                "--tls-key-file", certificates().key, "--tls-ca-cert-file", certificates().ca,
+                "--tls-auth-clients", "no"]
+
     def __enter__(self):
         self.port = harness.free_port()
         self.folder = tempfile.mkdtemp(prefix="eddy-")
@@ -106,9 +153,9 @@ class RedisServer:
 
     def start(self):
         self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+            ["redis-server", *self.flags(), "--bind", "127.0.0.1", "--save", "",
              "--dir", self.folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for_port(self.port)
+        wait_for_port(self.port, self.secure)
 
     def end(self):
         self.process.terminate()
@@ -325,25 +372,26 @@ class Rust(Language):
 LANGUAGES = {"python": Python("python"), "debian": DebianPython("python"), "tools": Tools("tools"), "c": C("c"),
              "node": Node("node"), "go": Go("go"), "java": Java("java"), "rust": Rust("rust")}
 
-Client = collections.namedtuple("Client", "name language program protocols")
+# With `tls` the program also runs over TLS, with the newest of its protocols.
+Client = collections.namedtuple("Client", "name language program protocols tls", defaults=(False,))
 
 # What ./eddy-dev test tries too, as it needs nothing but packages of the distribution: the first four.
 CLIENTS = [
-    Client("redis-cli", "tools", "redis_cli", (2, 3)),
-    Client("redis-benchmark", "tools", "redis_benchmark", (2,)),
+    Client("redis-cli", "tools", "redis_cli", (2, 3), tls=True),
+    Client("redis-benchmark", "tools", "redis_benchmark", (2,), tls=True),
     Client("hiredis", "c", "hiredis", (2,)),
-    Client("redis-py-debian", "debian", "redis_py", (2,)),
-    Client("redis-py", "python", "redis_py", (2, 3)),
+    Client("redis-py-debian", "debian", "redis_py", (2,), tls=True),
+    Client("redis-py", "python", "redis_py", (2, 3), tls=True),
     Client("django-redis", "python", "django_redis_cache", (2,)),
     Client("celery", "python", "celery_tasks", (2,)),
     Client("rq", "python", "rq_jobs", (2,)),
-    Client("ioredis", "node", "ioredis", (2, 3)),
-    Client("node-redis", "node", "node_redis", (2, 3)),
+    Client("ioredis", "node", "ioredis", (2, 3), tls=True),
+    Client("node-redis", "node", "node_redis", (2, 3), tls=True),
     Client("connect-redis", "node", "connect_redis", (2,)),
     Client("bullmq", "node", "bullmq", (2,)),
     Client("redlock", "node", "redlock", (2,)),
-    Client("go-redis", "go", "go-redis", (2, 3)),
-    Client("rueidis", "go", "rueidis", (2, 3)),
+    Client("go-redis", "go", "go-redis", (2, 3), tls=True),
+    Client("rueidis", "go", "rueidis", (2, 3), tls=True),
     Client("asynq", "go", "asynq", (2,)),
     Client("redsync", "go", "redsync", (2,)),
     Client("redis-rs", "rust", "redis-rs", (2, 3)),
@@ -372,6 +420,10 @@ def run_client(client, server, protocol, log):
     start = time.monotonic()
     environment = dict(os.environ, EDDY_CLIENT_PORT=str(server.port), EDDY_CLIENT_RESP=str(protocol),
                        PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=HERE)
+    if server.secure:
+        # Node.js and Go learn from their own variables whom to trust.
+        environment.update({name: certificates().ca
+                            for name in ("EDDY_CLIENT_CA", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE")})
     process = subprocess.Popen(LANGUAGES[client.language].command(client.program), env=environment,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
     lines = queue.Queue()
@@ -433,19 +485,31 @@ def try_client(client, servers):
     """The outcomes by (protocol, server's name)."""
     LANGUAGES[client.language].prepare()
     outcomes = {}
-    os.makedirs(BUILD, exist_ok=True)
     for protocol in client.protocols:
-        for server_type in servers:
-            path = os.path.join(BUILD, f"{client.name}-resp{protocol}-{server_type.name}.log")
-            with open(path, "wb") as log, server_type() as server:
-                outcome = run_client(client, server, protocol, log)
-            outcomes[protocol, server_type.name] = outcome
-            for text in outcome.failed:
-                print(f"    {client.name} RESP{protocol} against {server_type.name}: FAILED {text}"
-                      f"  ({os.path.relpath(path, ROOT)})", flush=True)
-            for text in outcome.not_yet:
-                print(f"    {client.name} RESP{protocol} against {server_type.name}: not yet {text}", flush=True)
+        try_protocol(client, servers, protocol, False, outcomes)
+    if client.tls:
+        try:
+            require_tls()
+            try_protocol(client, servers, client.protocols[-1], True, outcomes)
+        except Unavailable as reason:
+            print(f"    {client.name} is not tried over TLS: {reason}", flush=True)
     return outcomes
+
+
+def try_protocol(client, servers, protocol, secure, outcomes):
+    os.makedirs(BUILD, exist_ok=True)
+    form = f"{protocol} TLS" if secure else str(protocol)
+    for server_type in servers:
+        name = f"{client.name}-resp{form.lower().replace(' ', '-')}-{server_type.name}.log"
+        path = os.path.join(BUILD, name)
+        with open(path, "wb") as log, server_type(secure) as server:
+            outcome = run_client(client, server, protocol, log)
+        outcomes[form, server_type.name] = outcome
+        for text in outcome.failed:
+            print(f"    {client.name} RESP{form} against {server_type.name}: FAILED {text}"
+                  f"  ({os.path.relpath(path, ROOT)})", flush=True)
+        for text in outcome.not_yet:
+            print(f"    {client.name} RESP{form} against {server_type.name}: not yet {text}", flush=True)
 
 
 def show(rows):

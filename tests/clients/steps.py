@@ -2,12 +2,15 @@
 
 import os
 import socket
+import ssl
 import sys
 import time
 import traceback
 
 PORT = int(os.environ["EDDY_CLIENT_PORT"])
 RESP = int(os.environ.get("EDDY_CLIENT_RESP", "2"))
+# Where the port speaks TLS: the authority's certificate.
+CA = os.environ.get("EDDY_CLIENT_CA")
 DEADLINE_S = 120
 
 _failed = 0
@@ -61,11 +64,18 @@ def step(name, function, *args):
         say(f"FAILED {name}: {type(error).__name__}: {error}"[:2000])
 
 
+def open_connection():
+    plain = socket.create_connection(("127.0.0.1", PORT), timeout=DEADLINE_S)
+    if CA is None:
+        return plain
+    return ssl.create_default_context(cafile=CA).wrap_socket(plain, server_hostname="127.0.0.1")
+
+
 def has_command(name):
     """Whether the server has it, asked without any library; `name` may be a subcommand, as in "script|load"."""
     # A subcommand without arguments changes nothing; at worst it is told that it lacks some.
     question = name.replace("|", " ") if "|" in name else "COMMAND INFO " + name
-    with socket.create_connection(("127.0.0.1", PORT), timeout=DEADLINE_S) as connection:
+    with open_connection() as connection:
         connection.sendall(question.encode() + b"\r\nQUIT\r\n")
         reply = b""
         while piece := connection.recv(65536):

@@ -3,10 +3,10 @@
 
 const Redis = require('ioredis');
 const { version } = require('ioredis/package.json');
-const { assert, eventually, needs, port, rejects, resp, restartServer, run } = require('./steps');
+const { assert, eventually, needs, port, rejects, resp, restartServer, run, scheme, secure } = require('./steps');
 
 function connect(options = {}) {
-  const client = new Redis({ port, host: '127.0.0.1', protocol: resp, ...options });
+  const client = new Redis({ port, host: '127.0.0.1', protocol: resp, ...(secure ? { tls: {} } : {}), ...options });
   // Without a listener each broken connection is written to the log.
   client.on('error', () => {});
   return client;
@@ -209,7 +209,7 @@ run(version, {
       await rejects(bad.get('x'), 'NOAUTH');
       bad.disconnect();
       assert.equal(await good.ping(), 'PONG');
-      const url = new Redis(`redis://default:open%20sesame@127.0.0.1:${port}/1`);
+      const url = new Redis(`${scheme}://default:open%20sesame@127.0.0.1:${port}/1`);
       assert.equal(await url.ping(), 'PONG');
       url.disconnect();
     } finally {

@@ -3,10 +3,10 @@
 
 const { createClient, createClientPool, WatchError, ErrorReply, RESP_TYPES } = require('redis');
 const { version } = require('redis/package.json');
-const { assert, eventually, needs, NotYet, port, rejects, resp, restartServer, run } = require('./steps');
+const { assert, eventually, needs, NotYet, port, rejects, resp, restartServer, run, scheme } = require('./steps');
 
 function make(options = {}) {
-  const client = createClient({ url: `redis://127.0.0.1:${port}`, RESP: resp, ...options });
+  const client = createClient({ url: `${scheme}://127.0.0.1:${port}`, RESP: resp, ...options });
   client.on('error', () => {});
   return client;
 }
@@ -174,7 +174,7 @@ run(version, {
     three.destroy();
   },
   async pool() {
-    const pool = createClientPool({ url: `redis://127.0.0.1:${port}`, RESP: resp }, { minimum: 2, maximum: 8 });
+    const pool = createClientPool({ url: `${scheme}://127.0.0.1:${port}`, RESP: resp }, { minimum: 2, maximum: 8 });
     pool.on('error', () => {});
     await pool.connect();
     await Promise.all(Array.from({ length: 500 }, () => pool.incr('counter')));
@@ -196,7 +196,7 @@ run(version, {
       const none = make({ socket: { reconnectStrategy: false } });
       await rejects(none.connect().then(() => none.get('x')), 'NOAUTH');
       assert.equal(await good.ping(), 'PONG');
-      const url = await createClient({ url: `redis://default:open%20sesame@127.0.0.1:${port}/1` }).connect();
+      const url = await createClient({ url: `${scheme}://default:open%20sesame@127.0.0.1:${port}/1` }).connect();
       assert.equal(await url.ping(), 'PONG');
       url.destroy();
     } finally {

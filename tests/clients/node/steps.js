@@ -4,9 +4,13 @@
 const assert = require('node:assert/strict');
 const net = require('node:net');
 const readline = require('node:readline');
+const tls = require('node:tls');
 
 const port = Number(process.env.EDDY_CLIENT_PORT);
 const resp = Number(process.env.EDDY_CLIENT_RESP || 2);
+// Node.js itself knows the authority, by NODE_EXTRA_CA_CERTS.
+const secure = process.env.EDDY_CLIENT_CA !== undefined;
+const scheme = secure ? 'rediss' : 'redis';
 const deadlineMs = 30000;
 let failed = 0;
 
@@ -63,11 +67,11 @@ async function run(version, steps) {
 // Whether the server has a command, or a subcommand as "script|load", asked without any library.
 function hasCommand(name) {
   return new Promise((resolve, reject) => {
-    const socket = net.connect(port, '127.0.0.1');
+    const socket = (secure ? tls : net).connect(port, '127.0.0.1');
     // A subcommand without arguments changes nothing.
     const question = name.includes('|') ? name.replace('|', ' ') : `COMMAND INFO ${name}`;
     let reply = '';
-    socket.on('connect', () => socket.write(`${question}\r\nQUIT\r\n`));
+    socket.on(secure ? 'secureConnect' : 'connect', () => socket.write(`${question}\r\nQUIT\r\n`));
     socket.on('data', (data) => { reply += data; });
     socket.on('end', () => resolve(!/^(-ERR unknown |\*1\r\n[*$]-1\r\n)/.test(reply)));
     socket.on('error', reject);
@@ -91,4 +95,4 @@ function restartServer() {
   });
 }
 
-module.exports = { assert, eventually, needs, NotYet, port, rejects, resp, restartServer, run, say };
+module.exports = { assert, eventually, needs, NotYet, port, rejects, resp, restartServer, run, say, scheme, secure };

@@ -6,15 +6,25 @@ import time
 
 import redis
 
-from steps import (NotYet, PORT, RESP, check, eventually, finish, needs, raises, restart_server, say, step)
+from steps import (CA, NotYet, PORT, RESP, check, eventually, finish, needs, raises, restart_server, say, step)
+
+
+# As keywords of a client and as what its URL asks for.
+TLS = {} if CA is None else {"ssl": True, "ssl_ca_certs": CA}
 
 
 def connect(**more):
+    more.update(TLS)
     if RESP == 3:
         more["protocol"] = 3
     elif int(redis.__version__.split(".", maxsplit=1)[0]) >= 5:
         more["protocol"] = 2
     return redis.Redis(host="127.0.0.1", port=PORT, **more)
+
+
+def url(database, user=""):
+    place = f"{user}127.0.0.1:{PORT}/{database}"
+    return f"redis://{place}" if CA is None else f"rediss://{place}?ssl_ca_certs={CA}"
 
 
 r = connect(decode_responses=True)
@@ -314,8 +324,8 @@ def databases():
 
 
 def pool():
-    shared = redis.BlockingConnectionPool(host="127.0.0.1", port=PORT, max_connections=4, timeout=30,
-                                          **({"protocol": 3} if RESP == 3 else {}))
+    shared = redis.BlockingConnectionPool.from_url(url(0), max_connections=4, timeout=30,
+                                                   **({"protocol": 3} if RESP == 3 else {}))
     client = redis.Redis(connection_pool=shared)
     client.delete("counter")
 
@@ -329,8 +339,7 @@ def pool():
         worker.join()
     check(client.get("counter"), b"1600")
     shared.disconnect()
-    url = redis.from_url(f"redis://127.0.0.1:{PORT}/2")
-    check(url.ping(), True)
+    check(redis.from_url(url(2)).ping(), True)
 
 
 def password():
@@ -340,7 +349,7 @@ def password():
         raises((redis.AuthenticationError, redis.ResponseError), "", connect(password="wrong").ping)
         check(connect(password="open sesame").ping(), True)
         check(connect(username="default", password="open sesame").ping(), True)
-        check(redis.from_url(f"redis://:open%20sesame@127.0.0.1:{PORT}/1").ping(), True)
+        check(redis.from_url(url(1, ":open%20sesame@")).ping(), True)
     finally:
         connect(password="open sesame").config_set("requirepass", "")
 
@@ -449,7 +458,7 @@ def asynchronous():
     from redis import asyncio as aredis
 
     async def main():
-        client = aredis.Redis(host="127.0.0.1", port=PORT, decode_responses=True,
+        client = aredis.Redis(host="127.0.0.1", port=PORT, decode_responses=True, **TLS,
                               **({"protocol": 3} if RESP == 3 else {}))
         await client.set("async", "1")
         # Connections of their own: in any order.

@@ -3,13 +3,17 @@
 import csv
 import subprocess
 
-from steps import PORT, check, finish, needs, say, step
+from steps import CA, PORT, check, finish, needs, say, step
+
+
+BASE = ["redis-benchmark", "-p", str(PORT), "-e", "--csv"]
+if CA is not None:
+    BASE += ["--tls", "--cacert", CA]
 
 
 def bench(*words):
     """The rows of --csv as {test: requests a second}; any error of the server ends it."""
-    done = subprocess.run(["redis-benchmark", "-p", str(PORT), "-e", "--csv", *words], capture_output=True, text=True,
-                          timeout=120, check=False)
+    done = subprocess.run([*BASE, *words], capture_output=True, text=True, timeout=120, check=False)
     check(done.returncode, 0, done.stdout[-1000:] + done.stderr[-1000:])
     check("Error from server" in done.stdout + done.stderr, False, done.stdout[-1000:] + done.stderr[-1000:])
     rows = list(csv.reader(line for line in done.stdout.splitlines() if line.startswith('"')))

@@ -5,9 +5,11 @@ import os
 import subprocess
 import time
 
-from steps import DEADLINE_S, PORT, RESP, check, eventually, finish, needs, restart_server, say, step
+from steps import CA, DEADLINE_S, PORT, RESP, check, eventually, finish, needs, restart_server, say, step
 
 BASE = ["redis-cli", "-p", str(PORT)] + (["-3"] if RESP == 3 else [])
+if CA is not None:
+    BASE += ["--tls", "--cacert", CA]
 
 
 def cli(*words, stdin=b"", more=()):
@@ -139,7 +141,8 @@ def password():
         check(text("get", "k").startswith("NOAUTH Authentication required.\n"), True)
         check(text("-a", "sesame", "--no-auth-warning", "ping"), "PONG")
         check(text("--user", "default", "--pass", "sesame", "--no-auth-warning", "ping"), "PONG")
-        check(text("-u", f"redis://default:sesame@127.0.0.1:{PORT}/0", "--no-auth-warning", "ping"), "PONG")
+        scheme = "redis" if CA is None else "rediss"
+        check(text("-u", f"{scheme}://default:sesame@127.0.0.1:{PORT}/0", "--no-auth-warning", "ping"), "PONG")
         check("WRONGPASS" in text("-a", "wrong", "--no-auth-warning", "ping"), True)
     finally:
         cli("-a", "sesame", "--no-auth-warning", "config", "set", "requirepass", "")

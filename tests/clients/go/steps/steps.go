@@ -3,6 +3,7 @@ package steps
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -26,6 +27,30 @@ var (
 )
 
 const deadline = 15 * time.Second
+
+// TLS is the configuration where the port speaks TLS, and else nil. Go itself knows the authority, by
+// SSL_CERT_FILE.
+func TLS() *tls.Config {
+	if os.Getenv("EDDY_CLIENT_CA") == "" {
+		return nil
+	}
+	return &tls.Config{}
+}
+
+// Scheme is that of the server's URL.
+func Scheme() string {
+	if TLS() == nil {
+		return "redis"
+	}
+	return "rediss"
+}
+
+func dial() (net.Conn, error) {
+	if how := TLS(); how != nil {
+		return tls.Dial("tcp", Address(), how)
+	}
+	return net.Dial("tcp", Address())
+}
 
 // Address is where the server listens.
 func Address() string { return "127.0.0.1:" + Port }
@@ -134,7 +159,7 @@ func RestartServer() {
 // Needs ends the step when the server lacks a command; it asks without any library.
 func Needs(commands ...string) {
 	for _, command := range commands {
-		connection := Must(net.Dial("tcp", Address()))
+		connection := Must(dial())
 		defer connection.Close()
 		// A subcommand without arguments changes nothing.
 		question := "COMMAND INFO " + command

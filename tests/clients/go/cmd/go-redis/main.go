@@ -23,7 +23,7 @@ func options() *redis.Options {
 	if Resp3 {
 		protocol = 3
 	}
-	return &redis.Options{Addr: Address(), Protocol: protocol}
+	return &redis.Options{Addr: Address(), Protocol: protocol, TLSConfig: TLS()}
 }
 
 func main() {
@@ -290,7 +290,7 @@ func main() {
 		defer bad.Close()
 		Fails(bad.Ping(ctx).Err(), "WRONGPASS")
 		Ok(good.Ping(ctx).Err())
-		url := Must(redis.ParseURL("redis://default:open%20sesame@" + Address() + "/1"))
+		url := Must(redis.ParseURL(Scheme() + "://default:open%20sesame@" + Address() + "/1"))
 		byURL := redis.NewClient(url)
 		defer byURL.Close()
 		Ok(byURL.Ping(ctx).Err())

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Moving from a real Redis to a cache and back, by the steps of docs/cache.md, while clients write and
+read: nothing that was acknowledged is lost, and nothing is done twice.
+"""
+
+import contextlib
+import random
+import socket
+import threading
+import time
+
+import harness
+from cache_client import Client, Redis, client_of
+from harness import eventually, free_port
+
+WRITERS = 4
+COUNTERS = 10
+# Longer than the steps can take, as in the document: until the old server takes no writes any more.
+PAUSE_MS = 600_000
+
+
+class Writer(threading.Thread):
+    """Increments counters of its own on the server that it is told, and checks each reply against what was
+    acknowledged before. Whoever is held up or refused tries again, as a client with a retry does.
+    """
+
+    def __init__(self, number, port):
+        super().__init__(daemon=True)
+        self.random = random.Random(number)
+        self.names = [f"counter {number} {i}" for i in range(COUNTERS)]
+        # The acknowledged value, and how many increments ended without a reply since.
+        self.acknowledged = dict.fromkeys(self.names, 0)
+        self.unanswered = dict.fromkeys(self.names, 0)
+        # Overwritten, so that an older value that comes late would be seen; and what it may be now.
+        self.latest = f"latest {number}"
+        self.latest_values = [None]
+        self.count = 0
+        self.refusals = 0
+        self.problem = None
+        self.stopping = threading.Event()
+        # Under the lock: where to write, and the connection, which others may close.
+        self.lock = threading.Lock()
+        self.port = port
+        self.client = None
+        self.start()
+
+    def run(self):
+        try:
+            while not self.stopping.is_set():
+                try:
+                    self.write_once(self.connected())
+                except (OSError, ValueError):
+                    # The connection was closed, maybe by switch_to().
+                    self.disconnect()
+                    time.sleep(0.001)
+        except Exception as problem:
+            self.problem = problem
+        finally:
+            self.disconnect()
+
+    def connected(self):
+        with self.lock:
+            if self.client is None:
+                self.client = Client(self.port)
+            return self.client
+
+    def disconnect(self):
+        with self.lock:
+            if self.client is not None:
+                self.client.close()
+            self.client = None
+
+    def write_once(self, client):
+        name = self.random.choice(self.names)
+        self.unanswered[name] += 1
+        reply = client("INCR", name)
+        if self.is_refused(reply):
+            self.unanswered[name] -= 1
+            return
+        before, unsure = self.acknowledged[name], self.unanswered[name]
+        if not (isinstance(reply, int) and before < reply <= before + unsure):
+            raise AssertionError(f"{name} was acknowledged as {before}, then {reply!r} came")
+        self.acknowledged[name], self.unanswered[name] = reply, 0
+        tried = b"%d %d" % (self.count, reply)
+        self.latest_values.append(tried)
+        reply = client("SET", self.latest, tried, "GET")
+        if self.is_refused(reply):
+            self.latest_values.remove(tried)
+            return
+        if reply not in self.latest_values[:-1]:
+            raise AssertionError(f"{self.latest} was {reply}, but one of {self.latest_values} was due")
+        self.latest_values = [tried]
+        self.count += 1
+
+    def is_refused(self, reply):
+        """By a server that is read-only."""
+        if not isinstance(reply, str):
+            return False
+        if not reply.startswith("-READONLY"):
+            raise AssertionError(f"a write was answered with {reply}")
+        self.refusals += 1
+        time.sleep(0.001)
+        return True
+
+    def switch_to(self, port):
+        """Writes there from now on; what is under way on the old connection may stay without a reply."""
+        with self.lock:
+            self.port = port
+            if self.client is not None:
+                with contextlib.suppress(OSError):  # it has ended already
+                    self.client.socket.shutdown(socket.SHUT_RDWR)
+
+    def check(self, client):
+        """What the server has must be what was acknowledged, but for what was never answered."""
+        if self.problem is not None:
+            raise self.problem
+        for name in self.names:
+            value = int(client("GET", name) or 0)
+            least, most = self.acknowledged[name], self.acknowledged[name] + self.unanswered[name]
+            if not least <= value <= most:
+                raise AssertionError(f"{name} is {value}; acknowledged was {least}, {most} at most")
+        value = client("GET", self.latest)
+        if value not in self.latest_values:
+            raise AssertionError(f"{self.latest} is {value}, but one of {self.latest_values} was due")
+
+
+class Reader(threading.Thread):
+    """Reads a counter, which may never be refused, missing or fall back."""
+
+    def __init__(self, name, port):
+        super().__init__(daemon=True)
+        self.name_read = name
+        self.port = port
+        self.count = 0
+        self.problem = None
+        self.stopping = threading.Event()
+        self.start()
+
+    def run(self):
+        last, client, at = 0, None, None
+        try:
+            while not self.stopping.is_set():
+                port = self.port
+                if port != at:
+                    if client is not None:
+                        client.close()
+                    # Another server may be behind the one before by what is under way.
+                    client, at, last = Client(port), port, 0
+                value = client("GET", self.name_read)
+                if not isinstance(value, bytes) or int(value) < last:
+                    raise AssertionError(f"{value!r} was read after {last}")
+                last = int(value)
+                self.count += 1
+        except Exception as problem:
+            self.problem = problem
+        finally:
+            if client is not None:
+                client.close()
+
+
+@harness.on_each_backend
+class Moving(harness.EddyTest):
+    def setUp(self):
+        self.redis = Redis(self)
+        self.old = client_of(self, self.redis.port)
+        self.running = self.daemon()
+        # A ping in the stream just before a change of roles would have all data sent again.
+        self.old("CONFIG", "SET", "repl-ping-replica-period", "3600")
+        self.threads = []
+        self.addCleanup(self.end)
+
+    def cache(self, *flags):
+        port = free_port()
+        self.running.must("create", "cache", "db", "-p", str(port), *flags, "-s")
+        client = client_of(self, port)
+        self.assertEqual(client("CONFIG", "SET", "repl-diskless-sync-delay", "0",
+                                "repl-ping-replica-period", "3600"), "+OK")
+        return client
+
+    def end(self):
+        for each in self.threads:
+            each.stopping.set()
+        for each in self.threads:
+            each.join(harness.DEADLINE_S)
+
+    def begin(self, at):
+        """Writers and readers on a server that has data already."""
+        at.all([("SET", f"key {i}", "v" * (i % 200)) for i in range(20_000)])
+        self.writers = [Writer(number, at.port) for number in range(WRITERS)]
+        self.threads += self.writers
+        eventually(lambda: all(each.acknowledged[each.names[0]] for each in self.writers), "writes")
+        self.readers = [Reader(each.names[0], at.port) for each in self.writers[:2]]
+        self.threads += self.readers
+
+    def go_on(self):
+        """Until all have written and read more, and nobody has complained."""
+        def counts():
+            return [each.count for each in self.writers + self.readers]
+        before = counts()
+
+        def went_on():
+            for each in self.threads:
+                if each.problem is not None:
+                    raise each.problem
+            return all(now > then + 20 for now, then in zip(counts(), before))
+        eventually(went_on, "everybody to go on")
+
+    def until_it_has_all(self, old, new):
+        """docs/cache.md, step 2."""
+        eventually(lambda: new.info("replication")["master_link_status"] == "up", "the link")
+        eventually(lambda: new("DBSIZE") == old("DBSIZE"), "the keys")
+        self.go_on()
+
+    @staticmethod
+    def has_whole_stream(old, new):
+        return old.info("replication")["master_repl_offset"] == new.info("replication")["master_repl_offset"]
+
+    def read_from(self, new):
+        for each in self.readers:
+            each.port = new.port
+        self.go_on()
+
+    def move(self, old, new, retire):
+        """docs/cache.md, steps 2 to 5; `retire` has the old one take no writes any more."""
+        self.until_it_has_all(old, new)
+        self.read_from(new)
+        self.assertEqual(old("CLIENT", "PAUSE", PAUSE_MS, "WRITE"), "+OK")
+        eventually(lambda: self.has_whole_stream(old, new), "the end of the stream")
+        self.assertEqual(new("REPLICAOF", "NO", "ONE"), "+OK")
+        for each in self.writers:
+            each.switch_to(new.port)
+        retire()
+        self.go_on()
+
+    @staticmethod
+    def follow_instead(old, new):
+        """A way to retire that keeps the old one: it is read-only when its pause ends."""
+        if old("REPLICAOF", "127.0.0.1", new.port) != "+OK" or old("CLIENT", "UNPAUSE") != "+OK":
+            raise AssertionError("the old server does not follow the new one")
+
+    def check_all(self, *servers):
+        """Stops all; what was acknowledged is on each of the servers."""
+        self.end()
+        for each in self.threads:
+            if each.problem is not None:
+                raise each.problem
+        leader = servers[0]
+        for server in servers:
+            eventually(lambda at=server: self.has_whole_stream(leader, at), "the end of the stream")
+            for each in self.writers:
+                each.check(server)
+            self.assertEqual(server("DEBUG", "DIGEST"), leader("DEBUG", "DIGEST"))
+
+    def test_from_redis_and_back(self):
+        self.begin(self.old)
+        ours = self.cache("--mode", "admin", "--replicate", f"127.0.0.1:{self.old.port}")
+        self.move(self.old, ours, self.redis.kill)
+        self.assertEqual(ours("CONFIG", "REWRITE"), "+OK")
+        self.assertNotIn("replicate", self.running.show("db")["options"])
+        # Back, to one that begins empty.
+        self.redis.start()
+        new = client_of(self, self.redis.port)
+        self.assertEqual(new("REPLICAOF", "127.0.0.1", ours.port), "+OK")
+        self.move(ours, new, lambda: self.running.must("stop", "db"))
+        self.check_all(new)
+
+    def test_the_old_server_follows_and_takes_over_again(self):
+        self.begin(self.old)
+        ours = self.cache("--mode", "admin", "--replicate", f"127.0.0.1:{self.old.port}")
+        self.move(self.old, ours, lambda: self.follow_instead(self.old, ours))
+        self.move(ours, self.old, lambda: self.follow_instead(ours, self.old))
+        self.check_all(self.old, ours)
+        # Each went on where it was: nobody needed all data twice.
+        self.assertEqual(self.old.info("stats")["sync_full"], "1")
+        self.assertEqual(ours.info("stats")["sync_full"], "0")
+
+    def test_writers_who_hear_late_of_the_move_are_refused_and_lose_nothing(self):
+        self.begin(self.old)
+        ours = self.cache("--mode", "admin", "--replicate", f"127.0.0.1:{self.old.port}")
+        *self.writers, late = self.writers
+        self.move(self.old, ours, lambda: self.follow_instead(self.old, ours))
+        eventually(lambda: late.refusals > 10, "refusals")
+        late.switch_to(ours.port)
+        self.writers.append(late)
+        self.go_on()
+        self.check_all(ours, self.old)
+
+
+if __name__ == "__main__":
+    harness.main()
