@@ -1,5 +1,6 @@
 # Installs a build into a new folder; builds and runs a user's project with it, by find_package() and
-# by pkg-config, with the compiler COMPILER and each newer g++ that is there. The build is the folder
+# by pkg-config, with the compiler COMPILER and each newer g++ that is there; a project that asks for
+# another version, or for a component that there is not, must be refused. The build is the folder
 # BUILD, or a new one of SOURCE with the cache entries OPTIONS and the layers LAYERS (base,io,...).
 # With DEB its Debian package is tried in the same way.
 # Usage: cmake -DBUILD=... | -DSOURCE=... -DOPTIONS=... -DLAYERS=... [-DDEB=ON] -DCOMPILER=... -DWORK=... -P run.cmake
@@ -51,6 +52,26 @@ function(try_prefix prefix)
     endforeach()
 endfunction()
 
+# A user's project that asks for what the copy in `prefix` does not have is refused, and told why.
+function(check_refused prefix name request reason)
+    set(folder "${WORK}/refused-${name}")
+    file(WRITE "${folder}/CMakeLists.txt"
+         "cmake_minimum_required(VERSION 3.25)\nproject(refused LANGUAGES CXX)\nfind_package(eddy ${request})\n")
+    execute_process(COMMAND "${CMAKE_COMMAND}" -S "${folder}" -B "${folder}/build" -G Ninja
+                            "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${prefix}"
+                    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(status EQUAL 0)
+        message(FATAL_ERROR "find_package(eddy ${request}) is not refused:\n${output}")
+    endif()
+    # CMake breaks its messages into lines.
+    string(REGEX REPLACE "[ \n]+" " " output "${output}")
+    string(FIND "${output}" "${reason}" place)
+    if(place EQUAL -1)
+        message(FATAL_ERROR "find_package(eddy ${request}) is refused without \"${reason}\":\n${output}")
+    endif()
+    message(STATUS "refused: find_package(eddy ${request})")
+endfunction()
+
 file(REMOVE_RECURSE "${WORK}")
 if(NOT BUILD)
     set(BUILD "${WORK}/build")
@@ -62,6 +83,9 @@ endif()
 step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
 check_paths("${WORK}/prefix")
 try_prefix("${WORK}/prefix")
+check_refused("${WORK}/prefix" version "0.2 CONFIG REQUIRED" "compatible with requested version \"0.2\"")
+check_refused("${WORK}/prefix" component "0.1 CONFIG REQUIRED COMPONENTS io ioo"
+              "eddy has no component \"ioo\". A component is a layer; this copy has: base, io,")
 
 if(DEB)
     find_program(dpkg_deb dpkg-deb)
