@@ -97,7 +97,7 @@ def hit_rate(server, limit, policy, asked):
 
 def limit_for(server, keys):
     """The memory that so many keys take."""
-    set_all(server.port, keys)
+    set_all(server, keys)
     with connect(server.port) as client:
         return used_memory(client)
 

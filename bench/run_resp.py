@@ -66,7 +66,8 @@ class Row:
         return [self.label, *(report.spread(rate) for rate in self.rates.values()),
                 *(report.ratio(ratio) for ratio in self.ratios.values()), self.goal_text(), self.verdict,
                 each("server_ns_per_op", lambda ns: f"{ns:.0f}"), each("server_cpu", lambda cpu: f"{cpu:.2f}"),
-                each("generator_cpu", lambda cpu: f"{cpu:.2f}"), each("p99_us", lambda us: f"{us:.0f}")]
+                each("generator_cpu", lambda cpu: f"{cpu:.2f}"), each("p50_us", lambda us: f"{us:.0f}"),
+                each("p99_us", lambda us: f"{us:.0f}")]
 
     def json(self):
         return {"row": self.label, "ratios": {side: ratio.json() for side, ratio in self.ratios.items()},
@@ -85,7 +86,7 @@ def main():
     rows = [Row(load, test, comparison)
             for load, test, comparison in sample(chosen, LOADS, lambda core, _, kind: kind(core))]
     text = report.table(["operations a second", *Load.sides, *(f"eddy / {side}" for side in Load.sides if side != "eddy"),
-                         "goal", "", "server ns an operation", "server CPU", "load CPU", "p99 µs"],
+                         "goal", "", "server ns an operation", "server CPU", "load CPU", "p50 µs", "p99 µs"],
                         [row.cells() for row in rows])
     return report.leave("resp", chosen, text, {"rows": [row.json() for row in rows]},
                         report.bars("Cache: commands a second against Redis and Valkey", "50 connections; median, whiskers from "
