@@ -20,11 +20,12 @@ task<result<stream>> connect(std::string path) {
 
 result<credentials> peer_credentials(const stream& connection) noexcept {
     if (!connection.local().is_unix()) return fail(errc::unsupported);
-    if (connection.native_handle() < 0) return credentials{getpid(), getuid(), getgid()};
+    // Below TLS there is a socket, too: whoever is behind it is not this process.
+    const int socket = connection.driver().option_handle();
+    if (socket < 0) return credentials{getpid(), getuid(), getgid()};
     ucred peer{};
     socklen_t size = sizeof(peer);
-    if (::getsockopt(connection.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return fail_errno();
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return fail_errno();
     return credentials{peer.pid, peer.uid, peer.gid};
 }
 

@@ -11,6 +11,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -156,11 +158,24 @@ task<> echo_to_the_end(stream& peer) {
     must(peer.shutdown_write());
 }
 
+/// The process that clients of this Unix socket take for their peer from then on: another one,
+/// where there is a kernel.
+pid_t listen_by_another(const listener& at) {
+    if (at.native_handle() < 0) return ::getpid();
+    const pid_t other = ::fork();
+    if (other == 0) ::_exit(::listen(at.native_handle(), SOMAXCONN) == 0 ? 0 : 1);
+    int status = -1;
+    EXPECT_EQ(::waitpid(other, &status, 0), other);
+    EXPECT_EQ(status, 0);
+    return other;
+}
+
 TEST_P(tls_io, goes_over_a_unix_socket_as_well) {
     const testing::temporary_folder folder;
     run([&]() -> task<> {
         const std::string path = folder.file("tls.sock");
         listener accepting = must(unix_socket::listen(path));
+        const pid_t listening = listen_by_another(accepting);
         testing::connection plain;
         plain.client = must(co_await unix_socket::connect(path));
         plain.server = must(co_await accepting.accept());
@@ -171,6 +186,8 @@ TEST_P(tls_io, goes_over_a_unix_socket_as_well) {
         stream server = must(std::move(made.server));
         EXPECT_EQ(info(client)->version, "TLSv1.3");
         EXPECT_EQ(server.local().to_string(), path);
+        EXPECT_EQ(must(unix_socket::peer_credentials(client)).pid, listening);
+        EXPECT_EQ(must(unix_socket::peer_credentials(server)).pid, ::getpid());
         constexpr std::size_t total = 300'000;
         co_await join_scope([&](scope& tasks) -> task<> {
             tasks.spawn(echo_to_the_end(server));

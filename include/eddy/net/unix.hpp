@@ -34,8 +34,8 @@ struct credentials {
     gid_t gid;
 };
 
-/// Who is at the other end, SO_PEERCRED; on the simulator this process. errc::unsupported for a
-/// stream that is no Unix socket.
+/// Who is at the other end, SO_PEERCRED, also of a TLS stream; on the simulator this process.
+/// errc::unsupported for a stream that is no Unix socket.
 result<credentials> peer_credentials(const stream& connection) noexcept;
 
 }  // namespace eddy::unix_socket
