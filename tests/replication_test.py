@@ -161,7 +161,8 @@ class BesideServers:
             told = leader.info("replication")
             its_id, offset = told["master_replid"], int(told["master_repl_offset"])
             answers.append([])
-            for asked in ((its_id, offset + 1), (its_id, offset + 2), (its_id, offset + 10**12), (its_id, 2**63 - 1),
+            for asked in ((its_id, offset + 1), (its_id.upper(), offset + 1), (its_id, offset + 2),
+                          (its_id, offset + 10**12), (its_id, 2**63 - 1),
                           (its_id, 2**63), (its_id, 1), (its_id, 0), (its_id, -5), (its_id, "x"), ("f" * 40, 1),
                           ("f" * 40, offset + 1), (its_id[:-1], offset + 1), ("x" * 10_000, offset + 1),
                           ("", offset + 1), ("?", -1), ("?", offset + 1)):
@@ -174,9 +175,9 @@ class BesideServers:
                 stranger.close()
                 self.assertEqual(leader("GET", "a"), b"1")
             eventually(lambda at=leader: at.info("replication")["connected_slaves"] == "0", "the end of all")
-            self.assertEqual(leader.info("stats")["sync_partial_ok"], "1")
+            self.assertEqual(leader.info("stats")["sync_partial_ok"], "2")
         self.assertEqual(answers[0], answers[1])
-        self.assertEqual(answers[0].count("+CONTINUE"), 1)
+        self.assertEqual(answers[0].count("+CONTINUE"), 2)
 
     def test_a_chain_of_both(self):
         daemon = self.daemon()

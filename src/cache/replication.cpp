@@ -192,9 +192,11 @@ void replication::leave(replica& of) {
 }
 
 bool replication::can_continue(std::string_view id, std::uint64_t from) const noexcept {
-    const bool is_own = id == id_;
-    const bool is_second = id == second_id_ && second_offset_ >= 0 &&
-                           from < static_cast<std::uint64_t>(second_offset_);
+    // Some write their letters large, as redis-server allows.
+    const auto is = [id](std::string_view own) { return id == own || is_word(id, own); };
+    const bool is_own = is(id_);
+    const bool is_second =
+        is(second_id_) && second_offset_ >= 0 && from < static_cast<std::uint64_t>(second_offset_);
     return active_ && (is_own || is_second) && feed_.has(from);
 }
 
