@@ -1,9 +1,10 @@
 // What one command costs inside the process: parsed, executed, replied; no socket.
 //
-//   cache_engine_bench [keys] [batch]      default: 1000000 100
+//   cache_engine [keys] [batch] [row] [rounds]      default: 1000000 100, all rows, 5
 //
 // Pipelines are encoded in advance and cycled through. Each line is one row: nanoseconds of CPU an
-// operation, the best of five rounds, and for the filled database the bytes a key.
+// operation, the best of the rounds, and for the filled database the bytes a key. `row` chooses
+// those whose name begins so, for a profile.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/random.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
@@ -47,7 +48,8 @@ struct pipeline {
 
 class bench {
 public:
-    bench(std::size_t keys, std::size_t batch) : keys_(keys), batch_(batch) {}
+    bench(std::size_t keys, std::size_t batch, std::string_view chosen, std::size_t rounds)
+        : keys_(keys), batch_(batch), chosen_(chosen), rounds_(rounds) {}
 
     // Writes `make(i)`'s commands as pipelines of the batch size.
     std::vector<pipeline> encode(std::size_t commands,
@@ -80,16 +82,17 @@ public:
         return done;
     }
 
-    void row(const char* name, std::size_t commands,
-             const std::function<arguments(std::size_t)>& make, std::size_t rounds = 5) {
+    void row(std::string_view name, std::size_t commands,
+             const std::function<arguments(std::size_t)>& make) {
+        if (!name.starts_with(chosen_)) return;
         const auto pipelines = encode(commands, make);
         double best = 1e18;
-        for (std::size_t i = 0; i < rounds; ++i) {
+        for (std::size_t i = 0; i < rounds_; ++i) {
             const double before = cpu_ns();
             const std::size_t done = run(pipelines);
             best = std::min(best, (cpu_ns() - before) / static_cast<double>(done));
         }
-        std::printf("%-28s %8.1f ns  %7.2f M/s\n", name, best, 1e3 / best);
+        std::printf("%-28s %8.1f ns  %7.2f M/s\n", name.data(), best, 1e3 / best);
         std::fflush(stdout);
     }
 
@@ -104,6 +107,8 @@ public:
 private:
     std::size_t keys_;
     std::size_t batch_;
+    std::string_view chosen_;
+    std::size_t rounds_;
     eddy::cache::engine engine_{eddy::cache::engine_options{}};
     eddy::cache::session client_{engine_};
     eddy::resp::request_parser parser_;
@@ -116,17 +121,19 @@ private:
 int main(int argc, char** argv) {
     const std::size_t keys = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
     const std::size_t batch = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 100;
+    const std::string_view chosen = argc > 3 ? argv[3] : "";
+    const std::size_t rounds = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 5;
     const std::string value32(32, 'v');
     constexpr std::size_t hot = 200'000;
     std::printf("keys %zu, batch %zu\n", keys, batch);
     {
-        bench b(keys, batch);
+        bench b(keys, batch, chosen, rounds);
         b.row("hot SET 3 B", hot,
               [](std::size_t) { return arguments{"SET", "key:__rand", "xxx"}; });
         b.row("hot GET 3 B", hot, [](std::size_t) { return arguments{"GET", "key:__rand"}; });
         b.row("hot INCR", hot, [](std::size_t) { return arguments{"INCR", "counter"}; });
         b.row("hot LPUSH", hot, [](std::size_t) { return arguments{"LPUSH", "mylist", "xxx"}; });
-        b.row("hot LPOP", hot, [](std::size_t) { return arguments{"LPOP", "mylist"}; }, 4);
+        b.row("hot LPOP", hot, [](std::size_t) { return arguments{"LPOP", "mylist"}; });
         b.row("hot RPUSH", hot, [](std::size_t) { return arguments{"RPUSH", "mylist", "xxx"}; });
         b.row("hot SADD one", hot,
               [](std::size_t) { return arguments{"SADD", "myset", "element:__rand_int__"}; });
@@ -141,7 +148,7 @@ int main(int argc, char** argv) {
         b.row("PING", hot, [](std::size_t) { return arguments{"PING"}; });
     }
     {
-        bench b(keys, batch);
+        bench b(keys, batch, chosen, rounds);
         const std::size_t before = resident_bytes();
         std::size_t next = 0;
         // In slices, so that the encoded commands do not count as the cache's memory.

@@ -59,7 +59,13 @@ parsed parse(std::string_view stream, const choice& choice, std::uint64_t seed,
             if (batches) {
                 const resp::batch_outcome outcome =
                     batch->parse(parser, input, choice.unauthenticated);
-                for (const resp::command& command : outcome.commands) keep(result, command, choice);
+                for (const resp::command& command : outcome.commands) {
+                    if (command.repeats_name) {
+                        EDDY_ASSERT(&command != outcome.commands.data());
+                        EDDY_ASSERT(command.name() == (&command - 1)->name());
+                    }
+                    keep(result, command, choice);
+                }
                 status = outcome.status;
                 consumed = outcome.consumed;
                 result.error = outcome.error;

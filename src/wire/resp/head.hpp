@@ -24,6 +24,21 @@ inline unsigned digit(char c) noexcept {
     return static_cast<unsigned>(static_cast<unsigned char>(c)) - unsigned{'0'};
 }
 
+/// read_head() for three digits and more, of which the first two are in `value`. Not inline, so
+/// that the loops that read heads keep their registers.
+[[gnu::noinline]] inline const char* read_long_head(const char* at, const char* end,
+                                                    std::size_t& value) noexcept {
+    end = std::min(end, at + 1 + head_digits + 2);
+    for (at += 3; at < end; ++at) {
+        if (const unsigned next = digit(*at); next <= 9) {
+            value = value * 10 + next;
+        } else {
+            return *at == '\r' && end - at > 1 && at[1] == '\n' ? at + 2 : nullptr;
+        }
+    }
+    return nullptr;
+}
+
 /// Reads a head at `at` and returns where it ends; null when it is anything but `type`, a number
 /// without sign or leading zeros, and CR LF. At least five bytes must be readable. One and two
 /// digits, which is nearly all, cost one load and two or three compares.
@@ -42,15 +57,10 @@ inline const char* read_head(const char* at, const char* end, std::size_t& value
     if (*at != type || first - 1 > 8 || second > 9) return nullptr;
     value = first * 10 + second;
     if (at[3] == '\r' && at[4] == '\n') return at + 5;
-    end = std::min(end, at + 1 + head_digits + 2);
-    for (at += 3; at < end; ++at) {
-        if (const unsigned next = digit(*at); next <= 9) {
-            value = value * 10 + next;
-        } else {
-            return *at == '\r' && end - at > 1 && at[1] == '\n' ? at + 2 : nullptr;
-        }
-    }
-    return nullptr;
+    std::size_t longer = value;
+    at = read_long_head(at, end, longer);
+    value = longer;
+    return at;
 }
 
 }  // namespace eddy::resp::detail

@@ -10,6 +10,8 @@
 #include "wire/resp/head.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -22,6 +24,23 @@ constexpr std::string_view error_prefix = "ERR Protocol error: ";
 struct fast_limits {
     std::size_t args, bulk, request;
 };
+
+// Parses strings from `at` until `args` reaches `last`. Returns where they end, or null to leave
+// the command, which begins at `begin`, to the slow path.
+inline const char* parse_strings(const char* begin, const char* at, const char* end,
+                                 std::string_view* args, std::string_view* const last,
+                                 const fast_limits& limits) noexcept {
+    for (; args != last; ++args) {
+        if (end - at < std::ptrdiff_t{detail::shortest_string}) return nullptr;
+        std::size_t size = 0;
+        at = detail::read_head<'$'>(at, end, size);
+        if (!at || size > limits.bulk) return nullptr;
+        if (static_cast<std::size_t>(end - at) < size + 2) return nullptr;
+        *args = {at, size};
+        at += size + 2;
+    }
+    return static_cast<std::size_t>(at - begin) <= limits.request ? at : nullptr;
+}
 
 // Parses a whole array into `args`, which has room for `room` views. Returns where it ends, or null
 // to leave it to the slow path. `argc` is set once the count is known, even when it is over `room`.
@@ -36,17 +55,74 @@ inline const char* parse_fast(const char* at, const char* end, std::string_view*
     if (!at || count > limits.args) return nullptr;
     argc = count;
     if (count - 1 >= room) return nullptr;  // no argument at all, or too many
-    for (std::string_view* const last = args + count; args != last; ++args) {
-        if (end - at < std::ptrdiff_t{detail::shortest_string}) return nullptr;
-        std::size_t size = 0;
-        at = detail::read_head<'$'>(at, end, size);
-        if (!at || size > limits.bulk) return nullptr;
-        if (static_cast<std::size_t>(end - at) < size + 2) return nullptr;
-        *args = {at, size};
-        at += size + 2;
-    }
-    return static_cast<std::size_t>(at - begin) <= limits.request ? at : nullptr;
+    return parse_strings(begin, at, end, args, args + count, limits);
 }
+
+// How the last command began, up to the end of its name: "*2\r\n$3\r\nGET\r\n". In a pipeline the
+// next one mostly begins with the same bytes, and they need not be taken apart again.
+class known_beginning {
+public:
+    static constexpr std::size_t max_size = 16;
+
+    // Of the command at `at`, of which these are the arguments.
+    known_beginning(const char* at, const char* end, const std::string_view* args,
+                    std::size_t argc) noexcept
+        : name_(static_cast<std::size_t>(args[0].data() - at)), argc_(argc) {
+        size_ = name_ + args[0].size() + 2;
+        if (size_ > max_size || end - at < std::ptrdiff_t{max_size}) {
+            size_ = 0;
+            return;
+        }
+        for (std::size_t i = 0; i < 2; ++i) {
+            const std::size_t covered = std::min<std::size_t>(size_ - std::min(size_, i * 8), 8);
+            masks_[i] = covered == 0 ? 0 : ~std::uint64_t{0} >> (64 - 8 * covered);
+            words_[i] = load(at + i * 8) & masks_[i];
+        }
+    }
+
+    // Parses the commands at `at` that begin so, as long as they come whole and there is room for
+    // them. Returns where they end; `to` and `args` are behind the last one's then.
+    [[gnu::noinline]] const char* parse_repeats(const char* at, const char* const end, command*& to,
+                                                const command* const to_end,
+                                                std::string_view*& args,
+                                                const std::string_view* const args_end,
+                                                const fast_limits& limits) const noexcept {
+        if (size_ == 0) return at;
+        command* next = to;
+        std::string_view* its = args;
+        for (; next != to_end && is_at(at, end); ++next) {
+            if (static_cast<std::size_t>(args_end - its) < argc_) break;
+            its[0] = {at + name_, size_ - 2 - name_};
+            const char* const behind =
+                parse_strings(at, at + size_, end, its + 1, its + argc_, limits);
+            if (!behind) break;
+            *next = {its, argc_, true};
+            its += argc_;
+            at = behind;
+        }
+        to = next;
+        args = its;
+        return at;
+    }
+
+private:
+    bool is_at(const char* at, const char* end) const noexcept {
+        if (end - at < std::ptrdiff_t{max_size}) return false;
+        return (((load(at) & masks_[0]) ^ words_[0]) | ((load(at + 8) & masks_[1]) ^ words_[1])) ==
+               0;
+    }
+    static std::uint64_t load(const char* at) noexcept {
+        std::uint64_t word;
+        std::memcpy(&word, at, sizeof word);
+        return std::endian::native == std::endian::little ? word : __builtin_bswap64(word);
+    }
+
+    std::uint64_t words_[2]{};
+    std::uint64_t masks_[2]{};
+    std::size_t size_;  // 0: it is too long to be known again
+    std::size_t name_;  // where the name begins
+    std::size_t argc_;
+};
 
 fast_limits limits_for(const request_limits& limits, bool unauthenticated) noexcept {
     if (!unauthenticated) return {limits.max_args, limits.max_bulk, limits.max_request};
@@ -385,16 +461,21 @@ batch_outcome request_batch::parse(request_parser& parser, std::string_view inpu
     parser.trim();
     while (count < most) {
         if (!resumed) {
+            const std::size_t room = max_args - used;
             std::size_t argc = 0;
-            const char* const next =
-                parse_fast(at, end, args_.data() + used, max_args - used, limits, argc);
-            if (next) {
-                commands_[count++] = {args_.data() + used, argc};
-                used += argc;
-                at = next;
+            std::string_view* args = args_.data() + used;
+            if (const char* const next = parse_fast(at, end, args, room, limits, argc)) {
+                const known_beginning last(at, end, args, argc);
+                command* to = commands_.data() + count;
+                *to++ = {args, argc};
+                args += argc;
+                at = last.parse_repeats(next, end, to, commands_.data() + most, args,
+                                        args_.data() + max_args, limits);
+                count = static_cast<std::size_t>(to - commands_.data());
+                used = static_cast<std::size_t>(args - args_.data());
                 continue;
             }
-            if (used > 0 && argc > max_args - used) break;
+            if (used > 0 && argc > room) break;
         }
         resumed = false;
         const request_outcome one =

@@ -424,6 +424,43 @@ TEST(resp_request_limits, batch_of_arguments) {
     EXPECT_EQ(second.commands[0].name(), "c");
 }
 
+TEST(resp_request_limits, batch_of_arguments_of_the_same_command) {
+    const std::size_t half = request_batch::max_args / 2;
+    const std::string input =
+        encode(words(half, "a")) + encode(words(half, "a")) + encode(words(half, "a"));
+    request_parser parser;
+    request_batch batch;
+    const batch_outcome first = batch.parse(parser, input);
+    EXPECT_EQ(first.status, parse_status::complete);
+    EXPECT_EQ(first.commands.size(), 2U);
+    const batch_outcome second =
+        batch.parse(parser, std::string_view(input).substr(first.consumed));
+    EXPECT_EQ(second.status, parse_status::need_more);
+    ASSERT_EQ(second.commands.size(), 1U);
+    EXPECT_EQ(second.commands[0].size(), half);
+}
+
+TEST(resp_request, a_name_that_repeats_is_marked) {
+    const std::string long_name(64, 'n');
+    const std::string input = encode({"GET", "a"}) + encode({"GET", "bb"}) + encode({"get", "c"}) +
+                              encode({"get", std::string(4000, 'd')}) + "get e\r\n" +
+                              encode({"get", "f"}) + encode({"get", "g", "h"}) +
+                              encode({long_name}) + encode({long_name}) + encode({"get", "i"});
+    request_parser parser;
+    request_batch batch;
+    const batch_outcome outcome = batch.parse(parser, input);
+    std::vector<bool> repeats;
+    for (const command& each : outcome.commands) repeats.push_back(each.repeats_name);
+    // Never behind a line, nor where the number of arguments is another, or the name is long.
+    const std::vector<bool> expected{false, true,  false, true,  false,
+                                     false, false, false, false, false};
+    EXPECT_EQ(repeats, expected);
+    EXPECT_EQ(outcome.commands[1][1], "bb");
+    EXPECT_EQ(outcome.commands[3][1].size(), 4000U);
+    EXPECT_EQ(outcome.commands[6][2], "h");
+    EXPECT_EQ(outcome.commands[8].name(), long_name);
+}
+
 TEST(resp_request, wanted_tells_what_is_missing_of_a_string) {
     request_parser parser;
     EXPECT_EQ(parser.next("").wanted, 1U);

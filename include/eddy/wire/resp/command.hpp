@@ -15,6 +15,9 @@ struct command {
     const std::string_view* argv = nullptr;
     /// How many there are, the name included.
     std::size_t argc = 0;
+    /// Its name is byte for byte that of the command before it in its request_batch: who looks
+    /// names up has just done so. May be false all the same.
+    bool repeats_name = false;
 
     /// The same as `argc`.
     std::size_t size() const noexcept { return argc; }
