@@ -65,7 +65,7 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
     field("addr", who.address);
     field("laddr", who.local_address);
     field("fd", "-1");
-    field("name", who.name);
+    field("name", who.name());
     field("age", std::to_string((now_us - who.created_us) / second_us));
     field("idle", std::to_string((now_us - who.last_used_us) / second_us));
     field("flags", flags_of(who));
@@ -90,10 +90,10 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
     const bool tracks = (who.special & session::tracking) != 0;
     field("redir", tracks ? std::to_string(extras->redirection) : "-1");
     number("resp", who.protocol);
-    const session::client_library nothing;
-    const session::client_library& library = who.library ? *who.library : nothing;
-    field("lib-name", library.name);
-    field("lib-ver", library.version);
+    const session::introduction nothing;
+    const session::introduction& its = who.introduced ? *who.introduced : nothing;
+    field("lib-name", its.library_name);
+    field("lib-ver", its.library_version);
     to += '\n';
 }
 

@@ -83,7 +83,7 @@ void client_setname(call& c) {
     if (!is_client_name(c.arg(2))) {
         return c.error("ERR Client names cannot contain spaces, newlines or special characters.");
     }
-    c.client.name = c.arg(2);
+    c.client.introduce().name = c.arg(2);
     c.reply.ok();
 }
 
@@ -97,8 +97,8 @@ void client_setinfo(call& c) {
     if (!is_name && !is_word(c.arg(2), "lib-ver")) {
         return c.error("ERR Unrecognized option '" + std::string(c.arg(2)) + "'");
     }
-    if (!c.client.library) c.client.library = std::make_unique<session::client_library>();
-    (is_name ? c.client.library->name : c.client.library->version) = value;
+    session::introduction& its = c.client.introduce();
+    (is_name ? its.library_name : its.library_version) = value;
     c.reply.ok();
 }
 
@@ -321,7 +321,7 @@ struct subcommand {
 constexpr subcommand subcommands[] = {
     {"client|id", 2, [](call& c) { c.reply.integer(static_cast<std::int64_t>(c.client.id)); }},
     {"client|getname", 2,
-     [](call& c) { c.client.name.empty() ? c.reply.null() : c.reply.bulk(c.client.name); }},
+     [](call& c) { c.client.name().empty() ? c.reply.null() : c.reply.bulk(c.client.name()); }},
     {"client|getredir", 2, client_getredir},
     {"client|tracking", -3, client_tracking},
     {"client|caching", 3, client_caching},

@@ -45,7 +45,7 @@ void reset(call& c) {
         ~(session::reply_off | session::reply_skip_next | session::no_touch));
     who.db = 0;
     who.protocol = 2;
-    who.name.clear();
+    if (who.introduced) who.introduced->name.clear();
     who.no_evict = false;
     use_default_user(c.state, who);
     c.keys = &c.state.database(0);
@@ -93,7 +93,7 @@ void hello(call& c) {
             "the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the "
             "client and select the RESP protocol version at the same time");
     }
-    if (name) c.client.name = *name;
+    if (name) c.client.introduce().name = *name;
     c.client.protocol = static_cast<std::uint8_t>(protocol);
     c.reply.set_protocol(protocol);
     c.reply.map(7);

@@ -79,13 +79,21 @@ struct session : list_link<> {
     std::uint64_t written_offset = 0;
     std::string address;
     std::string local_address;
-    std::string name;
-    /// Of CLIENT SETINFO; null until the client says it, as an idle client has a kibibyte.
-    struct client_library {
+    /// What the client says of itself by CLIENT SETNAME and SETINFO. Null until it says something,
+    /// as an idle client has a kibibyte.
+    struct introduction {
         std::string name;
-        std::string version;
+        std::string library_name;
+        std::string library_version;
     };
-    std::unique_ptr<client_library> library;
+    std::unique_ptr<introduction> introduced;
+    introduction& introduce() {
+        if (!introduced) introduced = std::make_unique<introduction>();
+        return *introduced;
+    }
+    std::string_view name() const noexcept {
+        return introduced ? std::string_view(introduced->name) : std::string_view();
+    }
     const char* last_command = "NULL";  ///< its lower-case name, a static text
     std::unique_ptr<session_extras> extras;
     acl::user* user = nullptr;  ///< never null once it is made

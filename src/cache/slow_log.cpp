@@ -74,8 +74,8 @@ void slow_log::run(call& c) {
 
 void slow_log::keep(const call& c, std::int64_t took_us) {
     if (max_records_ == 0) return;
-    record made{next_id_++,   c.state.env.now_us / 1'000'000, took_us, {}, c.client.address,
-                c.client.name};
+    record made{next_id_++,       c.state.env.now_us / 1'000'000, took_us, {},
+                c.client.address, std::string(c.client.name())};
     const bool secret = is_secret(c);
     const std::size_t whole = c.count > max_arguments ? max_arguments - 1 : c.count;
     for (std::size_t i = 0; i < whole; ++i) {
