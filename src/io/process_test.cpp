@@ -11,7 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace eddy::testing {
 namespace {
@@ -67,14 +73,48 @@ TEST_P(process_io, has_the_folder_and_the_environment_it_was_given) {
     });
 }
 
+/// Ignores signals while it lives.
+class ignored_signals {
+public:
+    explicit ignored_signals(std::initializer_list<int> these) {
+        for (const int each : these) before_.emplace_back(each, ::signal(each, SIG_IGN));
+    }
+    ~ignored_signals() {
+        for (const auto& [number, handler] : before_) ::signal(number, handler);
+    }
+    ignored_signals(const ignored_signals&) = delete;
+    ignored_signals& operator=(const ignored_signals&) = delete;
+
+private:
+    std::vector<std::pair<int, void (*)(int)>> before_;
+};
+
 TEST_P(process_io, has_no_descriptor_of_ours_and_the_usual_signals) {
+    const ignored_signals as_under_nohup({SIGHUP, SIGINT, SIGUSR1, SIGPIPE, SIGTERM});
     run([]() -> task<> {
         process child = must(process::start(
-            {"/bin/sh", "-c", "ls /proc/self/fd | wc -l; grep SigBlk /proc/self/status"},
+            {"/bin/sh", "-c", "ls /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign)' /proc/self/status"},
             {.output = stdio::stream}));
+        const std::string told = co_await read_all(child.output);
         // 0, 1, 2, and the folder that ls reads.
-        EXPECT_EQ(co_await read_all(child.output), "4\nSigBlk:\t0000000000000000\n");
+        const std::string_view expected = "4\nSigBlk:\t0000000000000000\nSigIgn:\t";
+        EXPECT_TRUE(told.starts_with(expected)) << told;
+        const std::uint64_t ignored = std::stoull(told.substr(expected.size()), nullptr, 16);
+        constexpr std::uint64_t own_of_glibc = std::uint64_t{3} << 31;  // signals 32 and 33
+        EXPECT_EQ(ignored & ~own_of_glibc, 0U) << told;
         must(co_await child.wait());
+    });
+}
+
+TEST_P(process_io, whose_status_nobody_keeps_is_awaited_all_the_same) {
+    const ignored_signals as_some_parents_have_it({SIGCHLD});
+    run([]() -> task<> {
+        process child = must(process::start({"true"}));
+        EXPECT_EQ(error_of(co_await child.wait()), errno_code(ECHILD));
+        process quick = must(process::start({"true"}));
+        const int pid = quick.pid();
+        while (::kill(pid, 0) == 0) must(co_await loop::current().sleep_for(1ms));
+        EXPECT_EQ(error_of(co_await quick.wait()), errno_code(ECHILD));
     });
 }
 

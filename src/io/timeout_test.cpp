@@ -66,6 +66,16 @@ TEST_P(timeout_io, a_deadline_in_the_past_ends_work_at_its_first_wait) {
     });
 }
 
+TEST_P(timeout_io, time_runs_from_when_it_is_awaited) {
+    task<result<int>> made_without_a_loop = with_timeout(50ms, value_after(1ms));
+    run([&]() -> task<> {
+        task<result<int>> made_early = with_timeout(50ms, value_after(1ms));
+        must(co_await loop::current().sleep_for(60ms));
+        EXPECT_EQ(must(co_await std::move(made_early)), 42);
+        EXPECT_EQ(must(co_await std::move(made_without_a_loop)), 42);
+    });
+}
+
 TEST_P(timeout_io, of_two_the_earlier_counts) {
     run([]() -> task<> {
         const auto outer = co_await with_timeout(1ms, with_timeout(1h, value_after(2h)));

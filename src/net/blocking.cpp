@@ -106,12 +106,16 @@ result<std::size_t> stream::read_some(mutable_bytes into) noexcept {
     return read_once(fd_.get(), into, time);
 }
 
-result<> stream::read_exactly(mutable_bytes into) noexcept {
+result<> stream::read_exactly(mutable_bytes into, std::size_t* received) noexcept {
     patience time(timeout_);
-    while (!into.empty()) {
-        const auto size = read_once(fd_.get(), into, time);
+    std::size_t total = 0;
+    if (received) *received = 0;
+    while (total < into.size()) {
+        const auto size = read_once(fd_.get(), into.subspan(total), time);
+        if (!size && total > 0 && size.error() == errc::end_of_stream) return fail(errc::truncated);
         if (!size) return fail(size.error());
-        into = into.subspan(*size);
+        total += *size;
+        if (received) *received = total;
     }
     return {};
 }

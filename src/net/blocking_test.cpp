@@ -81,6 +81,14 @@ TEST_P(blocking_sockets, talk_to_each_other) {
     EXPECT_EQ(all, "and goodbye");
     std::array<std::byte, 4> more;
     EXPECT_EQ(error_of(client.read_exactly(more)), errc::end_of_stream);
+
+    must(client.write_all("abc"));
+    must(client.shutdown_write());
+    std::size_t came = 99;
+    EXPECT_EQ(error_of(server.read_exactly(more, &came)), errc::truncated);
+    EXPECT_EQ(as_text(const_bytes(more).first(came)), "abc");
+    EXPECT_EQ(error_of(server.read_exactly(more, &came)), errc::end_of_stream);
+    EXPECT_EQ(came, 0U);
 }
 
 TEST_P(blocking_sockets, wait_until_a_slow_peer_has_taken_all) {

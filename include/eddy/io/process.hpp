@@ -52,7 +52,7 @@ struct exit_status {
 };
 
 /// A child of this process. Its loop's thread alone. The child has no descriptor of this process
-/// but the standard ones, and the usual signals.
+/// but the standard ones; no signal is blocked or ignored in it.
 class process {
 public:
     /// Starts the program `arguments[0]`, looked up in $PATH unless it has a slash, with those
@@ -83,7 +83,8 @@ public:
     result<> kill(int signal) noexcept;
 
     /// Awaits its end and reaps it. Yields a result<exit_status>: errc::cancelled, or waitid(2)'s
-    /// errors. Call it again after it was cancelled, but not after it succeeded.
+    /// errors: ECHILD once it has ended where this process ignores SIGCHLD, since the kernel then
+    /// keeps no status. Call it again after it was cancelled, but not after it succeeded.
     task<result<exit_status>> wait();
 
 private:

@@ -7,6 +7,7 @@
 
 #include <coroutine>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace eddy {
@@ -35,11 +36,17 @@ private:
     bool expired_ = false;
 };
 
-/// Awaits `work`, which yields a result<T>; cancels it at `when`. Yields that result, but
-/// errc::timed_out when the deadline was what ended it. A value that arrived in time is never
-/// thrown away.
-template <class T>
-task<result<T>> with_deadline(time_point when, task<result<T>> work) {
+namespace detail {
+
+/// `time` is a time_point, or a duration from when the task begins.
+template <class Time, class T>
+task<result<T>> limited(Time time, task<result<T>> work) {
+    time_point when;
+    if constexpr (std::is_same_v<Time, duration>) {
+        when = loop::current().after(time);
+    } else {
+        when = time;
+    }
     deadline_source deadline(co_await current_source(), when);
     result<T> value = co_await std::move(work).under(deadline.source());
     if (!value && deadline.expired() && value.error() == errc::cancelled)
@@ -47,10 +54,21 @@ task<result<T>> with_deadline(time_point when, task<result<T>> work) {
     co_return value;
 }
 
-/// The same with a limit from now; duration::max() for none.
+}  // namespace detail
+
+/// Awaits `work`, which yields a result<T>; cancels it at `when`. Yields that result, but
+/// errc::timed_out when the deadline was what ended it. A value that arrived in time is never
+/// thrown away.
+template <class T>
+task<result<T>> with_deadline(time_point when, task<result<T>> work) {
+    return detail::limited(when, std::move(work));
+}
+
+/// The same with a limit from when it is awaited, by the clock of the loop that runs it;
+/// duration::max() for none.
 template <class T>
 task<result<T>> with_timeout(duration time, task<result<T>> work) {
-    return with_deadline(loop::current().after(time), std::move(work));
+    return detail::limited(time, std::move(work));
 }
 
 namespace detail {

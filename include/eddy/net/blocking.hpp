@@ -69,9 +69,10 @@ public:
     /// Waits for at least one byte. errc::end_of_stream when the peer has finished sending; `into`
     /// must not be empty.
     result<std::size_t> read_some(mutable_bytes into) noexcept;
-    /// Waits until `into` is full. errc::end_of_stream when the stream ends before: what came until
-    /// then is in `into`, but how much is not told.
-    result<> read_exactly(mutable_bytes into) noexcept;
+    /// Waits until `into` is full. errc::end_of_stream when the peer had finished before the first
+    /// byte, errc::truncated when it finished in the middle. `received`, if given, says also after
+    /// an error how many bytes came: they are the first of `into`.
+    result<> read_exactly(mutable_bytes into, std::size_t* received = nullptr) noexcept;
     /// Waits until at least one byte went to the kernel. EPIPE, never SIGPIPE.
     result<std::size_t> write_some(const_bytes bytes) noexcept;
     /// Waits until all went to the kernel. After an error it is unknown how many did.

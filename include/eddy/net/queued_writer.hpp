@@ -105,7 +105,8 @@ public:
     /// Awaits until the kernel has taken every byte. Yields a result<>, errors as with ready().
     /// Bound it by flush_within().
     [[nodiscard]] awaiting<wait_operation> flush();
-    /// The same with a limit; errc::timed_out when it passed, and the rest stays queued.
+    /// The same with a limit from when it is awaited; errc::timed_out when it passed, and the rest
+    /// stays queued.
     task<result<>> flush_within(duration limit);
 
     /// Takes no more messages, awaits flush_within(limit), then tells the peer that no more bytes

@@ -26,7 +26,7 @@ struct resolver_options {
     std::string servers;
     /// hosts(5); read again when it changes. Empty for none.
     std::string hosts_file = "/etc/hosts";
-    /// After this long a lookup fails with errc::timed_out.
+    /// So long after it was awaited a lookup fails with errc::timed_out.
     duration timeout = std::chrono::seconds(10);
     /// DNS queries at one time; further lookups wait for their turn, first come, first served.
     std::size_t max_concurrent = 64;

@@ -63,7 +63,8 @@ result<> apply(int socket, const socket_options& options) noexcept;
 
 /// What connect() takes.
 struct connect_options {
-    /// For all attempts together, the name's lookup included; then errc::timed_out.
+    /// For all attempts together, the name's lookup included, from when the task is awaited; then
+    /// errc::timed_out.
     duration timeout = std::chrono::seconds(30);
     /// How long one address may keep the next one waiting (RFC 8305, section 5).
     duration attempt_delay = std::chrono::milliseconds(250);

@@ -33,7 +33,7 @@ result<datagram> bind(std::string_view address, std::uint16_t port,
 
 /// What connect() takes.
 struct connect_options {
-    /// For the name's lookup; then errc::timed_out.
+    /// For the name's lookup, from when the task is awaited; then errc::timed_out.
     duration timeout = std::chrono::seconds(30);
     /// Who looks names up; null for the thread's own resolver. It must outlive the connect.
     resolver* names = nullptr;
