@@ -51,6 +51,9 @@ def begin(description):
                              "in build/bench/ (%(default)s)")
     parser.add_argument("--quick", action="store_true",
                         help="one short turn of each, to see that all works; results stay in build/bench/")
+    parser.add_argument("--render", action="store_true",
+                        help="measure nothing: judge the stored samples anew and write the table and figure of them "
+                             "(echo, udp, tls and send)")
     parser.add_argument("--server-core", type=int, default=0, metavar="CPU", help="core of the servers (%(default)s)")
     parser.add_argument("--load-core", type=int, default=1, metavar="CPU", help="core of the load (%(default)s)")
     chosen = parser.parse_args()
@@ -63,8 +66,25 @@ def begin(description):
     if chosen.server_core == chosen.load_core or not {chosen.server_core, chosen.load_core} <= allowed:
         parser.error(f"server and load need two different cores of {sorted(allowed)}: "
                      "choose --server-core and --load-core")
-    warn_of_load()
+    chosen.stored = stored_results(parser) if chosen.render else None
+    if chosen.stored:
+        chosen.pairs = chosen.stored["pairs"]
+    else:
+        warn_of_load()
     return chosen
+
+
+def stored_results(parser):
+    """What the last complete run of this script has left in bench/results/."""
+    name = os.path.basename(sys.argv[0]).removeprefix("run_").removesuffix(".py")
+    try:
+        with open(os.path.join(ROOT, "bench/results", f"{name}.json")) as file:
+            found = json.load(file)
+    except OSError as why:
+        parser.error(f"--render: {why}")
+    if not all("samples" in row for row in found.get("rows", [{}])):
+        parser.error(f"--render: the results of {name} are not kept in a form that allows it")
+    return found
 
 
 def run(main):
@@ -533,6 +553,11 @@ def sample(chosen, loads, start=Program):
 
     start(core, side, load.sides[side]) is a server; each of a side's turns has one of its own.
     """
+    if chosen.stored:
+        rows = {row["row"]: row["samples"] for row in chosen.stored["rows"]}
+        for load in loads:
+            yield load, None, Comparison(rows[load.label])
+        return
     loads = here(chosen, loads)
     progress = Progress(sum(len(load.sides) for load in loads) * chosen.pairs)
     for load in loads:
@@ -651,9 +676,16 @@ class RateGoal(Goal):
         return self.word(comparison.cost(self.side) <= least / self.at_least) + " by CPU"
 
 
-def near_epoll(text="≥ 0.97 × epoll", side="eddy", epoll="eddy epoll"):
+class NearEpoll(RateGoal):
     """What each row is held to that runs on both: io_uring is hardly slower than epoll anywhere."""
-    return RateGoal(text, 0.97, epoll, side=side, or_cpu=True)
+
+    def __init__(self, text, side, epoll):
+        super().__init__(text, 0.97, epoll, side=side, or_cpu=True)
+        self.epoll = epoll
+
+
+def near_epoll(text="≥ 0.97 × epoll", side="eddy", epoll="eddy epoll"):
+    return NearEpoll(text, side, epoll)
 
 
 def verdict(met, void, faults, disturbed=False):

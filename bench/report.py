@@ -131,8 +131,8 @@ def perf_meta(name, chosen, loads):
         print(f"PERF_SKIP scenario={name} target={word(side)} reason={word(reason)}")
 
 
-def perf_values(name, label, unit, values, ratio=None, more=None):
-    """Prints the turns and the median of each target, and the paired ratio (side, rival, median).
+def perf_values(name, label, unit, values, ratios=(), more=None):
+    """Prints the turns and the median of each target, and the paired ratios, (side, rival, median) each.
 
     `values` are {target: what its turns gave}; more(target, number) is the rest of a turn's line.
     """
@@ -141,8 +141,7 @@ def perf_values(name, label, unit, values, ratio=None, more=None):
         for number, value in enumerate(turns):
             print(f"PERF_RUN {head} run={number + 1} {unit}={value:.1f}{more(target, number) if more else ''}")
         print(f"PERF_MEDIAN {head} {unit}={harness.Spread(turns).median:.1f}")
-    if ratio:
-        side, rival, value = ratio
+    for side, rival, value in ratios:
         print(f"PERF_PAIRED_MEDIAN scenario={name} row={word(label)} ratio={word(side)}/{word(rival)} value={value:.4f}")
 
 
@@ -150,10 +149,13 @@ def perf_lines(name, chosen, rows):
     """Prints what other programs may want to read: what was run, each turn, medians, paired ratios."""
     perf_meta(name, chosen, {row.load.label: row.load.program for row in rows})
     for row in rows:
-        samples, side, rival = row.comparison.samples, row.load.judged, row.load.rivals[0]
+        samples, rival = row.comparison.samples, row.load.rivals[0]
+        own = [side for side in samples if side == row.load.judged or side.startswith("eddy")]
+        pairs = [(side, rival) for side in own]
+        pairs += [(goal.side, goal.epoll) for goal in row.load.goals if isinstance(goal, harness.NearEpoll)]
         perf_values(name, row.load.label, "ops_per_second",
                     {each: [sample["ops_per_second"] for sample in turns] for each, turns in samples.items()},
-                    (side, rival, row.comparison.ratio(side, rival).median),
+                    [(*pair, row.comparison.ratio(*pair).median) for pair in pairs],
                     lambda each, number: f" p50_us={samples[each][number]['p50_us']:.2f} "
                                          f"p99_us={samples[each][number]['p99_us']:.2f}")
 
@@ -216,6 +218,13 @@ def to_rival(row, side):
     return ratio(row.comparison.ratio(side, row.load.rivals[0]))
 
 
+def to_epoll(row, side):
+    """The ratio of a side on io_uring to the same program on epoll."""
+    epoll = next((goal.epoll for goal in row.load.goals
+                  if isinstance(goal, harness.NearEpoll) and goal.side == side), None)
+    return ratio(row.comparison.ratio(side, epoll)) if epoll in row.comparison.samples else ""
+
+
 def to_goal(row, side):
     """The ratio to the rival, and the goal beside the judged one."""
     return to_rival(row, side) + (f" (goal {row.goal})" if row.goal and side == row.load.judged else "")
@@ -227,6 +236,7 @@ def median(field, form):
 
 
 # Columns: the header, and what gives the cell's text for a row and a side.
+TO_EPOLL = ("uring to epoll", to_epoll)
 SERVER = ("load: server", lambda row, side: f"{row.load.label}: {side}")
 RATE = ("rate", lambda row, side: f"{spread(row.comparison.of(side))} {row.load.unit}")
 REMARK = ("", lambda row, side: row.remark(side))
@@ -255,7 +265,7 @@ def leave_servers(name, chosen, rows, columns, title, at_right, alt):
 
 def leave(name, chosen, text, data, svg, alt, comparisons=()):
     """Prints the table and stores table, JSON and figure. The program's exit status: 2 after wrong replies."""
-    about = machine()
+    about = chosen.stored["machine"] if chosen.stored else machine()
     # For how much of the time a server waited for its core while others than the kernel's threads for
     # its own deferred work had it.
     lost = max((each.lost() for each in comparisons), default=None)
@@ -311,7 +321,7 @@ def insert(name, text):
 COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "eddy segments": "#1d4ed8",
            "eddy epoll segments": "#93c5fd", "redis": "#94a3b8", "valkey": "#c4b5fd",
            "memcached": "#d6a85c", "asio": "#94a3b8", "boost": "#64748b",
-           "libuv": "#c4b5fd", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",
+           "libuv": "#c4b5fd", "copied": "#94a3b8", "zero copy": "#0f766e", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",
            "spinning": "#0f766e"}
 BAR, GAP, GROUP_GAP = 15, 3, 18
 LEFT, PLOT, WIDTH = 205, 400, 860       # labels, bars, then the columns of values and notes

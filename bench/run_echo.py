@@ -69,6 +69,7 @@ def main():
     rows = [Row(load, comparison) for load, _, comparison in sample(chosen, LOADS)]
     columns = [report.SERVER, report.RATE, ("to Asio", report.to_rival),
                ("to the better raw loop", lambda row, side: report.ratio(row.raw) if side == row.load.judged else ""),
+               report.TO_EPOLL,
                report.REMARK, report.COST, *report.CPU, report.LATENCY,
                ("sleeps per 1,000", report.median("sleeps_per_1000_ops", ".0f"))]
     return report.leave_servers("echo", chosen, rows, columns, "Echo servers on one core",

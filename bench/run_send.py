@@ -22,12 +22,10 @@ def main():
     if harness.uring_refused():
         raise harness.Failure(f"this takes io_uring, which is refused here: {harness.uring_refused()}")
     rows = [report.RatioRow(load, comparison) for load, _, comparison in sample(chosen, LOADS)]
-    report.perf_lines("send", chosen, rows)
     columns = [report.SERVER, report.RATE, ("to copied", report.to_rival), report.REMARK,
                ("server µs a message", lambda row, side: f"{row.comparison.cost(side) / 1e3:.0f}"), *report.CPU]
-    # No table of the documentation: docs/adr/0012 says what was decided.
-    print(f"\n{report.table_of(rows, columns)}\n\n{'; '.join(report.machine().values())}.")
-    return 2 if any(row.comparison.faults() for row in rows) else 0
+    return report.leave_servers("send", chosen, rows, columns, "Large messages, copied and not",
+                                "without a copy to copied", "Rates of large messages in multiples of copied ones")
 
 
 if __name__ == "__main__":

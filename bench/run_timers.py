@@ -55,7 +55,7 @@ def main():
         own, other = Spread(samples[ours]), Spread(samples[rival])
         faster = Spread(theirs / mine for mine, theirs in zip(own.values, other.values))
         report.perf_values("timers", label, "ns", {"eddy": own.values, "asio": other.values},
-                           ("asio", "eddy", faster.median))
+                           [("asio", "eddy", faster.median)])
         goal = f"≤ {2 * GOAL_NS} ns for both: " + ("met" if own.median <= 2 * GOAL_NS else "**missed**")
         lines.append([label, report.spread(other, ns), report.spread(own, ns),
                       f"{own.median / other.median:.2f} ×", goal])

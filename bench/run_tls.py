@@ -28,7 +28,7 @@ def saved(row, side):
 def main():
     chosen = harness.begin(__doc__)
     rows = [report.RatioRow(load, comparison) for load, _, comparison in sample(chosen, LOADS)]
-    columns = [report.SERVER, report.RATE, ("to Asio", report.to_goal), report.REMARK, report.COST,
+    columns = [report.SERVER, report.RATE, ("to Asio", report.to_goal), report.TO_EPOLL, report.REMARK, report.COST,
                ("Asio's to that", saved), *report.CPU, report.LATENCY]
     return report.leave_servers("tls", chosen, rows, columns, "TLS 1.3 echo servers on one core",
                                 "Eddy on io_uring to Asio", "TLS echo rates in multiples of Asio")

@@ -25,7 +25,7 @@ LOADS = [
 def main():
     chosen = harness.begin(__doc__)
     rows = [report.RatioRow(load, comparison) for load, _, comparison in sample(chosen, LOADS)]
-    columns = [report.SERVER, report.RATE, ("to Asio", report.to_goal), report.REMARK,
+    columns = [report.SERVER, report.RATE, ("to Asio", report.to_goal), report.TO_EPOLL, report.REMARK,
                ("server ns a datagram", report.COST[1]), *report.CPU, ("p50 / p99 µs of a row", report.LATENCY[1])]
     return report.leave_servers("udp", chosen, rows, columns, "UDP echo servers on one core",
                                 "the judged server to Asio", "UDP echo rates in multiples of Asio")
