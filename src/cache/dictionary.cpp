@@ -27,6 +27,10 @@ constexpr unsigned log2_of(std::size_t power) noexcept {
 
 bucket dictionary::no_buckets[1]{};
 
+dictionary::slot* dictionary::search(std::string_view key, std::uint64_t hash) const noexcept {
+    return find_hash(hash, [key](const entry& e) { return same_bytes(e.key(), key); });
+}
+
 dictionary::slot* dictionary::insert(entry* added, std::uint64_t hash) {
     EDDY_ASSERT((address(added) & ~address_mask) == 0);
     for (;;) {
@@ -82,10 +86,7 @@ void dictionary::erase(slot* place, std::uint64_t hash) noexcept {
     }
 }
 
-void dictionary::clear() noexcept {
-    drop_buckets();
-    forget();
-}
+void dictionary::clear() noexcept { drop_buckets(); }
 
 void dictionary::forget() noexcept {
     first_ = {no_buckets, nullptr};
@@ -252,15 +253,23 @@ dictionary::segment* dictionary::allocate_segment(bucket* buckets, unsigned dept
 }
 
 void dictionary::drop_buckets() noexcept {
-    if (depth_ == 0 && first_.owner == nullptr) return;
+    std::size_t at = 0;
+    while (drop_some(at)) {
+    }
+}
+
+bool dictionary::drop_some(std::size_t& at) noexcept {
     const std::size_t slots = std::size_t{1} << depth_;
-    for (std::size_t i = 0; i < slots;) {
-        segment* const owner = directory_[i].owner;
-        i += slots >> owner->depth;
+    if (at < slots && directory_[at].owner != nullptr) {
+        segment* const owner = directory_[at].owner;
+        at += slots >> owner->depth;
         release_buckets(owner->buckets, bucket_count());
         memory_.release(owner, sizeof(segment));
+        if (at < slots) return true;
     }
     if (depth_ > 0) memory_.release(directory_, slots * sizeof(directory_slot));
+    forget();
+    return false;
 }
 
 dictionary::dictionary(dictionary&& other) noexcept : memory_(other.memory_), hash_(other.hash_) {

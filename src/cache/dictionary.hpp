@@ -108,9 +108,22 @@ public:
         *place = (*place & ~address_mask) | address(with);
     }
 
-    /// The slot of `key`, or null.
+    /// The slot of `key`, or null. Nearly always it is the first of its home bucket that has the
+    /// tag, or there is none; for that case there is no call in it, and no register to save.
     slot* find(std::string_view key, std::uint64_t hash) const noexcept {
-        return find_hash(hash, [key](const entry& e) { return same_bytes(e.key(), key); });
+        bucket& b = root(hash).buckets[home(hash)];
+        const unsigned found = b.match(tag(hash));
+        if (found != 0 && key.size() <= max_short_bytes) [[likely]] {
+            slot& place = b.slots[__builtin_ctz(found)];
+            const entry& e = *entry_of(place);
+            if (((place ^ hash) & hash_mask) == 0 && e.key_size() == key.size() &&
+                same_short_bytes(e.key().data(), key.data(), key.size())) [[likely]] {
+                return &place;
+            }
+        } else if (found == 0 && b.passed_over == 0) {
+            return nullptr;
+        }
+        return search(key, hash);
     }
     /// The slot of an entry that likely has this hash and for which `fits` is true, or null.
     template <class Fits>
@@ -158,6 +171,11 @@ public:
             return;
         }
     }
+
+    /// clear() in steps: forgets all entries, and frees a segment's buckets. `at`, which is 0 at
+    /// first, says where it goes on. True when there are more; nothing else may be done with the
+    /// table then.
+    bool drop_some(std::size_t& at) noexcept;
 
     /// Bytes in buckets and directory.
     std::size_t table_bytes() const noexcept;
@@ -224,6 +242,8 @@ private:
         bucket* buckets;
         segment* owner;
     };
+
+    slot* search(std::string_view key, std::uint64_t hash) const noexcept;
 
     static constexpr slot address_mask = (slot{1} << 48) - 1;
     static constexpr slot hash_mask = ~((slot{1} << 49) - 1);

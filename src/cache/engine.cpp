@@ -186,15 +186,20 @@ bool engine::state::make_room() {
         return true;
     // What was deleted but not freed yet comes first. A huge value is freed in slices, more in each
     // than a command adds, and no other key need go for it.
-    const auto is_coming = [this] {
-        for (int i = 0; i < max_evictions && is_over_limit(*this); ++i) {
+    slice_limit slice(env.slice_time, longest_eviction_ns);
+    bool is_late = false;
+    const auto is_coming = [&] {
+        for (int i = 0; i < max_evictions && !is_late && is_over_limit(*this); ++i) {
             if (!env.free_some(max_evictions)) break;
+            is_late = slice.is_over_after(slice_limit::a_look);
         }
         return !is_over_limit(*this) || env.discarded() > 0;
     };
     if (is_coming()) return true;
     if (options.policy == eviction::none) return false;
     for (int i = 0; i < max_evictions; ++i) {
+        // Where some went, this command may run; the next one goes on, as in Redis.
+        if (i > 0 && (is_late || slice.is_over_after(slice_limit::a_look / 4))) return true;
         bool evicted = false;
         for (std::size_t tried = 0; tried < databases && !evicted; ++tried) {
             keyspace* const victim = keyspaces[evict_database % databases].get();
@@ -361,6 +366,15 @@ bool engine::upkeep(std::size_t steps) {
     if (s.unsettled && !scripting::is_late(s)) serve_waiting(s);
     if (!s.tracking.changes.empty()) send_broadcasts(s);
     return more;
+}
+
+bool engine::wind_up() {
+    EDDY_ASSERT(state_->sessions.empty());
+    state_->env.listener = nullptr;
+    for (const auto& each : state_->keyspaces) {
+        if (each != nullptr && each->size() > 0) each->clear();
+    }
+    return upkeep();
 }
 
 bool engine::script_is_late() const noexcept { return scripting::is_late(*state_); }

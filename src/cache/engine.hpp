@@ -216,6 +216,9 @@ public:
     /// Keys that one command evicts at most, or slices of as many discarded entries that it frees;
     /// what is left over is for upkeep().
     static constexpr int max_evictions = 64;
+    /// And no longer than this, and an eviction more: under a policy for keys with an expiry one
+    /// may have to pass many others.
+    static constexpr std::int64_t longest_eviction_ns = 200'000;
 
     explicit engine(engine_options options = {});
     engine(const engine&) = delete;
@@ -266,6 +269,10 @@ public:
     /// mostly. Expired keys are also looked for no longer than keyspace::longest_sweep_ns. True
     /// when there is more to do at once: call again after the next round of the loop.
     bool upkeep(std::size_t steps = 1000);
+
+    /// Forgets all keys and frees a slice of them, so that its end takes no time of others on its
+    /// loop. Without sessions, and with nothing that is told of its keys. True when there is more.
+    bool wind_up();
 
     statistics stats() const noexcept;
     const engine_options& options() const noexcept;

@@ -166,16 +166,16 @@ private:
 };
 static_assert(sizeof(entry) == 8);
 
-/// Whether two runs of bytes are equal. Keys are short: a call of memcmp would cost more than the
-/// comparison.
-inline bool same_bytes(const char* a, const char* b, std::size_t size) noexcept {
+/// Whether two runs of at most max_short_bytes are equal. Most keys are so short: a call of memcmp
+/// would cost more than the comparison.
+inline constexpr std::size_t max_short_bytes = 32;
+inline bool same_short_bytes(const char* a, const char* b, std::size_t size) noexcept {
     const auto differ8 = [](const char* x, const char* y) {
         std::uint64_t p, q;
         std::memcpy(&p, x, 8);
         std::memcpy(&q, y, 8);
         return p ^ q;
     };
-    if (size > 32) return std::memcmp(a, b, size) == 0;
     if (size > 16) {
         return (differ8(a, b) | differ8(a + 8, b + 8) | differ8(a + size - 16, b + size - 16) |
                 differ8(a + size - 8, b + size - 8)) == 0;
@@ -190,6 +190,9 @@ inline bool same_bytes(const char* a, const char* b, std::size_t size) noexcept 
         return ((p ^ q) | (r ^ s)) == 0;
     }
     return size == 0 || (a[0] == b[0] && a[size / 2] == b[size / 2] && a[size - 1] == b[size - 1]);
+}
+inline bool same_bytes(const char* a, const char* b, std::size_t size) noexcept {
+    return size <= max_short_bytes ? same_short_bytes(a, b, size) : std::memcmp(a, b, size) == 0;
 }
 inline bool same_bytes(std::string_view a, std::string_view b) noexcept {
     return a.size() == b.size() && same_bytes(a.data(), b.data(), a.size());

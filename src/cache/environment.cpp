@@ -14,12 +14,23 @@ namespace {
 // Tables of so many entries are freed at once, and lists and orders of so many elements: some ten
 // microseconds.
 constexpr std::size_t freed_at_once = 256;
+// And strings of so many bytes.
+constexpr std::size_t text_freed_at_once = 4U << 20;
+// Between two looks at the clock: entries of a table, or blocks, most of which are freed in 100 ns.
+constexpr std::size_t steps_a_look = 64;
+// What a value in blocks of its own weighs against an entry, for the clock and for the steps.
+constexpr std::size_t big_value_steps = 8;
+// A table's segment is half a page, which goes back to the kernel with its other half.
+constexpr std::size_t segment_steps = 16;
+// What goes back to the kernel in one step of its own.
+constexpr std::size_t text_piece = 1U << 20;
 
 }  // namespace
 
 environment::environment(std::uint64_t seed) noexcept : hash(seed), random(seed ^ 0x9e37'79b9ULL) {}
 
 environment::~environment() {
+    slice_time = nullptr;
     while (free_some(static_cast<std::size_t>(-1))) {
     }
 }
@@ -60,37 +71,66 @@ void environment::discard(stream&& entries) {
     entries = stream();
 }
 
+void environment::discard(text_block* text) {
+    const std::size_t size = sizeof(text_block) + text->capacity;
+    if (size > text_freed_at_once)
+        texts_.push_back({text, text->capacity, size});
+    else
+        memory.release(text, size);
+}
+
 bool environment::free_some(std::size_t steps) noexcept {
-    while (!streams_.empty()) {
-        if (streams_.front().free_some(memory, steps)) return true;
-        streams_.pop_front();
-    }
-    while (!orders_.empty()) {
-        score_tree& oldest = orders_.front();
-        // No tree has more nodes than items.
-        const std::size_t blocks = std::min(steps, oldest.size());
-        if (oldest.free_some(memory, blocks)) return true;
-        steps -= blocks;
-        orders_.pop_front();
-    }
-    while (!lists_.empty()) {
-        list& oldest = lists_.front();
-        const std::size_t blocks = std::min(steps, oldest.size());
-        if (oldest.free_some(memory, blocks)) return true;
-        steps -= blocks;
-        lists_.pop_front();
-    }
-    while (!tables_.empty()) {
-        grave& oldest = tables_.front();
-        dictionary::slot* place = nullptr;
-        while (steps > 0 && (place = oldest.rest.next()) != nullptr) {
-            --steps;
-            release_entry(*this, dictionary::entry_of(*place));
+    slice_limit slice(slice_time, longest_freeing_ns);
+    while (discarded() > 0) {
+        const std::size_t portion = std::min(steps, steps_a_look);
+        if (portion == 0) return true;
+        std::size_t left = 0;
+        if (!streams_.empty()) {
+            if (!streams_.front().free_some(memory, portion)) streams_.pop_front();
+        } else if (!orders_.empty()) {
+            // No tree has more nodes than items.
+            left = portion - std::min(portion, orders_.front().size());
+            if (!orders_.front().free_some(memory, portion)) orders_.pop_front();
+        } else if (!lists_.empty()) {
+            left = portion - std::min(portion, lists_.front().size());
+            if (!lists_.front().free_some(memory, portion)) lists_.pop_front();
+        } else if (!texts_.empty()) {
+            if (!free_text(texts_.front())) texts_.pop_front();
+        } else {
+            left = portion;
+            if (!free_table(tables_.front(), left)) tables_.pop_front();
         }
-        if (place != nullptr || steps == 0) return true;
-        tables_.pop_front();
+        steps -= std::max<std::size_t>(portion - left, 1);
+        if (slice.is_over_after(slice_limit::a_look)) return discarded() > 0;
     }
-    return !lists_.empty() || !orders_.empty();
+    return false;
+}
+
+// True when something of it is left.
+bool environment::free_text(fading_text& of) noexcept {
+    if (of.left > text_freed_at_once) {
+        slab::forget_bytes(of.block, of.left - text_piece, of.left);
+        of.left -= text_piece;
+        return true;
+    }
+    memory.release(of.block, sizeof(text_block) + of.capacity);
+    return false;
+}
+
+// The same. Takes from `steps` what it has done.
+bool environment::free_table(grave& of, std::size_t& steps) noexcept {
+    while (steps > 0) {
+        dictionary::slot* const place = of.rest.next();
+        if (place == nullptr) {
+            steps -= std::min(steps, segment_steps);
+            if (!of.table.drop_some(of.dropped)) return false;
+            continue;
+        }
+        entry* const gone = dictionary::entry_of(*place);
+        steps -= std::min(steps, gone->held_as > encoding::integer ? big_value_steps : 1);
+        release_entry(*this, gone);
+    }
+    return true;
 }
 
 void release_value(environment& env, entry& of) noexcept {
@@ -98,8 +138,7 @@ void release_value(environment& env, entry& of) noexcept {
         case encoding::bytes:
         case encoding::integer: return;
         case encoding::external: {
-            auto* const text = of.pointer<text_block>();
-            env.memory.release(text, sizeof(text_block) + text->capacity);
+            env.discard(of.pointer<text_block>());
             return;
         }
         case encoding::list: {

@@ -59,14 +59,18 @@ struct environment {
     void discard(score_tree&& order);
     /// The same for a stream's entries and groups.
     void discard(stream&& entries);
+    /// The same for a string's block: the kernel takes back a hundred megabytes in ten milliseconds
+    /// or more.
+    void discard(text_block* text);
 
-    /// Frees up to about `steps` entries of discarded tables, or blocks of lists and orders;
-    /// returns whether any are left.
+    /// Frees up to about `steps` entries of discarded tables, or blocks of lists and orders, and
+    /// for longest_freeing_ns at most; returns whether any are left.
     bool free_some(std::size_t steps) noexcept;
+    static constexpr std::int64_t longest_freeing_ns = 200'000;
 
-    /// Tables, lists, orders and streams that wait to be freed.
+    /// Tables, lists, orders, streams and strings that wait to be freed.
     std::size_t discarded() const noexcept {
-        return tables_.size() + lists_.size() + orders_.size() + streams_.size();
+        return tables_.size() + lists_.size() + orders_.size() + streams_.size() + texts_.size();
     }
 
     slab memory;
@@ -92,11 +96,23 @@ private:
             : table(std::move(discarded)), rest(table) {}
         dictionary table;
         dictionary::iterator rest;
+        std::size_t dropped = 0;  // see dictionary::drop_some()
     };
+    /// A string's block, of which the kernel has got back what is behind the first `left` bytes.
+    struct fading_text {
+        text_block* block;
+        std::size_t capacity;
+        std::size_t left;
+    };
+
+    bool free_text(fading_text& of) noexcept;
+    bool free_table(grave& of, std::size_t& steps) noexcept;
+
     std::deque<grave> tables_;
     std::deque<list> lists_;
     std::deque<score_tree> orders_;
     std::deque<stream> streams_;
+    std::deque<fading_text> texts_;
 };
 
 /// Frees what the entry's value holds beside the entry's own block.

@@ -444,6 +444,38 @@ TEST_F(a_keyspace, the_queue_of_new_keys_is_bounded_and_freed) {
     EXPECT_EQ(env.memory.used_bytes(), 0U);
 }
 
+TEST_F(a_keyspace, a_huge_string_goes_back_to_the_system_in_pieces) {
+    constexpr std::size_t size = 64U << 20;
+    put("huge", std::string(size, 'v'));
+    put("other", "v");
+    EXPECT_TRUE(keys.remove("huge", keys.hash("huge")));
+    EXPECT_EQ(env.discarded(), 1U);
+    int slices = 0;
+    while (env.free_some(64)) ++slices;
+    EXPECT_GE(slices, 50);
+    EXPECT_LT(env.memory.used_bytes(), size / 100);
+    EXPECT_EQ(get("other"), "v");
+    // Such a block can be had again, as new.
+    put("huge", std::string(size, 'w'));
+    EXPECT_EQ(get("huge"), std::string(size, 'w'));
+}
+
+TEST_F(a_keyspace, freeing_looks_at_the_clock) {
+    for (int i = 0; i < 100'000; ++i) put("key" + std::to_string(i), "v");
+    keys.clear();
+    env.slice_time = slow_clock;
+    const std::size_t full = env.memory.used_bytes();
+    EXPECT_TRUE(env.free_some(1'000'000));
+    std::size_t least = env.memory.used_bytes();
+    EXPECT_GT(least, full * 9 / 10);
+    while (env.free_some(1'000'000)) {
+        // Neither does the table itself go at once, with its buckets.
+        EXPECT_LT(least - env.memory.used_bytes(), full / 6);
+        least = env.memory.used_bytes();
+    }
+    EXPECT_EQ(env.memory.used_bytes(), 0U);
+}
+
 TEST_F(a_keyspace, is_cleared_at_once_and_freed_in_slices) {
     for (int i = 0; i < 20'000; ++i) put("key" + std::to_string(i), "v");
     keys.clear();

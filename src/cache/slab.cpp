@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -120,6 +121,16 @@ void slab::poison([[maybe_unused]] void* block, [[maybe_unused]] std::size_t siz
 #ifdef EDDY_SLAB_POISONS
     __asan_poison_memory_region(block, size);
 #endif
+}
+
+void slab::forget_bytes(void* block, std::size_t from, std::size_t to) noexcept {
+    // malloc keeps what is its own in front of a block and behind it, never within.
+    static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto at = reinterpret_cast<std::uintptr_t>(block);
+    const std::uintptr_t begin = (at + from + page - 1) / page * page;
+    const std::uintptr_t end = (at + to) / page * page;
+    if (begin < end)
+        static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
 }
 
 void* slab::allocate_large(std::size_t size) {

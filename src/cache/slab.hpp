@@ -50,6 +50,10 @@ public:
 
     void release(void* block, std::size_t size) noexcept;
 
+    /// Gives the system back the whole pages between two places in a block of more than 1 MiB that
+    /// is to be released; what stood there is lost. The block still counts with all of its size.
+    static void forget_bytes(void* block, std::size_t from, std::size_t to) noexcept;
+
     /// What a block of `size` bytes has room for.
     static std::size_t capacity(std::size_t size) noexcept {
         const unsigned index = class_of(size);

@@ -73,14 +73,18 @@ task<std::string> ask(talker& client, std::string command) {
 }
 
 /// The value of a field of INFO.
-task<std::string> info(talker& client, std::string name) {
-    const std::string head = co_await ask(client, "INFO persistence");
+task<std::string> info(talker& client, std::string section, std::string name) {
+    const std::string head = co_await ask(client, "INFO " + section);
     if (!head.starts_with('$')) throw std::runtime_error("no bulk: " + head);
     const std::string all = co_await client.bytes(std::stoul(head.substr(1)) + 2);
     const std::size_t at = all.find("\n" + name + ":");
     if (at == std::string::npos) throw std::runtime_error("no field " + name);
     const std::size_t begin = at + name.size() + 2;
     co_return all.substr(begin, all.find('\r', begin) - begin);
+}
+
+task<std::string> info(talker& client, std::string name) {
+    return info(client, "persistence", std::move(name));
 }
 
 task<void> until_rewritten(talker& client, int times) {
@@ -124,6 +128,33 @@ task<std::string> digest_in(const temporary_folder& folder) {
     }
     co_await cache->stop(1s);
     co_return digest;
+}
+
+TEST_P(cache_append, what_its_commands_delete_is_freed_as_it_is_loaded) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        {
+            subject made("cache", kept_in(folder));
+            co_await made.start();
+            co_await made->stop(1s);
+        }
+        std::vector<std::string> push{"RPUSH", "big"};
+        push.resize(5'000, "element-of-some-length");
+        constexpr int rounds = 100;
+        std::string all;
+        for (int i = 0; i < rounds; ++i) all += encoded(push) + encoded({"DEL", "big"});
+        write(part(folder, 1), all);
+        subject cache("cache", kept_in(folder));
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(client, "DBSIZE"), ":0");
+            // A list of them takes some 120 KB.
+            EXPECT_LT(std::stoul(co_await info(client, "memory", "used_memory_peak")),
+                      rounds / 3 * 120'000U);
+        }
+        co_await cache->stop(1s);
+    });
 }
 
 // --- What is there again ----------------------------------------------------------------------

@@ -238,6 +238,8 @@ task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::stri
         read += *got;
         into.add({buffer.data(), *got});
         while (into.step()) {
+            // What commands replace or delete must not pile up until the end.
+            static_cast<void>(to.upkeep());
             co_await here.yield();
             if (source != nullptr && source->requested())
                 co_return refuse(503, "the cache is stopping");

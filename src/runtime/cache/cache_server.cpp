@@ -293,6 +293,10 @@ task<void> cache_server::stop(duration drain) {
     last_stats_ = running_->engine.stats();
     last_stats_.keys = last_stats_.keys_with_expiry = 0;
     last_stats_.used_memory = last_stats_.reserved_memory = 0;
+    try {
+        while (running_->engine.wind_up()) co_await loop::current().yield();
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it goes at once
+    }
     running_.reset();
 }
 

@@ -385,6 +385,8 @@ task<void> follower::link::let_others() const {
     if (source != nullptr && source->requested()) throw trouble{"it is given up"};
     check_followed();
     of_.parts_.tell_time();
+    // Also of a replica that no client of its own has anything freed for.
+    of_.parts_.ask_upkeep();
 }
 
 task<void> follower::link::wait_for_script() {
@@ -475,6 +477,8 @@ task<void> follower::link::feed_loader(loader& into, std::optional<std::uint64_t
         in_.consume(taken);
         its_.copy_bytes += taken;
         if (left) *left -= taken;
+        // The old data goes as the new comes, so that there are not both at the end.
+        static_cast<void>(engine_.upkeep());
         check_memory();
         co_await let_others();
         // A master must not think that this side is gone.

@@ -232,6 +232,32 @@ TEST_P(cache_replication, a_chain_keeps_its_offsets_and_survives_a_promotion) {
     });
 }
 
+TEST_P(cache_replication, what_its_master_deletes_is_freed_without_clients_of_its_own) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        co_await follower.follow(leader.port());
+        co_await follower.until_up();
+        std::string push = "*5002\r\n$5\r\nRPUSH\r\n$3\r\nbig\r\n";
+        for (int i = 0; i < 5'000; ++i) push += "$22\r\nelement-of-some-length\r\n";
+        constexpr int rounds = 30;
+        for (int i = 0; i < rounds; ++i) {
+            co_await leader.client.say(push);
+            EXPECT_EQ(co_await leader.line(), ":5000");
+            EXPECT_EQ(co_await leader.ask("DEL big"), ":1");
+            must(co_await loop::current().sleep_for(150ms));
+        }
+        co_await follower.until_equal(leader);
+        // A list of them takes some 120 KB.
+        EXPECT_LT(std::stoul(co_await follower.info("memory", "used_memory_peak")),
+                  rounds / 3 * 120'000U);
+        co_await leader.stop();
+        co_await follower.stop();
+    });
+}
+
 TEST_P(cache_replication, wait_tells_how_many_have_it) {
     run([&]() -> task<void> {
         server leader;
