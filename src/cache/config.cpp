@@ -7,6 +7,8 @@
 #include "cache/call.hpp"
 #include "cache/client_memory.hpp"
 #include "cache/command_table.hpp"
+#include "cache/config_values.hpp"
+#include "cache/ignored_parameters.hpp"
 #include "cache/notifications.hpp"
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
@@ -24,46 +26,12 @@
 namespace eddy::cache {
 namespace {
 
-// Bytes with an optional unit: "100", "1kb" (1024), "1k" (1000), "2GB".
-std::optional<std::size_t> parse_bytes(std::string_view text) {
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    const auto number = parse_integer(text.substr(0, digits));
-    if (!number) return std::nullopt;
-    const std::string_view unit = text.substr(digits);
-    std::size_t factor = 0;
-    if (unit.empty() || is_word(unit, "b")) factor = 1;
-    if (is_word(unit, "k")) factor = 1000;
-    if (is_word(unit, "kb")) factor = 1024;
-    if (is_word(unit, "m")) factor = 1000 * 1000;
-    if (is_word(unit, "mb")) factor = 1024 * 1024;
-    if (is_word(unit, "g")) factor = 1000 * 1000 * 1000;
-    if (is_word(unit, "gb")) factor = 1024 * 1024 * 1024;
-    std::size_t bytes;
-    if (factor == 0 || __builtin_mul_overflow(static_cast<std::size_t>(*number), factor, &bytes)) {
-        return std::nullopt;
-    }
-    return bytes;
-}
-
-// Words between white space.
-std::vector<std::string_view> split_words(std::string_view text) {
-    std::vector<std::string_view> words;
-    for (;;) {
-        const std::size_t begin = text.find_first_not_of(' ');
-        if (begin == std::string_view::npos) return words;
-        text.remove_prefix(begin);
-        const std::size_t size = std::min(text.find(' '), text.size());
-        words.push_back(text.substr(0, size));
-        text.remove_prefix(size);
-    }
-}
-
 using options_type = engine_options;
 
 // Why a value was refused; empty when it was taken.
 using refusal = std::string_view;
+constexpr refusal immutable = "can't set immutable config";
 constexpr std::int64_t most_soft_seconds = std::numeric_limits<std::int32_t>::max();
-constexpr refusal not_bytes = "argument must be a memory value";
 
 struct parameter {
     std::string_view name;
@@ -153,7 +121,7 @@ constexpr refusal no_persistence = "this cache keeps nothing on disk";
 
 refusal set_appendonly(options_type& o, std::string_view value) {
     const bool yes = is_word(value, "yes");
-    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    if (!yes && !is_word(value, "no")) return not_a_switch;
     if (yes && o.dir.empty()) return no_persistence;
     o.append.enabled = yes;
     return {};
@@ -184,9 +152,15 @@ refusal set_fsync(options_type& o, std::string_view value) {
 template <auto Member>
 refusal set_append_flag(options_type& o, std::string_view value) {
     const bool yes = is_word(value, "yes");
-    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    if (!yes && !is_word(value, "no")) return not_a_switch;
     o.append.*Member = yes;
     return {};
+}
+
+// A rewrite has no other form.
+refusal set_preamble(options_type&, std::string_view value) {
+    if (is_word(value, "no")) return "this cache's rewrites write RDB";
+    return is_word(value, "yes") ? refusal() : refusal(not_a_switch);
 }
 
 template <auto Member>
@@ -203,7 +177,7 @@ refusal set_rewrite_min_size(options_type& o, std::string_view value) {
 
 refusal set_rewrite_percentage(options_type& o, std::string_view value) {
     const auto number = parse_integer(value);
-    if (!number) return "argument couldn't be parsed into an integer";
+    if (!number) return not_an_integer;
     if (*number < 0 || *number > INT32_MAX)
         return "argument must be between 0 and 2147483647 inclusive";
     o.append.rewrite_percentage = static_cast<std::uint64_t>(*number);
@@ -214,7 +188,7 @@ refusal set_rewrite_percentage(options_type& o, std::string_view value) {
 template <auto Member, std::int64_t Low, std::int64_t High>
 refusal set_number(options_type& o, std::string_view value) {
     const auto number = parse_integer(value);
-    if (!number) return "argument couldn't be parsed into an integer";
+    if (!number) return not_an_integer;
     if (*number < Low || *number > High) {
         if constexpr (Low < 0)
             return "argument must be between -1 and 9223372036854775807 inclusive";
@@ -240,7 +214,7 @@ refusal set_node_bytes(options_type& o, std::string_view value) {
 
 refusal set_cluster(options_type& o, std::string_view value) {
     const bool yes = is_word(value, "yes");
-    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    if (!yes && !is_word(value, "no")) return not_a_switch;
     o.emulates_cluster = yes;
     return {};
 }
@@ -258,7 +232,7 @@ refusal set_protected(options_type&, std::string_view) { return "can't set prote
 
 refusal set_stop_writes(options_type& o, std::string_view value) {
     const bool yes = is_word(value, "yes");
-    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    if (!yes && !is_word(value, "no")) return not_a_switch;
     o.stop_writes_on_save_error = yes;
     return {};
 }
@@ -289,7 +263,7 @@ std::string clients_memory_text(const options_type& o) {
 // As much as --max-connections takes.
 refusal set_max_clients(options_type& o, std::string_view value) {
     const auto number = parse_integer(value);
-    if (!number) return "argument couldn't be parsed into an integer";
+    if (!number) return not_an_integer;
     if (*number < 1 || *number > 10'000'000)
         return "argument must be between 1 and 10000000 inclusive";
     o.max_clients = static_cast<std::uint64_t>(*number);
@@ -298,7 +272,7 @@ refusal set_max_clients(options_type& o, std::string_view value) {
 
 refusal set_client_timeout(options_type& o, std::string_view value) {
     const auto number = parse_integer(value);
-    if (!number) return "argument couldn't be parsed into an integer";
+    if (!number) return not_an_integer;
     if (*number < 0 || *number > INT32_MAX)
         return "argument must be between 0 and 2147483647 inclusive";
     o.client_timeout = std::chrono::seconds(*number);
@@ -310,9 +284,18 @@ std::string client_timeout_text(const options_type& o) {
     return std::to_string(std::chrono::ceil<std::chrono::seconds>(o.client_timeout).count());
 }
 
+refusal set_keepalive(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return not_an_integer;
+    if (*number < 0 || *number > INT32_MAX)
+        return "argument must be between 0 and 2147483647 inclusive";
+    o.tcp_keepalive = std::chrono::seconds(*number);
+    return {};
+}
+
 refusal set_protected_mode(options_type& o, std::string_view value) {
     const bool yes = is_word(value, "yes");
-    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    if (!yes && !is_word(value, "no")) return not_a_switch;
     o.protected_mode = yes;
     return {};
 }
@@ -328,7 +311,7 @@ std::string replication_number(const options_type& o) {
 template <auto Member, std::int64_t Low, std::int64_t High>
 refusal set_replication_number(options_type& o, std::string_view value) {
     const auto number = parse_integer(value);
-    if (!number) return "argument couldn't be parsed into an integer";
+    if (!number) return not_an_integer;
     if (*number < Low || *number > High) {
         if constexpr (Low == 1) return "argument must be between 1 and 2147483647 inclusive";
         if constexpr (High == UINT16_MAX) return "argument must be between 0 and 65535 inclusive";
@@ -345,7 +328,7 @@ std::string replication_switch(const options_type& o) {
 template <auto Member>
 refusal set_replication_switch(options_type& o, std::string_view value) {
     const bool yes = is_word(value, "yes");
-    if (!yes && !is_word(value, "no")) return "argument must be 'yes' or 'no'";
+    if (!yes && !is_word(value, "no")) return not_a_switch;
     o.replication.*Member = yes;
     return {};
 }
@@ -382,7 +365,7 @@ constexpr parameter parameters[] = {
      set_number<&options_type::acllog_max_len, 0, INT64_MAX>},
     {"aof-load-truncated", append_flag<&append_options::load_truncated>,
      set_append_flag<&append_options::load_truncated>},
-    {"aof-use-rdb-preamble", append_flag<&append_options::use_rdb_preamble>, nullptr},
+    {"aof-use-rdb-preamble", append_flag<&append_options::use_rdb_preamble>, set_preamble},
     {"appenddirname", [](const options_type& o) { return o.append.dirname; }, nullptr},
     {"appendfilename", [](const options_type& o) { return o.append.filename; }, nullptr},
     {"appendfsync", fsync_text, set_fsync},
@@ -452,6 +435,8 @@ constexpr parameter parameters[] = {
      set_replication_text<&replicas::announce_ip>},
     {"replica-announce-port", replication_number<&replicas::announce_port>,
      set_replication_number<&replicas::announce_port, 0, UINT16_MAX>},
+    {"replica-announced", replication_switch<&replicas::announced>,
+     set_replication_switch<&replicas::announced>},
     {"replica-priority", replication_number<&replicas::priority>,
      set_replication_number<&replicas::priority, 0, most_int>},
     {"replica-read-only", replication_switch<&replicas::read_only>,
@@ -488,6 +473,8 @@ constexpr parameter parameters[] = {
     {"stream-node-max-entries",
      [](const options_type& o) { return std::to_string(o.stream_node_max_entries); },
      set_number<&options_type::stream_node_max_entries, 0, INT64_MAX>},
+    {"tcp-keepalive", [](const options_type& o) { return std::to_string(o.tcp_keepalive.count()); },
+     set_keepalive},
     {"timeout", client_timeout_text, set_client_timeout},
     {"tls-auth-clients", [](const options_type& o) { return o.tls.auth_clients; }, nullptr},
     {"tls-ca-cert-dir", [](const options_type& o) { return o.tls.ca_cert_dir; }, nullptr},
@@ -500,114 +487,37 @@ constexpr parameter parameters[] = {
      set_number<&options_type::tracking_table_max_keys, 0, INT64_MAX>},
 };
 
-// What tunes parts of Redis that are not here. It is taken, given back and has no effect, so that
-// programs that set it go on.
-struct ignored_parameter {
-    std::string_view name;
-    std::string_view usual;
-    bool is_immutable = false;  // Redis takes it at its start only
-};
-
-constexpr ignored_parameter ignored[] = {
-    {"active-defrag-cycle-max", "25"},
-    {"active-defrag-cycle-min", "1"},
-    {"active-defrag-ignore-bytes", "104857600"},
-    {"active-defrag-max-scan-fields", "1000"},
-    {"active-defrag-threshold-lower", "10"},
-    {"active-defrag-threshold-upper", "100"},
-    {"active-expire-effort", "1"},
-    {"activedefrag", "no"},
-    {"activerehashing", "yes"},
-    {"always-show-logo", "no", true},
-    {"aof-rewrite-incremental-fsync", "yes"},
-    {"client-query-buffer-limit", "1073741824"},
-    {"crash-log-enabled", "yes"},
-    {"crash-memcheck-enabled", "yes"},
-    {"daemonize", "no", true},
-    {"disable-thp", "yes", true},
-    {"dynamic-hz", "yes"},
-    {"hash-max-listpack-entries", "512"},
-    {"hash-max-listpack-value", "64"},
-    {"hash-max-ziplist-entries", "512"},
-    {"hash-max-ziplist-value", "64"},
-    {"hz", "10"},
-    {"jemalloc-bg-thread", "yes"},
-    {"latency-tracking", "yes"},
-    {"latency-tracking-info-percentiles", "50 99 99.9"},
-    {"lazyfree-lazy-eviction", "no"},
-    {"lazyfree-lazy-expire", "no"},
-    {"lazyfree-lazy-server-del", "no"},
-    {"lazyfree-lazy-user-del", "no"},
-    {"lazyfree-lazy-user-flush", "no"},
-    {"lfu-decay-time", "1"},
-    {"lfu-log-factor", "10"},
-    {"list-compress-depth", "0"},
-    {"list-max-listpack-size", "-2"},
-    {"list-max-ziplist-size", "-2"},
-    {"logfile", "", true},
-    {"loglevel", "notice"},
-    {"maxmemory-eviction-tenacity", "10"},
-    {"maxmemory-samples", "5"},
-    {"oom-score-adj", "no"},
-    {"oom-score-adj-values", "0 200 800"},
-    {"pidfile", "", true},
-    {"proc-title-template", "{title} {listen-addr} {server-mode}"},
-    {"rdb-del-sync-files", "no"},
-    {"rdb-save-incremental-fsync", "yes"},
-    {"rdbchecksum", "yes"},
-    {"rdbcompression", "yes"},
-    {"repl-disable-tcp-nodelay", "no"},
-    {"repl-diskless-load", "swapdb"},
-    {"repl-diskless-sync", "yes"},
-    {"repl-diskless-sync-max-replicas", "0"},
-    {"replica-announced", "yes"},
-    {"replica-ignore-maxmemory", "yes"},
-    {"replica-lazy-flush", "yes"},
-    {"sanitize-dump-payload", "no"},
-    {"set-max-intset-entries", "512"},
-    {"set-max-listpack-entries", "128"},
-    {"set-max-listpack-value", "64"},
-    {"set-proc-title", "yes", true},
-    {"shutdown-on-sigint", "default"},
-    {"shutdown-on-sigterm", "default"},
-    {"shutdown-timeout", "10"},
-    {"slave-ignore-maxmemory", "yes"},
-    {"slave-lazy-flush", "yes"},
-    {"supervised", "no", true},
-    {"syslog-enabled", "no", true},
-    {"syslog-facility", "local0", true},
-    {"syslog-ident", "redis", true},
-    {"tcp-backlog", "511", true},
-    {"tcp-keepalive", "300"},
-    {"unixsocket", "", true},
-    {"unixsocketperm", "0", true},
-    {"zset-max-listpack-entries", "128"},
-    {"zset-max-listpack-value", "64"},
-    {"zset-max-ziplist-entries", "128"},
-    {"zset-max-ziplist-value", "64"},
-};
-
 const ignored_parameter* find_ignored(std::string_view name) noexcept {
-    for (const ignored_parameter& each : ignored) {
+    for (const ignored_parameter& each : ignored_parameters()) {
         if (is_word(name, each.name)) return &each;
     }
     return nullptr;
 }
 
+// What its value is kept under.
+std::string_view key_of(const ignored_parameter& of) noexcept {
+    return of.other.empty() ? of.name : of.other;
+}
+
 std::string_view remembered(const options_type& o, const ignored_parameter& of) noexcept {
     for (const auto& [name, value] : o.remembered) {
-        if (name == of.name) return value;
+        if (name == key_of(of)) return value;
     }
     return of.usual;
 }
 
-void remember(options_type& o, const ignored_parameter& of, std::string_view value) {
+// Why the value was refused; empty when it was taken.
+std::string remember(options_type& o, const ignored_parameter& of, std::string_view value) {
+    if (of.takes == ignored_parameter::kind::immutable) return std::string(immutable);
+    auto read = read_ignored(of, value);
+    if (!read) return std::move(read.error());
     for (auto& [name, old] : o.remembered) {
-        if (name != of.name) continue;
-        old = value;
-        return;
+        if (name != key_of(of)) continue;
+        old = std::move(*read);
+        return {};
     }
-    o.remembered.emplace_back(of.name, value);
+    o.remembered.emplace_back(key_of(of), std::move(*read));
+    return {};
 }
 
 const parameter* find_parameter(std::string_view name) noexcept {
@@ -654,7 +564,7 @@ void config_get(call& c) {
         found.emplace_back(
             each.name, each.get == followed_text ? followed_server(c.state) : each.get(options));
     }
-    for (const ignored_parameter& each : ignored) {
+    for (const ignored_parameter& each : ignored_parameters()) {
         if (is_wanted(each.name)) found.emplace_back(each.name, remembered(options, each));
     }
     c.reply.map(found.size());
@@ -673,30 +583,31 @@ std::vector<std::pair<std::string, std::string>> changed_parameters(const engine
         std::string value = each.get(now);
         if (value != each.get(from)) found.emplace_back(each.name, std::move(value));
     }
-    for (const ignored_parameter& each : ignored) {
+    for (const ignored_parameter& each : ignored_parameters()) {
         const std::string_view value = remembered(now, each);
-        if (value != remembered(from, each)) found.emplace_back(each.name, value);
+        if (each.other.empty() && value != remembered(from, each))
+            found.emplace_back(each.name, value);
     }
     return found;
 }
 
 std::expected<void, std::string> set_parameter(engine_options& of, std::string_view name,
                                                std::string_view value) {
+    constexpr std::string_view not_here = "it has an option of its own, or cannot be set";
     const ignored_parameter* const other = find_ignored(name);
-    if (other != nullptr && !other->is_immutable) {
-        remember(of, *other, value);
-        return {};
-    }
     const parameter* const found = find_parameter(name);
     if (found == nullptr && other == nullptr) {
         return std::unexpected("there is no parameter \"" + std::string(name) + '"');
     }
-    const refusal why = found == nullptr || found->set == nullptr
-                            ? "it has an option of its own, or cannot be set"
-                            : found->set(of, value);
+    std::string why;
+    if (other != nullptr) {
+        why = other->takes == ignored_parameter::kind::immutable ? std::string(not_here)
+                                                                 : remember(of, *other, value);
+    } else {
+        why = found->set == nullptr ? not_here : found->set(of, value);
+    }
     if (why.empty()) return {};
-    return std::unexpected(std::string(name) + " cannot be \"" + std::string(value) +
-                           "\": " + std::string(why));
+    return std::unexpected(std::string(name) + " cannot be \"" + std::string(value) + "\": " + why);
 }
 
 void config_set(call& c) {
@@ -712,25 +623,25 @@ void config_set(call& c) {
         }
         const parameter* const found = find_parameter(name);
         const ignored_parameter* const other = find_ignored(name);
-        if (other != nullptr && !other->is_immutable) {
-            remember(changed, *other, c.arg(i + 1));
-            continue;
-        }
         if (found == nullptr && other == nullptr) {
             return c.error("ERR Unknown option or number of arguments for CONFIG SET - '" + name +
                            "'");
         }
-        const bool is_immutable = found == nullptr || found->set == nullptr;
-        sets_password |= !is_immutable && found->name == "requirepass";
-        const refusal why =
-            is_immutable ? "can't set immutable config" : found->set(changed, c.arg(i + 1));
+        std::string why;
+        if (other != nullptr) {
+            why = remember(changed, *other, c.arg(i + 1));
+        } else {
+            sets_password |= found->name == "requirepass";
+            why = found->set == nullptr ? immutable : found->set(changed, c.arg(i + 1));
+        }
         if (!why.empty()) {
             return c.error("ERR CONFIG SET failed (possibly related to argument '" + name +
-                           "') - " + std::string(why));
+                           "') - " + why);
         }
     }
     const bool has_limits = changed.max_clients != c.state.options.max_clients ||
-                            changed.client_timeout != c.state.options.client_timeout;
+                            changed.client_timeout != c.state.options.client_timeout ||
+                            changed.max_text != c.state.options.max_text;
     c.state.options = changed;
     if (has_limits && c.state.server != nullptr) c.state.server->limits_changed();
     c.state.env.set_policy(changed.policy);

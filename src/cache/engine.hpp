@@ -87,7 +87,7 @@ struct append_options {
     std::uint64_t rewrite_percentage = 100;  ///< growth since the last rewrite; 0: never by itself
     std::uint64_t rewrite_min_size = 64U << 20;
     bool load_truncated = true;        ///< an incomplete last command is cut off
-    bool use_rdb_preamble = true;      ///< a rewrite writes RDB, not commands
+    bool use_rdb_preamble = true;      ///< a rewrite writes RDB, not commands; always so
     bool no_fsync_on_rewrite = false;  ///< while a rewrite is on its way
 };
 
@@ -107,6 +107,7 @@ struct replication_options {
     std::int64_t priority = 100;  ///< for sentinels
     bool serve_stale_data = true;
     bool read_only = true;
+    bool announced = true;  ///< to sentinels, which leave others alone
     std::string announce_ip;
     std::uint16_t announce_port = 0;
 };
@@ -174,7 +175,10 @@ struct engine_options {
     /// maxclients and timeout, which the server keeps.
     std::uint64_t max_clients = 10'000;
     std::chrono::nanoseconds client_timeout{};  ///< of one that is silent; 0: none
-    std::string acl_file;                       ///< for ACL SAVE and ACL LOAD; empty: there is none
+    /// A TCP client that is silent for so long is asked whether it is still there; 0: never. The
+    /// server asks.
+    std::chrono::seconds tcp_keepalive{300};
+    std::string acl_file;  ///< for ACL SAVE and ACL LOAD; empty: there is none
     /// Bytes that the buffers of all clients may take; beyond it those who take most are closed. 0:
     /// no limit.
     std::size_t max_clients_memory = 0;

@@ -52,7 +52,7 @@ void tell_of_link(const engine::state& s, const replication& its, lines& to) {
     if (!is_up) to.field("master_link_down_since_seconds", since(its.down_since_us));
     to.field("slave_priority", s.options.replication.priority);
     to.field("slave_read_only", std::int64_t{s.options.replication.read_only ? 1 : 0});
-    to.field("replica_announced", std::int64_t{1});
+    to.field("replica_announced", std::int64_t{s.options.replication.announced ? 1 : 0});
 }
 
 std::string_view stage_name(replica::stage now) noexcept {

@@ -222,6 +222,19 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 x"), "-ERR Invalid master port\r\n");
 }
 
+TEST(replication, one_that_is_not_announced_says_so) {
+    engine home;
+    test_client client(home);
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    EXPECT_THAT(client("INFO replication"), HasSubstr("\r\nreplica_announced:1\r\n"));
+    EXPECT_EQ(client("CONFIG SET replica-announced no"), "+OK\r\n");
+    EXPECT_EQ(client("CONFIG GET replica-announced"),
+              "*2\r\n$17\r\nreplica-announced\r\n$2\r\nno\r\n");
+    EXPECT_THAT(client("INFO replication"), HasSubstr("\r\nreplica_announced:0\r\n"));
+    EXPECT_THAT(client("CONFIG SET replica-announced maybe"),
+                HasSubstr("argument must be 'yes' or 'no'"));
+}
+
 TEST(replication, functions_are_not_changed_on_a_replica) {
     engine home;
     test_client client(home);

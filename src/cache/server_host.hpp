@@ -41,7 +41,7 @@ public:
     virtual bool can_shut_down() const noexcept = 0;
     /// Gives up those that have not come to the end; false when there are none. Answers them later.
     virtual bool abort_shutdown() = 0;
-    /// engine_options::max_clients or client_timeout is another now.
+    /// engine_options::max_clients, client_timeout or max_text is another now.
     virtual void limits_changed() noexcept {}
     /// Whether there is anybody who could keep settings.
     virtual bool can_keep_config() const noexcept = 0;

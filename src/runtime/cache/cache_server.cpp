@@ -9,6 +9,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 #include <eddy/io/turns.hpp>
+#include <eddy/net/tcp.hpp>
 
 #include "cache/persistence.hpp"
 #include "runtime/cache/append_file.hpp"
@@ -40,7 +41,7 @@ constexpr std::string_view no_memory_text = "there is no memory";
 constexpr duration shortest_upkeep = std::chrono::milliseconds(100);
 constexpr duration longest_upkeep = std::chrono::seconds(1);
 
-task<std::unique_ptr<worker>> make_worker(workplace& of, connections::limits chosen) {
+task<std::unique_ptr<worker>> make_worker(workplace& of, worker::limits chosen) {
     co_return std::make_unique<worker>(of, chosen);
 }
 
@@ -99,33 +100,33 @@ cache_server::cache_server(creation from)
 cache_server::~cache_server() = default;
 
 /// While it runs: CONFIG SET changes them, too.
-connections::limits cache_server::limits() const noexcept {
+worker::limits cache_server::limits() const noexcept {
     const eddy::cache::engine_options& now = running_->engine.options();
-    connections::limits chosen;
-    chosen.most = now.max_clients;
-    chosen.idle = now.client_timeout;
-    chosen.stuck = config_.write_timeout;
+    worker::limits chosen;
+    chosen.of_connections.most = now.max_clients;
+    chosen.of_connections.idle = now.client_timeout;
+    chosen.of_connections.stuck = config_.write_timeout;
+    chosen.max_argument = now.max_text;
     return chosen;
 }
 
-/// Has the connections of all threads keep them.
+/// Has the workers of all threads keep them.
 void cache_server::set_limits() {
-    running_->at_home->clients().set_limits(limits());
+    running_->at_home->set_limits(limits());
     for (running::remote_worker& each : running_->remote) {
         // Destroyed there as well, later.
         worker* const its = each.its.get();
-        static_cast<void>(
-            each.where.post([its, chosen = limits()] { its->clients().set_limits(chosen); }));
+        static_cast<void>(each.where.post([its, chosen = limits()] { its->set_limits(chosen); }));
     }
 }
 
 /// CONFIG SET has changed them. Who comes next comes here, to the door; the others can wait.
 void cache_server::note_limits() noexcept {
-    running_->at_home->clients().set_limits(limits());
+    running_->at_home->set_limits(limits());
     running_->new_limits.set();
 }
 
-/// Has the other threads' connections keep them, too.
+/// Has the other threads keep them, too.
 task<void> cache_server::keep_limits() {
     event& changed = running_->new_limits;
     while (co_await changed.wait()) {
@@ -400,8 +401,22 @@ task<void> cache_server::accept_all(noted_listener& from, bool is_secure) {
     }
 }
 
+/// Has the kernel ask a silent TCP peer whether it is still there, as Redis does. One that is gone
+/// already is found when it is read from.
+void cache_server::watch_peer(const stream& accepted) const noexcept {
+    const std::chrono::seconds idle = running_->engine.options().tcp_keepalive;
+    if (idle.count() == 0) return;
+    tcp::socket_options options;
+    options.keepalive = true;
+    options.keepalive_idle = idle;
+    options.keepalive_interval = std::max(idle / 3, std::chrono::seconds(1));
+    options.keepalive_probes = 3;
+    static_cast<void>(tcp::apply(accepted, options));
+}
+
 /// Serves one here, on another thread, or not at all.
 void cache_server::admit(stream accepted, noted_listener& from) {
+    watch_peer(accepted);
     if (is_denied(running_->engine, accepted.peer())) {
         ++counted_.connections_refused;
         if (from.finish != nullptr)

@@ -9,6 +9,7 @@
 #include "cache/engine.hpp"
 #include "cache/traffic.hpp"
 #include "runtime/cache/options.hpp"
+#include "runtime/cache/worker.hpp"
 #include "runtime/cache/workplace.hpp"
 #include "runtime/connections.hpp"
 #include "runtime/listening.hpp"
@@ -60,7 +61,8 @@ private:
     std::string dump_path() const;
     task<void> go_on_with_scripts();
     void tell_time();
-    connections::limits limits() const noexcept;
+    worker::limits limits() const noexcept;
+    void watch_peer(const stream& accepted) const noexcept;
     void set_limits();
     void note_limits() noexcept;
     task<void> keep_limits();

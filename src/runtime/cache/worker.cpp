@@ -90,11 +90,18 @@ void client::leave() {
     if (!last.empty()) static_cast<void>(socket.try_write(last.bytes()));
 }
 
-worker::worker(workplace& of, const connections::limits& chosen)
+worker::worker(workplace& of, const limits& chosen)
     : place_(of), remote_(!of.home.is_current()), clients_(counted_, of.events) {
-    clients_.set_limits(chosen);
+    set_limits(chosen);
     seats_.all_taken = &of.clients_elsewhere;
     if (!remote_) clients_.count_also(of.clients_elsewhere);
+}
+
+void worker::set_limits(const limits& chosen) noexcept {
+    clients_.set_limits(chosen.of_connections);
+    resp::request_limits parsed = parser_.limits();
+    parsed.max_bulk = chosen.max_argument;
+    parser_.set_limits(parsed);
 }
 
 worker::~worker() {

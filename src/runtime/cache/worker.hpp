@@ -40,8 +40,14 @@ public:
     /// What clients are told that come when there are too many.
     static constexpr std::string_view refusal = "-ERR max number of clients reached\r\n";
 
+    /// What its clients may do.
+    struct limits {
+        connections::limits of_connections;
+        std::size_t max_argument = 0;  ///< bytes of one, as proto-max-bulk-len
+    };
+
     /// On its loop. `of` outlives it.
-    worker(workplace& of, const connections::limits& chosen);
+    worker(workplace& of, const limits& chosen);
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
     ~worker();
@@ -60,6 +66,9 @@ public:
     seats& places() noexcept { return seats_; }
     /// Whether its loop is not the home of the engine.
     bool is_remote() const noexcept { return remote_; }
+
+    /// They hold for the next command; also while one is executed.
+    void set_limits(const limits& chosen) noexcept;
 
     /// Lets clients between two commands go now; the others when they have their replies, or when
     /// the time is over.

@@ -179,14 +179,17 @@ struct request_parser::spill {
     std::string error;
 };
 
-request_parser::request_parser(const request_limits& limits) : limits_(limits) {
-    // Offsets are kept in 32 bits.
-    constexpr std::size_t most = 1U << 31;
-    EDDY_ASSERT(limits.max_request <= most && limits.max_inline < most && limits.max_args < most);
-}
+request_parser::request_parser(const request_limits& limits) { set_limits(limits); }
 request_parser::request_parser(request_parser&&) noexcept = default;
 request_parser& request_parser::operator=(request_parser&&) noexcept = default;
 request_parser::~request_parser() = default;
+
+void request_parser::set_limits(const request_limits& limits) noexcept {
+    // Offsets are kept in 32 bits.
+    constexpr std::size_t most = 1U << 31;
+    EDDY_ASSERT(limits.max_request <= most && limits.max_inline < most && limits.max_args < most);
+    limits_ = limits;
+}
 
 request_outcome request_parser::next(std::string_view input, bool unauthenticated) {
     trim();

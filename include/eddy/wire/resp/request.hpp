@@ -90,8 +90,10 @@ public:
     /// True when part of a command was seen: the connection is not idle between two commands.
     bool in_progress() const noexcept { return stage_ != stage::start || scanned_ != 0; }
 
-    /// What it was made with.
+    /// What it was made with, or was told since.
     const request_limits& limits() const noexcept { return limits_; }
+    /// They hold for what is parsed from now on. The last call's views stay.
+    void set_limits(const request_limits& limits) noexcept;
 
 private:
     friend class request_batch;

@@ -1,0 +1,43 @@
+// Units are Redis's: those that end with b are powers of two.
+#include "cache/config_values.hpp"
+
+#include "cache/call.hpp"
+#include "cache/number.hpp"
+
+#include <algorithm>
+
+namespace eddy::cache {
+
+std::optional<std::size_t> parse_bytes(std::string_view text) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const auto number = parse_integer(text.substr(0, digits));
+    if (!number) return std::nullopt;
+    const std::string_view unit = text.substr(digits);
+    std::size_t factor = 0;
+    if (unit.empty() || is_word(unit, "b")) factor = 1;
+    if (is_word(unit, "k")) factor = 1000;
+    if (is_word(unit, "kb")) factor = 1024;
+    if (is_word(unit, "m")) factor = 1000 * 1000;
+    if (is_word(unit, "mb")) factor = 1024 * 1024;
+    if (is_word(unit, "g")) factor = 1000 * 1000 * 1000;
+    if (is_word(unit, "gb")) factor = 1024 * 1024 * 1024;
+    std::size_t bytes;
+    if (factor == 0 || __builtin_mul_overflow(static_cast<std::size_t>(*number), factor, &bytes)) {
+        return std::nullopt;
+    }
+    return bytes;
+}
+
+std::vector<std::string_view> split_words(std::string_view text) {
+    std::vector<std::string_view> words;
+    for (;;) {
+        const std::size_t begin = text.find_first_not_of(' ');
+        if (begin == std::string_view::npos) return words;
+        text.remove_prefix(begin);
+        const std::size_t size = std::min(text.find(' '), text.size());
+        words.push_back(text.substr(0, size));
+        text.remove_prefix(size);
+    }
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,22 @@
+// How the values of CONFIG's parameters are read.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+// What Redis says of values that it does not take.
+inline constexpr std::string_view not_bytes = "argument must be a memory value";
+inline constexpr std::string_view not_an_integer = "argument couldn't be parsed into an integer";
+inline constexpr std::string_view not_a_switch = "argument must be 'yes' or 'no'";
+
+/// Bytes with an optional unit: "100", "1kb" (1024), "1k" (1000), "2GB".
+std::optional<std::size_t> parse_bytes(std::string_view text);
+
+/// Words between spaces.
+std::vector<std::string_view> split_words(std::string_view text);
+
+}  // namespace eddy::cache
