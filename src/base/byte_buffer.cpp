@@ -8,6 +8,9 @@
 namespace eddy {
 namespace {
 constexpr std::size_t smallest_block = 512;
+// The allocator gives blocks of this size pages of their own, and moves those without a copy: while
+// a large buffer grows its content is there but once.
+constexpr std::size_t movable_block = 1024 * 1024;
 }  // namespace
 
 byte_buffer::~byte_buffer() { std::free(block_); }
@@ -30,6 +33,14 @@ void byte_buffer::grow(std::size_t size) {
         return;
     }
     const std::size_t wanted = std::max({smallest_block, capacity() * 2, used + size});
+    if (capacity() >= movable_block && begin_ == block_) {
+        char* const moved = static_cast<char*>(std::realloc(block_, wanted));
+        if (!moved) throw std::bad_alloc();
+        block_ = begin_ = moved;
+        end_ = moved + used;
+        limit_ = moved + wanted;
+        return;
+    }
     char* block = static_cast<char*>(std::malloc(wanted));
     if (!block) throw std::bad_alloc();
     if (used > 0) std::memcpy(block, begin_, used);

@@ -141,6 +141,25 @@ TEST(byte_buffer, behaves_like_a_string_under_random_use) {
     }
 }
 
+TEST(byte_buffer, a_large_one_keeps_its_content_as_it_grows) {
+    byte_buffer buffer;
+    std::string model;
+    const std::string piece = [] {
+        std::string made(100'003, ' ');
+        for (std::size_t i = 0; i < made.size(); ++i) made[i] = static_cast<char>(i * 7 >> 2);
+        return made;
+    }();
+    for (int i = 0; i < 100; ++i) {
+        buffer.append(piece);
+        model += piece;
+        if (i % 10 == 9) {
+            buffer.consume(77'777);
+            model.erase(0, 77'777);
+        }
+        ASSERT_TRUE(buffer.text() == model) << i;
+    }
+}
+
 TEST(byte_buffer_death, refuses_to_lose_count) {
     byte_buffer buffer;
     buffer.append("abc");
