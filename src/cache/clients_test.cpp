@@ -399,6 +399,36 @@ TEST_F(clients, evicted_and_expired_keys_are_events_and_break_transactions) {
     EXPECT_EQ(watching("EXEC"), "*-1\r\n");
 }
 
+TEST_F(clients, who_is_not_to_touch_keys_leaves_their_use_as_it_was) {
+    engine_options options;
+    options.max_memory = 100U << 20;
+    options.policy = eviction::allkeys_lfu;
+    engine home(options);
+    test_client user(home);
+    test_client looker(home);
+    EXPECT_EQ(looker("CLIENT NO-TOUCH maybe"), "-ERR syntax error\r\n");
+    EXPECT_EQ(looker("CLIENT NO-TOUCH ON"), ok);
+    EXPECT_THAT(looker("CLIENT INFO"), HasSubstr(" flags=T "));
+    EXPECT_EQ(user("SET k v"), ok);
+    const std::string before = looker("OBJECT FREQ k");
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(looker("GET k"), "$1\r\nv\r\n");
+    EXPECT_EQ(looker("OBJECT FREQ k"), before);
+    // Nobody else is affected, and the command that is for it still does it.
+    EXPECT_EQ(looker("TOUCH k"), ":1\r\n");
+    const std::string touched = looker("OBJECT FREQ k");
+    EXPECT_GT(touched, before);
+    EXPECT_EQ(user("GET k"), "$1\r\nv\r\n");
+    const std::string used = looker("OBJECT FREQ k");
+    EXPECT_GT(used, touched);
+    EXPECT_EQ(looker("CLIENT NO-TOUCH off"), ok);
+    EXPECT_EQ(looker("GET k"), "$1\r\nv\r\n");
+    EXPECT_GT(looker("OBJECT FREQ k"), used);
+    // RESET ends it.
+    EXPECT_EQ(looker("CLIENT NO-TOUCH on"), ok);
+    EXPECT_EQ(looker("RESET"), "+RESET\r\n");
+    EXPECT_THAT(looker("CLIENT INFO"), HasSubstr(" flags=N "));
+}
+
 TEST_F(clients, a_session_that_does_nothing_special_stays_small) {
     a_("SET x 1");
     a_("GET x");

@@ -148,7 +148,11 @@ void type(call& c) {
 }
 
 void exists(call& c) { c.reply.integer(count_keys(c)); }
-void touch(call& c) { c.reply.integer(count_keys(c)); }
+// Also of a client with CLIENT NO-TOUCH, for which execution.cpp has switched it off.
+void touch(call& c) {
+    c.state.env.most_uses = counted_uses(c.state.env.policy);
+    c.reply.integer(count_keys(c));
+}
 
 void del(call& c) {
     std::int64_t removed = 0;
@@ -238,7 +242,8 @@ void object(call& c) {
             return c.reply.bulk(encoding_name(c.state.env, *keyspace::at(place)));
         if (known == "refcount") return c.reply.integer(1);
         if (known == "idletime") return c.reply.integer(0);
-        if (c.state.env.most_uses > 1) return c.reply.integer(keyspace::at(place)->uses());
+        if (counted_uses(c.state.env.policy) > 1)
+            return c.reply.integer(keyspace::at(place)->uses());
         return c.error(
             "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please "
             "note "
