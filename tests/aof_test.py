@@ -321,6 +321,45 @@ class Aof(AofTest):
             self.assertEqual(self.client(port)("DEBUG", "DIGEST"), digest)
             daemon.must("stop", "db")
 
+    def test_a_rewrite_on_a_full_disk_fails_and_all_goes_on(self):
+        if not harness.is_root():
+            self.skipTest("only root can mount a small disk")
+        with harness.small_disk(self.folder(), 3072) as disk:
+            if disk is None:
+                self.skipTest("no file system can be mounted here")
+            daemon = self.daemon()
+            port = free_port()
+            client = self.cache(daemon, port, disk, "--config", "auto-aof-rewrite-percentage 0")
+            # Two thirds of the disk, so that there is no room for the same once more.
+            for i in range(20):
+                self.assertEqual(client("SET", f"k{i}", os.urandom(100000)), "+OK")
+            eventually(lambda: client.info()["aof_buffer_length"] == "0", "the writes")
+            before = self.parts(disk)
+            self.assertTrue(client("BGREWRITEAOF").startswith("+Background append only file rewriting"))
+            eventually(lambda: client.info()["aof_last_bgrewrite_status"] == "err", "the failure")
+            eventually(lambda: client.info()["aof_rewrite_in_progress"] == "0", "its end")
+            # What it had begun is gone, and what was there is still being written.
+            self.assertEqual(client.info()["aof_enabled"], "1")
+            self.assertEqual(self.parts(disk, "base.*")[:1], [each for each in before if ".base." in each])
+            self.assertEqual([each for each in os.listdir(os.path.join(disk, "appendonlydir"))
+                              if "temp" in each], [])
+            self.assertEqual(client("SET", "after", 1), "+OK")
+            self.assertEqual(client.info()["aof_last_write_status"], "ok")
+            self.assertEqual(len(client("GET", "k0")), 100000)
+            digest = client("DEBUG", "DIGEST")
+            eventually(lambda: client.info()["aof_buffer_length"] == "0", "the writes")
+            daemon.kill()
+            daemon = self.daemon(folder=daemon.folder)
+            client = self.client(port)
+            self.assertEqual(client("DEBUG", "DIGEST"), digest)
+            # With room it works.
+            subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
+            client("BGREWRITEAOF")
+            self.rewritten(client, 1)
+            self.assertEqual(client("DEBUG", "DIGEST"), digest)
+            self.check(disk)
+            daemon.must("stop", "db")
+
     def test_what_the_disk_has_not_is_not_acknowledged(self):
         if not harness.is_root():
             self.skipTest("only root can mount a small disk")

@@ -11,6 +11,7 @@
 namespace eddy::cache {
 namespace {
 
+using testing::arguments;
 using testing::parse_reply;
 using testing::test_client;
 
@@ -226,27 +227,49 @@ TEST_F(commands, random_picks_are_members) {
     expect("SPOP s", null);
 }
 
-// Whoever is there from the first call to the last is found, though others come and go.
-TEST_F(commands, scan_finds_what_stays_while_the_database_grows) {
+// Whoever is there from the first call to the last is found, though others come and go. Sorted sets
+// have a test of their own.
+TEST_F(commands, scan_finds_what_stays_while_the_table_grows) {
     for (int i = 0; i < 1'000; ++i) client_({"SET", "stays:" + std::to_string(i), "x"});
     for (int i = 0; i < 300; ++i) client_({"SADD", "set", "stays:" + std::to_string(i)});
-    for (const bool keys : {true, false}) {
+    for (int i = 0; i < 300; ++i) {
+        client_({"HSET", "hash", "stays:" + std::to_string(i), std::to_string(i)});
+        client_({"HSET", "ending", "stays:" + std::to_string(i), std::to_string(i)});
+    }
+    client_({"HEXPIRE", "ending", "100000", "FIELDS", "1", "stays:7"});
+    struct scanned {
+        arguments scan;  // the cursor follows
+        arguments add;   // a name and a value follow
+        std::size_t stays;
+    };
+    for (const scanned& each :
+         {scanned{{"SCAN"}, {"SET"}, 1'000}, scanned{{"SSCAN", "set"}, {"SADD", "set"}, 300},
+          scanned{{"HSCAN", "hash"}, {"HSET", "hash"}, 300},
+          scanned{{"HSCAN", "ending"}, {"HSET", "ending"}, 300}}) {
         std::set<std::string> seen;
         std::string cursor = "0";
         int added = 0;
+        const bool has_values = each.scan[0] == "HSCAN";
         do {
-            const auto reply =
-                parse_reply(keys ? client_({"SCAN", cursor, "MATCH", "stays:*"})
-                                 : client_({"SSCAN", "set", cursor, "MATCH", "stays:*"}));
+            arguments scan = each.scan;
+            scan.insert(scan.end(), {cursor, "MATCH", "stays:*"});
+            const auto reply = parse_reply(client_.ask(scan));
             ASSERT_EQ(reply.children.size(), 2U);
             cursor = reply.children[0].text;
-            for (const auto& each : reply.children[1].children) seen.insert(each.text);
+            const auto& found = reply.children[1].children;
+            for (std::size_t i = 0; i < found.size(); i += has_values ? 2 : 1) {
+                seen.insert(found[i].text);
+                if (has_values) ASSERT_EQ("stays:" + found.at(i + 1).text, found[i].text);
+            }
             for (int i = 0; i < 300 && added < 30'000; ++i, ++added) {
-                const std::string extra = "extra:" + std::to_string(added);
-                keys ? client_({"SET", extra, "x"}) : client_({"SADD", "set", extra});
+                arguments add = each.add;
+                add.push_back("extra:" + std::to_string(added));
+                if (each.add[0] != "SADD") add.emplace_back("x");
+                client_.ask(add);
             }
         } while (cursor != "0");
-        EXPECT_EQ(seen.size(), keys ? 1'000U : 300U);
+        EXPECT_EQ(seen.size(), each.stays) << each.scan[0];
+        EXPECT_GT(added, 1'000) << each.scan[0];
     }
 }
 

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""What a cache takes at most: memory under load, and for a large value; and TLS clients that are gone."""
+
+import re
+import shutil
+import subprocess
+import threading
+
+import harness
+from cache_client import Client
+from harness import eventually, free_port
+
+
+class LimitsTest(harness.EddyTest):
+    def client(self, port):
+        made = Client(port)
+        self.addCleanup(made.close)
+        return made
+
+    def cache(self, daemon, *flags):
+        port = free_port()
+        daemon.must("create", "cache", "db", "-p", str(port), *flags, "-s")
+        return self.client(port)
+
+
+@harness.on_each_backend
+class CacheMemory(LimitsTest):
+    def test_writers_at_maxmemory_are_refused_and_readers_are_not(self):
+        clients, rounds, depth, limit = 6, 60, 200, 8 << 20
+        for threads in ("1", "3"):
+            daemon = self.daemon()
+            looker = self.cache(daemon, "--maxmemory", str(limit), "--threads", threads)
+            port = looker.port
+            self.assertEqual(looker("SET", "kept", "value"), "+OK")
+            wrong, refused = [], [0] * clients
+
+            def write(number):
+                mine = Client(port)
+                try:
+                    for turn in range(rounds):
+                        commands = []
+                        for i in range(depth):
+                            name = f"{number}:{turn}:{i}"
+                            commands.append(("SET", name, "x" * 200) if i % 3 else ("RPUSH", "l" + name, "x" * 200))
+                        commands.append(("GET", "kept"))
+                        replies = mine.all(commands)
+                        for command, reply in zip(commands, replies):
+                            if command[0] == "GET":
+                                fine = reply == b"value"
+                            elif isinstance(reply, str) and reply.startswith("-OOM command not allowed when used "
+                                                                             "memory > 'maxmemory'"):
+                                refused[number] += 1
+                                fine = True
+                            else:
+                                fine = reply in ("+OK", 1)
+                            if not fine:
+                                wrong.append((command, reply))
+                except OSError as error:
+                    wrong.append(error)
+                finally:
+                    mine.close()
+
+            writers = [threading.Thread(target=write, args=(number,)) for number in range(clients)]
+            for each in writers:
+                each.start()
+            most = 0
+            while any(each.is_alive() for each in writers):
+                self.assertEqual(looker("GET", "kept"), b"value")
+                most = max(most, int(looker.info("memory")["used_memory"]))
+            for each in writers:
+                each.join()
+            self.assertEqual(wrong[:3], [])
+            self.assertTrue(all(refused), refused)
+            most = max(most, int(looker.info("memory")["used_memory"]))
+            self.assertLess(most, limit + (1 << 20))
+            # Room can be made, and is used again.
+            self.assertEqual(looker("FLUSHALL"), "+OK")
+            self.assertEqual(looker("SET", "kept", "value"), "+OK")
+            daemon.must("stop", "db")
+
+    def test_a_large_value_takes_twice_its_size_while_it_comes(self):
+        if harness.sanitized():
+            self.skipTest("a sanitizer keeps what is freed")
+        size, piece = 256 << 20, b"x" * (1 << 20)
+        daemon = self.daemon()
+        client = self.cache(daemon)
+        before = self.peak(daemon)
+        client.socket.sendall(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$%d\r\n" % size)
+        for _ in range(size // len(piece)):
+            client.socket.sendall(piece)
+        client.socket.sendall(b"\r\n")
+        self.assertEqual(client.reply(), "+OK")
+        self.assertLess(self.peak(daemon) - before, 2.1 * size)
+        daemon.must("stop", "db")
+
+    def test_a_size_that_is_only_claimed_takes_nothing(self):
+        daemon = self.daemon()
+        client = self.cache(daemon)
+        before = self.peak(daemon)
+        others = [self.client(client.port) for _ in range(20)]
+        for each in others:
+            each.socket.sendall(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$536870912\r\n" + b"x" * 100_000)
+        for _ in range(20):
+            self.assertEqual(client("PING"), "+PONG")
+        self.assertLess(self.peak(daemon) - before, 32 << 20)
+        daemon.must("stop", "db")
+
+    @staticmethod
+    def peak(daemon):
+        """Bytes that the process has held at most."""
+        with open(f"/proc/{daemon.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) * 1024
+
+
+@harness.on_each_backend
+class CacheKeepalive(LimitsTest):
+    def test_tls_clients_are_asked_by_the_kernel_too(self):
+        if shutil.which("ss") is None:
+            self.skipTest("ss is not installed")
+        made = harness.Certificates(self.folder())
+        for threads in ("1", "2"):
+            daemon, port = self.daemon(), free_port()
+            created = daemon.run("create", "cache", "db", "--tls-port", str(port), "--tls-cert-file", made.cert,
+                                 "--tls-key-file", made.key, "--tls-auth-clients", "no", "--threads", threads, "-s")
+            if "does not have" in created.err:
+                self.skipTest("this build has no TLS")
+            self.assertEqual(created.status, 0, created)
+            client = Client(port, over=made.connect(port))
+            self.addCleanup(client.close)
+            self.assertEqual(client("CONFIG", "GET", "tcp-keepalive"), [b"tcp-keepalive", b"300"])
+
+            # Once the last reply is acknowledged there is no other timer.
+            def shown():
+                return subprocess.run(["ss", "-Htno", "state", "established", "sport", "=", f":{port}"],
+                                      capture_output=True, text=True, check=True).stdout
+            eventually(lambda: re.search(r"timer:\(keepalive,(4min|5min)", shown()), "the timer")
+            daemon.must("stop", "db")
+
+
+if __name__ == "__main__":
+    harness.main()
