@@ -218,7 +218,7 @@ void client_pause(call& c) {
     if (*pause_ms < 0) return c.error("ERR timeout is negative");
     std::int64_t until_us;
     if (__builtin_mul_overflow(*pause_ms, std::int64_t{1000}, &until_us) ||
-        __builtin_add_overflow(until_us, c.state.env.now_us, &until_us)) {
+        __builtin_add_overflow(until_us, c.state.env.steady_us, &until_us)) {
         return c.error("ERR timeout is out of range");
     }
     // Of two pauses the stricter and the longer holds.

@@ -35,7 +35,7 @@ void sleep(call& c) {
                         : longest_sleep_us;
     c.state.slow.pretend(us);
     if (us == 0 || !may_wait(c)) return c.reply.ok();
-    wait_for_time(c, c.state.env.now_us + us);
+    wait_for_time(c, c.state.env.steady_us + us);
 }
 
 // Bytes of the value in a dump file.

@@ -85,7 +85,7 @@ void wait_for(call& c, const awaited_copies& wanted, std::int64_t timeout_ms) {
     if (its.has_copies(c, wanted)) return;
     std::int64_t deadline_us;
     if (timeout_ms == 0 || __builtin_mul_overflow(timeout_ms, std::int64_t{1000}, &deadline_us) ||
-        __builtin_add_overflow(deadline_us, c.state.env.now_us, &deadline_us)) {
+        __builtin_add_overflow(deadline_us, c.state.env.steady_us, &deadline_us)) {
         deadline_us = session::no_deadline;
     }
     its.wait_for_copies(c, wanted, deadline_us);

@@ -49,7 +49,7 @@ bool parse_deadline(call& c, std::size_t i, std::int64_t& to) {
     }
     std::int64_t us;
     if (!__builtin_mul_overflow(*timeout, std::int64_t{1000}, &us) &&
-        !__builtin_add_overflow(us, c.state.env.now_us, &us)) {
+        !__builtin_add_overflow(us, c.state.env.steady_us, &us)) {
         to = us;
     }
     return true;

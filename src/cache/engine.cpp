@@ -162,7 +162,7 @@ void write_run_id(std::span<char> to, random_generator& random) noexcept {
 engine::state::state(engine_options given)
     : options(std::move(given)), env(options.seed != 0 ? options.seed : entropy_seed()) {
     started_us = system_time_us();
-    env.now_us = started_us;
+    env.now_us = env.steady_us = started_us;
     env.now_ms = started_us / 1000;
     env.set_policy(options.policy);
     saves.saved_us = started_us;
@@ -224,6 +224,13 @@ engine::~engine() {
 void engine::set_time(std::chrono::microseconds since_1970) noexcept {
     state_->env.now_us = since_1970.count();
     state_->env.now_ms = since_1970.count() / 1000;
+    state_->env.steady_us = since_1970.count();
+}
+
+void engine::set_time(std::chrono::microseconds since_1970,
+                      std::chrono::microseconds steady) noexcept {
+    set_time(since_1970);
+    state_->env.steady_us = steady.count();
 }
 
 void engine::set_slice_clock(slice_clock by) noexcept { state_->env.slice_time = by; }

@@ -233,6 +233,10 @@ public:
     /// Tells the time, since 1970, UTC. Call it before execute() and upkeep(): once for each round
     /// of the loop will do. Until then it is the time at construction, of the system's clock.
     void set_time(std::chrono::microseconds since_1970) noexcept;
+    /// The same with a time that goes on evenly and never back, from any beginning: when the
+    /// system's clock is set keys end by the new time, and waits, pauses and the lags of replicas
+    /// go on as they were. Without it that is the time since 1970.
+    void set_time(std::chrono::microseconds since_1970, std::chrono::microseconds steady) noexcept;
     /// What upkeep() times its search for expired keys by, in place of the system's steady clock;
     /// null: only the number of its steps bounds it, so that a run can be repeated exactly.
     void set_slice_clock(slice_clock by) noexcept;
@@ -262,8 +266,8 @@ public:
     /// for the limits on clients that do not read. Only needed while session::waits_for_others().
     void set_unsent(session& who, std::size_t bytes);
 
-    /// When a blocked session's wait ends by itself: in microseconds since 1970, or
-    /// session::no_deadline. From then on call end_wait().
+    /// When a blocked session's wait ends by itself: in microseconds of the steady
+    /// time that set_time() was told, or session::no_deadline. From then on call end_wait().
     static std::int64_t deadline_us(const session& who) noexcept;
     /// Ends the session's wait if its time is over.
     void end_wait(session& who);

@@ -78,6 +78,8 @@ struct environment {
     random_generator random;
     std::int64_t now_us = 0;  ///< microseconds since 1970, as last told
     std::int64_t now_ms = 0;
+    /// Goes on evenly when the system's clock is set, for waits, pauses and lags.
+    std::int64_t steady_us = 0;
     slice_clock slice_time = steady_ns;  ///< what slices are timed by; null: they are not
     eviction policy = eviction::none;
     std::uint8_t most_uses = 0;  ///< finding a key counts its use up to here

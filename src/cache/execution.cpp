@@ -127,7 +127,7 @@ bool mode_allows(call& c) {
 
 bool is_paused(call& c) {
     if ((c.state.attention & attention::pause) == 0 || in(c, session::replica)) return false;
-    if (c.state.env.now_us >= c.state.paused_until_us) {
+    if (c.state.env.steady_us >= c.state.paused_until_us) {
         end_pause(c.state);
         return false;
     }

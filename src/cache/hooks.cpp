@@ -203,7 +203,7 @@ void hooks::look_for(call& c, waiter*& own, std::string_view key, bool writes) {
         }
     }
     if (own != nullptr && own->absent.contains(scoped)) return;
-    if (absent_.has(scoped, home_.env.now_us)) {
+    if (absent_.has(scoped, home_.env.steady_us)) {
         ++counts_.negative;
         return;
     }
@@ -243,7 +243,7 @@ void hooks::fail(waiter& of, std::string_view scoped, std::string_view why) {
         return;
     }
     if (!of.writes && options_.fallback == hook_fallback::stale) {
-        const std::int64_t now_us = home_.env.now_us;
+        const std::int64_t now_us = home_.env.steady_us;
         if (stale_values::value* const old = stale_.find_usable(scoped, now_us)) {
             if (old->is_back) return;
             const std::int64_t left_ms = (old->until_us - now_us) / 1000;
@@ -287,7 +287,7 @@ void hooks::tell_trackers(std::string_view key) {
 }
 
 void hooks::block(session& who, waiter& own) {
-    if (own.deadline_us == 0) own.deadline_us = home_.env.now_us + options_.deadline_us;
+    if (own.deadline_us == 0) own.deadline_us = home_.env.steady_us + options_.deadline_us;
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::hook;
     extras.deadline_us = own.deadline_us;
@@ -404,7 +404,7 @@ void hooks::expired(unsigned database, std::string_view key, std::string_view sc
         const entry* const gone = home_.database(database).look_at(key);
         text_view text;
         if (gone != nullptr && gone->type == value_type::string)
-            stale_.keep(scoped, text(*gone), home_.env.now_us);
+            stale_.keep(scoped, text(*gone), home_.env.steady_us);
     }
     if (!options_.has_expire) return;
     queue_.add(scoped, {key_change::kind::expire, nullptr, 0});
@@ -545,7 +545,7 @@ void hooks::answer(miss& of, hook_result&& result) {
             const std::int64_t known_us =
                 result.ttl_ms ? std::clamp<std::int64_t>(*result.ttl_ms, 0, longest_ttl_ms) * 1000
                               : options_.negative_ttl_us;
-            if (known_us > 0) absent_.add(scoped, home_.env.now_us + known_us);
+            if (known_us > 0) absent_.add(scoped, home_.env.steady_us + known_us);
         }
     }
     for (session* const each : std::exchange(of.waiting, {})) {
@@ -563,7 +563,7 @@ void hooks::answer(miss& of, hook_result&& result) {
 }
 
 void hooks::change_told(const std::string& scoped, bool succeeded) {
-    queue_.finish(scoped, succeeded, home_.env.now_us);
+    queue_.finish(scoped, succeeded, home_.env.steady_us);
     if (const auto found = misses_.find(scoped); found != misses_.end() && found->second->parked) {
         miss& held_up = *found->second;
         if (queue_.is_failing(scoped)) {
@@ -580,11 +580,12 @@ void hooks::change_told(const std::string& scoped, bool succeeded) {
 
 std::int64_t hooks::next_due_us() const noexcept {
     const std::int64_t retry_us = queue_.next_retry_us();
-    return postponed_.empty() ? retry_us : std::min(retry_us, home_.env.now_us + postponement_us);
+    return postponed_.empty() ? retry_us
+                              : std::min(retry_us, home_.env.steady_us + postponement_us);
 }
 
 void hooks::tick() {
-    queue_.release(home_.env.now_us);
+    queue_.release(home_.env.steady_us);
     if (!postponed_.empty() && !scripting::is_late(home_)) {
         for (hook_result& each : std::exchange(postponed_, {})) finish(std::move(each));
     }

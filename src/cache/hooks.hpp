@@ -142,7 +142,7 @@ public:
     const write_behind& queue() const noexcept { return queue_; }
 
     /// As the engine was told.
-    std::int64_t now_us() const noexcept { return home_.env.now_us; }
+    std::int64_t now_us() const noexcept { return home_.env.steady_us; }
     const hook_options& options() const noexcept { return options_; }
     hook_counts counts() const;
 

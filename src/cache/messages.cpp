@@ -120,9 +120,9 @@ void check_output(engine::state& s, session& who) {
     if (limit.soft == 0 || waiting < limit.soft) {
         extras.over_since_us = 0;
     } else if (extras.over_since_us == 0) {
-        extras.over_since_us = s.env.now_us;
+        extras.over_since_us = s.env.steady_us;
     } else {
-        over |= s.env.now_us - extras.over_since_us > limit.soft_seconds * second_us;
+        over |= s.env.steady_us - extras.over_since_us > limit.soft_seconds * second_us;
     }
     if (!over) return;
     ++s.env.counters.output_closed;

@@ -36,8 +36,8 @@ replication::replication(engine::state& of)
     : state_(of),
       id_(of.run_id),
       second_id_(no_id),
-      alone_since_us_(of.env.now_us),
-      pinged_us_(of.env.now_us) {}
+      alone_since_us_(of.env.steady_us),
+      pinged_us_(of.env.steady_us) {}
 
 replication::~replication() {
     if (listens_) remove_sink(state_, *this);
@@ -146,9 +146,9 @@ void replication::check_limits() {
         if (limit.soft == 0 || waiting < limit.soft) {
             each.over_since_us = 0;
         } else if (each.over_since_us == 0) {
-            each.over_since_us = state_.env.now_us;
+            each.over_since_us = state_.env.steady_us;
         } else {
-            over |= state_.env.now_us - each.over_since_us > limit.soft_seconds * second_us;
+            over |= state_.env.steady_us - each.over_since_us > limit.soft_seconds * second_us;
         }
         if (!over) return;
         ++state_.env.counters.output_closed;
@@ -179,7 +179,7 @@ void replication::forget(session& who) {
     const bool followed = std::erase(replicas_, gone) > 0;
     const std::shared_ptr<full_copy> copy = std::move(gone->copy);
     who.extras->follower.reset();
-    if (replicas_.empty()) alone_since_us_ = state_.env.now_us;
+    if (replicas_.empty()) alone_since_us_ = state_.env.steady_us;
     if (followed) forget_old();
     if (host != nullptr && copy != nullptr) host->copy_wanted();
 }
@@ -203,7 +203,7 @@ bool replication::can_continue(std::string_view id, std::uint64_t from) const no
 void replication::go_on(replica& with, std::uint64_t from) {
     with.now = replica::stage::online;
     with.next = with.acked = from;
-    with.acked_us = with.progress_us = state_.env.now_us;
+    with.acked_us = with.progress_us = state_.env.steady_us;
     with.who.special |= session::replica;
     replicas_.push_back(&with);
     writer_.forget();
@@ -215,9 +215,9 @@ void replication::wait_for_copy(replica& with) {
     activate();
     const bool is_first = std::ranges::none_of(
         replicas_, [](const replica* each) { return each->now == replica::stage::waiting; });
-    if (is_first) waiting_since_us_ = state_.env.now_us;
+    if (is_first) waiting_since_us_ = state_.env.steady_us;
     with.now = replica::stage::waiting;
-    with.acked_us = with.progress_us = state_.env.now_us;
+    with.acked_us = with.progress_us = state_.env.steady_us;
     with.who.special |= session::replica;
     replicas_.push_back(&with);
     ++full_copies;
@@ -230,7 +230,7 @@ void replication::disconnect_replicas() {
         leave(*each);
         kill(state_, each->who);
     }
-    alone_since_us_ = state_.env.now_us;
+    alone_since_us_ = state_.env.steady_us;
 }
 
 bool replication::copy_is_due() const noexcept {
@@ -240,7 +240,7 @@ bool replication::copy_is_due() const noexcept {
     });
     if (!anyone) return false;
     const std::int64_t delay_us = state_.options.replication.sync_delay_s * second_us;
-    return state_.env.now_us - waiting_since_us_ >= delay_us;
+    return state_.env.steady_us - waiting_since_us_ >= delay_us;
 }
 
 std::shared_ptr<full_copy> replication::begin_copy() {
@@ -261,7 +261,7 @@ std::shared_ptr<full_copy> replication::begin_copy() {
             each->copy = made;
             each->next_piece = 0;
             each->next = feed_.end();
-            each->progress_us = state_.env.now_us;
+            each->progress_us = state_.env.steady_us;
             each->who.feed_grew();
         }
     } catch (...) {
@@ -315,7 +315,7 @@ replication::output replication::next_output(replica& of) {
 }
 
 void replication::note_sent(replica& of, const output& sent) {
-    of.progress_us = state_.env.now_us;
+    of.progress_us = state_.env.steady_us;
     if (sent.from == output::part::feed) {
         of.next += sent.text.size();
         return;
@@ -326,7 +326,7 @@ void replication::note_sent(replica& of, const output& sent) {
     ++of.next_piece;
     if (copy.complete && of.next_piece == copy.first + copy.pieces.size()) {
         of.now = replica::stage::copied;
-        of.acked_us = state_.env.now_us;
+        of.acked_us = state_.env.steady_us;
         of.copy.reset();
     }
     std::uint64_t slowest = UINT64_MAX;
@@ -341,7 +341,7 @@ void replication::note_sent(replica& of, const output& sent) {
 }
 
 void replication::acknowledge(replica& of, std::uint64_t offset, std::uint64_t synced) {
-    of.acked_us = state_.env.now_us;
+    of.acked_us = state_.env.steady_us;
     if (of.now == replica::stage::copied) {
         of.now = replica::stage::online;
         of.who.feed_grew();
@@ -368,7 +368,8 @@ std::size_t replication::disks_with(std::uint64_t offset) const noexcept {
 std::size_t replication::good_replicas() const noexcept {
     const std::int64_t most_us = state_.options.replication.min_replicas_max_lag_s * second_us;
     return static_cast<std::size_t>(std::ranges::count_if(replicas_, [&](const replica* each) {
-        return each->now == replica::stage::online && state_.env.now_us - each->acked_us <= most_us;
+        return each->now == replica::stage::online &&
+               state_.env.steady_us - each->acked_us <= most_us;
     }));
 }
 
@@ -453,7 +454,7 @@ void replication::forget_wait(session& who) noexcept {
 
 void replication::tick() {
     const replication_options& options = state_.options.replication;
-    const std::int64_t now_us = state_.env.now_us;
+    const std::int64_t now_us = state_.env.steady_us;
     const std::vector<replica*> all = replicas_;
     for (replica* const each : all) {
         using enum replica::stage;

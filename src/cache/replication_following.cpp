@@ -26,7 +26,7 @@ bool follows(const engine::state& s) noexcept {
 
 void replication::set_link(link_state now) noexcept {
     if (link_ == link_state::connected && now != link_state::connected) {
-        down_since_us = state_.env.now_us;
+        down_since_us = state_.env.steady_us;
     }
     link_ = now;
 }
@@ -45,7 +45,7 @@ void replication::follow(std::string_view to, std::uint16_t port) {
     port_ = port;
     ++generation_;
     link_ = link_state::connect;
-    down_since_us = state_.env.now_us;
+    down_since_us = state_.env.steady_us;
     heard_us = 0;
     note_mode();
     if (host != nullptr) host->link_changed();

@@ -23,7 +23,7 @@ public:
 std::int64_t signed_of(std::uint64_t value) noexcept { return static_cast<std::int64_t>(value); }
 
 void tell_of_link(const engine::state& s, const replication& its, lines& to) {
-    const std::int64_t now_us = s.env.now_us;
+    const std::int64_t now_us = s.env.steady_us;
     const auto since = [now_us](std::int64_t then_us) {
         return then_us == 0 ? std::int64_t{-1} : (now_us - then_us) / second_us;
     };
@@ -105,7 +105,7 @@ std::string replication_info(const engine::state& s) {
     for (std::size_t i = 0; its != nullptr && i < its->replicas().size(); ++i) {
         const replica& each = *its->replicas()[i];
         const bool is_online = each.now == replica::stage::online;
-        const std::int64_t lag = is_online ? (s.env.now_us - each.acked_us) / second_us : 0;
+        const std::int64_t lag = is_online ? (s.env.steady_us - each.acked_us) / second_us : 0;
         std::string line = "ip=" + replica_host(each);
         line += ",port=" + std::to_string(each.port);
         line += ",state=";

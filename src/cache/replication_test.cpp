@@ -173,6 +173,38 @@ TEST(replication, a_silent_one_is_closed_and_the_backlog_ends) {
     EXPECT_THAT(client("INFO replication"), HasSubstr("repl_backlog_active:0\r\n"));
 }
 
+TEST(replication, a_clock_that_is_set_makes_no_replica_late) {
+    for (const std::int64_t jump : {3600, -3600, 86'400, -86'400}) {
+        leading l;
+        test_client client(*l.home);
+        test_client follower(*l.home);
+        l.join(follower);
+        replication& its = *l.home->internals().replicating;
+        const auto tell = [&](std::int64_t set_by, std::int64_t passed) {
+            l.home->set_time(std::chrono::seconds(1'000'000 + set_by + passed),
+                             std::chrono::seconds(1'000'000 + passed));
+            its.tick();
+        };
+        client("SET k v");
+        sent_to(*l.home, follower.who());
+        tell(jump, 0);
+        EXPECT_FALSE(follower.closed());
+        EXPECT_THAT(client("INFO replication"), HasSubstr(",lag=0\r\n"));
+        EXPECT_EQ(client("CONFIG SET min-replicas-to-write 1"), "+OK\r\n");
+        EXPECT_EQ(client("SET k v"), "+OK\r\n");
+        sent_to(*l.home, follower.who());
+        // PINGs go out as before, and one that is silent is closed at its time.
+        tell(jump, 11);
+        EXPECT_EQ(sent_to(*l.home, follower.who()), "*1\r\n$4\r\nPING\r\n");
+        EXPECT_THAT(client("INFO replication"), HasSubstr(",lag=11\r\n"));
+        EXPECT_THAT(client("SET k v"), StartsWith("-NOREPLICAS"));
+        tell(jump, 60);
+        EXPECT_FALSE(follower.closed());
+        tell(jump, 61);
+        EXPECT_TRUE(follower.closed());
+    }
+}
+
 TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     engine home;
     home.set_time(std::chrono::seconds(1'000'000));

@@ -108,7 +108,7 @@ std::optional<std::int64_t> deadline_argument(call& c, std::size_t i) {
     }
     std::int64_t at_us;
     if (__builtin_mul_overflow(added_ms, std::int64_t{1000}, &at_us) ||
-        __builtin_add_overflow(at_us, c.state.env.now_us, &at_us)) {
+        __builtin_add_overflow(at_us, c.state.env.steady_us, &at_us)) {
         return session::no_deadline;
     }
     return at_us;
@@ -309,7 +309,7 @@ std::int64_t engine::deadline_us(const session& who) noexcept {
 
 void engine::end_wait(session& who) {
     state& s = *state_;
-    if (!who.blocked || s.env.now_us < who.extras->deadline_us) return;
+    if (!who.blocked || s.env.steady_us < who.extras->deadline_us) return;
     if (who.extras->waits_for == wait_kind::script) return;
     if (who.extras->waits_for == wait_kind::hook) return s.hooked->end_wait(who);
     if (who.extras->waits_for == wait_kind::key || who.extras->waits_for == wait_kind::replicas)
@@ -318,7 +318,7 @@ void engine::end_wait(session& who) {
         if (!takes_no_reply(who)) resp::reply_writer(who.extras->outbox, who.protocol).ok();
         return finish(s, who);
     }
-    if (s.env.now_us >= s.paused_until_us) return end_pause(s);
+    if (s.env.steady_us >= s.paused_until_us) return end_pause(s);
     who.extras->deadline_us = s.paused_until_us;
 }
 

@@ -160,7 +160,7 @@ void leader::heard(client& from) {
     replica* const of = replication::find(*from.session);
     if (of == nullptr || of->now != replica::stage::copied) return;
     parts_.tell_time();
-    of->progress_us = parts_.engine.internals().env.now_us;
+    of->progress_us = parts_.engine.internals().env.steady_us;
 }
 
 task<void> leader::tend() {

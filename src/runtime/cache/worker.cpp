@@ -568,7 +568,7 @@ time_point worker::take_output(client& c) {
     look(c);
     const std::int64_t deadline_us = eddy::cache::engine::deadline_us(*c.session);
     if (deadline_us == eddy::cache::session::no_deadline) return time_point::max();
-    const auto left = std::chrono::microseconds(deadline_us) - place_.clock.of_day();
+    const auto left = std::chrono::microseconds(deadline_us) - place_.clock.steady();
     return now + std::min<duration>(left, longest_wait);
 }
 

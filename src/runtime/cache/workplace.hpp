@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace eddy::runtime::cache {
 
@@ -42,16 +43,22 @@ public:
         of_day_ = kind_ == backend_kind::sim
                       ? duration_cast<microseconds>(now.time_since_epoch())
                       : duration_cast<microseconds>(system_clock::now().time_since_epoch());
-        engine_.set_time(of_day_);
+        const auto even = duration_cast<microseconds>(now.time_since_epoch());
+        if (!began_) began_ = of_day_ - even;
+        steady_ = *began_ + even;
+        engine_.set_time(of_day_, steady_);
     }
-    /// As it was last told, since 1970.
-    std::chrono::microseconds of_day() const noexcept { return of_day_; }
+    /// The engine's steady time, as it was last told.
+    std::chrono::microseconds steady() const noexcept { return steady_; }
 
 private:
     eddy::cache::engine& engine_;
     backend_kind kind_;
     time_point told_{};
     std::chrono::microseconds of_day_{};
+    /// Between the loops' time and the system's, when this began.
+    std::optional<std::chrono::microseconds> began_;
+    std::chrono::microseconds steady_{};
 };
 
 /// Handshakes that the workers have under way at once; those who come then wait in the backlog.
