@@ -171,6 +171,7 @@ struct engine::state final : key_listener {
     std::size_t blocked_sessions = 0;
     std::int64_t paused_until_us = 0;
     bool pauses_writes_only = false;
+    std::int64_t http_logged_us = 0;  // when a browser's request was last logged; 0: never
 
     // Null while nobody wants them.
     std::unique_ptr<propagation> propagating;  // changes as commands, for files and replicas

@@ -1,7 +1,10 @@
 // The order of checks is Redis's.
 #include "cache/execution.hpp"
 
+#include <eddy/base/log.hpp>
+
 #include "cache/access.hpp"
+#include "cache/acl_forms.hpp"
 #include "cache/client_memory.hpp"
 #include "cache/command_docs.hpp"
 #include "cache/commands.hpp"
@@ -26,7 +29,27 @@ std::string_view printable(std::string_view text, std::size_t limit) noexcept {
     return text.substr(0, text.find('\0'));
 }
 
+// The lines of a browser's request whose body might be commands: whoever makes a browser send it is
+// to get no further. Redis closes these, too.
+bool is_http(const call& c) noexcept {
+    return is_word(c.arg(0), "post") || is_word(c.arg(0), "host:");
+}
+
+void end_http(call& c) {
+    std::int64_t& logged_us = c.state.http_logged_us;
+    constexpr std::int64_t between_us = 60'000'000;
+    if (logged_us == 0 || std::abs(c.state.env.now_us - logged_us) > between_us) {
+        logged_us = c.state.env.now_us;
+        log_warn("cache", "closed a connection from " + c.client.address +
+                              " that speaks HTTP: somebody may be using a browser to reach this "
+                              "cache");
+    }
+    kill(c.state, c.client);
+}
+
 void refuse_unknown(call& c) {
+    // What a file or a master sends is not a browser's.
+    if (is_http(c) && (c.client.special & session::master) == 0) return end_http(c);
     constexpr std::size_t limit = 128;
     std::string args;
     for (std::size_t i = 1; i < c.count && args.size() < limit; ++i) {

@@ -1,6 +1,7 @@
 // What protects a cache: renamed commands, the file of users, limits on clients' buffers, and
 // clocks that jump. What the runtime does for them is tested there.
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/log.hpp>
 
 #include "cache/acl_file.hpp"
 #include "cache/client_memory.hpp"
@@ -22,6 +23,7 @@
 namespace eddy::cache {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -326,6 +328,46 @@ TEST(client_buffers, a_transaction_counts_and_a_lower_limit_holds_at_once) {
     EXPECT_TRUE(hoarder.closed());
     EXPECT_FALSE(other.closed());
     EXPECT_EQ(other("PING"), "+PONG\r\n");
+}
+
+// A page in a browser sends what its author likes to any port of the reader's machine.
+TEST(browsers, are_closed_before_the_commands_in_their_requests_run) {
+    for (const std::string head :
+         {"POST / HTTP/1.1", "post / HTTP/1.1", "Host: localhost:6379", "HOST: localhost:6379"}) {
+        engine home;
+        test_client owner(home);
+        owner("SET a 1");
+        test_client page(home);
+        EXPECT_EQ(page(head), "");
+        EXPECT_TRUE(page.who().closing) << head;
+        EXPECT_EQ(page("FLUSHALL"), "");
+        EXPECT_EQ(owner("DBSIZE"), ":1\r\n");
+    }
+    engine home(renamed({{"GET", "post"}}));
+    test_client client(home);
+    EXPECT_EQ(client("POST a"), "$-1\r\n") << "a command that is called so";
+    client("MULTI");
+    EXPECT_EQ(client("Host: x"), "");
+    EXPECT_TRUE(client.who().closing);
+}
+
+TEST(browsers, are_logged_once_a_minute) {
+    engine home;
+    std::vector<std::string> lines;
+    set_log_sink([&lines](log_level, std::string_view line) { lines.emplace_back(line); });
+    const auto visit = [&home] {
+        test_client page(home);
+        page("POST / HTTP/1.1");
+    };
+    visit();
+    visit();
+    EXPECT_EQ(lines.size(), 1U);
+    EXPECT_THAT(lines[0], HasSubstr("closed a connection from test:1 that speaks HTTP"));
+    using namespace std::chrono;
+    home.set_time(duration_cast<microseconds>(system_clock::now().time_since_epoch()) + 61s);
+    visit();
+    EXPECT_EQ(lines.size(), 2U);
+    set_log_sink({});
 }
 
 // A machine's clock is set, forwards and back, while clients are there.
