@@ -1,6 +1,8 @@
 // As a Redis 7.0 tells them of itself, and what 7.2 has beside.
 #include "cache/acl_forms.hpp"
 
+#include "cache/call.hpp"
+
 #include <algorithm>
 
 namespace eddy::cache::acl {
@@ -165,6 +167,14 @@ std::span<const command_form> forms_of(std::string_view command) noexcept {
     };
     const auto found = std::ranges::equal_range(forms, command, {}, command_of);
     return {found.begin(), found.end()};
+}
+
+const command_form* find_form(std::string_view command, std::string_view word) noexcept {
+    const std::size_t prefix = command.size() + 1;
+    for (const command_form& each : forms_of(command)) {
+        if (is_word(word, each.name.substr(prefix))) return &each;
+    }
+    return nullptr;
 }
 
 }  // namespace eddy::cache::acl

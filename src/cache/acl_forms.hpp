@@ -21,5 +21,7 @@ struct command_form {
 std::span<const command_form> command_forms() noexcept;
 /// The part of it that is the command's, by its lower-case name; empty where it has but one.
 std::span<const command_form> forms_of(std::string_view command) noexcept;
+/// The one of them that this word stands for, in any case, or null.
+const command_form* find_form(std::string_view command, std::string_view word) noexcept;
 
 }  // namespace eddy::cache::acl

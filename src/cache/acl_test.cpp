@@ -65,6 +65,8 @@ TEST(acl, categories_are_those_of_redis) {
         std::set<std::string> theirs = texts(theirs_of({"ACL", "CAT", each.text}));
         std::erase_if(ours, [&](const std::string& name) { return !known_to_them.contains(name); });
         std::erase_if(theirs, [&](const std::string& name) { return !known_to_us.contains(name); });
+        // It is one of those that block since 7.2 only.
+        ours.erase(each.text == "blocking" ? "wait" : "");
         EXPECT_EQ(ours, theirs) << each.text;
         compared += ours.size();
     }

@@ -43,7 +43,8 @@ struct call {
     std::uint64_t hash = 0;             ///< of args[1], where that is a key
     std::size_t executed_in_batch = 0;  ///< commands before this one that are not counted yet
     std::size_t reply_begin = 0;        ///< where in the buffer this command's reply begins
-    bool in_exec = false;               ///< a part of a transaction: it cannot wait
+    bool in_exec = false;               ///< a part of a transaction or script: it cannot wait
+    bool in_script = false;
 
     std::string_view arg(std::size_t i) const noexcept { return args[i]; }
     std::int64_t now_ms() const noexcept { return state.env.now_ms; }

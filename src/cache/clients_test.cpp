@@ -359,6 +359,20 @@ TEST_F(clients, client_list_tells_what_they_do) {
     EXPECT_THAT(b_("CLIENT INFO"), HasSubstr("cmd=client|info user=default redir=-1 resp=2"));
     const std::string id = std::to_string(b_.who().id);
     EXPECT_THAT(b_({"CLIENT", "LIST", "ID", id}), HasSubstr("\r\nid=" + id + " "));
+    test_client other(engine_);
+    for (const std::string command :
+         {"CONFIG GET", "SLOWLOG LEN", "SCRIPT EXISTS", "MEMORY USAGE", "FUNCTION STATS",
+          "LATENCY LATEST", "Cluster Info", "OBJECT FREQ"}) {
+        const bool is_whole = command == "CONFIG GET" || command == "SCRIPT EXISTS" ||
+                              command.starts_with("MEMORY") || command.starts_with("OBJECT");
+        other(command + (is_whole ? " x" : ""));
+        std::string name = command;
+        for (char& each : name) each = each == ' ' ? '|' : static_cast<char>(std::tolower(each));
+        EXPECT_THAT(b_("CLIENT LIST"), HasSubstr(" cmd=" + name + " "));
+    }
+    other("SUBSCRIBE c");
+    EXPECT_THAT(other("CONFIG GET x"), StartsWith("-ERR Can't execute 'config|get': "));
+    EXPECT_THAT(other("Slowlog Len"), StartsWith("-ERR Can't execute 'slowlog|len': "));
 }
 
 TEST_F(clients, changes_are_counted) {

@@ -66,15 +66,15 @@ constexpr command_spec table[] = {
     {"sort_ro", commands::sort_ro, -2, readonly, 1, 1, 1},
 
     // About the server
-    {"slowlog", commands::slowlog, -2, always | admin, 0, 0, 0},
-    {"latency", commands::latency, -2, always | admin | noscript, 0, 0, 0},
-    {"cluster", commands::cluster, -2, always, 0, 0, 0},
+    {"slowlog", commands::slowlog, -2, always | admin | has_forms, 0, 0, 0},
+    {"latency", commands::latency, -2, always | admin | noscript | has_forms, 0, 0, 0},
+    {"cluster", commands::cluster, -2, always | has_forms, 0, 0, 0},
     {"readonly", commands::readonly, 1, fast | always, 0, 0, 0},
     {"readwrite", commands::readwrite, 1, fast | always, 0, 0, 0},
     {"asking", commands::asking, 1, fast, 0, 0, 0},
     {"role", commands::role, 1, fast | always | noscript, 0, 0, 0},
-    {"wait", commands::wait, 3, noscript, 0, 0, 0},
-    {"waitaof", commands::waitaof, 4, noscript, 0, 0, 0},
+    {"wait", commands::wait, 3, blocking, 0, 0, 0},
+    {"waitaof", commands::waitaof, 4, blocking, 0, 0, 0},
     {"replicaof", commands::replicaof, 3, admin | noscript | stale, 0, 0, 0},
     {"slaveof", commands::replicaof, 3, admin | noscript | stale, 0, 0, 0},
     {"replconf", commands::replconf, -1, admin | noscript | always, 0, 0, 0},
@@ -85,7 +85,7 @@ constexpr command_spec table[] = {
     {"bgsave", commands::bgsave, -1, admin | noscript, 0, 0, 0},
     {"bgrewriteaof", commands::bgrewriteaof, 1, admin | noscript, 0, 0, 0},
     {"lolwut", commands::lolwut, -1, read_fast, 0, 0, 0},
-    {"module", commands::module, -2, admin | noscript, 0, 0, 0},
+    {"module", commands::module, -2, admin | noscript | has_forms, 0, 0, 0},
 
     // Lists
     {"lpush", commands::lpush, -3, grow_fast, 1, 1, 1},
@@ -199,12 +199,12 @@ constexpr command_spec table[] = {
     {"xsetid", commands::xsetid, -3, grow_fast, 1, 1, 1},
     {"xread", commands::xread, -4, readonly | blocking, 0, 0, 0},
     {"xreadgroup", commands::xreadgroup, -7, write | blocking, 0, 0, 0},
-    {"xgroup", commands::xgroup, -2, grow, 0, 0, 0},
+    {"xgroup", commands::xgroup, -2, grow | has_forms, 0, 0, 0},
     {"xack", commands::xack, -4, write_fast, 1, 1, 1},
     {"xpending", commands::xpending, -3, readonly, 1, 1, 1},
     {"xclaim", commands::xclaim, -6, write_fast, 1, 1, 1},
     {"xautoclaim", commands::xautoclaim, -6, write_fast, 1, 1, 1},
-    {"xinfo", commands::xinfo, -2, readonly, 0, 0, 0},
+    {"xinfo", commands::xinfo, -2, readonly | has_forms, 0, 0, 0},
 
     // Positions
     {"geoadd", commands::geoadd, -5, grow, 1, 1, 1},
@@ -234,9 +234,9 @@ constexpr command_spec table[] = {
     {"copy", commands::copy, -3, grow, 1, 2, 1},
     {"move", commands::move, 3, write_fast, 1, 1, 1},
     {"randomkey", commands::randomkey, 1, readonly, 0, 0, 0},
-    {"object", commands::object, -2, readonly, 0, 0, 0},
+    {"object", commands::object, -2, readonly | has_forms, 0, 0, 0},
     {"swapdb", commands::swapdb, 3, write_fast, 0, 0, 0},
-    {"memory", commands::memory, -2, readonly, 0, 0, 0},
+    {"memory", commands::memory, -2, readonly | has_forms, 0, 0, 0},
 
     // Values as bytes
     {"dump", commands::dump, 2, readonly, 1, 1, 1},
@@ -261,7 +261,7 @@ constexpr command_spec table[] = {
     {"select", commands::select, 2, fast | always, 0, 0, 0},
     {"hello", commands::hello, -1, fast | always | noauth | noscript | no_monitor, 0, 0, 0},
     {"auth", commands::auth, -2, fast | always | noauth | noscript | no_monitor, 0, 0, 0},
-    {"client", commands::client, -2, always | noscript, 0, 0, 0},
+    {"client", commands::client, -2, always | noscript | has_forms, 0, 0, 0},
 
     // Transactions
     {"multi", commands::multi, 1, fast | always | noscript, 0, 0, 0},
@@ -279,14 +279,14 @@ constexpr command_spec table[] = {
     {"sunsubscribe", commands::sunsubscribe, -1, pubsub | noscript | always, 1, -1, 1},
     {"publish", commands::publish, 3, pubsub | always | fast | may_replicate, 0, 0, 0},
     {"spublish", commands::spublish, 3, pubsub | always | fast | may_replicate, 1, 1, 1},
-    {"pubsub", commands::pubsub, -2, pubsub | always, 0, 0, 0},
+    {"pubsub", commands::pubsub, -2, pubsub | always | has_forms, 0, 0, 0},
     {"monitor", commands::monitor, 1, admin | noscript | always, 0, 0, 0},
 
     // Lists, waiting
-    {"blpop", commands::blpop, -3, write | noscript | blocking, 1, -2, 1},
-    {"brpop", commands::brpop, -3, write | noscript | blocking, 1, -2, 1},
-    {"blmove", commands::blmove, 6, grow | noscript | blocking, 1, 2, 1},
-    {"brpoplpush", commands::brpoplpush, 4, grow | noscript | blocking, 1, 2, 1},
+    {"blpop", commands::blpop, -3, write | blocking, 1, -2, 1},
+    {"brpop", commands::brpop, -3, write | blocking, 1, -2, 1},
+    {"blmove", commands::blmove, 6, grow | blocking, 1, 2, 1},
+    {"brpoplpush", commands::brpoplpush, 4, grow | blocking, 1, 2, 1},
     {"blmpop", commands::blmpop, -5, write | blocking, 0, 0, 0},
 
     // Scripts
@@ -294,22 +294,22 @@ constexpr command_spec table[] = {
     {"evalsha", commands::evalsha, -3, scripting, 0, 0, 0},
     {"eval_ro", commands::eval_ro, -3, scripting_ro, 0, 0, 0},
     {"evalsha_ro", commands::evalsha_ro, -3, scripting_ro, 0, 0, 0},
-    {"script", commands::script, -2, noscript, 0, 0, 0},
+    {"script", commands::script, -2, noscript | has_forms, 0, 0, 0},
     {"fcall", commands::fcall, -3, scripting, 0, 0, 0},
     {"fcall_ro", commands::fcall_ro, -3, scripting_ro, 0, 0, 0},
-    {"function", commands::function, -2, noscript, 0, 0, 0},
+    {"function", commands::function, -2, noscript | has_forms, 0, 0, 0},
     // Users
-    {"acl", commands::acl, -2, always | noscript | no_monitor, 0, 0, 0},
+    {"acl", commands::acl, -2, always | noscript | no_monitor | has_forms, 0, 0, 0},
 
     // Sorted sets, waiting
-    {"bzpopmin", commands::bzpopmin, -3, write | noscript | fast | blocking, 1, -2, 1},
-    {"bzpopmax", commands::bzpopmax, -3, write | noscript | fast | blocking, 1, -2, 1},
+    {"bzpopmin", commands::bzpopmin, -3, write | fast | blocking, 1, -2, 1},
+    {"bzpopmax", commands::bzpopmax, -3, write | fast | blocking, 1, -2, 1},
     {"bzmpop", commands::bzmpop, -5, write | blocking, 0, 0, 0},
 
     // The server
-    {"command", commands::command, -1, always, 0, 0, 0},
+    {"command", commands::command, -1, always | has_forms, 0, 0, 0},
     {"info", commands::info, -1, always, 0, 0, 0},
-    {"config", commands::config, -2, always | admin | noscript, 0, 0, 0},
+    {"config", commands::config, -2, always | admin | noscript | has_forms, 0, 0, 0},
     {"shutdown", commands::shutdown, -1, always | admin | noscript | dangerous | no_multi, 0, 0, 0},
     {"debug", commands::debug, -2, always | admin | noscript | dangerous, 0, 0, 0},
     {"time", commands::time, 1, fast | always, 0, 0, 0},

@@ -33,6 +33,8 @@ inline constexpr std::uint32_t blocking = 1 << 14;  ///< it may wait
 inline constexpr std::uint32_t brief = 1 << 15;
 /// It runs scripts, or may run them: see script/scripts.hpp. COMMAND does not tell it.
 inline constexpr std::uint32_t runs_script = 1 << 24;
+/// acl_forms.hpp has its forms, as of CONFIG GET and SET. COMMAND does not tell it.
+inline constexpr std::uint32_t has_forms = 1 << 25;
 }  // namespace command_flag
 
 struct command_spec {

@@ -92,6 +92,36 @@ TEST_F(server_commands, slowlog_shortens_arguments_and_hides_passwords) {
     EXPECT_EQ(args[31].text, "... (69 more arguments)");
 }
 
+TEST_F(server_commands, slowlog_keeps_no_password_of_any_parameter_or_name) {
+    engine_options options;
+    options.renamed_commands = {{"AUTH", "login"}};
+    options.slowlog_slower_than_us = 0;
+    engine home(options);
+    test_client client(home);
+    const auto kept = [&client](std::string_view line) {
+        client(line);
+        std::string all;
+        for (const auto& each :
+             parse_reply(client("SLOWLOG GET 1")).children[0].children[3].children)
+            all += each.text + " ";
+        return all;
+    };
+    EXPECT_EQ(kept("LOGIN eve secret"), "LOGIN (redacted) (redacted) ");
+    EXPECT_EQ(kept("CONFIG SET masterauth secret"), "CONFIG SET masterauth (redacted) ");
+    EXPECT_EQ(kept("CONFIG SET maxmemory 0 MasterUser eve timeout 0 requirepass ''"),
+              "CONFIG SET maxmemory 0 MasterUser (redacted) timeout 0 requirepass (redacted) ");
+    EXPECT_EQ(kept("CONFIG SET tls-key-file-pass x"), "CONFIG SET tls-key-file-pass (redacted) ");
+    EXPECT_EQ(kept("CONFIG GET requirepass"), "CONFIG GET requirepass ");
+    EXPECT_EQ(kept("CONFIG GET masterauth requirepass"), "CONFIG GET masterauth requirepass ");
+    EXPECT_EQ(kept("ACL SETUSER eve >secret"), "ACL (redacted) (redacted) (redacted) ");
+    test_client monitor(home);
+    monitor("MONITOR");
+    client("LOGIN eve secret");
+    client("CONFIG SET masterauth secret");
+    client("ACL SETUSER eve >secret");
+    EXPECT_EQ(monitor.pushed().find("secret"), std::string::npos);
+}
+
 TEST_F(server_commands, latency_keeps_samples_by_the_second) {
     expect("LATENCY LATEST", "*0\r\n");
     sleep("1");

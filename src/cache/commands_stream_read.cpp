@@ -60,6 +60,11 @@ bool read_request::parse(call& c) {
         const std::string_view word = c.arg(i);
         const std::size_t more = c.count - i - 1;
         if (more >= 1 && is_word(word, "block")) {
+            if (c.in_script) {
+                c.error("ERR " + std::string(c.arg(0)) +
+                        " command is not allowed with BLOCK option from scripts");
+                return false;
+            }
             if (!parse_deadline(c, ++i, deadline_us)) return false;
             waits = true;
         } else if (more >= 1 && is_word(word, "count")) {

@@ -610,6 +610,14 @@ std::expected<void, std::string> set_parameter(engine_options& of, std::string_v
     return std::unexpected(std::string(name) + " cannot be \"" + std::string(value) + "\": " + why);
 }
 
+bool is_secret_parameter(std::string_view name) noexcept {
+    for (const std::string_view each : {"requirepass", "masterauth", "masteruser",
+                                        "tls-key-file-pass", "tls-client-key-file-pass"}) {
+        if (is_word(name, each)) return true;
+    }
+    return false;
+}
+
 void config_set(call& c) {
     if (c.count % 2 != 0) return c.syntax_error();
     engine_options changed = c.state.options;

@@ -132,7 +132,7 @@ constexpr bool differs_between_versions(std::string_view line) {
           "COMMAND GETKEYS PING", "COMMAND GETKEYSANDFLAGS SINTERSTORE d a b",
           "COMMAND INFO getdel setex msetnx", "COMMAND INFO del unlink rename copy scan",
           "COMMAND INFO expire ttl persist touch randomkey",
-          "COMMAND INFO info time role wait lastsave"})
+          "COMMAND INFO info time role lastsave"})
         if (line == changed) return true;
     return false;
 }
@@ -552,7 +552,7 @@ COMMAND INFO lpush lpop lmpop lmove linsert lpos ; COMMAND INFO sadd spop sinter
 COMMAND INFO hset hgetall hscan hrandfield hincrbyfloat ; COMMAND INFO del unlink rename copy scan ;
 COMMAND INFO expire ttl persist touch randomkey ; COMMAND INFO setbit bitcount bitop bitfield_ro ;
 COMMAND INFO pfadd pfmerge pfselftest ; COMMAND INFO lcs ;
-COMMAND INFO ping hello auth quit reset select echo ; COMMAND INFO info time role wait lastsave ;
+COMMAND INFO ping hello auth quit reset select echo ; COMMAND INFO info time role lastsave ;
 COMMAND INFO flushall keys dbsize swapdb move lolwut readonly readwrite asking
 )",
     // Sorted sets: members and scores.

@@ -246,6 +246,30 @@ TEST_P(differential_odd, subcommands_are_refused_as_redis_refuses_them) {
     for (const std::string_view line : testing::separate(subcommands)) same_line(line);
 }
 
+TEST_P(differential_odd, subcommands_are_refused_before_they_are_queued) {
+    make_keys();
+    for (const std::string_view line : testing::separate(subcommands)) {
+        same_line("MULTI");
+        same_line(line);
+        same_line("DISCARD");
+    }
+    for (const std::string_view line : testing::separate(
+             "MULTI ; CONFIG FOO ; EXEC ; MULTI ; XGROUP CREATE k g ; SET str x ; EXEC ; GET str ; "
+             "MULTI ; OBJECT ENCODING ; EXEC ; MULTI ; OBJECT ENCODING str ; COMMAND COUNT x ; "
+             "EXEC ; MULTI ; OBJECT ENCODING str ; EXEC"))
+        same_line(line);
+}
+
+TEST_P(differential_odd, subcommands_are_refused_in_scripts) {
+    make_keys();
+    for (const std::string_view line : testing::separate(subcommands)) {
+        arguments args{"EVAL", "return redis.pcall(unpack(ARGV))", "0"};
+        const arguments given = testing::split(line);
+        args.insert(args.end(), given.begin(), given.end());
+        same(args);
+    }
+}
+
 // What the help says is Eddy's own; how it begins and ends is not.
 TEST_P(differential_odd, help_begins_and_ends_as_that_of_redis) {
     for (const std::string command :

@@ -18,6 +18,7 @@
 #include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
+#include <cstdlib>
 #include <string>
 
 namespace eddy::cache {
@@ -78,32 +79,12 @@ bool replies_by_push(runner what) noexcept {
                             commands::unsubscribe, commands::punsubscribe, commands::sunsubscribe});
 }
 
-bool in(const call& c, session::mode what) noexcept { return (c.client.special & what) != 0; }
-
-// "client|id" for what has subcommands.
-std::string full_name(const call& c) {
-    std::string name(c.spec->name);
-    if (c.count < 2 ||
-        !is_one_of(c.spec->run, {commands::acl, commands::client, commands::config,
-                                 commands::object, commands::memory, commands::command,
-                                 commands::pubsub, commands::xgroup, commands::xinfo})) {
-        return name;
-    }
-    name += '|';
-    for (const char each : printable(c.arg(1), 128)) {
-        name += each >= 'A' && each <= 'Z' ? static_cast<char>(each + ('a' - 'A')) : each;
-    }
-    return name;
-}
+// In one of these modes at least.
+bool in(const call& c, unsigned what) noexcept { return (c.client.special & what) != 0; }
 
 // The flags of all commands that this one will run.
 std::uint32_t all_flags(const call& c) noexcept {
-    std::uint32_t flags = c.spec->flags;
-    if (c.spec->run == commands::function && c.count > 1) {
-        for (const std::string_view form : {"load", "delete", "flush", "restore"}) {
-            if (is_word(c.arg(1), form)) flags |= command_flag::write;
-        }
-    }
+    std::uint32_t flags = flags_of(*c.spec, c.args, c.count);
     if (c.spec->run == commands::exec && in(c, session::in_transaction)) {
         flags |= c.client.extras->queued_flags;
     }
@@ -115,6 +96,24 @@ bool is_known(call& c) {
         refuse_unknown(c);
     } else if (!arity_fits(*c.spec, c.count)) {
         c.wrong_arity();
+    } else {
+        return true;
+    }
+    return false;
+}
+
+// Of a command with several forms that is to be queued, or to be refused by its name: false, with
+// the error replied, when it has no such form. Elsewhere the command itself says so.
+bool form_is_known(call& c) {
+    if (!in(c, session::in_transaction | session::subscriber) || c.spec == nullptr ||
+        (c.spec->flags & command_flag::has_forms) == 0 || c.count < 2) {
+        return true;
+    }
+    const acl::command_form* const form = acl::find_form(c.spec->name, c.arg(1));
+    if (form == nullptr) {
+        c.unknown_subcommand();
+    } else if (!arity_fits(form->arity, c.count)) {
+        c.wrong_arity(form->name.substr(c.spec->name.size() + 1));
     } else {
         return true;
     }
@@ -140,7 +139,7 @@ bool mode_allows(call& c) {
     if (refused_by_replication(c, all_flags(c))) return false;
     if (in(c, session::subscriber) && c.client.protocol == 2 && !replies_by_push(what) &&
         !is_one_of(what, {commands::ping, commands::quit, commands::reset})) {
-        c.error("ERR Can't execute '" + full_name(c) +
+        c.error("ERR Can't execute '" + acl::full_name(*c.spec, {c.args, c.count}) +
                 "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
                 "this context");
         return false;
@@ -197,6 +196,17 @@ void queue(call& c) {
 
 }  // namespace
 
+std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
+                       std::size_t count) noexcept {
+    constexpr std::uint32_t told_by_form = command_flag::write | command_flag::denyoom;
+    if ((spec.flags & command_flag::has_forms) == 0 || count < 2) [[likely]]
+        return spec.flags;
+    const acl::command_form* const form = acl::find_form(spec.name, args[1]);
+    if (form == nullptr) return spec.flags;
+    // These have the same bits in both.
+    return (spec.flags & ~told_by_form) | (form->flags & told_by_form);
+}
+
 void after_refusal(call& c) {
     c.state.commands.rejected(c);
     if (in(c, session::in_transaction)) c.client.extras->refused = true;
@@ -221,7 +231,7 @@ bool admit_after_checks(call& c) {
     if (!c.client.unlimited && !permits(c)) return false;
     const engine_options& options = c.state.options;
     if (options.max_memory != 0 && !c.state.make_room() &&
-        (spec->flags & command_flag::denyoom) != 0) {
+        (flags_of(*spec, c.args, c.count) & command_flag::denyoom) != 0) {
         c.error(out_of_memory_text);
         return false;
     }
@@ -295,7 +305,7 @@ bool execute_with_attention(call& c) {
     const bool is_client_command = c.spec != nullptr && c.spec->run == commands::client;
     // What another server, or the append-only file, has done is done here, too.
     const bool obeys = in(c, session::master);
-    if (obeys ? !is_known(c) : !admit(c) || !mode_allows(c)) {
+    if (obeys ? !is_known(c) : !form_is_known(c) || !admit(c) || !mode_allows(c)) {
         after_refusal(c);
     } else if (!obeys && is_busy(c)) {
         c.error(scripting::busy_text(c.state));

@@ -6,13 +6,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace eddy::cache {
 
-inline bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
+inline bool arity_fits(int arity, std::size_t count) noexcept {
     const auto given = static_cast<std::int64_t>(count);
-    return spec.arity >= 0 ? given == spec.arity : given >= -spec.arity;
+    return arity >= 0 ? given == arity : given >= -arity;
 }
+inline bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
+    return arity_fits(spec.arity, count);
+}
+
+/// The command's flags; of one with several forms, what its form writes and needs.
+std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
+                       std::size_t count) noexcept;
 
 /// Looks at everything that admit() does not take as usual.
 bool admit_after_checks(call& c);

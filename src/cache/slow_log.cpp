@@ -1,8 +1,11 @@
 // Times commands with the monotonic clock.
 #include "cache/slow_log.hpp"
 
+#include "cache/acl_forms.hpp"
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
+#include "cache/commands.hpp"
+#include "cache/config.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -13,9 +16,19 @@ namespace eddy::cache {
 namespace {
 
 // Arguments that hold a password are not kept.
-bool is_secret(const call& c) noexcept {
-    return is_word(c.arg(0), "auth") || is_word(c.arg(0), "hello") || is_word(c.arg(0), "acl") ||
-           (is_word(c.arg(0), "config") && c.count > 3 && is_word(c.arg(2), "requirepass"));
+bool is_secret(const call& c, std::size_t i) noexcept {
+    const auto what = c.spec->run;
+    if (what == commands::auth || what == commands::hello || what == commands::acl) return i > 0;
+    // CONFIG SET: names and values in turn.
+    return what == commands::config && i > 2 && i % 2 == 1 && is_word(c.arg(1), "set") &&
+           is_secret_parameter(c.arg(i - 1));
+}
+
+// CLIENT LIST tells which form of its last command a client has sent.
+void note_form(call& c) noexcept {
+    if ((c.spec->flags & command_flag::has_forms) == 0 || c.count < 2) return;
+    if (const auto* const form = acl::find_form(c.spec->name, c.arg(1)))
+        c.client.last_command = form->name.data();
 }
 
 std::string shortened(std::string_view arg) {
@@ -56,6 +69,7 @@ void slow_log::run(call& c) {
     const std::string_view* const args = c.args;
     const std::size_t count = c.count;
     pretended_us_ = 0;
+    note_form(c);
     const auto began = steady_clock::now();
     spec.run(c);
     c.spec = &spec;
@@ -76,10 +90,9 @@ void slow_log::keep(const call& c, std::int64_t took_us) {
     if (max_records_ == 0) return;
     record made{next_id_++,       c.state.env.now_us / 1'000'000, took_us, {},
                 c.client.address, std::string(c.client.name())};
-    const bool secret = is_secret(c);
     const std::size_t whole = c.count > max_arguments ? max_arguments - 1 : c.count;
     for (std::size_t i = 0; i < whole; ++i) {
-        made.args.push_back(secret && i > 0 ? "(redacted)" : shortened(c.arg(i)));
+        made.args.push_back(is_secret(c, i) ? "(redacted)" : shortened(c.arg(i)));
     }
     if (whole < c.count) {
         made.args.push_back("... (" + std::to_string(c.count - whole) + " more arguments)");

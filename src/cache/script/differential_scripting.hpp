@@ -1,5 +1,7 @@
 // Scripts that differential_scripting_test.cpp gives to the engine and to a real redis-server. They
-// run one after another on the same data, as EVAL script 2 k1 k2 first second.
+// run one after another on the same data, as EVAL script 2 k1 k2 first second. Left out is what
+// Redis 7.2 does in another way than the 7.0 that they are compared with: commands that may block
+// are refused there, and a zero keeps its sign. scripts_test.cpp has those.
 #pragma once
 
 #include <string_view>
@@ -406,7 +408,7 @@ return foo())lua",
                 R"lua(redis.call("set",KEYS[1],3.5) return redis.call("get",KEYS[1]))lua",
                 R"lua(redis.call("set",KEYS[1],2^53) return redis.call("get",KEYS[1]))lua",
                 R"lua(redis.call("set",KEYS[1],0) return redis.call("get",KEYS[1]))lua",
-                R"lua(redis.call("set",KEYS[1],-0.0) return redis.call("get",KEYS[1]))lua",
+                R"lua(redis.call("set",KEYS[1],-0.5) return redis.call("get",KEYS[1]))lua",
                 R"lua(redis.call("select",3) redis.call("set","in3","x") return redis.call("dbsize"))lua",
                 R"lua(return redis.call("get","in3"))lua",
                 R"lua(local a,b=pcall(redis.call,"nosuch") return {tostring(a),type(b),b.err})lua",
@@ -416,7 +418,11 @@ return foo())lua",
                 R"lua(return redis.call("lpush",KEYS[2],unpack({1,2,3})))lua",
                 R"lua(return redis.call("lrange",KEYS[2],0,-1))lua",
                 R"lua(return redis.call("lpop",KEYS[2],2))lua",
-                R"lua(return redis.call("blpop","none",0))lua",
+                R"lua(return redis.call("xread","BLOCK",0,"STREAMS","none","$"))lua",
+                R"lua(return redis.call("XREADGROUP","BLOCK","x"))lua",
+                R"lua(return redis.call("config","nosuch"))lua",
+                R"lua(return redis.call("object","encoding"))lua",
+                R"lua(return redis.call("xgroup","create","k","g"))lua",
                 R"lua(return redis.call("subscribe","x"))lua",
                 R"lua(return redis.call("eval","return 1",0))lua",
                 R"lua(return redis.call("auth","x"))lua",

@@ -1,5 +1,6 @@
 // redis.call() and what else the table "redis" has.
 #include <eddy/base/log.hpp>
+#include <eddy/wire/resp/reply_writer.hpp>
 
 #include "cache/command_table.hpp"
 #include "cache/dataset_digest.hpp"
@@ -13,9 +14,8 @@
 
 #include <lua.hpp>
 
-#include <charconv>
 #include <cmath>
-#include <cstdio>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -30,18 +30,13 @@ std::string_view text_at(lua_State* in, int index) {
 
 // Replaces the number at `index` by its text. Lua's own would have 14 digits.
 void make_text(lua_State* in, int index) {
-    char digits[40];
-    const double value = lua_tonumber(in, index);
-    constexpr double exact = 1e15;
-    std::size_t size;
-    if (value > -exact && value < exact && value == std::trunc(value) && value != 0) {
-        size = static_cast<std::size_t>(
-            std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(value)).ptr -
-            digits);
-    } else {
-        size = static_cast<std::size_t>(std::snprintf(digits, sizeof digits, "%.17g", value));
-    }
-    lua_pushlstring(in, digits, size);
+    char digits[1 + resp::max_number_text];
+    char* to = digits;
+    // As in Redis, zero has no sign here, and what is no number may have one.
+    const double value = lua_tonumber(in, index) + 0.0;
+    if (std::isnan(value) && std::signbit(value)) *to++ = '-';
+    const char* const end = resp::write_number(to, value);
+    lua_pushlstring(in, digits, static_cast<std::size_t>(end - digits));
     lua_replace(in, index);
 }
 

@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 
 #include "cache/access.hpp"
+#include "cache/acl_forms.hpp"
 #include "cache/command_names.hpp"
 #include "cache/command_table.hpp"
 #include "cache/dataset_digest.hpp"
@@ -285,7 +286,15 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     if (!arity_fits(*spec, count)) {
         return refuse("Wrong number of args calling Redis command from script");
     }
-    const std::uint32_t flags = spec->flags;
+    std::uint32_t flags = spec->flags;
+    if ((flags & command_flag::has_forms) != 0 && count > 1) [[unlikely]] {
+        const acl::command_form* const form = acl::find_form(spec->name, args[1]);
+        if (form == nullptr) return refuse("Unknown Redis command called from script");
+        if (!arity_fits(form->arity, count)) {
+            return refuse("Wrong number of args calling Redis command from script");
+        }
+        flags = flags_of(*spec, args, count);
+    }
     constexpr std::uint32_t special = command_flag::noscript | command_flag::dangerous;
     if ((flags & special) != 0) [[unlikely]] {
         return refuse("This Redis command is not allowed from script");
@@ -297,6 +306,7 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     inner.args = args;
     inner.count = count;
     inner.in_exec = true;
+    inner.in_script = true;
     // The script counts it, which raises it.
     const auto reject = [&](std::string_view why) {
         state_.commands.failed(inner);

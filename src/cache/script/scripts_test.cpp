@@ -356,7 +356,35 @@ TEST_F(scripting, monitors_see_the_commands_that_scripts_call) {
 
 TEST_F(scripting, blocking_commands_do_not_wait_in_scripts) {
     EXPECT_EQ(eval("return redis.call('BLMPOP', 0, 1, 'none', 'LEFT')"), "$-1\r\n");
+    EXPECT_EQ(eval("return redis.call('BLPOP', 'none', 0)"), "$-1\r\n");
+    EXPECT_EQ(eval("return redis.call('BRPOP', 'none', 0)"), "$-1\r\n");
+    EXPECT_EQ(eval("return redis.call('BLMOVE', 'none', 'to', 'LEFT', 'LEFT', 0)"), "$-1\r\n");
+    EXPECT_EQ(eval("return redis.call('BRPOPLPUSH', 'none', 'to', 0)"), "$-1\r\n");
+    EXPECT_EQ(eval("return redis.call('BZPOPMIN', 'none', 0)"), "$-1\r\n");
+    EXPECT_EQ(eval("return redis.call('BZPOPMAX', 'none', 0)"), "$-1\r\n");
+    EXPECT_EQ(eval("return redis.call('BZMPOP', 0, 1, 'none', 'MIN')"), "$-1\r\n");
+    EXPECT_EQ(eval("return redis.call('WAIT', 1, 0)"), ":0\r\n");
+    EXPECT_EQ(eval("return redis.call('WAITAOF', 0, 1, 0)"), "*2\r\n:0\r\n:0\r\n");
     EXPECT_FALSE(a_.who().blocked);
+    a_("RPUSH l a b");
+    EXPECT_EQ(eval("return redis.call('BLPOP', 'none', 'l', 0)"), "*2\r\n$1\r\nl\r\n$1\r\na\r\n");
+    EXPECT_EQ(eval("return redis.call('BRPOPLPUSH', 'l', 'm', 0)"), "$1\r\nb\r\n");
+}
+
+TEST_F(scripting, numbers_become_arguments_with_the_fewest_digits) {
+    const auto text_of = [this](const std::string& number) {
+        return eval("return redis.call('ECHO', " + number + ")");
+    };
+    EXPECT_EQ(text_of("0.1"), bulk("0.1"));
+    EXPECT_EQ(text_of("-2.5"), bulk("-2.5"));
+    EXPECT_EQ(text_of("3"), bulk("3"));
+    EXPECT_EQ(text_of("-0"), bulk("0"));
+    EXPECT_EQ(text_of("2^53"), bulk("9007199254740992"));
+    EXPECT_EQ(text_of("1e18"), bulk("1000000000000000000"));
+    EXPECT_EQ(text_of("1e20"), bulk("1e+20"));
+    EXPECT_EQ(text_of("1e100"), bulk("1e+100"));
+    EXPECT_EQ(text_of("1/0"), bulk("inf"));
+    EXPECT_EQ(text_of("0.30000000000000004"), bulk("0.30000000000000004"));
 }
 
 TEST(scripting_modes, writes_are_refused_where_nothing_may_be_written) {
