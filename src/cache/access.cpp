@@ -37,6 +37,7 @@ acl::verdict check(const call& c) { return c.client.user->check(*c.spec, argumen
 }  // namespace
 
 void access_log::add(entry made, std::size_t limit) {
+    ++counts_[static_cast<std::size_t>(made.why)];
     constexpr std::int64_t same_within_ms = 60'000;
     constexpr std::size_t looked_at = 10;
     for (std::size_t i = 0; i < std::min(entries_.size(), looked_at); ++i) {

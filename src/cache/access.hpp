@@ -4,6 +4,7 @@
 #include "cache/acl.hpp"
 #include "cache/engine.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -35,12 +36,17 @@ public:
     };
 
     void add(entry made, std::size_t limit);
+    /// How many there were of a kind, also of those that are no longer kept.
+    std::uint64_t count(acl::refusal why) const noexcept {
+        return counts_[static_cast<std::size_t>(why)];
+    }
     void clear() noexcept { entries_.clear(); }
     const std::deque<entry>& entries() const noexcept { return entries_; }
 
 private:
     std::deque<entry> entries_;
     std::uint64_t next_id_ = 0;
+    std::array<std::uint64_t, acl::refusal_kinds> counts_{};
 };
 
 /// Makes a new session, or one that RESET, act for the default user.

@@ -37,6 +37,7 @@ std::optional<std::vector<std::string>> names_in_category(std::string_view categ
 
 /// Why a command is refused; a later one is told rather than an earlier.
 enum class refusal : std::uint8_t { none, command, key, password, channel };
+inline constexpr std::size_t refusal_kinds = 5;
 struct verdict {
     refusal why = refusal::none;
     std::size_t argument = 0;  ///< the key or the channel

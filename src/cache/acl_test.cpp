@@ -7,6 +7,7 @@
 #include "cache/redis_process.hpp"
 #include "cache/test_client.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,9 +22,11 @@ namespace eddy::cache {
 namespace {
 
 using testing::arguments;
+using ::testing::HasSubstr;
 using testing::parse_reply;
 using testing::redis_process;
 using testing::reply_tree;
+using ::testing::StartsWith;
 using testing::test_client;
 
 std::set<std::string> texts(const reply_tree& list) {
@@ -188,6 +191,32 @@ TEST(acl, the_log_tells_what_was_refused) {
     EXPECT_EQ(parse_reply(admin("ACL LOG 100")).children.size(), 3U);
     admin("ACL LOG RESET");
     EXPECT_EQ(admin("ACL LOG"), "*0\r\n");
+}
+
+TEST(acl, hello_logs_in_only_when_all_of_it_is_understood) {
+    engine_options options;
+    options.password = "secret";
+    engine home(options);
+    test_client client(home);
+    EXPECT_EQ(client("HELLO 3 AUTH default secret FOO"),
+              "-ERR Syntax error in HELLO option 'FOO'\r\n");
+    EXPECT_THAT(client("GET a"), StartsWith("-NOAUTH"));
+    EXPECT_THAT(client({"HELLO", "3", "AUTH", "default", "secret", "SETNAME", "a b"}),
+                StartsWith("-ERR Client names"));
+    EXPECT_THAT(client("GET a"), StartsWith("-NOAUTH"));
+    EXPECT_THAT(client("HELLO 3 SETNAME x AUTH default wrong"), StartsWith("-WRONGPASS"));
+    EXPECT_THAT(client("HELLO 3 SETNAME x AUTH default secret"), StartsWith("%7"));
+    EXPECT_THAT(client("INFO stats"), HasSubstr("acl_access_denied_auth:1\r\n"));
+    client("ACL SETUSER eve on nopass +get +info ~k");
+    test_client eve(home);
+    eve("AUTH eve x");
+    eve("SET k 1");
+    eve("GET other");
+    eve("GET other");
+    const std::string stats = client("INFO stats");
+    EXPECT_THAT(stats, HasSubstr("acl_access_denied_cmd:1\r\n"));
+    EXPECT_THAT(stats, HasSubstr("acl_access_denied_key:2\r\n"));
+    EXPECT_THAT(stats, HasSubstr("acl_access_denied_channel:0\r\n"));
 }
 
 TEST(acl, long_keys_do_not_fill_the_log) {

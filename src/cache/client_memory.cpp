@@ -33,13 +33,16 @@ std::size_t client_bytes(const session& who) noexcept {
     return all;
 }
 
-buffer_bytes measure_buffers(const engine::state& s) noexcept {
+buffer_bytes measure_buffers(engine::state& s) {
     buffer_bytes found;
     if (s.replicating != nullptr) {
         const replication& its = *s.replicating;
         found.backlog = its.kept().end() - its.kept().begin();
         for (const replica* const each : its.replicas()) found.replicas += client_bytes(each->who);
     }
+    s.sessions.for_each([&found](const session& each) {
+        if (class_of(each) != client_class::replica) found.normal += client_bytes(each);
+    });
     if (s.appending != nullptr) found.append = s.appending->appended - s.appending->written;
     return found;
 }

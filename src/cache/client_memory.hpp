@@ -43,12 +43,13 @@ inline void note_client_memory(engine::state& s, std::size_t bytes) {
 /// Everything that the client takes, as CLIENT LIST's tot-mem.
 std::size_t client_bytes(const session& who) noexcept;
 
-/// What buffers for files and replicas take, for INFO and MEMORY STATS.
+/// What buffers for files, replicas and clients take, for INFO and MEMORY STATS. O(clients).
 struct buffer_bytes {
     std::size_t backlog = 0;   ///< kept for replicas that come back
     std::size_t replicas = 0;  ///< client_bytes() of all that follow
+    std::size_t normal = 0;    ///< client_bytes() of all others
     std::size_t append = 0;    ///< of the append-only file, not written yet
 };
-buffer_bytes measure_buffers(const engine::state& s) noexcept;
+buffer_bytes measure_buffers(engine::state& s);
 
 }  // namespace eddy::cache

@@ -332,6 +332,27 @@ TEST_F(clients, a_pause_holds_up_all_commands_and_ends_by_itself) {
     EXPECT_EQ(b_("GET x"), "$1\r\n1\r\n");
 }
 
+TEST_F(clients, a_pause_of_writes_lets_scripts_go_on_that_say_they_do_not_write) {
+    if (a_({"EVAL", "return 1", "0"}).starts_with("-")) GTEST_SKIP() << "there are no scripts";
+    test_client c(engine_);
+    a_("CLIENT PAUSE 100000 WRITE");
+    EXPECT_EQ(b_({"EVAL", "#!lua flags=no-writes\nreturn 1", "0"}), ":1\r\n");
+    EXPECT_EQ(b_({"EVAL", "return 1", "0"}), "") << "it may write";
+    EXPECT_EQ(c({"EVAL", "#!lua\nreturn 1", "0"}), "");
+    a_("CLIENT UNPAUSE");
+    EXPECT_EQ(b_.pushed(), ":1\r\n");
+    EXPECT_EQ(c.pushed(), ":1\r\n");
+}
+
+TEST_F(clients, blocking_keys_are_counted) {
+    a_("BLPOP l m 0");
+    b_("XGROUP CREATE s g $ MKSTREAM");
+    b_("XREADGROUP GROUP g c BLOCK 0 STREAMS s >");
+    test_client c(engine_);
+    EXPECT_THAT(c("INFO clients"),
+                HasSubstr("total_blocking_keys:3\r\ntotal_blocking_keys_on_nokey:1\r\n"));
+}
+
 TEST_F(clients, a_killed_client_executes_nothing_more) {
     a_("SUBSCRIBE c");
     b_("PUBLISH c x");

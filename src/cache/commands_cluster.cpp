@@ -56,7 +56,11 @@ address own_address(const call& c) {
     const std::size_t colon = text.rfind(':');
     if (colon != std::string_view::npos) {
         if (const auto port = parse_integer(text.substr(colon + 1))) {
-            return {text.substr(0, colon), *port};
+            std::string_view host = text.substr(0, colon);
+            // "[::1]:6379"
+            if (host.starts_with('[') && host.ends_with(']'))
+                host = host.substr(1, host.size() - 2);
+            return {host, *port};
         }
     }
     return {"127.0.0.1", c.state.options.port};

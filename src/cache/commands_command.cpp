@@ -151,6 +151,7 @@ void reply_spec(call& c, const command_spec& spec) {
 struct named {
     const command_spec* command = nullptr;    // null: nothing is called so
     const acl::command_form* form = nullptr;  // null: the command itself is
+    bool operator==(const named&) const noexcept = default;
 };
 
 // "config" or "config|get", in any case.
@@ -200,34 +201,60 @@ void command_info(call& c) {
     }
 }
 
+// What a form is for is told where a summary of its own is known.
+void reply_form_docs(call& c, const acl::command_form& form) {
+    const command_facts* const facts = find_facts(form.name);
+    const command_facts* const its = find_facts(form.name.substr(0, form.name.find('|')));
+    const bool has_summary = facts != nullptr && !facts->summary.empty();
+    c.reply.bulk(form.name);
+    c.reply.map(has_summary ? 2 : 1);
+    if (has_summary) {
+        c.reply.bulk("summary");
+        c.reply.bulk(facts->summary);
+    }
+    c.reply.bulk("group");
+    c.reply.bulk(its != nullptr ? its->group : "generic");
+}
+
 void reply_docs(call& c, const command_spec& spec) {
     const command_facts* const facts = find_facts(spec.name);
+    const auto forms = acl::forms_of(spec.name);
     c.reply.bulk(spec.name);
     const bool known = facts != nullptr;
-    c.reply.map(3);
+    c.reply.map(forms.empty() ? 3 : 4);
     c.reply.bulk("summary");
     c.reply.bulk(known ? facts->summary : std::string_view{});
     c.reply.bulk("since");
     c.reply.bulk(known ? facts->since : "7.0.0");
     c.reply.bulk("group");
     c.reply.bulk(known ? facts->group : "generic");
+    if (forms.empty()) return;
+    c.reply.bulk("subcommands");
+    c.reply.map(forms.size());
+    for (const acl::command_form& each : forms) reply_form_docs(c, each);
 }
 
 // The same name twice comes once, as in Redis.
 void command_docs(call& c) {
-    std::vector<const command_spec*> wanted;
+    std::vector<named> wanted;
     if (c.count == 2) {
-        wanted = callable_commands(c);
+        for (const command_spec* const each : callable_commands(c))
+            wanted.push_back({each, nullptr});
     }
     for (std::size_t i = 2; i < c.count; ++i) {
-        const command_spec* const spec =
-            find_named(c.state.renamed.get(), fold_command_name(c.arg(i)));
-        if (spec != nullptr && std::ranges::find(wanted, spec) == wanted.end()) {
-            wanted.push_back(spec);
+        const named found = find_any(c, c.arg(i));
+        if (found.command != nullptr && std::ranges::find(wanted, found) == wanted.end()) {
+            wanted.push_back(found);
         }
     }
     c.reply.map(wanted.size());
-    for (const command_spec* const each : wanted) reply_docs(c, *each);
+    for (const named& each : wanted) {
+        if (c.reply_is_too_large()) return;
+        if (each.form != nullptr)
+            reply_form_docs(c, *each.form);
+        else
+            reply_docs(c, *each.command);
+    }
 }
 
 // Of a command that has forms: whether the word behind its name is none of them.

@@ -69,10 +69,12 @@ void hello(call& c) {
         if (*version < 2 || *version > 3) return c.error("NOPROTO unsupported protocol version");
         protocol = static_cast<int>(*version);
     }
+    // Nothing is done before all of it is understood.
     std::optional<std::string_view> name;
+    std::size_t user = 0;  // the argument
     for (std::size_t i = 2; i < c.count; ++i) {
         if (is_word(c.arg(i), "auth") && i + 2 < c.count) {
-            if (!authenticate(c, c.arg(i + 1), c.arg(i + 2))) return;
+            user = i + 1;
             i += 2;
         } else if (is_word(c.arg(i), "setname") && i + 1 < c.count) {
             name = c.arg(++i);
@@ -87,6 +89,7 @@ void hello(call& c) {
                            std::string(given.substr(0, given.find('\0'))) + "'");
         }
     }
+    if (user != 0 && !authenticate(c, c.arg(user), c.arg(user + 1))) return;
     if (!c.client.authenticated && c.state.users.require_password()) {
         return c.error(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise "

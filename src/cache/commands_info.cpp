@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace eddy::cache::commands {
 namespace {
@@ -114,6 +115,17 @@ void clients_section(call& c, info_text& to) {
     to.field("maxclients", c.state.options.max_clients);
     to.field("blocked_clients", std::uint64_t{c.state.blocked_sessions});
     to.field("tracking_clients", std::uint64_t{c.state.tracking.clients});
+    // XREADGROUP hears of it also when its key goes.
+    std::uint64_t until_gone = 0;
+    c.state.awaited.for_each([&until_gone](name_topic& key) {
+        bool any = false;
+        key.members.for_each([&any](const name_topic::member& each) {
+            any |= std::string_view(each.who->last_command) == "xreadgroup";
+        });
+        until_gone += any ? 1 : 0;
+    });
+    to.field("total_blocking_keys", std::uint64_t{c.state.awaited.size()});
+    to.field("total_blocking_keys_on_nokey", until_gone);
 }
 
 void memory_section(call& c, info_text& to) {
@@ -160,11 +172,11 @@ void memory_section(call& c, info_text& to) {
     to.field("mem_fragmentation_bytes", std::uint64_t{unused});
     to.field("mem_not_counted_for_evict",
              std::uint64_t{s.image == nullptr ? 0 : s.image->held_bytes()});
-    const buffer_bytes buffers = measure_buffers(s);
+    const buffer_bytes buffers = measure_buffers(c.state);
     to.field("mem_replication_backlog", std::uint64_t{buffers.backlog});
     to.field("mem_total_replication_buffers", std::uint64_t{buffers.backlog});
     to.field("mem_clients_slaves", std::uint64_t{buffers.replicas});
-    to.field("mem_clients_normal", s.env.counters.sessions * sizeof(session));
+    to.field("mem_clients_normal", std::uint64_t{buffers.normal});
     to.field("mem_cluster_links", std::uint64_t{0});
     to.field("mem_aof_buffer", std::uint64_t{buffers.append});
     const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -218,7 +230,8 @@ void persistence_section(call& c, info_text& to) {
         to.field(name, std::to_string(value));
     };
     to.section("Persistence");
-    to.field("loading", std::uint64_t{0});
+    const bool is_loading = (c.state.attention & attention::loading) != 0;
+    to.field("loading", std::uint64_t{is_loading ? 1U : 0U});
     to.field("async_loading", std::uint64_t{0});
     // A snapshot copies what is about to change before it is written.
     to.field("current_cow_size",
@@ -283,6 +296,10 @@ void stats_section(call& c, info_text& to) {
           "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
           "active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time"})
         to.field(none, std::uint64_t{0});
+    for (const auto& [name, why] :
+         {std::pair{"auth", acl::refusal::password}, std::pair{"cmd", acl::refusal::command},
+          std::pair{"key", acl::refusal::key}, std::pair{"channel", acl::refusal::channel}})
+        to.field(std::string("acl_access_denied_") + name, c.state.refusals.count(why));
     to.field("client_output_buffer_limit_disconnections", n.output_closed);
 }
 
@@ -380,8 +397,10 @@ void keyspace_section(call& c, info_text& to) {
     for (std::size_t i = 0; i < engine::databases; ++i) {
         const keyspace* const keys = c.state.keyspaces[i].get();
         if (keys == nullptr || keys->size() == 0) continue;
-        to.field("db" + std::to_string(i), "keys=" + std::to_string(keys->size()) + ",expires=" +
-                                               std::to_string(keys->expiring()) + ",avg_ttl=0");
+        to.field("db" + std::to_string(i),
+                 "keys=" + std::to_string(keys->size()) +
+                     ",expires=" + std::to_string(keys->expiring()) +
+                     ",avg_ttl=" + std::to_string(keys->average_ttl_ms()));
     }
 }
 

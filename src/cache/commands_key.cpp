@@ -241,6 +241,14 @@ void object(call& c) {
         if (known == "encoding")
             return c.reply.bulk(encoding_name(c.state.env, *keyspace::at(place)));
         if (known == "refcount") return c.reply.integer(1);
+        const bool is_lfu = c.state.env.policy == eviction::allkeys_lfu ||
+                            c.state.env.policy == eviction::volatile_lfu;
+        if (known == "idletime" && is_lfu) {
+            return c.error(
+                "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that "
+                "when switching between policies at runtime LRU and LFU data will take some time "
+                "to adjust.");
+        }
         if (known == "idletime") return c.reply.integer(0);
         if (counted_uses(c.state.env.policy) > 1)
             return c.reply.integer(keyspace::at(place)->uses());

@@ -60,7 +60,7 @@ void stats(call& c) {
     const scripting::usage scripts = scripting::use(c.state);
     count("replication.backlog", buffers.backlog);
     count("clients.slaves", buffers.replicas);
-    count("clients.normal", c.state.env.counters.sessions * sizeof(session));
+    count("clients.normal", buffers.normal);
     count("cluster.links", 0);
     count("aof.buffer", buffers.append);
     count("lua.caches", scripts.script_bytes);

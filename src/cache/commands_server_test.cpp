@@ -151,6 +151,12 @@ TEST_F(server_commands, cluster_of_one_node_is_there_for_those_who_insist) {
     expect("CLUSTER INFO", "-ERR This instance has cluster support disabled\r\n");
     expect("READONLY", "-ERR This instance has cluster support disabled\r\n");
     expect("CONFIG SET cluster-enabled yes", "+OK\r\n");
+    session far(engine_, "[2001:db8::2]:4711", "[2001:db8::1]:6379");
+    const std::string_view ask_words[] = {"CLUSTER", "SLOTS"};
+    const resp::command ask_slots{ask_words, 2};
+    byte_buffer told;
+    engine_.execute(far, {&ask_slots, 1}, told);
+    EXPECT_NE(told.text().find("$11\r\n2001:db8::1\r\n:6379\r\n"), std::string_view::npos);
     EXPECT_NE(client_("CLUSTER INFO").find("cluster_state:ok"), std::string::npos);
     EXPECT_NE(client_("INFO cluster").find("cluster_enabled:1"), std::string::npos);
     // The values of the Redis Cluster specification.
@@ -228,6 +234,20 @@ TEST_F(server_commands, commands_tell_what_they_are_for) {
     ASSERT_EQ(docs.children.size(), 2U);
     EXPECT_EQ(docs.children[0].text, "get");
     EXPECT_EQ(docs.children[1].children.size(), 6U);
+}
+
+TEST_F(server_commands, forms_of_commands_have_docs) {
+    EXPECT_NE(client_("COMMAND DOCS Config|Get").find("config|get"), std::string::npos);
+    expect("COMMAND DOCS config|nosuch", "*0\r\n");
+    expect("COMMAND DOCS xgroup|destroy",
+           "*2\r\n$14\r\nxgroup|destroy\r\n*4\r\n$7\r\nsummary\r\n$16\r\nRemoves a group.\r\n"
+           "$5\r\ngroup\r\n$6\r\nstream\r\n");
+    const auto docs = parse_reply(client_("COMMAND DOCS xinfo"));
+    const auto& its = docs.children.at(1).children;
+    ASSERT_EQ(its.size(), 8U);
+    EXPECT_EQ(its[6].text, "subcommands");
+    ASSERT_EQ(its[7].children.size(), 8U);
+    EXPECT_EQ(its[7].children[0].text, "xinfo|consumers");
 }
 
 TEST_F(server_commands, forms_of_commands_are_told_of) {

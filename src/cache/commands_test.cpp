@@ -399,6 +399,12 @@ TEST_F(commands, object_and_memory_describe_a_key) {
     expect("APPEND n x", ":2\r\n");
     expect("OBJECT ENCODING n", "$3\r\nraw\r\n");
     expect("OBJECT ENCODING nosuch", null);
+    expect("OBJECT IDLETIME n", ":0\r\n");
+    expect("CONFIG SET maxmemory-policy volatile-lfu", "+OK\r\n");
+    expect("OBJECT IDLETIME nosuch", null);
+    EXPECT_TRUE(
+        client_("OBJECT IDLETIME n").starts_with("-ERR An LFU maxmemory policy is selected"));
+    expect("CONFIG SET maxmemory-policy noeviction", "+OK\r\n");
     expect("MEMORY USAGE nosuch", null);
     const auto small = parse_reply(client_("MEMORY USAGE n"));
     EXPECT_GT(std::stoi(small.text), 10);

@@ -83,8 +83,9 @@ bool replies_by_push(runner what) noexcept {
 bool in(const call& c, unsigned what) noexcept { return (c.client.special & what) != 0; }
 
 // The flags of all commands that this one will run.
-std::uint32_t all_flags(const call& c) noexcept {
+std::uint32_t all_flags(const call& c) {
     std::uint32_t flags = flags_of(*c.spec, c.args, c.count);
+    if ((flags & command_flag::runs_script) != 0) flags = scripting::flags_of(c, flags);
     if (c.spec->run == commands::exec && in(c, session::in_transaction)) {
         flags |= c.client.extras->queued_flags;
     }
@@ -135,8 +136,8 @@ bool mode_allows(call& c) {
         c.error(out_of_memory_text);
         return false;
     }
-    if (refused_by_save_trouble(c, all_flags(c))) return false;
-    if (refused_by_replication(c, all_flags(c))) return false;
+    const std::uint32_t flags = all_flags(c);
+    if (refused_by_save_trouble(c, flags) || refused_by_replication(c, flags)) return false;
     if (in(c, session::subscriber) && c.client.protocol == 2 && !replies_by_push(what) &&
         !is_one_of(what, {commands::ping, commands::quit, commands::reset})) {
         c.error("ERR Can't execute '" + acl::full_name(*c.spec, {c.args, c.count}) +

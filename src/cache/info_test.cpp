@@ -105,6 +105,18 @@ TEST_F(info, has_the_fields_of_redis) {
     }
 }
 
+TEST_F(info, tells_about_how_long_keys_still_have) {
+    for (int i = 0; i < 100; ++i) client_("SET k" + std::to_string(i) + " v EX 1000");
+    engine_.upkeep();
+    const std::string keys = client_("INFO keyspace");
+    const std::size_t at = keys.find("avg_ttl=");
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_NEAR(std::stod(keys.substr(at + 8)), 1'000'000, 10'000);
+    client_("FLUSHALL");
+    client_("SET a 1");
+    EXPECT_THAT(client_("INFO keyspace"), HasSubstr("keys=1,expires=0,avg_ttl=0"));
+}
+
 TEST_F(info, counts_each_command) {
     times(300, "SET a 1");
     times(3, "GET a");

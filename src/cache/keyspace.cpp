@@ -370,7 +370,17 @@ keyspace::swept keyspace::sweep(std::size_t buckets) {
     slice_limit slice(env_.slice_time, longest_sweep_ns);
     swept done;
     std::size_t passed = 0;
+    std::int64_t left_ms = 0;
+    std::int64_t staying = 0;
+    const auto note_staying = [&] {
+        if (staying == 0) return;
+        // As Redis does it: a sweep moves the average by a part.
+        constexpr std::int64_t part = 50;
+        const std::int64_t its = left_ms / staying;
+        average_ttl_ms_ += average_ttl_ms_ == 0 ? its : (its - average_ttl_ms_) / part;
+    };
     const auto ends_early = [&] {
+        note_staying();
         done.many = done.removed > passed / buckets_a_removal;
         return done;
     };
@@ -380,7 +390,13 @@ keyspace::swept keyspace::sweep(std::size_t buckets) {
         for (const slot s : seen_) {
             if ((s & dictionary::expires_bit) == 0) continue;
             const entry* const e = dictionary::entry_of(s);
-            if (!is_over(*e)) continue;
+            if (!is_over(*e)) {
+                // The sum of a sweep's few keys does not overflow.
+                constexpr std::int64_t most_ms = std::int64_t{1} << 48;
+                left_ms += std::clamp<std::int64_t>(e->expiry() - env_.now_ms, 0, most_ms);
+                ++staying;
+                continue;
+            }
             const bool big = e->held_as > encoding::integer;
             // Removing others does not move this entry's block.
             const std::uint64_t its = hash(e->key());
@@ -394,6 +410,7 @@ keyspace::swept keyspace::sweep(std::size_t buckets) {
         ++passed;
         if (slice.is_over_after(bucket_weight)) return ends_early();
     }
+    note_staying();
     done.many = done.removed > buckets / buckets_a_removal;
     return done;
 }
@@ -406,6 +423,7 @@ void keyspace::clear() {
     newcomers_.clear(env_.memory);
     departed_.clear(env_.memory);
     expiring_ = 0;
+    average_ttl_ms_ = 0;
     sweep_cursor_ = 0;
     evict_cursor_ = 0;
 }

@@ -58,6 +58,9 @@ public:
 
     std::size_t size() const noexcept { return table_.size(); }
     std::size_t expiring() const noexcept { return expiring_; }
+    /// How long keys with an expiry still have, about: of those that sweeps have passed, the last
+    /// ones most. 0: none was.
+    std::int64_t average_ttl_ms() const noexcept { return expiring_ == 0 ? 0 : average_ttl_ms_; }
     std::size_t table_bytes() const noexcept { return table_.table_bytes(); }
     const dictionary& table() const noexcept { return table_; }
     unsigned number() const noexcept { return number_; }
@@ -195,6 +198,7 @@ private:
     entry_keeper* keeper_ = nullptr;
     std::size_t expiring_ = 0;
     std::uint64_t sweep_cursor_ = 0;
+    std::int64_t average_ttl_ms_ = 0;
     std::uint64_t evict_cursor_ = 0;
     std::size_t evictions_ = 0;
     bool hand_stays_ = false;  // more of its bucket may go

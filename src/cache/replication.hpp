@@ -263,6 +263,10 @@ private:
 bool refused_by_replication(call& c, std::uint32_t flags);
 /// replication::lacks_data() of an engine that may never have led or followed.
 bool lacks_data(const engine::state& s) noexcept;
+/// Whether what is here may be old, and is not to be shown to this session.
+bool is_stale(const engine::state& s, const session& caller) noexcept;
+inline constexpr std::string_view stale_text =
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 /// Whether a script of this session may not write.
 bool is_read_only_replica(const engine::state& s, const session& caller) noexcept;
 /// Whether commands that write are refused, as too few replicas are there.

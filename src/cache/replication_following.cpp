@@ -150,10 +150,8 @@ bool refused_by_replication(call& c, std::uint32_t flags) {
         c.error(few_replicas_text);
     } else if (writes && follows(c.state) && options.read_only) {
         c.error(no_write_text);
-    } else if (follows(c.state) && !options.serve_stale_data &&
-               (flags & command_flag::stale) == 0 &&
-               c.state.replicating->link() != link_state::connected) {
-        c.error("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+    } else if ((flags & command_flag::stale) == 0 && is_stale(c.state, c.client)) {
+        c.error(stale_text);
     } else if ((c.state.attention & attention::loading) != 0 &&
                (flags & command_flag::loading) == 0 && c.spec->run != commands::replicaof) {
         c.error("LOADING Redis is loading the dataset in memory");
@@ -171,6 +169,12 @@ bool lacks_replicas(const engine::state& s) noexcept {
 
 bool lacks_data(const engine::state& s) noexcept {
     return s.replicating != nullptr && s.replicating->lacks_data();
+}
+
+bool is_stale(const engine::state& s, const session& caller) noexcept {
+    return follows(s) && !s.options.replication.serve_stale_data &&
+           s.replicating->link() != link_state::connected &&
+           (caller.special & session::master) == 0;
 }
 
 bool is_read_only_replica(const engine::state& s, const session& caller) noexcept {

@@ -289,5 +289,33 @@ TEST(replication, scripts_do_not_write_on_a_replica) {
     EXPECT_EQ(client({"EVAL", "return redis.call('GET', 'a')", "0"}), "$-1\r\n");
 }
 
+TEST(replication, scripts_show_no_stale_data_where_commands_do_not) {
+    engine home;
+    test_client client(home);
+    if (client({"EVAL", "return 1", "0"}).starts_with("-")) GTEST_SKIP() << "there are no scripts";
+    client("SET a 1");
+    client({"FUNCTION", "LOAD",
+            "#!lua name=l\nredis.register_function{function_name='f', flags={'no-writes'}, "
+            "callback=function() return 1 end}"});
+    client("CONFIG SET replica-serve-stale-data no");
+    client("REPLICAOF 127.0.0.1 1");
+    const std::string stale =
+        "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n";
+    EXPECT_EQ(client("GET a"), stale);
+    EXPECT_EQ(client({"EVAL", "return redis.call('GET', 'a')", "0"}), stale);
+    EXPECT_EQ(client({"EVAL", "return 1", "0"}), stale);
+    EXPECT_THAT(client({"EVALSHA", std::string(40, '0'), "0"}), StartsWith("-NOSCRIPT"));
+    EXPECT_EQ(client({"EVAL", "#!lua flags=no-writes\nreturn 1", "0"}), stale);
+    EXPECT_EQ(client({"FCALL", "f", "0"}), stale);
+    EXPECT_EQ(client({"EVAL", "#!lua\nreturn 1", "0"}),
+              "-READONLY You can't write against a read only replica.\r\n");
+    const std::string allowed = "#!lua flags=allow-stale,no-writes\n";
+    EXPECT_EQ(client({"EVAL", allowed + "return redis.call('ECHO', 'a')", "0"}), "$1\r\na\r\n");
+    EXPECT_THAT(client({"EVAL", allowed + "return redis.call('GET', 'a')", "0"}),
+                StartsWith("-ERR Can not execute the command on a stale replica script: "));
+    client("CONFIG SET replica-serve-stale-data yes");
+    EXPECT_THAT(client({"EVAL", "return redis.call('ECHO', 'a')", "0"}), HasSubstr("a"));
+}
+
 }  // namespace
 }  // namespace eddy::cache

@@ -5,6 +5,7 @@
 #include "cache/engine_state.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,10 @@ inline constexpr std::string_view busy_function_text =
 scripts& scripts_of(call& c);
 
 namespace scripting {
+
+/// The flags of EVAL, FCALL and their relatives, with what the script says of itself in their place
+/// if it says anything.
+std::uint32_t flags_of(const call& c, std::uint32_t flags);
 
 /// Calls what(c), which may run scripts: it may have to go on later, and the session is blocked
 /// then.

@@ -16,6 +16,7 @@ void scripts_deleter::operator()(scripts*) const noexcept {}
 
 namespace scripting {
 
+std::uint32_t flags_of(const call&, std::uint32_t flags) { return flags; }
 void run_with_scripts(call& c, void (*what)(call&)) { what(c); }
 bool is_late(const engine::state&) noexcept { return false; }
 void go_on(engine::state&) {}

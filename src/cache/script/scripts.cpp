@@ -7,6 +7,7 @@
 #include "cache/acl_forms.hpp"
 #include "cache/command_names.hpp"
 #include "cache/command_table.hpp"
+#include "cache/commands.hpp"
 #include "cache/dataset_digest.hpp"
 #include "cache/execution.hpp"
 #include "cache/messages.hpp"
@@ -239,6 +240,8 @@ private:
 
 void scripts::run(call& c, const task& what) {
     const engine_options& options = state_.options;
+    is_stale_ = is_stale(state_, c.client);
+    if (is_stale_ && (what.flags & script_flag::unsaid) != 0) return c.error(stale_text);
     memory_is_short_ = options.max_memory != 0 && !state_.make_room();
     if ((what.flags & script_flag::unsaid) == 0 && (what.flags & script_flag::no_writes) == 0) {
         if (what.read_only) {
@@ -252,6 +255,11 @@ void scripts::run(call& c, const task& what) {
                 "OOM allow-oom flag is not set on the script, can not run it when used memory > "
                 "'maxmemory'");
         }
+    }
+    if (is_stale_ && (what.flags & (script_flag::unsaid | script_flag::allow_stale)) == 0) {
+        return c.error(
+            "MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and "
+            "'allow-stale' flag is not set on the script.");
     }
     task mine = what;
     if ((what.flags & script_flag::unsaid) == 0) {
@@ -298,6 +306,9 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     constexpr std::uint32_t special = command_flag::noscript | command_flag::dangerous;
     if ((flags & special) != 0) [[unlikely]] {
         return refuse("This Redis command is not allowed from script");
+    }
+    if (is_stale_ && (flags & command_flag::stale) == 0) [[unlikely]] {
+        return refuse("Can not execute the command on a stale replica");
     }
     command_reply_.clear();
     resp::reply_writer reply(command_reply_, session_.protocol);
@@ -540,6 +551,39 @@ scripts& scripts_of(call& c) {
 }
 
 namespace scripting {
+namespace {
+
+// What the script that is called says of itself.
+std::uint32_t said_by(const call& c) {
+    const auto what = c.spec->run;
+    if (what == commands::eval || what == commands::eval_ro) {
+        const script_head head = take_script_head(c.arg(1), false);
+        return head.refusal.empty() ? head.flags : script_flag::unsaid;
+    }
+    if (c.state.scripting == nullptr) return script_flag::unsaid;
+    if (what == commands::fcall || what == commands::fcall_ro) {
+        const libraries* const all = c.state.scripting->functions_if_any();
+        const libraries::function* const its = all == nullptr ? nullptr : all->find(c.arg(1));
+        return its == nullptr ? script_flag::unsaid : its->flags;
+    }
+    std::string name(c.arg(1));
+    for (char& each : name)
+        each = each >= 'A' && each <= 'Z' ? static_cast<char>(each + ('a' - 'A')) : each;
+    const scripts::cached* const its = c.state.scripting->find(name);
+    return its == nullptr ? script_flag::unsaid : its->flags;
+}
+
+}  // namespace
+
+std::uint32_t flags_of(const call& c, std::uint32_t flags) {
+    if (c.count < 2) return flags;
+    const std::uint32_t said = said_by(c);
+    if ((said & script_flag::unsaid) != 0) return flags;
+    flags &= ~(command_flag::stale | command_flag::may_replicate);
+    if ((said & script_flag::no_writes) == 0) flags |= command_flag::write;
+    if ((said & script_flag::allow_stale) != 0) flags |= command_flag::stale;
+    return flags;
+}
 
 void run_with_scripts(call& c, void (*what)(call&)) { scripts_of(c).on_fiber(c, what); }
 

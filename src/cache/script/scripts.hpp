@@ -173,6 +173,7 @@ private:
     bool killed_ = false;
     bool abandoned_ = false;  // its session goes: all that it runs ends
     bool memory_is_short_ = false;
+    bool is_stale_ = false;  // a replica without its master, which shows no data
 };
 
 }  // namespace eddy::cache

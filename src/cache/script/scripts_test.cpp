@@ -414,6 +414,12 @@ TEST(scripting_modes, without_memory_scripts_may_not_add_to_it) {
     EXPECT_EQ(
         a.ask(arguments{"EVAL", "redis.call('DEL', 'x') return redis.call('SET', 'x', 1)", "0"}),
         "+OK\r\n");
+    // Of commands with several forms, those that add.
+    EXPECT_THAT(a("XGROUP CREATE s g $ MKSTREAM"), StartsWith("-OOM"));
+    EXPECT_THAT(a("XGROUP CREATECONSUMER s g c"), StartsWith("-OOM"));
+    EXPECT_THAT(a("XGROUP DESTROY s g"), StartsWith("-ERR The XGROUP subcommand requires"));
+    EXPECT_THAT(a({"FUNCTION", "LOAD", "x"}), StartsWith("-OOM"));
+    EXPECT_EQ(a("FUNCTION LIST"), "*0\r\n");
     EXPECT_THAT(a.ask(arguments{"EVAL", "#!lua\nreturn 1", "0"}),
                 StartsWith("-OOM allow-oom flag is not set"));
     EXPECT_EQ(

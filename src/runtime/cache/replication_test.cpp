@@ -510,10 +510,12 @@ TEST_P(cache_replication, while_it_loads_it_says_so) {
             must(co_await loop::current().sleep_for(2ms));
         EXPECT_EQ(co_await follower.ask("GET a"),
                   "-LOADING Redis is loading the dataset in memory");
+        EXPECT_EQ(co_await follower.info("persistence", "loading"), "1");
         EXPECT_THAT(co_await follower.text("ROLE"), HasSubstr("*5"));
         for (int i = 0; i < 8; ++i) static_cast<void>(co_await follower.line());
         // Given up in the middle.
         EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await follower.info("persistence", "loading"), "0");
         EXPECT_EQ(co_await follower.ask("SET a 1"), "+OK");
         tasks.cancel();
         co_await tasks.join();
