@@ -268,6 +268,20 @@ class CacheWishes(GuardTest):
         daemon.must("create", "cache", name, "-p", str(port), *flags, "-s")
         return self.client(port)
 
+    def test_a_browser_is_closed_before_its_commands_run(self):
+        for owner in (self.cache(self.daemon()), self.redis()):
+            self.assertEqual(owner("SET", "a", "1"), "+OK")
+            for first in ("POST / HTTP/1.1", "GET /FLUSHALL HTTP/1.1"):
+                with connect(owner.port) as page:
+                    page.sendall((f"{first}\r\nHost: localhost:{owner.port}\r\nUser-Agent: x\r\n\r\n"
+                                  "FLUSHALL\r\nQUIT\r\n").encode())
+                    answer = b""
+                    with contextlib.suppress(ConnectionResetError):
+                        while piece := page.recv(4096):
+                            answer += piece
+                self.assertNotIn(b"OK", answer)
+                self.assertEqual(owner("GET", "a"), b"1", first)
+
     def test_faults_in_a_file_of_users_read_as_those_of_redis(self):
         path = os.path.join(self.folder(), "users.acl")
         with open(path, "w", encoding="utf-8") as file:
