@@ -1,4 +1,4 @@
-// The lines at the beginning of the library's headers, as parts of functions, so that the compiler
+// The lines in the comments of the library's headers, as parts of functions, so that the compiler
 // and tools/tidy.py see that they are right. Nothing of it runs: unused inline functions are not
 // even made, so what they call need not be there.
 #include <eddy/base/byte_buffer.hpp>
@@ -72,6 +72,17 @@ inline task<result<>> io_file(std::string text) {
 inline task<> io_generator(stream& peer) {
     async_generator<std::string> lines = read_lines(peer);
     while (std::optional<std::string> line = co_await lines.next()) use(*line);
+}
+
+void parse(const_bytes bytes);
+
+inline task<result<>> io_leases(stream& peer) {
+    auto incoming = leases(peer);
+    while (auto received = co_await incoming.next()) {
+        if (!*received) co_return fail(received->error());
+        parse((*received)->bytes());
+    }
+    co_return result<>();
 }
 
 inline void io_loop_group(std::uint16_t port) {
@@ -150,6 +161,24 @@ inline void wire_http1(http::request_parser& parser, byte_buffer& input) {
         case http::event::need_more: break;
     }
     input.consume(step.consumed);
+}
+
+inline result<> wire_head_writer(byte_buffer& out, std::string_view text) {
+    http::head_writer writer(out);
+    writer.response(200).field("Content-Type", "application/json");
+    result<> written = writer.end(http::body_framing::sized(text.size()));
+    out.append(text);
+    return written;
+}
+
+int bad_request();
+void use(const std::string& name, const std::string& value);
+
+inline int wire_query_reader(const http::target_parts& parts) {
+    http::query_reader reader(parts.query);
+    while (auto parameter = reader.next()) use(parameter->name, parameter->value);
+    if (reader.malformed()) return bad_request();
+    return 0;
 }
 
 inline void wire_reply_parser(std::string_view input) {

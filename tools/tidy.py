@@ -59,6 +59,8 @@ AWAITED = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:eddy::)?(?:a
 # The layers whose objects belong to a loop, and what tells it.
 THREADED = {"io", "net", "tls", "transport"}
 THREADS = re.compile(r"\bthreads?\b", re.I)
+FALLIBLE = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:task<)?(?:eddy::)?(?:result<|std::expected<)[^=]*?\w\(")
+ERRORS = re.compile(r"errc::|\b[Ff]ails?\b|\b[Ee]rrors?\b|\bE[A-Z]{3,}\b|\bThe same\b|\b[Aa]s \w+(::\w+)*\(\)")
 YIELDS = re.compile(r"\b[Yy]ields?\b|\bThe same\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Written in pieces, so that this file passes its own check.
@@ -256,7 +258,7 @@ def unfenced(text):
 
 
 def check_openings(tree):
-    """The code at the beginning of a public header is in an example, but for comments and white space.
+    """The code in a public header's comments is in an example, but for comments and white space.
 
     `...` stands for anything.
     """
@@ -264,9 +266,11 @@ def check_openings(tree):
     for path, text in tree.files.items():
         if not path.startswith("include/"):
             continue
-        opening = re.match(r"(?://.*\n)*", text).group(0)
-        for match in re.finditer(r"(?:^// {3,}\S.*\n(?:^//\n(?=// {3,}))?)+", opening, re.M):
-            code = re.sub(r"^//", "", match.group(0), flags=re.M)
+        opening = re.match(r"(?://.*\n)*", text).end()
+        for match in re.finditer(r"(?:^ *(?:// {3,}|/// {4,})\S.*\n(?:^ *///?\n(?= *///? {4,}))?)+", text, re.M):
+            if match.start() > opening and not match.group(0).lstrip().startswith("///"):
+                continue  # for those who read the header's own code
+            code = re.sub(r"^ *///?", "", match.group(0), flags=re.M)
             if not re.search(r"[;{]\s*(//.*)?$", code, re.M):
                 continue  # no code: an address, a line of a log
             pattern = ".*?".join(map(re.escape, bare(code).split("...")))
@@ -306,23 +310,43 @@ def hide_details(text):
                   lambda match: "\n" * match.group(0).count("\n"), text, flags=re.M | re.S)
 
 
+def declarations(text):
+    """Each line of a public header outside of details and private parts, with the `///` comment above it."""
+    # Lines stay where they are; what is no part of the API becomes empty.
+    hidden = re.sub(r"^namespace detail \{$.*?^\}  // namespace detail$|^(?:private|protected):$.*?^\};$",
+                    lambda match: "\n" * match.group(0).count("\n"), text, flags=re.M | re.S)
+    comment, lines = "", hidden.split("\n")
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith("///"):
+            comment += line
+            continue
+        if not is_deleted(lines[number - 1:]):
+            yield number, line, comment
+        if not line.lstrip().startswith(("template", "requires")):
+            comment = ""
+
+
 def check_awaited(tree):
     """The comment of a public function that is awaited says what the co_await yields."""
     for path, text in tree.files.items():
         if not path.startswith("include/"):
             continue
-        # Lines stay where they are; what is no part of the API becomes empty.
-        hidden = re.sub(r"^namespace detail \{$.*?^\}  // namespace detail$|^(?:private|protected):$.*?^\};$",
-                        lambda match: "\n" * match.group(0).count("\n"), text, flags=re.M | re.S)
-        comment, lines = "", hidden.split("\n")
-        for number, line in enumerate(lines, 1):
-            if line.lstrip().startswith("///"):
-                comment += line
-                continue
-            if AWAITED.match(line) and not is_deleted(lines[number - 1:]) and not YIELDS.search(comment):
+        for number, line, comment in declarations(text):
+            if AWAITED.match(line) and not YIELDS.search(comment):
                 yield path, number, "its comment does not say what co_await yields: \"Yields a result<T>: ...\""
-            if not line.lstrip().startswith(("template", "requires")):
-                comment = ""
+
+
+def check_errors(tree):
+    """The comment of a public function that yields a result names its errors, or another function that does."""
+    for path, text in tree.files.items():
+        if not path.startswith("include/"):
+            continue
+        # An operation and a driver are for those who write backends.
+        shown = re.sub(r"^class [\w:]+_(?:operation|driver)\b[^;{]*\{.*?^\};$",
+                       lambda match: "\n" * match.group(0).count("\n"), text, flags=re.M | re.S)
+        for number, line, comment in declarations(shown):
+            if FALLIBLE.match(line) and not ERRORS.search(comment):
+                yield path, number, "its comment does not say how it fails: \"Errors are ...\", errc::..., or \"The same ...\""
 
 
 def is_deleted(lines):
@@ -334,7 +358,8 @@ def is_deleted(lines):
 
 
 CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes,
-          check_openings, check_threads, check_awaited)
+          check_openings, check_threads, check_awaited,
+          check_errors)
 
 
 def check(root):

@@ -200,6 +200,40 @@ class TidyTest(unittest.TestCase):
         for lines in (("int two = 1;",), ("use(one);", "int one = 1;"), ("more();", "...", "use(one);")):
             self.assert_fault(header(*lines), path, "nobody compiles it", 3)
 
+    def test_code_in_the_comment_of_a_class(self):
+        path = "include/eddy/base/result.hpp"
+        files = {"examples/a.cpp": "// A.\nvoid f() {\n  int one = 1;\n}\n",
+                 "examples/CMakeLists.txt": "add_executable(a a.cpp)\n"}
+
+        def header(indent, slashes, code):
+            return {**files, path: "// Results.\n#pragma once\n" +
+                    f"{indent}{slashes} So:\n{indent}{slashes}\n{indent}{slashes}     {code}\n{indent}int x;\n"}
+
+        for indent in ("", "    "):
+            self.assertEqual(self.faults(header(indent, "///", "int one = 1;")), [])
+            self.assert_fault(header(indent, "///", "int two = 2;"), path, "nobody compiles it", 5)
+            self.assertEqual(self.faults(header(indent, "///", "[a-z]   no code")), [])
+            self.assertEqual(self.faults(header(indent, "//", "int two = 2;")), [])
+            self.assertEqual(self.faults(header(indent, "///", "int two = 2;") | {"include/eddy/base/result.hpp":
+                "// Results.\n#pragma once\n/// - a list,\n///   that goes on;\n"}), [])
+
+    def test_result_without_its_errors(self):
+        path = "include/eddy/base/result.hpp"
+
+        def header(*lines):
+            return {path: "// Results.\n#pragma once\n" + "\n".join(lines) + "\n"}
+
+        for function in ("result<> open();", "    static result<int> size() const {", "task<result<>> sync();"):
+            self.assert_fault(header("/// Does it. Yields nothing.", function), path, "how it fails", 4)
+            for comment in ("errc::closed once closed.", "Fails once closed.", "Errors are open(2)'s.", "ENODEV for none.",
+                            "The same for text.", "As listen(), in parts."):
+                self.assertEqual(self.faults(header(f"/// Yields a size. {comment}", function)), [])
+            for hidden in (("namespace detail {", function, "}  // namespace detail"), ("class a {", "private:", function, "};"),
+                           ("class read_operation {", "public:", "/// Yields.", function, "};")):
+                self.assertEqual(self.faults(header(*hidden)), [])
+        for other in ("    result<> got = read();", "int size();", "result<> open() = delete;"):
+            self.assertEqual(self.faults(header(other)), [])
+
     def test_public_header_without_a_rule_for_threads(self):
         path = "include/eddy/io/a.hpp"
 

@@ -367,12 +367,14 @@ public:
     result<> join(const endpoint& group, std::uint32_t interface = 0) noexcept {
         return driver_->set_member(group, interface, true);
     }
-    /// Leaves a group that was joined with the same arguments.
+    /// Leaves a group that was joined with the same arguments. Errors are setsockopt(2)'s for
+    /// MCAST_LEAVE_GROUP: EADDRNOTAVAIL when this socket is no member.
     result<> leave(const endpoint& group, std::uint32_t interface = 0) noexcept {
         return driver_->set_member(group, interface, false);
     }
 
-    /// Applies all options except those that are for opening alone.
+    /// Applies all options except those that are for opening alone. Errors are setsockopt(2)'s;
+    /// what stands behind the one that failed may then be as it was.
     result<> set(const datagram_options& options) noexcept { return driver_->set(options); }
 
     /// This end's address; empty when it is closed.

@@ -103,7 +103,7 @@ public:
     result<> post(posted_work& work) const noexcept;
 
     /// Runs `work` inside this call until its first wait when this is the thread of the running
-    /// loop; posts it otherwise.
+    /// loop; posts it otherwise, and then fails as post() does.
     result<> dispatch(task<void> work) const;
     /// The same for a callable; an exception that leaves it is logged.
     template <detail::postable Work>

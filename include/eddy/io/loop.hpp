@@ -292,7 +292,8 @@ public:
     /// nothing is sent. Errors are connect(2)'s and setsockopt(2)'s.
     result<datagram> connect_datagram(const endpoint& peer, const datagram_options& options = {});
     /// Takes over a message socket (UDP, or Unix SOCK_DGRAM) that something else has opened, and
-    /// changes its O_NONBLOCK flag as the backend needs it. Not on the simulator.
+    /// changes its O_NONBLOCK flag as the backend needs it. Errors are errc::unsupported on the
+    /// simulator, ENOMEM, and the kernel's for that flag, such as EBADF; the socket is closed then.
     result<datagram> adopt_datagram(unique_fd socket);
     /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
     /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open file description

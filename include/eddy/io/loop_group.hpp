@@ -49,7 +49,7 @@ public:
     /// thread; it may outlive the group, and is closed once stop() has returned.
     eddy::executor executor(std::size_t index) const;
 
-    /// executor(index).post(work).
+    /// The same as executor(index).post(work).
     result<> post(std::size_t index, task<void> work) {
         return executor(index).post(std::move(work));
     }

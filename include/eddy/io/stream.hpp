@@ -228,10 +228,13 @@ public:
     awaiting<write_operation> write_all(Bytes&& bytes) = delete;
 
     /// Writes as many of the bytes as go without waiting, and says how many; 0 when none do, or
-    /// while a write waits.
+    /// while a write waits. The bytes are the caller's again when it returns. Fails with EPIPE or
+    /// ECONNRESET once the peer has gone, errc::closed, or another error of the socket; what TLS
+    /// adds to that is in tls.hpp.
     result<std::size_t> try_write(const_bytes bytes) noexcept { return driver_->try_write(bytes); }
 
-    /// Tells the peer that no more bytes follow; shutdown(2).
+    /// Tells the peer that no more bytes follow; shutdown(2), whose errors these are, such as
+    /// ENOTCONN. errc::closed, and errc::unsupported for pipes and terminals.
     result<> shutdown_write() noexcept { return driver_->shutdown_write(); }
     /// Closes the connection. What its coroutines wait for ends with errc::cancelled.
     void close() noexcept { std::exchange(driver_, &closed_stream_driver())->close(); }

@@ -63,7 +63,8 @@ protected:
 class stream : public socket {
 public:
     stream() noexcept = default;
-    /// Takes over a connected socket, and makes it non-blocking for the kernel.
+    /// Takes over a connected socket, and makes it non-blocking for the kernel. Errors are
+    /// fcntl(2)'s, such as EBADF; the socket is closed then.
     static result<stream> adopt(unique_fd connected);
 
     /// Waits for at least one byte. errc::end_of_stream when the peer has finished sending; `into`
@@ -79,7 +80,7 @@ public:
     result<> write_all(const_bytes bytes) noexcept;
     /// The same for text.
     result<> write_all(std::string_view text) noexcept { return write_all(as_bytes(text)); }
-    /// Tells the peer that no more bytes follow; shutdown(2).
+    /// Tells the peer that no more bytes follow; errors are shutdown(2)'s.
     result<> shutdown_write() noexcept;
     /// The other end's address; empty when it is closed.
     endpoint peer() const noexcept;
@@ -120,11 +121,14 @@ public:
         bool truncated = false;  ///< it was longer than the buffer; its end is lost
     };
 
-    /// Waits for a datagram. An empty one is a message like others.
+    /// Waits for a datagram, whose bytes go into `into`. An empty one is a message like others.
+    /// errc::timed_out, or recvmsg(2)'s errors: ECONNREFUSED when nobody listens at the peer that
+    /// it is connected to, which ends nothing.
     result<received> receive(mutable_bytes into) noexcept;
-    /// Sends one datagram, to the connected peer if `to` is empty.
+    /// Sends one datagram, to the connected peer if `to` is empty. errc::timed_out when the kernel
+    /// had no room for so long, or sendto(2)'s errors: EMSGSIZE for more than fits into a datagram.
     result<> send_to(const_bytes bytes, const endpoint& to) noexcept;
-    /// Sends to and receives from `peer` alone from now on; connect(2).
+    /// Sends to and receives from `peer` alone from now on; errors are connect(2)'s.
     result<> connect(const endpoint& peer) noexcept;
 
 private:

@@ -91,7 +91,8 @@ public:
         const const_bytes bytes = *message;
         return enqueue(std::move(message), bytes);
     }
-    /// The general form: `owner` keeps `message` alive.
+    /// The same in its general form: `owner` keeps `message` alive, and is let go when its bytes
+    /// are sent or dropped. Short messages are copied all the same.
     result<> enqueue(std::shared_ptr<const void> owner, const_bytes message);
 
     /// Awaits room for a message of `size` bytes, in the order of the calls. An enqueue() that

@@ -53,10 +53,12 @@ task<result<datagram>> connect(std::string_view host, std::uint16_t port);
 /// is none.
 result<std::uint32_t> interface_index(std::string_view name);
 
-/// Joins or leaves a multicast group, a numeric address, on an interface by its name or index; ""
-/// lets the routes decide. See datagram::join(). errc::bad_address for what is no address.
+/// Joins a multicast group, a numeric address, on an interface by its name or index; ""
+/// lets the routes decide. Errors are those of interface_index() and datagram::join(), and
+/// errc::bad_address for what is no address.
 result<> join(datagram& socket, std::string_view group, std::string_view interface = {});
-/// See join().
+/// Leaves a group that was joined with the same arguments. Errors are those of interface_index()
+/// and datagram::leave(), and errc::bad_address as with join().
 result<> leave(datagram& socket, std::string_view group, std::string_view interface = {});
 
 }  // namespace eddy::udp

@@ -115,7 +115,8 @@ task<result<stream>> connect(std::string_view uri);
 /// The same for a parsed URI, with TCP's options where TCP carries it.
 task<result<stream>> connect(address where, tcp::connect_options options);
 
-/// A datagram socket; of the schemes above only udp has them.
+/// A datagram socket on the running loop; of the schemes above only udp has them, the others are
+/// errc::unsupported. Else errc::bad_address, and the errors of udp::bind().
 result<datagram> bind_datagram(std::string_view uri, const datagram_options& options = {});
 /// The same for a parsed URI.
 result<datagram> bind_datagram(const address& where, const datagram_options& options = {});

@@ -313,7 +313,9 @@ public:
     /// what was parsed.
     head_writer& fields(const header_list& headers);
 
-    /// Writes the framing field and the blank line.
+    /// Writes the framing field and the blank line. errc::malformed when something was given that
+    /// cannot be written (see above), when there is no first line, for a body of a 1xx or 204
+    /// response, and for a request whose body runs until the close; the buffer is then as it was.
     result<> end(body_framing body);
 
 private:
