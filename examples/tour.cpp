@@ -95,6 +95,14 @@ task<result<std::uint32_t>> read_number(stream& from) {
     co_return std::to_integer<std::uint32_t>(bytes[3]);
 }
 
+task<bool> at_once() {
+    auto both = co_await connect_both();
+    if (!both) co_return false;
+    const std::string news = "no time to wait";
+    const result<std::size_t> taken = both->client.try_write(as_bytes(news));
+    co_return taken == news.size();
+}
+
 task<bool> pieces() {
     auto both = co_await connect_both();
     if (!both) co_return false;
@@ -159,6 +167,13 @@ task<bool> timeouts() {
     co_return !waited && waited.error() == errc::timed_out && !slept;
 }
 
+task<bool> one_deadline_for_all() {
+    deadline_source limit(co_await current_source(), loop::current().after(5ms));
+    const result<> first = co_await sleep_long().under(limit.source());
+    const result<> second = co_await sleep_long().under(limit.source());
+    co_return !first && !second && limit.expired();
+}
+
 task<bool> several() {
     auto [sum, product] = co_await when_all(add(1, 2), add_three(1, 2, 3));
     auto first = co_await when_any(add(1, 2), sleep_long());
@@ -192,6 +207,19 @@ task<bool> writers() {
     co_return good;
 }
 
+task<bool> flushing() {
+    auto both = co_await connect_both();
+    if (!both) co_return false;
+    bool good = false;
+    co_await with_scope([&](scope& tasks) -> task<> {
+        queued_writer out(both->client, tasks);
+        const result<> taken = out.enqueue("the last news");
+        if (!co_await out.flush_within(1s)) out.abort();
+        good = taken && out.queued_bytes() == 0 && out.dropped() == 0;
+    });
+    co_return good;
+}
+
 task<> produce(channel<int>& numbers) {
     for (int i = 1; i <= 10; ++i)
         if (!co_await numbers.send(i)) co_return;
@@ -206,6 +234,13 @@ task<bool> channels() {
         while (auto number = co_await numbers.receive()) sum += *number;
     });
     co_return sum == 55;
+}
+
+task<bool> channels_at_once() {
+    channel<std::string> lines(1);
+    const result<> first = lines.try_send("one");
+    const result<> second = lines.try_send("two");
+    co_return first && !second && second.error() == errc::limit_reached;
 }
 
 task<> set_later(event& ready) {
@@ -318,14 +353,18 @@ task<int> everything() {
     failed += check("results", co_await results());
     failed += check("tasks", co_await add_three(1, 2, 3) == 6);
     failed += check("streams", co_await streams());
+    failed += check("at_once", co_await at_once());
     failed += check("pieces", co_await pieces());
     failed += check("lent_bytes", co_await lent_bytes());
     failed += check("connecting", co_await connecting());
     failed += check("scopes", co_await scopes());
     failed += check("timeouts", co_await timeouts());
+    failed += check("one_deadline_for_all", co_await one_deadline_for_all());
     failed += check("several", co_await several());
     failed += check("cancelling", co_await cancelling());
     failed += check("writers", co_await writers());
+    failed += check("flushing", co_await flushing());
+    failed += check("channels_at_once", co_await channels_at_once());
     failed += check("channels", co_await channels());
     failed += check("events", co_await events());
     failed += check("turns", co_await turns());

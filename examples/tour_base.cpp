@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -44,6 +45,60 @@ bool http_responses() {
     const result<> written = writer.end(http::body_framing::sized(2));
     out.append("ok");
     return written && out.text().ends_with("\r\n\r\nok");
+}
+
+/// The content of a response, in whichever pieces it came; its trailers, too.
+result<std::string> content_of(std::string_view input) {
+    http::response_parser parser;
+    parser.expect_response_to("GET");
+    byte_buffer content;
+    for (;;) {
+        const http::step step = parser.collect(input, content);
+        input.remove_prefix(step.consumed);
+        if (step.what == http::event::error) return fail(errc::malformed);
+        if (step.what == http::event::need_more) return fail(errc::truncated);
+        if (step.what != http::event::end) continue;
+        const auto sum = parser.trailers().find("digest").value_or("none");
+        return std::string(content.text()).append(" ").append(sum);
+    }
+}
+
+bool http_chunks() {
+    byte_buffer out;
+    http::head_writer head(out);
+    if (!head.response(200).end(http::body_framing::chunked())) return false;
+    http::write_chunk(out, "piece ");
+    http::write_chunk(out, "by piece");
+    http::header_list trailers;
+    if (!trailers.add("Digest", "abc")) return false;
+    http::write_last_chunk(out, trailers);
+    return content_of(out.text()) == "piece by piece abc";
+}
+
+bool http_queries() {
+    int seen = 0;
+    http::query_reader reader("name=a%20b&more=1");
+    while (auto parameter = reader.next()) seen += parameter->value.empty() ? 0 : 1;
+    return seen == 2 && !reader.malformed();
+}
+
+bool resp_pipelines() {
+    byte_buffer sent;
+    constexpr std::array<std::string_view, 2> get{"GET", "a"};
+    resp::write_command(sent, get);
+    resp::write_command(sent, get);
+    resp::request_parser parser;
+    const auto batch = std::make_unique<resp::request_batch>();
+    const resp::batch_outcome found = batch->parse(parser, sent.text());
+    byte_buffer out;
+    resp::reply_writer replies(out, 3);
+    for (const resp::command& one : found.commands) {
+        replies.array(2);
+        replies.bulk(one.name());
+        replies.null();
+    }
+    resp::reply_counter counter;
+    return counter.count(out.text()) == 2;
 }
 
 bool resp_commands() {
@@ -140,6 +195,9 @@ int main() {
     int failed = 0;
     failed += check("http_requests", http_requests());
     failed += check("http_responses", http_responses());
+    failed += check("http_chunks", http_chunks());
+    failed += check("http_queries", http_queries());
+    failed += check("resp_pipelines", resp_pipelines());
     failed += check("resp_commands", resp_commands());
     failed += check("resp_replies", resp_replies());
     failed += check("buffers", buffers());

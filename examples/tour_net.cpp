@@ -75,6 +75,40 @@ task<bool> segments() {
     co_return count == 10;
 }
 
+task<bool> batches() {
+    udp::socket_options options;
+    options.local_address = true;
+    auto server = udp::bind("127.0.0.1", 0, options);
+    if (!server) co_return false;
+    auto client = loop::current().connect_datagram(server->local());
+    if (!client) co_return false;
+    const std::string one = "one";
+    const std::string two = "two";
+    std::array<outgoing_datagram, 2> both;
+    both[0].bytes = as_bytes(one);
+    both[1].bytes = as_bytes(two);
+    const result<std::size_t> went = client->try_send(both);
+    auto received = co_await server->receive();
+    if (!received) co_return false;
+    std::printf("to %s, interface %u\n", received->to.host().c_str(), received->interface);
+    co_return went == 2U && received->to == server->local() && received->from == client->local();
+}
+
+task<bool> options_of_tcp() {
+    auto listening = tcp::listen("127.0.0.1", 0);
+    const auto here = endpoint::ip("127.0.0.1", 0);
+    if (!listening || !here) co_return false;
+    tcp::connect_options from;
+    from.local.address = *here;
+    auto client = co_await tcp::connect_any({listening->local()}, from);
+    if (!client) co_return false;
+    tcp::socket_options patient;
+    patient.keepalive = true;
+    patient.keepalive_idle = 30s;
+    patient.user_timeout = 20s;
+    co_return tcp::apply(*client, patient).has_value();
+}
+
 task<bool> names() {
     auto found = co_await resolver::of_this_thread().resolve("localhost", 80);
     if (!found) co_return false;
@@ -89,7 +123,9 @@ task<bool> addresses() {
 }
 
 task<bool> unix_sockets() {
-    auto listening = unix_socket::listen("@eddy-tour-" + std::to_string(::getpid()));
+    listen_options mine;
+    mine.unix_mode = 0600;
+    auto listening = unix_socket::listen("/tmp/eddy-tour-" + std::to_string(::getpid()), mine);
     if (!listening) co_return false;
     auto client = co_await unix_socket::connect(listening->local().host());
     auto server = co_await listening->accept();
@@ -134,6 +170,24 @@ task<bool> files() {
     co_return kept.value_or("") == "kept";
 }
 
+task<result<>> replace(std::string path, std::string text) {
+    const std::string fresh = path + ".new";
+    auto log = co_await file::open(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (!log) co_return fail(log.error());
+    if (auto written = co_await log->write_at(0, as_bytes(text)); !written) co_return written;
+    if (auto synced = co_await log->sync(); !synced) co_return synced;
+    co_return co_await file::rename(fresh, path);
+}
+
+task<bool> replacing() {
+    const std::string path = "/tmp/eddy-tour-file-" + std::to_string(::getpid());
+    if (!co_await replace(path, "all of it, or nothing")) co_return false;
+    auto replaced = co_await file::open(path, O_RDONLY);
+    const result<> removed = co_await file::remove(path);
+    if (!replaced || !removed) co_return false;
+    co_return co_await replaced->size() == 21U;
+}
+
 task<bool> pipes() {
     auto ends = make_pipe();
     if (!ends || !co_await ends->writer.write_all("through")) co_return false;
@@ -171,7 +225,8 @@ task<bool> other_descriptors() {
     const unique_fd writer(both[1]);
     const bool written = ::write(writer.get(), "x", 1) == 1;
     const result<> ready = co_await loop::current().wait_readable(reader.get());
-    co_return written&& ready;
+    const result<> roomy = co_await loop::current().wait_writable(writer.get());
+    co_return written&& ready&& roomy;
 }
 
 task<std::thread::id> where_am_i() { co_return std::this_thread::get_id(); }
@@ -246,6 +301,12 @@ task<bool> executors() {
     (*group)->stop();
     const result<> late = there.post([&ran] { ++ran; });
     co_return posted&& ran == 1 && !late && late.error() == errc::closed;
+}
+
+task<bool> dispatching() {
+    int ran = 0;
+    const result<> at_once = executor::current().dispatch([&ran] { ++ran; });
+    co_return at_once&& ran == 1;
 }
 
 task<bool> visits() {
@@ -342,12 +403,15 @@ task<int> everything() {
     int failed = 0;
     failed += check("messages", co_await messages());
     failed += check("segments", co_await segments());
+    failed += check("batches", co_await batches());
+    failed += check("options_of_tcp", co_await options_of_tcp());
     failed += check("names", co_await names());
     failed += check("addresses", co_await addresses());
     failed += check("unix_sockets", co_await unix_sockets());
     failed += check("uris", co_await uris());
     failed += check("signals", co_await signals());
     failed += check("files", co_await files());
+    failed += check("replacing", co_await replacing());
     failed += check("pipes", co_await pipes());
     failed += check("processes", co_await processes());
     failed += check("threads", co_await threads());
@@ -355,6 +419,7 @@ task<int> everything() {
     failed += check("groups", co_await groups());
     failed += check("many_cores", co_await many_cores());
     failed += check("executors", co_await executors());
+    failed += check("dispatching", co_await dispatching());
     failed += check("visits", co_await visits());
     failed += check("strands", co_await strands());
     failed += check("handing_over", co_await handing_over());

@@ -3,14 +3,17 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/process.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/when.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/tls/tls.hpp>
 #include <eddy/transport/transport.hpp>
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +21,7 @@
 namespace {
 
 using namespace eddy;
+using namespace std::chrono_literals;
 
 task<bool> make_certificate(std::string chain, std::string key) {
     process_options quiet;
@@ -81,6 +85,38 @@ task<bool> says_hello(stream server) {
     co_return received && received->text() == "hello";
 }
 
+/// What a server does that accepts on one loop and makes the handshake on another.
+task<bool> serve_in_parts(transport::listener_parts& parts) {
+    auto plain = co_await parts.below.accept();
+    if (!plain) co_return false;
+    auto secure = co_await parts.finish(std::move(*plain), 5s);
+    if (!secure) co_return false;
+    const std::optional<tls::connection_info> agreed = tls::info(*secure);
+    co_await echo(std::move(*secure));
+    co_return agreed && agreed->server_name == "localhost" && !agreed->peer_verified;
+}
+
+task<bool> greet_in_parts(std::uint16_t port, tls::context trust) {
+    auto client = co_await connect_safely("localhost", port, trust);
+    co_return client&& co_await says_hello(std::move(*client));
+}
+
+task<bool> talk_in_parts(std::string chain, std::string key, tls::context trust) {
+    transport::tls_files files;
+    files.cert = chain;
+    files.key = key;
+    transport::address where;
+    where.kind = transport::scheme::tls;
+    where.host = "localhost";
+    where.tls = files;
+    auto parts = transport::listen_in_parts(where);
+    if (!parts) co_return false;
+    const std::uint16_t port = parts->below.local().port();
+    const auto [served, greeted] =
+        co_await when_all(serve_in_parts(*parts), greet_in_parts(port, trust));
+    co_return served&& greeted;
+}
+
 task<bool> talk(std::string chain, std::string key) {
     auto listening = listen_safely(chain, key);
     tls::client_options options;
@@ -98,6 +134,7 @@ task<bool> talk(std::string chain, std::string key) {
         const std::string uri = "tls://localhost:" + std::to_string(port) + "?ca=" + chain;
         auto third = co_await transport::connect(uri);
         good = good && third && co_await says_hello(std::move(*third));
+        good = good && co_await talk_in_parts(chain, key, *trust);
     });
     co_return good;
 }

@@ -336,6 +336,40 @@ def check_awaited(tree):
                 yield path, number, "its comment does not say what co_await yields: \"Yields a result<T>: ...\""
 
 
+def check_tour(tree):
+    """docs/tour.md names each public header, and each class, struct and function of it."""
+    tour = tree.files.get("docs/tour.md")
+    if tour is None:
+        return
+    for path, text in tree.files.items():
+        if not path.startswith("include/eddy/"):
+            continue
+        if f"<{path.removeprefix('include/')}>" not in tour:
+            yield path, 1, "docs/tour.md does not name this header"
+        for number, name in public_names(text):
+            if not re.search(rf"(?<!\w){name}(?!\w)", tour):
+                yield path, number, f"docs/tour.md does not name {name}"
+
+
+def public_names(text):
+    """The classes, structs and functions of a header, as (line, name): no details, members, operators, operations,
+    drivers and declarations alone.
+    """
+    shown = re.sub(r"^namespace eddy::(?:\w+::)?detail \{$.*?^\}  // namespace eddy::(?:\w+::)?detail$|^ *template <[^\n]*>$",
+                   lambda match: "\n" * match.group(0).count("\n"), hide_details(text), flags=re.M | re.S)
+    for number, line in enumerate(shown.split("\n"), 1):
+        match = re.match(r"(?:class|struct) (?:\[\[\w+\]\] )?(\w+)(?: final)?(?: :[^:].*)? ?\{?", line)
+        if match:
+            if not line.endswith(";") and not line.startswith(("struct std::", match.group(0) + "::")) \
+                    and not match.group(1).endswith(("_operation", "_driver")):
+                yield number, match.group(1)
+            continue
+        match = re.match(r"[a-zA-Z\[][^(=]*?\b(\w+)\(", line)
+        if match and not re.search(r"\boperator\b|::\w+\($|^(?:static_assert|namespace|using|requires)\b", match.group(0)) \
+                and not match.group(1).endswith("_driver"):
+            yield number, match.group(1)
+
+
 def check_errors(tree):
     """The comment of a public function that yields a result names its errors, or another function that does."""
     for path, text in tree.files.items():
@@ -359,7 +393,7 @@ def is_deleted(lines):
 
 CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes,
           check_openings, check_threads, check_awaited,
-          check_errors)
+          check_errors, check_tour)
 
 
 def check(root):

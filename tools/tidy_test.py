@@ -234,6 +234,21 @@ class TidyTest(unittest.TestCase):
         for other in ("    result<> got = read();", "int size();", "result<> open() = delete;"):
             self.assertEqual(self.faults(header(other)), [])
 
+    def test_what_the_tour_leaves_out(self):
+        path = "include/eddy/base/result.hpp"
+        shown = ("class [[nodiscard]] queue : public base {", "    int member();", "};", "struct options {", "};", "class later;",
+                 "inline int count(int a) { return std::abs(a); }", "template <class T>", "result<T> take(T from);",
+                 "/// Errors are none.", "bool operator==(queue a, queue b);", "class take_operation final : public operation {",
+                 "};", "queue_driver& closed_queue_driver() noexcept;", "inline int queue::member() { return 1; }",
+                 "namespace detail {", "int hidden();", "}  // namespace detail", "using number = int;")
+        header = "// Results.\n#pragma once\n" + "\n".join(shown).replace("result<T> take", "T take") + "\n"
+        self.assertEqual([name for _, name in tidy.public_names(header)], ["queue", "options", "count", "take"])
+        tour = "`<eddy/base/result.hpp>`: `queue`, `options`, `count()`, `take()`\n"
+        self.assertEqual(self.faults({path: header, "docs/tour.md": tour}), [])
+        self.assert_fault({path: header, "docs/tour.md": tour.replace("options", "option")}, path, "does not name options", 6)
+        self.assert_fault({path: header, "docs/tour.md": tour.replace("count", "counts")}, path, "does not name count", 9)
+        self.assert_fault({path: header, "docs/tour.md": tour.replace("<eddy/", "<")}, path, "this header", 1)
+
     def test_public_header_without_a_rule_for_threads(self):
         path = "include/eddy/io/a.hpp"
 
