@@ -1,6 +1,7 @@
 # Installs a build into a new folder; builds and runs a user's project with it, by find_package() and
 # by pkg-config, with the compiler COMPILER and each newer g++ that is there; a project that asks for
-# another version, or for a component that there is not, must be refused. The build is the folder
+# another version, or for a component that there is not, must be refused; the projects that pages of docs/
+# show are built and run as they stand there. The build is the folder
 # BUILD, or a new one of SOURCE with the cache entries OPTIONS and the layers LAYERS (base,io,...).
 # With DEB its Debian package is tried in the same way.
 # Usage: cmake -DBUILD=... | -DSOURCE=... -DOPTIONS=... -DLAYERS=... [-DDEB=ON] -DCOMPILER=... -DWORK=... -P run.cmake
@@ -52,6 +53,28 @@ function(try_prefix prefix)
     endforeach()
 endfunction()
 
+# The project of a page of docs/: the CMakeLists.txt that it shows, and the example that it quotes first
+# (tools/tidy.py compares the quotations), in an empty folder and by the command of the page.
+function(try_page prefix page)
+    file(READ "${root}/docs/${page}" text)
+    string(REGEX MATCH "\n    cmake_minimum_required[^\n]*\n(    [^\n]*\n)+" lists "${text}")
+    string(REGEX MATCH "<!-- (examples/[a-z_]+\\.cpp) -->" quoted "${text}")
+    if(NOT lists OR NOT quoted)
+        message(FATAL_ERROR "docs/${page} shows no CMakeLists.txt, or no example")
+    endif()
+    set(program "${CMAKE_MATCH_1}")
+    set(folder "${WORK}/${page}")
+    string(REPLACE "\n    " "\n" lists "${lists}")
+    file(WRITE "${folder}/CMakeLists.txt" "${lists}")
+    file(COPY_FILE "${root}/${program}" "${folder}/echo.cpp")
+    step("${CMAKE_COMMAND}" -S "${folder}" -B "${folder}/build" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+         "-DCMAKE_PREFIX_PATH=${prefix}")
+    step("${CMAKE_COMMAND}" --build "${folder}/build")
+    find_program(python python3 REQUIRED)
+    step("${python}" -B "${root}/examples/echo_test.py" "${folder}/build/echo")
+    message(STATUS "built and run as docs/${page} says")
+endfunction()
+
 # A user's project that asks for what the copy in `prefix` does not have is refused, and told why.
 function(check_refused prefix name request reason)
     set(folder "${WORK}/refused-${name}")
@@ -83,6 +106,8 @@ endif()
 step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
 check_paths("${WORK}/prefix")
 try_prefix("${WORK}/prefix")
+try_page("${WORK}/prefix" tutorial.md)
+try_page("${WORK}/prefix" from-asio.md)
 check_refused("${WORK}/prefix" version "0.2 CONFIG REQUIRED" "compatible with requested version \"0.2\"")
 check_refused("${WORK}/prefix" component "0.1 CONFIG REQUIRED COMPONENTS io ioo"
               "eddy has no component \"ioo\". A component is a layer; this copy has: base, io,")
