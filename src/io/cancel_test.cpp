@@ -3,8 +3,11 @@
 
 #include "io/testing.hpp"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -151,6 +154,24 @@ TEST_P(cancel_io, ends_a_poll) {
         const std::uint64_t one = 1;
         EXPECT_EQ(write(counter.get(), &one, sizeof(one)), 8);
         must(co_await here().wait_readable(counter.get()));
+    });
+}
+
+TEST_P(cancel_io, ends_a_poll_for_room) {
+    if (simulated()) GTEST_SKIP() << "the simulator has no descriptors";
+    run([this]() -> task<> {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) throw std::runtime_error("pipe2 failed");
+        const unique_fd reader(ends[0]);
+        const unique_fd writer(ends[1]);
+        std::vector<std::byte> bytes(4096);
+        while (write(writer.get(), bytes.data(), bytes.size()) > 0) continue;
+        const auto poll = [&]() -> task<std::error_code> {
+            co_return error_of(co_await here().wait_writable(writer.get()));
+        };
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(co_await cancelled_wait(poll), errc::cancelled);
+        while (read(reader.get(), bytes.data(), bytes.size()) > 0) continue;
+        must(co_await here().wait_writable(writer.get()));
     });
 }
 

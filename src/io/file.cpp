@@ -86,7 +86,11 @@ private:
 template <class Call>
 task<std::invoke_result_t<Call>> off_loop(Call call) {
     loop& here = loop::current();
-    if (here.kind() == backend_kind::sim) co_return call();
+    if (here.kind() == backend_kind::sim) {
+        const cancel_source* const stop = co_await current_source();
+        if (stop && stop->requested()) co_return fail(errc::cancelled);
+        co_return call();
+    }
     co_return co_await run_blocking(file_access::threads(here), std::move(call));
 }
 

@@ -162,6 +162,123 @@ TEST_P(file_io, a_read_that_waits_for_ever_is_cancelled_on_the_ring) {
     });
 }
 
+task<> write_and_sync(file& of, const std::vector<std::byte>& bytes, bool sync_first, int& ended) {
+    for (int i = 0; i < 2; ++i) {
+        const auto done =
+            sync_first == (i == 0) ? co_await of.sync_data() : co_await of.write_at(0, bytes);
+        if (!done) EXPECT_EQ(done.error(), errc::cancelled);
+    }
+    ++ended;
+}
+
+TEST_P(file_io, cancelling_awaits_whoever_writes_and_syncs) {
+    run_with_threads([this]() -> task<> {
+        const temporary_folder folder;
+        file made = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));
+        for (int round = 0; round < 30; ++round) {
+            int ended = 0;
+            scope children(co_await current_source());
+            {
+                // They die as soon as the writes have ended: asan sees a late use.
+                const std::vector<std::vector<std::byte>> bytes(8, std::vector<std::byte>(200'000));
+                for (std::size_t i = 0; i < bytes.size(); ++i)
+                    children.spawn(write_and_sync(made, bytes[i], i % 2 == 0, ended));
+                for (std::uint64_t i = random().below(3); i > 0; --i) co_await here().yield();
+                children.cancel();
+                co_await children.join();
+            }
+            EXPECT_EQ(ended, 8);
+        }
+        // And the file is as good as before.
+        must(co_await made.write_at(0, as_bytes("later")));
+        must(co_await made.sync());
+        std::array<std::byte, 5> room{};
+        EXPECT_EQ(must(co_await made.read_at(0, room)), 5u);
+        EXPECT_EQ(as_text(room), "later");
+    });
+}
+
+TEST_P(file_io, what_is_cancelled_beforehand_does_nothing) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        const std::string none = folder.path() + "/none";
+        EXPECT_EQ(co_await cancelled_before(file::open(none, O_RDWR | O_CREAT)), errc::cancelled);
+        EXPECT_EQ(error_of(co_await file::open(none, O_RDONLY)), errno_code(ENOENT));
+
+        const std::string path = folder.path() + "/x";
+        file made = must(co_await file::open(path, O_RDWR | O_CREAT, 0600));
+        EXPECT_EQ(co_await cancelled_before(made.write_at(0, as_bytes("unwanted"))),
+                  errc::cancelled);
+        EXPECT_EQ(co_await cancelled_before(made.truncate(5)), errc::cancelled);
+        EXPECT_EQ(must(co_await made.size()), 0u);
+        EXPECT_EQ(co_await cancelled_before(made.sync()), errc::cancelled);
+        EXPECT_EQ(co_await cancelled_before(made.size()), errc::cancelled);
+        std::array<std::byte, 5> room{};
+        EXPECT_EQ(co_await cancelled_before(made.read_at(0, room)), errc::cancelled);
+        EXPECT_EQ(co_await cancelled_before(file::rename(path, none)), errc::cancelled);
+        EXPECT_EQ(co_await cancelled_before(file::remove(path)), errc::cancelled);
+        must(co_await file::open(path, O_RDONLY));
+    });
+}
+
+TEST_P(file_io, a_write_that_waits_for_ever_is_cancelled_on_the_ring) {
+    if (GetParam() != backend_kind::uring) GTEST_SKIP() << "a thread cannot be stopped in a write";
+    run([]() -> task<> {
+        const temporary_folder folder;
+        const std::string path = folder.path() + "/fifo";
+        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+        file never = must(co_await file::open(path, O_RDWR));
+        // More than a pipe holds.
+        const std::vector<std::byte> much(4 << 20);
+        EXPECT_EQ(co_await cancelled_during(never.write_at(0, much)), errc::cancelled);
+    });
+}
+
+task<> open_there(std::string path, std::error_code& error, bool& ended) {
+    error = error_of(co_await file::open(std::move(path), O_RDONLY));
+    ended = true;
+}
+
+TEST_P(file_io, a_cancelled_open_ends_at_once_in_the_queue_and_keeps_its_file_on_a_thread) {
+    if (simulated()) GTEST_SKIP() << "there is no queue: it happens at once";
+    loop_options options;
+    options.file_threads = 1;
+    make_loop(options);
+    run_with_threads([this]() -> task<> {
+        const temporary_folder folder;
+        const std::string path = folder.path() + "/fifo";
+        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+        file other = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));
+        bool on_thread = false;
+        while (!on_thread) {
+            std::error_code error;
+            bool ended = false;
+            scope children(co_await current_source());
+            children.spawn(open_there(path, error, ended));  // waits for a writer
+            co_await here().yield();
+            children.cancel();
+            for (int i = 0; i < 2; ++i) co_await here().yield();
+            // Unless the thread had not begun it yet, it goes on.
+            on_thread = !ended;
+            if (on_thread) {
+                // Behind it all waits.
+                EXPECT_EQ(co_await cancelled_during(file::open(path, O_RDONLY)), errc::cancelled);
+                EXPECT_EQ(co_await cancelled_during(other.truncate(5)), errc::cancelled);
+                if (GetParam() == backend_kind::epoll) {
+                    EXPECT_EQ(co_await cancelled_during(other.write_at(0, as_bytes("x"))),
+                              errc::cancelled);
+                    EXPECT_EQ(co_await cancelled_during(other.sync()), errc::cancelled);
+                }
+                EXPECT_FALSE(ended);
+            }
+            const unique_fd writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+            co_await children.join();
+            EXPECT_EQ(error, on_thread ? std::error_code() : make_error_code(errc::cancelled));
+        }
+        EXPECT_EQ(must(co_await other.size()), 0u) << "nothing of what was cancelled was done";
+    });
+}
+
 TEST_P(file_io, work_beyond_the_queue_is_refused) {
     if (simulated()) GTEST_SKIP() << "there is no queue: it happens at once";
     loop_options options;
