@@ -413,6 +413,9 @@ void queued_writer::wait_operation::on_cancel() noexcept {
     static_cast<list_link<queued_writer>&>(*this).unlink();
     error_ = errc::cancelled;
     complete_later();
+    // Those who fit and only queued behind this one must not wait until the peer has read more. Who
+    // waits under the same source may thus be granted room just before it would be cancelled.
+    if (until_ == condition::room) writer_->wake_waiters();
 }
 
 result<> queued_writer::wait_operation::take_result() noexcept {

@@ -570,6 +570,117 @@ TEST_P(a_queued_writer, cancels_its_waits) {
     });
 }
 
+task<void> send_reserved(queued_writer& out, std::string text, std::string& log) {
+    const auto room = co_await out.reserve(text.size());
+    if (room) must(out.enqueue(text));
+    log += text.substr(0, 1) + (room ? " ok " : " " + room.error().message() + " ");
+}
+
+TEST_P(a_queued_writer, cancels_a_reserve_and_grants_what_it_waited_for_to_the_next) {
+    run([&]() -> task<> {
+        const std::string cancelled = make_error_code(errc::cancelled).message();
+        connection ends = co_await connect_ends();
+        scope tasks(co_await current_source());
+        queued_writer_options options;
+        options.max_queued_bytes = 100;
+        queued_writer out(ends.client, tasks, options);
+        const std::size_t stuffed = fill(ends.client);
+        must(out.enqueue(std::string(80, 'x')));
+        co_await settle();
+
+        // The peer reads nothing: only a cancellation lets go on who fits.
+        std::string log;
+        scope first(co_await current_source());
+        scope second(co_await current_source());
+        scope third(co_await current_source());
+        first.spawn(send_reserved(out, std::string(50, 'a'), log));
+        second.spawn(send_reserved(out, std::string(15, 'b'), log));
+        third.spawn(send_reserved(out, std::string(10, 'c'), log));
+        co_await settle();
+        EXPECT_EQ(log, "");
+        first.cancel();
+        co_await first.join();
+        co_await settle();
+        EXPECT_EQ(log, "a " + cancelled + " b ok ");
+        EXPECT_EQ(out.queued_bytes(), 95U);
+        // Who is cancelled in the end takes no room.
+        third.cancel();
+        co_await third.join();
+        co_await second.join();
+        EXPECT_EQ(log, "a " + cancelled + " b ok c " + cancelled + " ");
+        must(out.enqueue(std::string(5, 'd')));
+        co_await skip(ends.server, stuffed);
+        EXPECT_EQ(co_await read_exactly(ends.server, 100),
+                  std::string(80, 'x') + std::string(15, 'b') + std::string(5, 'd'));
+        must(co_await out.flush());
+        co_await tasks.join();
+    });
+}
+
+TEST_P(a_queued_writer, cancels_a_wait_for_its_watermark_and_no_other) {
+    run([&]() -> task<> {
+        connection ends = co_await connect_ends();
+        scope tasks(co_await current_source());
+        scope waits(co_await current_source());
+        queued_writer_options options;
+        options.high_watermark = 100;
+        queued_writer out(ends.client, tasks, options);
+        const std::size_t stuffed = fill(ends.client);
+        must(out.enqueue(std::string(100, 'x')));
+        std::string log;
+        auto given_up = out.ready();
+        auto kept = out.ready();
+        waits.spawn(record(given_up, "1", log));
+        tasks.spawn(record(kept, "2", log));
+        co_await settle();
+        waits.cancel();
+        co_await waits.join();
+        EXPECT_EQ(log, "1 " + make_error_code(errc::cancelled).message() + " ");
+        EXPECT_TRUE(out.high_watermark_active());
+        log.clear();
+        co_await skip(ends.server, stuffed + 100);
+        co_await tasks.join();
+        EXPECT_EQ(log, "2 ok ");
+    });
+}
+
+TEST_P(a_queued_writer, cancels_a_bounded_flush_and_keeps_the_queue) {
+    run([&]() -> task<> {
+        connection ends = co_await connect_ends();
+        scope tasks(co_await current_source());
+        queued_writer out(ends.client, tasks);
+        const std::size_t stuffed = fill(ends.client);
+        must(out.enqueue("still here"));
+        EXPECT_EQ(co_await testing::cancelled_before(out.flush_within(30s)), errc::cancelled);
+        EXPECT_EQ(co_await testing::cancelled_during(out.flush_within(30s)), errc::cancelled);
+        EXPECT_EQ(out.queued_bytes(), 10U);
+        EXPECT_FALSE(out.error());
+        co_await skip(ends.server, stuffed);
+        EXPECT_EQ(co_await read_exactly(ends.server, 10), "still here");
+        must(co_await out.flush());
+        co_await tasks.join();
+    });
+}
+
+TEST_P(a_queued_writer, closes_when_a_shutdown_is_cancelled) {
+    run([&]() -> task<> {
+        for (const bool beforehand : {false, true}) {
+            connection ends = co_await connect_ends();
+            scope tasks(co_await current_source());
+            queued_writer out(ends.client, tasks);
+            fill(ends.client);
+            must(out.enqueue("never read"));
+            auto ending = out.graceful_shutdown(30s);
+            const auto seen = beforehand ? co_await testing::cancelled_before(std::move(ending))
+                                         : co_await testing::cancelled_during(std::move(ending));
+            EXPECT_EQ(seen, errc::cancelled);
+            EXPECT_FALSE(ends.client);
+            EXPECT_EQ(out.queued_bytes(), 0U);
+            co_await tasks.join();
+        }
+    });
+}
+
 /// A stream that records how it is written to, and takes nothing until it is told to.
 class recording_driver final : public stream_driver {
 public:

@@ -74,5 +74,21 @@ TEST(rate_limiter, makes_a_coroutine_wait) {
     here->run(body());
 }
 
+TEST(rate_limiter, ends_a_wait_that_is_cancelled_and_keeps_its_tokens) {
+    loop_options options;
+    options.kind = backend_kind::sim;
+    auto here = must(loop::create(options));
+    const auto body = []() -> task<> {
+        const time_point begin = loop::current().now();
+        rate_limiter limit(1000, 10, begin);
+        EXPECT_EQ(co_await testing::cancelled_during(limit.take(1010)), errc::cancelled);
+        EXPECT_LT(loop::current().now() - begin, 1s) << "it ended before its time";
+        must(co_await limit.take(1000));
+        EXPECT_GE(loop::current().now() - begin, 2s) << "behind the thousand that were given up";
+        EXPECT_LT(loop::current().now() - begin, 2s + 1ms);
+    };
+    here->run(body());
+}
+
 }  // namespace
 }  // namespace eddy
