@@ -225,12 +225,50 @@ TEST_P(tcp_sockets, connect_by_a_device) {
     });
 }
 
+/// Connections that wait in a listener's queue, which has no place left: who comes now gets no
+/// answer.
+task<std::vector<stream>> fill_queue(endpoint of) {
+    std::vector<stream> waiting;
+    for (;;) {
+        auto connected = co_await with_timeout(50ms, loop::current().connect(of));
+        if (!connected) {
+            EXPECT_EQ(connected.error(), errc::timed_out);
+            co_return waiting;
+        }
+        waiting.push_back(std::move(*connected));
+    }
+}
+
 TEST_P(tcp_sockets, stop_connecting_when_cancelled) {
     run([&]() -> task<> {
-        cancel_source stop;
-        stop.request();
-        auto connecting = tcp::connect("localhost", 1);
-        EXPECT_EQ(error_of(co_await std::move(connecting).under(stop)), errc::cancelled);
+        EXPECT_EQ(co_await testing::cancelled_before(tcp::connect("localhost", 1)),
+                  errc::cancelled);
+
+        // An address that gives no answer: on the simulator nobody has it.
+        listen_options one;
+        if (!simulated()) one.backlog = 0;
+        listener full = must(tcp::listen("127.0.0.1", 0, one));
+        std::vector<stream> waiting;
+        if (!simulated()) waiting = co_await fill_queue(full.local());
+        const endpoint silent = simulated() ? at("192.0.2.1", 80) : full.local();
+        EXPECT_EQ(co_await testing::cancelled_during(tcp::connect(silent.host(), silent.port())),
+                  errc::cancelled);
+
+        // Several attempts at once, none of which gets anywhere later.
+        tcp::connect_options options;
+        options.attempt_delay = 1ms;
+        cancel_source stop(co_await current_source());
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](task<result<stream>> race, cancel_source& under) -> task<> {
+                EXPECT_EQ(error_of(co_await std::move(race).under(under)), errc::cancelled);
+            }(tcp::connect_any({silent, silent, silent}, options), stop));
+            must(co_await here().sleep_for(20ms));
+            stop.request();
+        });
+        for (std::size_t i = 0; i < waiting.size(); ++i) must(co_await full.accept());
+        EXPECT_EQ(error_of(co_await with_timeout(10ms, full.accept())), errc::timed_out);
+        stream client = must(co_await tcp::connect("127.0.0.1", full.local().port()));
+        EXPECT_EQ(must(co_await full.accept()).peer(), client.local());
     });
 }
 
@@ -342,6 +380,61 @@ TEST_P(happy_eyeballs, races_the_addresses_of_a_name) {
         EXPECT_GE(loop::current().now() - start, 500ms) << "2001:db8::7, 192.0.2.7, then this one";
         EXPECT_EQ(error_of(co_await tcp::connect("other.test", port, options)),
                   errc::name_not_found);
+    });
+}
+
+/// The race in the kernel, where an address that gives no answer is a listener whose queue is full.
+class happy_eyeballs_kernel : public testing::on_backend {};
+INSTANTIATE_TEST_SUITE_P(net, happy_eyeballs_kernel,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
+                         testing::backend_name);
+
+TEST_P(happy_eyeballs_kernel, an_address_that_gives_no_answer_delays_the_next_and_is_given_up) {
+    run([&]() -> task<> {
+        listen_options one;
+        one.backlog = 0;
+        listener full = must(tcp::listen("127.0.0.1", 0, one));
+        const std::vector<stream> waiting = co_await fill_queue(full.local());
+        listener good = must(tcp::listen("127.0.0.1", 0));
+        listener unused = must(tcp::listen("127.0.0.1", 0));
+
+        tcp::connect_options options;
+        options.attempt_delay = 50ms;
+        const time_point start = loop::current().now();
+        stream client = must(co_await tcp::connect_any(
+            {full.local(), full.local(), good.local(), unused.local()}, options));
+        const duration took = loop::current().now() - start;
+        EXPECT_EQ(client.peer(), good.local());
+        EXPECT_GE(took, 100ms) << "two attempts, one after another, each had its time";
+        EXPECT_LT(took, 900ms) << "the kernel asks a full listener again after a second";
+        stream server = must(co_await good.accept());
+        EXPECT_EQ(server.peer(), client.local());
+
+        // The attempts that lost are over: nobody comes of them when there is a place again.
+        for (std::size_t i = 0; i < waiting.size(); ++i) must(co_await full.accept());
+        for (listener* nobody : {&full, &good, &unused})
+            EXPECT_EQ(error_of(co_await with_timeout(50ms, nobody->accept())), errc::timed_out);
+
+        // One that refuses does not delay the next.
+        const endpoint refusing = unused.local();
+        unused.close();
+        options.attempt_delay = 30s;
+        client = must(co_await tcp::connect_any({refusing, good.local()}, options));
+        EXPECT_EQ(client.peer(), good.local());
+    });
+}
+
+TEST_P(happy_eyeballs_kernel, no_answer_from_anywhere_ends_at_the_deadline) {
+    run([&]() -> task<> {
+        listen_options one;
+        one.backlog = 0;
+        listener full = must(tcp::listen("127.0.0.1", 0, one));
+        const std::vector<stream> waiting = co_await fill_queue(full.local());
+        tcp::connect_options options;
+        options.attempt_delay = 20ms;
+        options.timeout = 200ms;
+        const auto got = co_await tcp::connect_any({full.local(), full.local()}, options);
+        EXPECT_EQ(error_of(got), errc::timed_out);
     });
 }
 
