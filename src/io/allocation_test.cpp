@@ -1,14 +1,19 @@
 // What costs no allocation, and what becomes of things when there is no memory. All of it counts
-// what `operator new` and the frame pool ask malloc for, in programs without sanitizers.
+// what malloc is asked for, in programs without sanitizers.
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/frame_pool.hpp>
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/channel.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
+#include <eddy/io/file.hpp>
 #include <eddy/io/generator.hpp>
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/pipe.hpp>
 #include <eddy/io/semaphore.hpp>
+#include <eddy/io/signals.hpp>
 #include <eddy/io/strand.hpp>
+#include <eddy/io/when.hpp>
 
 #include "io/counted_memory.hpp"
 #include "io/testing.hpp"
@@ -19,6 +24,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -270,6 +276,76 @@ TEST_P(allocation_kernel_io, waiting_for_a_descriptor_allocates_nothing) {
             must(co_await loop::current().wait_readable(counter.get()));
             must(co_await loop::current().wait_writable(counter.get()));
             EXPECT_EQ(read(counter.get(), &number, sizeof(number)), 8);
+        });
+        EXPECT_EQ(spent, 0u);
+    });
+}
+
+TEST(allocation, counts_what_the_frame_pool_and_buffers_ask_malloc_for) {
+    std::uint64_t before = allocations();
+    {
+        const std::vector<std::byte> bytes(100);
+    }
+    EXPECT_EQ(allocations() - before, 1u);
+    before = allocations();
+    frame_free(frame_allocate(frame_size_limit + 1), frame_size_limit + 1);
+    EXPECT_EQ(allocations() - before, 1u);
+    before = allocations();
+    {
+        byte_buffer bytes;
+        bytes.append("x");
+    }
+    EXPECT_EQ(allocations() - before, 1u);
+}
+
+TEST_P(allocation_io, work_on_a_file_allocates_nothing) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        file made = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));
+        std::array<std::byte, 10> bytes{};
+        const auto spent = co_await count_warm(50, [&]() -> task<> {
+            must(co_await made.write_at(0, bytes));
+            must(co_await made.sync_data());
+            must(co_await made.sync());
+            EXPECT_EQ(must(co_await made.read_at(0, bytes)), bytes.size());
+            EXPECT_EQ(must(co_await made.size()), bytes.size());
+            must(co_await made.truncate(bytes.size()));
+        });
+        EXPECT_EQ(spent, 0u);
+    });
+}
+
+TEST_P(allocation_io, waits_for_all_or_any_allocate_nothing) {
+    run([]() -> task<> {
+        const auto all = co_await count_warm(1000, []() -> task<> {
+            const auto [one, two] = co_await when_all(work_there(1), work_there(2));
+            EXPECT_EQ(one + two, 3);
+        });
+        EXPECT_EQ(all, 0u);
+        const auto any = co_await count_warm(1000, []() -> task<> {
+            const auto first = co_await when_any(work_there(1), []() -> task<std::error_code> {
+                co_return error_of(co_await loop::current().sleep_for(1h));
+            }());
+            EXPECT_EQ(first.index(), 0u);
+        });
+        EXPECT_EQ(any, 0u);
+    });
+}
+
+TEST_P(allocation_kernel_io, the_next_signal_allocates_nothing) {
+    run([]() -> task<> {
+        signal_set signals = must(signal_set::take({SIGUSR2}));
+        const auto spent = co_await count_warm(500, [&]() -> task<> {
+            // One that is there, and one that is waited for.
+            EXPECT_EQ(pthread_kill(pthread_self(), SIGUSR2), 0);
+            EXPECT_EQ(must(co_await signals.next()), SIGUSR2);
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn([](signal_set& from) -> task<> {
+                    EXPECT_EQ(must(co_await from.next()), SIGUSR2);
+                }(signals));
+                co_await loop::current().yield();
+                EXPECT_EQ(pthread_kill(pthread_self(), SIGUSR2), 0);
+            });
         });
         EXPECT_EQ(spent, 0u);
     });

@@ -1,7 +1,7 @@
-// Counts what the program asks `operator new` and the frame pool's malloc for, and lets it run out
-// of memory. It defines those operators and malloc, so one file of a test program includes it. Not
-// with the sanitizers, which bring their own: EDDY_COUNTS_ALLOCATIONS is 0 there, and nothing is
-// defined.
+// Counts what a thread asks malloc for, by whatever way: `operator new`, the frame pool, a buffer,
+// or a library within a call; and lets it run out of memory. It defines those functions, so one
+// file of a test program includes it. Not with the sanitizers, which bring their own:
+// EDDY_COUNTS_ALLOCATIONS is 0 there, and nothing is defined.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
@@ -23,24 +23,27 @@
 #if !defined(EDDY_COUNTS_ALLOCATIONS)
 #define EDDY_COUNTS_ALLOCATIONS 1
 
-extern "C" void* __libc_malloc(std::size_t size) noexcept;  // NOLINT(bugprone-reserved-identifier)
+// NOLINTBEGIN(bugprone-reserved-identifier)
+extern "C" void* __libc_malloc(std::size_t size) noexcept;
+extern "C" void* __libc_calloc(std::size_t count, std::size_t size) noexcept;
+extern "C" void* __libc_realloc(void* memory, std::size_t size) noexcept;
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace eddy::testing {
 
 inline constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
-inline thread_local constinit std::uint64_t news = 0;
+inline thread_local constinit std::uint64_t allocations_made = 0;
 inline thread_local constinit std::uint64_t mallocs_left = no_limit;
 inline thread_local constinit std::size_t largest_refused = no_limit;
 
 inline void* counted_allocation(std::size_t size) {
-    ++news;
     void* memory = std::malloc(size ? size : 1);
     if (!memory) throw std::bad_alloc();
     return memory;
 }
 
 /// Of this thread, since it began. Only the difference around a few lines means something.
-inline std::uint64_t allocations() noexcept { return news + frame_allocations(); }
+inline std::uint64_t allocations() noexcept { return allocations_made; }
 
 /// While it lives, malloc works so many times more on this thread, and then fails. What is larger
 /// than `largest` it gives all the same.
@@ -81,11 +84,20 @@ private:
 
 extern "C" void* malloc(std::size_t size) noexcept {
     using namespace eddy::testing;
+    ++allocations_made;
     if (size <= largest_refused) {
         if (mallocs_left == 0) return nullptr;
         if (mallocs_left != no_limit) --mallocs_left;
     }
     return __libc_malloc(size);
+}
+extern "C" void* calloc(std::size_t count, std::size_t size) noexcept {
+    ++eddy::testing::allocations_made;
+    return __libc_calloc(count, size);
+}
+extern "C" void* realloc(void* memory, std::size_t size) noexcept {
+    ++eddy::testing::allocations_made;
+    return __libc_realloc(memory, size);
 }
 
 void* operator new(std::size_t size) { return eddy::testing::counted_allocation(size); }

@@ -1,6 +1,7 @@
 // What becomes of queued writers, lookups and connects when there is no memory, at each point where
 // they ask for some; and what a queued writer does without any. In programs without sanitizers.
 #include <eddy/net/queued_writer.hpp>
+#include <eddy/net/rate_limit.hpp>
 #include <eddy/net/resolver.hpp>
 #include <eddy/net/tcp.hpp>
 
@@ -104,10 +105,25 @@ TEST_P(memory_net, a_queued_writer_whose_peer_reads_allocates_nothing) {
                 must(out.enqueue("a message of a usual size"));
                 EXPECT_EQ(must(co_await ends.server.read_some(room)), 25u);
                 must(co_await out.ready());
+                must(co_await out.reserve(25));
+                must(co_await out.flush());
+                must(co_await out.flush_within(10s));
             }
             EXPECT_EQ(allocations() - before, 0u);
         }
         co_await tasks.join();
+    });
+}
+
+TEST_P(memory_net, a_rate_limiter_allocates_nothing) {
+    run([this]() -> task<> {
+        rate_limiter limit(100'000, 10, here().now());
+        std::uint64_t before = 0;
+        for (int i = 0; i < 600; ++i) {
+            if (i == 100) before = allocations();
+            must(co_await limit.take(5));
+        }
+        EXPECT_EQ(allocations() - before, 0u);
     });
 }
 
