@@ -52,7 +52,7 @@ TEST_P(strand_io, a_semaphore_admits_so_many_in_the_order_of_asking) {
             EXPECT_FALSE(door.try_acquire());
             leave.set();
         });
-        EXPECT_EQ(order, "abcd");
+        EXPECT_EQ(spoken(order), "abcd");
         EXPECT_EQ(door.available(), 2u);
         {
             const permit taken = door.try_acquire();

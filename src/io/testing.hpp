@@ -190,6 +190,14 @@ protected:
     bool simulated() const noexcept { return GetParam() == backend_kind::sim; }
     random_generator& random() noexcept { return random_; }
 
+    /// What coroutines said that were ready in one turn, each a letter: in order, unless that is
+    /// drawn (EDDY_TEST_SHUFFLE=1), when all that counts is who spoke.
+    std::string spoken(std::string letters) const {
+        if (simulated() && with_environment({}).sim.shuffle)
+            std::sort(letters.begin(), letters.end());
+        return letters;
+    }
+
     /// Runs `body`, a callable that returns task<void>. An exception fails the test.
     template <class Body>
     void run(Body body) {
