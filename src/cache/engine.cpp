@@ -118,6 +118,18 @@ void prefetch_value(const dictionary& table, std::uint64_t hash) noexcept {
     for (std::size_t i = 0; i < size; i += line) __builtin_prefetch(at + i);
 }
 
+// Of all that a sweep has to pass, so many buckets, from the number of keys: exact counts would
+// take longer than the sweep of a small table.
+double share_of(const engine::state& s, std::size_t buckets) noexcept {
+    constexpr double keys_a_bucket = 10;
+    std::size_t keys = 0;
+    for (const auto& each : s.keyspaces) {
+        if (each != nullptr && each->expiring() > 0) keys += each->size();
+    }
+    const double passed = static_cast<double>(buckets + 1) * keys_a_bucket;
+    return keys == 0 ? 1 : std::min(passed / static_cast<double>(keys), 1.0);
+}
+
 // Looks commands up; clients mostly send the same one again and again.
 class planner {
 public:
@@ -339,6 +351,8 @@ void engine::set_unsent(session& who, std::size_t bytes) {
     check_output(*state_, who);
 }
 
+double engine::swept_share() const noexcept { return state_->swept_share; }
+
 bool engine::upkeep(std::size_t steps) {
     state& s = *state_;
     bool more = s.env.free_some(steps);
@@ -358,11 +372,14 @@ bool engine::upkeep(std::size_t steps) {
     // Within a script no key goes by itself.
     const bool follows = (s.attention & (attention::follower | attention::loading)) != 0;
     const bool sweeps = s.sweeps && !follows && !scripting::is_late(s);
+    s.swept_share = 1;
     for (std::size_t tried = 0; sweeps && tried < databases; ++tried) {
         keyspace* const one = s.keyspaces[s.upkeep_database].get();
         if (one != nullptr && one->expiring() > 0) {
+            const keyspace::swept done = one->sweep(steps);
             // A database full of expired keys is worth another round at once.
-            more |= one->sweep(steps).many;
+            more |= done.many;
+            s.swept_share = share_of(s, done.passed);
             s.upkeep_database = (s.upkeep_database + 1) % databases;
             break;
         }

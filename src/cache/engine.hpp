@@ -278,6 +278,9 @@ public:
     /// when there is more to do at once: call again after the next round of the loop.
     bool upkeep(std::size_t steps = 1000);
 
+    /// The part of the keys that the last upkeep() has looked through for expired ones, roughly, 1
+    /// at most: who wants a pass over all to take a minute calls it once a minute times this.
+    double swept_share() const noexcept;
     /// Forgets all keys and frees a slice of them, so that its end takes no time of others on its
     /// loop. Without sessions, and with nothing that is told of its keys. True when there is more.
     bool wind_up();

@@ -137,6 +137,7 @@ struct engine::state final : key_listener {
     std::size_t peak_memory = 0;
     std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys
+    double swept_share = 1;           // see engine::swept_share()
     std::size_t upkeep_database = 0;  // whose turn it is
     std::size_t evict_database = 0;
 

@@ -221,6 +221,24 @@ TEST(engine, big_values_are_freed_in_slices) {
     EXPECT_EQ(e.stats().used_memory, 0U);
 }
 
+TEST(engine, tells_how_much_of_the_keys_a_sweep_has_passed) {
+    engine e;
+    e.set_slice_clock(nullptr);
+    test_client c(e);
+    EXPECT_FALSE(e.upkeep());
+    EXPECT_EQ(e.swept_share(), 1);
+    c("SET few 1 EX 1000");
+    EXPECT_FALSE(e.upkeep());
+    EXPECT_EQ(e.swept_share(), 1);
+    constexpr int keys = 100'000;
+    for (int i = 0; i < keys; ++i) c.ask({"SET", std::to_string(i), "v", "EX", "1000"});
+    for (const std::size_t steps : {100U, 1'000U}) {
+        EXPECT_FALSE(e.upkeep(steps));
+        EXPECT_GT(e.swept_share(), static_cast<double>(steps) * 9 / keys);
+        EXPECT_LT(e.swept_share(), static_cast<double>(steps) * 12 / keys);
+    }
+}
+
 TEST(engine, readonly_mode_refuses_what_writes) {
     engine_options options;
     options.mode = access_mode::readonly;

@@ -369,7 +369,7 @@ std::uint64_t keyspace::scan(std::uint64_t cursor, std::vector<slot>& found) con
 keyspace::swept keyspace::sweep(std::size_t buckets) {
     slice_limit slice(env_.slice_time, longest_sweep_ns);
     swept done;
-    std::size_t passed = 0;
+    std::size_t& passed = done.passed;
     std::int64_t left_ms = 0;
     std::int64_t staying = 0;
     const auto note_staying = [&] {

@@ -153,6 +153,7 @@ public:
     /// What a sweep() has done.
     struct swept {
         std::size_t removed = 0;
+        std::size_t passed = 0;  ///< buckets
         /// It removed so many that another one at once is worth it.
         bool many = false;
     };

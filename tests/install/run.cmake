@@ -2,9 +2,9 @@
 # by pkg-config, with the compiler COMPILER and each newer g++ that is there; a project that asks for
 # another version, or for a component that there is not, must be refused; the projects that pages of docs/
 # show are built and run as they stand there. The build is the folder
-# BUILD, or a new one of SOURCE with the cache entries OPTIONS and the layers LAYERS (base,io,...).
-# With DEB its Debian package is tried in the same way.
-# Usage: cmake -DBUILD=... | -DSOURCE=... -DOPTIONS=... -DLAYERS=... [-DDEB=ON] -DCOMPILER=... -DWORK=... -P run.cmake
+# BUILD, or a new one of SOURCE with the cache entries OPTIONS and the layers LAYERS (base,io,...), in which
+# the unit tests of the layers TESTS are run, too. With DEB its Debian package is tried in the same way.
+# Usage: cmake -DBUILD=... | -DSOURCE=... -DOPTIONS=... -DLAYERS=... [-DTESTS=...] [-DDEB=ON] -DCOMPILER=... -DWORK=... -P run.cmake
 
 function(step)
     execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -47,6 +47,7 @@ function(try_prefix prefix)
              "-DCMAKE_CXX_COMPILER=${compiler}" "-DCMAKE_PREFIX_PATH=${prefix}")
         step("${CMAKE_COMMAND}" --build "${folder}")
         step("${folder}/user")
+        step("${folder}/net_only")
         step("${compiler}" "${CMAKE_CURRENT_LIST_DIR}/main.cpp" -o "${folder}/by-pkg-config" ${flags})
         step("${folder}/by-pkg-config")
         message(STATUS "built and run with ${name}")
@@ -102,6 +103,15 @@ if(NOT BUILD)
     step("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${BUILD}" -G Ninja -DCMAKE_BUILD_TYPE=Release
          "-DCMAKE_CXX_COMPILER=${COMPILER}" ${OPTIONS} "-DEDDY_LAYERS=${LAYERS}")
     step("${CMAKE_COMMAND}" --build "${BUILD}")
+    string(REPLACE "," ";" TESTS "${TESTS}")
+    if(TESTS)
+        step("${CMAKE_COMMAND}" "${BUILD}" -DEDDY_TESTS=ON)
+    endif()
+    foreach(layer IN LISTS TESTS)
+        step("${CMAKE_COMMAND}" --build "${BUILD}" --target "${layer}_test")
+        step("${BUILD}/test/${layer}_test" --gtest_brief=1)
+        message(STATUS "the tests of ${layer} pass with ${OPTIONS}")
+    endforeach()
 endif()
 step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
 check_paths("${WORK}/prefix")

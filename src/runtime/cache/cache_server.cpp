@@ -40,6 +40,10 @@ constexpr std::string_view no_memory_text = "there is no memory";
 /// Keys that expire are looked for this often; less often while none is found.
 constexpr duration shortest_upkeep = std::chrono::milliseconds(100);
 constexpr duration longest_upkeep = std::chrono::seconds(1);
+/// But so often that all have been looked at after about this time, where a slice of it every
+/// soonest_upkeep is enough for that.
+constexpr duration whole_sweep = std::chrono::seconds(60);
+constexpr duration soonest_upkeep = std::chrono::milliseconds(5);
 
 task<std::unique_ptr<worker>> make_worker(workplace& of, worker::limits chosen) {
     co_return std::make_unique<worker>(of, chosen);
@@ -520,6 +524,8 @@ task<void> cache_server::keep_up() {
         }
         const std::uint64_t now_expired = engine.stats().expired_keys;
         pause = now_expired != expired ? shortest_upkeep : std::min(pause * 2, longest_upkeep);
+        const auto fair = std::chrono::duration<double>(whole_sweep) * engine.swept_share();
+        pause = std::clamp(std::chrono::duration_cast<duration>(fair), soonest_upkeep, pause);
         expired = now_expired;
     }
 }
