@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 
 #include "cache/append_log.hpp"
+#include "cache/hooks.hpp"
 #include "cache/messages.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/waits.hpp"
@@ -70,6 +71,15 @@ void replication::deactivate() {
     note_mode();
 }
 
+// What hooks are still to be told of will be the other server's from now on.
+void replication::keep_hooked_values() noexcept {
+    if (state_.hooked == nullptr) return;
+    try {
+        state_.hooked->keep_values();
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): large values are lost
+    }
+}
+
 // Whose changes go into the stream, and how commands are looked at.
 void replication::note_mode() {
     const bool listens = active_ && !is_following();
@@ -79,6 +89,7 @@ void replication::note_mode() {
         state_.attention =
             static_cast<std::uint8_t>(on ? state_.attention | bit : state_.attention & ~bit);
     };
+    if (is_following() && (state_.attention & attention::follower) == 0) keep_hooked_values();
     set(attention::follower, is_following());
     state_.env.expired = is_following() ? expired_keys::hide : expired_keys::go;
 }

@@ -219,6 +219,7 @@ private:
     void activate();
     void deactivate();
     void note_mode();
+    void keep_hooked_values() noexcept;
     void appended();
     void leave(replica& of);
     void check_limits();
