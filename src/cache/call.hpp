@@ -57,6 +57,10 @@ struct call {
     slot* find_to_read(std::string_view key, std::uint64_t its_hash) {
         return counted(keys->find_to_read(key, its_hash), key);
     }
+    /// The same for what is counted as reading, as in Redis, and yet changes what the key holds: a
+    /// stream's groups.
+    slot* find_to_read_and_change() { return counted(keys->find(args[1], hash), args[1]); }
+    slot* find_to_read_and_change(std::string_view key) { return counted(keys->find(key), key); }
     /// The slot of the first key for a command that changes it.
     slot* find_to_write() { return keys->find(args[1], hash); }
 

@@ -169,10 +169,9 @@ constexpr subcommand group_subcommands[] = {
     {"xgroup|help", 2, group_help},
 };
 
-// The stream and group that XPENDING, XCLAIM and XAUTOCLAIM name; null, with the error replied,
-// when they are not there.
-std::pair<stream*, stream_group*> find_read_group(call& c) {
-    slot* const place = c.find_to_read();
+// The stream and group under the command's first key; null, with the error replied, when they are
+// not there.
+std::pair<stream*, stream_group*> group_in(call& c, slot* place) {
     if (place != nullptr) {
         if (c.is_not(place, value_type::stream)) return {};
         stream& entries = call::stream_of(place);
@@ -302,7 +301,7 @@ void xgroup(call& c) {
 }
 
 void xack(call& c) {
-    slot* const place = c.find_to_read();
+    slot* const place = c.find_to_read_and_change();
     if (place != nullptr && c.is_not(place, value_type::stream)) return;
     stream_group* const group =
         place == nullptr ? nullptr : call::stream_of(place).find_group(c.arg(2));
@@ -342,7 +341,7 @@ void xpending(call& c) {
         if (!first_id_argument(c, at_range, first)) return;
         if (!last_id_argument(c, at_range + 1, last)) return;
     }
-    const auto [entries, group] = find_read_group(c);
+    const auto [entries, group] = group_in(c, c.find_to_read());
     if (group == nullptr) return;
     if (c.count == 3) return reply_pending_summary(c, *group);
     const stream_consumer* consumer = nullptr;
@@ -369,7 +368,7 @@ void xpending(call& c) {
 }
 
 void xclaim(call& c) {
-    const auto [entries, group] = find_read_group(c);
+    const auto [entries, group] = group_in(c, c.find_to_read_and_change());
     if (group == nullptr) return;
     claim_options options;
     const auto min_idle = c.integer(4, invalid_idle_claim);
@@ -437,7 +436,7 @@ void xautoclaim(call& c) {
             return c.syntax_error();
         }
     }
-    const auto [entries, group] = find_read_group(c);
+    const auto [entries, group] = group_in(c, c.find_to_read_and_change());
     if (group == nullptr) return;
     stream_consumer& consumer = claiming_consumer(c, *group);
     std::vector<stream_id> gone;

@@ -120,11 +120,16 @@ struct wanted {
     bool is_moving = false;  // "$" or "+": another entry when the command is done again
 };
 
+// Who reads for a group changes it.
+slot* find_stream(call& c, const read_request& request, std::string_view key) {
+    return request.by_group ? c.find_to_read_and_change(key) : c.find_to_read(key);
+}
+
 bool find_wanted(call& c, const read_request& request, std::size_t i, wanted& to) {
     const std::string_view key = c.arg(request.first_key + i);
     const std::size_t id_at = request.first_key + request.streams + i;
     const std::string_view id = c.arg(id_at);
-    slot* const place = c.find_to_read(key);
+    slot* const place = find_stream(c, request, key);
     if (place != nullptr && c.is_not(place, value_type::stream)) return false;
     if (request.by_group) {
         const std::string_view group = c.arg(request.group_at);
@@ -240,7 +245,7 @@ void begin_stream(call& c, std::string_view key) {
 // Replies with what one stream has; false when it has nothing.
 bool reply_stream(call& c, const read_request& request, std::size_t i, const wanted& what) {
     const std::string_view key = c.arg(request.first_key + i);
-    slot* const place = c.find_to_read(key);
+    slot* const place = find_stream(c, request, key);
     if (place == nullptr) return false;
     const stream& entries = call::stream_of(place);
     stream_id first = what.after;

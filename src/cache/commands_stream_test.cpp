@@ -294,5 +294,16 @@ TEST_F(streams, the_size_of_blocks_can_be_set) {
     EXPECT_THAT(a_("XINFO STREAM s"), HasSubstr(bulk("radix-tree-keys") + ":5\r\n"));
 }
 
+TEST_F(streams, large_ones_of_a_flushed_database_are_freed) {
+    a_("CONFIG SET stream-node-max-entries 1");
+    for (int i = 0; i < 400; ++i) a_({"SET", "k" + std::to_string(i), "v"});
+    for (int i = 1; i <= 2000; ++i)
+        a_({"XADD", "s", std::to_string(i), "f", std::string(100, 'v')});
+    a_("FLUSHALL");
+    while (engine_.upkeep()) {
+    }
+    EXPECT_LT(engine_.stats().used_memory, 64U << 10);
+}
+
 }  // namespace
 }  // namespace eddy::cache
