@@ -162,7 +162,7 @@ hooks::verdict hooks::look_for_misses(call& c, bool writes) {
     if (writes && stale_.any_back()) {
         // Whatever a transaction or a script writes.
         if (c.spec->first_key <= 0)
-            for (const std::string& scoped : stale_.all_back()) take_back_stale(scoped);
+            stale_.for_each_back([this](const std::string& scoped) { take_back_stale(scoped); });
         else
             drop_stale_keys(c);
     }
@@ -192,7 +192,7 @@ void hooks::look_for(call& c, waiter*& own, std::string_view key, bool writes) {
     const std::string scoped = scoped_key(c.keys->number(), key);
     if (const key_change* const change = queue_.find(scoped)) {
         if (change->what == key_change::kind::erase) return;
-        if (change->what == key_change::kind::write && change->value) {
+        if (change->what == key_change::kind::write) {
             // It was evicted before the backend was told of it.
             const std::int64_t at_ms = change->expires_at_ms;
             if (at_ms == no_expiry)
@@ -267,27 +267,18 @@ void hooks::drop_stale_keys(const call& c) {
 void hooks::take_back_stale(std::string_view scoped) {
     stale_values::value* const old = stale_.find(scoped);
     if (old == nullptr || !old->is_back) return;
-    // Not before it is gone: one whose second is over expires as it is removed, and must not be
-    // kept anew then.
-    const bool is_there = is_put_back(scoped, *old);
-    if (is_there) {
-        keyspace& keys = home_.database(database_of(scoped));
-        const std::string_view key = key_of(scoped);
-        const recorded_alone told(home_, keys.number(), {"DEL", key});
-        keys.remove(key, home_.env.hash(key));
-    }
-    if (stale_values::value* const still = stale_.find(scoped)) stale_.set_back(*still, false);
-    if (is_there) tell_trackers(key_of(scoped));
-}
-
-bool hooks::is_put_back(std::string_view scoped, const stale_values::value& old) {
+    stale_.set_back(*old, false);
     // FLUSHALL and SWAPDB are not noted: another value may be in its place.
     keyspace& keys = home_.database(database_of(scoped));
     const std::string_view key = key_of(scoped);
     const entry* const there = keys.look_at(key);
     text_view text;
-    return there != nullptr && there->type == value_type::string && text(*there) == old.text &&
-           there->expiry() != no_expiry && there->expiry() <= home_.env.now_ms + stale_retry_ms;
+    if (there == nullptr || there->type != value_type::string || text(*there) != old->text ||
+        there->expiry() == no_expiry || there->expiry() > home_.env.now_ms + stale_retry_ms)
+        return;
+    const recorded_alone told(home_, keys.number(), {"DEL", key});
+    keys.remove(key, home_.env.hash(key));
+    tell_trackers(key);
 }
 
 /// Who reads through a cache of his own: the value is another one than he may have seen.
@@ -375,7 +366,7 @@ void hooks::key_happened(unsigned database, key_event kind, std::string_view nam
         if (dirty_.contains(scoped)) settle();
         if (const key_change* const change = queue_.find(scoped);
             change != nullptr && change->what == key_change::kind::write && !change->value)
-            keep_value(scoped);
+            queue_.fill(scoped, value_of(scoped));
         if (kind == key_event::expired) return expired(database, key, scoped);
         if (stale_values::value* const old = stale_.find(scoped)) stale_.set_back(*old, false);
         return;
@@ -393,17 +384,10 @@ void hooks::key_happened(unsigned database, key_event kind, std::string_view nam
         }
         let_go(asked);
     }
-    if (!options_.has_write && !options_.has_delete) return;
-    if (rests()) {
-        // The other server's change is in the place of the one that is to be told.
-        queue_.drop_unfilled(scoped);
-        return;
-    }
-    // SUNIONSTORE and the like may have put something else in a string's place, and so may what
-    // comes behind a deletion in a transaction.
+    if (rests() || (!options_.has_write && !options_.has_delete)) return;
+    // SUNIONSTORE and the like may have put something else in a string's place.
     const bool may_be_other = name == "rename_to" || name == "copy_to" || name == "move_to" ||
-                              name == "restore" || name.ends_with("store") || name == "del" ||
-                              name == "rename_from" || name == "move_from";
+                              name == "restore" || name.ends_with("store");
     if (kind != key_event::string && kind != key_event::generic && !may_be_other) return;
     // Not every change is part of a command, which ends with settle().
     if (dirty_.empty()) host_.hook_work_came();
@@ -442,8 +426,6 @@ void hooks::settle() {
             queue_.add(scoped, std::move(change));
         } else if (options_.has_delete && (now == nullptr || may_be_other)) {
             queue_.add(scoped, {key_change::kind::erase, nullptr, 0});
-        } else {
-            queue_.drop_unfilled(scoped);
         }
     }
     dirty_.clear();
@@ -452,23 +434,16 @@ void hooks::settle() {
 
 std::shared_ptr<const std::string> hooks::value_of(std::string_view scoped) {
     const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
-    if (now == nullptr || now->type != value_type::string) return nullptr;
+    // Each change of a key is noted, and its going: what waits for its value has one.
+    EDDY_ASSERT(now != nullptr && now->type == value_type::string);
     text_view text;
     return std::make_shared<const std::string>(text(*now));
 }
 
-void hooks::keep_value(const std::string& scoped) {
-    if (auto value = value_of(scoped))
-        queue_.fill(scoped, std::move(value));
-    else
-        queue_.drop_unfilled(scoped);
-}
-
 void hooks::keep_values() {
     settle();
-    std::vector<std::string> unfilled;
-    queue_.for_each_unfilled([&](const std::string& scoped) { unfilled.push_back(scoped); });
-    for (const std::string& scoped : unfilled) keep_value(scoped);
+    queue_.for_each_unfilled(
+        [this](const std::string& scoped) { queue_.fill(scoped, value_of(scoped)); });
 }
 
 bool hooks::take(hook_job& job) {
@@ -511,17 +486,10 @@ bool hooks::take_change(hook_job& job) {
     change_has_turn_ = false;
     std::string scoped;
     key_change change;
-    for (;;) {
-        if (!queue_.take(scoped, change)) return false;
-        if (change.what != key_change::kind::write || change.value) break;
+    if (!queue_.take(scoped, change)) return false;
+    if (change.what == key_change::kind::write && !change.value) {
         change.value = value_of(scoped);
-        if (change.value) {
-            queue_.fill(scoped, change.value);
-            break;
-        }
-        // Each change of a key is noted, and its going; should one not have been, nobody has its
-        // value any more.
-        queue_.finish(scoped, true, home_.env.steady_us);
+        queue_.fill(scoped, change.value);
     }
     job.id = next_id_++;
     switch (change.what) {

@@ -179,15 +179,12 @@ private:
     void note_deletions(const call& c);
     void drop_stale_keys(const call& c);
     void take_back_stale(std::string_view scoped);
-    bool is_put_back(std::string_view scoped, const stale_values::value& old);
     void block(session& who, waiter& own);
     void wake(session& who);
     void wake_for_room();
     void leave(session& who, waiter& of);
     void let_go(miss& of);
-    /// Null when it is no string any more.
     std::shared_ptr<const std::string> value_of(std::string_view scoped);
-    void keep_value(const std::string& scoped);
     void tell_trackers(std::string_view key);
     void store(std::string_view scoped, std::string_view value, std::int64_t ttl_ms);
     void expired(unsigned database, std::string_view key, std::string_view scoped);

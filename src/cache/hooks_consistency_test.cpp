@@ -1,10 +1,8 @@
 // What a cache and the backend behind its hooks must agree on, whatever commands do.
 #include "cache/hooks_fixture.hpp"
-#include "cache/replication.hpp"
 
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 
 namespace eddy::cache {
@@ -179,119 +177,6 @@ TEST_F(HooksTest, a_large_value_is_told_as_it_is_then_whatever_becomes_of_the_ke
     while (home_->upkeep()) {
     }
     EXPECT_EQ(next(), "write k=" + big);
-}
-
-TEST_F(HooksTest, a_large_value_that_goes_before_it_is_told_harms_nobody) {
-    const std::string big(20'000, 'x');
-    for (const bool deletions_are_told : {false, true}) {
-        hook_options options = all();
-        options.has_delete = deletions_are_told;
-        begin(options);
-        test_client c(*home_);
-        const auto told = [&](const std::string& job) {
-            EXPECT_EQ(next(), deletions_are_told ? job : "");
-            if (deletions_are_told) give_none(job);
-            EXPECT_EQ(hooks_->counts().queued_keys, 0U);
-        };
-        c({"SET", "k", big});
-        c("DEL k");
-        told("erase k");
-        c({"SET", "k", big});
-        c("DEL k");
-        if (deletions_are_told) {
-            EXPECT_EQ(c("GET k"), "$-1\r\n");
-        } else {
-            EXPECT_EQ(c("GET k"), "");
-            EXPECT_EQ(next(), "miss k");
-            give_none("miss k");
-            EXPECT_EQ(c.pushed(), "$-1\r\n");
-        }
-        told("erase k");
-        for (const char* const then : {"LPUSH k x", "HSET k f v"}) {
-            c("DEL k");
-            next();
-            if (deletions_are_told) give_none("erase k");
-            c({"SET", "k", big});
-            for (const char* const each : {"MULTI", "DEL k", then}) c(each);
-            EXPECT_TRUE(c("EXEC").starts_with("*2\r\n:1\r\n"));
-            told("erase k");
-        }
-        // A small one, too: it is no string any more.
-        c("DEL k");
-        next();
-        if (deletions_are_told) give_none("erase k");
-        c("SET k 1");
-        EXPECT_EQ(next(), "write k=1");
-        give_none("write k=1");
-        for (const char* const each : {"MULTI", "RENAME k other", "LPUSH k x"}) c(each);
-        EXPECT_TRUE(c("EXEC").starts_with("*2\r\n+OK\r\n"));
-        std::set<std::string> jobs;
-        for (std::string job = next(); !job.empty(); job = next()) {
-            jobs.insert(job);
-            give_none(job);
-        }
-        EXPECT_TRUE(jobs.contains("write other=1"));
-        EXPECT_EQ(jobs.contains("erase k"), deletions_are_told);
-        // What the master does is not told, and takes the value away.
-        c({"SET", "m", big});
-        home_->internals().attention |= attention::follower;
-        c("DEL m");
-        EXPECT_EQ(next(), "");
-        EXPECT_EQ(hooks_->counts().queued_keys, 0U);
-        home_->internals().attention &= static_cast<std::uint8_t>(~attention::follower);
-    }
-}
-
-TEST_F(HooksTest, a_large_value_is_told_also_when_its_server_becomes_a_replica) {
-    const std::string big(20'000, 'x');
-    begin(all());
-    test_client c(*home_);
-    replication& its = replication::of(home_->internals());
-    c({"SET", "k", big});
-    its.follow("127.0.0.1", 1);
-    c("DEL k");
-    EXPECT_EQ(next(), "write k=" + big);
-    give_none("write k=" + big);
-    EXPECT_EQ(next(), "");
-}
-
-TEST_F(HooksTest, a_stale_value_whose_second_is_over_is_taken_away_once) {
-    hook_options options = all();
-    options.fallback = hook_fallback::stale;
-    options.stale_for_us = 3'000'000;
-    begin(options);
-    test_client c(*home_);
-    for (const char* const key : {"a", "b", "c"}) {
-        const std::string miss = std::string("miss ") + key;
-        c({"GET", key});
-        next();
-        give(miss, "old", 1000);
-        c.pushed();
-    }
-    pass_ms(1001);
-    while (!next().empty()) {
-    }
-    for (const auto& [job, id] : jobs_) {
-        if (job.starts_with("expire")) give_none(job);
-    }
-    for (const char* const key : {"a", "b", "c"}) {
-        const std::string miss = std::string("miss ") + key;
-        EXPECT_EQ(c({"GET", key}), "");
-        EXPECT_EQ(next(), miss);
-        give_failure(miss);
-        EXPECT_EQ(c.pushed(), "$3\r\nold\r\n");
-    }
-    // No sweep comes before the next command.
-    set_time(now_us_ + (hooks::stale_retry_ms + 1) * 1000);
-    for (const char* const each : {"MULTI", "SET d 1"}) c(each);
-    EXPECT_EQ(c("EXEC"), "*1\r\n+OK\r\n");
-    EXPECT_EQ(next(), "write d=1");
-    give_none("write d=1");
-    pass_ms(2'500);
-    EXPECT_EQ(c("GET a"), "");
-    EXPECT_EQ(next(), "miss a");
-    give_failure("miss a");
-    EXPECT_TRUE(c.pushed().starts_with("-ERR")) << "it is too old now";
 }
 
 TEST_F(HooksTest, one_value_may_be_larger_than_the_queue) {

@@ -60,24 +60,6 @@ void write_behind::fill(std::string_view key, std::shared_ptr<const std::string>
     }
 }
 
-void write_behind::drop_unfilled(std::string_view key) {
-    const auto found = items_.find(key);
-    if (found == items_.end()) return;
-    item& of = found->second;
-    const std::size_t dropped = std::erase_if(of.waiting, [this](const key_change& each) {
-        if (!lacks_value(each)) return false;
-        bytes_ -= cost(each);
-        return true;
-    });
-    counts_.coalesced += dropped;
-    if (!of.waiting.empty() || of.running || dropped == 0) return;
-    const std::string* const name = &found->first;
-    std::erase(due_, name);
-    std::erase_if(paused_, [name](const auto& each) { return each.second == name; });
-    bytes_ -= key.size() + overhead;
-    items_.erase(found);
-}
-
 bool write_behind::take(std::string& key, key_change& change) {
     if (due_.empty()) return false;
     key = *due_.front();

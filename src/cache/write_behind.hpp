@@ -87,9 +87,6 @@ public:
         }
     }
 
-    /// Forgets the writes of the key that lack their value: it is gone. What take() gave stays.
-    void drop_unfilled(std::string_view key);
-
     /// Whether the script has failed to take the key's last change.
     bool is_failing(std::string_view key) const noexcept {
         const auto found = items_.find(key);
