@@ -161,10 +161,11 @@ hooks::verdict hooks::look_for_room(call& c) {
 hooks::verdict hooks::look_for_misses(call& c, bool writes) {
     if (writes && stale_.any_back()) {
         // Whatever a transaction or a script writes.
-        if (c.spec->first_key <= 0)
-            stale_.for_each_back([this](const std::string& scoped) { take_back_stale(scoped); });
-        else
+        if (c.spec->first_key <= 0) {
+            for (const std::string& scoped : stale_.keys_back()) take_back_stale(scoped);
+        } else {
             drop_stale_keys(c);
+        }
     }
     const auto known = waiters_.find(&c.client);
     waiter* own = known == waiters_.end() ? nullptr : &known->second;
@@ -267,18 +268,23 @@ void hooks::drop_stale_keys(const call& c) {
 void hooks::take_back_stale(std::string_view scoped) {
     stale_values::value* const old = stale_.find(scoped);
     if (old == nullptr || !old->is_back) return;
-    stale_.set_back(*old, false);
     // FLUSHALL and SWAPDB are not noted: another value may be in its place.
     keyspace& keys = home_.database(database_of(scoped));
     const std::string_view key = key_of(scoped);
     const entry* const there = keys.look_at(key);
     text_view text;
-    if (there == nullptr || there->type != value_type::string || text(*there) != old->text ||
-        there->expiry() == no_expiry || there->expiry() > home_.env.now_ms + stale_retry_ms)
-        return;
-    const recorded_alone told(home_, keys.number(), {"DEL", key});
-    keys.remove(key, home_.env.hash(key));
-    tell_trackers(key);
+    const bool is_there = there != nullptr && there->type == value_type::string &&
+                          text(*there) == old->text && there->expiry() != no_expiry &&
+                          there->expiry() <= home_.env.now_ms + stale_retry_ms;
+    // When its second is over it expires here, and must be known as put back until then: what
+    // expires otherwise is kept as a new stale value, and told.
+    const std::uint64_t hash = home_.env.hash(key);
+    if (is_there && keys.find_to_read(key, hash) != nullptr) {
+        const recorded_alone told(home_, keys.number(), {"DEL", key});
+        keys.remove(key, hash);
+        tell_trackers(key);
+    }
+    if (stale_values::value* const kept = stale_.find(scoped)) stale_.set_back(*kept, false);
 }
 
 /// Who reads through a cache of his own: the value is another one than he may have seen.
@@ -384,9 +390,12 @@ void hooks::key_happened(unsigned database, key_event kind, std::string_view nam
         }
         let_go(asked);
     }
-    if (rests() || (!options_.has_write && !options_.has_delete)) return;
-    // SUNIONSTORE and the like may have put something else in a string's place.
-    const bool may_be_other = name == "rename_to" || name == "copy_to" || name == "move_to" ||
+    if (rests()) return drop_without_value(scoped);
+    if (!options_.has_write && !options_.has_delete) return;
+    // SUNIONSTORE and the like may have put something else in a string's place, and what has gone
+    // may be made anew as something else before the command, or transaction, has ended.
+    const bool may_be_other = name == "del" || name == "rename_from" || name == "move_from" ||
+                              name == "rename_to" || name == "copy_to" || name == "move_to" ||
                               name == "restore" || name.ends_with("store");
     if (kind != key_event::string && kind != key_event::generic && !may_be_other) return;
     // Not every change is part of a command, which ends with settle().
@@ -426,15 +435,28 @@ void hooks::settle() {
             queue_.add(scoped, std::move(change));
         } else if (options_.has_delete && (now == nullptr || may_be_other)) {
             queue_.add(scoped, {key_change::kind::erase, nullptr, 0});
+        } else if (now == nullptr || may_be_other) {
+            // Nobody is told that it has gone, nor any more what it was.
+            queue_.drop(scoped);
         }
     }
     dirty_.clear();
     if (queue_.has_due()) host_.hook_work_came();
 }
 
+/// What was queued before this server began to follow another one, and has lost its key to that
+/// one's commands before its value was copied, is not told.
+void hooks::drop_without_value(std::string_view scoped) {
+    const key_change* const queued = queue_.find(scoped);
+    if (queued == nullptr || queued->what != key_change::kind::write || queued->value) return;
+    const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
+    if (now == nullptr || now->type != value_type::string) queue_.drop(scoped);
+}
+
 std::shared_ptr<const std::string> hooks::value_of(std::string_view scoped) {
     const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
-    // Each change of a key is noted, and its going: what waits for its value has one.
+    // Each change of a key is noted, and its going: what waits for its value has one, or was
+    // replaced or dropped.
     EDDY_ASSERT(now != nullptr && now->type == value_type::string);
     text_view text;
     return std::make_shared<const std::string>(text(*now));

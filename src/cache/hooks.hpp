@@ -184,6 +184,7 @@ private:
     void wake_for_room();
     void leave(session& who, waiter& of);
     void let_go(miss& of);
+    void drop_without_value(std::string_view scoped);
     std::shared_ptr<const std::string> value_of(std::string_view scoped);
     void tell_trackers(std::string_view key);
     void store(std::string_view scoped, std::string_view value, std::int64_t ttl_ms);

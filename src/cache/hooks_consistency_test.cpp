@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace eddy::cache {
 namespace {
@@ -177,6 +179,152 @@ TEST_F(HooksTest, a_large_value_is_told_as_it_is_then_whatever_becomes_of_the_ke
     while (home_->upkeep()) {
     }
     EXPECT_EQ(next(), "write k=" + big);
+}
+
+TEST_F(HooksTest, a_large_value_that_goes_before_it_is_told_is_not_told) {
+    const std::string big(20'000, 'x');
+    for (const bool has_miss : {false, true}) {
+        for (const char* const gone : {"DEL k", "UNLINK k", "GETDEL k", "EXPIRE k -1", "RENAME k l",
+                                       "MOVE k 1", "SUNIONSTORE k s", "COPY s k REPLACE"}) {
+            SCOPED_TRACE(gone);
+            hook_options options;
+            options.has_write = true;
+            options.has_miss = has_miss;
+            begin_exactly(options);
+            test_client c(*home_);
+            c("SADD s 1");
+            c({"SET", "k", big});
+            c(gone);
+            c("GET k");
+            std::string told;
+            for (std::string job = next(); !job.empty(); job = next()) {
+                told += job.substr(0, job.find('=')) + ";";
+                give_none(job);
+            }
+            std::string right = has_miss && !std::string_view(gone).starts_with("COPY") &&
+                                        !std::string_view(gone).starts_with("SUNION")
+                                    ? "miss k;"
+                                    : "";
+            if (std::string_view(gone) == "RENAME k l") right += "write l;";
+            if (std::string_view(gone) == "MOVE k 1") right += "write 1:k;";
+            EXPECT_EQ(told, right);
+            EXPECT_TRUE(hooks_->flushed());
+        }
+    }
+}
+
+TEST_F(HooksTest, what_is_another_type_within_a_transaction_is_deleted) {
+    for (const std::string& value : {std::string("small"), std::string(20'000, 'x')}) {
+        for (const auto& steps : {std::vector<std::string>{"DEL k", "LPUSH k x"},
+                                  {"RENAME k other", "HSET k f v"},
+                                  {"MOVE k 1", "SADD k x"},
+                                  {"GETDEL k", "ZADD k 1 x"}}) {
+            SCOPED_TRACE(steps.front());
+            begin(all());
+            test_client c(*home_);
+            c({"SET", "k", value});
+            c("MULTI");
+            for (const std::string& each : steps) c(each);
+            c("EXEC");
+            std::string told;
+            for (std::string job = next(); !job.empty(); job = next()) {
+                if (job.find(" k") != std::string::npos) told += job + ";";
+                give_none(job);
+            }
+            EXPECT_EQ(told, "erase k;");
+            EXPECT_TRUE(hooks_->flushed());
+        }
+    }
+}
+
+TEST_F(HooksTest, a_large_value_that_the_master_takes_away_is_not_told) {
+    const std::string big(20'000, 'x');
+    for (const char* const gone : {"DEL k", "SUNIONSTORE k s", "RENAME k l"}) {
+        begin(all());
+        test_client c(*home_);
+        c("SADD s 1");
+        c({"SET", "k", big});
+        home_->internals().attention |= attention::follower;
+        c(gone);
+        EXPECT_EQ(next(), "") << gone;
+        EXPECT_TRUE(hooks_->flushed()) << gone;
+    }
+}
+
+TEST_F(HooksTest, a_full_queue_has_room_for_the_end_of_a_large_value) {
+    hook_options options = all();
+    options.queue.max_bytes = 4096;
+    begin(options);
+    test_client c(*home_);
+    c({"SET", "k", std::string(20'000, 'x')});
+    EXPECT_GT(hooks_->counts().queued_bytes, 4096 * write_behind::slack);
+    // A script that is late goes on, although the queue is full.
+    home_->internals().database(0).remove("k", home_->internals().env.hash("k"));
+    home_->internals().key_happened(0, key_event::generic, "del", "k");
+    EXPECT_EQ(next(), "erase k");
+}
+
+TEST_F(HooksTest, what_was_dropped_may_come_again) {
+    hook_options options;
+    options.has_write = true;
+    begin_exactly(options);
+    test_client c(*home_);
+    c("SET k 1");
+    EXPECT_EQ(next(), "write k=1");
+    give_failure("write k=1");
+    c("DEL k");
+    EXPECT_TRUE(hooks_->flushed()) << "while it waits for the next try";
+    EXPECT_EQ(hooks_->counts().queued_keys, 0);
+    c("SET k 2");
+    EXPECT_FALSE(hooks_->flushed());
+    EXPECT_EQ(hooks_->counts().queued_keys, 1);
+    EXPECT_EQ(next(), "");
+    pass_ms(10'000);
+    EXPECT_EQ(next(), "write k=2");
+    give_none("write k=2");
+    c("SET k 3");
+    c("DEL k");
+    EXPECT_TRUE(hooks_->flushed());
+    EXPECT_EQ(next(), "");
+    EXPECT_EQ(hooks_->counts().queued_bytes, 0);
+}
+
+TEST_F(HooksTest, a_stale_value_whose_second_is_over_is_stale_once) {
+    hook_options options = all();
+    options.fallback = hook_fallback::stale;
+    options.stale_for_us = 5'000'000;
+    begin(options);
+    test_client c(*home_);
+    for (const std::string key : {"k", "l"}) {
+        c("GET " + key);
+        next();
+        give("miss " + key, "old", 1000);
+        c.pushed();
+    }
+    pass_ms(1001);
+    for (const std::string key : {"k", "l"}) {
+        while (!c("GET " + key).empty()) {
+        }
+        std::string job = next();
+        for (; job.starts_with("expire "); job = next()) give_none(job);
+        EXPECT_EQ(job, "miss " + key);
+        give_failure(job);
+        EXPECT_EQ(c.pushed(), "$3\r\nold\r\n");
+    }
+    // Nothing has removed them yet.
+    set_time(now_us_ + (hooks::stale_retry_ms + 1) * 1000);
+    c("MULTI");
+    c("INCR n");
+    EXPECT_EQ(c("EXEC"), "*1\r\n:1\r\n");
+    EXPECT_EQ(next(), "write n=1");
+    EXPECT_EQ(next(), "") << "that they expired was told before";
+    pass_ms(4000);
+    for (const std::string key : {"k", "l"}) {
+        c("GET " + key);
+        EXPECT_EQ(next(), "miss " + key);
+        give_failure("miss " + key);
+        EXPECT_TRUE(c.pushed().starts_with("-ERR on_miss failed")) << "its time was over";
+    }
 }
 
 TEST_F(HooksTest, one_value_may_be_larger_than_the_queue) {

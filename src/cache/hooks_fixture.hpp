@@ -19,9 +19,13 @@ namespace eddy::cache::testing {
 class HooksTest : public ::testing::Test, protected hook_host {
 protected:
     void begin(hook_options options = {}, engine_options of_engine = {}) {
+        options.has_miss = true;
+        begin_exactly(options, of_engine);
+    }
+    /// With the functions that `options` name and no others.
+    void begin_exactly(const hook_options& options, engine_options of_engine = {}) {
         of_engine.seed = 7;
         home_ = std::make_unique<engine>(of_engine);
-        options.has_miss = true;
         set_time(1'000'000'000);
         hooks_ = &hooks::attach(*home_, options, *this);
     }

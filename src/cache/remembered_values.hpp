@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace eddy::cache {
 
@@ -61,12 +62,14 @@ public:
         if (of.is_back != is_back) back_ += is_back ? 1 : std::size_t(-1);
         of.is_back = is_back;
     }
-    /// Calls f(key) for those that are; it may set_back() them.
-    template <class F>
-    void for_each_back(F&& f) {
-        for (value& each : values_) {
-            if (each.is_back) f(each.key);
+    /// Copies of their keys: what is done about one may forget others.
+    std::vector<std::string> keys_back() const {
+        std::vector<std::string> keys;
+        keys.reserve(back_);
+        for (const value& each : values_) {
+            if (each.is_back) keys.push_back(each.key);
         }
+        return keys;
     }
     void forget(std::string_view key) {
         const auto found = by_key_.find(key);

@@ -13,23 +13,28 @@ bool write_behind::add(std::string_view key, key_change change) {
     const bool is_new = found == items_.end();
     const std::size_t added = cost(change) + (is_new ? key.size() + overhead : 0);
     const bool is_state = change.what != key_change::kind::expire;
+    std::size_t replaced = 0;
+    if (is_state && !is_new) {
+        for (const key_change& each : found->second.waiting) replaced += cost(each);
+    }
     // Whether a key has expired is no state that must not be lost; the last state there is room for
     // may be of any size.
-    const bool fits =
-        is_state ? bytes_ <= options_.max_bytes * slack : bytes_ + added <= options_.max_bytes;
+    const bool fits = is_state ? bytes_ <= options_.max_bytes * slack || added <= replaced
+                               : bytes_ + added <= options_.max_bytes;
     if (!fits) {
         ++counts_.lost;
         return false;
     }
     if (is_new) found = items_.emplace(std::string(key), item{}).first;
     item& of = found->second;
+    if (!is_new && was_dropped(of)) --dropped_;
     if (!is_state) {
         if (!of.waiting.empty() && of.waiting.back().what == key_change::kind::expire) {
             ++counts_.coalesced;
             return true;
         }
     } else {
-        for (const key_change& each : of.waiting) bytes_ -= cost(each);
+        bytes_ -= replaced;
         counts_.coalesced += of.waiting.size();
         of.waiting.clear();
     }
@@ -39,9 +44,21 @@ bool write_behind::add(std::string_view key, key_change change) {
     return true;
 }
 
+void write_behind::drop(std::string_view key) {
+    const auto found = items_.find(key);
+    if (found == items_.end() || found->second.waiting.empty()) return;
+    item& of = found->second;
+    for (const key_change& each : of.waiting) bytes_ -= cost(each);
+    counts_.coalesced += of.waiting.size();
+    of.waiting.clear();
+    if (of.running) return;
+    of.failures = 0;
+    ++dropped_;
+}
+
 const key_change* write_behind::find(std::string_view key) const noexcept {
     const auto found = items_.find(key);
-    if (found == items_.end()) return nullptr;
+    if (found == items_.end() || was_dropped(found->second)) return nullptr;
     return found->second.waiting.empty() ? &found->second.told : &found->second.waiting.back();
 }
 
@@ -61,16 +78,25 @@ void write_behind::fill(std::string_view key, std::shared_ptr<const std::string>
 }
 
 bool write_behind::take(std::string& key, key_change& change) {
-    if (due_.empty()) return false;
-    key = *due_.front();
-    due_.pop_front();
-    item& of = items_.find(key)->second;
-    EDDY_ASSERT(!of.running && !of.waiting.empty());
-    of.running = true;
-    of.told = std::move(of.waiting.front());
-    of.waiting.erase(of.waiting.begin());
-    change = of.told;
-    return true;
+    while (!due_.empty()) {
+        key = *due_.front();
+        due_.pop_front();
+        const auto found = items_.find(key);
+        item& of = found->second;
+        EDDY_ASSERT(!of.running);
+        if (was_dropped(of)) {
+            --dropped_;
+            bytes_ -= key.size() + overhead;
+            items_.erase(found);
+            continue;
+        }
+        of.running = true;
+        of.told = std::move(of.waiting.front());
+        of.waiting.erase(of.waiting.begin());
+        change = of.told;
+        return true;
+    }
+    return false;
 }
 
 bool write_behind::finish(std::string_view key, bool succeeded, std::int64_t now_us) {

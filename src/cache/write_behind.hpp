@@ -64,14 +64,18 @@ public:
     write_behind& operator=(const write_behind&) = delete;
 
     bool is_full() const noexcept { return bytes_ >= options_.max_bytes; }
-    bool empty() const noexcept { return items_.empty(); }
-    std::size_t keys() const noexcept { return items_.size(); }
+    bool empty() const noexcept { return keys() == 0; }
+    std::size_t keys() const noexcept { return items_.size() - dropped_; }
     std::size_t bytes() const noexcept { return bytes_; }
     const counts& count() const noexcept { return counts_; }
     const write_behind_options& options() const noexcept { return options_; }
 
-    /// False, with the change lost, when there is no room.
+    /// False, with the change lost, when there is no room. There is always room for a state that
+    /// takes the place of a larger one.
     bool add(std::string_view key, key_change change);
+
+    /// Forgets what waits of the key, and is not at a worker: it has gone, and nobody is told.
+    void drop(std::string_view key);
 
     /// The last change of the key that is not told yet, or null.
     const key_change* find(std::string_view key) const noexcept;
@@ -95,7 +99,7 @@ public:
 
     /// Hands over a change; false when none is due. finish() is to be called for each.
     bool take(std::string& key, key_change& change);
-    /// Whether take() would give one.
+    /// Whether take() may give one: it gives none of keys that were dropped.
     bool has_due() const noexcept { return !due_.empty(); }
     /// What take() gave was told, or was not. True when nothing of the key is left here.
     bool finish(std::string_view key, bool succeeded, std::int64_t now_us);
@@ -117,8 +121,10 @@ public:
 
 private:
     struct item {
-        std::vector<key_change> waiting;  // two at most: a state, and that it expired
-        key_change told;                  // while it runs
+        // Two at most: a state, and that it expired. None, and not running: it was dropped, and
+        // goes, with the memory that it counts for, when its turn comes.
+        std::vector<key_change> waiting;
+        key_change told;  // while it runs
         bool running = false;
         std::uint32_t failures = 0;
     };
@@ -127,6 +133,7 @@ private:
     static bool lacks_value(const key_change& of) noexcept {
         return of.what == key_change::kind::write && of.value == nullptr;
     }
+    static bool was_dropped(const item& of) noexcept { return of.waiting.empty() && !of.running; }
     static std::size_t cost(const key_change& of) noexcept {
         return sizeof(key_change) + (of.value ? of.value->size() : of.size);
     }
@@ -137,6 +144,7 @@ private:
     std::deque<const std::string*> due_;                      // keys of items_
     std::multimap<std::int64_t, const std::string*> paused_;  // the same
     std::size_t bytes_ = 0;
+    std::size_t dropped_ = 0;  // of items_
     counts counts_;
 };
 
