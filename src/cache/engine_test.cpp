@@ -231,7 +231,7 @@ TEST(engine, tells_how_much_of_the_keys_a_sweep_has_passed) {
     EXPECT_FALSE(e.upkeep());
     EXPECT_EQ(e.swept_share(), 1);
     constexpr int keys = 100'000;
-    for (int i = 0; i < keys; ++i) c.ask({"SET", std::to_string(i), "v", "EX", "1000"});
+    for (int i = 0; i < keys; ++i) c({"SET", std::to_string(i), "v", "EX", "1000"});
     for (const std::size_t steps : {100U, 1'000U}) {
         EXPECT_FALSE(e.upkeep(steps));
         EXPECT_GT(e.swept_share(), static_cast<double>(steps) * 9 / keys);

@@ -1,5 +1,6 @@
 // What a cache and the backend behind its hooks must agree on, whatever commands do.
 #include "cache/hooks_fixture.hpp"
+#include "cache/replication.hpp"
 
 #include <gtest/gtest.h>
 
@@ -249,6 +250,18 @@ TEST_F(HooksTest, a_large_value_that_the_master_takes_away_is_not_told) {
         EXPECT_EQ(next(), "") << gone;
         EXPECT_TRUE(hooks_->flushed()) << gone;
     }
+}
+
+TEST_F(HooksTest, a_large_value_is_told_also_when_its_server_becomes_a_replica) {
+    const std::string big(20'000, 'x');
+    begin(all());
+    test_client c(*home_);
+    c({"SET", "k", big});
+    replication::of(home_->internals()).follow("127.0.0.1", 1);
+    c("DEL k");
+    EXPECT_EQ(next(), "write k=" + big);
+    give_none("write k=" + big);
+    EXPECT_EQ(next(), "");
 }
 
 TEST_F(HooksTest, a_full_queue_has_room_for_the_end_of_a_large_value) {
