@@ -109,10 +109,12 @@ TEST_P(process_io, has_no_descriptor_of_ours_and_the_usual_signals) {
 TEST_P(process_io, whose_status_nobody_keeps_is_awaited_all_the_same) {
     const ignored_signals as_some_parents_have_it({SIGCHLD});
     run([]() -> task<> {
-        process child = must(process::start({"true"}));
+        process child = must(process::start({"cat"}, {.input = stdio::stream}));
+        child.input.close();
         EXPECT_EQ(error_of(co_await child.wait()), errno_code(ECHILD));
-        process quick = must(process::start({"true"}));
+        process quick = must(process::start({"cat"}, {.input = stdio::stream}));
         const int pid = quick.pid();
+        quick.input.close();
         while (::kill(pid, 0) == 0) must(co_await loop::current().sleep_for(1ms));
         EXPECT_EQ(error_of(co_await quick.wait()), errno_code(ECHILD));
     });

@@ -13,4 +13,7 @@ eddy::task<bool> connect_to_oneself() {
 
 }  // namespace
 
-int main() { return eddy::loop().run(connect_to_oneself()) ? 0 : 1; }
+int main() {
+    auto loop = eddy::loop::create();
+    return loop && (*loop)->run(connect_to_oneself()) ? 0 : 1;
+}

@@ -56,7 +56,8 @@ struct exit_status {
 class process {
 public:
     /// Starts the program `arguments[0]`, looked up in $PATH unless it has a slash, with those
-    /// arguments. Errors are posix_spawnp(3)'s, such as ENOENT. Call it on a loop's thread.
+    /// arguments. Errors are posix_spawnp(3)'s, such as ENOENT; ESRCH where this process ignores
+    /// SIGCHLD and the child has ended already. Call it on a loop's thread.
     static result<process> start(const std::vector<std::string>& arguments,
                                  const process_options& options = {});
     /// `other` has no child afterwards. Not while one of them is awaited.
