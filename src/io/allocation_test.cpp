@@ -74,7 +74,10 @@ TEST_P(allocation_kernel_io, warm_datagram_sockets_allocate_nothing) {
         datagram b = must(here().bind_datagram(loopback()));
         const endpoint where = b.local();
         // The first frame that a thread frees makes its pool.
-        co_await []() -> task<> { co_return; }();
+        co_await join_scope([](scope& children) -> task<> {
+            children.spawn([]() -> task<> { co_return; }());
+            co_return;
+        });
         co_await join_scope([&](scope& children) -> task<> {
             children.spawn([](datagram& socket) -> task<> {
                 for (int i = 0; i < 2100; ++i) {
