@@ -239,6 +239,27 @@ TEST(engine, tells_how_much_of_the_keys_a_sweep_has_passed) {
     }
 }
 
+TEST(engine, one_command_evicts_for_a_short_time_only) {
+    engine_options options;
+    options.policy = eviction::allkeys_random;
+    engine e(options);
+    test_client c(e);
+    for (int i = 0; i < 10'000; ++i) c({"SET", std::to_string(i), "v"});
+    // 50 microseconds pass from one look at the clock to the next.
+    e.set_slice_clock([]() noexcept -> std::int64_t {
+        static std::int64_t now_ns = 0;
+        return now_ns += 50'000;
+    });
+    EXPECT_EQ(c("CONFIG SET maxmemory 1"), "+OK\r\n");
+    const std::uint64_t before = e.stats().evicted_keys;
+    EXPECT_EQ(c("SET x 1"), "+OK\r\n") << "what was evicted makes room for it";
+    const std::uint64_t evicted = e.stats().evicted_keys - before;
+    EXPECT_GT(evicted, 0U);
+    EXPECT_LT(evicted, static_cast<std::uint64_t>(engine::max_evictions) / 2);
+    c("GET x");
+    EXPECT_GT(e.stats().evicted_keys, before + evicted) << "the next command goes on";
+}
+
 TEST(engine, readonly_mode_refuses_what_writes) {
     engine_options options;
     options.mode = access_mode::readonly;
