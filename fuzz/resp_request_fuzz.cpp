@@ -1,5 +1,6 @@
 // Fuzzes the request parser: whatever the bytes, however they are split, one command at a time or
-// in batches, it finds the same commands and the same error, and its views stay within the input.
+// in batches, with large arguments in places of their own or not, it finds the same commands and
+// the same error, and its views stay within the input.
 //
 // The first eight bytes seed the splits and choose the limits; the rest is the stream.
 #include <eddy/base/assert.hpp>
@@ -8,6 +9,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,17 +42,29 @@ void keep(parsed& result, const resp::command& command, const choice& choice) {
 
 // Feeds `stream` in pieces of random size; each call sees a copy, so that no byte is read beyond.
 parsed parse(std::string_view stream, const choice& choice, std::uint64_t seed,
-             std::size_t longest_piece, bool batches) {
+             std::size_t longest_piece, bool batches,
+             std::size_t placed_from = std::numeric_limits<std::size_t>::max()) {
     random_generator random(seed);
     resp::request_parser parser(choice.limits);
     const auto batch = std::make_unique<resp::request_batch>();
     parsed result;
     std::string pending;
+    std::deque<std::string> placed;
+    std::size_t missing = 0;  // of the last one
     while (!stream.empty() && result.error.empty()) {
         const std::size_t size =
             std::min<std::size_t>(1 + random.below(longest_piece), stream.size());
-        pending += stream.substr(0, size);
-        stream.remove_prefix(size);
+        if (missing > 0) {
+            const std::size_t taken = std::min(size, missing);
+            placed.back() += stream.substr(0, taken);
+            stream.remove_prefix(taken);
+            missing -= taken;
+            if (missing > 0) continue;
+            parser.place_argument(placed.back().data());
+        } else {
+            pending += stream.substr(0, size);
+            stream.remove_prefix(size);
+        }
         for (bool more = true; more;) {
             const auto copy = std::make_unique<char[]>(pending.size());
             std::memcpy(copy.get(), pending.data(), pending.size());
@@ -79,10 +94,20 @@ parsed parse(std::string_view stream, const choice& choice, std::uint64_t seed,
             EDDY_ASSERT(consumed <= pending.size());
             EDDY_ASSERT((status == resp::parse_status::error) == !result.error.empty());
             pending.erase(0, consumed);
+            if (consumed > 0) placed.clear();
             more = status == resp::parse_status::complete;
+            if (status == resp::parse_status::need_more && parser.open_argument() >= placed_from) {
+                const std::size_t begin = parser.open_argument_offset();
+                placed.emplace_back().reserve(parser.open_argument() + 2);  // it stays there
+                placed.back() = pending.substr(begin);
+                missing = parser.open_argument() + 2 - placed.back().size();
+                pending.erase(begin);
+            }
         }
     }
-    result.unread = result.error.empty() ? pending.size() : 0;
+    if (!result.error.empty()) return result;
+    result.unread = pending.size();
+    for (const std::string& each : placed) result.unread += each.size();
     return result;
 }
 
@@ -103,5 +128,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t longest = 1 + (seed >> 8) % 64;
     EDDY_ASSERT(parse(stream, choice, seed, longest, false) == whole);
     EDDY_ASSERT(parse(stream, choice, seed + 1, longest, true) == whole);
+    const std::size_t placed_from = 1 + (seed >> 16) % 16;
+    EDDY_ASSERT(parse(stream, choice, seed + 2, longest, (seed & 4) != 0, placed_from) == whole);
     return 0;
 }

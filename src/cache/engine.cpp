@@ -332,6 +332,33 @@ void engine::state::forget_moved() noexcept {
     if (server != nullptr) moved_before = server->moved();
 }
 
+std::size_t engine::execute(session& who, const resp::command& command,
+                            std::vector<large_argument>& large, byte_buffer& out) {
+    environment& env = state_->env;
+    struct offer {
+        explicit offer(environment& to, std::span<large_argument> what) noexcept : its(to) {
+            its.offered = what;
+        }
+        ~offer() { its.offered = {}; }
+        environment& its;
+    };
+    std::size_t executed = 0;
+    {
+        const offer these(env, large);
+        executed = execute(who, {&command, 1}, out);
+    }
+    if (executed > 0) discard(large);
+    return executed;
+}
+
+void engine::discard(std::vector<large_argument>& large) {
+    environment& env = state_->env;
+    for (large_argument& each : large) {
+        if (each) env.discard(env.take_over(each));
+    }
+    large.clear();
+}
+
 void engine::take_output(session& who, byte_buffer& out) {
     if (who.extras == nullptr || who.extras->outbox.empty()) return;
     byte_buffer& outbox = who.extras->outbox;

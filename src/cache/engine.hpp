@@ -31,6 +31,7 @@
 #include <eddy/wire/resp/command.hpp>
 
 #include "cache/eviction.hpp"
+#include "cache/large_argument.hpp"
 #include "cache/session.hpp"
 #include "cache/slice_limit.hpp"
 #include "cache/statistics.hpp"
@@ -248,6 +249,13 @@ public:
     /// the session is blocked or closing. What take_output() would give comes first. The commands'
     /// views must stay until it returns.
     std::size_t execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
+    /// The same for one command of which some arguments are these: a string that is set keeps its
+    /// argument's block. What nobody keeps is freed later, and `large` is empty then; if the
+    /// command was not executed they stay.
+    std::size_t execute(session& who, const resp::command& command,
+                        std::vector<large_argument>& large, byte_buffer& out);
+    /// Frees them a piece at a time, in upkeep(), and empties the list.
+    void discard(std::vector<large_argument>& large);
 
     /// A script takes longer than busy_reply_ms. Until it ends its session is blocked, and all
     /// others are told BUSY. go_on() runs it for a few milliseconds: call it again and again, and

@@ -73,10 +73,25 @@ void environment::discard(stream&& entries) {
 
 void environment::discard(text_block* text) {
     const std::size_t size = sizeof(text_block) + text->capacity;
-    if (size > text_freed_at_once)
+    if (size > text_freed_at_once || !offered.empty())
         texts_.push_back({text, text->capacity, size});
     else
         memory.release(text, size);
+}
+
+text_block* environment::keep_offered(std::string_view text) noexcept {
+    for (large_argument& each : offered) {
+        if (!each || each.text().data() != text.data() || each.text().size() != text.size())
+            continue;
+        return take_over(each);
+    }
+    return nullptr;
+}
+
+text_block* environment::take_over(large_argument& whole) noexcept {
+    text_block* const taken = whole.release();
+    memory.adopt(sizeof(text_block) + taken->capacity);
+    return taken;
 }
 
 bool environment::free_some(std::size_t steps) noexcept {

@@ -8,6 +8,7 @@
 #include "cache/eviction.hpp"
 #include "cache/key_event.hpp"
 #include "cache/key_hash.hpp"
+#include "cache/large_argument.hpp"
 #include "cache/list.hpp"
 #include "cache/score_tree.hpp"
 #include "cache/slab.hpp"
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace eddy::cache {
@@ -62,6 +64,14 @@ struct environment {
     /// The same for a string's block: the kernel takes back a hundred megabytes in ten milliseconds
     /// or more.
     void discard(text_block* text);
+
+    /// The large arguments of the command that is being executed.
+    std::span<large_argument> offered;
+    /// The block of the one that is this text, to be kept as a string's value; null when there is
+    /// none. The text is there until the command has ended, even if the value is not.
+    text_block* keep_offered(std::string_view text) noexcept;
+    /// Its block, whole or not, is this environment's memory from now on.
+    text_block* take_over(large_argument& whole) noexcept;
 
     /// Frees up to about `steps` entries of discarded tables, or blocks of lists and orders, and
     /// for longest_freeing_ns at most; returns whether any are left.

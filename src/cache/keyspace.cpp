@@ -148,8 +148,11 @@ keyspace::slot* keyspace::put_text(slot* place, std::string_view key, std::uint6
     } else if (held_as == encoding::integer) {
         e->set_integer(number);
     } else {
-        text_block* const block = make_external(env_.memory, text.size(), text.size());
-        copy(block->bytes(), text);
+        text_block* block = env_.offered.empty() ? nullptr : env_.keep_offered(text);
+        if (block == nullptr) {
+            block = make_external(env_.memory, text.size(), text.size());
+            copy(block->bytes(), text);
+        }
         e->set_pointer(block);
     }
     return place;

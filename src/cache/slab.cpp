@@ -137,9 +137,18 @@ void* slab::allocate_large(std::size_t size) {
     const std::size_t room = capacity(size);
     void* const block = std::malloc(room);
     if (block == nullptr) out_of_memory(room);
-    used_ += room + malloc_overhead;
-    large_ += room + malloc_overhead;
+    count_large(size);
     return block;
+}
+
+void slab::adopt(std::size_t size) noexcept {
+    EDDY_ASSERT(size > max_segment);
+    count_large(size);
+}
+
+void slab::count_large(std::size_t size) noexcept {
+    used_ += capacity(size) + malloc_overhead;
+    large_ += capacity(size) + malloc_overhead;
 }
 
 void* slab::allocate_slow(unsigned index) {

@@ -50,6 +50,10 @@ public:
 
     void release(void* block, std::size_t size) noexcept;
 
+    /// Takes a block of `size` bytes that came from malloc, above max_segment: it is as if
+    /// allocate() had given it.
+    void adopt(std::size_t size) noexcept;
+
     /// Gives the system back the whole pages between two places in a block of more than 1 MiB that
     /// is to be released; what stood there is lost. The block still counts with all of its size.
     static void forget_bytes(void* block, std::size_t from, std::size_t to) noexcept;
@@ -117,6 +121,7 @@ private:
 
     void* allocate_slow(unsigned index);
     void* allocate_large(std::size_t size);
+    void count_large(std::size_t size) noexcept;
     void release_page(page* p) noexcept;
     void unlink_full(unsigned index) noexcept;
     page* take_page(unsigned index);

@@ -7,6 +7,7 @@
 #include <eddy/wire/resp/request.hpp>
 
 #include "cache/engine.hpp"
+#include "cache/large_argument.hpp"
 #include "runtime/connections.hpp"
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::runtime::cache {
 
@@ -49,8 +51,9 @@ public:
     client(connections& all, stream accepted, cancel_source& parent, worker& at, seat taken);
     ~client();
 
-    /// Ends the session, which gets nothing more; the connection stays.
-    void leave();
+    /// Ends the session, which gets nothing more; the connection stays. Yields what others have
+    /// sent it when the cache is being stopped; the worker's mark says by when the disk has that.
+    byte_buffer leave();
 
     /// What the engine has to say to the one that serves the client.
     enum news : std::uint8_t { woken = 1, to_close = 2, fed = 4 };
@@ -110,6 +113,13 @@ public:
         std::unique_ptr<resp::request_parser> parser;
         /// How many bytes that command lacks at least.
         std::size_t wanted = 1;
+        /// Its arguments that are not among the bytes.
+        std::vector<eddy::cache::large_argument> large;
+
+        /// Bytes of memory, about.
+        std::size_t held_bytes() const noexcept;
+        /// Puts the large arguments among the bytes, which are to be parsed anew.
+        void join();
     };
     std::unique_ptr<leftover> rest;
 

@@ -66,28 +66,47 @@ client::client(connections& all, stream accepted, cancel_source& parent, worker&
 }
 
 client::~client() {
-    leave();
+    static_cast<void>(leave());
     if (at.is_remote()) seat_leaver()(&at.places());
 }
 
-void client::leave() {
-    if (!session) return;
-    // Something may have come just now, such as an element that another client's push gave to this
-    // one, which waited: it is in no list any more.
-    const bool takes_more = attention && !attention->sending && !attention->feeds;
+byte_buffer client::leave() {
     byte_buffer last;
-    {
-        const visit here(at.place().turns.get());
-        at.forget(*session);
-        try {
-            if (takes_more && at.clients().draining() && !session->closing)
-                at.place().engine.take_output(*session, last);
-        } catch (const std::bad_alloc&) {
-            at.place().note_no_memory(at.counted_, session->id);
+    if (!session) return last;
+    const bool takes_more = attention && !attention->sending && !attention->feeds;
+    const visit here(at.place().turns.get());
+    at.forget(*session);
+    try {
+        if (takes_more && at.clients().draining() && !session->closing) {
+            at.place().engine.take_output(*session, last);
+            at.look(*this);
         }
-        session.reset();
+    } catch (const std::bad_alloc&) {
+        at.place().note_no_memory(at.counted_, session->id);
     }
-    if (!last.empty()) static_cast<void>(socket.try_write(last.bytes()));
+    if (rest) at.place().engine.discard(rest->large);
+    session.reset();
+    return last;
+}
+
+std::size_t client::leftover::held_bytes() const noexcept {
+    std::size_t all = bytes.size();
+    for (const eddy::cache::large_argument& each : large) all += each.held_bytes();
+    return all;
+}
+
+void client::leftover::join() {
+    byte_buffer all;
+    std::size_t taken = 0;
+    for (const eddy::cache::large_argument& each : large) {
+        all.append(bytes.text().substr(taken, each.offset() - taken));
+        all.append(each.text());
+        all.append("\r\n");
+        taken = each.offset();
+    }
+    all.append(bytes.text().substr(taken));
+    bytes = std::move(all);
+    large.clear();
 }
 
 worker::worker(workplace& of, const limits& chosen)
@@ -219,7 +238,11 @@ task<void> worker::serve(std::unique_ptr<client> c) {
     try {
         next then = next::read;
         while (then != next::close) {
-            if (then == next::read) {
+            if (then == next::read && begins_large_argument(*c)) [[unlikely]] {
+                if (!co_await receive_large_argument(*c)) co_return;
+                held_by_disk_.reset();
+                then = execute_rest(*c);
+            } else if (then == next::read) {
                 if (!c->rest && clients_.draining()) co_return;
                 c->enter(c->rest ? activity::reading : activity::resting);
                 result<lease> got = co_await c->socket.read();
@@ -253,14 +276,30 @@ task<void> worker::serve(std::unique_ptr<client> c) {
                 break;
             }
         }
+        co_await part_with(*c);
         c->rest.reset();
-        c->leave();
         c->enter(activity::resting);
         if (c->socket.shutdown_write()) co_await discard_input(c->socket);
     } catch (const std::bad_alloc&) {
         reset_shared();
         place_.note_no_memory(counted_, id);
     }
+}
+
+/// Something may have come just now, such as an element that another client's push gave to this
+/// one, which waited: it is in no list any more. So it goes out though the client was cancelled by
+/// a stop, once the disk has it.
+[[gnu::noinline]] task<void> worker::part_with(client& c) {
+    held_by_disk_.reset();
+    byte_buffer last = c.leave();
+    if (last.empty()) co_return;
+    if (held_by_disk_) {
+        cancel_source until_settled;
+        replies_ = std::move(last);
+        if (!co_await wait_for_disk(*held_by_disk_).under(until_settled)) co_return;
+        last = std::move(replies_);
+    }
+    static_cast<void>(c.socket.try_write(last.bytes()));
 }
 
 /// Leaves nothing of a client that was given up within its turn for the one that comes next.
@@ -292,6 +331,33 @@ worker::next worker::receive(client& c, std::string_view received) {
     return then;
 }
 
+bool worker::begins_large_argument(const client& c) noexcept {
+    return c.rest && c.rest->parser &&
+           c.rest->parser->open_argument() >= eddy::cache::large_argument::least_size;
+}
+
+/// Receives the rest of an argument to where it can stay; false at the end of the connection.
+[[gnu::noinline]] task<bool> worker::receive_large_argument(client& c) {
+    client::leftover& rest = *c.rest;
+    const std::size_t offset = rest.parser->open_argument_offset();
+    eddy::cache::large_argument& its = rest.large.emplace_back(rest.parser->open_argument(), offset,
+                                                               rest.bytes.text().substr(offset));
+    rest.bytes.truncate(offset);
+    while (!its.is_whole()) {
+        c.enter(activity::reading);
+        const result<std::size_t> got = co_await c.socket.read_some(its.room());
+        if (!got) co_return false;
+        c.enter(activity::working);
+        c.touch();
+        counted_.bytes_in += *got;
+        ++counted_.reads;
+        its.note_received(*got);
+        note_grown(c, *got);
+    }
+    rest.parser->place_argument(its.text().data());
+    co_return true;
+}
+
 /// Appends to what is left.
 void worker::keep(client& c, std::string_view bytes) {
     if (bytes.empty()) return;
@@ -301,7 +367,7 @@ void worker::keep(client& c, std::string_view bytes) {
 }
 
 void worker::note_input(client& c) noexcept {
-    c.session->input.store(counted_bytes(c.rest ? c.rest->bytes.size() : 0),
+    c.session->input.store(counted_bytes(c.rest ? c.rest->held_bytes() : 0),
                            std::memory_order_relaxed);
 }
 
@@ -338,9 +404,15 @@ worker::next worker::execute(client& c, std::string_view input, std::size_t& use
                 // views will not last: they are parsed anew, from where the first of them begins.
                 parser = resp::request_parser(parser.limits());
                 if (c.seen().closing) return next::close;
-                resp::request_parser again(parser.limits());
-                for (std::size_t i = 0; i < executed; ++i)
-                    used += again.next(input.substr(used)).consumed;
+                if (executed == parsed.commands.size()) {
+                    used += parsed.consumed;
+                } else if (c.rest && !c.rest->large.empty()) {
+                    c.rest->join();
+                } else {
+                    resp::request_parser again(parser.limits());
+                    for (std::size_t i = 0; i < executed; ++i)
+                        used += again.next(input.substr(used)).consumed;
+                }
                 return blocked ? next::wait : next::again;
             }
         }
@@ -371,7 +443,10 @@ std::size_t worker::visit_engine(client& c, std::span<const resp::command> comma
     const visit here(place_.turns.get());
     place_.clock.tell(now);
     place_.ask_upkeep();
-    const std::size_t executed = place_.engine.execute(*c.session, commands, replies_);
+    const std::size_t executed =
+        c.rest && !c.rest->large.empty()
+            ? place_.engine.execute(*c.session, commands.front(), c.rest->large, replies_)
+            : place_.engine.execute(*c.session, commands, replies_);
     if (place_.engine.script_is_late() && !place_.script_is_late.is_set()) [[unlikely]]
         place_.script_is_late.set();
     look(c);

@@ -132,7 +132,10 @@ private:
     bool send_now(client& c);
     task<bool> send_rest(client& c);
     void set_unsent(client& c, std::size_t bytes);
+    static bool begins_large_argument(const client& c) noexcept;
+    task<bool> receive_large_argument(client& c);
     task<void> serve_attentively(client& c);
+    task<void> part_with(client& c);
     task<void> attend(client& c, scope& tasks);
     task<void> read_ahead(client& c);
     void end_wait(client& c);

@@ -175,7 +175,8 @@ char escaped(char c) noexcept {
 struct request_parser::spill {
     std::vector<argument> arguments;
     std::vector<std::string_view> views;
-    std::string scratch;  // unescaped inline arguments
+    std::vector<const char*> placed;  // arguments that are not in the input
+    std::string scratch;              // unescaped inline arguments
     std::string error;
 };
 
@@ -280,7 +281,8 @@ request_outcome request_parser::parse_array(std::string_view input, bool unauthe
                 return fail("unauthenticated bulk length");
             }
             // Redis closes the connection without a word here (client-query-buffer-limit).
-            if (line_end + 2 + size + 2 > limits_.max_request) return fail("too big request");
+            if (placed_bytes_ + line_end + 2 + size + 2 > limits_.max_request)
+                return fail("too big request");
             position_ = static_cast<std::uint32_t>(line_end + 2);
             bulk_size_ = static_cast<std::uint32_t>(size);
             stage_ = stage::bulk_body;
@@ -308,6 +310,17 @@ bool request_parser::find_line_end(std::string_view input, std::size_t& end) noe
     return true;
 }
 
+void request_parser::place_argument(const char* at) {
+    EDDY_ASSERT(open_argument() > 0);
+    std::vector<const char*>& placed = spilled().placed;
+    const std::size_t number = placed.size();
+    placed.push_back(at);
+    add_argument(is_placed | number, bulk_size_);
+    placed_bytes_ += bulk_size_ + 2;
+    scanned_ = position_;
+    stage_ = stage::bulk_head;
+}
+
 void request_parser::add_argument(std::size_t offset, std::size_t size) {
     const argument added{static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)};
     if (args_expected_ <= inline_args) {
@@ -323,7 +336,10 @@ request_outcome request_parser::finish_array(const char* base) {
     const argument* const arguments = few ? arguments_.data() : spill_->arguments.data();
     if (!few) spill_->views.reserve(args_seen_);
     for (std::size_t i = 0; i < args_seen_; ++i) {
-        const std::string_view view{base + arguments[i].offset, arguments[i].size};
+        const std::uint32_t offset = arguments[i].offset;
+        const char* const at =
+            (offset & is_placed) == 0 ? base + offset : spill_->placed[offset & ~is_placed];
+        const std::string_view view{at, arguments[i].size};
         if (few) {
             views_[i] = view;
         } else {
@@ -341,7 +357,7 @@ request_outcome request_parser::finish(std::size_t consumed) {
     outcome.request.argc = args_seen_;
     outcome.request.argv = args_seen_ <= inline_args ? views_.data() : spill_->views.data();
     stage_ = stage::start;
-    position_ = scanned_ = args_expected_ = args_seen_ = 0;
+    position_ = scanned_ = args_expected_ = args_seen_ = placed_bytes_ = 0;
     return outcome;
 }
 
@@ -439,6 +455,7 @@ void request_parser::trim() noexcept {
     uses_scratch_ = false;
     spill_->arguments.clear();
     spill_->views.clear();
+    spill_->placed.clear();
     spill_->scratch.clear();
     if (spill_->arguments.capacity() > kept_args) std::vector<argument>().swap(spill_->arguments);
     if (spill_->views.capacity() > kept_args) std::vector<std::string_view>().swap(spill_->views);

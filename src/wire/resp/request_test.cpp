@@ -10,7 +10,9 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -64,11 +66,25 @@ public:
     explicit reader(method method, const request_limits& limits = {}, bool unauthenticated = false)
         : method_(method), unauthenticated_(unauthenticated), parser_(limits) {}
 
+    /// Keeps arguments of so many bytes that are not yet whole in places of their own.
+    void place_from(std::size_t size) { placed_from_ = size; }
+
     void feed(std::string_view piece) {
-        pending_ += piece;
-        while (result_.error.empty() && (method_ == method::next ? step() : step_batch())) {
+        const std::size_t taken = std::min(missing(), piece.size());
+        if (taken > 0) {
+            placed_.back() += piece.substr(0, taken);
+            if (missing() > 0) return count_unread();
+            is_open_ = false;
+            parser_.place_argument(placed_.back().data());
+            parse_on();
+            piece.remove_prefix(taken);
+            // The rest came with it, or there was none.
+            if (piece.empty()) return count_unread();
+            return feed(piece);
         }
-        result_.unread = pending_.size();
+        pending_ += piece;
+        parse_on();
+        count_unread();
     }
 
     const parsed& result() const { return result_; }
@@ -76,6 +92,24 @@ public:
     request_parser& parser() { return parser_; }
 
 private:
+    void parse_on() {
+        while (result_.error.empty() && (method_ == method::next ? step() : step_batch())) {
+        }
+        if (!result_.error.empty() || parser_.open_argument() < placed_from_) return;
+        is_open_ = true;
+        open_size_ = parser_.open_argument() + 2;
+        const std::size_t begin = parser_.open_argument_offset();
+        placed_.emplace_back();
+        placed_.back().reserve(open_size_);  // it stays where it is
+        placed_.back() = pending_.substr(begin);
+        pending_.erase(begin);
+    }
+    std::size_t missing() const { return is_open_ ? open_size_ - placed_.back().size() : 0; }
+    void count_unread() {
+        result_.unread = pending_.size();
+        for (const std::string& each : placed_) result_.unread += each.size();
+    }
+
     bool step() {
         const fresh_copy input(pending_);
         const request_outcome outcome = parser_.next(input.text(), unauthenticated_);
@@ -101,6 +135,7 @@ private:
                 std::string_view error) {
         EXPECT_LE(consumed, pending_.size());
         pending_.erase(0, consumed);
+        if (consumed > 0) placed_.clear();
         EXPECT_EQ(status == parse_status::error, !error.empty());
         result_.error = error;
         wanted_ = wanted;
@@ -113,6 +148,10 @@ private:
     request_parser parser_;
     request_batch batch_;
     std::string pending_;
+    std::size_t placed_from_ = SIZE_MAX;
+    std::deque<std::string> placed_;
+    bool is_open_ = false;
+    std::size_t open_size_ = 0;
     parsed result_;
     std::size_t wanted_ = 0;
 };
@@ -560,6 +599,51 @@ TEST(resp_request_splits, random_splits_give_the_same) {
             ASSERT_EQ(reader.result(), expected);
         }
     }
+}
+
+TEST(resp_request_splits, arguments_in_places_of_their_own_give_the_same) {
+    request_limits limits;
+    limits.max_request = 6000;
+    for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        random_generator random(seed);
+        const std::string input = random_stream(random);
+        const parsed expected = parse(input, limits);
+        for (const method method : {method::next, method::batch}) {
+            reader reader(method, limits);
+            reader.place_from(1 + random.below(random.chance(0.5) ? 10 : 500));
+            const std::uint64_t longest = 1 + random.below(600);
+            for (std::string_view rest = input; !rest.empty();) {
+                const std::size_t size =
+                    std::min<std::size_t>(1 + random.below(longest), rest.size());
+                reader.feed(rest.substr(0, size));
+                rest.remove_prefix(size);
+            }
+            ASSERT_EQ(reader.result().commands, expected.commands);
+            ASSERT_EQ(reader.result().error, expected.error);
+            if (expected.error.empty()) ASSERT_EQ(reader.result().unread, expected.unread);
+        }
+    }
+}
+
+TEST(resp_request, an_argument_is_taken_where_it_was_placed) {
+    request_parser parser;
+    const std::string head = "*4\r\n$4\r\nMSET\r\n$1\r\na\r\n$1000\r\n";
+    EXPECT_EQ(parser.next(head + "some").status, parse_status::need_more);
+    EXPECT_EQ(parser.open_argument(), 1000U);
+    EXPECT_EQ(parser.open_argument_offset(), head.size());
+    const std::string elsewhere(1000, 'x');
+    parser.place_argument(elsewhere.data());
+    EXPECT_EQ(parser.open_argument(), 0U);
+    EXPECT_EQ(parser.next(head).status, parse_status::need_more);
+    const std::string rest = "$1\r\nb\r\n";
+    const std::string all = head + rest + "PING\r\n";
+    const request_outcome outcome = parser.next(all);
+    ASSERT_EQ(outcome.status, parse_status::complete);
+    EXPECT_EQ(outcome.consumed, head.size() + rest.size());
+    EXPECT_EQ(words_of(outcome.request), (words{"MSET", "a", elsewhere, "b"}));
+    EXPECT_EQ(outcome.request[2].data(), elsewhere.data());
+    EXPECT_EQ(parser.next("PING\r\n").status, parse_status::complete);
 }
 
 TEST(resp_request_splits, a_million_arguments_in_slices) {

@@ -90,6 +90,19 @@ public:
     /// True when part of a command was seen: the connection is not idle between two commands.
     bool in_progress() const noexcept { return stage_ != stage::start || scanned_ != 0; }
 
+    /// After need_more: bytes of the argument of which the input has the head and not yet the whole
+    /// body; 0 when there is none. An inline line has none.
+    std::size_t open_argument() const noexcept {
+        return stage_ == stage::bulk_body ? bulk_size_ : 0;
+    }
+    /// Where its body begins in the input, counted from the byte behind what was consumed.
+    std::size_t open_argument_offset() const noexcept { return position_; }
+    /// The open argument is at `at`, whole, and will not come in the input: that goes on with what
+    /// follows the two bytes behind the argument. So a large one need not be received twice. `at`
+    /// must live as long as the command's views. Call next() afterwards, be there more input or
+    /// not.
+    void place_argument(const char* at);
+
     /// What it was made with, or was told since.
     const request_limits& limits() const noexcept { return limits_; }
     /// They hold for what is parsed from now on. The last call's views stay.
@@ -102,7 +115,8 @@ private:
     struct argument {
         std::uint32_t offset, size;
     };
-    struct spill;  // what a command of many arguments, escapes or an error needs; made on demand
+    static constexpr std::uint32_t is_placed = 1U << 31;  // the offset is a number of those placed
+    struct spill;  // what many or placed arguments, escapes or an error need; made on demand
 
     request_outcome next_slow(std::string_view input, bool unauthenticated);
     request_outcome parse_array(std::string_view input, bool unauthenticated);
@@ -126,6 +140,7 @@ private:
     std::uint32_t args_expected_ = 0;
     std::uint32_t args_seen_ = 0;
     std::uint32_t bulk_size_ = 0;
+    std::uint32_t placed_bytes_ = 0;  // of the command's placed arguments, with what is behind them
     std::array<argument, inline_args> arguments_;  // offsets: the input may move between calls
     std::array<std::string_view, inline_args> views_;
     std::unique_ptr<spill> spill_;
