@@ -377,6 +377,32 @@ TEST_P(cache_append, no_reply_overtakes_its_change) {
     });
 }
 
+/// A stop wakes those who wait, and what they were given meanwhile is in no list any more.
+TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_it_is_told) {
+    run([&]() -> task<void> {
+        for (int turns = 0; turns < 16; ++turns) {
+            const temporary_folder folder;
+            subject cache("cache", kept_in(folder, at_once));
+            co_await cache.start();
+            talker waiting = co_await talker::to(cache->local());
+            talker other = co_await talker::to(cache->local());
+            co_await waiting.say("BLPOP list 0\r\n");
+            while (co_await info(other, "clients", "blocked_clients") != "1")
+                must(co_await loop::current().sleep_for(1ms));
+            co_await other.say("RPUSH list given\r\n");
+            for (int i = 0; i < turns; ++i) co_await loop::current().yield();
+            scope stopping;
+            stopping.spawn(cache->stop(1s));
+            const auto got = co_await waiting.socket.read();
+            if (got) {
+                EXPECT_EQ(got->text(), encoded({"list", "given"}));
+                EXPECT_THAT(content(part(folder, 1)), HasSubstr(encoded({"LPOP", "list"})));
+            }
+            co_await stopping.join();
+        }
+    });
+}
+
 TEST_P(cache_append, all_who_wait_are_answered_whatever_the_others_do) {
     run([&]() -> task<void> {
         const temporary_folder folder;
