@@ -380,7 +380,13 @@ TEST_P(cache_append, no_reply_overtakes_its_change) {
 /// A stop wakes those who wait, and what they were given meanwhile is in no list any more.
 TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_it_is_told) {
     run([&]() -> task<void> {
-        for (int turns = 0; turns < 16; ++turns) {
+        struct reading {
+            static task<void> all(talker& from) {
+                static_cast<void>(co_await from.rest());
+                from = talker();
+            }
+        };
+        for (int turns = 0; turns < 24; ++turns) {
             const temporary_folder folder;
             subject cache("cache", kept_in(folder, at_once));
             co_await cache.start();
@@ -389,16 +395,21 @@ TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_it_is_told) {
             co_await waiting.say("BLPOP list 0\r\n");
             while (co_await info(other, "clients", "blocked_clients") != "1")
                 must(co_await loop::current().sleep_for(1ms));
-            co_await other.say("RPUSH list given\r\n");
+            // It goes on after the stop has begun, until the push at its end.
+            std::string requests;
+            for (int i = 0; i < 20; ++i)
+                requests += encoded({"ECHO", std::string(40'000, 'x')});
+            scope tasks;
+            tasks.spawn(reading::all(other));
+            co_await other.say(requests + encoded({"RPUSH", "list", "given"}));
             for (int i = 0; i < turns; ++i) co_await loop::current().yield();
-            scope stopping;
-            stopping.spawn(cache->stop(1s));
-            const auto got = co_await waiting.socket.read();
-            if (got) {
+            tasks.spawn(cache->stop(1s));
+            if (const auto got = co_await waiting.socket.read()) {
                 EXPECT_EQ(got->text(), encoded({"list", "given"}));
                 EXPECT_THAT(content(part(folder, 1)), HasSubstr(encoded({"LPOP", "list"})));
             }
-            co_await stopping.join();
+            waiting = talker();
+            co_await tasks.join();
         }
     });
 }
