@@ -456,15 +456,8 @@ std::expected<void, std::string> user::apply(arguments rules) {
                     return std::unexpected("Unmatched parenthesis in acl selector starting at '" +
                                            std::string(rule.substr(0, rule.find('\0'))) + "'.");
                 }
-                // Another one that begins drops what is not closed.
-                const bool begins = rules[i].starts_with('(') && !rules[i].ends_with(')');
-                if (begins) {
-                    rule = rules[i];
-                    joined = rule;
-                } else {
-                    joined += ' ';
-                    joined += rules[i];
-                }
+                joined += ' ';
+                joined += rules[i];
             } while (!rules[i].ends_with(')'));
             rule = joined;
         }

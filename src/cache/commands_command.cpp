@@ -128,7 +128,7 @@ void reply_form(call& c, const acl::command_form& form) {
     const auto keys = key_specs.empty() ? std::array{0, 0, 0} : std::array{2, 2, 1};
     reply_described(
         c, {form.name, form.arity, form.flags, keys, form.categories, form.tips, key_specs});
-    c.reply.set(0);
+    c.reply.array(0);
 }
 
 void reply_spec(call& c, const command_spec& spec) {
@@ -143,7 +143,7 @@ void reply_spec(call& c, const command_spec& spec) {
     }
     reply_described(c, what);
     const auto forms = acl::forms_of(spec.name);
-    if (forms.empty()) return c.reply.set(0);
+    if (forms.empty()) return c.reply.array(0);
     c.reply.array(forms.size());
     for (const acl::command_form& each : forms) reply_form(c, each);
 }
@@ -269,7 +269,7 @@ bool lacks_form(const command_spec& spec, std::span<const std::string_view> args
 enum class with_flags : bool { no, yes };
 
 void command_getkeys(call& c, with_flags flags) {
-    if (c.count < 4) return c.wrong_arity(flags == with_flags::yes ? "getkeysandflags" : "getkeys");
+    if (c.count < 3) return c.wrong_arity(flags == with_flags::yes ? "getkeysandflags" : "getkeys");
     const command_spec* const spec = find_named(c.state.renamed.get(), fold_command_name(c.arg(2)));
     if (spec == nullptr) return c.error("ERR Invalid command specified");
     const std::span<const std::string_view> args(c.args + 2, c.count - 2);

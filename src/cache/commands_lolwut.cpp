@@ -12,7 +12,9 @@ namespace eddy::cache::commands {
 void lolwut(call& c) {
     constexpr std::size_t width = 48;
     std::int64_t rows = 8;
-    if (c.count > 3 && is_word(c.arg(1), "version")) {
+    const bool has_version = c.count > 2 && is_word(c.arg(1), "version");
+    if (has_version && !c.integer(2)) return;
+    if (has_version && c.count > 3) {
         const auto given = c.integer(3);
         if (!given) return;
         rows = std::min<std::int64_t>(std::max<std::int64_t>(*given, 1), 64);

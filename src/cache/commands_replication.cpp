@@ -221,8 +221,10 @@ void wait(call& c) {
 }
 
 void waitaof(call& c) {
-    const auto own = c.integer_in(1, 0, 1, "ERR value is out of range, must be between 0 and 1");
+    const auto own = c.integer(1);
     if (!own) return;
+    if (*own < 0 || *own > 1)
+        return c.error("ERR value is out of range, value must between 0 and 1");
     constexpr std::string_view not_positive = "ERR value is out of range, must be positive";
     const auto many = c.integer_in(2, 0, std::numeric_limits<std::int64_t>::max(), not_positive);
     if (!many) return;

@@ -346,7 +346,7 @@ void read(call& c) {
     const std::string_view* const given = c.args;
     c.args = args.data();
     wait_for_keys(c, request.first_key, request.streams, request.deadline_us, serve_read<ByGroup>,
-                  ByGroup ? wait_until::changed_or_gone : wait_until::changed);
+                  ByGroup ? wait_until::changed_or_gone : wait_until::any_changed);
     c.args = given;
 }
 

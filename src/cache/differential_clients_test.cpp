@@ -223,12 +223,23 @@ private:
         }
     }
 
+    /// 7.0 serves who waits for several keys by the one that was ready first, and names another
+    /// selector that is not closed; 7.2 writes payloads of a later version.
+    bool differs_by_version(std::string_view line, std::string_view theirs, std::string_view ours) {
+        if (!redis_.is_7_0()) return line.contains(" DUMP ");
+        constexpr std::string_view unmatched = "-ERR Unmatched parenthesis";
+        return (line.substr(2) == " EXEC" && theirs.contains("second") && ours.contains("first")) ||
+               (theirs.starts_with(unmatched) && ours.starts_with(unmatched));
+    }
+
     bool compare(std::string_view line) {
         if (is_compared_later_) return true;
         bool same = true;
         for (auto& [name, each] : clients_) {
             hide_ids(each.got_theirs);
             hide_ids(each.got_ours);
+            each.got_theirs = testing::hide_version(each.got_theirs);
+            each.got_ours = testing::hide_version(each.got_ours);
             if (line.find("ACL") != std::string_view::npos ||
                 each.got_theirs.find("-NO") != std::string::npos ||
                 each.got_theirs.find("-EXECABORT") != std::string::npos) {
@@ -237,6 +248,7 @@ private:
             }
             const bool is_exec = line.substr(2) == " EXEC";
             if (each.got_theirs != each.got_ours &&
+                !differs_by_version(line, each.got_theirs, each.got_ours) &&
                 separate_pushes(each.got_theirs) != separate_pushes(each.got_ours) &&
                 !(is_exec && sorted_lines(each.got_theirs) == sorted_lines(each.got_ours))) {
                 same = false;
@@ -285,7 +297,7 @@ protected:
     }
     void SetUp() override {
         if (redis_ == nullptr) GTEST_SKIP() << why_not_;
-        if (!redis_->is_7_0()) GTEST_SKIP() << "this redis-server is not 7.0";
+        if (!redis_->is_7()) GTEST_SKIP() << "this redis-server is not 7.0";
     }
 
     void follow(std::string_view script);

@@ -141,7 +141,17 @@ constexpr bool differs_between_versions(std::string_view line) {
 constexpr bool is_later_than_7_0(std::string_view line) {
     for (const std::string_view changed :
          {"OBJECT ENCODING s", "OBJECT ENCODING l", "BITCOUNT l 0", "BITCOUNT nosuch 0 x",
-          "BITCOUNT nosuch 0 1 FOO", "BITPOS nosuch 1 x", "BITPOS nosuch 1 0 1 FOO"})
+          "BITCOUNT nosuch 0 1 FOO", "BITPOS nosuch 1 x", "BITPOS nosuch 1 0 1 FOO",
+          "COMMAND INFO getdel setex msetnx", "COMMAND INFO del unlink rename copy scan",
+          "COMMAND INFO expire ttl persist touch randomkey"})
+        if (line == changed) return true;
+    // The subcommands of those that have none are another kind of nothing in RESP3.
+    return line.starts_with("COMMAND INFO ");
+}
+
+/// Whether it is one that is answered here otherwise than by Redis 7.2.
+constexpr bool redis_7_2_differs(std::string_view line) {
+    for (const std::string_view changed : {"no such line"})
         if (line == changed) return true;
     return false;
 }

@@ -165,7 +165,7 @@ private:
 
 TEST_P(differential, random_commands_are_answered_as_redis_answers_them) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
-    command_maker maker(seed, redis_->is_7_0());
+    command_maker maker(seed, redis_->is_7());
     constexpr int commands = 20'000;
     for (int i = 0; i < commands; ++i) {
         ASSERT_TRUE(same(maker.make())) << "command " << i << ", seed " << seed;
@@ -175,7 +175,7 @@ TEST_P(differential, random_commands_are_answered_as_redis_answers_them) {
 TEST_P(differential, all_that_was_stored_is_the_same_in_the_end) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
     SCOPED_TRACE(seed);
-    command_maker maker(seed, redis_->is_7_0());
+    command_maker maker(seed, redis_->is_7());
     for (int i = 0; i < 5'000; ++i) {
         ASSERT_TRUE(same(maker.make())) << "command " << i << ", seed " << seed;
     }

@@ -110,6 +110,8 @@ struct session_extras {
     bool was_unblocked = false;  ///< by CLIENT UNBLOCK, and nothing was executed since
     std::int64_t deadline_us = session::no_deadline;
     serve_function serve = nullptr;
+    std::size_t first_key = 0;     // of those that are served in the command's order
+    std::size_t ordered_keys = 0;  // how many
     command_queue waiting;
     name_set keys;
 

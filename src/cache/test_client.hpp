@@ -110,6 +110,17 @@ struct reply_tree {
     std::string text;
     std::vector<reply_tree> children;
 
+    /// Without the notes of COMMAND INFO's key specifications, which are prose.
+    void drop_notes() {
+        for (reply_tree& each : children) each.drop_notes();
+        for (std::size_t i = 0; i + 1 < children.size(); i += 2) {
+            if (children[i].text != "notes") continue;
+            children.erase(children.begin() + static_cast<std::ptrdiff_t>(i),
+                           children.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+            return;
+        }
+    }
+
     /// With the children sorted, for replies whose order means nothing; `group` of them stay
     /// together.
     void sort_children(std::size_t group = 1) {

@@ -5,6 +5,6 @@
 
 namespace eddy::cache {
 
-inline constexpr std::string_view compatible_version = "7.0.15";
+inline constexpr std::string_view compatible_version = "7.2.4";
 
 }  // namespace eddy::cache

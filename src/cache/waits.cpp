@@ -57,7 +57,13 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
                 }
                 const unsigned database = c.keys->number();
                 recording record(s, spec);
-                served = extras.serve(c, key);
+                // As if the command came anew, one of its keys that is named earlier goes first.
+                for (std::size_t i = 0; !served && i < extras.ordered_keys; ++i) {
+                    const std::string_view other = args[extras.first_key + i];
+                    if (other == key) break;
+                    served = c.keys->find(other) != nullptr && extras.serve(c, other);
+                }
+                if (!served) served = extras.serve(c, key);
                 record.end(args, database);
             });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
@@ -139,6 +145,8 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t de
     extras.waits_for = wait_kind::key;
     extras.deadline_us = deadline_us;
     extras.serve = serve;
+    extras.first_key = first;
+    extras.ordered_keys = until == wait_until::changed ? keys : 0;
     c.client.blocked = true;
     ++s.blocked_sessions;
     s.note_listeners();

@@ -20,8 +20,9 @@ std::optional<std::int64_t> deadline_argument(call& c, std::size_t i);
 
 /// Which changes of a key are told to `serve`.
 enum class wait_until : std::uint8_t {
-    changed,          ///< those after which the key is there
-    changed_or_gone,  ///< also its end
+    changed,          ///< those after which a key is there; of several the one named first
+    any_changed,      ///< the same, but `serve` looks at all keys whichever it is told
+    changed_or_gone,  ///< also their end
 };
 
 /// Makes the command wait until one of its keys, arg(first) .. arg(first + keys - 1), changes and

@@ -252,6 +252,8 @@ TEST_F(with_redis, payloads_go_both_ways) {
 
 // Groups are no part of Redis's digest: what XINFO tells of them is compared, with all its times.
 TEST_F(with_redis, groups_of_streams_go_both_ways) {
+    if (!redis_->is_7_0())
+        GTEST_SKIP() << "later versions note more of a consumer than 7.0's files have";
     fill_redis();
     const auto keys = [&] {
         std::vector<std::string> found;

@@ -170,7 +170,7 @@ constexpr int replicate_aof = 1;
 constexpr int replicate_replica = 2;
 
 int redis_set_repl(lua_State* in) {
-    if (lua_gettop(in) != 1) raise(in, "redis.set_repl() requires two arguments.");
+    if (lua_gettop(in) != 1) raise(in, "redis.set_repl() requires one argument.");
     const auto flags = static_cast<int>(lua_tonumber(in, 1));
     if ((flags & ~(replicate_aof | replicate_replica)) != 0) {
         raise(in, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.");
@@ -323,7 +323,7 @@ void push_redis_library(lua_State* in, bool loading) {
     set_number(in, "REPL_ALL", replicate_aof | replicate_replica);
     lua_pushlstring(in, compatible_version.data(), compatible_version.size());
     lua_setfield(in, -2, "REDIS_VERSION");
-    // 7.0.15 is 0x0007000f.
+    // 7.2.4 is 0x00070204.
     int number = 0;
     int one = 0;
     for (const char each : compatible_version) {

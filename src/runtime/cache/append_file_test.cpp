@@ -397,8 +397,7 @@ TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_it_is_told) {
                 must(co_await loop::current().sleep_for(1ms));
             // It goes on after the stop has begun, until the push at its end.
             std::string requests;
-            for (int i = 0; i < 20; ++i)
-                requests += encoded({"ECHO", std::string(40'000, 'x')});
+            for (int i = 0; i < 20; ++i) requests += encoded({"ECHO", std::string(40'000, 'x')});
             scope tasks;
             tasks.spawn(reading::all(other));
             co_await other.say(requests + encoded({"RPUSH", "list", "given"}));
