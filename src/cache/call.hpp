@@ -63,6 +63,8 @@ struct call {
     slot* find_to_read_and_change(std::string_view key) { return counted(keys->find(key), key); }
     /// The slot of the first key for a command that changes it.
     slot* find_to_write() { return keys->find(args[1], hash); }
+    /// The same for one that replaces its value whole, by put_text().
+    slot* find_to_replace() { return keys->find_to_read(args[1], hash); }
 
     /// True, with the error replied, when the key holds something else.
     bool is_not(const slot* place, value_type type) {

@@ -236,7 +236,7 @@ void object(call& c) {
     for (const std::string_view known : {"encoding", "refcount", "idletime", "freq"}) {
         if (!is_word(what, known)) continue;
         if (c.count != 3) return c.wrong_arity(known);
-        slot* const place = c.keys->find(c.arg(2));
+        slot* const place = c.keys->find_to_read(c.arg(2));
         if (place == nullptr) return c.reply.null();
         if (known == "encoding")
             return c.reply.bulk(encoding_name(c.state.env, *keyspace::at(place)));
@@ -283,7 +283,7 @@ void memory(call& c) {
             if (*given < 0) return c.syntax_error();
             samples = static_cast<std::size_t>(*given);
         }
-        const slot* const place = c.keys->find(c.arg(2));
+        const slot* const place = c.keys->find_to_read(c.arg(2));
         if (place == nullptr) return c.reply.null();
         const std::size_t slot_bytes = c.keys->table_bytes() / c.keys->size();
         return c.reply.integer(static_cast<std::int64_t>(

@@ -93,7 +93,7 @@ void set_with_options(call& c) {
     if (!parse_options(c, 3, option_set::set, o)) return;
     expiry_time at_ms = no_expiry;
     if (o.expiry.given() && !o.expiry.resolve(c, at_ms)) return;
-    slot* const place = o.get ? c.find_to_read() : c.find_to_write();
+    slot* const place = o.get ? c.find_to_read() : c.find_to_replace();
     if (o.get && !reply_text(c, place)) return;
     if ((o.only_if_absent && place != nullptr) || (o.only_if_present && place == nullptr)) {
         if (!o.get) c.reply.null();
@@ -111,7 +111,7 @@ void set_with_expiry(call& c, expiry_unit unit) {
     expiry_argument expiry{unit, c.arg(2)};
     expiry_time at_ms = no_expiry;
     if (!expiry.resolve(c, at_ms)) return;
-    slot* const place = c.keys->put_text(c.find_to_write(), c.arg(1), c.hash, c.arg(3));
+    slot* const place = c.keys->put_text(c.find_to_replace(), c.arg(1), c.hash, c.arg(3));
     c.keys->set_expiry(place, at_ms);
     c.changed(key_event::string, "set", c.arg(1));
     c.also_happened(key_event::generic, "expire", c.arg(1));
@@ -123,7 +123,7 @@ void set_pairs(call& c) {
     keys_ahead ahead(c, 1, 2);
     for (std::size_t i = 1; i < c.count; i += 2) {
         const std::uint64_t hash = ahead.next_hash();
-        c.keys->put_text(c.keys->find(c.arg(i), hash), c.arg(i), hash, c.arg(i + 1));
+        c.keys->put_text(c.keys->find_to_read(c.arg(i), hash), c.arg(i), hash, c.arg(i + 1));
         c.changed(key_event::string, "set", c.arg(i));
     }
 }
@@ -134,7 +134,7 @@ void get(call& c) { reply_text(c, c.find_to_read()); }
 
 void set(call& c) {
     if (c.count > 3) return set_with_options(c);
-    c.keys->put_text(c.find_to_write(), c.arg(1), c.hash, c.arg(2));
+    c.keys->put_text(c.find_to_replace(), c.arg(1), c.hash, c.arg(2));
     c.changed(key_event::string, "set", c.arg(1));
     c.reply.ok();
 }

@@ -114,6 +114,23 @@ entry* keyspace::reshape(slot* place, std::size_t value_size, bool with_expiry, 
     return made;
 }
 
+// A value that is replaced goes to the keeper as if it were removed, which may keep it as it is:
+// before_change() would have to write all of it at once.
+void keyspace::set_aside(slot* place, std::uint64_t hash) {
+    entry* const old = at(place);
+    const bool with_expiry = old->has(entry::has_expiry_room);
+    entry* const made =
+        entry::make(env_.memory.allocate(entry::size_for(old->key().size(), 0, with_expiry)),
+                    old->key(), 0, with_expiry);
+    constexpr int layout = entry::has_expiry_room | entry::long_key;
+    constexpr int kept = ~(layout | entry::in_snapshot);
+    made->flags = static_cast<std::uint8_t>((made->flags & layout) | (old->flags & kept));
+    if (with_expiry) made->set_expiry(old->expiry());
+    dictionary::replace(place, made);
+    if (!keeper_->removed(*old, hash)) release_entry(env_, old);
+    keeper_->added(*made, hash);
+}
+
 keyspace::slot* keyspace::put_text(slot* place, std::string_view key, std::uint64_t hash,
                                    std::string_view text, bool keep_expiry) {
     encoding held_as = encoding::bytes;
@@ -131,6 +148,8 @@ keyspace::slot* keyspace::put_text(slot* place, std::string_view key, std::uint6
     }
     entry* e;
     if (place != nullptr) {
+        if (keeper_ != nullptr && at(place)->held_as > encoding::integer) [[unlikely]]
+            set_aside(place, hash);
         before_change(place);
         e = at(place);
         if (e->held_as > encoding::integer) release_value(env_, *e);

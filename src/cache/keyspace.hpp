@@ -191,6 +191,7 @@ private:
             env_.listener->key_happened(number_, key_event::new_key, "new", key);
     }
     entry* reshape(slot* place, std::size_t value_size, bool with_expiry, bool keep_value);
+    void set_aside(slot* place, std::uint64_t hash);
     static text_block* make_external(slab& memory, std::size_t size, std::size_t capacity);
 
     environment& env_;

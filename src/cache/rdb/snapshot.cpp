@@ -174,6 +174,7 @@ byte_buffer& snapshot::open_piece(std::deque<byte_buffer>& pieces) {
 
 // A key that is about to change.
 void snapshot::write_now(entry& e, std::size_t database) {
+    if (waiting_ > options_.max_waiting) return fail(too_many_changes);
     try {
         if (pieces_.empty()) waiting_database_ = written_database_;
         byte_buffer* to = &open_piece(pieces_);
@@ -184,9 +185,6 @@ void snapshot::write_now(entry& e, std::size_t database) {
         for (bool whole = false; !whole; before = to->size()) {
             whole = change_writer_.write(*to, piece_bytes);
             waiting_ += to->size() - before;
-            if (waiting_ > options_.max_waiting) {
-                return fail(too_many_changes);
-            }
             if (!whole) to = &open_piece(pieces_);
         }
     } catch (const std::bad_alloc&) {
@@ -203,7 +201,6 @@ void snapshot::finish_key() {
             const std::size_t before = to.size();
             whole = writer_.write(to, piece_bytes);
             waiting_ += to.size() - before;
-            if (waiting_ > options_.max_waiting) return fail(too_many_changes);
         }
         if (pieces_.empty()) waiting_database_ = written_database_;
         for (; !rest.empty(); rest.pop_back()) pieces_.push_front(std::move(rest.back()));

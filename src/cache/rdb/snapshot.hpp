@@ -29,7 +29,8 @@
 namespace eddy::cache::rdb {
 
 struct snapshot_options {
-    /// Bytes of changed keys that may wait until step() takes them; beyond it the snapshot fails.
+    /// Bytes of changed keys that may wait until step() takes them, with all of the last one's
+    /// value: when another changes beyond that the snapshot fails.
     std::size_t max_waiting = 256U << 20;
     /// The file says that an append-only file goes on from there.
     bool aof_base = false;
