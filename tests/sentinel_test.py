@@ -299,12 +299,11 @@ class Partition(Network):
         self.inside.configure("repl-diskless-sync-delay", "0")
         self.outside.follow(self.inside.place)
         eventually(lambda: self.follower.info("replication")["master_link_status"] == "up", "the first copy")
-        # Not before, as that copy may take a slow machine longer; and then a key, as a follower that waits
-        # for bytes already waits as long as it meant to.
-        for each in (self.inside, self.outside):
-            each.configure("repl-timeout", "2", "repl-ping-replica-period", "1")
         self.leader("SET", "a", "1")
         eventually(lambda: self.follower("GET", "a") == b"1", "the key")
+        # Not before, as that copy may take a slow machine longer. It holds for a wait that has begun.
+        for each in (self.inside, self.outside):
+            each.configure("repl-timeout", "2", "repl-ping-replica-period", "1")
 
     def test_a_cut_link_times_out_and_goes_on_where_it_was(self):
         self.cut()

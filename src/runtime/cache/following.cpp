@@ -276,8 +276,18 @@ task<void> follower::link::receive() {
     while (log != nullptr && log->lags()) {
         if (!co_await loop::current().sleep_for(std::chrono::milliseconds(1))) break;
     }
-    const std::int64_t limit_s = std::max<std::int64_t>(engine_.options().replication.timeout_s, 1);
-    result<lease> got = co_await with_timeout(std::chrono::seconds(limit_s), socket.read());
+    // CONFIG SET may change the limit while this waits.
+    const time_point began = loop::current().now();
+    constexpr duration look_again = std::chrono::seconds(1);
+    std::int64_t limit_s = 0;
+    result<lease> got = fail(errc::timed_out);
+    for (bool waits = true; waits;) {
+        limit_s = std::max<std::int64_t>(engine_.options().replication.timeout_s, 1);
+        const time_point end = began + std::chrono::seconds(limit_s);
+        const time_point until = std::min(end, loop::current().now() + look_again);
+        got = co_await with_deadline(until, socket.read());
+        waits = !got && got.error() == errc::timed_out && loop::current().now() < end;
+    }
     if (!got) {
         if (got.error() == errc::timed_out) {
             throw trouble{fmt::format("it said nothing for {} s", limit_s)};

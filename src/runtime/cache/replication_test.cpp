@@ -324,7 +324,7 @@ TEST_P(cache_replication, waitaof_tells_whose_disk_has_it) {
         EXPECT_THAT(co_await follower.ask("WAITAOF 1 0 0"),
                     StartsWith("-ERR WAITAOF cannot be used with replica instances."));
         EXPECT_EQ(co_await leader.ask("WAITAOF 2 0 0"),
-                  "-ERR value is out of range, must be between 0 and 1");
+                  "-ERR value is out of range, value must between 0 and 1");
         EXPECT_EQ(co_await leader.ask("WAITAOF 0 -1 0"),
                   "-ERR value is out of range, must be positive");
         EXPECT_EQ(co_await leader.ask("WAITAOF 0 0 -1"), "-ERR timeout is negative");
@@ -352,6 +352,20 @@ TEST_P(cache_replication, too_few_replicas_refuse_writes) {
         while (co_await leader.ask("SET a 1") == "+OK")
             must(co_await loop::current().sleep_for(2ms));
         co_await leader.stop();
+    });
+}
+
+TEST_P(cache_replication, a_shorter_limit_holds_for_a_wait_that_has_begun) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        co_await follower.follow(std::to_string(at.local().port()));
+        talker silent(must(co_await at.accept()));
+        EXPECT_EQ(co_await silent.line(), "*1\r");
+        EXPECT_EQ(co_await follower.ask("CONFIG SET repl-timeout 2"), "+OK");
+        co_await until([&] { return follower.cache->events.has("said nothing for 2 s"); });
+        co_await follower.stop();
     });
 }
 
