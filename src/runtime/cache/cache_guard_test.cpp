@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -537,7 +538,8 @@ TEST_P(cache_guard, a_large_value_survives_any_split) {
         talker client = co_await talker::to(cache->local());
         std::string value(600 * 1024, '\0');
         for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 131 >> 3);
-        const std::string request = encoded({"ECHO", value}) + encoded({"ECHO", "next"});
+        const std::string first = encoded({"ECHO", value});
+        const std::string request = first + encoded({"ECHO", "next"});
         const std::string reply =
             "$" + std::to_string(value.size()) + "\r\n" + value + "\r\n$4\r\nnext\r\n";
         // Around the ends of its parts, around those of buffers, and a stride through all of it.
@@ -553,7 +555,9 @@ TEST_P(cache_guard, a_large_value_survives_any_split) {
         for (const std::size_t at : splits) {
             const std::uint64_t before = cache->count().bytes_in;
             co_await client.say(request.substr(0, at));
-            co_await until([&] { return cache->count().bytes_in == before + at; });
+            // What is behind it may have to wait until its reply is taken.
+            const std::size_t taken = std::min(at, first.size());
+            co_await until([&] { return cache->count().bytes_in >= before + taken; });
             struct writing {
                 static task<void> all(talker& to, std::string text) { co_await to.say(text); }
             };
