@@ -82,7 +82,7 @@ protected:
 
     void SetUp() override {
         if (redis_ == nullptr) GTEST_SKIP() << why_not_;
-        if (!redis_->is_7_0()) GTEST_SKIP() << "this redis-server is not 7.0";
+        if (!redis_->is_7()) GTEST_SKIP() << "this redis-server is not 7.0";
         begin();
     }
 
@@ -105,6 +105,8 @@ protected:
         if (ours == theirs || comparable(args, ours) == comparable(args, theirs)) return true;
         is_gone_ = theirs.empty();
         if (is_gone_) return true;
+        // Later patches of 7.2 count a group's lag in another way, behind deleted entries.
+        if (redis_->is_7_2() && args[0] == "XINFO" && ours.contains("lag")) return true;
         // Redis 7.0 has no small lists and sets in listpacks.
         if (args[0] == "OBJECT" && ours == "$8\r\nlistpack\r\n") return true;
         std::string line;
@@ -114,6 +116,7 @@ protected:
     }
     // Since 7.2 who reads or claims becomes a consumer, also if there is nothing for it.
     void make_consumers(const arguments& args) {
+        if (redis_->is_7_2()) return;
         if (args[0] == "XCLAIM" || args[0] == "XAUTOCLAIM") {
             redis_->ask(arguments{"XGROUP", "CREATECONSUMER", args[1], args[2], args[3]});
         }
@@ -285,6 +288,7 @@ TEST_P(differential_streams, random_commands_are_answered_as_redis_answers_them)
 
 // Without groups, which have times in them.
 TEST_P(differential_streams, what_is_stored_is_what_redis_stores_to_the_byte) {
+    if (!redis_->is_7_0()) GTEST_SKIP() << "later versions store more of a consumer";
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
     command_maker maker(seed, {testing::stream_entry_templates});
     for (int i = 0; i < 6'000; ++i) {
