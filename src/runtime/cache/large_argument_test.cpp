@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::runtime {
@@ -44,13 +45,12 @@ task<std::string> ask(talker& client, std::string command) {
     co_return line;
 }
 
+task<void> say_all(talker& to, std::string text) { co_await to.say(std::move(text)); }
+
 /// Says `request` and reads the reply at the same time: neither fits between the two.
 task<void> exchange_all(talker& client, std::string request, std::string reply) {
-    struct writing {
-        static task<void> all(talker& to, std::string text) { co_await to.say(text); }
-    };
     scope tasks(co_await current_source());
-    tasks.spawn(writing::all(client, std::move(request)));
+    tasks.spawn(say_all(client, std::move(request)));
     EXPECT_TRUE(co_await client.bytes(reply.size()) == reply);
     co_await tasks.join();
 }
@@ -104,10 +104,7 @@ TEST_P(cache_large_arguments, a_client_that_waits_sends_them_too) {
         EXPECT_EQ(co_await ask(other, "CLIENT PAUSE 100000 WRITE"), "+OK");
         const std::uint64_t begun = cache->count().bytes_in;
         scope tasks(co_await current_source());
-        struct writing {
-            static task<void> all(talker& to, std::string text) { co_await to.say(text); }
-        };
-        tasks.spawn(writing::all(client, request.substr(1000)));
+        tasks.spawn(say_all(client, request.substr(1000)));
         co_await until([&] { return cache->count().bytes_in >= begun + set.size() - 1000; });
         EXPECT_EQ(co_await ask(other, "EXISTS k"), ":0");
         EXPECT_EQ(co_await ask(other, "CLIENT UNPAUSE"), "+OK");
@@ -154,11 +151,8 @@ TEST_P(cache_large_arguments, refused_ones_are_told_and_forgotten) {
                                  {"SET", "k", value, "WHAT"},
                                  {"GET", "k", value},
                                  {"INCRBY", "number", value}}) {
-            struct writing {
-                static task<void> all(talker& to, std::string text) { co_await to.say(text); }
-            };
             scope tasks(co_await current_source());
-            tasks.spawn(writing::all(client, encoded(args) + encoded({"PING"})));
+            tasks.spawn(say_all(client, encoded(args) + encoded({"PING"})));
             EXPECT_THAT(co_await client.line(), StartsWith("-"));
             EXPECT_EQ(co_await client.line(), "+PONG\r");
             co_await tasks.join();

@@ -581,6 +581,15 @@ std::string random_stream(random_generator& random) {
     return stream;
 }
 
+void feed_in_pieces(reader& to, std::string_view input, random_generator& random) {
+    const std::uint64_t longest = 1 + random.below(600);
+    while (!input.empty()) {
+        const std::size_t size = std::min<std::size_t>(1 + random.below(longest), input.size());
+        to.feed(input.substr(0, size));
+        input.remove_prefix(size);
+    }
+}
+
 TEST(resp_request_splits, random_splits_give_the_same) {
     for (std::uint64_t seed = 1; seed <= 300; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
@@ -589,13 +598,7 @@ TEST(resp_request_splits, random_splits_give_the_same) {
         const parsed expected = parse(input);
         for (const method method : {method::next, method::batch}) {
             reader reader(method);
-            const std::uint64_t longest = 1 + random.below(600);
-            for (std::string_view rest = input; !rest.empty();) {
-                const std::size_t size =
-                    std::min<std::size_t>(1 + random.below(longest), rest.size());
-                reader.feed(rest.substr(0, size));
-                rest.remove_prefix(size);
-            }
+            feed_in_pieces(reader, input, random);
             ASSERT_EQ(reader.result(), expected);
         }
     }
@@ -612,13 +615,7 @@ TEST(resp_request_splits, arguments_in_places_of_their_own_give_the_same) {
         for (const method method : {method::next, method::batch}) {
             reader reader(method, limits);
             reader.place_from(1 + random.below(random.chance(0.5) ? 10 : 500));
-            const std::uint64_t longest = 1 + random.below(600);
-            for (std::string_view rest = input; !rest.empty();) {
-                const std::size_t size =
-                    std::min<std::size_t>(1 + random.below(longest), rest.size());
-                reader.feed(rest.substr(0, size));
-                rest.remove_prefix(size);
-            }
+            feed_in_pieces(reader, input, random);
             ASSERT_EQ(reader.result().commands, expected.commands);
             ASSERT_EQ(reader.result().error, expected.error);
             if (expected.error.empty()) ASSERT_EQ(reader.result().unread, expected.unread);
