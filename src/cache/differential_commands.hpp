@@ -145,14 +145,6 @@ constexpr bool is_later_than_7_0(std::string_view line) {
           "COMMAND INFO getdel setex msetnx", "COMMAND INFO del unlink rename copy scan",
           "COMMAND INFO expire ttl persist touch randomkey"})
         if (line == changed) return true;
-    // The subcommands of those that have none are another kind of nothing in RESP3.
-    return line.starts_with("COMMAND INFO ");
-}
-
-/// Whether it is one that is answered here otherwise than by Redis 7.2.
-constexpr bool redis_7_2_differs(std::string_view line) {
-    for (const std::string_view changed : {"no such line"})
-        if (line == changed) return true;
     return false;
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,7 +75,7 @@ protected:
     void SetUp() override {
         differential::SetUp();
         if (!IsSkipped() && !redis_->is_7()) {
-            GTEST_SKIP() << "the installed redis-server is not 7.0, which some replies differ from";
+            GTEST_SKIP() << "this redis-server is neither 7.0 nor 7.2";
         }
     }
 
@@ -190,10 +191,16 @@ TEST_P(differential_odd, keys_are_found_where_redis_finds_them) {
 }
 
 TEST_P(differential_odd, forms_of_commands_are_told_of_as_redis_tells_of_them) {
-    if (!redis_->is_7_2()) GTEST_SKIP() << "7.2 tells more of some of them than this version";
+    const bool is_7_0 = redis_->is_7_0();
+    if (is_7_0 && GetParam() == 3) GTEST_SKIP() << "7.2 has another kind of nothing in RESP3";
+    // Of these 7.2 tells more.
+    const std::set<std::string_view> changed{
+        "acl|deluser",    "acl|save",      "acl|setuser",     "client|setname",
+        "cluster|shards", "cluster|slots", "command|getkeys", "command|getkeysandflags",
+        "config|rewrite", "latency|reset", "config|resetstat"};
     std::size_t compared = 0;
     for (const auto& each : testing::parse_reply(client_("COMMAND LIST")).children) {
-        if (!each.text.contains('|')) continue;
+        if (!each.text.contains('|') || (is_7_0 && changed.contains(each.text))) continue;
         const arguments args{"COMMAND", "INFO", each.text};
         if (!redis_->ask(args).contains(each.text)) continue;  // one of 7.2
         same(args);

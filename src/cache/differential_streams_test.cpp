@@ -82,7 +82,7 @@ protected:
 
     void SetUp() override {
         if (redis_ == nullptr) GTEST_SKIP() << why_not_;
-        if (!redis_->is_7()) GTEST_SKIP() << "this redis-server is not 7.0";
+        if (!redis_->is_7()) GTEST_SKIP() << "this redis-server is neither 7.0 nor 7.2";
         begin();
     }
 

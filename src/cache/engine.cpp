@@ -351,7 +351,7 @@ std::size_t engine::execute(session& who, const resp::command& command,
     return executed;
 }
 
-void engine::discard(std::vector<large_argument>& large) {
+void engine::discard(std::vector<large_argument>& large) noexcept {
     environment& env = state_->env;
     for (large_argument& each : large) {
         if (each) env.discard(env.take_over(each));

@@ -255,7 +255,7 @@ public:
     std::size_t execute(session& who, const resp::command& command,
                         std::vector<large_argument>& large, byte_buffer& out);
     /// Frees them a piece at a time, in upkeep(), and empties the list.
-    void discard(std::vector<large_argument>& large);
+    void discard(std::vector<large_argument>& large) noexcept;
 
     /// A script takes longer than busy_reply_ms. Until it ends its session is blocked, and all
     /// others are told BUSY. go_on() runs it for a few milliseconds: call it again and again, and

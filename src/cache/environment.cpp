@@ -6,6 +6,7 @@
 #include "cache/timed_fields.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace eddy::cache {
@@ -73,10 +74,14 @@ void environment::discard(stream&& entries) {
 
 void environment::discard(text_block* text) {
     const std::size_t size = sizeof(text_block) + text->capacity;
-    if (size > text_freed_at_once || !offered.empty())
+    if (size <= text_freed_at_once && offered.empty()) return memory.release(text, size);
+    try {
         texts_.push_back({text, text->capacity, size});
-    else
+    } catch (const std::bad_alloc&) {
+        // The command may still read what was offered.
+        if (!offered.empty()) throw;
         memory.release(text, size);
+    }
 }
 
 text_block* environment::keep_offered(std::string_view text) noexcept {

@@ -148,8 +148,8 @@ private:
     redis_process() = default;
 
     bool is_version(std::string_view beginning) {
-        const std::string info = ask(std::vector<std::string>{"INFO", "server"});
-        return info.contains("redis_version:" + std::string(beginning));
+        if (about_.empty()) about_ = ask(std::vector<std::string>{"INFO", "server"});
+        return about_.contains("redis_version:" + std::string(beginning));
     }
 
     bool launch(std::span<const std::string> more) {
@@ -202,6 +202,7 @@ private:
     }
 
     const eddy::testing::temporary_folder folder_;
+    std::string about_;  // INFO server, once it was asked for
     pid_t child_ = -1;
     unique_fd output_;
     std::unique_ptr<redis_connection> connection_;
