@@ -1,6 +1,7 @@
 // What is recorded of commands: scene by scene, and what a real redis-server writes of the same.
 #include "cache/propagation.hpp"
 
+#include "cache/large_argument.hpp"
 #include "cache/mirror.hpp"
 #include "cache/redis_process.hpp"
 #include "io/counted_memory.hpp"
@@ -237,6 +238,25 @@ TEST_F(propagated, a_change_that_had_no_memory_is_told_as_missed) {
         ASSERT_LT(place, 1000U);
     }
     EXPECT_TRUE(missed);
+}
+
+// Here, since one file of a program can count its memory.
+TEST(large_arguments_without_memory, are_freed_all_the_same) {
+    engine home;
+    const std::size_t before = home.stats().used_memory;
+    std::vector<large_argument> begun;
+    for (int i = 0; i < 40; ++i) {
+        large_argument& each = begun.emplace_back(100U << 20, 0, "some");
+        while (each.held_bytes() <= 8U << 20) each.note_received(each.room().size());
+    }
+    {
+        const eddy::testing::no_memory now;
+        home.discard(begun);
+    }
+    EXPECT_TRUE(begun.empty());
+    while (home.upkeep()) {
+    }
+    EXPECT_EQ(home.stats().used_memory, before);
 }
 
 TEST_F(propagated, a_key_whose_end_had_no_memory_lives_on_everywhere) {
