@@ -15,7 +15,7 @@ import time
 import unittest
 
 import harness
-from cache_client import Client
+from cache_client import Client, Redis, client_of
 from cache_dump_test import fill
 from harness import eventually, free_port
 
@@ -24,35 +24,16 @@ CRASHES = int(os.environ.get("EDDY_CRASHES", "6"))
 
 class AofTest(harness.EddyTest):
     def client(self, port):
-        made = eventually(lambda: self._try(port), "a connection")
-        self.addCleanup(made.close)
-        return made
-
-    @staticmethod
-    def _try(port):
-        try:
-            made = Client(port)
-            if made("PING") == "+PONG":
-                return made
-            made.close()
-        except OSError:
-            pass
-        return None
+        return client_of(self, port)
 
     def cache(self, daemon, port, folder, *more):
         daemon.must("create", "cache", "db", "-p", str(port), "--dir", folder, "--mode", "admin",
                     "--save", "off", "--appendonly", "yes", *more, "-s")
         return self.client(port)
 
-    def redis(self, folder, port, *more):
-        if shutil.which("redis-server") is None:
-            self.skipTest("redis-server is not installed")
-        server = subprocess.Popen(
-            ["redis-server", "--port", str(port), "--dir", folder, "--save", "", "--appendonly",
-             "yes", "--enable-debug-command", "yes", *more], stdout=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        return server, self.client(port)
+    def redis(self, folder, *more):
+        server = Redis(self, "--appendonly", "yes", *more, folder=folder)
+        return server, self.client(server.port)
 
     @staticmethod
     def parts(folder, kind="*"):
@@ -181,7 +162,7 @@ class Aof(AofTest):
         client("SET", "later", 1)
         daemon.must("stop", "db")
         self.check(disk)
-        _, redis = self.redis(disk, free_port())
+        _, redis = self.redis(disk)
         self.assertEqual(redis("GET", "before"), b"1")
         self.assertEqual(redis("GET", "meanwhile"), b"1")
         self.assertIsNone(redis("GET", "later"))
@@ -222,13 +203,13 @@ class Aof(AofTest):
         digest = client("DEBUG", "DIGEST")
         daemon.must("stop", "db")
         self.check(disk)
-        _, redis = self.redis(disk, free_port())
+        _, redis = self.redis(disk)
         self.assertEqual(redis("DEBUG", "DIGEST"), digest)
         self.assertEqual(redis("XPENDING", "x", "g")[0], 1)
 
     def test_files_of_redis_are_loaded(self):
         folder, disk, port = self.folder(), self.folder(), free_port()
-        server, redis = self.redis(disk, free_port(), "--aof-timestamp-enabled", "yes")
+        server, redis = self.redis(disk, "--aof-timestamp-enabled", "yes")
         fill(redis, "first")
         redis("BGREWRITEAOF")
         eventually(lambda: redis.info()["aof_rewrite_in_progress"] == "0", "the rewrite")
@@ -238,8 +219,7 @@ class Aof(AofTest):
         redis("XADD", "x", "MAXLEN", "~", 5, "LIMIT", 10, "*", "f", "v")
         redis("EXEC")
         digest = redis("DEBUG", "DIGEST")
-        server.terminate()
-        server.wait()
+        server.stop()
         daemon = self.daemon(folder=folder)
         client = self.cache(daemon, port, disk)
         self.assertEqual(client("DEBUG", "DIGEST"), digest)

@@ -91,11 +91,12 @@ def client_of(test, port, host="127.0.0.1"):
 class Redis:
     """A real redis-server, ended with the test."""
 
-    def __init__(self, test, *arguments, port=None, program="redis-server", prefix=()):
+    def __init__(self, test, *arguments, port=None, program="redis-server", prefix=(), folder=None):
+        """`folder` is where its files are, its own by default."""
         if shutil.which(program) is None:
             test.skipTest(f"{program} is not installed")
         self.port = port or free_port()
-        self.folder = test.folder()
+        self.folder = folder or test.folder()
         self.words = [*prefix, program, "--port", str(self.port), "--dir", self.folder,
                       "--save", "", "--enable-debug-command", "yes",
                       "--repl-diskless-sync-delay", "0", *arguments]
@@ -106,6 +107,11 @@ class Redis:
     def start(self):
         self.process = subprocess.Popen(self.words, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
+
+    def stop(self):
+        """In an orderly way: what it writes at its end is there."""
+        self.process.terminate()
+        self.process.wait()
 
     def kill(self):
         if self.process is not None:

@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import harness
-from cache_client import Client
+from cache_client import Redis, client_of
 from harness import eventually, free_port
 
 
@@ -31,30 +31,11 @@ def fill(client, tag):
 @harness.on_each_backend
 class CacheDump(harness.EddyTest):
     def client(self, port):
-        made = eventually(lambda: self._try(port), "a connection")
-        self.addCleanup(made.close)
-        return made
-
-    @staticmethod
-    def _try(port):
-        try:
-            return Client(port)
-        except OSError:
-            return None
+        return client_of(self, port)
 
     def cache(self, daemon, port, folder, *more):
         daemon.must("create", "cache", "db", "-p", str(port), "--dir", folder, "--mode", "admin",
                     *more, "-s")
-        return self.client(port)
-
-    def redis(self, folder, port):
-        if shutil.which("redis-server") is None:
-            self.skipTest("redis-server is not installed")
-        server = subprocess.Popen(
-            ["redis-server", "--port", str(port), "--dir", folder, "--save", "",
-             "--enable-debug-command", "yes"], stdout=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
         return self.client(port)
 
     def test_what_bgsave_has_written_survives_kill_9(self):
@@ -99,8 +80,7 @@ class CacheDump(harness.EddyTest):
         fill(client, "ours")
         digest = client("DEBUG", "DIGEST")
         self.assertEqual(client("SAVE"), "+OK")
-        theirs = self.redis(disk, free_port())
-        eventually(lambda: theirs("PING") == "+PONG", "redis-server")
+        theirs = self.client(Redis(self, folder=disk).port)
         self.assertEqual(theirs("DEBUG", "DIGEST"), digest)
         checked = subprocess.run(["redis-check-rdb", os.path.join(disk, "dump.rdb")],
                                  stdout=subprocess.PIPE, check=False)

@@ -11,7 +11,7 @@ import ssl
 import subprocess
 
 import harness
-from cache_client import Client
+from cache_client import Client, Redis, client_of
 from harness import all_of, connect, eventually, free_port, read_line
 
 
@@ -25,28 +25,15 @@ def as_7_0(rules):
 
 class GuardTest(harness.EddyTest):
     def client(self, port):
-        return self.kept(Client(port))
+        return client_of(self, port)
 
     def kept(self, made):
         self.addCleanup(made.close)
         return made
 
-    def redis(self, *flags):
-        """A client of a redis-server with these flags, and its process."""
-        if shutil.which("redis-server") is None:
-            self.skipTest("redis-server is not installed")
-        port = free_port()
-        server = subprocess.Popen(["redis-server", "--port", str(port), "--save", "", *flags],
-                                  stdout=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-
-        def try_it():
-            try:
-                return Client(port)
-            except OSError:
-                return None
-        return self.kept(eventually(try_it, "redis-server"))
+    def redis(self, *flags, folder=None):
+        """A client of a redis-server with these flags."""
+        return self.client(Redis(self, *flags, folder=folder).port)
 
 
 @harness.on_each_backend
@@ -189,12 +176,8 @@ class CacheProtection(GuardTest):
             denied = eventually(lambda: neighbour.ask(port, "PING"), "a reply over there")
             self.assertTrue(denied.startswith("-DENIED Redis is running in protected mode"), denied)
             if shutil.which("redis-server"):
-                other = free_port()
-                server = subprocess.Popen(["redis-server", "--port", str(other), "--save", ""],
-                                          stdout=subprocess.DEVNULL)
-                self.addCleanup(server.wait)
-                self.addCleanup(server.kill)
-                self.assertEqual(denied, eventually(lambda: neighbour.ask(other, "PING"), "redis-server"))
+                other = Redis(self)
+                self.assertEqual(denied, eventually(lambda: neighbour.ask(other.port, "PING"), "redis-server"))
             self.assertEqual(here("PING"), "+PONG")
             here("CONFIG", "SET", "requirepass", "secret")
             self.assertTrue(neighbour.ask(port, "PING").startswith("-NOAUTH"))
@@ -306,10 +289,8 @@ class CacheWishes(GuardTest):
                 self.assertEqual(as_7_0(file.read()), as_7_0(written))
 
     def test_renamed_commands_are_those_of_redis(self):
-        conf = os.path.join(self.folder(), "redis.conf")
-        with open(conf, "w", encoding="utf-8") as file:
-            file.write('rename-command FLUSHALL wipe\nrename-command DEBUG ""\nrename-command GET fetch\n')
-        theirs = self.redis_of(conf)
+        theirs = self.redis("--rename-command", "FLUSHALL", "wipe", "--rename-command", "DEBUG", "",
+                            "--rename-command", "GET", "fetch")
         ours = self.cache(self.daemon(), "--rename-command", "FLUSHALL=wipe,DEBUG=,GET=fetch")
         for line in ("SET a 1", "GET a", "fetch a", "FETCH", "FLUSHALL", "DEBUG x", "COMMAND GETKEYS fetch a",
                      "COMMAND GETKEYS get a", "COMMAND INFO get", "ACL SETUSER b on nopass ~* +get",
@@ -320,22 +301,6 @@ class CacheWishes(GuardTest):
             self.assertEqual(*((as_7_0(got), as_7_0(wanted)) if line == "ACL LIST" else (got, wanted)), line)
         for script in ("return redis.pcall('fetch','a')", "return redis.pcall('get','a').err"):
             self.assertEqual(ours("EVAL", script, "0"), theirs("EVAL", script, "0"), script)
-
-    def redis_of(self, conf):
-        if shutil.which("redis-server") is None:
-            self.skipTest("redis-server is not installed")
-        port = free_port()
-        server = subprocess.Popen(["redis-server", conf, "--port", str(port), "--save", ""],
-                                  stdout=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-
-        def try_it():
-            try:
-                return Client(port)
-            except OSError:
-                return None
-        return self.kept(eventually(try_it, "redis-server"))
 
     def test_shutdown_stops_the_runtime_for_good(self):
         folder, disk = self.folder(), self.folder()
@@ -411,7 +376,7 @@ class CacheWishes(GuardTest):
         self.assertEqual(loaded, b"mine")
         ours("SET", "a", "1")
         self.assertEqual(ours("SAVE"), "+OK")
-        theirs = self.redis("--dir", disk)
+        theirs = self.redis(folder=disk)
         self.assertEqual(theirs("FCALL", "mine", "0", "x"), b"mine x")
         self.assertEqual(theirs("FUNCTION", "LOAD", code.format("theirs")), b"theirs")
         self.assertEqual(theirs("GET", "a"), b"1")
