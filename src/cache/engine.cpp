@@ -82,7 +82,7 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
     if (is_timed || !c.state.slow.skips(c.spec->flags, c.count)) [[unlikely]]
         c.state.slow.run(c);
     else
-        c.spec->run(c);
+        call_function(c);
     return true;
 }
 

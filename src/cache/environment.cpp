@@ -214,6 +214,21 @@ void release_entry(environment& env, entry* gone) noexcept {
     env.memory.release(gone, gone->size());
 }
 
+std::size_t elements_of(const entry& of) noexcept {
+    switch (of.held_as) {
+        case encoding::bytes:
+        case encoding::integer:
+        case encoding::external: return 1;
+        case encoding::list: return of.pointer<list>()->size();
+        case encoding::packed: return of.pointer<packed_block>()->count;
+        case encoding::table:
+        case encoding::timed_table: return of.pointer<dictionary>()->size();
+        case encoding::sorted_table: return of.pointer<sorted_table>()->members.size();
+        case encoding::stream: return of.pointer<stream>()->size();
+    }
+    return 0;
+}
+
 // Of a table's entries and all that they hold, guessed from the first ones.
 static std::size_t entries_bytes(const environment& env, const dictionary& table,
                                  std::size_t samples) {

@@ -133,6 +133,9 @@ void release_value(environment& env, entry& of) noexcept;
 /// Frees the value and the block.
 void release_entry(environment& env, entry* gone) noexcept;
 
+/// How many elements the entry's value has; a string is one.
+std::size_t elements_of(const entry& of) noexcept;
+
 /// Bytes of the entry and all that it holds, for MEMORY USAGE. O(blocks of a list); for a big set
 /// or hash it looks at `samples` elements and extrapolates (0: at all of them).
 std::size_t memory_usage(const environment& env, const entry& of, std::size_t samples);

@@ -249,6 +249,16 @@ bool admit_after_checks(call& c) {
     return true;
 }
 
+void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noexcept {
+    for (const std::string_view key : args) {
+        const std::uint64_t hash = in.hash(key);
+        keyspace::slot* const place = in.table().find(key, hash);
+        if (place == nullptr) continue;
+        const entry& its = *keyspace::at(place);
+        if (its.type != value_type::stream && elements_of(its) == 0) in.remove(place, hash);
+    }
+}
+
 void run(call& c) {
     c.client.last_command = c.spec->name.data();
     constexpr std::uint8_t seen = attention::monitors | attention::propagates | attention::follower;

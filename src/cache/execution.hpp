@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace eddy::cache {
@@ -43,6 +44,23 @@ void after_refusal(call& c);
 /// For a session in one of session::mode, or while the engine's attention is on something. False
 /// when the command was not executed, because it is to wait for the end of a pause or for a hook.
 bool execute_with_attention(call& c);
+
+/// Of these words those that are keys with a list, set, hash or sorted set without an element.
+void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noexcept;
+
+/// Calls the command's function. Where memory runs out in the middle it may leave a value from
+/// which it has taken the last element, or one to which it has added none: that goes as well, as
+/// everybody else relies on what is there having an element.
+inline void call_function(call& c) {
+    keyspace& keys = *c.keys;
+    const std::span<const std::string_view> args(c.args, c.count);
+    try {
+        c.spec->run(c);
+    } catch (...) {
+        drop_empty_values(keys, args);
+        throw;
+    }
+}
 
 /// Runs an admitted command, and tells those who MONITOR.
 void run(call& c);

@@ -17,6 +17,7 @@
 #include <optional>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::cache {
@@ -241,6 +242,77 @@ TEST_F(propagated, a_change_that_had_no_memory_is_told_as_missed) {
 }
 
 // Here, since one file of a program can count its memory.
+TEST(values_without_memory, are_never_empty) {
+    const std::string text = "text-of-more-than-some-length";
+    const std::vector<std::pair<std::string, std::string>> changes = {
+        {"", "RPUSH k1 " + text + " b"},
+        {"", "HSET k1 " + text + " b"},
+        {"", "SADD k1 " + text + " b"},
+        {"", "ZADD k1 1 " + text},
+        {"RPUSH k1 " + text, "LPOP k1"},
+        {"RPUSH k1 " + text, "LPOP k1 2"},
+        {"RPUSH k1 " + text, "LMPOP 1 k1 LEFT"},
+        {"RPUSH k1 " + text, "BLPOP k1 0"},
+        {"RPUSH k1 " + text, "LREM k1 0 " + text},
+        {"RPUSH k1 " + text, "LTRIM k1 1 0"},
+        {"RPUSH k1 " + text, "RPOPLPUSH k1 k2"},
+        {"HSET k1 " + text + " b", "HDEL k1 " + text},
+        {"SADD k1 " + text, "SREM k1 " + text},
+        {"SADD k1 " + text, "SPOP k1"},
+        {"SADD k1 " + text, "SPOP k1 3"},
+        {"SADD k1 " + text, "SMOVE k1 k2 " + text},
+        {"ZADD k1 1 " + text, "ZREM k1 " + text},
+        {"ZADD k1 1 " + text, "ZPOPMIN k1"},
+        {"ZADD k1 1 " + text, "ZMPOP 1 k1 MAX"},
+        {"ZADD k1 1 " + text, "ZREMRANGEBYRANK k1 0 -1"},
+        {"SADD k1 " + text, "SUNIONSTORE k2 k1"},
+        {"ZADD k1 1 " + text, "ZUNIONSTORE k2 1 k1"},
+        {"RPUSH k1 " + text, "SORT k1 ALPHA STORE k2"},
+        {"GEOADD k1 1 1 " + text, "GEOSEARCHSTORE k2 k1 FROMLONLAT 1 1 BYRADIUS 1 km"},
+        {"RPUSH k1 " + text, "COPY k1 k2"},
+    };
+    for (const auto& [before, change] : changes) {
+        SCOPED_TRACE(change);
+        for (std::uint64_t place = 0, failed = 1; failed != 0; ++place) {
+            engine home;
+            home.set_time(std::chrono::milliseconds(1'700'000'000'000));
+            kept_changes sink;
+            sink.bytes.append(std::string(1000, ' '));  // it must not need memory either
+            sink.bytes.clear();
+            test_client asks(home);
+            test_client watches(home);
+            asks("CONFIG SET notify-keyspace-events KEA");
+            watches("PSUBSCRIBE __key*");
+            if (!before.empty()) asks(before);
+            add_sink(home.internals(), sink);
+            failed = runs_out_of_memory(asks, testing::split(change), place) ? 1 : 0;
+            dictionary::iterator all(home.internals().database(0).table());
+            while (const dictionary::slot* const slot = all.next())
+                EXPECT_GT(elements_of(*dictionary::entry_of(*slot)), 0U) << place;
+            remove_sink(home.internals(), sink);
+            ASSERT_LT(place, 1000U);
+        }
+    }
+}
+
+TEST(values_without_memory, that_others_wait_for_are_never_empty) {
+    for (std::uint64_t place = 0; place < 100; ++place) {
+        engine home;
+        home.set_time(std::chrono::milliseconds(1'700'000'000'000));
+        test_client asks(home);
+        test_client waits(home);
+        test_client watches(home);
+        asks("CONFIG SET notify-keyspace-events KEA");
+        watches("PSUBSCRIBE __key*");
+        waits("BLPOP a-list-of-some-length 0");
+        static_cast<void>(runs_out_of_memory(
+            asks, {"RPUSH", "a-list-of-some-length", "an-element-of-some-length"}, place));
+        dictionary::iterator all(home.internals().database(0).table());
+        while (const dictionary::slot* const slot = all.next())
+            EXPECT_GT(elements_of(*dictionary::entry_of(*slot)), 0U) << place;
+    }
+}
+
 TEST(large_arguments_without_memory, are_freed_all_the_same) {
     engine home;
     const std::size_t before = home.stats().used_memory;

@@ -6,6 +6,7 @@
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/config.hpp"
+#include "cache/execution.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +60,7 @@ void slow_log::run_unless_skipped(call& c) {
     if (is_timed || !skips(c.spec->flags, c.count))
         run(c);
     else
-        c.spec->run(c);
+        call_function(c);
 }
 
 void slow_log::run(call& c) {
@@ -71,7 +72,7 @@ void slow_log::run(call& c) {
     pretended_us_ = 0;
     note_form(c);
     const auto began = steady_clock::now();
-    spec.run(c);
+    call_function(c);
     c.spec = &spec;
     c.args = args;
     c.count = count;

@@ -3,6 +3,7 @@
 
 #include "cache/access.hpp"
 #include "cache/command_table.hpp"
+#include "cache/execution.hpp"
 #include "cache/hooks.hpp"
 #include "cache/messages.hpp"
 #include "cache/propagation.hpp"
@@ -57,13 +58,19 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
                 }
                 const unsigned database = c.keys->number();
                 recording record(s, spec);
-                // As if the command came anew, one of its keys that is named earlier goes first.
-                for (std::size_t i = 0; !served && i < extras.ordered_keys; ++i) {
-                    const std::string_view other = args[extras.first_key + i];
-                    if (other == key) break;
-                    served = c.keys->find(other) != nullptr && extras.serve(c, other);
+                try {
+                    // As if the command came anew, one of its keys that is named earlier goes
+                    // first.
+                    for (std::size_t i = 0; !served && i < extras.ordered_keys; ++i) {
+                        const std::string_view other = args[extras.first_key + i];
+                        if (other == key) break;
+                        served = c.keys->find(other) != nullptr && extras.serve(c, other);
+                    }
+                    if (!served) served = extras.serve(c, key);
+                } catch (const std::bad_alloc&) {
+                    drop_empty_values(*c.keys, args);
+                    throw;
                 }
-                if (!served) served = extras.serve(c, key);
                 record.end(args, database);
             });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
