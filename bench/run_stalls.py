@@ -127,12 +127,16 @@ def children_of(pid):
         return [int(each) for each in file.read().split()]
 
 
-def snapshot(server, client):
-    """Asks for one and waits for its end; the greatest growth of memory, of what there was."""
-    before, most = memory_of(server.pid), 0
+def begin_snapshot(client):
     client.sendall(command(b"BGSAVE"))
     if not client.recv(100).startswith(b"+Background"):
         raise harness.Failure("the server refused BGSAVE")
+
+
+def snapshot(server, client):
+    """Asks for one and waits for its end; the greatest growth of memory, of what there was."""
+    before, most = memory_of(server.pid), 0
+    begin_snapshot(client)
     end = time.monotonic() + PATIENCE_S
     while info(client, b"persistence", b"rdb_bgsave_in_progress") != 0:
         most = max(most, memory_of(server.pid))
@@ -140,6 +144,17 @@ def snapshot(server, client):
             raise harness.Failure("the snapshot did not end")
         time.sleep(0.05)
     return max(most - before, 0) / before
+
+
+def change_during_snapshot(client):
+    """Changes the hash as soon as a snapshot has begun; how long that took."""
+    begin_snapshot(client)
+    before = time.monotonic()
+    ask(client, command(b"HSET", b"huge", b"added", b"v"), b":1\r\n")
+    took = time.monotonic() - before
+    while info(client, b"persistence", b"rdb_bgsave_in_progress") != 0:
+        time.sleep(0.01)
+    return took
 
 
 # --- The report -------------------------------------------------------------------------------
@@ -185,12 +200,15 @@ def main():
     fields, keys, ending = (20_000, 50_000, 20_000) if chosen.quick else (2_000_000, 5_000_000, 1_000_000)
     os.sched_setaffinity(0, {chosen.load_core})
     progress = Progress(chosen.pairs * len(SIDES))
-    removal, while_removed, while_saved, grown, while_idle, while_expired, mostly_expired = (
-        {side: [] for side in SIDES} for _ in range(7))
+    changed, while_changed, removal, while_removed, while_saved, grown, while_idle, while_expired, mostly_expired = (
+        {side: [] for side in SIDES} for _ in range(9))
     for number, side in turns(SIDES, chosen.pairs):
         folder = tempfile.mkdtemp(prefix="eddy-bench-dump-")
         with start(side, chosen.server_core, folder) as server, connect(server.port) as client:
             fill_hash(client, fields)
+            stall, _, took = pings_during(server, chosen.load_core, lambda: change_during_snapshot(client))
+            changed[side].append(took)
+            while_changed[side].append(stall)
             full = info(client, b"memory", b"used_memory")
 
             def remove():
@@ -226,7 +244,8 @@ def main():
             while_expired[side].append(stall)
             mostly_expired[side].append(mostly)
         shutil.rmtree(folder, ignore_errors=True)
-        progress.step(f"pair {number + 1}, {side}: DEL {milliseconds(removal[side][-1])}, "
+        progress.step(f"pair {number + 1}, {side}: HSET {milliseconds(changed[side][-1])}, others "
+                      f"{milliseconds(while_changed[side][-1])}, DEL {milliseconds(removal[side][-1])}, "
                       f"snapshot {milliseconds(while_saved[side][-1])} in {took:.1f} s, without one "
                       f"{milliseconds(while_idle[side][-1])}, {grown[side][-1]:.1%} more memory, "
                       f"expiry {milliseconds(stall)}, p99.9 {milliseconds(mostly)}, over after {gone_s:.1f} s")
@@ -234,6 +253,9 @@ def main():
             Row("longest PING of another client meanwhile", STALL_GOAL_S, "≤ 1 ms", while_removed, milliseconds),
             Row(f"longest PING during a snapshot of {whole(keys)} keys", STALL_GOAL_S, "≤ 1 ms", while_saved,
                 milliseconds, while_idle),
+            Row(f"longest PING while a hash of {whole(fields)} fields changes during one", STALL_GOAL_S, "≤ 1 ms",
+                while_changed, milliseconds, while_idle),
+            Row("the HSET that changes it", None, "", changed, milliseconds),
             Row("longest PING in as long a time without one", None, "", while_idle, milliseconds),
             Row("memory that the snapshot takes beside the keys", MEMORY_GOAL, "≤ 5 %", grown, lambda v: f"{v:.1%}"),
             Row(f"longest PING while {whole(ending)} keys expire at once", STALL_GOAL_S, "≤ 1 ms", while_expired,

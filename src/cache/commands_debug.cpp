@@ -84,7 +84,7 @@ void printed(call& c, std::string_view wanted, std::string_view what, std::strin
 void digest_values(call& c) {
     c.reply.array(c.count - 2);
     for (std::size_t i = 2; i < c.count; ++i) {
-        const call::slot* const place = c.keys->find(c.arg(i));
+        const call::slot* const place = c.keys->find_to_read(c.arg(i));
         c.reply.simple(hexadecimal(
             place == nullptr ? digest{} : value_digest(c.state.env, *keyspace::at(place))));
     }

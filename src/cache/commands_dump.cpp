@@ -79,7 +79,7 @@ void dump(call& c) {
 void restore(call& c) {
     restore_options options;
     if (!options.parse(c)) return;
-    if (!options.replace && c.find_to_write() != nullptr) {
+    if (!options.replace && c.find_to_replace() != nullptr) {
         return c.error("BUSYKEY Target key name already exists.");
     }
     const auto time = c.integer(2);
@@ -98,7 +98,7 @@ void restore(call& c) {
     }
 
     bool removed = false;
-    if (slot* const old = options.replace ? c.find_to_write() : nullptr) {
+    if (slot* const old = options.replace ? c.find_to_replace() : nullptr) {
         c.keys->remove(old, c.hash);
         removed = true;
     }

@@ -76,7 +76,7 @@ void set_expiry(call& c, unit in, std::int64_t from_ms) {
         __builtin_add_overflow(at_ms, from_ms, &at_ms)) {
         return c.error("ERR invalid expire time in '" + std::string(c.spec->name) + "' command");
     }
-    slot* const place = c.find_to_write();
+    slot* const place = c.find_to_replace();
     if (place == nullptr || !when.allow(keyspace::at(place)->expiry(), at_ms)) {
         return c.reply.integer(0);
     }
@@ -116,7 +116,7 @@ void expiretime(call& c) { reply_time(c, unit::seconds, false); }
 void pexpiretime(call& c) { reply_time(c, unit::milliseconds, false); }
 
 void persist(call& c) {
-    slot* const place = c.find_to_write();
+    slot* const place = c.find_to_replace();
     const bool dropped = place != nullptr && c.keys->drop_expiry(place);
     if (dropped) c.changed(key_event::generic, "persist", c.arg(1));
     c.reply.integer(dropped ? 1 : 0);

@@ -54,18 +54,18 @@ std::int64_t count_keys(call& c) {
 enum class if_taken : std::uint8_t { replace, refuse };
 
 void rename_key(call& c, if_taken otherwise) {
-    if (c.find_to_write() == nullptr) return c.error(no_such_key_text);
+    if (c.find_to_replace() == nullptr) return c.error(no_such_key_text);
     const bool refusing = otherwise == if_taken::refuse;
     const auto done = [&] { refusing ? c.reply.integer(1) : c.reply.ok(); };
     const std::string_view to = c.arg(2);
     if (c.arg(1) == to) return refusing ? c.reply.integer(0) : c.reply.ok();
     const std::uint64_t to_hash = c.keys->hash(to);
-    if (slot* const taken = c.keys->find(to, to_hash)) {
+    if (slot* const taken = c.keys->find_to_read(to, to_hash)) {
         if (refusing) return c.reply.integer(0);
         c.keys->remove(taken, to_hash);
     }
     // The slot may have changed with the removal.
-    c.keys->move_value(*c.keys, c.find_to_write(), c.hash, to, to_hash);
+    c.keys->move_value(*c.keys, c.find_to_replace(), c.hash, to, to_hash);
     c.changed(key_event::generic, "rename_from", c.arg(1));
     c.also_happened(key_event::generic, "rename_to", to);
     done();
@@ -189,11 +189,11 @@ void copy(call& c) {
     }
     if (c.find_to_read() == nullptr) return c.reply.integer(0);
     const std::uint64_t to_hash = target.hash(to);
-    if (slot* const taken = target.find(to, to_hash)) {
+    if (slot* const taken = target.find_to_read(to, to_hash)) {
         if (!replace) return c.reply.integer(0);
         target.remove(taken, to_hash);
     }
-    target.copy_value(c.find_to_write(), to, to_hash);
+    target.copy_value(c.keys->find_to_read(c.arg(1), c.hash), to, to_hash);
     ++c.state.changes;
     c.also_happened_in(target, key_event::generic, "copy_to", to);
     c.reply.integer(1);
@@ -204,8 +204,9 @@ void move(call& c) {
     if (!number) return;
     keyspace& target = c.state.database(*number);
     if (&target == c.keys) return c.error("ERR source and destination objects are the same");
-    slot* const source = c.find_to_write();
-    if (source == nullptr || target.find(c.arg(1), c.hash) != nullptr) return c.reply.integer(0);
+    slot* const source = c.find_to_replace();
+    if (source == nullptr || target.find_to_read(c.arg(1), c.hash) != nullptr)
+        return c.reply.integer(0);
     target.move_value(*c.keys, source, c.hash, c.arg(1), c.hash);
     c.changed(key_event::generic, "move_from", c.arg(1));
     c.also_happened_in(target, key_event::generic, "move_to", c.arg(1));
@@ -218,7 +219,7 @@ void randomkey(call& c) {
         if (e == nullptr) break;
         if (!c.keys->is_over(*e)) return c.reply.bulk(e->key());
         const std::uint64_t hash = c.keys->hash(e->key());
-        static_cast<void>(c.keys->find(e->key(), hash));  // removes it
+        static_cast<void>(c.keys->find_to_read(e->key(), hash));  // removes it
     }
     c.reply.null();
 }

@@ -313,7 +313,11 @@ void run_sort(call& c, storing may_store) {
             return c.wrong_type();
         }
         // Redis does, and it shows: in OBJECT ENCODING, and in how ZSCAN writes scores.
-        if (type == value_type::sorted_set) c.sorted_set_of(c.find_to_write()).spread();
+        if (type == value_type::sorted_set) {
+            // Of a table this changes nothing that a snapshot writes.
+            const bool is_packed = keyspace::at(place)->held_as == encoding::packed;
+            c.sorted_set_of(is_packed ? c.find_to_write() : place).spread();
+        }
     }
     // A set has no order of its own that could be stored.
     if (!o.sorts && o.store_key && place != nullptr &&

@@ -183,7 +183,7 @@ void getex(call& c) {
 }
 
 void setnx(call& c) {
-    const bool absent = c.find_to_write() == nullptr;
+    const bool absent = c.find_to_replace() == nullptr;
     if (absent) {
         c.keys->put_text(nullptr, c.arg(1), c.hash, c.arg(2));
         c.changed(key_event::string, "set", c.arg(1));
@@ -216,7 +216,7 @@ void mset(call& c) {
 void msetnx(call& c) {
     if (c.count % 2 == 0) return c.wrong_arity();
     for (std::size_t i = 1; i < c.count; i += 2) {
-        if (c.keys->find(c.arg(i)) != nullptr) return c.reply.integer(0);
+        if (c.keys->find_to_read(c.arg(i)) != nullptr) return c.reply.integer(0);
     }
     set_pairs(c);
     c.reply.integer(1);

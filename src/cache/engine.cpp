@@ -434,8 +434,15 @@ bool engine::script_is_late(const session& of) const noexcept {
     return of.blocked && of.extras->waits_for == wait_kind::script;
 }
 
+bool engine::is_behind() const noexcept {
+    return state_->some_wait_for_image || scripting::is_late(*state_);
+}
+
 void engine::go_on() {
-    if (scripting::is_late(*state_)) scripting::go_on(*state_);
+    state& s = *state_;
+    if (scripting::is_late(s)) scripting::go_on(s);
+    if (s.some_wait_for_image && (s.image == nullptr || s.image->write_ahead()))
+        end_image_waits(s);
 }
 
 statistics engine::stats() const noexcept {

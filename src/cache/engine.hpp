@@ -261,6 +261,9 @@ public:
     /// others are told BUSY. go_on() runs it for a few milliseconds: call it again and again, and
     /// let others have their turn between.
     bool script_is_late() const noexcept;
+    /// Whether clients wait for such a script, or until a snapshot has written a huge value that
+    /// they change: go_on() is at that, too.
+    bool is_behind() const noexcept;
     void go_on();
     /// Whether that script is this session's, which must not be destroyed then: a script that is
     /// cut off is half done.

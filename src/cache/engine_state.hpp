@@ -66,6 +66,7 @@ inline constexpr std::uint8_t propagates = 16;   ///< changes are written down a
 inline constexpr std::uint8_t follower = 32;     ///< another server's commands change the data
 inline constexpr std::uint8_t loading = 64;      ///< the data is not whole yet
 inline constexpr std::uint8_t hooks = 128;       ///< scripts are told of misses and changes
+inline constexpr std::uint16_t image = 256;      ///< a snapshot is being written
 }  // namespace attention
 
 /// Who writes snapshots to the disk.
@@ -153,7 +154,7 @@ struct engine::state final : key_listener {
     void note_listeners() noexcept;
 
     std::uint32_t listeners = 0;  // of listening
-    std::uint8_t attention = 0;   // of attention
+    std::uint16_t attention = 0;  // of attention
     bool unsettled = false;       // there are own pushes, or ready keys
     name_registry watched{env.hash};
     name_registry channels{env.hash};
@@ -170,6 +171,7 @@ struct engine::state final : key_listener {
     };
     std::deque<ready_key> ready_keys;
     std::size_t blocked_sessions = 0;
+    bool some_wait_for_image = false;  // sessions, or the end of fields
     std::int64_t paused_until_us = 0;
     bool pauses_writes_only = false;
     std::int64_t http_logged_us = 0;  // when a browser's request was last logged; 0: never

@@ -9,6 +9,7 @@
 #include "cache/command_docs.hpp"
 #include "cache/commands.hpp"
 #include "cache/hooks.hpp"
+#include "cache/image_gate.hpp"
 #include "cache/messages.hpp"
 #include "cache/persistence.hpp"
 #include "cache/propagation.hpp"
@@ -328,6 +329,8 @@ bool execute_with_attention(call& c) {
                !is_one_of(c.spec->run, {commands::exec, commands::discard, commands::multi,
                                         commands::watch, commands::quit, commands::reset})) {
         queue(c);
+    } else if (!obeys && waits_for_image(c)) {
+        return false;
     } else if (const auto hooked = ask_hooks(c); hooked == hooks::verdict::wait) {
         return false;
     } else if (hooked == hooks::verdict::refused) {

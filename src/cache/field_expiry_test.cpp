@@ -296,7 +296,7 @@ TEST_F(field_expiry, whoever_follows_a_master_waits_for_it) {
     master("HPEXPIREAT h 0 FIELDS 1 c");
     EXPECT_EQ(client_("HLEN h"), ":0\r\n");
     EXPECT_EQ(client_("EXISTS h"), ":1\r\n");
-    engine_.internals().attention &= static_cast<std::uint8_t>(~attention::follower);
+    engine_.internals().attention &= static_cast<std::uint16_t>(~attention::follower);
     engine_.internals().env.expired = expired_keys::go;
     sweep();
     EXPECT_EQ(client_("EXISTS h"), ":0\r\n");
@@ -371,6 +371,26 @@ TEST_F(field_expiry, the_file_is_of_version_12_only_where_it_must_be) {
     sweep();
     client_("HPERSIST h FIELDS 1 a");
     EXPECT_EQ(version_of(saved()), "0010");
+}
+
+TEST_F(field_expiry, fields_of_a_huge_hash_stay_until_a_snapshot_has_it) {
+    for (int i = 0; i < 5000; ++i) client_({"HSET", "h", "f" + std::to_string(i), "v"});
+    client_("HPEXPIRE h 10 FIELDS 2 f1 f2");
+    rdb::snapshot* const image = rdb::snapshot::begin(engine_);
+    at(100);
+    while (engine_.upkeep()) {
+    }
+    // Nobody sees them, and nobody waits for their end.
+    EXPECT_LT(image->waiting(), 1000U);
+    EXPECT_EQ(client_("HMGET h f1 f3"), "*2\r\n$-1\r\n$1\r\nv\r\n");
+    int turns = 0;
+    for (; engine_.is_behind() && turns < 1000; ++turns) engine_.go_on();
+    EXPECT_GT(turns, 2);
+    EXPECT_EQ(engine_.stats().fields_with_expiry, 1U);
+    sweep();
+    EXPECT_EQ(engine_.stats().fields_with_expiry, 0U);
+    image->end();
+    sweep();
 }
 
 TEST_F(field_expiry, a_snapshot_has_the_fields_of_its_instant) {

@@ -727,7 +727,7 @@ TEST_F(HooksTest, they_rest_while_the_server_follows_another) {
     give("miss b", "2");
     EXPECT_EQ(waiting.pushed(), "$-1\r\n");
     EXPECT_EQ(c("EXISTS b"), ":0\r\n");
-    home_->internals().attention &= static_cast<std::uint8_t>(~attention::follower);
+    home_->internals().attention &= static_cast<std::uint16_t>(~attention::follower);
     EXPECT_EQ(c("GET missing"), "");
     EXPECT_EQ(hooks_->counts().waiting, 1);
 }

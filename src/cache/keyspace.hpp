@@ -24,6 +24,10 @@ public:
     virtual void added(entry& e, std::uint64_t hash) noexcept = 0;
     /// All entries go. The keeper releases them, and is told nothing more.
     virtual void cleared(dictionary&& all) noexcept = 0;
+    /// Whether before_change() would take longer than others may wait.
+    virtual bool takes_long(const entry& e, std::uint64_t hash) const noexcept = 0;
+    /// Of such an entry: it is to take no longer soon. The keeper says when one of them is ready.
+    virtual void prepare(entry& e) noexcept = 0;
 
 protected:
     ~entry_keeper() = default;
@@ -96,6 +100,14 @@ public:
     const entry* look_at(std::string_view key) const noexcept {
         const slot* const place = table_.find(key, hash(key));
         return place == nullptr ? nullptr : at(place);
+    }
+
+    /// The key's entry, if the keeper takes long when that changes, or null.
+    entry* find_slow(std::string_view key) const noexcept {
+        if (keeper_ == nullptr) return nullptr;
+        const std::uint64_t its_hash = hash(key);
+        const slot* const place = table_.find(key, its_hash);
+        return place != nullptr && keeper_->takes_long(*at(place), its_hash) ? at(place) : nullptr;
     }
 
     /// Adds a key that is not there, with room for this many bytes of value; what they are is the

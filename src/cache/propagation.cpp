@@ -51,7 +51,7 @@ void remove_sink(engine::state& s, change_sink& from) noexcept {
     if (s.propagating == nullptr) return;
     s.propagating->remove(from);
     if (s.propagating->has_sinks()) return;
-    s.attention &= static_cast<std::uint8_t>(~attention::propagates);
+    s.attention &= static_cast<std::uint16_t>(~attention::propagates);
     s.note_listeners();
 }
 

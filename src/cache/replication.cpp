@@ -87,7 +87,7 @@ void replication::note_mode() {
     listens_ = listens;
     const auto set = [this](std::uint8_t bit, bool on) {
         state_.attention =
-            static_cast<std::uint8_t>(on ? state_.attention | bit : state_.attention & ~bit);
+            static_cast<std::uint16_t>(on ? state_.attention | bit : state_.attention & ~bit);
     };
     if (is_following() && (state_.attention & attention::follower) == 0) keep_hooked_values();
     set(attention::follower, is_following());

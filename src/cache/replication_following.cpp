@@ -113,7 +113,7 @@ void replication::begin_load() {
 }
 
 void replication::end_load(std::string_view id, std::uint64_t offset) {
-    state_.attention &= static_cast<std::uint8_t>(~attention::loading);
+    state_.attention &= static_cast<std::uint16_t>(~attention::loading);
     id_ = id;
     second_id_.assign(id_.size(), '0');
     second_offset_ = -1;
@@ -129,7 +129,7 @@ void replication::end_load(std::string_view id, std::uint64_t offset) {
 }
 
 void replication::fail_load() {
-    state_.attention &= static_cast<std::uint8_t>(~attention::loading);
+    state_.attention &= static_cast<std::uint16_t>(~attention::loading);
     clear_data();
     take_new_id();
     feed_.restart(feed_.end());

@@ -80,6 +80,7 @@ enum class wait_kind : std::uint8_t {
     script,    ///< until the script that it has called ends
     replicas,  ///< WAIT, WAITAOF: until so many have what it wrote
     hook,      ///< until a script has answered for a key that was missing
+    image,     ///< until a snapshot has written the value that is to change; it has not run
     server,    ///< until a file is read or written, or the daemon has answered
     time       ///< DEBUG SLEEP
 };

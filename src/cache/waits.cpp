@@ -206,10 +206,25 @@ void wait_for_pause_end(engine::state& s, session& who) {
 }
 
 void end_pause(engine::state& s) {
-    s.attention &= static_cast<std::uint8_t>(~attention::pause);
+    s.attention &= static_cast<std::uint16_t>(~attention::pause);
     s.paused_until_us = 0;
     s.sessions.for_each([&](session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::pause) finish(s, each);
+    });
+}
+
+void wait_for_image(engine::state& s, session& who) {
+    session_extras& extras = extras_of(who);
+    extras.waits_for = wait_kind::image;
+    extras.deadline_us = session::no_deadline;
+    who.blocked = true;
+    s.some_wait_for_image = true;
+}
+
+void end_image_waits(engine::state& s) {
+    s.some_wait_for_image = false;
+    s.sessions.for_each([&](session& each) {
+        if (each.extras && each.extras->waits_for == wait_kind::image) finish(s, each);
     });
 }
 

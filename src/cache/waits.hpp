@@ -1,4 +1,4 @@
-// Commands that wait: for a key, or for the end of a pause.
+// Commands that wait: for a key, for the end of a pause, or for a snapshot.
 //
 // Who waits for a key is served in the order of arrival, after the command that made the key ready
 // (a whole EXEC counts as one), as long as there is something left.
@@ -44,6 +44,11 @@ void serve_waiting(engine::state& s);
 void wait_for_pause_end(engine::state& s, session& who);
 /// Lets those go on who wait for it.
 void end_pause(engine::state& s);
+
+/// Makes the session wait until the snapshot has written a value.
+void wait_for_image(engine::state& s, session& who);
+/// Lets those look again who wait for that.
+void end_image_waits(engine::state& s);
 
 /// Makes the command, SAVE, wait until the dump file is there.
 void wait_for_save(call& c);

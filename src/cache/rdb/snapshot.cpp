@@ -75,7 +75,8 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
       file_(of.env),
       at_s_(of.env.now_us / 1'000'000),
       used_memory_(of.env.memory.used_bytes()),
-      writer_(of.env),
+      current_(of.env),
+      ahead_(of.env),
       change_writer_(of.env) {
     // They go before all keys, a piece at a time.
     byte_buffer made;
@@ -99,43 +100,73 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
         keys_ += its.keys;
         keys->set_keeper(&its);
     }
+    state_.attention |= attention::image;
 }
 
 snapshot::~snapshot() {
     for (part& each : parts_) leave_part(each);
-    if (owns_current_) release_entry(state_.env, current_);
+    for (const writing_entry* const each : {&current_, &ahead_})
+        if (each->is_owned) release_entry(state_.env, each->of);
     for (const adopted_entry& each : adopted_) release_entry(state_.env, each.of);
 }
 
 void snapshot::end() {
     ended_ = true;
-    writing_ = false;
+    stop_writing();
     if (!clear_some(0)) state_.image.reset();
 }
 
 void snapshot::fail(const char* why) noexcept {
     fault_ = why;
-    writing_ = false;
-    // Nobody tells of its changes any more.
-    if (!owns_current_) current_ = nullptr;
+    stop_writing();
+    for (writing_entry* const each : {&current_, &ahead_}) {
+        // Nobody tells of its changes any more.
+        if (!each->is_owned) each->of = nullptr;
+        each->pieces.clear();
+    }
     pieces_.clear();
     waiting_ = 0;
 }
 
+void snapshot::stop_writing() noexcept {
+    writing_ = false;
+    state_.attention &= static_cast<std::uint16_t>(~attention::image);
+}
+
+bool snapshot::is_huge(const entry& e) const {
+    if (e.held_as == encoding::external)
+        return e.pointer<text_block>()->size > options_.huge_bytes;
+    if (e.held_as < encoding::external || e.held_as == encoding::packed) return false;
+    return elements_of(e) > options_.huge_elements || bytes_of(state_.env, e) > options_.huge_bytes;
+}
+
+bool snapshot::part::takes_long(const entry& e, std::uint64_t hash) const noexcept {
+    if (!of->writing_) return false;
+    if (&e == of->ahead_.of) return true;
+    if (&e != of->current_.of && (e.has(entry::in_snapshot) || at.passed(hash))) return false;
+    // Beyond the limit the snapshot fails, with this value as with a smaller one.
+    return of->waiting_ <= of->options_.max_waiting && of->is_huge(e);
+}
+
+void snapshot::part::prepare(entry& e) noexcept {
+    if (&e == of->current_.of)
+        of->current_is_awaited_ = true;
+    else if (of->ahead_.of == nullptr)
+        of->begin_ahead(e, database);
+}
+
 void snapshot::part::before_change(entry& e, std::uint64_t hash) noexcept {
     if (!of->writing_) return;
-    if (&e == of->current_) return of->finish_key();
+    for (writing_entry* const each : {&of->current_, &of->ahead_})
+        if (&e == each->of) return of->finish(*each);
     if (e.has(entry::in_snapshot) || at.passed(hash)) return;
     mark(e);
     of->write_now(e, database);
 }
 
 bool snapshot::part::removed(entry& e, std::uint64_t hash) noexcept {
-    if (&e == of->current_) {
-        of->current_bytes_ = bytes_of(of->state_.env, e);
-        of->held_ += of->current_bytes_;
-        return of->owns_current_ = true;
-    }
+    for (writing_entry* const each : {&of->current_, &of->ahead_})
+        if (&e == each->of) return of->own(*each);
     if (!of->writing_ || e.has(entry::in_snapshot) || at.passed(hash)) return false;
     if (is_big(e) && of->adopted_.size() < max_adopted) {
         of->adopted_.push_back({&e, database, bytes_of(of->state_.env, e)});
@@ -192,47 +223,107 @@ void snapshot::write_now(entry& e, std::size_t database) {
     }
 }
 
-// The key that is being written is about to change: its rest goes before all that waits.
-void snapshot::finish_key() {
+// Into memory; true when all of it is there.
+bool snapshot::write_slice(writing_entry& one) {
+    byte_buffer& to = open_piece(one.pieces);
+    const std::size_t before = to.size();
+    std::size_t parts = slice_parts;
+    const bool whole = one.writer.write(to, piece_bytes, parts);
+    waiting_ += to.size() - before;
+    return whole;
+}
+
+// A key that is being written is about to change.
+void snapshot::finish(writing_entry& one) {
     try {
-        std::deque<byte_buffer> rest;
-        for (bool whole = false; !whole;) {
-            byte_buffer& to = open_piece(rest);
-            const std::size_t before = to.size();
-            whole = writer_.write(to, piece_bytes);
-            waiting_ += to.size() - before;
+        while (!write_slice(one)) {
         }
-        if (pieces_.empty()) waiting_database_ = written_database_;
-        for (; !rest.empty(); rest.pop_back()) pieces_.push_front(std::move(rest.back()));
-        end_key();
+        end(one);
     } catch (const std::bad_alloc&) {
         fail(no_memory);
     }
+}
+
+bool snapshot::own(writing_entry& one) {
+    one.bytes = bytes_of(state_.env, *one.of);
+    held_ += one.bytes;
+    return one.is_owned = true;
+}
+
+void snapshot::begin_ahead(entry& e, std::size_t database) noexcept {
+    mark(e);
+    ahead_.of = &e;
+    ahead_database_ = database;
+    ahead_.writer.begin_key(e);
+}
+
+bool snapshot::write_ahead() {
+    if (!writing_) return true;
+    try {
+        if (current_is_awaited_) {
+            if (write_slice(current_)) end_current();
+        } else if (ahead_.of != nullptr && write_slice(ahead_)) {
+            end_ahead();
+        }
+    } catch (const std::bad_alloc&) {
+        fail(no_memory);
+        return true;
+    }
+    return std::exchange(written_ahead_, false);
 }
 
 void snapshot::begin_key(byte_buffer& out, entry& e, std::size_t database) {
     if (written_database_ != database) file_.select(out, database);
     written_database_ = database;
     mark(e);
-    current_ = &e;
-    writer_.begin_key(e);
+    current_.of = &e;
+    current_.writer.begin_key(e);
 }
 
-void snapshot::end_key() {
-    entry* const written = std::exchange(current_, nullptr);
-    if (!std::exchange(owns_current_, false)) return;
-    held_ -= std::exchange(current_bytes_, 0);
+void snapshot::end(writing_entry& one) { return &one == &current_ ? end_current() : end_ahead(); }
+
+// All of it was written. What has not gone out goes before all that waits.
+void snapshot::end_current() {
+    if (!current_.pieces.empty() && pieces_.empty()) waiting_database_ = written_database_;
+    for (; !current_.pieces.empty(); current_.pieces.pop_back())
+        pieces_.push_front(std::move(current_.pieces.back()));
+    written_ahead_ |= std::exchange(current_is_awaited_, false);
+    let_go(current_);
+}
+
+void snapshot::end_ahead() {
+    if (pieces_.empty()) waiting_database_ = written_database_;
+    if (waiting_database_ != ahead_database_) {
+        byte_buffer& to = open_piece(pieces_);
+        const std::size_t before = to.size();
+        put_select(to, ahead_database_);
+        waiting_ += to.size() - before;
+    }
+    waiting_database_ = ahead_database_;
+    for (; !ahead_.pieces.empty(); ahead_.pieces.pop_front())
+        pieces_.push_back(std::move(ahead_.pieces.front()));
+    written_ahead_ = true;
+    let_go(ahead_);
+}
+
+void snapshot::let_go(writing_entry& one) {
+    entry* const written = std::exchange(one.of, nullptr);
+    if (!std::exchange(one.is_owned, false)) return;
+    held_ -= std::exchange(one.bytes, 0);
     release_entry(state_.env, written);
 }
 
-void snapshot::take_waiting(byte_buffer& out, std::size_t limit) {
-    byte_buffer& first = pieces_.front();
+void snapshot::take_piece(std::deque<byte_buffer>& from, byte_buffer& out, std::size_t limit) {
+    byte_buffer& first = from.front();
     const std::size_t now = std::min(first.size(), limit - out.size());
     file_.append(out, first.text().substr(0, now));
     first.consume(now);
     waiting_ -= now;
-    if (!first.empty()) return;
-    pieces_.pop_front();
+    if (first.empty()) from.pop_front();
+}
+
+void snapshot::take_waiting(byte_buffer& out, std::size_t limit) {
+    take_piece(pieces_, out, limit);
     if (pieces_.empty()) written_database_ = waiting_database_;
 }
 
@@ -255,7 +346,10 @@ void snapshot::leave_bucket(part& of) {
         held_ -= share;
         const std::uint64_t hash = of.flushed->hash(e->key());
         of.flushed->erase(of.flushed->find(e->key(), hash), hash);
-        release_entry(state_.env, e);
+        if (e == ahead_.of)
+            own(ahead_);
+        else
+            release_entry(state_.env, e);
     }
     of.at.advance();
     visited_ = false;
@@ -307,23 +401,33 @@ snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
         visited_ = false;
         std::size_t parts = slice_parts;
         for (std::size_t work = 0; work < slice_work && out.size() < limit; ++work) {
-            if (current_ != nullptr) {
+            if (current_.of != nullptr) {
+                if (!current_.pieces.empty()) {
+                    take_piece(current_.pieces, out, limit);
+                    continue;
+                }
                 const std::size_t before = out.size();
-                const bool whole = writer_.write(out, limit, parts);
+                const bool whole = current_.writer.write(out, limit, parts);
                 file_.count(out, before);
                 if (!whole) break;
-                end_key();
+                end_current();
             } else if (!pieces_.empty()) {
                 take_waiting(out, limit);
             } else if (!adopted_.empty()) {
                 const adopted_entry next = adopted_.front();
                 begin_key(out, *next.of, next.database);
-                owns_current_ = true;
-                current_bytes_ = next.bytes;
+                current_.is_owned = true;
+                current_.bytes = next.bytes;
                 adopted_.pop_front();
-            } else if (!advance(out)) {
+            } else if (advance(out)) {
+                continue;
+            } else if (ahead_.of != nullptr) {
+                // The walk is over: this is all that is left.
+                if (!write_slice(ahead_)) break;
+                end_ahead();
+            } else {
                 file_.end(out);
-                writing_ = false;
+                stop_writing();
                 return status::done;
             }
         }
@@ -335,7 +439,10 @@ snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
 }
 
 bool snapshot::clear_some(std::size_t buckets) {
-    if (current_ != nullptr) end_key();
+    for (writing_entry* const each : {&current_, &ahead_}) {
+        let_go(*each);
+        each->pieces.clear();
+    }
     pieces_.clear();
     // These are freed in slices by the environment.
     for (; !adopted_.empty(); adopted_.pop_front()) {

@@ -6,7 +6,8 @@
 // added meanwhile is left out. Both are marked in the entry, with a bit that the walk takes away as
 // it passes. Whether the walk has passed an entry follows from its hash alone, so that the table
 // may grow, shrink and move entries as it likes. Big values that are removed, and whole databases
-// that are flushed, are handed over and freed once they are written.
+// that are flushed, are handed over and freed once they are written. A huge value that is about to
+// change is written ahead of the walk in slices, and the command that changes it waits.
 //
 // While no snapshot is there, a command pays for one look at a null pointer.
 #pragma once
@@ -32,6 +33,10 @@ struct snapshot_options {
     /// Bytes of changed keys that may wait until step() takes them, with all of the last one's
     /// value: when another changes beyond that the snapshot fails.
     std::size_t max_waiting = 256U << 20;
+    /// A value with more elements, or of about more bytes, takes longer to write than a command may
+    /// take: who is about to change it waits.
+    std::size_t huge_elements = 2048;
+    std::size_t huge_bytes = 1U << 20;
     /// The file says that an append-only file goes on from there.
     bool aof_base = false;
     /// The database for which a stream of commands goes on behind the image; -1: it says itself.
@@ -74,6 +79,10 @@ public:
     /// much more it may be. Does a bounded piece of work, so that it may append nothing.
     status step(byte_buffer& out, std::size_t limit = 64U << 10);
 
+    /// Writes a slice of the value that is to be written ahead, if there is one. True when such a
+    /// value was written since the last call, or none will be any more: who waits may look again.
+    bool write_ahead();
+
     /// Why it has failed: a static text, or null.
     const char* fault() const noexcept { return fault_; }
     /// Bytes of changed keys that wait for step().
@@ -97,6 +106,8 @@ private:
         bool removed(entry& e, std::uint64_t hash) noexcept override;
         void added(entry& e, std::uint64_t hash) noexcept override;
         void cleared(dictionary&& all) noexcept override;
+        bool takes_long(const entry& e, std::uint64_t hash) const noexcept override;
+        void prepare(entry& e) noexcept override;
 
         snapshot* of = nullptr;
         keyspace* live = nullptr;           // null once it was passed or flushed
@@ -108,6 +119,15 @@ private:
         bool head_written = false;
         dictionary::order_cursor at;
     };
+    /// A key that is being written. Once it was removed from its database it is the snapshot's.
+    struct writing_entry {
+        explicit writing_entry(environment& env) : writer(env) {}
+        entry* of = nullptr;
+        bool is_owned = false;
+        std::size_t bytes = 0;  // about, while it is owned
+        value_writer writer;
+        std::deque<byte_buffer> pieces;  // what was written and has not gone out
+    };
     struct adopted_entry {
         entry* of;
         std::size_t database;
@@ -118,15 +138,24 @@ private:
 
     bool advance(byte_buffer& out);
     void begin_key(byte_buffer& out, entry& e, std::size_t database);
-    void end_key();
-    void finish_key();
+    void end(writing_entry& one);
+    void let_go(writing_entry& one);
+    void end_current();
+    void end_ahead();
+    void begin_ahead(entry& e, std::size_t database) noexcept;
+    bool write_slice(writing_entry& one);
+    void finish(writing_entry& one);
+    bool own(writing_entry& one);
+    bool is_huge(const entry& e) const;
     void write_now(entry& e, std::size_t database);
+    void take_piece(std::deque<byte_buffer>& from, byte_buffer& out, std::size_t limit);
     void take_waiting(byte_buffer& out, std::size_t limit);
     byte_buffer& open_piece(std::deque<byte_buffer>& pieces);
     void hold(entry& e);
     void leave_bucket(part& of);
     void leave_part(part& of) noexcept;
     void fail(const char* why) noexcept;
+    void stop_writing() noexcept;
     /// Takes the marks away, some buckets a call; false when all is done.
     bool clear_some(std::size_t buckets);
 
@@ -147,10 +176,11 @@ private:
     std::size_t next_found_ = 0;
     bool visited_ = false;
 
-    entry* current_ = nullptr;  // the key that is being written
-    bool owns_current_ = false;
-    std::size_t current_bytes_ = 0;  // about, while it owns it
-    value_writer writer_;
+    writing_entry current_;  // the key that is being written
+    writing_entry ahead_;    // one that is about to change
+    std::size_t ahead_database_ = 0;
+    bool current_is_awaited_ = false;
+    bool written_ahead_ = false;  // an awaited one, since write_ahead() told so
     std::size_t written_database_ = engine::databases;  // of the last key in the output
 
     std::deque<byte_buffer> pieces_;  // whole keys that wait, behind the rest of the current one

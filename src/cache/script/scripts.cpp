@@ -499,7 +499,7 @@ void scripts::go_on() {
 
 void scripts::finish_late() {
     session& who = *std::exchange(late_session_, nullptr);
-    state_.attention &= static_cast<std::uint8_t>(~attention::script);
+    state_.attention &= static_cast<std::uint16_t>(~attention::script);
     session_extras& extras = *who.extras;
     try {
         if ((who.special & (session::reply_off | session::reply_skip)) == 0) {

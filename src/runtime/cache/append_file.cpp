@@ -190,7 +190,7 @@ task<outcome<bool>> append_file::load() {
         sizes += part->size;
         size_ = part->size;
     }
-    state.attention &= static_cast<std::uint8_t>(~eddy::cache::attention::loading);
+    state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::loading);
     older_size_ = manifest_.increments.empty() ? sizes : sizes - size_;
     const eddy::cache::statistics now = engine_.stats();
     eddy::cache::note_loaded(state, now.keys, 0);

@@ -192,7 +192,7 @@ task<outcome<>> cache_server::start() {
         spawn_lasting([its = running_->hooks.get()] { return its->run(); });
     }
     spawn_lasting([this] { return keep_up(); });
-    spawn_lasting([this] { return go_on_with_scripts(); });
+    spawn_lasting([this] { return catch_up(); });
     spawn_lasting([this] { return keep_limits(); });
     tell_of_protection(config_, events_);
     running_->accepting.spawn(
@@ -522,6 +522,7 @@ task<void> cache_server::keep_up() {
             if (running_->background.source().requested()) co_return;
             tell_time();
         }
+        if (engine.is_behind()) running_->place.is_behind.set();
         const std::uint64_t now_expired = engine.stats().expired_keys;
         pause = now_expired != expired ? shortest_upkeep : std::min(pause * 2, longest_upkeep);
         const auto fair = std::chrono::duration<double>(whole_sweep) * engine.swept_share();
@@ -616,13 +617,14 @@ void cache_server::end_image(std::string_view fault) {
     eddy::cache::end_save(state, fault);
 }
 
-/// Runs a script that takes too long, a little in each turn.
-task<void> cache_server::go_on_with_scripts() {
+/// Runs a script that takes too long, and writes huge values into a snapshot before they change, a
+/// little in each turn.
+task<void> cache_server::catch_up() {
     eddy::cache::engine& engine = running_->engine;
     for (;;) {
-        running_->place.script_is_late.reset();
-        if (!engine.script_is_late() && !co_await running_->place.script_is_late.wait()) co_return;
-        while (engine.script_is_late()) {
+        running_->place.is_behind.reset();
+        if (!engine.is_behind() && !co_await running_->place.is_behind.wait()) co_return;
+        while (engine.is_behind()) {
             engine.go_on();
             co_await loop::current().yield();
             if (running_->background.source().requested()) co_return;

@@ -59,7 +59,7 @@ private:
     void end_image(std::string_view fault);
     task<void> save_at_end();
     std::string dump_path() const;
-    task<void> go_on_with_scripts();
+    task<void> catch_up();
     void tell_time();
     worker::limits limits() const noexcept;
     void watch_peer(const stream& accepted) const noexcept;

@@ -223,6 +223,28 @@ TEST_P(cache_dump, what_cannot_work_is_refused) {
     });
 }
 
+TEST_P(cache_dump, who_changes_a_huge_value_in_a_save_waits_and_the_others_are_served) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache("cache", kept_in(folder));
+        co_await cache.start();
+        talker one = co_await talker::to(cache->local());
+        talker two = co_await talker::to(cache->local());
+        std::string elements;
+        for (int i = 0; i < 500; ++i) elements += " element" + std::to_string(i);
+        for (int i = 1; i <= 100; ++i)
+            EXPECT_EQ(co_await ask(one, "RPUSH list" + elements), ":" + std::to_string(500 * i));
+        co_await one.say("BGSAVE\r\nLPUSH list new\r\nLLEN list\r\n");
+        EXPECT_EQ(co_await one.line(), "+Background saving started\r");
+        for (int i = 0; i < 20; ++i) EXPECT_EQ(co_await ask(two, "PING"), "+PONG");
+        EXPECT_EQ(co_await one.line(), ":50001\r");
+        EXPECT_EQ(co_await one.line(), ":50001\r");
+        EXPECT_EQ(co_await ask(two, "LINDEX list 0"), "$3");
+        co_await until([&] { return cache.events.has("saved 1 keys"); });
+        co_await cache->stop(1s);
+    });
+}
+
 TEST_P(cache_dump, what_a_killed_daemon_left_half_written_is_removed) {
     run([&]() -> task<void> {
         const temporary_folder folder;

@@ -447,8 +447,8 @@ std::size_t worker::visit_engine(client& c, std::span<const resp::command> comma
         c.rest && !c.rest->large.empty()
             ? place_.engine.execute(*c.session, commands.front(), c.rest->large, replies_)
             : place_.engine.execute(*c.session, commands, replies_);
-    if (place_.engine.script_is_late() && !place_.script_is_late.is_set()) [[unlikely]]
-        place_.script_is_late.set();
+    if (place_.engine.is_behind() && !place_.is_behind.is_set()) [[unlikely]]
+        place_.is_behind.set();
     look(c);
     return executed;
 }

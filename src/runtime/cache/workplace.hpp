@@ -97,7 +97,7 @@ struct workplace {
     std::size_t max_queue = 0;          // bytes of replies that one client may leave unread
     std::size_t max_pending_reply = 0;  // as of the engine's options
     event work_done;                    // clients have done something
-    event script_is_late;
+    event is_behind;                    // the engine is: see engine::is_behind()
     std::atomic<std::uint64_t> clients_elsewhere{0};  // given to workers on other loops
     std::atomic<std::uint64_t> handshakes{0};         // under way on other loops
 };

@@ -1,0 +1,80 @@
+#include "cache/image_gate.hpp"
+
+#include "cache/command_keys.hpp"
+#include "cache/command_table.hpp"
+#include "cache/commands.hpp"
+#include "cache/execution.hpp"
+#include "cache/session_extras.hpp"
+#include "cache/waits.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace eddy::cache {
+namespace {
+
+using arguments = std::span<const std::string_view>;
+
+bool may_write(const command_spec& spec, arguments args) noexcept {
+    const std::uint32_t flags = flags_of(spec, args.data(), args.size());
+    return (flags & command_flag::write) != 0 ||
+           ((flags & command_flag::runs_script) != 0 && (flags & command_flag::readonly) == 0);
+}
+
+// Those that replace or take away a string, which a snapshot takes over as it is.
+bool replaces_value(const command_spec& spec) noexcept {
+    return spec.run == commands::set || spec.run == commands::getset;
+}
+
+// Whether the command changes the key's value, and does not only read, replace or remove it.
+bool changes_value(const command_spec& spec, std::string_view flags) noexcept {
+    // It changes a group, not the entries.
+    if (spec.run == commands::xreadgroup) return true;
+    return flags.starts_with("RW") && !replaces_value(spec);
+}
+
+// For most that is a look at the first key. What is done with a key of a slow value is looked up.
+bool changes_slow_value(keyspace& keys, const command_spec& spec, arguments args) {
+    if (keys.keeper() == nullptr) return false;
+    if (spec.first_key > 0) {
+        const auto count = static_cast<std::ptrdiff_t>(args.size());
+        const std::ptrdiff_t last = spec.last_key < 0 ? count + spec.last_key : spec.last_key;
+        const std::ptrdiff_t step = std::max<std::ptrdiff_t>(spec.key_step, 1);
+        bool has_slow = false;
+        for (std::ptrdiff_t i = spec.first_key; i <= last && i < count && !has_slow; i += step)
+            has_slow = keys.find_slow(args[static_cast<std::size_t>(i)]) != nullptr;
+        if (!has_slow) return false;
+    }
+    const auto found = find_key_arguments(spec, args);
+    if (!found) return false;
+    for (const key_argument& each : *found) {
+        if (!changes_value(spec, each.flags)) continue;
+        entry* const slow = keys.find_slow(args[each.index]);
+        if (slow == nullptr) continue;
+        keys.keeper()->prepare(*slow);
+        return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+bool waits_for_image(call& c) {
+    if ((c.state.attention & attention::image) == 0) [[likely]]
+        return false;
+    bool found = false;
+    const auto look = [&](const command_spec& spec, arguments args) {
+        found = found || (may_write(spec, args) && changes_slow_value(*c.keys, spec, args));
+    };
+    if (c.spec->run == commands::exec && (c.client.special & session::in_transaction) != 0)
+        c.client.extras->queued.for_each(look);
+    else
+        look(*c.spec, {c.args, c.count});
+    if (found) wait_for_image(c.state, c.client);
+    return found;
+}
+
+}  // namespace eddy::cache
