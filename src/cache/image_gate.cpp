@@ -1,3 +1,4 @@
+// Looks at the keys that the command names, before it runs.
 #include "cache/image_gate.hpp"
 
 #include "cache/command_keys.hpp"
