@@ -441,8 +441,7 @@ bool engine::is_behind() const noexcept {
 void engine::go_on() {
     state& s = *state_;
     if (scripting::is_late(s)) scripting::go_on(s);
-    if (s.some_wait_for_image && (s.image == nullptr || s.image->write_ahead()))
-        end_image_waits(s);
+    if (s.some_wait_for_image && (s.image == nullptr || s.image->write_ahead())) end_image_waits(s);
 }
 
 statistics engine::stats() const noexcept {

@@ -83,7 +83,7 @@ void note_save_trouble(engine::state& s) noexcept {
     const bool refusing = save_has_trouble(s) || append_has_trouble(s) ||
                           s.options.replication.min_replicas_to_write > 0;
     s.attention = static_cast<std::uint16_t>(refusing ? s.attention | attention::save_trouble
-                                                     : s.attention & ~attention::save_trouble);
+                                                      : s.attention & ~attention::save_trouble);
 }
 
 std::string save_trouble_text(const engine::state& s) {

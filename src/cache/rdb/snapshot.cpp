@@ -134,8 +134,7 @@ void snapshot::stop_writing() noexcept {
 }
 
 bool snapshot::is_huge(const entry& e) const {
-    if (e.held_as == encoding::external)
-        return e.pointer<text_block>()->size > options_.huge_bytes;
+    if (e.held_as == encoding::external) return e.pointer<text_block>()->size > options_.huge_bytes;
     if (e.held_as < encoding::external || e.held_as == encoding::packed) return false;
     return elements_of(e) > options_.huge_elements || bytes_of(state_.env, e) > options_.huge_bytes;
 }
