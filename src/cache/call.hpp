@@ -63,7 +63,8 @@ struct call {
     slot* find_to_read_and_change(std::string_view key) { return counted(keys->find(key), key); }
     /// The slot of the first key for a command that changes it.
     slot* find_to_write() { return keys->find(args[1], hash); }
-    /// The same for one that replaces its value whole, by put_text().
+    /// The same for one that only replaces, moves or removes its value, or changes its expiry, by
+    /// the keyspace's functions: they tell a snapshot what it has to know.
     slot* find_to_replace() { return keys->find_to_read(args[1], hash); }
 
     /// True, with the error replied, when the key holds something else.

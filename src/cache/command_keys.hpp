@@ -2,7 +2,9 @@
 #pragma once
 
 #include "cache/command_docs.hpp"
+#include "cache/command_table.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -10,8 +12,6 @@
 #include <vector>
 
 namespace eddy::cache {
-
-struct command_spec;
 
 /// An argument that is a key, and what is done with it: "RW access update", as COMMAND
 /// GETKEYSANDFLAGS tells it.
@@ -41,6 +41,18 @@ void for_each_word(std::string_view text, char between, F&& what) {
         if (size == std::string_view::npos) return;
         text.remove_prefix(size + 1);
     }
+}
+
+/// Calls with each key at a fixed place of the command; args[0] is its name.
+template <class F>
+void for_each_fixed_key(const command_spec& spec, std::span<const std::string_view> args,
+                        F&& what) {
+    if (spec.first_key <= 0) return;
+    const auto count = static_cast<std::ptrdiff_t>(args.size());
+    const std::ptrdiff_t last = spec.last_key < 0 ? count + spec.last_key : spec.last_key;
+    const std::ptrdiff_t step = std::max<std::ptrdiff_t>(spec.key_step, 1);
+    for (std::ptrdiff_t i = spec.first_key; i <= last && i < count; i += step)
+        what(args[static_cast<std::size_t>(i)]);
 }
 
 /// Whether the command has keys at all, in the form that the arguments choose.

@@ -58,15 +58,15 @@ inline constexpr std::uint32_t to_hooks = 1 << 20;
 
 /// What makes every command take the longer way, see execution.cpp.
 namespace attention {
-inline constexpr std::uint8_t monitors = 1;
-inline constexpr std::uint8_t pause = 2;
-inline constexpr std::uint8_t save_trouble = 4;  ///< the last save failed: nothing is written
-inline constexpr std::uint8_t script = 8;        ///< one is late: others are told BUSY
-inline constexpr std::uint8_t propagates = 16;   ///< changes are written down as commands
-inline constexpr std::uint8_t follower = 32;     ///< another server's commands change the data
-inline constexpr std::uint8_t loading = 64;      ///< the data is not whole yet
-inline constexpr std::uint8_t hooks = 128;       ///< scripts are told of misses and changes
-inline constexpr std::uint16_t image = 256;      ///< a snapshot is being written
+inline constexpr std::uint16_t monitors = 1;
+inline constexpr std::uint16_t pause = 2;
+inline constexpr std::uint16_t save_trouble = 4;  ///< the last save failed: nothing is written
+inline constexpr std::uint16_t script = 8;        ///< one is late: others are told BUSY
+inline constexpr std::uint16_t propagates = 16;   ///< changes are written down as commands
+inline constexpr std::uint16_t follower = 32;     ///< another server's commands change the data
+inline constexpr std::uint16_t loading = 64;      ///< the data is not whole yet
+inline constexpr std::uint16_t hooks = 128;       ///< scripts are told of misses and changes
+inline constexpr std::uint16_t image = 256;       ///< a snapshot is being written
 }  // namespace attention
 
 /// Who writes snapshots to the disk.

@@ -23,6 +23,13 @@ inline bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
 std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
                        std::size_t count) noexcept;
 
+/// Whether commands of these flags may change keys.
+inline bool writes_keys(std::uint32_t flags) noexcept {
+    const bool runs_script = (flags & command_flag::runs_script) != 0;
+    return (flags & command_flag::write) != 0 ||
+           (runs_script && (flags & command_flag::readonly) == 0);
+}
+
 /// Looks at everything that admit() does not take as usual.
 bool admit_after_checks(call& c);
 
@@ -42,10 +49,12 @@ inline bool admit(call& c) {
 void after_refusal(call& c);
 
 /// For a session in one of session::mode, or while the engine's attention is on something. False
-/// when the command was not executed, because it is to wait for the end of a pause or for a hook.
+/// when the command was not executed, because it is to wait for the end of a pause, for a snapshot
+/// or for a hook.
 bool execute_with_attention(call& c);
 
-/// Of these words those that are keys with a list, set, hash or sorted set without an element.
+/// Removes those of these keys that hold a list, set, hash or sorted set without an element. What
+/// is no key does not matter.
 void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noexcept;
 
 /// Calls the command's function. Where memory runs out in the middle it may leave a value from

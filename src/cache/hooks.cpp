@@ -3,8 +3,10 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "cache/command_keys.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
+#include "cache/execution.hpp"
 #include "cache/messages.hpp"
 #include "cache/propagation.hpp"
 #include "cache/script/scripting.hpp"
@@ -78,21 +80,9 @@ unsigned database_of(std::string_view scoped) noexcept {
 }
 std::string_view key_of(std::string_view scoped) noexcept { return scoped.substr(1); }
 
-bool writes_keys(std::uint32_t flags) noexcept {
-    const bool runs_script = (flags & command_flag::runs_script) != 0;
-    return (flags & command_flag::write) != 0 ||
-           (runs_script && (flags & command_flag::readonly) == 0);
-}
-
-// Calls with each key at a fixed place of the command.
 template <class F>
-void for_each_key(const call& c, F&& f) {
-    if (c.spec->first_key <= 0) return;
-    const auto count = static_cast<std::ptrdiff_t>(c.count);
-    const std::ptrdiff_t last = c.spec->last_key < 0 ? count + c.spec->last_key : c.spec->last_key;
-    const std::ptrdiff_t step = std::max<std::ptrdiff_t>(c.spec->key_step, 1);
-    for (std::ptrdiff_t i = c.spec->first_key; i <= last && i < count; i += step)
-        f(c.arg(static_cast<std::size_t>(i)));
+void for_each_key(const call& c, F&& what) {
+    for_each_fixed_key(*c.spec, {c.args, c.count}, what);
 }
 
 }  // namespace

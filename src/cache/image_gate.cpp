@@ -8,9 +8,6 @@
 #include "cache/session_extras.hpp"
 #include "cache/waits.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -19,13 +16,7 @@ namespace {
 
 using arguments = std::span<const std::string_view>;
 
-bool may_write(const command_spec& spec, arguments args) noexcept {
-    const std::uint32_t flags = flags_of(spec, args.data(), args.size());
-    return (flags & command_flag::write) != 0 ||
-           ((flags & command_flag::runs_script) != 0 && (flags & command_flag::readonly) == 0);
-}
-
-// Those that replace or take away a string, which a snapshot takes over as it is.
+// Those that replace a string, which a snapshot takes over as it is.
 bool replaces_value(const command_spec& spec) noexcept {
     return spec.run == commands::set || spec.run == commands::getset;
 }
@@ -41,12 +32,10 @@ bool changes_value(const command_spec& spec, std::string_view flags) noexcept {
 bool changes_slow_value(keyspace& keys, const command_spec& spec, arguments args) {
     if (keys.keeper() == nullptr) return false;
     if (spec.first_key > 0) {
-        const auto count = static_cast<std::ptrdiff_t>(args.size());
-        const std::ptrdiff_t last = spec.last_key < 0 ? count + spec.last_key : spec.last_key;
-        const std::ptrdiff_t step = std::max<std::ptrdiff_t>(spec.key_step, 1);
         bool has_slow = false;
-        for (std::ptrdiff_t i = spec.first_key; i <= last && i < count && !has_slow; i += step)
-            has_slow = keys.find_slow(args[static_cast<std::size_t>(i)]) != nullptr;
+        for_each_fixed_key(spec, args, [&](std::string_view key) {
+            has_slow = has_slow || keys.find_slow(key) != nullptr;
+        });
         if (!has_slow) return false;
     }
     const auto found = find_key_arguments(spec, args);
@@ -68,7 +57,8 @@ bool waits_for_image(call& c) {
         return false;
     bool found = false;
     const auto look = [&](const command_spec& spec, arguments args) {
-        found = found || (may_write(spec, args) && changes_slow_value(*c.keys, spec, args));
+        found = found || (writes_keys(flags_of(spec, args.data(), args.size())) &&
+                          changes_slow_value(*c.keys, spec, args));
     };
     if (c.spec->run == commands::exec && (c.client.special & session::in_transaction) != 0)
         c.client.extras->queued.for_each(look);

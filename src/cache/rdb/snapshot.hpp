@@ -151,7 +151,6 @@ private:
     void take_piece(std::deque<byte_buffer>& from, byte_buffer& out, std::size_t limit);
     void take_waiting(byte_buffer& out, std::size_t limit);
     byte_buffer& open_piece(std::deque<byte_buffer>& pieces);
-    void hold(entry& e);
     void leave_bucket(part& of);
     void leave_part(part& of) noexcept;
     void fail(const char* why) noexcept;

@@ -4,21 +4,17 @@
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"
-#include "cache/dataset_digest.hpp"
 #include "cache/differential_commands.hpp"
 #include "cache/differential_streams.hpp"
 #include "cache/engine.hpp"
-#include "cache/engine_state.hpp"
-#include "cache/rdb/load.hpp"
+#include "cache/rdb/snapshot_fixture.hpp"
 #include "cache/redis_process.hpp"
-#include "cache/test_client.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,119 +23,7 @@
 namespace eddy::cache {
 namespace {
 
-using cache::testing::arguments;
-using cache::testing::redis_process;
-using cache::testing::test_client;
-using rdb::snapshot;
-using status = rdb::snapshot::status;
-
-constexpr std::int64_t start_ms = 1'700'000'000'000;
-
-engine_options with_seed(std::uint64_t seed) {
-    engine_options made;
-    made.mode = access_mode::admin;
-    made.seed = seed;
-    return made;
-}
-
-struct cache_with_client {
-    explicit cache_with_client(std::uint64_t seed = 1) : home(with_seed(seed)) {
-        set_time(start_ms);
-    }
-    void set_time(std::int64_t ms) { home.set_time(std::chrono::milliseconds(ms)); }
-    engine home;
-    test_client ask{home};
-    test_client other{home};
-};
-
-// Nobody waits: what changes is written there and then.
-rdb::snapshot_options at_once() {
-    rdb::snapshot_options made;
-    made.huge_elements = SIZE_MAX;
-    made.huge_bytes = SIZE_MAX;
-    return made;
-}
-
-// A turn of those whose commands wait.
-void go_on(cache_with_client& it) {
-    it.home.go_on();
-    for (test_client* const each : {&it.ask, &it.other})
-        if (each->woken()) each->pushed();
-}
-
-// What a digest leaves out: the groups of a stream, with what is pending.
-std::string written_stream(engine::state& state, entry& of) {
-    byte_buffer out;
-    rdb::value_writer writer(state.env);
-    writer.begin_value(of);
-    EXPECT_TRUE(writer.write(out, SIZE_MAX));
-    return std::string(out.text());
-}
-
-// Of all keys, values and times, whether these are over or not.
-std::string fingerprint(engine& of) {
-    engine::state& state = of.internals();
-    std::uint64_t times = 0;
-    std::uint64_t streams = 0;
-    for (unsigned i = 0; i < engine::databases; ++i) {
-        if (state.keyspaces[i] == nullptr) continue;
-        dictionary::iterator all(state.keyspaces[i]->table());
-        while (const dictionary::slot* const place = all.next()) {
-            entry& e = *dictionary::entry_of(*place);
-            std::uint64_t name = i + 1;
-            for (const char c : e.key())
-                name = (name ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-            times += name * static_cast<std::uint64_t>(e.expiry());
-            if (e.type == value_type::stream)
-                streams += name * std::hash<std::string>()(written_stream(state, e));
-        }
-    }
-    return hexadecimal(dataset_digest(state)) + " " + std::to_string(times) + " " +
-           std::to_string(streams) + " " + std::to_string(of.stats().keys) + " keys";
-}
-
-std::string loaded(std::string_view file) {
-    cache_with_client to(99);
-    to.set_time(1);
-    rdb::load_options options;
-    options.keep_expired = true;
-    rdb::loader loader(to.home, options);
-    loader.feed(file);
-    loader.finish();
-    if (loader.now() != rdb::reader::status::done) {
-        return std::string("fault: ") + loader.fault().what + " at " +
-               std::to_string(loader.fault().offset);
-    }
-    return fingerprint(to.home);
-}
-
-int marked(engine& of) {
-    int found = 0;
-    for (const auto& keys : of.internals().keyspaces) {
-        if (keys == nullptr) continue;
-        EXPECT_EQ(keys->keeper(), nullptr);
-        dictionary::iterator all(keys->table());
-        while (const dictionary::slot* const place = all.next()) {
-            found += dictionary::entry_of(*place)->has(entry::in_snapshot) ? 1 : 0;
-        }
-    }
-    return found;
-}
-
-// Everything up to the end, with no commands between.
-std::string rest_of(snapshot& image, std::size_t limit = 64U << 10) {
-    std::string all;
-    byte_buffer out;
-    for (;;) {
-        out.clear();
-        const status now = image.step(out, limit);
-        EXPECT_LE(out.size(), limit + rdb::value_writer::max_whole_text + 200);
-        all += out.text();
-        if (now == status::writing) continue;
-        EXPECT_EQ(now, status::done);
-        return all;
-    }
-}
+using namespace cache::testing;
 
 class disturbance {
 public:
@@ -347,19 +231,6 @@ TEST(rdb_snapshot, is_the_data_of_its_instant_whatever_happens_meanwhile) {
             << "seed " << first + done << " (repeat with EDDY_SEED and EDDY_RUNS=1)";
         ++done;
     }
-}
-
-void clear_up(engine& after) {
-    while (after.upkeep()) {
-    }
-}
-
-std::string big_value_of(cache_with_client& it, const std::string& key) {
-    for (int i = 0; i < 20'000; ++i) {
-        const std::string n = std::to_string(i);
-        it.ask({"HSET", key, "field" + n, "value" + n});
-    }
-    return key;
 }
 
 TEST(rdb_snapshot, there_is_one_at_a_time) {
@@ -578,204 +449,6 @@ TEST(rdb_snapshot, what_is_pending_of_a_stream_may_change_while_it_is_written) {
         image->end();
         EXPECT_EQ(loaded(file), before);
     }
-}
-
-void fill_huge(cache_with_client& it) {
-    for (int i = 0; i < 6000; ++i) {
-        const std::string n = std::to_string(i);
-        it.ask({"HSET", "hash", "field" + n, "value" + n});
-        it.ask({"RPUSH", "list", "element" + n});
-        it.ask({"SADD", "set", "member" + n});
-        it.ask({"ZADD", "sorted", n, "member" + n});
-        it.ask({"XADD", "stream", std::to_string(i + 1), "field", std::string(60, 'v')});
-    }
-    it.ask("XGROUP CREATE stream g 0");
-    it.ask({"SET", "text", std::string((2U << 20) - 1, 't')});
-    it.ask("SET small 1");
-    it.ask("RPUSH short 1 2 3");
-}
-
-// Until the client's command has run; how many turns that took, and what it was told.
-std::pair<int, std::string> wait_of(cache_with_client& it, const snapshot& image) {
-    int turns = 0;
-    while (it.ask.who().blocked && turns < 100'000) {
-        const std::size_t before = image.waiting();
-        it.home.go_on();
-        ++turns;
-        EXPECT_LT(image.waiting(), before + (130U << 10)) << "more than a slice";
-        // All others go on.
-        EXPECT_EQ(it.other("APPEND small 1").front(), ':');
-    }
-    return {turns, it.ask.pushed()};
-}
-
-TEST(rdb_snapshot, who_changes_a_huge_value_waits_and_nobody_else_does) {
-    const std::string script = "return redis.call('RPUSH', KEYS[1], ARGV[1])";
-    const std::vector<std::pair<arguments, std::string>> changes = {
-        {{"HSET", "hash", "new", "1"}, ":1\r\n"},
-        {{"HDEL", "hash", "field7"}, ":1\r\n"},
-        {{"LPUSH", "list", "new"}, ":6001\r\n"},
-        {{"LMOVE", "short", "list", "LEFT", "LEFT"}, "$1\r\n1\r\n"},
-        {{"LMPOP", "1", "list", "RIGHT"}, "*2\r\n$4\r\nlist\r\n*1\r\n$11\r\nelement5999\r\n"},
-        {{"BLPOP", "none", "list", "0"}, "*2\r\n$4\r\nlist\r\n$8\r\nelement0\r\n"},
-        {{"SADD", "set", "new"}, ":1\r\n"},
-        {{"ZADD", "sorted", "1", "new"}, ":1\r\n"},
-        {{"ZINCRBY", "sorted", "1", "member7"}, "$1\r\n8\r\n"},
-        {{"XADD", "stream", "30000", "f", "v"}, "$7\r\n30000-0\r\n"},
-        {{"XREADGROUP", "GROUP", "g", "c", "COUNT", "0", "NOACK", "STREAMS", "stream", "99999"},
-         "*1\r\n*2\r\n$6\r\nstream\r\n*0\r\n"},
-        {{"APPEND", "text", "x"}, ":2097152\r\n"},
-        {{"SETRANGE", "text", "7", "x"}, ":2097151\r\n"},
-        {{"EXPIRE", "hash", "100"}, ":1\r\n"},
-        {{"RENAME", "hash", "other"}, "+OK\r\n"},
-        {{"EVAL", script, "1", "list", "x"}, ":6001\r\n"},
-    };
-    for (const auto& [change, reply] : changes) {
-        SCOPED_TRACE(change[0]);
-        cache_with_client it;
-        fill_huge(it);
-        const std::string before = fingerprint(it.home);
-        snapshot* const image = snapshot::begin(it.home);
-        EXPECT_EQ(it.ask.ask(change), "");
-        EXPECT_TRUE(it.ask.who().blocked);
-        EXPECT_TRUE(it.home.is_behind());
-        EXPECT_LT(image->waiting(), 1000U);
-        // Who reads it does not wait, nor who writes something else.
-        EXPECT_EQ(it.other("HGET hash field3"), "$6\r\nvalue3\r\n");
-        EXPECT_EQ(it.other("SET another 1"), "+OK\r\n");
-        const auto [turns, told] = wait_of(it, *image);
-        EXPECT_GT(turns, 2);
-        EXPECT_EQ(told, reply);
-        EXPECT_FALSE(it.home.is_behind());
-        // It is written: from here on nobody waits for it.
-        EXPECT_NE(it.ask("LLEN list"), "");
-        EXPECT_EQ(loaded(rest_of(*image)), before);
-        image->end();
-    }
-}
-
-TEST(rdb_snapshot, a_transaction_waits_for_the_huge_values_that_it_changes) {
-    cache_with_client it;
-    fill_huge(it);
-    const std::string before = fingerprint(it.home);
-    snapshot* const image = snapshot::begin(it.home);
-    it.ask("MULTI");
-    it.ask("SET small 2");
-    EXPECT_EQ(it.ask("HSET hash new 1"), "+QUEUED\r\n");
-    EXPECT_EQ(it.ask("SADD set new"), "+QUEUED\r\n");
-    EXPECT_EQ(it.ask("EXEC"), "");
-    EXPECT_EQ(it.other("GET small"), "$1\r\n1\r\n");
-    std::string told;
-    for (int i = 0; i < 100'000 && told.empty(); ++i) {
-        it.home.go_on();
-        told = it.ask.pushed();
-    }
-    EXPECT_EQ(told, "*3\r\n+OK\r\n:1\r\n:1\r\n");
-    EXPECT_EQ(loaded(rest_of(*image)), before);
-    image->end();
-}
-
-TEST(rdb_snapshot, who_removes_or_replaces_a_huge_value_does_not_wait) {
-    for (const char* const change :
-         {"DEL hash", "UNLINK list", "SET text 1", "SET hash 1", "GETSET text 1", "SETEX set 9 1",
-          "MSET text 1 hash 2", "SUNIONSTORE set short2", "ZUNIONSTORE sorted 1 none", "FLUSHDB",
-          "COPY list other", "LRANGE list 0 1", "SORT_RO short", "RENAME small hash",
-          "RESTORE hash 0 none"}) {
-        SCOPED_TRACE(change);
-        cache_with_client it;
-        fill_huge(it);
-        const std::string before = fingerprint(it.home);
-        snapshot* const image = snapshot::begin(it.home);
-        EXPECT_NE(it.ask(change), "");
-        EXPECT_FALSE(it.ask.who().blocked);
-        EXPECT_LT(image->waiting(), 10'000U);
-        EXPECT_EQ(loaded(rest_of(*image)), before);
-        image->end();
-    }
-}
-
-TEST(rdb_snapshot, a_huge_value_that_is_written_ahead_may_change_by_other_ways) {
-    // Those that name no key, or do not change it: nobody has them wait.
-    for (const char* const change :
-         {"EVAL redis.call('HSET','hash','undeclared','1') 0", "DEL hash", "FLUSHALL", "FLUSHDB",
-          "SWAPDB 0 3", "EVAL redis.call('DEL','hash') 0", "SET hash 1"}) {
-        for (const bool is_current : {false, true}) {
-            SCOPED_TRACE(std::string(change) + (is_current ? ", the walk is at it" : ""));
-            cache_with_client it;
-            if (is_current)
-                big_value_of(it, "hash");
-            else
-                fill_huge(it);
-            it.ask("SELECT 4");
-            it.ask("SET b 1");
-            it.ask("SELECT 0");
-            const std::string before = fingerprint(it.home);
-            snapshot* const image = snapshot::begin(it.home);
-            byte_buffer out;
-            if (is_current)
-                while (out.size() < 5000) image->step(out, out.size() + 100);
-            std::string file(out.text());
-            out.clear();
-            EXPECT_EQ(it.ask("HSET hash new 1"), "");
-            it.home.go_on();
-            it.home.go_on();
-            EXPECT_GT(image->waiting(), 10'000U);
-            it.other("SELECT 4");
-            it.other("SET b 2");
-            it.other("SELECT 0");
-            arguments words = testing::split(change);
-            EXPECT_NE(it.other.ask(words), "");
-            image->step(out, 3000);
-            file += out.text();
-            while (it.home.is_behind()) go_on(it);
-            EXPECT_FALSE(it.ask.who().blocked);
-            file += rest_of(*image, 3000);
-            image->end();
-            clear_up(it.home);
-            EXPECT_EQ(loaded(file), before);
-            EXPECT_EQ(marked(it.home), 0);
-        }
-    }
-}
-
-TEST(rdb_snapshot, who_waits_for_it_goes_on_when_it_ends) {
-    for (const bool fails : {false, true}) {
-        cache_with_client it;
-        fill_huge(it);
-        rdb::snapshot_options options;
-        options.max_waiting = 100'000;
-        snapshot* const image = snapshot::begin(it.home, options);
-        EXPECT_EQ(it.ask("HSET hash new 1"), "");
-        it.home.go_on();
-        if (fails) {
-            // Beyond the limit nobody waits for what is bound to fail.
-            for (int i = 0; i < 5 && it.ask.who().blocked; ++i) go_on(it);
-            it.other("RPUSH list new");
-            EXPECT_FALSE(it.other.who().blocked);
-            EXPECT_NE(image->fault(), nullptr);
-        } else {
-            image->end();
-        }
-        it.home.go_on();
-        EXPECT_EQ(it.ask.pushed(), ":1\r\n");
-        EXPECT_FALSE(it.home.is_behind());
-        if (fails) image->end();
-        clear_up(it.home);
-        EXPECT_EQ(marked(it.home), 0);
-    }
-}
-
-TEST(rdb_snapshot, the_last_of_it_may_be_what_is_written_ahead) {
-    cache_with_client it;
-    fill_huge(it);
-    const std::string before = fingerprint(it.home);
-    snapshot* const image = snapshot::begin(it.home);
-    EXPECT_EQ(it.ask("HSET hash new 1"), "");
-    // Nobody calls go_on().
-    EXPECT_EQ(loaded(rest_of(*image)), before);
-    image->end();
-    go_on(it);
-    EXPECT_FALSE(it.ask.who().blocked);
 }
 
 TEST(rdb_snapshot, the_engine_may_end_before_it) {

@@ -1,0 +1,145 @@
+// What the tests of snapshots share: a cache with two clients, and what a file holds.
+#pragma once
+
+#include "cache/dataset_digest.hpp"
+#include "cache/engine.hpp"
+#include "cache/engine_state.hpp"
+#include "cache/rdb/load.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "cache/test_client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace eddy::cache::testing {
+
+using rdb::snapshot;
+using status = snapshot::status;
+
+inline constexpr std::int64_t start_ms = 1'700'000'000'000;
+
+inline engine_options with_seed(std::uint64_t seed) {
+    engine_options made;
+    made.mode = access_mode::admin;
+    made.seed = seed;
+    return made;
+}
+
+struct cache_with_client {
+    explicit cache_with_client(std::uint64_t seed = 1) : home(with_seed(seed)) {
+        set_time(start_ms);
+    }
+    void set_time(std::int64_t ms) { home.set_time(std::chrono::milliseconds(ms)); }
+    engine home;
+    test_client ask{home};
+    test_client other{home};
+};
+
+// Nobody waits: what changes is written there and then.
+inline rdb::snapshot_options at_once() {
+    rdb::snapshot_options made;
+    made.huge_elements = SIZE_MAX;
+    made.huge_bytes = SIZE_MAX;
+    return made;
+}
+
+// A turn of those whose commands wait.
+inline void go_on(cache_with_client& it) {
+    it.home.go_on();
+    for (test_client* const each : {&it.ask, &it.other})
+        if (each->woken()) each->pushed();
+}
+
+// What a digest leaves out: the groups of a stream, with what is pending.
+inline std::string written_stream(engine::state& state, entry& of) {
+    byte_buffer out;
+    rdb::value_writer writer(state.env);
+    writer.begin_value(of);
+    EXPECT_TRUE(writer.write(out, SIZE_MAX));
+    return std::string(out.text());
+}
+
+// Of all keys, values and times, whether these are over or not.
+inline std::string fingerprint(engine& of) {
+    engine::state& state = of.internals();
+    std::uint64_t times = 0;
+    std::uint64_t streams = 0;
+    for (unsigned i = 0; i < engine::databases; ++i) {
+        if (state.keyspaces[i] == nullptr) continue;
+        dictionary::iterator all(state.keyspaces[i]->table());
+        while (const dictionary::slot* const place = all.next()) {
+            entry& e = *dictionary::entry_of(*place);
+            std::uint64_t name = i + 1;
+            for (const char c : e.key())
+                name = (name ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+            times += name * static_cast<std::uint64_t>(e.expiry());
+            if (e.type == value_type::stream)
+                streams += name * std::hash<std::string>()(written_stream(state, e));
+        }
+    }
+    return hexadecimal(dataset_digest(state)) + " " + std::to_string(times) + " " +
+           std::to_string(streams) + " " + std::to_string(of.stats().keys) + " keys";
+}
+
+inline std::string loaded(std::string_view file) {
+    cache_with_client to(99);
+    to.set_time(1);
+    rdb::load_options options;
+    options.keep_expired = true;
+    rdb::loader loader(to.home, options);
+    loader.feed(file);
+    loader.finish();
+    if (loader.now() != rdb::reader::status::done) {
+        return std::string("fault: ") + loader.fault().what + " at " +
+               std::to_string(loader.fault().offset);
+    }
+    return fingerprint(to.home);
+}
+
+inline int marked(engine& of) {
+    int found = 0;
+    for (const auto& keys : of.internals().keyspaces) {
+        if (keys == nullptr) continue;
+        EXPECT_EQ(keys->keeper(), nullptr);
+        dictionary::iterator all(keys->table());
+        while (const dictionary::slot* const place = all.next()) {
+            found += dictionary::entry_of(*place)->has(entry::in_snapshot) ? 1 : 0;
+        }
+    }
+    return found;
+}
+
+// Everything up to the end, with no commands between.
+inline std::string rest_of(snapshot& image, std::size_t limit = 64U << 10) {
+    std::string all;
+    byte_buffer out;
+    for (;;) {
+        out.clear();
+        const status now = image.step(out, limit);
+        EXPECT_LE(out.size(), limit + rdb::value_writer::max_whole_text + 200);
+        all += out.text();
+        if (now == status::writing) continue;
+        EXPECT_EQ(now, status::done);
+        return all;
+    }
+}
+
+inline void clear_up(engine& after) {
+    while (after.upkeep()) {
+    }
+}
+
+inline std::string big_value_of(cache_with_client& it, const std::string& key) {
+    for (int i = 0; i < 20'000; ++i) {
+        const std::string n = std::to_string(i);
+        it.ask({"HSET", key, "field" + n, "value" + n});
+    }
+    return key;
+}
+
+}  // namespace eddy::cache::testing

@@ -1,0 +1,230 @@
+// Who changes a huge value while a snapshot is written waits, and nobody else does.
+#include "cache/rdb/snapshot_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+using namespace cache::testing;
+
+void fill_huge(cache_with_client& it) {
+    for (int i = 0; i < 6000; ++i) {
+        const std::string n = std::to_string(i);
+        it.ask({"HSET", "hash", "field" + n, "value" + n});
+        it.ask({"RPUSH", "list", "element" + n});
+        it.ask({"SADD", "set", "member" + n});
+        it.ask({"ZADD", "sorted", n, "member" + n});
+        it.ask({"XADD", "stream", std::to_string(i + 1), "field", std::string(60, 'v')});
+    }
+    it.ask("XGROUP CREATE stream g 0");
+    it.ask({"SET", "text", std::string((2U << 20) - 1, 't')});
+    it.ask("SET small 1");
+    it.ask("RPUSH short 1 2 3");
+}
+
+// Until the client's command has run; how many turns that took, and what it was told.
+std::pair<int, std::string> wait_of(cache_with_client& it, const snapshot& image) {
+    int turns = 0;
+    while (it.ask.who().blocked && turns < 100'000) {
+        const std::size_t before = image.waiting();
+        it.home.go_on();
+        ++turns;
+        EXPECT_LT(image.waiting(), before + (130U << 10)) << "more than a slice";
+        // All others go on.
+        EXPECT_EQ(it.other("APPEND small 1").front(), ':');
+    }
+    return {turns, it.ask.pushed()};
+}
+
+TEST(rdb_snapshot_waits, who_changes_a_huge_value_waits_and_nobody_else_does) {
+    const std::string script = "return redis.call('RPUSH', KEYS[1], ARGV[1])";
+    const std::vector<std::pair<arguments, std::string>> changes = {
+        {{"HSET", "hash", "new", "1"}, ":1\r\n"},
+        {{"HDEL", "hash", "field7"}, ":1\r\n"},
+        {{"LPUSH", "list", "new"}, ":6001\r\n"},
+        {{"LMOVE", "short", "list", "LEFT", "LEFT"}, "$1\r\n1\r\n"},
+        {{"LMPOP", "1", "list", "RIGHT"}, "*2\r\n$4\r\nlist\r\n*1\r\n$11\r\nelement5999\r\n"},
+        {{"BLPOP", "none", "list", "0"}, "*2\r\n$4\r\nlist\r\n$8\r\nelement0\r\n"},
+        {{"SADD", "set", "new"}, ":1\r\n"},
+        {{"ZADD", "sorted", "1", "new"}, ":1\r\n"},
+        {{"ZINCRBY", "sorted", "1", "member7"}, "$1\r\n8\r\n"},
+        {{"XADD", "stream", "30000", "f", "v"}, "$7\r\n30000-0\r\n"},
+        {{"XREADGROUP", "GROUP", "g", "c", "COUNT", "0", "NOACK", "STREAMS", "stream", "99999"},
+         "*1\r\n*2\r\n$6\r\nstream\r\n*0\r\n"},
+        {{"APPEND", "text", "x"}, ":2097152\r\n"},
+        {{"SETRANGE", "text", "7", "x"}, ":2097151\r\n"},
+        {{"EXPIRE", "hash", "100"}, ":1\r\n"},
+        {{"RENAME", "hash", "other"}, "+OK\r\n"},
+        {{"EVAL", script, "1", "list", "x"}, ":6001\r\n"},
+    };
+    for (const auto& [change, reply] : changes) {
+        SCOPED_TRACE(change[0]);
+        cache_with_client it;
+        fill_huge(it);
+        const std::string before = fingerprint(it.home);
+        snapshot* const image = snapshot::begin(it.home);
+        EXPECT_EQ(it.ask.ask(change), "");
+        EXPECT_TRUE(it.ask.who().blocked);
+        EXPECT_TRUE(it.home.is_behind());
+        EXPECT_LT(image->waiting(), 1000U);
+        // Who reads it does not wait, nor who writes something else.
+        EXPECT_EQ(it.other("HGET hash field3"), "$6\r\nvalue3\r\n");
+        EXPECT_EQ(it.other("SET another 1"), "+OK\r\n");
+        const auto [turns, told] = wait_of(it, *image);
+        EXPECT_GT(turns, 2);
+        EXPECT_EQ(told, reply);
+        EXPECT_FALSE(it.home.is_behind());
+        // It is written: from here on nobody waits for it.
+        EXPECT_NE(it.ask("LLEN list"), "");
+        EXPECT_EQ(loaded(rest_of(*image)), before);
+        image->end();
+    }
+}
+
+TEST(rdb_snapshot_waits, nobody_waits_for_a_value_at_the_limit) {
+    const rdb::snapshot_options limits;
+    for (const bool beyond : {false, true}) {
+        cache_with_client it;
+        const std::size_t elements = limits.huge_elements + (beyond ? 1 : 0);
+        for (std::size_t i = 0; i < elements; ++i) it.ask({"SADD", "set", std::to_string(i)});
+        it.ask({"SET", "text", std::string(limits.huge_bytes + (beyond ? 1 : 0), 't')});
+        snapshot* const image = snapshot::begin(it.home);
+        EXPECT_EQ(it.ask("SADD set new").empty(), beyond);
+        EXPECT_EQ(it.other("SETRANGE text 0 x").empty(), beyond);
+        image->end();
+        while (it.home.is_behind()) go_on(it);
+        clear_up(it.home);
+    }
+}
+
+TEST(rdb_snapshot_waits, a_transaction_waits_for_the_huge_values_that_it_changes) {
+    cache_with_client it;
+    fill_huge(it);
+    const std::string before = fingerprint(it.home);
+    snapshot* const image = snapshot::begin(it.home);
+    it.ask("MULTI");
+    it.ask("SET small 2");
+    EXPECT_EQ(it.ask("HSET hash new 1"), "+QUEUED\r\n");
+    EXPECT_EQ(it.ask("SADD set new"), "+QUEUED\r\n");
+    EXPECT_EQ(it.ask("EXEC"), "");
+    EXPECT_EQ(it.other("GET small"), "$1\r\n1\r\n");
+    std::string told;
+    for (int i = 0; i < 100'000 && told.empty(); ++i) {
+        it.home.go_on();
+        told = it.ask.pushed();
+    }
+    EXPECT_EQ(told, "*3\r\n+OK\r\n:1\r\n:1\r\n");
+    EXPECT_EQ(loaded(rest_of(*image)), before);
+    image->end();
+}
+
+TEST(rdb_snapshot_waits, who_removes_or_replaces_a_huge_value_does_not_wait) {
+    for (const char* const change :
+         {"DEL hash", "UNLINK list", "SET text 1", "SET hash 1", "GETSET text 1", "SETEX set 9 1",
+          "MSET text 1 hash 2", "SUNIONSTORE set short2", "ZUNIONSTORE sorted 1 none", "FLUSHDB",
+          "COPY list other", "LRANGE list 0 1", "SORT_RO short", "RENAME small hash",
+          "RESTORE hash 0 none"}) {
+        SCOPED_TRACE(change);
+        cache_with_client it;
+        fill_huge(it);
+        const std::string before = fingerprint(it.home);
+        snapshot* const image = snapshot::begin(it.home);
+        EXPECT_NE(it.ask(change), "");
+        EXPECT_FALSE(it.ask.who().blocked);
+        EXPECT_LT(image->waiting(), 10'000U);
+        EXPECT_EQ(loaded(rest_of(*image)), before);
+        image->end();
+    }
+}
+
+TEST(rdb_snapshot_waits, a_huge_value_that_is_written_ahead_may_change_by_other_ways) {
+    // Those that name no key, or do not change it: nobody has them wait.
+    for (const char* const change :
+         {"EVAL redis.call('HSET','hash','undeclared','1') 0", "DEL hash", "FLUSHALL", "FLUSHDB",
+          "SWAPDB 0 3", "EVAL redis.call('DEL','hash') 0", "SET hash 1"}) {
+        for (const bool is_current : {false, true}) {
+            SCOPED_TRACE(std::string(change) + (is_current ? ", the walk is at it" : ""));
+            cache_with_client it;
+            if (is_current)
+                big_value_of(it, "hash");
+            else
+                fill_huge(it);
+            it.ask("SELECT 4");
+            it.ask("SET b 1");
+            it.ask("SELECT 0");
+            const std::string before = fingerprint(it.home);
+            snapshot* const image = snapshot::begin(it.home);
+            byte_buffer out;
+            if (is_current)
+                while (out.size() < 5000) image->step(out, out.size() + 100);
+            std::string file(out.text());
+            out.clear();
+            EXPECT_EQ(it.ask("HSET hash new 1"), "");
+            it.home.go_on();
+            it.home.go_on();
+            EXPECT_GT(image->waiting(), 10'000U);
+            it.other("SELECT 4");
+            it.other("SET b 2");
+            it.other("SELECT 0");
+            arguments words = testing::split(change);
+            EXPECT_NE(it.other.ask(words), "");
+            image->step(out, 3000);
+            file += out.text();
+            while (it.home.is_behind()) go_on(it);
+            EXPECT_FALSE(it.ask.who().blocked);
+            file += rest_of(*image, 3000);
+            image->end();
+            clear_up(it.home);
+            EXPECT_EQ(loaded(file), before);
+            EXPECT_EQ(marked(it.home), 0);
+        }
+    }
+}
+
+TEST(rdb_snapshot_waits, who_waits_for_it_goes_on_when_it_ends) {
+    for (const bool fails : {false, true}) {
+        cache_with_client it;
+        fill_huge(it);
+        rdb::snapshot_options options;
+        options.max_waiting = 100'000;
+        snapshot* const image = snapshot::begin(it.home, options);
+        EXPECT_EQ(it.ask("HSET hash new 1"), "");
+        it.home.go_on();
+        if (fails) {
+            // Beyond the limit nobody waits for what is bound to fail.
+            for (int i = 0; i < 5 && it.ask.who().blocked; ++i) go_on(it);
+            it.other("RPUSH list new");
+            EXPECT_FALSE(it.other.who().blocked);
+            EXPECT_NE(image->fault(), nullptr);
+        } else {
+            image->end();
+        }
+        it.home.go_on();
+        EXPECT_EQ(it.ask.pushed(), ":1\r\n");
+        EXPECT_FALSE(it.home.is_behind());
+        if (fails) image->end();
+        clear_up(it.home);
+        EXPECT_EQ(marked(it.home), 0);
+    }
+}
+
+TEST(rdb_snapshot_waits, the_last_of_it_may_be_what_is_written_ahead) {
+    cache_with_client it;
+    fill_huge(it);
+    const std::string before = fingerprint(it.home);
+    snapshot* const image = snapshot::begin(it.home);
+    EXPECT_EQ(it.ask("HSET hash new 1"), "");
+    // Nobody calls go_on().
+    EXPECT_EQ(loaded(rest_of(*image)), before);
+    image->end();
+    go_on(it);
+    EXPECT_FALSE(it.ask.who().blocked);
+}
+
+}  // namespace
+}  // namespace eddy::cache
