@@ -102,7 +102,7 @@ task<bool> greet_in_parts(std::uint16_t port, tls::context trust) {
 }
 
 task<bool> talk_in_parts(std::string chain, std::string key, tls::context trust) {
-    transport::tls_files files;
+    transport::tls_parameters files;
     files.cert = chain;
     files.key = key;
     transport::address where;

@@ -149,6 +149,28 @@ int number_of(version chosen) noexcept {
     return chosen == version::tls1_3 ? TLS1_3_VERSION : TLS1_2_VERSION;
 }
 
+/// OpenSSL's list for a version, in a server's order: AES-128-GCM first, where the keys are
+/// ephemeral. What is in the list stays as it is, since the system may have a policy.
+std::string usual_ciphers(const SSL_CTX* of, version spoken) {
+    const auto is_first = [](const SSL_CIPHER* one) {
+        const int exchange = SSL_CIPHER_get_kx_nid(one);
+        return SSL_CIPHER_get_cipher_nid(one) == NID_aes_128_gcm &&
+               (exchange == NID_kx_ecdhe || exchange == NID_kx_any);
+    };
+    const STACK_OF(SSL_CIPHER)* const all = SSL_CTX_get_ciphers(of);
+    std::string first;
+    std::string others;
+    for (int i = 0; i < sk_SSL_CIPHER_num(all); ++i) {
+        const SSL_CIPHER* const one = sk_SSL_CIPHER_value(all, i);
+        const bool is_new = SSL_CIPHER_get_kx_nid(one) == NID_kx_any;
+        if (is_new != (spoken == version::tls1_3)) continue;
+        (is_first(one) ? first : others) += std::string(SSL_CIPHER_get_name(one)) + ':';
+    }
+    first += others;
+    if (!first.empty()) first.pop_back();
+    return first;
+}
+
 /// The server's choice of an application protocol (RFC 7301, section 3.2).
 int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* size,
                     const unsigned char* offered, unsigned offered_size, void* of) {
@@ -225,6 +247,25 @@ public:
         return {};
     }
 
+    step set_ciphers(cipher_lists chosen) {
+        if (state_->server_) {
+            if (chosen.tls1_2.empty()) chosen.tls1_2 = usual_ciphers(last(), version::tls1_2);
+            if (chosen.tls1_3.empty()) chosen.tls1_3 = usual_ciphers(last(), version::tls1_3);
+        }
+        ERR_clear_error();
+        if (!chosen.tls1_2.empty() && SSL_CTX_set_cipher_list(last(), chosen.tls1_2.c_str()) != 1)
+            return wrong("no cipher of TLS 1.2 is left by \"" + chosen.tls1_2 + "\" (" +
+                         take_reason() + "): `openssl ciphers -v -tls1_2` lists them");
+        if (!chosen.tls1_3.empty() && SSL_CTX_set_ciphersuites(last(), chosen.tls1_3.c_str()) != 1)
+            return wrong("\"" + chosen.tls1_3 + "\" is no list of ciphers of TLS 1.3 (" +
+                         take_reason() + "): `openssl ciphers -s -tls1_3` lists them");
+        return {};
+    }
+
+    void prefer_own_ciphers() {
+        SSL_CTX_set_options(last(), SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    }
+
     step set_protocols(const std::vector<std::string>& protocols) {
         std::string& wire = state_->alpn_;
         wire.clear();
@@ -293,8 +334,9 @@ public:
         return {};
     }
 
-    void verify(int mode) {
+    void verify(int mode, bool name = true) {
         state_->verifies_ = true;
+        state_->verifies_name_ = name;
         SSL_CTX_set_verify(last(), mode, nullptr);
     }
 
@@ -331,6 +373,7 @@ std::expected<context, std::string> context::client(const client_options& option
     context_builder made;
     if (auto done = made.add_context(false, options.min, options.max); !done)
         return wrong(done.error());
+    if (auto done = made.set_ciphers(options.ciphers); !done) return wrong(done.error());
     if (auto done = made.set_protocols(options.alpn); !done) return wrong(done.error());
     if (options.own.chain.empty() != options.own.key.empty())
         return wrong("a certificate and its key go together: give both or neither");
@@ -338,7 +381,7 @@ std::expected<context, std::string> context::client(const client_options& option
         if (auto done = made.use(options.own); !done) return wrong(done.error());
     if (options.verify) {
         if (auto done = made.trust(options.ca); !done) return wrong(done.error());
-        made.verify(SSL_VERIFY_PEER);
+        made.verify(SSL_VERIFY_PEER, options.verify_name);
     }
     made.keep_sessions();
     return context(made.finish());
@@ -354,6 +397,8 @@ std::expected<context, std::string> context::server(const server_options& option
     for (const certificate& own : options.certificates) {
         if (auto done = made.add_context(true, options.min, options.max); !done)
             return wrong(done.error());
+        if (auto done = made.set_ciphers(options.ciphers); !done) return wrong(done.error());
+        if (options.prefer_own_ciphers) made.prefer_own_ciphers();
         if (auto done = made.set_protocols(options.alpn); !done) return wrong(done.error());
         if (auto done = made.use(own); !done) return wrong(done.error());
         made.serve_sessions(options.tickets);

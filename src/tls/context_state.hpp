@@ -35,6 +35,7 @@ class context_state {
 public:
     bool is_server() const noexcept { return server_; }
     bool verifies() const noexcept { return verifies_; }
+    bool verifies_name() const noexcept { return verifies_name_; }
     SSL_CTX* first() const noexcept { return contexts_.front().get(); }
 
     /// The context of the certificate for that name, or null for the first one.
@@ -53,6 +54,7 @@ private:
 
     bool server_ = false;
     bool verifies_ = false;
+    bool verifies_name_ = true;
     std::vector<owned_context> contexts_;
     std::unordered_map<std::string, SSL_CTX*> names_;  // in lower case, wildcards as "*.x"
     std::string alpn_;

@@ -149,6 +149,39 @@ TEST(tls_context, refuses_contradictions) {
         HasSubstr("65535"));
 }
 
+TEST(tls_context, names_the_list_of_ciphers_that_cannot_be_used) {
+    const auto client = [](cipher_lists lists) {
+        return said(context::client({.ciphers = std::move(lists)}));
+    };
+    const auto server = [](cipher_lists lists) {
+        server_options options = usual_server();
+        options.ciphers = std::move(lists);
+        return said(context::server(options));
+    };
+    EXPECT_THAT(client({.tls1_2 = "RUBBISH"}), AllOf(HasSubstr("RUBBISH"), HasSubstr("-tls1_2")));
+    EXPECT_THAT(client({.tls1_3 = "RUBBISH"}), AllOf(HasSubstr("RUBBISH"), HasSubstr("-tls1_3")));
+    EXPECT_THAT(server({.tls1_2 = "RUBBISH"}), AllOf(HasSubstr("RUBBISH"), HasSubstr("-tls1_2")));
+    EXPECT_THAT(server({.tls1_3 = "RUBBISH"}), AllOf(HasSubstr("RUBBISH"), HasSubstr("-tls1_3")));
+    const cipher_lists good{.tls1_2 = "ECDHE+AESGCM", .tls1_3 = "TLS_CHACHA20_POLY1305_SHA256"};
+    EXPECT_EQ(client(good), "it works");
+    EXPECT_EQ(server(good), "it works");
+}
+
+TEST(tls_context, the_usual_order_leaves_out_nothing_and_adds_nothing) {
+    const auto names = [](const SSL_CTX* of) {
+        std::vector<std::string> all;
+        const STACK_OF(SSL_CIPHER)* const list = SSL_CTX_get_ciphers(of);
+        for (int i = 0; i < sk_SSL_CIPHER_num(list); ++i)
+            all.emplace_back(SSL_CIPHER_get_name(sk_SSL_CIPHER_value(list, i)));
+        return all;
+    };
+    const owned_context plain(SSL_CTX_new(TLS_server_method()));
+    const context made = must(context::server(usual_server()));
+    EXPECT_THAT(names(made.state().first()),
+                ::testing::UnorderedElementsAreArray(names(plain.get())));
+    EXPECT_EQ(names(made.state().first()).front(), "TLS_AES_128_GCM_SHA256");
+}
+
 TEST(tls_context, keeps_a_limited_number_of_sessions) {
     const context made = must(context::client({.verify = false}));
     for (std::size_t i = 0; i < max_kept_sessions + 100; ++i)

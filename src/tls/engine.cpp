@@ -108,16 +108,17 @@ bool engine::prepare_client() {
     SSL_set_connect_state(ssl);
     while (server_name_.ends_with('.')) server_name_.pop_back();
     const bool is_address = endpoint::ip(server_name_, 0).has_value() && !server_name_.empty();
+    const bool checks = context_.state().verifies_name();
     X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl);
     X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (is_address) {
+    if (is_address && checks) {
         // Without the scope of a link-local address, which only this machine knows.
         const std::string bare = server_name_.substr(0, server_name_.find('%'));
         if (X509_VERIFY_PARAM_set1_ip_asc(wanted, bare.c_str()) != 1) return false;
-    } else {
+    } else if (!is_address) {
         // An empty name would switch the check off; this one belongs to nobody (RFC 2606).
         const char* const name = server_name_.empty() ? "no-name.invalid" : server_name_.c_str();
-        if (SSL_set1_host(ssl, name) != 1) return false;
+        if (checks && SSL_set1_host(ssl, name) != 1) return false;
         if (!server_name_.empty() && SSL_set_tlsext_host_name(ssl, name) != 1) return false;
     }
     if (const owned_session kept = context_.state().take_session(server_name_))

@@ -242,6 +242,45 @@ TEST_P(tls_io, tells_what_was_agreed_on) {
     });
 }
 
+TEST_P(tls_io, chooses_a_cipher_by_the_order_that_counts) {
+    run([&]() -> task<> {
+        const std::string aes_128 = "TLS_AES_128_GCM_SHA256";
+        const std::string aes_256 = "TLS_AES_256_GCM_SHA384";
+        const std::string chacha = "TLS_CHACHA20_POLY1305_SHA256";
+        const std::string old_128 = "ECDHE-ECDSA-AES128-GCM-SHA256";
+        const std::string old_256 = "ECDHE-ECDSA-AES256-GCM-SHA384";
+        const auto agreed = [&](client_options client, server_options server) -> task<std::string> {
+            const testing::connection ends = co_await secure(client, server);
+            EXPECT_EQ(info(ends.client)->cipher, info(ends.server)->cipher);
+            co_return info(ends.client)->cipher;
+        };
+        client_options client = usual_client();
+        server_options server = usual_server();
+        EXPECT_EQ(co_await agreed(client, server), aes_128) << "OpenSSL's clients put it last";
+        client.ciphers.tls1_3 = aes_256 + ':' + aes_128 + ':' + chacha;
+        EXPECT_EQ(co_await agreed(client, server), aes_128);
+        server.prefer_own_ciphers = false;
+        EXPECT_EQ(co_await agreed(client, server), aes_256);
+        server.prefer_own_ciphers = true;
+        client.ciphers.tls1_3 = chacha + ':' + aes_256 + ':' + aes_128;
+        EXPECT_EQ(co_await agreed(client, server), chacha) << "a client without AES instructions";
+        server.ciphers.tls1_3 = aes_256;
+        EXPECT_EQ(co_await agreed(client, server), aes_256);
+
+        client.max = version::tls1_2;
+        EXPECT_EQ(co_await agreed(client, server), old_128);
+        server.prefer_own_ciphers = false;
+        client.ciphers.tls1_2 = old_256 + ':' + old_128;
+        EXPECT_EQ(co_await agreed(client, server), old_256);
+        server.ciphers.tls1_2 = old_128;
+        EXPECT_EQ(co_await agreed(client, server), old_128);
+        client.ciphers.tls1_2 = old_256;
+        const both_ends none = co_await attempt(client, server);
+        EXPECT_EQ(error_of(none.client), errc::no_common_protocol);
+        EXPECT_EQ(error_of(none.server), errc::no_common_protocol);
+    });
+}
+
 TEST_P(tls_io, chooses_a_protocol_or_refuses) {
     run([&]() -> task<> {
         client_options client = usual_client();
@@ -311,6 +350,12 @@ TEST_P(tls_io, trusts_only_whom_it_should) {
                   errc::certificate_name_mismatch);
         EXPECT_EQ(co_await client_error(good, usual, "127.0.0.2"), errc::certificate_name_mismatch);
         EXPECT_EQ(co_await client_error(good, usual, ""), errc::certificate_name_mismatch);
+        client_options nameless = usual_client();
+        nameless.verify_name = false;
+        for (const std::string name : {"localhost", "example.org", "127.0.0.2", ""})
+            EXPECT_EQ(co_await client_error(good, nameless, name), std::error_code()) << name;
+        nameless.ca = authority("another").pem();
+        EXPECT_EQ(co_await client_error(good, nameless, "localhost"), errc::untrusted_certificate);
         EXPECT_EQ(co_await client_error(good, {}, "localhost"), errc::untrusted_certificate)
             << "the system does not know the tests' authority";
         EXPECT_EQ(co_await client_error(authority("another").issue({.names = {"DNS:localhost"}}),

@@ -5,6 +5,7 @@
 #include "transport/schemes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <utility>
@@ -91,32 +92,68 @@ std::expected<void, fault> parse_host_and_port(std::string_view text, address& i
     return {};
 }
 
+/// A parameter of a tls URI. Without choices any text will do.
+struct tls_field {
+    std::string_view name;
+    std::string tls_parameters::* place;
+    std::array<std::string_view, 3> choices = {};
+
+    bool may_be(std::string_view value) const {
+        return choices.front().empty() || std::ranges::find(choices, value) != choices.end();
+    }
+};
+
+constexpr tls_field tls_fields[] = {
+    {"cert", &tls_parameters::cert},
+    {"key", &tls_parameters::key},
+    {"ca", &tls_parameters::ca},
+    {"clients", &tls_parameters::clients, {"yes", "no", "optional"}},
+    {"verify", &tls_parameters::verify, {"name", "chain"}},
+    {"min", &tls_parameters::min, {"1.2", "1.3"}},
+    {"max", &tls_parameters::max, {"1.2", "1.3"}},
+    {"ciphers", &tls_parameters::ciphers},
+    {"ciphersuites", &tls_parameters::ciphersuites},
+    {"prefer", &tls_parameters::prefer, {"server", "client"}},
+};
+
+std::string joined(const std::array<std::string_view, 3>& choices) {
+    std::string made(choices[0]);
+    if (!choices[2].empty()) made += ", " + std::string(choices[1]);
+    return made + " or " + std::string(choices[2].empty() ? choices[1] : choices[2]);
+}
+
 /// cert=/a.pem&key=/a.key&ca=/ca.pem&clients=no, each at most once.
-std::expected<void, fault> parse_tls_files(std::string_view query, tls_files& into) {
+std::expected<void, fault> parse_tls_parameters(std::string_view query, tls_parameters& into) {
     while (!query.empty()) {
         const std::size_t end = std::min(query.find('&'), query.size());
         const std::string_view pair = query.substr(0, end);
         query.remove_prefix(std::min(end + 1, query.size()));
         const std::size_t equals = std::min(pair.find('='), pair.size());
         const std::string_view name = pair.substr(0, equals);
-        std::string* const place = name == "cert"      ? &into.cert
-                                   : name == "key"     ? &into.key
-                                   : name == "ca"      ? &into.ca
-                                   : name == "clients" ? &into.clients
-                                                       : nullptr;
-        if (!place)
-            return wrong("after the ? stand cert=FILE, key=FILE and ca=FILE, joined by &, not " +
+        const tls_field* const field = std::ranges::find(tls_fields, name, &tls_field::name);
+        if (field == std::end(tls_fields)) {
+            std::string known;
+            for (const tls_field& one : tls_fields)
+                known += (known.empty() ? "" : ", ") + std::string(one.name);
+            return wrong("after the ? stand NAME=VALUE, joined by &, with " + known + ", not " +
                          in_quotes(name));
-        if (!place->empty()) return wrong("it names " + in_quotes(name) + " twice");
-        if (equals + 1 >= pair.size()) return wrong(in_quotes(name) + " names no file");
-        *place = pair.substr(equals + 1);
-        if (place->contains('\0')) return wrong("the path holds a zero byte");
+        }
+        std::string& place = into.*field->place;
+        if (!place.empty()) return wrong("it names " + in_quotes(name) + " twice");
+        if (equals + 1 >= pair.size())
+            return wrong(in_quotes(name) + " says nothing: write " + std::string(name) + "=VALUE");
+        place = pair.substr(equals + 1);
+        if (place.contains('\0')) return wrong("the value holds a zero byte");
+        if (!field->may_be(place))
+            return wrong(std::string(name) + "= is " + joined(field->choices) + ", not " +
+                         in_quotes(place));
     }
-    if (!into.clients.empty() && into.clients != "yes" && into.clients != "no" &&
-        into.clients != "optional")
-        return wrong("clients= is yes, no or optional, not " + in_quotes(into.clients));
     if (into.cert.empty() && !into.key.empty())
         return wrong("the key has no certificate: add cert=FILE");
+    if (into.verify == "chain" && into.ca.empty())
+        return wrong("verify=chain trusts whoever has a certificate of ca: add ca=FILE");
+    if (into.min == "1.3" && into.max == "1.2")
+        return wrong("no version lies between min=1.3 and max=1.2");
     return {};
 }
 
@@ -170,8 +207,8 @@ std::expected<address, fault> parse_or_explain(std::string_view uri) {
         std::string_view place = rest;
         if (one.kind == scheme::tls) {
             place = rest.substr(0, rest.find('?'));
-            auto files =
-                parse_tls_files(rest.substr(std::min(place.size() + 1, rest.size())), made.tls);
+            auto files = parse_tls_parameters(rest.substr(std::min(place.size() + 1, rest.size())),
+                                              made.tls);
             if (!files) return std::unexpected(files.error());
         }
         auto parsed = one.has_path ? parse_path(place, made) : parse_host_and_port(place, made);
@@ -206,14 +243,11 @@ std::string address::to_string() const {
         made += host.empty() ? "*" : host;
     made += ':' + std::to_string(port);
     char joint = '?';
-    const auto add = [&](std::string_view name, const std::string& file) {
-        if (file.empty()) return;
-        made += std::exchange(joint, '&') + std::string(name) + file;
-    };
-    add("cert=", tls.cert);
-    add("key=", tls.key);
-    add("ca=", tls.ca);
-    add("clients=", tls.clients);
+    for (const tls_field& one : tls_fields) {
+        const std::string& value = tls.*one.place;
+        if (value.empty()) continue;
+        made += std::exchange(joint, '&') + std::string(one.name) + '=' + value;
+    }
     return made;
 }
 

@@ -20,27 +20,38 @@ namespace {
 
 using made_context = std::expected<tls::context, std::string>;
 
-tls::certificate own_certificate(const tls_files& files) {
-    return {files.cert, files.key.empty() ? files.cert : files.key};
+tls::certificate own_certificate(const tls_parameters& given) {
+    return {given.cert, given.key.empty() ? given.cert : given.key};
 }
 
-made_context server_context(const tls_files& files) {
+/// What a server's and a client's options have in common.
+void set_versions_and_ciphers(const tls_parameters& given, auto& options) {
+    if (given.min == "1.3") options.min = tls::version::tls1_3;
+    if (given.max == "1.2") options.max = tls::version::tls1_2;
+    options.ciphers = {.tls1_2 = given.ciphers, .tls1_3 = given.ciphersuites};
+}
+
+made_context server_context(const tls_parameters& given) {
     tls::server_options options;
-    if (!files.cert.empty()) options.certificates.push_back(own_certificate(files));
-    if (!files.ca.empty() && files.clients != "no") {
-        options.clients = files.clients == "optional" ? tls::client_verification::optional
+    set_versions_and_ciphers(given, options);
+    options.prefer_own_ciphers = given.prefer != "client";
+    if (!given.cert.empty()) options.certificates.push_back(own_certificate(given));
+    if (!given.ca.empty() && given.clients != "no") {
+        options.clients = given.clients == "optional" ? tls::client_verification::optional
                                                       : tls::client_verification::required;
-        options.client_ca = files.ca;
-    } else if (files.clients == "yes" || files.clients == "optional") {
+        options.client_ca = given.ca;
+    } else if (given.clients == "yes" || given.clients == "optional") {
         return std::unexpected("nobody is named who may sign clients' certificates: add ca=FILE");
     }
     return tls::context::server(options);
 }
 
-made_context read_client_context(const tls_files& files) {
+made_context read_client_context(const tls_parameters& given) {
     tls::client_options options;
-    options.ca = files.ca;
-    if (!files.cert.empty()) options.own = own_certificate(files);
+    set_versions_and_ciphers(given, options);
+    options.verify_name = given.verify != "chain";
+    options.ca = given.ca;
+    if (!given.cert.empty()) options.own = own_certificate(given);
     return tls::context::client(options);
 }
 
@@ -66,7 +77,7 @@ struct file_stamp {
 /// The contexts that clients made of files, the one that was used last in front. Any thread.
 class kept_contexts {
 public:
-    made_context get(const tls_files& files) {
+    made_context get(const tls_parameters& files) {
         // Before the files are read: what changes meanwhile is seen the next time.
         const stamps now = {file_stamp::of(files.cert), file_stamp::of(files.key),
                             file_stamp::of(files.ca)};
@@ -79,12 +90,12 @@ public:
 private:
     using stamps = std::array<file_stamp, 3>;
     struct entry {
-        tls_files files;
+        tls_parameters files;
         stamps read_at;
         tls::context context;
     };
 
-    std::optional<tls::context> find(const tls_files& files, const stamps& now) {
+    std::optional<tls::context> find(const tls_parameters& files, const stamps& now) {
         const std::lock_guard lock(mutex_);
         const auto found = std::ranges::find(entries_, files, &entry::files);
         if (found == entries_.end() || found->read_at != now) return std::nullopt;
@@ -103,8 +114,8 @@ private:
     std::vector<entry> entries_;
 };
 
-made_context client_context(const tls_files& files) {
-    if (files == tls_files()) {
+made_context client_context(const tls_parameters& files) {
+    if (files == tls_parameters()) {
         // The system's list is long and costs some milliseconds to read.
         static const made_context usual = tls::context::client();
         return usual;

@@ -119,6 +119,40 @@ TEST_P(transport_tls, carries_streams) {
     });
 }
 
+TEST_P(transport_tls, takes_versions_ciphers_and_how_to_verify_from_the_uri) {
+    run([&]() -> task<> {
+        const std::string own = "?cert=" + file("both.pem");
+        const std::string ca = "?ca=" + file("ca.pem");
+        const std::error_code good;
+        EXPECT_EQ(co_await exchange(own + "&min=1.3", ca + "&max=1.2"), errc::no_common_protocol);
+        EXPECT_EQ(co_await exchange(own + "&min=1.3", ca), good);
+        EXPECT_EQ(co_await exchange(own + "&max=1.2", ca), good);
+        const std::string suite = "&min=1.3&ciphersuites=TLS_AES_256_GCM_SHA384";
+        const std::string other = "&ciphersuites=TLS_CHACHA20_POLY1305_SHA256";
+        EXPECT_EQ(co_await exchange(own + suite, ca), good);
+        EXPECT_EQ(co_await exchange(own + suite, ca + other), errc::no_common_protocol);
+        const std::string old = "&max=1.2&ciphers=ECDHE-ECDSA-AES256-GCM-SHA384";
+        EXPECT_EQ(co_await exchange(own + old, ca), good);
+        EXPECT_EQ(co_await exchange(own + old, ca + "&ciphers=ECDHE+CHACHA20"),
+                  errc::no_common_protocol);
+        EXPECT_EQ(error_of(transport::listen("tls://127.0.0.1:0" + own + "&ciphers=RUBBISH")),
+                  errc::unusable_certificate);
+        EXPECT_THAT(
+            explain("tls://127.0.0.1:0" + own + "&ciphers=RUBBISH", errc::unusable_certificate),
+            AllOf(HasSubstr("RUBBISH"), HasSubstr("openssl ciphers")));
+        // For another name.
+        const tls::certificate strange = tls::test_authority().issue({.names = {"DNS:a.example"}});
+        write("strange.pem", strange.chain + strange.key);
+        const std::string theirs = "?cert=" + file("strange.pem");
+        EXPECT_EQ(co_await exchange(theirs, ca), errc::certificate_name_mismatch);
+        EXPECT_EQ(co_await exchange(theirs, ca + "&verify=name"), errc::certificate_name_mismatch);
+        EXPECT_EQ(co_await exchange(theirs, ca + "&verify=chain"), good);
+        write("another.pem", tls::authority("another").pem());
+        EXPECT_EQ(co_await exchange(theirs, "?ca=" + file("another.pem") + "&verify=chain"),
+                  errc::untrusted_certificate);
+    });
+}
+
 /// Sends 300 kB in pieces that are no multiples of anything, and an orderly end.
 task<> send_pieces(listener& from) {
     stream peer = must(co_await from.accept());

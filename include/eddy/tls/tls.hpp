@@ -54,10 +54,21 @@ struct certificate {
     std::string key = {};    ///< the private key of the chain's first certificate
 };
 
+/// Which ciphers are spoken: OpenSSL's names joined by ':', best first, as openssl-ciphers(1) reads
+/// them. An empty list stands for those that OpenSSL and the system's policy for it allow.
+struct cipher_lists {
+    std::string tls1_2 = {};  ///< "ECDHE+AESGCM:ECDHE+CHACHA20", or "DEFAULT@SECLEVEL=2"
+    std::string tls1_3 = {};  ///< "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+};
+
 /// What context::client() takes.
 struct client_options {
     /// Check the server's certificate and its name. Without it anybody can pose as the server.
     bool verify = true;
+    /// With `verify`: check the name, too. Without it whoever has a certificate of `ca` can pose as
+    /// the server, so `ca` should sign for nobody else. For servers reached by addresses that stand
+    /// in no certificate.
+    bool verify_name = true;
     /// Whom to trust: a PEM file, PEM text, or a folder as of openssl-rehash(1). Empty: the
     /// system's own list. A self-signed certificate is trusted by naming it here.
     std::string ca = {};
@@ -67,6 +78,7 @@ struct client_options {
     certificate own = {};
     version min = version::tls1_2;  ///< the oldest version to speak
     version max = version::tls1_3;  ///< the newest
+    cipher_lists ciphers = {};      ///< what to offer, best first
 };
 
 /// Whether a server asks its clients for certificates.
@@ -92,6 +104,13 @@ struct server_options {
     bool tickets = true;
     version min = version::tls1_2;  ///< the oldest version to speak
     version max = version::tls1_3;  ///< the newest
+
+    /// What to accept. In an empty list those with AES-128-GCM and ephemeral keys come first: it
+    /// costs less than AES-256, and nobody can break either.
+    cipher_lists ciphers = {};
+    /// The order of `ciphers` counts, and not the client's; but for a client that likes ChaCha20
+    /// best, as those without instructions for AES do, which gets it.
+    bool prefer_own_ciphers = true;
 };
 
 class context_state;

@@ -4,7 +4,7 @@
 //     udp://127.0.0.1:514    unix:///run/eddy/control.sock    unix://@name (abstract)
 //     tls://db.example:6380   tls://db.example:6380?ca=/etc/ca.pem   (connecting)
 //     tls://*:6380?cert=/etc/tls/db.pem&key=/etc/tls/db.key          (listening)
-//     tls://*:6380?cert=/etc/tls/db.pem&ca=/etc/ca.pem&clients=optional
+//     tls://*:6380?cert=/etc/tls/db.pem&ca=/etc/ca.pem&clients=optional&min=1.3
 //     shm://...  handoff://...   known, and refused until their layer is built in
 //
 // Callers hold a URI and get a stream; which protocol carries it is settled here alone.
@@ -32,16 +32,16 @@ enum class scheme : std::uint8_t { tcp, udp, unix_socket, tls, shm, handoff };
 /// "tcp", "udp", "unix", "tls", "shm", "handoff".
 std::string_view to_string(scheme kind) noexcept;
 
-/// Sets of tls_files of which the process keeps what it has read for connect(); beyond that the one
-/// that was not used for longest is read again.
+/// Sets of tls_parameters of which the process keeps what it has read for connect(); beyond that
+/// the one that was not used for longest is read again.
 inline constexpr std::size_t max_kept_tls_contexts = 64;
 
-/// What follows the `?` of a tls URI: names of PEM files, as name=value joined by `&`, taken
-/// literally. Each listen() reads them, and what listens keeps to what it has read. A connect()
-/// reads them again if one of them was written to or replaced since (of a folder, if a file came or
-/// went): a renewed certificate is used from the next connection on. The system's list of
-/// authorities is read once.
-struct tls_files {
+/// What follows the `?` of a tls URI, as name=value joined by `&`, taken literally; the names are
+/// those of the members, and an empty one is not given. Each listen() reads the PEM files, and what
+/// listens keeps to what it has read. A connect() reads them again if one of them was written to or
+/// replaced since (of a folder, if a file came or went): a renewed certificate is used from the
+/// next connection on. The system's list of authorities is read once.
+struct tls_parameters {
     std::string cert = {};  ///< certificate chain; a listener needs one, a client may have one
     std::string key = {};   ///< the certificate's private key; empty if it is in `cert`, too
 
@@ -50,10 +50,20 @@ struct tls_files {
     std::string ca = {};
 
     /// Of a listener: "yes", "optional" (a client may show a certificate, which must be good then)
-    /// or "no". Empty: yes if there is a `ca`. In a URI it is `clients`.
+    /// or "no". Empty: yes if there is a `ca`.
     std::string clients = {};
+    /// Of who connects: "name", as the certificate must be for the host of the URI, or "chain": it
+    /// must be signed by `ca`, which has to be given then. Empty: "name".
+    std::string verify = {};
+    std::string min = {};           ///< the oldest version to speak, "1.2" or "1.3"; empty: 1.2
+    std::string max = {};           ///< the newest; empty: 1.3
+    std::string ciphers = {};       ///< of TLS 1.2, as tls::cipher_lists
+    std::string ciphersuites = {};  ///< of TLS 1.3, as tls::cipher_lists
+
+    /// Of a listener, whose order of ciphers counts: "server" or "client". Empty: "server".
+    std::string prefer = {};
     /// The same texts; files are not compared.
-    friend bool operator==(const tls_files&, const tls_files&) = default;
+    friend bool operator==(const tls_parameters&, const tls_parameters&) = default;
 };
 
 /// A parsed URI. Host and port for tcp, udp and tls; a path for unix, shm and handoff.
@@ -64,8 +74,8 @@ struct address {
 
     /// In host order; 0 lets the kernel choose, for listeners.
     std::uint16_t port = 0;
-    std::string path;    ///< absolute, or "@name"
-    tls_files tls = {};  ///< of tls alone
+    std::string path;         ///< absolute, or "@name"
+    tls_parameters tls = {};  ///< of tls alone
 
     /// The URI again, in its usual form.
     std::string to_string() const;
