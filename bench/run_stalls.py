@@ -3,10 +3,12 @@
 at once, against redis-server."""
 
 import array
+import contextlib
 import multiprocessing
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import time
 
@@ -19,6 +21,7 @@ SIDES = ["redis", "eddy"]
 STALL_GOAL_S, MEMORY_GOAL = 0.001, 0.05
 PATIENCE_S = 300
 SETTLING_S = 2           # between the last key's SET and the expiry of all, at least
+PING_EVERY_S = 0.0005
 AHEAD_S = 0.1            # how long before it the other client begins
 
 
@@ -44,17 +47,16 @@ def fill_hash(client, fields):
             for first in range(start, start + each * 10, each)), b":%d\r\n" % each * 10)
 
 
-def set_ending(server, keys, at_ms):
-    """Sets so many keys that end in one moment, which must not have come when all are there."""
+def set_ending(server, keys, at_ms, one_in=1):
+    """Sets so many keys, of which one in so many ends in one moment, which must not have come when all are there."""
     end = b"%d" % at_ms
     with connect(server.port) as client:
-        for start in range(0, keys, BATCH):
-            count = min(BATCH, keys - start)
-            ask(client, b"".join(command(b"SET", key(n), VALUE, b"PXAT", end) for n in range(start, start + count)),
-                b"+OK\r\n" * count)
+        for start in range(0, keys, BATCH * one_in):
+            numbers = range(start, min(start + BATCH * one_in, keys), one_in)
+            ask(client, b"".join(command(b"SET", key(n), VALUE, b"PXAT", end) for n in numbers),
+                b"+OK\r\n" * len(numbers))
         if time.time() * 1000 >= at_ms:
             raise harness.Failure("the keys' time was over before all were set")
-        ask(client, command(b"DBSIZE"), b":%d\r\n" % keys)
 
 
 def dbsize(client):
@@ -65,11 +67,11 @@ def dbsize(client):
     return int(reply[1:])
 
 
-def wait_for_expiry(client, at_s):
-    """Until the server has removed all keys, which end at that time; how long that took."""
+def wait_for_expiry(client, at_s, left=0):
+    """Until the server has removed all keys that end at that time, and so many are left; how long that took."""
     time.sleep(max(at_s - time.time(), 0))
     end = time.monotonic() + PATIENCE_S
-    while dbsize(client) != 0:
+    while dbsize(client) != left:
         if time.monotonic() > end:
             raise harness.Failure("expired keys did not go")
         time.sleep(0.02)
@@ -79,7 +81,11 @@ def wait_for_expiry(client, at_s):
 # --- Another client, meanwhile ----------------------------------------------------------------
 
 def ping(port, core, started, stop, waits):
-    """Measures each of its PINGs, in a process of its own, until told to stop."""
+    """Measures each of its PINGs, in a process of its own, until told to stop.
+
+    They go out at fixed times, and one that is late is measured from its time. Between them the core is idle: a machine
+    that both cores keep busy may be held up by its hypervisor for milliseconds, in every tenth of a second.
+    """
     os.sched_setaffinity(0, {core})
     try:
         # On its core others look at the server's memory meanwhile: that is no wait of the server's making.
@@ -90,8 +96,11 @@ def ping(port, core, started, stop, waits):
         took = array.array("d")
         ask(client, b"PING\r\n", b"+PONG\r\n")
         started.set()
+        due = time.monotonic()
         while not stop.is_set():
-            before = time.monotonic()
+            due += PING_EVERY_S
+            time.sleep(max(due - time.monotonic(), 0))
+            before = min(due, time.monotonic())
             ask(client, b"PING\r\n", b"+PONG\r\n")
             took.append(time.monotonic() - before)
         ordered = sorted(took) or [0.0]
@@ -108,6 +117,32 @@ def pings_during(server, core, work):
     stop.set()
     other.join()
     return *waits, done
+
+
+@contextlib.contextmanager
+def random_sets(server, core, keys):
+    """Others set keys at random, as fast as the server takes them, until the end of the `with`."""
+    load = subprocess.Popen([harness.eddy(), "bench", "resp", "--host", "127.0.0.1", "-p", str(server.port), "--tests", "set",
+                             "--clients", "4", "--pipeline", "10", "--keys", str(keys), "--value-size", str(len(VALUE)),
+                             "--requests", "1000000000", "--no-progress"], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                            preexec_fn=harness.settle(core))
+    try:
+        with connect(server.port) as client:
+            # It prepares its commands for some seconds before the first one.
+            last, now = 0, info(client, b"stats", b"total_commands_processed")
+            end = time.monotonic() + PATIENCE_S
+            while now < last + 1000 or last == 0:
+                if load.poll() is not None or time.monotonic() > end:
+                    raise harness.Failure("nobody sets keys")
+                time.sleep(0.1)
+                last, now = now, info(client, b"stats", b"total_commands_processed")
+        yield
+        if load.poll() is not None:
+            raise harness.Failure("the keys were set before the snapshot had ended")
+    finally:
+        load.kill()
+        load.wait()
 
 
 def memory_of(pid):
@@ -195,73 +230,149 @@ def start(side, core, folder):
     return server
 
 
+class Turn:
+    """What one server is put through. Each method yields figures by name, in seconds but for `grown`."""
+
+    def __init__(self, server, client, core, quick):
+        self.server, self.client, self.core = server, client, core
+        self.fields, self.keys, self.ending, self.many = SIZES[quick]
+
+    def pings(self, work):
+        return pings_during(self.server, self.core, work)
+
+    def flush(self):
+        ask(self.client, command(b"FLUSHALL"), b"+OK\r\n")
+        settled_rss(self.server.pid)
+
+    def huge_hash(self):
+        empty = info(self.client, b"memory", b"used_memory")
+        fill_hash(self.client, self.fields)
+        stall, _, took = self.pings(lambda: change_during_snapshot(self.client))
+        yield "changed", took
+        yield "while_changed", stall
+        full = info(self.client, b"memory", b"used_memory")
+
+        def remove():
+            """Until all that it held is freed, too; how long DEL itself took."""
+            before = time.monotonic()
+            ask(self.client, command(b"DEL", b"huge"), b":1\r\n")
+            took = time.monotonic() - before
+            while info(self.client, b"memory", b"used_memory") > empty + (full - empty) / 10:
+                time.sleep(0.01)
+            return took
+
+        stall, _, took = self.pings(remove)
+        yield "removal", took
+        yield "while_removed", stall
+        self.flush()
+
+    def snapshots(self):
+        before = time.monotonic()
+        set_all(self.server, self.keys)
+        self.fill_s_a_key = (time.monotonic() - before) / self.keys
+        settled_rss(self.server.pid)
+        before = time.monotonic()
+        stall, _, share = self.pings(lambda: snapshot(self.server, self.client))
+        yield "while_saved", stall
+        yield "grown", share
+        self.save_s = time.monotonic() - before
+        yield "while_idle", self.pings(lambda: time.sleep(self.save_s))[0]
+        with random_sets(self.server, self.core, self.keys):
+            stall, mostly, share = self.pings(lambda: snapshot(self.server, self.client))
+            yield "while_saved_and_set", stall
+            yield "mostly_saved_and_set", mostly
+            yield "grown_by_sets", share
+            stall, mostly, _ = self.pings(lambda: time.sleep(self.save_s))
+            yield "while_set", stall
+            yield "mostly_set", mostly
+
+    def flushing(self):
+        def flush():
+            before = time.monotonic()
+            ask(self.client, command(b"FLUSHALL"), b"+OK\r\n")
+            took = time.monotonic() - before
+            settled_rss(self.server.pid)
+            return took
+
+        stall, _, took = self.pings(flush)
+        yield "flushed", took
+        yield "while_flushed", stall
+
+    def expiry(self):
+        yield from self.expiry_of(self.ending, 1, "while_expired", "mostly_expired")
+        set_all(self.server, self.many)
+        yield from self.expiry_of(self.many, 100, "while_few_expired", "mostly_few_expired")
+
+    def expiry_of(self, keys, one_in, longest, mostly):
+        """The PINGs while one in so many of the keys end at once."""
+        ending = len(range(0, keys, one_in))
+        # Far enough ahead for all to be set, with their expiries, and for the server to be at rest.
+        at_s = time.time() + SETTLING_S + 4 * self.fill_s_a_key * ending
+        set_ending(self.server, keys, int(at_s * 1000), one_in)
+        time.sleep(max(at_s - AHEAD_S - time.time(), 0))
+        stall, most, self.gone_s = self.pings(lambda: wait_for_expiry(self.client, at_s, keys - ending if one_in > 1 else 0))
+        yield longest, stall
+        yield mostly, most
+
+    def all(self):
+        yield from self.huge_hash()
+        yield from self.snapshots()
+        yield from self.flushing()
+        yield from self.expiry()
+
+
+# Fields of the hash; keys of the snapshot; keys that end at once; keys of which one in a hundred does.
+SIZES = {True: (20_000, 50_000, 20_000, 50_000), False: (2_000_000, 5_000_000, 1_000_000, 10_000_000)}
+
+
+def rows_of(samples, quick):
+    """The table's, of the samples by name and side."""
+    fields, keys, ending, many = map(whole, SIZES[quick])
+    stall = ("≤ 1 ms", STALL_GOAL_S)
+    memory = ("≤ 5 %", MEMORY_GOAL)
+    none = ("", None)
+    spec = [
+        (f"DEL of a hash of {fields} fields", "removal", stall),
+        ("longest PING of another client meanwhile", "while_removed", stall),
+        (f"longest PING during a snapshot of {keys} keys", "while_saved", stall, "while_idle"),
+        (f"longest PING while a hash of {fields} fields changes during one", "while_changed", stall, "while_idle"),
+        ("the HSET that changes it", "changed", none),
+        ("longest PING in as long a time without one", "while_idle", none),
+        ("memory that the snapshot takes beside the keys", "grown", memory),
+        ("longest PING during a snapshot while keys are set at random", "while_saved_and_set", stall, "while_set"),
+        ("p99.9 of the PINGs meanwhile", "mostly_saved_and_set", none),
+        ("longest PING while keys are set, without a snapshot", "while_set", none),
+        ("p99.9 of the PINGs meanwhile", "mostly_set", none),
+        ("memory that this snapshot takes beside the keys", "grown_by_sets", none),
+        (f"FLUSHALL of {keys} keys", "flushed", none),
+        ("longest PING until they are freed", "while_flushed", stall),
+        (f"longest PING while {ending} keys expire at once", "while_expired", stall),
+        ("p99.9 of the PINGs meanwhile", "mostly_expired", none),
+        (f"longest PING while 1 % of {many} keys expire at once", "while_few_expired", stall),
+        ("p99.9 of the PINGs meanwhile", "mostly_few_expired", none),
+    ]
+    rows = []
+    for label, name, (goal_text, goal), *idle in spec:
+        form = (lambda share: f"{share:.1%}") if name.startswith("grown") else milliseconds
+        rows.append(Row(label, goal, goal_text, samples[name], form, samples[idle[0]] if idle else None))
+    return rows
+
+
 def main():
     chosen = harness.begin(__doc__)
-    fields, keys, ending = (20_000, 50_000, 20_000) if chosen.quick else (2_000_000, 5_000_000, 1_000_000)
     os.sched_setaffinity(0, {chosen.load_core})
     progress = Progress(chosen.pairs * len(SIDES))
-    changed, while_changed, removal, while_removed, while_saved, grown, while_idle, while_expired, mostly_expired = (
-        {side: [] for side in SIDES} for _ in range(9))
+    samples = {}
     for number, side in turns(SIDES, chosen.pairs):
         folder = tempfile.mkdtemp(prefix="eddy-bench-dump-")
+        told = []
         with start(side, chosen.server_core, folder) as server, connect(server.port) as client:
-            empty = info(client, b"memory", b"used_memory")
-            fill_hash(client, fields)
-            stall, _, took = pings_during(server, chosen.load_core, lambda: change_during_snapshot(client))
-            changed[side].append(took)
-            while_changed[side].append(stall)
-            full = info(client, b"memory", b"used_memory")
-
-            def remove():
-                """Until all that it held is freed, too; how long DEL itself took."""
-                before = time.monotonic()
-                ask(client, command(b"DEL", b"huge"), b":1\r\n")
-                took = time.monotonic() - before
-                while info(client, b"memory", b"used_memory") > empty + (full - empty) / 10:
-                    time.sleep(0.01)
-                return took
-
-            stall, _, took = pings_during(server, chosen.load_core, remove)
-            removal[side].append(took)
-            while_removed[side].append(stall)
-            ask(client, command(b"FLUSHALL"), b"+OK\r\n")
-            before = time.monotonic()
-            set_all(server, keys)
-            fill_s = (time.monotonic() - before) * ending / keys
-            settled_rss(server.pid)
-            before = time.monotonic()
-            stall, _, share = pings_during(server, chosen.load_core, lambda: snapshot(server, client))
-            while_saved[side].append(stall)
-            grown[side].append(share)
-            took = time.monotonic() - before
-            while_idle[side].append(pings_during(server, chosen.load_core, lambda: time.sleep(took))[0])
-            ask(client, command(b"FLUSHALL"), b"+OK\r\n")
-            settled_rss(server.pid)
-            # Far enough ahead for all to be set, with their expiries, and for the server to be at rest.
-            at_s = time.time() + SETTLING_S + 3 * fill_s
-            set_ending(server, ending, int(at_s * 1000))
-            time.sleep(max(at_s - AHEAD_S - time.time(), 0))
-            stall, mostly, gone_s = pings_during(server, chosen.load_core, lambda: wait_for_expiry(client, at_s))
-            while_expired[side].append(stall)
-            mostly_expired[side].append(mostly)
+            for name, value in Turn(server, client, chosen.load_core, chosen.quick).all():
+                samples.setdefault(name, {each: [] for each in SIDES})[side].append(value)
+                told.append(f"{name} {value:.1%}" if name.startswith("grown") else f"{name} {milliseconds(value)}")
         shutil.rmtree(folder, ignore_errors=True)
-        progress.step(f"pair {number + 1}, {side}: HSET {milliseconds(changed[side][-1])}, others "
-                      f"{milliseconds(while_changed[side][-1])}, DEL {milliseconds(removal[side][-1])}, "
-                      f"snapshot {milliseconds(while_saved[side][-1])} in {took:.1f} s, without one "
-                      f"{milliseconds(while_idle[side][-1])}, {grown[side][-1]:.1%} more memory, "
-                      f"expiry {milliseconds(stall)}, p99.9 {milliseconds(mostly)}, over after {gone_s:.1f} s")
-    rows = [Row(f"DEL of a hash of {whole(fields)} fields", STALL_GOAL_S, "≤ 1 ms", removal, milliseconds),
-            Row("longest PING of another client meanwhile", STALL_GOAL_S, "≤ 1 ms", while_removed, milliseconds),
-            Row(f"longest PING during a snapshot of {whole(keys)} keys", STALL_GOAL_S, "≤ 1 ms", while_saved,
-                milliseconds, while_idle),
-            Row(f"longest PING while a hash of {whole(fields)} fields changes during one", STALL_GOAL_S, "≤ 1 ms",
-                while_changed, milliseconds, while_idle),
-            Row("the HSET that changes it", None, "", changed, milliseconds),
-            Row("longest PING in as long a time without one", None, "", while_idle, milliseconds),
-            Row("memory that the snapshot takes beside the keys", MEMORY_GOAL, "≤ 5 %", grown, lambda v: f"{v:.1%}"),
-            Row(f"longest PING while {whole(ending)} keys expire at once", STALL_GOAL_S, "≤ 1 ms", while_expired,
-                milliseconds),
-            Row("p99.9 of the PINGs meanwhile", None, "", mostly_expired, milliseconds)]
+        progress.step(f"pair {number + 1}, {side}: " + ", ".join(told))
+    rows = rows_of(samples, chosen.quick)
     text = report.table(["", *SIDES, "goal", ""], [row.cells() for row in rows])
     text += "\n\nThe client waits and asks again at once; its own scheduling is part of what it measures."
     return report.leave("stalls", chosen, text, {"rows": [row.json() for row in rows]},
