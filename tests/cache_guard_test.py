@@ -132,6 +132,42 @@ class CacheTls(GuardTest):
         self.assertEqual(self.tls()("PING"), "+PONG")
         self.assertEqual(self.tls(own=True)("PING"), "+PONG")
 
+    def test_versions_and_ciphers_are_those_that_were_chosen(self):
+        self.create("--tls-auth-clients", "no")
+
+        def agreed(*suites, newest=ssl.TLSVersion.TLSv1_3):
+            """With a client that offers these of TLS 1.2, in that order."""
+            context = self.made.context()
+            context.maximum_version = newest
+            if suites:
+                context.set_ciphers(":".join(suites))
+            over = context.wrap_socket(connect(self.port), server_hostname="127.0.0.1")
+            with contextlib.closing(Client(self.port, over=over)) as client:
+                self.assertEqual(client("PING"), "+PONG")
+                return over.version(), over.cipher()[0]
+
+        old, slow, fast = ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-GCM-SHA256"
+        self.assertEqual(agreed(), ("TLSv1.3", "TLS_AES_128_GCM_SHA256"))
+        self.assertEqual(agreed(slow, fast, newest=old), ("TLSv1.2", fast))
+        self.running.must("edit", "db", "--tls-prefer-server-ciphers", "no")
+        self.assertEqual(agreed(), ("TLSv1.3", "TLS_AES_256_GCM_SHA384"))
+        self.assertEqual(agreed(slow, fast, newest=old), ("TLSv1.2", slow))
+        self.running.must("edit", "db", "--tls-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256", "--tls-ciphers", fast)
+        self.assertEqual(agreed(), ("TLSv1.3", "TLS_CHACHA20_POLY1305_SHA256"))
+        self.assertEqual(agreed(slow, fast, newest=old), ("TLSv1.2", fast))
+        self.running.must("edit", "db", "--tls-protocols", "TLSv1.3")
+        with self.assertRaises((ssl.SSLError, ConnectionError)):
+            agreed(newest=old)
+        asked = self.tls()("CONFIG", "GET", "tls-[cp]*")
+        self.assertEqual(dict(zip(asked[::2], asked[1::2])) | {b"tls-port": b""}, {
+            b"tls-port": b"", b"tls-prefer-server-ciphers": b"no", b"tls-protocols": b"TLSv1.3",
+            b"tls-ciphers": fast.encode(), b"tls-ciphersuites": b"TLS_CHACHA20_POLY1305_SHA256",
+            b"tls-cert-file": self.made.cert.encode(), b"tls-ca-cert-file": b"", b"tls-ca-cert-dir": b"",
+            b"tls-cluster": b"no"} | {})
+        refused = self.running.run("edit", "db", "--tls-ciphers", "RUBBISH")
+        self.assertNotEqual(refused.status, 0)
+        self.assertIn("RUBBISH", refused.err)
+
     def test_what_is_no_handshake_is_closed_and_holds_nobody_up(self):
         self.create("--tls-auth-clients", "no")
         silent = [connect(self.port) for _ in range(20)]

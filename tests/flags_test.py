@@ -323,7 +323,8 @@ class CacheFlags(FlagTest):
         eventually(lambda: ask_cache(port, "GET a") == "$1", "the key")
 
     @effect_of("cache", "tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir",
-               "tls-auth-clients")
+               "tls-auth-clients", "tls-protocols", "tls-ciphers", "tls-ciphersuites", "tls-prefer-server-ciphers",
+               "tls-replication")
     def test_tls(self):
         daemon = self.daemon()
         made = harness.Certificates(self.folder())
@@ -341,6 +342,29 @@ class CacheFlags(FlagTest):
             client.sendall(b"PING\r\n")
             self.assertEqual(read_line(client), "+PONG")
         self.assert_refused(daemon.run("edit", "r", "--tls-ca-cert-dir", daemon.folder), 1, "exclude each other")
+        self.assert_refused(daemon.run("edit", "r", "--tls-protocols", "SSLv3"), 1, "TLSv1.2 and TLSv1.3")
+
+        def spoken():
+            with made.connect(port) as client:
+                return client.version(), client.cipher()[0]
+
+        self.assertEqual(spoken(), ("TLSv1.3", "TLS_AES_128_GCM_SHA256"))
+        daemon.must("edit", "r", "--tls-prefer-server-ciphers", "no")
+        self.assertEqual(spoken(), ("TLSv1.3", "TLS_AES_256_GCM_SHA384"))
+        daemon.must("edit", "r", "--tls-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256")
+        self.assertEqual(spoken(), ("TLSv1.3", "TLS_CHACHA20_POLY1305_SHA256"))
+        daemon.must("edit", "r", "--tls-protocols", "TLSv1.2", "--tls-ciphers", "ECDHE-ECDSA-AES256-GCM-SHA384")
+        self.assertEqual(spoken(), ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384"))
+        # It follows one that speaks TLS.
+        leader = free_port()
+        daemon.must("create", "cache", "leader", "--tls-port", str(leader), "--tls-cert-file", made.cert,
+                    "--tls-key-file", made.key, "--tls-auth-clients", "no", "--mode", "admin", "-s")
+        with made.connect(leader) as client:
+            client.sendall(b"CONFIG SET repl-diskless-sync-delay 0\r\nSET a 1\r\n")
+            self.assertEqual([read_line(client), read_line(client)], ["+OK", "+OK"])
+        follower = self.create(daemon, "cache", "f", "--replicate", f"127.0.0.1:{leader}", "--tls-replication", "yes",
+                               "--tls-ca-cert-file", made.ca)
+        eventually(lambda: ask_cache(follower, "GET a") == "$1", "the key")
 
     @effect_of("cache", "protected-mode")
     def test_protected_mode(self):

@@ -418,13 +418,17 @@ class Certificates:
     def _run(*words):
         subprocess.run(["openssl", *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    def _signed(self, name, ca_key):
+    def named(self, name):
+        """A server's certificate for that name alone, and its key."""
+        return self._signed(name, self._path("ca.key"), f"DNS:{name}")
+
+    def _signed(self, name, ca_key, whom="IP:127.0.0.1,DNS:localhost"):
         cert, key, request = self._path(f"{name}.pem"), self._path(f"{name}.key"), self._path(f"{name}.csr")
         self._run("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
                   "-keyout", key, "-out", request)
         names = self._path("names")
         with open(names, "w", encoding="utf-8") as file:
-            file.write("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+            file.write(f"subjectAltName={whom}\n")
         self._run("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
                   "-extfile", names, "-out", cert)
         return cert, key

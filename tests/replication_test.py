@@ -9,7 +9,7 @@ import unittest
 
 import harness
 from cache_client import Client, Redis, Traffic, client_of
-from harness import eventually, free_port
+from harness import connect, eventually, free_port
 
 ROUNDS = int(os.environ.get("EDDY_REPLICATION_ROUNDS", "20"))
 
@@ -299,6 +299,92 @@ class BesideRedis(BesideServers, Replication):
 @harness.on_each_backend
 class BesideValkey(BesideServers, Replication):
     program = os.environ.get("EDDY_VALKEY", "valkey-server")
+
+
+@harness.on_each_backend
+class ByTls(Replication):
+    """The certificates are for another name than the address that the followers know: who signs them counts."""
+
+    def setUp(self):
+        self.made = harness.Certificates(self.folder())
+        self.cert, self.key = self.made.named("db.example")
+        self.flags = ["--tls-cert-file", self.cert, "--tls-key-file", self.key, "--tls-ca-cert-file", self.made.ca,
+                      "--tls-replication", "yes"]
+
+    def client(self, port):
+        context = self.made.context(own=True)
+        context.check_hostname = False
+
+        def attempt():
+            try:
+                made = Client(port, over=context.wrap_socket(connect(port)))
+                return made if made("PING") == "+PONG" else None
+            except OSError:
+                return None
+        made = eventually(attempt, f"an answer by TLS on port {port}")
+        self.addCleanup(made.close)
+        return made
+
+    def cache(self, daemon, name, *more):
+        port = free_port()
+        created = daemon.run("create", "cache", name, "--tls-port", str(port), "--mode", "admin", "-s",
+                             *self.flags, *more)
+        if "does not have" in created.err:
+            self.skipTest("this build has no TLS")
+        self.assertEqual(created.status, 0, created)
+        client = self.client(port)
+        self.assertEqual(client("CONFIG", "SET", "repl-diskless-sync-delay", "0"), "+OK")
+        return client
+
+    def redis(self):
+        port = free_port()
+        Redis(self, "--tls-port", str(port), "--port", "0", *self.flags)
+        return self.client(port)
+
+    def check(self, leader, follower):
+        self.write(leader, 1)
+        self.follow(follower, leader)
+        self.write(leader, 2)
+        have_same_data(leader, follower)
+        self.assertEqual(leader("WAIT", "1", "10000"), 1)
+        self.assertIn(f"port={follower.port},", leader.info("replication")["slave0"])
+
+    def test_a_cache_follows(self):
+        self.check(self.redis(), self.cache(self.daemon(), "db"))
+
+    def test_it_follows_a_cache(self):
+        self.check(self.cache(self.daemon(), "db"), self.redis())
+
+    def test_among_caches(self):
+        daemon = self.daemon()
+        self.check(self.cache(daemon, "leader"), self.cache(daemon, "follower"))
+
+    def test_a_master_of_another_authority_is_not_followed_nor_told_the_password(self):
+        daemon = self.daemon()
+        follower = self.cache(daemon, "follower")
+        other, port = harness.Certificates(self.folder()), free_port()
+        daemon.must("create", "cache", "leader", "--tls-port", str(port), "--tls-cert-file", other.cert,
+                    "--tls-key-file", other.key, "--tls-auth-clients", "no", "-s")
+        self.assertEqual(follower("REPLICAOF", "127.0.0.1", port), "+OK")
+        eventually(lambda: f"{port} by TLS (tls-replication)" in daemon.must("logs", "follower"), "the reason")
+        self.assertEqual(follower.info("replication")["master_link_status"], "down")
+        # Nor one that does not speak TLS, whatever it is sent.
+        self.assertEqual(follower("CONFIG", "SET", "masterauth", "secret"), "+OK")
+        with socket.create_server(("127.0.0.1", 0)) as plain:
+            plain.settimeout(harness.DEADLINE_S)
+            port = plain.getsockname()[1]
+            self.assertEqual(follower("REPLICAOF", "127.0.0.1", port), "+OK")
+            for _ in range(2):
+                peer, _ = plain.accept()
+                with peer:
+                    peer.settimeout(harness.DEADLINE_S)
+                    told = peer.recv(65536)
+                    peer.sendall(b"-NOAUTH Authentication required.\r\n")
+                    while more := peer.recv(65536):
+                        told += more
+                self.assertTrue(told.startswith(b"\x16\x03"), "a ClientHello (RFC 8446, section 5.1)")
+                self.assertNotIn(b"secret", told)
+            eventually(lambda: f"{port} by TLS (tls-replication)" in daemon.must("logs", "follower"), "the reason")
 
 
 @harness.on_each_backend

@@ -77,6 +77,7 @@ constexpr command_spec table[] = {
     {"waitaof", commands::waitaof, 4, blocking, 0, 0, 0},
     {"replicaof", commands::replicaof, 3, admin | noscript | stale, 0, 0, 0},
     {"slaveof", commands::replicaof, 3, admin | noscript | stale, 0, 0, 0},
+    {"failover", commands::failover, -1, admin | noscript | stale, 0, 0, 0},
     {"replconf", commands::replconf, -1, admin | noscript | always, 0, 0, 0},
     {"psync", commands::psync, -3, admin | noscript | no_multi, 0, 0, 0},
     {"sync", commands::sync, 1, admin | noscript | no_multi, 0, 0, 0},

@@ -69,6 +69,7 @@ void role(call&);
 void wait(call&);
 void waitaof(call&);
 void replicaof(call&);
+void failover(call&);
 void replconf(call&);
 void psync(call&);
 void sync(call&);

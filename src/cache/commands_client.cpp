@@ -222,7 +222,7 @@ void client_pause(call& c) {
         return c.error("ERR timeout is out of range");
     }
     // Of two pauses the stricter and the longer holds.
-    const bool is_paused = (c.state.attention & attention::pause) != 0;
+    const bool is_paused = is_client_paused(c.state);
     c.state.pauses_writes_only = writes_only && (!is_paused || c.state.pauses_writes_only);
     c.state.paused_until_us = std::max(c.state.paused_until_us, until_us);
     c.state.attention |= attention::pause;

@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace eddy::cache::commands {
 namespace {
@@ -68,6 +69,10 @@ void begin_full_copy(call& c, replica& of) {
 replica* begin_sync(call& c) {
     if ((c.client.special & session::replica) != 0) return nullptr;
     replication& its = replication::of(c.state);
+    if (its.is_failing_over()) {
+        c.error("NOMASTERLINK Can't SYNC while failing over");
+        return nullptr;
+    }
     if (its.is_following() && its.link() != link_state::connected) {
         c.error("NOMASTERLINK Can't SYNC while not connected with my master");
         return nullptr;
@@ -79,16 +84,38 @@ replica* begin_sync(call& c) {
     return its.introduce(c.client);
 }
 
-// WAIT and WAITAOF. A timeout of 0 is none.
-void wait_for(call& c, const awaited_copies& wanted, std::int64_t timeout_ms) {
-    replication& its = replication::of(c.state);
-    if (its.has_copies(c, wanted)) return;
+// The master asks this replica to lead. False with the refusal replied.
+bool take_over(call& c) {
+    if ((c.client.special & session::replica) != 0) return true;
+    if (!follows(c)) {
+        c.error("ERR PSYNC FAILOVER can't be sent to a master.");
+        return false;
+    }
+    replication& its = *c.state.replicating;
+    if (!is_word(c.arg(1), its.id())) {
+        c.error("ERR PSYNC FAILOVER replid must match my replid.");
+        return false;
+    }
+    if (its.host != nullptr) its.host->tell("leads from now on, as its master asked by FAILOVER");
+    its.lead();
+    return true;
+}
+
+// Without a timeout, which is 0, or beyond the clock: never.
+std::int64_t deadline_after(const call& c, std::int64_t timeout_ms) {
     std::int64_t deadline_us;
     if (timeout_ms == 0 || __builtin_mul_overflow(timeout_ms, std::int64_t{1000}, &deadline_us) ||
         __builtin_add_overflow(deadline_us, c.state.env.steady_us, &deadline_us)) {
-        deadline_us = session::no_deadline;
+        return session::no_deadline;
     }
-    its.wait_for_copies(c, wanted, deadline_us);
+    return deadline_us;
+}
+
+// WAIT and WAITAOF.
+void wait_for(call& c, const awaited_copies& wanted, std::int64_t timeout_ms) {
+    replication& its = replication::of(c.state);
+    if (its.has_copies(c, wanted)) return;
+    its.wait_for_copies(c, wanted, deadline_after(c, timeout_ms));
 }
 
 }  // namespace
@@ -129,6 +156,7 @@ void sync(call& c) {
 }
 
 void psync(call& c) {
+    if (c.count > 3 && is_word(c.arg(3), "failover") && !take_over(c)) return;
     replica* const of = begin_sync(c);
     if (of == nullptr) return;
     const auto from = c.integer(2);
@@ -145,6 +173,9 @@ void psync(call& c) {
 void replicaof(call& c) {
     if (c.state.options.emulates_cluster) {
         return c.error("ERR REPLICAOF not allowed in cluster mode.");
+    }
+    if (c.state.replicating != nullptr && c.state.replicating->is_failing_over()) {
+        return c.error("ERR REPLICAOF not allowed while failing over.");
     }
     if (c.state.options.mode == access_mode::readonly) {
         return c.error(
@@ -168,6 +199,62 @@ void replicaof(call& c) {
         return c.reply.simple("OK Already connected to specified master");
     }
     its.follow(host, static_cast<std::uint16_t>(*port));
+    c.reply.ok();
+}
+
+void failover(call& c) {
+    if (c.state.options.emulates_cluster) {
+        return c.error("ERR FAILOVER not allowed in cluster mode.");
+    }
+    replication& its = replication::of(c.state);
+    if (c.count == 2 && is_word(c.arg(1), "abort")) {
+        if (!its.is_failing_over()) return c.error("ERR No failover in progress.");
+        its.abort_failover("FAILOVER ABORT");
+        return c.reply.ok();
+    }
+    failover_plan plan;
+    std::int64_t timeout_ms = 0;
+    std::int64_t port = 0;
+    bool has_target = false;
+    for (std::size_t i = 1; i < c.count; ++i) {
+        if (is_word(c.arg(i), "timeout") && i + 1 < c.count && timeout_ms == 0) {
+            const auto given = c.integer(++i);
+            if (!given) return;
+            if (*given <= 0) return c.error("ERR FAILOVER timeout must be greater than 0");
+            timeout_ms = *given;
+        } else if (is_word(c.arg(i), "to") && i + 2 < c.count && !has_target) {
+            const auto given = c.integer(i + 2);
+            if (!given) return;
+            has_target = true;
+            port = *given;
+            plan.host = c.arg(i + 1);
+            i += 2;
+        } else if (is_word(c.arg(i), "force") && !plan.force) {
+            plan.force = true;
+        } else {
+            return c.syntax_error();
+        }
+    }
+    if (its.is_failing_over()) return c.error("ERR FAILOVER already in progress.");
+    if (its.is_following()) return c.error("ERR FAILOVER is not valid when server is a replica.");
+    if (its.replicas().empty()) return c.error("ERR FAILOVER requires connected replicas.");
+    if (plan.force && (timeout_ms == 0 || !has_target)) {
+        return c.error(
+            "ERR FAILOVER with force option requires both a timeout and target HOST and IP.");
+    }
+    if (has_target) {
+        const bool is_port = port > 0 && port <= std::numeric_limits<std::uint16_t>::max();
+        plan.port = is_port ? static_cast<std::uint16_t>(port) : 0;
+        const replica* const target = is_port ? its.find_replica(plan.host, plan.port) : nullptr;
+        if (target == nullptr) {
+            return c.error("ERR FAILOVER target HOST and PORT is not a replica.");
+        }
+        if (target->now != replica::stage::online) {
+            return c.error("ERR FAILOVER target replica is not online.");
+        }
+    }
+    plan.deadline_us = deadline_after(c, timeout_ms);
+    its.begin_failover(std::move(plan));
     c.reply.ok();
 }
 

@@ -2,6 +2,7 @@
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
 #include "cache/config.hpp"
+#include "cache/replication.hpp"
 #include "cache/server_host.hpp"
 #include "cache/timed_fields.hpp"
 #include "cache/waits.hpp"
@@ -25,6 +26,8 @@ void config(call& c) {
         n = {};
         n.sessions = sessions;
         c.state.commands.reset();
+        if (replication* const its = c.state.replicating.get(); its != nullptr)
+            its->full_copies = its->continued = its->not_continued = 0;
         c.state.forget_moved();
         if (c.state.env.fields != nullptr) c.state.env.fields->ended = 0;
         c.state.peak_memory = c.state.env.memory.used_bytes();

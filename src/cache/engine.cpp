@@ -194,6 +194,8 @@ bool engine::state::make_room() {
     const std::size_t limit = options.max_memory;
     // Another server, or a file, says which keys there are.
     if ((attention & (attention::follower | attention::loading)) != 0) return true;
+    // What replicas are sent must come to an end.
+    if ((attention & attention::pause) != 0) return true;
     if (limit == 0 || env.memory.used_bytes() <= limit) [[likely]]
         return true;
     // What was deleted but not freed yet comes first. A huge value is freed in slices, more in each
@@ -396,9 +398,11 @@ bool engine::upkeep(std::size_t steps) {
         // Where nothing is left to evict another turn changes nothing.
         more |= s.env.counters.evicted_keys != before && is_over_limit(s);
     }
+    static_cast<void>(is_client_paused(s));
     // Within a script no key goes by itself.
-    const bool follows = (s.attention & (attention::follower | attention::loading)) != 0;
-    const bool sweeps = s.sweeps && !follows && !scripting::is_late(s);
+    constexpr auto keeping = attention::follower | attention::loading | attention::pause;
+    const bool keeps = (s.attention & keeping) != 0;
+    const bool sweeps = s.sweeps && !keeps && !scripting::is_late(s);
     s.swept_share = 1;
     for (std::size_t tried = 0; sweeps && tried < databases; ++tried) {
         keyspace* const one = s.keyspaces[s.upkeep_database].get();

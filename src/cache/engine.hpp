@@ -122,6 +122,11 @@ struct tls_settings {
     std::string ca_cert_file;
     std::string ca_cert_dir;
     std::string auth_clients = "yes";  ///< "yes", "no" or "optional"
+    std::string protocols;             ///< "TLSv1.2 TLSv1.3", or one of them; empty: both
+    std::string ciphers;               ///< of TLS 1.2, as openssl-ciphers(1)
+    std::string ciphersuites;          ///< of TLS 1.3
+    bool prefer_server_ciphers = true;
+    bool replication = false;  ///< the master is reached by TLS
 };
 
 struct engine_options {

@@ -172,8 +172,9 @@ struct engine::state final : key_listener {
     std::deque<ready_key> ready_keys;
     std::size_t blocked_sessions = 0;
     bool some_wait_for_image = false;  // sessions, or the end of fields
-    std::int64_t paused_until_us = 0;
+    std::int64_t paused_until_us = 0;  // by CLIENT PAUSE; 0: they are not
     bool pauses_writes_only = false;
+    bool holds_writes = false;        // by FAILOVER
     std::int64_t http_logged_us = 0;  // when a browser's request was last logged; 0: never
 
     // Null while nobody wants them.

@@ -151,12 +151,9 @@ bool mode_allows(call& c) {
 
 bool is_paused(call& c) {
     if ((c.state.attention & attention::pause) == 0 || in(c, session::replica)) return false;
-    if (c.state.env.steady_us >= c.state.paused_until_us) {
-        end_pause(c.state);
-        return false;
-    }
-    return !c.state.pauses_writes_only ||
-           (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
+    const bool is_strict = is_client_paused(c.state) && !c.state.pauses_writes_only;
+    return is_strict || ((c.state.attention & attention::pause) != 0 &&
+                         (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0);
 }
 
 // Whether a late script keeps the command from running.

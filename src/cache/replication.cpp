@@ -246,6 +246,7 @@ void replication::disconnect_replicas() {
 
 bool replication::copy_is_due() const noexcept {
     if (is_loading() || (is_following() && link_ != link_state::connected)) return false;
+    if (is_failing_over()) return false;
     const bool anyone = std::ranges::any_of(replicas_, [](const replica* each) {
         return each->now == replica::stage::waiting && !each->who.closing;
     });
@@ -362,6 +363,7 @@ void replication::acknowledge(replica& of, std::uint64_t offset, std::uint64_t s
     of.acked = std::max(of.acked, std::min(offset, of.next));
     of.synced = std::max(of.synced, std::min(synced, of.next));
     serve_waits();
+    if (is_failing_over() && host != nullptr) host->link_changed();
 }
 
 std::size_t replication::replicas_with(std::uint64_t offset) const noexcept {
@@ -426,9 +428,11 @@ void replication::wait_for_copies(call& c, const awaited_copies& wanted, std::in
     if (wanted.replicas == 0) return;
     // They would tell within a second by themselves.
     const std::uint64_t written = c.client.written_offset;
-    feed(ask_text);
+    ask_for_acknowledgements();
     c.client.written_offset = written;
 }
+
+void replication::ask_for_acknowledgements() { feed(ask_text); }
 
 void replication::answer(session& who, const copies& have) {
     session_extras& extras = *who.extras;
@@ -491,13 +495,15 @@ void replication::tick() {
     }
     if (now_us - pinged_us_ >= options.ping_period_s * second_us) {
         pinged_us_ = now_us;
-        if (!replicas_.empty()) feed(ping_text);
+        // One that is to take over has everything when nothing is added.
+        if (!replicas_.empty() && !is_failing_over()) feed(ping_text);
     }
     const bool is_alone = active_ && replicas_.empty() && !is_following();
     if (is_alone && options.backlog_ttl_s != 0 &&
         now_us - alone_since_us_ > options.backlog_ttl_s * second_us) {
         deactivate();
     }
+    advance_failover();
     if (host != nullptr && copy_is_due()) host->copy_wanted();
 }
 

@@ -9,6 +9,7 @@
 #include <eddy/base/byte_buffer.hpp>
 
 #include "cache/call.hpp"
+#include "cache/failover.hpp"
 #include "cache/propagation.hpp"
 #include "cache/replication_feed.hpp"
 
@@ -75,6 +76,8 @@ public:
     virtual void copy_wanted() noexcept = 0;
     /// It is to follow another server than before, or none, or to acknowledge.
     virtual void link_changed() noexcept = 0;
+    /// What whoever looks after this server should know.
+    virtual void tell(std::string_view what) = 0;
 
 protected:
     ~replication_host() = default;
@@ -173,6 +176,23 @@ public:
     std::uint64_t continued = 0;
     std::uint64_t not_continued = 0;
 
+    // --- FAILOVER ---
+
+    const failover_plan& failover() const noexcept { return failover_; }
+    bool is_failing_over() const noexcept { return failover_.now != failover_stage::none; }
+    /// The replica that listens there, or null.
+    const replica* find_replica(std::string_view host, std::uint16_t port) const;
+    /// Holds up all writes from now on.
+    void begin_failover(failover_plan plan);
+    /// Looks whether it is time to hand over, or to give up.
+    void advance_failover();
+    /// The replica is about to be asked to lead.
+    void note_failover_asked() noexcept { failover_.asked = true; }
+    /// It leads.
+    void end_failover();
+    /// This server leads as before.
+    void abort_failover(std::string_view why);
+
     // --- Following ---
 
     /// Follows another server; whatever was followed before is left.
@@ -219,6 +239,7 @@ private:
     void activate();
     void deactivate();
     void note_mode();
+    void ask_for_acknowledgements();
     void keep_hooked_values() noexcept;
     void appended();
     void leave(replica& of);
@@ -251,6 +272,7 @@ private:
     std::vector<replica*> replicas_;  // those that are more than introduced
     std::vector<session*> waits_;     // WAIT
 
+    failover_plan failover_;
     std::string host_;
     std::uint16_t port_ = 0;
     std::uint64_t generation_ = 0;

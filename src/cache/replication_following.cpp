@@ -146,6 +146,9 @@ bool refused_by_replication(call& c, std::uint32_t flags) {
     if ((c.client.special & session::master) != 0) return false;
     const replication_options& options = c.state.options.replication;
     const bool writes = (flags & command_flag::write) != 0;
+    // It waits until it is clear who leads.
+    if (c.state.holds_writes && (flags & (command_flag::write | command_flag::may_replicate)) != 0)
+        return false;
     if (writes && lacks_replicas(c.state)) {
         c.error(few_replicas_text);
     } else if (writes && follows(c.state) && options.read_only) {

@@ -114,7 +114,8 @@ std::string replication_info(const engine::state& s) {
         line += ",lag=" + std::to_string(lag);
         to.field("slave" + std::to_string(number++), line);
     }
-    to.field("master_failover_state", "no-failover");
+    to.field("master_failover_state",
+             stage_name(its == nullptr ? failover_stage::none : its->failover().now));
     to.field("master_replid", its == nullptr ? s.run_id : its->id());
     to.field("master_replid2",
              its == nullptr ? std::string(s.run_id.size(), '0') : its->second_id());

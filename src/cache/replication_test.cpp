@@ -2,7 +2,7 @@
 #include "cache/replication.hpp"
 
 #include "cache/rdb/load.hpp"
-#include "cache/rdb/snapshot.hpp"
+#include "cache/replication_fixture.hpp"
 #include "cache/test_client.hpp"
 
 #include <gmock/gmock.h>
@@ -13,6 +13,8 @@
 namespace eddy::cache {
 namespace {
 
+using cache::testing::leading;
+using cache::testing::sent_to;
 using cache::testing::test_client;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -57,47 +59,6 @@ TEST(replication_feed, keeps_what_it_is_told_to) {
     EXPECT_EQ(all_of(feed, feed.end() - 4), "more");
 }
 
-/// What a replica would be sent, taken without a connection.
-std::string sent_to(engine& home, session& who) {
-    replication& its = *home.internals().replicating;
-    replica& of = *replication::find(who);
-    std::string text;
-    for (;;) {
-        const replication::output next = its.next_output(of);
-        if (next.text.empty()) return text;
-        text += next.text;
-        its.note_sent(of, next);
-    }
-}
-
-struct leading {
-    leading() {
-        engine_options options;
-        options.replication.sync_delay_s = 0;
-        options.replication.backlog_size = 100'000;
-        home = std::make_unique<engine>(options);
-        home->set_time(std::chrono::seconds(1'000'000));
-    }
-    /// Follows, and gets a copy of what is there.
-    std::string join(test_client& follower) {
-        EXPECT_EQ(follower("REPLCONF capa eof capa psync2"), "+OK\r\n");
-        EXPECT_EQ(follower("PSYNC ? -1"), "");
-        replication& its = *home->internals().replicating;
-        EXPECT_TRUE(its.copy_is_due());
-        rdb::snapshot* const image = rdb::snapshot::begin(*home);
-        const auto copy = its.begin_copy();
-        byte_buffer out;
-        while (image->step(out) == rdb::snapshot::status::writing) {
-        }
-        image->end();
-        its.add_piece(*copy, std::move(out), true);
-        std::string sent = sent_to(*home, follower.who());
-        EXPECT_EQ(follower("REPLCONF ACK 0"), "");
-        return sent;
-    }
-    std::unique_ptr<engine> home;
-};
-
 TEST(replication, changes_are_sent_once_and_kept_for_who_comes_back) {
     leading l;
     test_client client(*l.home);
@@ -123,7 +84,11 @@ TEST(replication, changes_are_sent_once_and_kept_for_who_comes_back) {
     test_client third(*l.home);
     third("REPLCONF capa eof");
     EXPECT_EQ(third("PSYNC " + its.id() + " 100000"), "");
-    EXPECT_EQ(its.not_continued, 1U);
+    for (const char* const each : {"sync_full:2", "sync_partial_ok:1", "sync_partial_err:1"})
+        EXPECT_THAT(client("INFO stats"), HasSubstr(each + std::string("\r\n")));
+    client("CONFIG RESETSTAT");
+    for (const char* const each : {"sync_full:0", "sync_partial_ok:0", "sync_partial_err:0"})
+        EXPECT_THAT(client("INFO stats"), HasSubstr(each + std::string("\r\n")));
     for (const char* const bad : {"PSYNC x y", "PSYNC x 99999999999999999999"}) {
         test_client other(*l.home);
         EXPECT_THAT(other(bad), StartsWith("-ERR value is not an integer"));

@@ -198,19 +198,45 @@ void serve_waiting(engine::state& s) {
     }
 }
 
+bool is_client_paused(engine::state& s) {
+    if (s.paused_until_us == 0) return false;
+    if (s.env.steady_us >= s.paused_until_us) end_pause(s);
+    return s.paused_until_us != 0;
+}
+
 void wait_for_pause_end(engine::state& s, session& who) {
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::pause;
-    extras.deadline_us = s.paused_until_us;
+    extras.deadline_us = s.paused_until_us != 0 ? s.paused_until_us : session::no_deadline;
     who.blocked = true;
 }
 
-void end_pause(engine::state& s) {
-    s.attention &= static_cast<std::uint16_t>(~attention::pause);
-    s.paused_until_us = 0;
+namespace {
+
+void end_pause_waits(engine::state& s) {
+    if (s.paused_until_us == 0 && !s.holds_writes)
+        s.attention &= static_cast<std::uint16_t>(~attention::pause);
+    // Those that still have to wait find out when they are executed.
     s.sessions.for_each([&](session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::pause) finish(s, each);
     });
+}
+
+}  // namespace
+
+void end_pause(engine::state& s) {
+    s.paused_until_us = 0;
+    end_pause_waits(s);
+}
+
+void hold_writes(engine::state& s) {
+    s.holds_writes = true;
+    s.attention |= attention::pause;
+}
+
+void let_write(engine::state& s) {
+    s.holds_writes = false;
+    end_pause_waits(s);
 }
 
 void wait_for_image(engine::state& s, session& who) {
@@ -348,8 +374,7 @@ void engine::end_wait(session& who) {
         if (!takes_no_reply(who)) resp::reply_writer(who.extras->outbox, who.protocol).ok();
         return finish(s, who);
     }
-    if (s.env.steady_us >= s.paused_until_us) return end_pause(s);
-    who.extras->deadline_us = s.paused_until_us;
+    if (is_client_paused(s)) who.extras->deadline_us = s.paused_until_us;
 }
 
 }  // namespace eddy::cache

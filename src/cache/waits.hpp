@@ -40,6 +40,11 @@ void note_all_ready(engine::state& s, unsigned database);
 /// Serves those who wait for ready keys.
 void serve_waiting(engine::state& s);
 
+/// Whether a pause of CLIENT PAUSE goes on. Ends it when its time is over.
+bool is_client_paused(engine::state& s);
+/// FAILOVER has writes wait, until let_write().
+void hold_writes(engine::state& s);
+void let_write(engine::state& s);
 /// Makes the session wait for the end of the pause.
 void wait_for_pause_end(engine::state& s, session& who);
 /// Lets those go on who wait for it.

@@ -304,7 +304,36 @@ task<void> tls_options_make_an_address(std::string type) {
               "tls://127.0.0.1:7?cert=/c&key=/k&ca=/a&clients=optional");
     EXPECT_EQ(uri("tls_ca_cert_dir", "/d"),
               "tls://127.0.0.1:7?cert=/c&key=/k&ca=/d&clients=optional");
+    const auto more = [&](const char* option, const char* value) {
+        json all = with(options);
+        all["tls_ca_cert_file"] = "/a";
+        all[option] = value;
+        const subject s(type, all);
+        const std::string made = must_do(cache::read_config(s.parse(all))).secure->to_string();
+        return made.substr(std::min(made.find("optional") + 8, made.size()));
+    };
+    EXPECT_EQ(more("tls_protocols", "TLSv1.3"), "&min=1.3");
+    EXPECT_EQ(more("tls_protocols", " tlsv1.2"), "&max=1.2");
+    EXPECT_EQ(more("tls_protocols", "TLSv1.3 TLSv1.2"), "");
+    EXPECT_EQ(more("tls_ciphers", "A:B"), "&ciphers=A:B");
+    EXPECT_EQ(more("tls_ciphersuites", "C"), "&ciphersuites=C");
+    EXPECT_EQ(more("tls_prefer_server_ciphers", "no"), "&prefer=client");
+    EXPECT_EQ(more("tls_prefer_server_ciphers", "yes"), "");
     co_return;
+}
+
+task<void> the_master_is_reached_by_tls(std::string type) {
+    subject leader(type, with({}), "leader");
+    co_await leader.start();
+    subject follower(type,
+                     with({{"replicate", "127.0.0.1:" + std::to_string(leader->local().port())},
+                           {"tls_replication", "yes"},
+                           {"tls_ca_cert_file", "/nowhere/ca.pem"}}));
+    co_await follower.start();
+    co_await until([&] { return follower.events.has("by TLS (tls-replication)"); });
+    EXPECT_TRUE(follower.events.has("/nowhere/ca.pem"));
+    co_await leader->stop(0s);
+    co_await follower->stop(0s);
 }
 
 task<void> other_machines_are_refused(std::string type) {
@@ -542,6 +571,11 @@ const std::map<std::pair<std::string_view, std::string_view>, effect> effects = 
     {{"cache", "tls-ca-cert-file"}, {tls_options_make_an_address}},
     {{"cache", "tls-ca-cert-dir"}, {tls_options_make_an_address}},
     {{"cache", "tls-auth-clients"}, {tls_options_make_an_address}},
+    {{"cache", "tls-protocols"}, {tls_options_make_an_address}},
+    {{"cache", "tls-ciphers"}, {tls_options_make_an_address}},
+    {{"cache", "tls-ciphersuites"}, {tls_options_make_an_address}},
+    {{"cache", "tls-prefer-server-ciphers"}, {tls_options_make_an_address}},
+    {{"cache", "tls-replication"}, {the_master_is_reached_by_tls}},
     {{"cache", "protected-mode"}, {other_machines_are_refused}},
     {{"cache", "aclfile"}, {users_come_from_the_file}},
     {{"cache", "config"}, {parameters_are_set}},

@@ -196,6 +196,18 @@ TEST_P(cache_guard, options_that_cannot_work_are_refused_with_what_to_do) {
                 HasSubstr("write the whole path"));
     EXPECT_EQ(why({{"tls_port", 0}, {"tls_cert_file", "/a"}, {"tls_auth_clients", "no"}}), "");
     EXPECT_EQ(why({{"tls_port", 0}, {"tls_cert_file", "/a"}, {"tls_ca_cert_file", "/c"}}), "");
+    EXPECT_THAT(why({{"port", 0}, {"tls_ciphers", "A"}}), HasSubstr("without --tls-port"));
+    EXPECT_THAT(why({{"port", 0}, {"tls_replication", "yes"}}),
+                HasSubstr("add --tls-ca-cert-file"));
+    const json follows = {{"port", 0}, {"tls_replication", "yes"}, {"tls_ca_cert_file", "/c"}};
+    EXPECT_EQ(why(follows), "");
+    json keyed = follows;
+    keyed["tls_key_file"] = "/k";
+    EXPECT_THAT(why(keyed), HasSubstr("add --tls-cert-file"));
+    json old = follows;
+    old["tls_protocols"] = "TLSv1.2 SSLv3";
+    EXPECT_THAT(why(old), HasSubstr("cannot have \"SSLv3\""));
+    EXPECT_THAT(why(with({{"config", "tls-replication yes"}})), HasSubstr("option of its own"));
     EXPECT_THAT(why(with({{"maxmemory_clients", "many"}})), HasSubstr("such as 64M"));
     EXPECT_THAT(why(with({{"maxmemory_clients", "5%"}})), HasSubstr("add --maxmemory"));
     EXPECT_EQ(why(with({{"maxmemory_clients", "5%"}, {"maxmemory", "1G"}})), "");

@@ -4,11 +4,12 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
-#include <eddy/net/tcp.hpp>
+#include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
 #include "cache/append_log.hpp"
 #include "cache/rdb/load.hpp"
+#include "runtime/cache/protection.hpp"
 #include "runtime/cache/trusted_limits.hpp"
 
 #include <fmt/format.h>
@@ -41,6 +42,27 @@ constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
 /// Bytes that a transaction of the master's may have.
 constexpr std::size_t max_held = 1U << 30;
+
+/// How the master is reached. By TLS its certificate counts, and not its name, which Sentinel and
+/// REPLICAOF give as an address: as with Redis.
+transport::address address_of(const eddy::cache::tls_settings& secure, std::string host,
+                              std::uint16_t port) {
+    transport::address made;
+    made.host = std::move(host);
+    made.port = port;
+    if (!secure.replication) return made;
+    made.kind = transport::scheme::tls;
+    made.tls = tls_parameters_of(secure);
+    made.tls.verify = "chain";
+    return made;
+}
+
+/// Where those who ask the master for its replicas are sent.
+std::uint16_t announced_port(const eddy::cache::engine_options& of) {
+    if (of.replication.announce_port != 0) return of.replication.announce_port;
+    const bool by_tls = of.tls.port != 0 && (of.tls.replication || of.port == 0);
+    return by_tls ? of.tls.port : of.port;
+}
 
 // Connecting, talking, or what was said: why it goes no further.
 struct trouble {
@@ -117,6 +139,7 @@ private:
     };
 
     task<std::string> ask(std::initializer_list<std::string_view> words);
+    task<std::string> hand_over(std::string id, std::string from);
     task<void> receive();
     task<std::string> line();
     task<void> load(std::string id, std::uint64_t offset, std::string announced);
@@ -160,6 +183,7 @@ task<void> follower::run() {
         woken_.reset();
         cancel_source* const source = co_await current_source();
         if (source != nullptr && source->requested()) co_return;
+        links().advance_failover();
         if (!links().is_following()) {
             if (!co_await woken_.wait()) co_return;
             continue;
@@ -197,14 +221,21 @@ task<void> follower::follow_once() {
     const eddy::cache::replication_options& options = parts_.engine.options().replication;
     const std::string name = fmt::format("{}:{}", its.master_host(), its.master_port());
     its.set_link(link_state::connecting);
+    const transport::address where =
+        address_of(parts_.engine.options().tls, its.master_host(), its.master_port());
     tcp::connect_options how;
     how.timeout = std::chrono::seconds(std::max<std::int64_t>(options.timeout_s, 1));
-    result<stream> connected = co_await tcp::connect(its.master_host(), its.master_port(), how);
+    result<stream> connected = co_await transport::connect(where, how);
     if (!connected) {
-        if (connected.error() != errc::cancelled) {
-            tell(fmt::format("cannot reach the master {}: {}; it is tried again every second", name,
-                             connected.error().message()));
-        }
+        if (connected.error() == errc::cancelled) co_return;
+        const std::string why = where.kind == transport::scheme::tls
+                                    ? " by TLS (tls-replication): " +
+                                          transport::explain(where.to_string(), connected.error())
+                                    : ": " + connected.error().message();
+        tell(
+            fmt::format("cannot reach the master {}{}; it is tried again every second", name, why));
+        // Nobody was asked to lead.
+        if (!its.failover().asked) its.abort_failover("the replica cannot be reached");
         co_return;
     }
     if (followed_ != its.generation()) co_return;
@@ -227,6 +258,7 @@ task<void> follower::follow_once() {
         why = "there is no memory for what it sends";
     }
     if (followed_ != its.generation() || why.empty()) co_return;
+    if (its.is_failing_over() && !its.failover().asked) co_return its.abort_failover(why);
     tell(fmt::format("the master {} is lost: {}; it is tried again every second", name, why));
 }
 
@@ -342,8 +374,7 @@ task<void> follower::link::introduce() {
             throw trouble{"it refused the password (masterauth): " + printable(reply)};
         }
     }
-    const std::string port =
-        std::to_string(options.announce_port != 0 ? options.announce_port : all.port);
+    const std::string port = std::to_string(announced_port(all));
     // Masters that do not know a word of this go on nevertheless.
     static_cast<void>(co_await ask({"REPLCONF", "listening-port", port}));
     const std::string address = options.announce_ip;
@@ -351,11 +382,30 @@ task<void> follower::link::introduce() {
     static_cast<void>(co_await ask({"REPLCONF", "capa", "eof", "capa", "psync2"}));
 }
 
+/// FAILOVER: the other is asked to lead. Yields its reply to PSYNC when it does.
+task<std::string> follower::link::hand_over(std::string id, std::string from) {
+    // That of a connection which broke may have come there.
+    const bool was_asked = its_.failover().asked;
+    its_.note_failover_asked();
+    std::string reply = co_await ask({"PSYNC", id, from, "FAILOVER"});
+    const bool leads_already = was_asked && reply.starts_with("-ERR PSYNC FAILOVER can't be sent");
+    if (leads_already) reply = co_await ask({"PSYNC", id, from});
+    check_followed();
+    const bool follows_still = reply.starts_with("-ERR PSYNC FAILOVER replid must match");
+    if (reply.starts_with('+')) {
+        its_.end_failover();
+    } else if (!was_asked || follows_still) {
+        its_.abort_failover("the replica refuses to lead: " + printable(reply));
+    }
+    co_return reply;
+}
+
 task<void> follower::link::synchronize() {
     const bool resumes = its_.may_resume();
     const std::string id = resumes ? its_.id() : "?";
     const std::string from = resumes ? std::to_string(its_.offset() + 1) : "-1";
-    const std::string reply = co_await ask({"PSYNC", id, from});
+    const std::string reply =
+        its_.is_failing_over() ? co_await hand_over(id, from) : co_await ask({"PSYNC", id, from});
     const std::string_view text = reply;
     if (text.starts_with("+CONTINUE")) {
         std::string_view name = text.substr(9);

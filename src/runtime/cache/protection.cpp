@@ -1,11 +1,13 @@
 // The texts that clients get are Redis's.
 #include "runtime/cache/protection.hpp"
 
+#include "cache/call.hpp"
 #include "cache/engine_state.hpp"
 
 #include <fmt/format.h>
 
 #include <new>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -28,6 +30,28 @@ constexpr std::string_view denied_text =
     "password for the default user. NOTE: You only need to do one of the above things in order for "
     "the server to start accepting connections from the outside.\r\n";
 
+constexpr std::string_view old_protocol = "TLSv1.2";
+constexpr std::string_view new_protocol = "TLSv1.3";
+
+/// Redis's tls-protocols, each once and the older first.
+outcome<std::string> read_protocols(std::string_view given) {
+    bool has_old = false;
+    bool has_new = false;
+    for (const auto part : std::views::split(given, ' ')) {
+        const std::string_view one(part);
+        if (one.empty()) continue;
+        bool& place = eddy::cache::is_word(one, "tlsv1.2") ? has_old : has_new;
+        if (&place == &has_new && !eddy::cache::is_word(one, "tlsv1.3"))
+            return refuse(400,
+                          fmt::format("--tls-protocols cannot have \"{}\": TLSv1.2 and TLSv1.3 "
+                                      "are spoken",
+                                      one));
+        place = true;
+    }
+    if (has_old && has_new) return std::string("TLSv1.2 TLSv1.3");
+    return std::string(has_old ? old_protocol : has_new ? new_protocol : "");
+}
+
 bool is_loopback(std::string_view host) {
     constexpr std::string_view mapped = "::ffff:";
     if (host.starts_with(mapped)) host.remove_prefix(mapped.size());
@@ -36,27 +60,45 @@ bool is_loopback(std::string_view host) {
 
 }  // namespace
 
+transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& told) {
+    transport::tls_parameters made;
+    made.cert = told.cert_file;
+    made.key = told.key_file;
+    made.ca = told.ca_cert_file.empty() ? told.ca_cert_dir : told.ca_cert_file;
+    made.clients = told.auth_clients;
+    if (told.protocols == new_protocol) made.min = "1.3";
+    if (told.protocols == old_protocol) made.max = "1.2";
+    made.ciphers = told.ciphers;
+    made.ciphersuites = told.ciphersuites;
+    if (!told.prefer_server_ciphers) made.prefer = "client";
+    return made;
+}
+
 outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
                                                               eddy::cache::tls_settings& told) {
-    if (!chosen.has("tls-port")) {
-        for (const char* const name : {"tls-cert-file", "tls-key-file", "tls-ca-cert-file",
-                                       "tls-ca-cert-dir", "tls-auth-clients"}) {
+    const auto text = [&](std::string_view name) {
+        return chosen.has(name) ? chosen.text(name) : std::string();
+    };
+    const bool listens = chosen.has("tls-port");
+    told.replication = chosen.text("tls-replication") == "yes";
+    if (!listens && !told.replication) {
+        for (const char* const name :
+             {"tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir",
+              "tls-auth-clients", "tls-protocols", "tls-ciphers", "tls-ciphersuites",
+              "tls-prefer-server-ciphers"}) {
             if (chosen.given(name))
                 return refuse(400, fmt::format("--{} has no effect without --tls-port N", name));
         }
         return std::nullopt;
     }
-    const auto file = [&](std::string_view name) {
-        return chosen.has(name) ? chosen.text(name) : std::string();
-    };
-    told.port = static_cast<std::uint16_t>(chosen.number("tls-port"));
-    told.cert_file = file("tls-cert-file");
-    told.key_file = file("tls-key-file");
-    told.ca_cert_file = file("tls-ca-cert-file");
-    told.ca_cert_dir = file("tls-ca-cert-dir");
+    told.cert_file = text("tls-cert-file");
+    told.key_file = text("tls-key-file");
+    told.ca_cert_file = text("tls-ca-cert-file");
+    told.ca_cert_dir = text("tls-ca-cert-dir");
     told.auth_clients = chosen.text("tls-auth-clients");
-    if (told.cert_file.empty())
-        return refuse(400, "--tls-port needs a certificate: add --tls-cert-file FILE");
+    told.ciphers = text("tls-ciphers");
+    told.ciphersuites = text("tls-ciphersuites");
+    told.prefer_server_ciphers = chosen.text("tls-prefer-server-ciphers") == "yes";
     if (!told.ca_cert_file.empty() && !told.ca_cert_dir.empty())
         return refuse(400,
                       "--tls-ca-cert-file and --tls-ca-cert-dir exclude each other; give one of "
@@ -69,19 +111,29 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
                                            "write the whole path, from /",
                                            *each));
     }
+    auto protocols = read_protocols(text("tls-protocols"));
+    if (!protocols) return std::unexpected(protocols.error());
+    told.protocols = std::move(*protocols);
     transport::address where;
     where.kind = scheme::tls;
-    where.port = told.port;
-    if (chosen.text("bind") != "*") where.host = chosen.text("bind");
-    where.tls.cert = told.cert_file;
-    where.tls.key = told.key_file;
-    where.tls.ca = told.ca_cert_file.empty() ? told.ca_cert_dir : told.ca_cert_file;
-    where.tls.clients = told.auth_clients;
+    where.tls = tls_parameters_of(told);
+    if (told.replication && where.tls.ca.empty())
+        return refuse(400,
+                      "--tls-replication yes needs to know who may sign the master's certificate: "
+                      "add --tls-ca-cert-file FILE");
+    if (told.cert_file.empty() && !told.key_file.empty())
+        return refuse(400, "--tls-key-file has no certificate: add --tls-cert-file FILE");
+    if (!listens) return std::nullopt;
+    if (told.cert_file.empty())
+        return refuse(400, "--tls-port needs a certificate: add --tls-cert-file FILE");
     if (where.tls.ca.empty() && told.auth_clients != "no")
         return refuse(400, fmt::format("--tls-auth-clients {} needs to know who may sign the "
                                        "certificates of clients: add --tls-ca-cert-file FILE, or "
                                        "--tls-auth-clients no",
                                        told.auth_clients));
+    told.port = static_cast<std::uint16_t>(chosen.number("tls-port"));
+    where.port = told.port;
+    if (chosen.text("bind") != "*") where.host = chosen.text("bind");
     return where;
 }
 

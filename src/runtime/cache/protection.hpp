@@ -16,6 +16,9 @@
 
 namespace eddy::runtime::cache {
 
+/// The files, versions and ciphers that the options around --tls-port name, for who listens.
+transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& told);
+
 /// What --tls-port and the options around it ask for; none without them.
 outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
                                                               eddy::cache::tls_settings& told);

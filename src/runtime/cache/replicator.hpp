@@ -14,7 +14,7 @@ namespace eddy::runtime::cache {
 class replicator final : public eddy::cache::replication_host {
 public:
     explicit replicator(const server_parts& parts)
-        : engine_(parts.engine), leading_(parts), following_(parts) {}
+        : engine_(parts.engine), events_(parts.events), leading_(parts), following_(parts) {}
 
     /// Follows whom the options name.
     void begin() {
@@ -37,9 +37,11 @@ public:
         following_.wake();
         leading_.wake();
     }
+    void tell(std::string_view what) override { events_.write(what); }
 
 private:
     eddy::cache::engine& engine_;
+    journal& events_;
     leader leading_;
     follower following_;
 };

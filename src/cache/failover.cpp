@@ -1,0 +1,78 @@
+// The parts of `replication` that FAILOVER needs.
+#include "cache/failover.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include "cache/replication.hpp"
+#include "cache/replication_info.hpp"
+#include "cache/script/scripting.hpp"
+#include "cache/waits.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy::cache {
+
+std::string_view stage_name(failover_stage now) noexcept {
+    switch (now) {
+        case failover_stage::none: return "no-failover";
+        case failover_stage::waiting_for_sync: return "waiting-for-sync";
+        case failover_stage::in_progress: break;
+    }
+    return "failover-in-progress";
+}
+
+const replica* replication::find_replica(std::string_view at, std::uint16_t port) const {
+    const auto found = std::ranges::find_if(replicas_, [&](const replica* each) {
+        return each->port == port && replica_host(*each) == at;
+    });
+    return found == replicas_.end() ? nullptr : *found;
+}
+
+void replication::begin_failover(failover_plan plan) {
+    EDDY_ASSERT(!is_failing_over() && !is_following());
+    // They would tell within a second by themselves. Nothing is written behind this.
+    ask_for_acknowledgements();
+    failover_ = std::move(plan);
+    failover_.now = failover_stage::waiting_for_sync;
+    hold_writes(state_);
+    if (host != nullptr) host->link_changed();
+}
+
+void replication::advance_failover() {
+    // A script that is late may still write.
+    if (failover_.now != failover_stage::waiting_for_sync || scripting::is_late(state_)) return;
+    const bool is_late = state_.env.steady_us >= failover_.deadline_us;
+    const auto is_target = [&](const replica* each) {
+        if (each->now != replica::stage::online || each->acked < feed_.end()) return false;
+        return failover_.host.empty() ||
+               (each->port == failover_.port && replica_host(*each) == failover_.host);
+    };
+    const auto found = std::ranges::find_if(replicas_, is_target);
+    if (found == replicas_.end() && !(is_late && failover_.force)) {
+        if (is_late) abort_failover("no replica had everything in time");
+        return;
+    }
+    if (found != replicas_.end()) {
+        failover_.host = replica_host(**found);
+        failover_.port = (*found)->port;
+    }
+    failover_.now = failover_stage::in_progress;
+    follow(failover_.host, failover_.port);
+}
+
+void replication::end_failover() {
+    if (!is_failing_over()) return;
+    failover_ = {};
+    let_write(state_);
+}
+
+void replication::abort_failover(std::string_view why) {
+    if (!is_failing_over()) return;
+    const bool follows = failover_.now == failover_stage::in_progress;
+    if (host != nullptr) host->tell("the failover is given up: " + std::string(why));
+    if (follows) lead();
+    end_failover();
+}
+
+}  // namespace eddy::cache
