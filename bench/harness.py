@@ -337,22 +337,20 @@ class Server:
 
 
 class Redis(Server):
-    """redis-server as apt installs it, without persistence."""
+    """redis-server as apt installs it, without persistence but for what `more` asks for."""
 
-    def __init__(self, core):
-        program = need("redis-server", "run `apt install redis-server`")
-        super().__init__(core, "redis", [
+    def __init__(self, core, *more, name="redis", program=None):
+        program = program or need("redis-server", "run `apt install redis-server`")
+        super().__init__(core, name, [
             program, "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-            "--dir", "{folder}", "--maxclients", "15000", "--tcp-backlog", "4096"])
+            "--dir", "{folder}", "--maxclients", "15000", "--tcp-backlog", "4096", *more])
 
 
-class Valkey(Server):
-    """valkey-server as Debian builds it, without persistence."""
+class Valkey(Redis):
+    """valkey-server as Debian builds it, in the same way."""
 
-    def __init__(self, core):
-        super().__init__(core, "valkey", [
-            VALKEY, "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-            "--dir", "{folder}", "--maxclients", "15000", "--tcp-backlog", "4096"])
+    def __init__(self, core, *more):
+        super().__init__(core, *more, name="valkey", program=VALKEY)
 
 
 class Memcached(Server):
@@ -380,11 +378,14 @@ def eddy():
 
 
 class Eddy(Server):
-    """An `eddy daemon` with a socket and a state of its own; create() adds runtimes to it."""
+    """An `eddy daemon` with a socket and a state of its own; create() adds runtimes to it.
 
-    def __init__(self, core, runtime="cache"):
+    The first is made with the flags `more`, in which {folder} is a folder of the server's own.
+    """
+
+    def __init__(self, core, *more, runtime="cache"):
         super().__init__(core, "eddy", [eddy(), "daemon"])
-        self.runtime = runtime
+        self.runtime, self.more = runtime, more
 
     def __enter__(self):
         place = tempfile.mkdtemp(prefix="eddy-bench-state-")
@@ -416,7 +417,7 @@ class Eddy(Server):
 
     def after_start(self):
         if self.runtime:
-            self.port = self.create(self.runtime, "bench")
+            self.port = self.create(self.runtime, "bench", *(word.format(folder=self.folder) for word in self.more))
 
 
 class Program(Server):

@@ -11,10 +11,16 @@ SIDES = {
     "eddy": "echo_tls_eddy --backend uring",
     "eddy epoll": "echo_tls_eddy --backend epoll",
 }
+ALONE = {ASIO: SIDES[ASIO], "raw epoll": "echo_tls_raw_epoll"} | SIDES
 GOAL = RateGoal("≥ 1.2 × Asio", 1.2, ASIO)
+AES_256 = "--ciphers TLS_AES_256_GCM_SHA384"
 LOADS = [
     Load("8 × 1, 16 KiB", "tls_load --mode each --connections 8 --payload 16384", SIDES, GOAL, near_epoll()),
     Load("50 × 1, 16 KiB", "tls_load --mode each --connections 50 --payload 16384", SIDES, GOAL, near_epoll()),
+    Load("8 × 1, 16 KiB, AES-256", f"tls_load --mode each --connections 8 --payload 16384 {AES_256}", ALONE, GOAL,
+         near_epoll()),
+    Load("50 × 1, 16 KiB, AES-256", f"tls_load --mode each --connections 50 --payload 16384 {AES_256}", ALONE, GOAL,
+         near_epoll()),
     Load("50 × 1, 64 B", "tls_load --mode each --connections 50 --payload 64", SIDES, near_epoll()),
     Load("handshake, echo, close", "tls_load --mode accept --connections 16 --payload 64", SIDES, near_epoll(), unit="conn/s"),
 ]

@@ -10,7 +10,8 @@
 // lockstep  all connections send, all replies are awaited, and so on
 // accept    all connections are opened, exchange one message and are closed, and so on
 //
-// Built as tls_load, with EDDY_LOAD_TLS, it speaks TLS 1.3 and believes any server.
+// Built as tls_load, with EDDY_LOAD_TLS, it speaks TLS 1.3 and believes any server; `--ciphers
+// LIST` are those that it offers.
 #include <eddy/base/histogram.hpp>
 
 #include "socket.hpp"
@@ -197,6 +198,7 @@ int main(int argc, char** argv) {
     }
     const long connections = number_option(argc, argv, "--connections", 50, 1, most_connections);
     const long payload = number_option(argc, argv, "--payload", 64, 1, most_payload);
+    bench_connection::configure(argc, argv);
     window measured(argc, argv);
     load generator(port_option(argc, argv), static_cast<std::size_t>(connections),
                    static_cast<std::size_t>(payload), measured);

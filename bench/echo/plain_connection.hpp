@@ -9,6 +9,7 @@
 struct bench_connection {
     int fd = -1;
 
+    static void configure(int, char**) {}
     void open(int connected) { fd = connected; }
     void close() {}
     ssize_t send(const char* bytes, std::size_t size) const {

@@ -3,6 +3,7 @@
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 
 #include <string>
@@ -20,8 +21,8 @@ inline std::string text_and_free(BIO* memory) {
     return text;
 }
 
-inline bench_certificate make_bench_certificate() {
-    EVP_PKEY* key = EVP_EC_gen("P-256");
+/// A self-signed certificate for `key`. Whoever calls frees it.
+inline X509* make_bench_x509(EVP_PKEY* key) {
     X509* made = X509_new();
     X509_set_version(made, X509_VERSION_3);
     ASN1_INTEGER_set(X509_get_serialNumber(made), 1);
@@ -32,6 +33,22 @@ inline bench_certificate make_bench_certificate() {
                                reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
     X509_set_issuer_name(made, X509_get_subject_name(made));
     X509_sign(made, key, EVP_sha256());
+    return made;
+}
+
+/// For programs that use OpenSSL alone.
+inline void use_bench_certificate(SSL_CTX* with) {
+    EVP_PKEY* key = EVP_EC_gen("P-256");
+    X509* made = make_bench_x509(key);
+    SSL_CTX_use_certificate(with, made);
+    SSL_CTX_use_PrivateKey(with, key);
+    X509_free(made);
+    EVP_PKEY_free(key);
+}
+
+inline bench_certificate make_bench_certificate() {
+    EVP_PKEY* key = EVP_EC_gen("P-256");
+    X509* made = make_bench_x509(key);
     BIO* chain_text = BIO_new(BIO_s_mem());
     PEM_write_bio_X509(chain_text, made);
     BIO* key_text = BIO_new(BIO_s_mem());

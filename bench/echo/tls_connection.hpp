@@ -1,6 +1,8 @@
 // The load's connection with TLS 1.3: OpenSSL on the blocking socket.
 #pragma once
 
+#include "socket.hpp"
+
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/types.h>
@@ -23,6 +25,16 @@ struct bench_connection {
             return context;
         }();
         return made;
+    }
+
+    /// `--ciphers LIST` are those of TLS 1.3 that it offers; without it OpenSSL's own, AES-256
+    /// first.
+    static void configure(int argc, char** argv) {
+        const char* const chosen = text_option(argc, argv, "--ciphers", nullptr);
+        if (chosen && SSL_CTX_set_ciphersuites(shared(), chosen) != 1) {
+            ERR_print_errors_fp(stderr);
+            std::exit(1);
+        }
     }
 
     void open(int connected) {
