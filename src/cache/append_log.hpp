@@ -95,6 +95,7 @@ public:
     std::uint64_t appended = 0;
     std::uint64_t written = 0;
     std::uint64_t synced = 0;
+    std::uint64_t syncs = 0;         ///< of the disk, that succeeded
     bool is_listed = false;          ///< the files that are appended to count at a start
     std::uint64_t given_up = 0;      ///< nobody waits for these: their clients were closed
     std::string fault;               ///< why nothing can be written; empty: it can

@@ -221,6 +221,7 @@ void append_fields(call& c, info_text& to) {
     to.field("aof_buffer_length", std::uint64_t{log->appended - log->written});
     flag("aof_pending_bio_fsync", log->written != log->synced);
     flag("aof_delayed_fsync", false);
+    to.field("aof_fsyncs", log->syncs);
 }
 
 void persistence_section(call& c, info_text& to) {

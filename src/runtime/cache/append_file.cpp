@@ -277,7 +277,10 @@ task<void> append_file::write_on() {
 /// Writes what is there; with always, or `sync_all`, the disk has it then. False when it refuses.
 task<bool> append_file::flush(bool sync_all) {
     for (;;) {
-        if (writing_.empty()) writing_.swap(log().pending);
+        if (writing_.empty()) {
+            if (!sync_all && !log().pending.empty()) co_await gather();
+            writing_.swap(log().pending);
+        }
         std::size_t now = std::min(writing_.size(), largest_write);
         if (next_) {
             const std::uint64_t rest = next_->from - log().written;
@@ -296,6 +299,16 @@ task<bool> append_file::flush(bool sync_all) {
     // Not while the first image is still to come: it may fail, and then nothing counts.
     if (!sync_failed_ && log().is_on() && log().is_listed && !log().has_missed()) log().recover();
     co_return true;
+}
+
+/// With always, clients that the last syncs let go are likely to come back at once. A sync that
+/// begins without them keeps them waiting for two, itself and theirs.
+task<void> append_file::gather() {
+    const duration limit = std::min(sync_took_ / 4, longest_gathering);
+    if (options().fsync != fsync_policy::always || limit <= duration::zero()) co_return;
+    if (company() < 2 || waiting_ >= company()) co_return;
+    gathered_.reset();
+    static_cast<void>(co_await with_timeout(limit, gathered_.wait()));
 }
 
 task<bool> append_file::write_part(std::size_t bytes) {
@@ -320,6 +333,7 @@ task<bool> append_file::write_part(std::size_t bytes) {
 
 task<bool> append_file::sync_file() {
     const std::uint64_t position = log().written;
+    const time_point begun = loop::current().now();
     const result<> synced = co_await file_->sync_data();
     if (!synced) {
         // The kernel has dropped what it could not write: only a rewrite makes sure of it.
@@ -328,6 +342,9 @@ task<bool> append_file::sync_file() {
         co_return false;
     }
     synced_at_ = loop::current().now();
+    sync_took_ = synced_at_ - begun;
+    ++log().syncs;
+    waited_before_ = std::exchange(waited_, std::exchange(waiting_, 0));
     log().note_synced(position);
     dirty_ = log().written != position;
     note_progress();
@@ -377,7 +394,10 @@ task<bool> append_file::settled(mark by) {
     // First whether it was given up: then nothing else counts as written.
     while (log().given_up <= by.given_up) {
         if (!log().is_on() || !log().is_behind(by.position, by.given_up)) co_return true;
+        if (++waiting_ >= company() && !gathered_.is_set()) gathered_.set();
+        const std::uint64_t syncs = log().syncs;
         const result<> woken = co_await progress_.wait();
+        if (syncs == log().syncs) --waiting_;
         if (!woken) co_return false;
     }
     co_return false;

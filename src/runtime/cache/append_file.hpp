@@ -17,6 +17,9 @@
 #include "runtime/cache/append_manifest.hpp"
 #include "runtime/runtime.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,6 +36,8 @@ class append_file final : public eddy::cache::append_host {
 public:
     /// Of one write to the disk.
     static constexpr std::size_t largest_write = 4U << 20;
+    /// For which a sync may be put off, for others to share it; and a quarter of what one takes.
+    static constexpr duration longest_gathering = std::chrono::milliseconds(2);
 
     /// `tell_time` tells the engine the time.
     append_file(eddy::cache::engine& of, journal& events, std::function<void()> tell_time);
@@ -88,12 +93,14 @@ private:
     task<void> remove_history();
 
     task<bool> flush(bool sync_all);
+    task<void> gather();
     task<bool> write_part(std::size_t bytes);
     task<bool> sync_file();
     task<bool> switch_files();
     void note_progress();
     void fail(std::string_view what, std::error_code why);
     bool sync_is_due() const noexcept;
+    std::size_t company() const noexcept { return std::max(waited_, waited_before_); }
 
     bool rewrite_is_due() const noexcept;
     bool lacks_whole_data() const noexcept;
@@ -121,11 +128,16 @@ private:
     eddy::cache::rdb::snapshot* image_ = nullptr;  // the rewrite's
     bool sync_failed_ = false;  // what the disk has is unknown until all is written anew
     time_point synced_at_{};
-    time_point rewrite_from_{};  // not before, after failures
+    duration sync_took_{};           // the last one
+    std::size_t waiting_ = 0;        // clients that have come since the last sync ended
+    std::size_t waited_ = 0;         // for the last sync, or the next one, as it ended
+    std::size_t waited_before_ = 0;  // the same of the one before
+    time_point rewrite_from_{};      // not before, after failures
 
     event wanted_;
     event rewrite_wanted_;
     event progress_;
+    event gathered_;
 };
 
 }  // namespace eddy::runtime::cache

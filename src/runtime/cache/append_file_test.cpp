@@ -377,6 +377,35 @@ TEST_P(cache_append, no_reply_overtakes_its_change) {
     });
 }
 
+TEST_P(cache_append, clients_that_write_at_once_share_a_sync) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache("cache", kept_in(folder, at_once));
+        co_await cache.start();
+        constexpr int clients = 30;
+        constexpr int rounds = 20;
+        {
+            struct writing {
+                static task<void> all(endpoint where, std::string key) {
+                    talker client = co_await talker::to(where);
+                    for (int i = 0; i < rounds; ++i)
+                        EXPECT_EQ(co_await ask(client, "SET " + key + " 1"), "+OK");
+                }
+            };
+            talker observer = co_await talker::to(cache->local());
+            const int before = std::stoi(co_await info(observer, "aof_fsyncs"));
+            scope tasks;
+            for (int i = 0; i < clients; ++i)
+                tasks.spawn(writing::all(cache->local(), "k" + std::to_string(i)));
+            co_await tasks.join();
+            const int syncs = std::stoi(co_await info(observer, "aof_fsyncs")) - before;
+            EXPECT_GE(syncs, rounds) << "each waits for one of its own";
+            EXPECT_LT(syncs, clients * rounds / 2);
+        }
+        co_await cache->stop(1s);
+    });
+}
+
 /// A stop wakes those who wait, and what they were given meanwhile is in no list any more.
 TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_it_is_told) {
     run([&]() -> task<void> {
