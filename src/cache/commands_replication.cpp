@@ -91,6 +91,10 @@ bool take_over(call& c) {
         c.error("ERR PSYNC FAILOVER can't be sent to a master.");
         return false;
     }
+    if (c.state.options.mode == access_mode::readonly) {
+        c.error("ERR PSYNC FAILOVER can't be sent to a cache in readonly mode.");
+        return false;
+    }
     replication& its = *c.state.replicating;
     if (!is_word(c.arg(1), its.id())) {
         c.error("ERR PSYNC FAILOVER replid must match my replid.");

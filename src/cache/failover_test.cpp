@@ -219,6 +219,19 @@ TEST_F(failovers, keys_neither_end_nor_are_evicted_meanwhile) {
     EXPECT_EQ(client_("DBSIZE"), ":0\r\n");
 }
 
+TEST_F(failovers, reading_a_key_whose_time_is_over_adds_nothing_meanwhile) {
+    client_("SET short v EX 1");
+    EXPECT_EQ(client_("FAILOVER"), "+OK\r\n");
+    const std::uint64_t before = its().offset();
+    at(30);
+    EXPECT_EQ(client_("GET short"), "$-1\r\n");
+    EXPECT_EQ(client_("EXISTS short"), ":0\r\n");
+    EXPECT_EQ(its().offset(), before);
+    EXPECT_EQ(client_("FAILOVER ABORT"), "+OK\r\n");
+    EXPECT_EQ(client_("GET short"), "$-1\r\n");
+    EXPECT_GT(its().offset(), before) << "replicas are told again";
+}
+
 TEST_F(failovers, a_replica_leads_when_its_master_asks) {
     engine home;
     test_client client(home);
@@ -238,6 +251,11 @@ TEST_F(failovers, a_replica_leads_when_its_master_asks) {
     EXPECT_EQ(master("PSYNC " + std::string(40, 'c') + ' ' + from + " FAILOVER"),
               "-ERR PSYNC FAILOVER replid must match my replid.\r\n");
     EXPECT_TRUE(links.is_following());
+    home.internals().options.mode = access_mode::readonly;
+    EXPECT_THAT(master("PSYNC " + id + ' ' + from + " FAILOVER"),
+                StartsWith("-ERR PSYNC FAILOVER"));
+    EXPECT_TRUE(links.is_following()) << "nobody could write";
+    home.internals().options.mode = access_mode::admin;
     // The link to it has gone by then.
     links.set_link(link_state::connect);
     EXPECT_EQ(master("PSYNC " + id + ' ' + from + " FAILOVER"), "+CONTINUE " + links.id() + "\r\n");

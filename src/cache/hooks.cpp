@@ -110,6 +110,12 @@ bool hooks::rests() const noexcept {
     return (home_.attention & (attention::follower | attention::loading)) != 0;
 }
 
+bool hooks::has_to_wait() const noexcept {
+    // Nothing changes while a script is in the middle of its work, nor while another server, which
+    // is to have everything, takes over.
+    return scripting::is_late(home_) || home_.holds_writes;
+}
+
 hooks::verdict hooks::before(call& c, std::uint32_t flags) {
     if (rests()) [[unlikely]] {
         forget(c.client);
@@ -520,8 +526,7 @@ bool hooks::take_change(hook_job& job) {
 }
 
 void hooks::finish(hook_result&& result) {
-    // Nothing changes while a script is in the middle of its work.
-    if (scripting::is_late(home_)) {
+    if (has_to_wait()) {
         postponed_.push_back(std::move(result));
         return;
     }
@@ -543,8 +548,14 @@ void hooks::answer(miss& of, hook_result&& result) {
     of.running = false;
     const std::string& scoped = of.key;
     const std::size_t longest = home_.options.max_text;
-    const bool has_no_room = !result.failed && !of.superseded && result.value &&
-                             home_.options.max_memory != 0 && !home_.make_room();
+    const auto lacks_room = [&] {
+        if (home_.options.max_memory == 0) return false;
+        // While writes pause nothing is evicted for it.
+        const bool pauses = (home_.attention & attention::pause) != 0;
+        return !home_.make_room() ||
+               (pauses && home_.env.memory.used_bytes() > home_.options.max_memory);
+    };
+    const bool has_no_room = !result.failed && !of.superseded && result.value && lacks_room();
     const bool failed =
         result.failed || has_no_room || (result.value && result.value->size() > longest);
     if (!failed && !of.superseded) {
@@ -598,7 +609,7 @@ std::int64_t hooks::next_due_us() const noexcept {
 
 void hooks::tick() {
     queue_.release(home_.env.steady_us);
-    if (!postponed_.empty() && !scripting::is_late(home_)) {
+    if (!postponed_.empty() && !has_to_wait()) {
         for (hook_result& each : std::exchange(postponed_, {})) finish(std::move(each));
     }
     if (queue_.has_due()) host_.hook_work_came();

@@ -170,6 +170,7 @@ private:
     using by_name = std::unordered_map<std::string, T, name_hash, std::equal_to<>>;
 
     bool rests() const noexcept;
+    bool has_to_wait() const noexcept;
     verdict look_for_room(call& c);
     verdict look_for_misses(call& c, bool writes);
     void look_for(call& c, waiter*& own, std::string_view key, bool writes);

@@ -80,6 +80,24 @@ TEST_F(HooksTest, nothing_is_brought_beyond_maxmemory) {
     EXPECT_LT(home_->stats().used_memory, (3U << 20) + 100'000);
 }
 
+TEST_F(HooksTest, nothing_is_brought_beyond_maxmemory_while_writes_pause) {
+    begin();
+    test_client c(*home_);
+    c("CONFIG SET maxmemory 3mb");
+    c("CONFIG SET maxmemory-policy allkeys-lru");
+    EXPECT_EQ(c("CLIENT PAUSE 600000 WRITE"), "+OK\r\n");
+    std::string last;
+    for (int i = 0; i < 5000; ++i) {
+        const std::string key = std::to_string(i);
+        c("GET " + key);
+        ASSERT_EQ(next(), "miss " + key);
+        give("miss " + key, std::string(1000, 'x'));
+        last = c.pushed();
+    }
+    EXPECT_TRUE(last.starts_with("-OOM a key of this command was found")) << last;
+    EXPECT_LT(home_->stats().used_memory, (3U << 20) + 100'000);
+}
+
 TEST_F(HooksTest, transactions_and_scripts_write_on_no_stale_value) {
     hook_options options = all();
     options.fallback = hook_fallback::stale;

@@ -205,7 +205,8 @@ expiry_scope::expiry_scope(const call& c) noexcept
     : env_(c.state.env), before_(c.state.env.expired) {
     if ((c.client.special & session::master) != 0) {
         env_.expired = expired_keys::stay;
-    } else if ((c.state.attention & attention::follower) != 0) {
+    } else if ((c.state.attention & (attention::follower | attention::pause)) != 0) {
+        // While writes pause replicas are told nothing, and who is to take over has everything.
         const bool reads = (c.spec->flags & command_flag::write) == 0;
         env_.expired = reads ? expired_keys::hide : expired_keys::go;
     }

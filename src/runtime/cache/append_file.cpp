@@ -77,8 +77,17 @@ std::string append_file::manifest_path() const { return path_of(options().filena
 /// Two processes that append to the same files would destroy them.
 task<outcome<>> append_file::take_folder() {
     if (lock_) co_return outcome<>();
-    if (::mkdir(folder_.c_str(), folder_mode) != 0 && errno != EEXIST)
-        co_return disk_problem("make the folder", folder_, {errno, std::system_category()});
+    if (::mkdir(folder_.c_str(), folder_mode) != 0) {
+        if (errno != EEXIST)
+            co_return disk_problem("make the folder", folder_, {errno, std::system_category()});
+    } else {
+        // Its files are synced; so must its own name be, for a start to find them.
+        const std::string above = folder_.substr(0, folder_.rfind('/') + 1);
+        result<file> parent = co_await file::open(above, O_RDONLY | O_DIRECTORY);
+        if (!parent) co_return disk_problem("open", above, parent.error());
+        if (const result<> synced = co_await parent->sync(); !synced)
+            co_return disk_problem("sync", above, synced.error());
+    }
     result<file> opened = co_await file::open(folder_, O_RDONLY | O_DIRECTORY);
     if (!opened) co_return disk_problem("open", folder_, opened.error());
     if (::flock(opened->native_handle(), LOCK_EX | LOCK_NB) != 0) {

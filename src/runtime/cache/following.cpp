@@ -382,15 +382,33 @@ task<void> follower::link::introduce() {
     static_cast<void>(co_await ask({"REPLCONF", "capa", "eof", "capa", "psync2"}));
 }
 
+/// Whether a reply to PSYNC offers a full copy of a stream that has not come as far as this byte.
+bool has_less(std::string_view reply, std::uint64_t offset) {
+    constexpr std::string_view full = "+FULLRESYNC ";
+    if (!reply.starts_with(full)) return false;
+    const std::size_t space = reply.find(' ', full.size());
+    const auto theirs =
+        space < reply.size() ? number_of(reply.substr(space + 1)) : std::optional<std::uint64_t>();
+    return !theirs || *theirs < offset;
+}
+
 /// FAILOVER: the other is asked to lead. Yields its reply to PSYNC when it does.
 task<std::string> follower::link::hand_over(std::string id, std::string from) {
     // That of a connection which broke may have come there.
     const bool was_asked = its_.failover().asked;
     its_.note_failover_asked();
     std::string reply = co_await ask({"PSYNC", id, from, "FAILOVER"});
-    const bool leads_already = was_asked && reply.starts_with("-ERR PSYNC FAILOVER can't be sent");
+    const bool leads_already =
+        was_asked && reply.starts_with("-ERR PSYNC FAILOVER can't be sent to a master");
     if (leads_already) reply = co_await ask({"PSYNC", id, from});
     check_followed();
+    if (leads_already && has_less(reply, its_.offset())) {
+        // It came back as a master without having taken over, and its copy would replace what is
+        // only here.
+        constexpr std::string_view why = "the replica leads with data of its own";
+        its_.abort_failover(why);
+        throw trouble{std::string(why)};
+    }
     const bool follows_still = reply.starts_with("-ERR PSYNC FAILOVER replid must match");
     if (reply.starts_with('+')) {
         its_.end_failover();

@@ -503,6 +503,74 @@ TEST_P(cache_replication, what_a_broken_master_sends_does_no_harm) {
     });
 }
 
+/// A replica that listens where it says, and answers the words of a hand-over, each connection with
+/// the next of these; an empty answer is a connection that breaks.
+task<void> pretend_to_take_over(listener& at, std::vector<std::vector<std::string>> answers,
+                                std::size_t& served) {
+    for (std::vector<std::string>& each : answers) {
+        result<stream> peer = co_await at.accept();
+        if (!peer) co_return;
+        talker master(std::move(*peer));
+        std::size_t next = 0;
+        try {
+            while (next < each.size()) {
+                const std::string line = co_await master.line();
+                if (line == "PING\r") co_await master.say("+PONG\r\n");
+                if (line == "REPLCONF\r") co_await master.say("+OK\r\n");
+                if (line != "PSYNC\r") continue;
+                for (int i = 0; i < 4; ++i) static_cast<void>(co_await master.line());
+                const std::string answer = each[next++];
+                if (answer.empty()) break;
+                co_await master.say(answer);
+            }
+            ++served;
+            if (!each.back().empty()) static_cast<void>(co_await master.rest());
+        } catch (const std::exception&) {
+            // It had enough.
+        }
+    }
+}
+
+TEST_P(cache_replication, a_failover_to_one_that_has_lost_its_data_loses_nothing) {
+    run([&]() -> task<void> {
+        server leader;
+        co_await leader.start();
+        EXPECT_EQ(co_await leader.ask("SET own value"), "+OK");
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        const std::string id(40, 'e');
+        const std::string mark(40, 'b');
+        const std::string empty = "+FULLRESYNC " + id + " 0\r\n$EOF:" + mark + "\r\nREDIS0009\xff" +
+                                  std::string(8, '\0') + mark;
+        // Its answer is lost, as it dies; then it is there again, a master without keys.
+        std::vector<std::vector<std::string>> answers = {
+            {""}, {"-ERR PSYNC FAILOVER can't be sent to a master.\r\n", empty}};
+        std::size_t served = 0;
+        scope tasks(co_await current_source());
+        tasks.spawn(pretend_to_take_over(at, answers, served));
+        talker replica = co_await talker::to((*leader.cache)->local());
+        co_await replica.say("REPLCONF listening-port " + std::to_string(at.local().port()) +
+                             "\r\nREPLCONF capa eof capa psync2\r\nPSYNC ? -1\r\n");
+        while ((co_await replica.line()).find(std::string("$EOF:")) == std::string::npos) {
+        }
+        while ((co_await leader.info("replication", "slave0")).find("state=online") ==
+               std::string::npos) {
+            co_await replica.say("REPLCONF ACK 0\r\n");
+            must(co_await loop::current().sleep_for(2ms));
+        }
+        EXPECT_EQ(co_await leader.ask("FAILOVER"), "+OK");
+        // All that there is; it may be closed before it has said so.
+        co_await replica.say("REPLCONF ACK 1000000\r\n");
+        co_await until([&] { return leader.cache->events.has("the failover is given up"); });
+        EXPECT_EQ(served, 2U);
+        EXPECT_EQ(co_await leader.text("GET own"), "value");
+        EXPECT_EQ(co_await leader.ask("SET own other"), "+OK");
+        EXPECT_EQ(co_await leader.info("replication", "role"), "master");
+        tasks.cancel();
+        co_await tasks.join();
+        co_await leader.stop();
+    });
+}
+
 TEST_P(cache_replication, while_it_loads_it_says_so) {
     run([&]() -> task<void> {
         server follower;
