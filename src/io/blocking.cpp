@@ -41,7 +41,8 @@ std::size_t blocking_pool::threads() const {
 
 std::error_code blocking_pool::submit(blocking_operation& work) {
     const std::lock_guard lock(mutex_);
-    if (in_hand_ >= options_.max_threads + options_.max_queue) return errc::limit_reached;
+    if (in_hand_ >= options_.max_threads && in_hand_ - options_.max_threads >= options_.max_queue)
+        return errc::limit_reached;
     if (in_hand_ >= threads_.size() && threads_.size() < options_.max_threads) {
         try {
             const signals_blocked while_it_starts;

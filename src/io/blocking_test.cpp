@@ -8,6 +8,7 @@
 #include <atomic>
 #include <csignal>
 #include <latch>
+#include <limits>
 #include <memory>
 #include <semaphore>
 #include <set>
@@ -90,6 +91,22 @@ TEST_P(blocking_io, uses_as_many_threads_as_it_may) {
         });
         EXPECT_EQ(done, 30);
         EXPECT_EQ(pool.threads(), 3u);
+    });
+}
+
+TEST_P(blocking_io, a_queue_may_be_without_limit) {
+    run_with_threads([]() -> task<> {
+        blocking_pool pool(
+            {.max_threads = 2, .max_queue = std::numeric_limits<std::size_t>::max()});
+        std::atomic<int> done{0};
+        co_await join_scope([&](scope& children) -> task<> {
+            for (int i = 0; i < 8; ++i)
+                children.spawn([](blocking_pool& in, std::atomic<int>& count) -> task<> {
+                    must(co_await run_blocking(in, [&] { ++count; }));
+                }(pool, done));
+            co_return;
+        });
+        EXPECT_EQ(done, 8);
     });
 }
 

@@ -162,7 +162,8 @@ void loop::poll(time_point until) {
     }
     if (spin_ > duration::zero()) {
         const time_point begin = backend_->now();
-        if (spin(begin, std::min(until, begin + spin_))) return;
+        const bool spins_for_ever = spin_ > time_point::max() - begin;
+        if (spin(begin, spins_for_ever ? until : std::min(until, begin + spin_))) return;
     } else if (look_again(until)) {
         return;
     }

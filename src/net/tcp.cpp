@@ -88,6 +88,8 @@ private:
             race.winner_ = std::move(*connected);
             race.decide();
         } else if (connected.error() == errc::cancelled) {
+            // The others' errors are not why it ends.
+            if (!race.decided_) race.error_ = errc::cancelled;
             race.decide();
         } else {
             race.note(connected.error());

@@ -363,6 +363,29 @@ TEST_P(happy_eyeballs, the_whole_race_has_a_deadline) {
     });
 }
 
+TEST_P(happy_eyeballs, a_refusal_hides_neither_the_deadline_nor_a_cancellation) {
+    run([&]() -> task<> {
+        tcp::connect_options options;
+        options.timeout = 3s;
+        const std::vector<endpoint> peers = {at("127.0.0.1", port), at("192.0.2.1", port)};
+        const attempt late = co_await try_all(peers, options);
+        EXPECT_EQ(error_of(late.outcome), errc::timed_out);
+        EXPECT_GE(late.took, 3s);
+
+        options.timeout = 3600s;
+        std::error_code told;
+        scope tasks(co_await current_source());
+        tasks.spawn([](std::vector<endpoint> to, tcp::connect_options how,
+                       std::error_code& error) -> task<> {
+            error = error_of((co_await try_all(std::move(to), how)).outcome);
+        }(peers, options, told));
+        must(co_await loop::current().sleep_for(1s));
+        tasks.cancel();
+        co_await tasks.join();
+        EXPECT_EQ(told, errc::cancelled);
+    });
+}
+
 TEST_P(happy_eyeballs, races_the_addresses_of_a_name) {
     const testing::temporary_folder folder;
     const std::string hosts = folder.file("hosts");

@@ -165,10 +165,12 @@ constinit const scheme_entry tls_entry = {"tls",
                                           "tls:// carries streams, not datagrams; use udp://"};
 
 std::string explain_certificates(const address& where) {
-    // A listener needs a certificate; whatever else is wrong is wrong for a client, too.
-    const made_context context = where.tls.cert.empty() && !where.tls.ca.empty()
-                                     ? client_context(where.tls)
-                                     : server_context(where.tls);
+    // Without a certificate it is a client's, unless a client would have no trouble.
+    if (where.tls.cert.empty() && where.tls != tls_parameters()) {
+        const made_context context = client_context(where.tls);
+        if (!context) return context.error();
+    }
+    const made_context context = server_context(where.tls);
     return context ? std::string() : context.error();
 }
 

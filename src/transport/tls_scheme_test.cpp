@@ -140,6 +140,8 @@ TEST_P(transport_tls, takes_versions_ciphers_and_how_to_verify_from_the_uri) {
         EXPECT_THAT(
             explain("tls://127.0.0.1:0" + own + "&ciphers=RUBBISH", errc::unusable_certificate),
             AllOf(HasSubstr("RUBBISH"), HasSubstr("openssl ciphers")));
+        EXPECT_THAT(explain("tls://127.0.0.1:1?ciphers=RUBBISH", errc::unusable_certificate),
+                    AllOf(HasSubstr("RUBBISH"), HasSubstr("openssl ciphers")));
         // For another name.
         const tls::certificate strange = tls::test_authority().issue({.names = {"DNS:a.example"}});
         write("strange.pem", strange.chain + strange.key);
