@@ -332,6 +332,21 @@ TEST_F(clients, a_pause_holds_up_all_commands_and_ends_by_itself) {
     EXPECT_EQ(b_("GET x"), "$1\r\n1\r\n");
 }
 
+TEST_F(clients, a_pause_of_writes_holds_up_what_reads_and_changes) {
+    at(seconds(1000));
+    a_("PFADD h a");
+    a_("SET short v EX 1");
+    EXPECT_EQ(b_("CLIENT PAUSE 100000 WRITE"), ok);
+    EXPECT_EQ(a_("PFCOUNT h"), "") << "it may keep the count with the key";
+    at(seconds(1030));
+    EXPECT_EQ(b_("GET short"), "$-1\r\n");
+    EXPECT_EQ(b_("DBSIZE"), ":2\r\n") << "nothing ends meanwhile";
+    EXPECT_EQ(b_("CLIENT UNPAUSE"), ok);
+    EXPECT_EQ(a_.pushed(), ":1\r\n");
+    EXPECT_EQ(b_("GET short"), "$-1\r\n");
+    EXPECT_EQ(b_("DBSIZE"), ":1\r\n");
+}
+
 TEST_F(clients, a_pause_of_writes_lets_scripts_go_on_that_say_they_do_not_write) {
     if (a_({"EVAL", "return 1", "0"}).starts_with("-")) GTEST_SKIP() << "there are no scripts";
     test_client c(engine_);

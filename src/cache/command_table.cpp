@@ -55,7 +55,7 @@ constexpr command_spec table[] = {
 
     // HyperLogLog
     {"pfadd", commands::pfadd, -2, grow_fast, 1, 1, 1},
-    {"pfcount", commands::pfcount, -2, readonly, 1, -1, 1},
+    {"pfcount", commands::pfcount, -2, readonly | may_replicate, 1, -1, 1},
     {"pfmerge", commands::pfmerge, -2, grow, 1, -1, 1},
     {"pfdebug", commands::pfdebug, 3, grow | admin, 2, 2, 1},
     {"pfselftest", commands::pfselftest, 1, admin, 0, 0, 0},

@@ -274,6 +274,19 @@ TEST(engine, readonly_mode_refuses_what_writes) {
     EXPECT_EQ(e.stats().keys, 0U);
 }
 
+TEST(engine, readonly_mode_looks_at_what_a_subcommand_does) {
+    engine_options options;
+    options.mode = access_mode::readonly;
+    engine e(options);
+    test_client c(e);
+    const auto refused = [&](std::string_view line) { return c(line).starts_with("-READONLY "); };
+    for (const char* const line : {"FUNCTION LOAD x", "FUNCTION DELETE x", "FUNCTION FLUSH",
+                                   "FUNCTION RESTORE x", "XGROUP CREATE k g $ MKSTREAM"})
+        EXPECT_TRUE(refused(line)) << line;
+    for (const char* const line : {"FUNCTION LIST", "FUNCTION STATS", "XGROUP HELP"})
+        EXPECT_FALSE(refused(line)) << line;
+}
+
 TEST(engine, only_admin_mode_allows_what_stops_or_debugs_it) {
     for (const access_mode mode :
          {access_mode::readonly, access_mode::readwrite, access_mode::admin}) {

@@ -240,7 +240,8 @@ bool admit_after_checks(call& c) {
             "--mode admin to allow it");
         return false;
     }
-    if (options.mode == access_mode::readonly && (spec->flags & command_flag::write) != 0) {
+    if (options.mode == access_mode::readonly &&
+        (flags_of(*spec, c.args, c.count) & command_flag::write) != 0) {
         c.error("READONLY This cache is in readonly mode: it takes no command that writes.");
         return false;
     }
@@ -259,7 +260,8 @@ void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noe
 
 void run(call& c) {
     c.client.last_command = c.spec->name.data();
-    constexpr std::uint8_t seen = attention::monitors | attention::propagates | attention::follower;
+    constexpr std::uint8_t seen =
+        attention::monitors | attention::propagates | attention::follower | attention::pause;
     if ((c.state.attention & seen) == 0 && !in(c, session::tracking) && !in(c, session::master))
         [[likely]]
         return c.state.slow.run_unless_skipped(c);

@@ -106,13 +106,13 @@ bool is_single(const std::vector<token>& path) noexcept {
 
 // A "return" whose end is not there yet.
 struct open_return {
-    std::size_t begin;   // behind the word
-    std::size_t blocks;  // open around it
-    std::size_t end = 0;
+    std::size_t begin;               // behind the word
+    std::size_t blocks;              // open around it
+    std::size_t opened_at;           // tokens up to the word
+    std::size_t call_closed_at = 0;  // tokens up to the end of the call that follows the path
     bool in_function = false;
     bool is_list = false;
-    bool is_path = true;       // so far it is a.b.c
-    bool closed_call = false;  // its last token closes the call that follows the path
+    bool is_path = true;  // so far it is a.b.c
     std::vector<token> path;
     std::vector<char> brackets;
 };
@@ -199,15 +199,18 @@ std::string without_tail_calls(std::string_view text) {
     std::vector<std::string_view> blocks;
     std::vector<open_return> returns;
     std::size_t functions = 0;
+    std::size_t tokens = 0;
+    std::size_t end = 0;  // of the last one
     token_reader reader(text);
     const auto close = [&](std::size_t count) {
         while (!returns.empty() && returns.back().blocks >= count) {
             const open_return& last = returns.back();
+            const bool closed_call = last.call_closed_at == tokens;
             const bool wanted =
-                last.in_function ? last.closed_call && is_single(last.path) : !last.is_list;
-            if (last.end != 0 && wanted) {
+                last.in_function ? closed_call && is_single(last.path) : !last.is_list;
+            if (tokens > last.opened_at && wanted) {
                 added.emplace_back(last.begin, '(');
-                added.emplace_back(last.end, ')');
+                added.emplace_back(end, ')');
             }
             returns.pop_back();
         }
@@ -227,10 +230,8 @@ std::string without_tail_calls(std::string_view text) {
             functions -= blocks.back() == "function" ? 1 : 0;
             blocks.pop_back();
         }
-        for (open_return& each : returns) {
-            each.end = one.at + one.text.size();
-            each.closed_call = false;
-        }
+        end = one.at + one.text.size();
+        ++tokens;
         if (!returns.empty() && returns.back().blocks == blocks.size()) {
             open_return& last = returns.back();
             const char c = one.kind == token_kind::sign ? one.text[0] : '\0';
@@ -241,7 +242,8 @@ std::string without_tail_calls(std::string_view text) {
             if (c == ')' || c == '}' || c == ']') {
                 if (last.brackets.empty()) return std::string(text);
                 // The call's own bracket is the first one, right behind the path.
-                last.closed_call = last.brackets.size() == 1 && last.brackets[0] == '(';
+                if (last.brackets.size() == 1 && last.brackets[0] == '(')
+                    last.call_closed_at = tokens;
                 last.brackets.pop_back();
             }
             if (c == ',' && last.brackets.empty()) last.is_list = true;
@@ -252,8 +254,12 @@ std::string without_tail_calls(std::string_view text) {
             functions += one.text == "function" ? 1 : 0;
         }
         if (is_word && one.text == "return") {
+            // That is no Lua, and is to be told so.
+            if (!returns.empty() && returns.back().blocks == blocks.size())
+                return std::string(text);
             open_return made;
-            made.begin = one.at + one.text.size();
+            made.begin = end;
+            made.opened_at = tokens;
             made.blocks = blocks.size();
             made.in_function = functions > 0;
             returns.push_back(std::move(made));

@@ -23,6 +23,23 @@ TEST(script_text, brackets_what_a_script_returns) {
               "-- return f()\nreturn( --[[x]] f())");
 }
 
+TEST(script_text, takes_no_longer_for_more_returns) {
+    // What is no Lua stays as it is. As many steps as characters squared would take minutes.
+    std::string returns;
+    std::string functions;
+    std::string ends;
+    for (int i = 0; i < 100'000; ++i) {
+        returns += "return ";
+        functions += "return function() ";
+        ends += " end";
+    }
+    EXPECT_EQ(without_tail_calls(returns), returns);
+    const std::string nested = functions + "return f()" + ends;
+    EXPECT_GT(without_tail_calls(nested).size(), nested.size());
+    EXPECT_EQ(without_tail_calls("if a then return elseif b then return f() else return g() end"),
+              "if a then return elseif b then return( f()) else return( g()) end");
+}
+
 TEST(script_text, brackets_only_single_values_within_functions) {
     EXPECT_EQ(without_tail_calls("local function f() return redis.call('x') end"),
               "local function f() return( redis.call('x')) end");

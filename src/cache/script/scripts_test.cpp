@@ -254,6 +254,28 @@ TEST_F(scripting, nesting_ends_with_an_error) {
     EXPECT_EQ(run(a_, "return 'alive'"), bulk("alive"));
 }
 
+TEST(script_replies, one_beyond_the_limit_is_an_error_and_nothing_else) {
+    engine_options options;
+    options.max_reply = 10'000;
+    engine home(options);
+    test_client c(home);
+    const auto run = [&](std::string script) { return c({"EVAL", std::move(script), "0"}); };
+    const std::string big =
+        "local s = string.rep('x', 3000) local t = {} for i = 1, 10 do t[i] = s end ";
+    for (const std::string& script :
+         {big + "return t", big + "return {t, 1, 2}", big + "return {map = {a = t, b = 1, c = 2}}",
+          big + "return {set = {[t] = true, a = true, b = true}}",
+          std::string("return string.rep('x', 20000)"),
+          // As a tree it has more leaves than anybody could visit.
+          std::string("local t = {} for i = 1, 60 do t = {t, t} end return t"),
+          std::string("local t = {} t[1] = t t[2] = t return t")}) {
+        const std::string reply = run(script);
+        EXPECT_THAT(reply, StartsWith("-ERR the reply is larger than the limit")) << script;
+        EXPECT_EQ(reply.find("\r\n"), reply.size() - 2) << script;
+    }
+    EXPECT_EQ(run("return {1, {2}}"), "*2\r\n:1\r\n*1\r\n:2\r\n");
+}
+
 TEST_F(scripting, nothing_is_left_to_the_next_script) {
     for (const char* const script : {"x = 1",
                                      "_G.x = 1",

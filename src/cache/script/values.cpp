@@ -169,35 +169,38 @@ bool push_field(lua_State* in, std::string_view name, int type) {
     return false;
 }
 
-void reply_with(call& c, lua_State* in);
+// False when the reply has been refused as too large: its error stands there, and nothing may come
+// behind it. A table may stand in many places of itself, so no more of it is looked at then.
+[[nodiscard]] bool reply_with(call& c, lua_State* in);
 
-void reply_with_map(call& c, lua_State* in) {
+bool reply_with_map(call& c, lua_State* in) {
     std::size_t pairs = 0;
     for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) ++pairs;
     c.reply.map(pairs);
     lua_pushnil(in);
     while (lua_next(in, -2) != 0) {
-        if (c.reply_is_too_large()) return lua_pop(in, 2);
         lua_pushvalue(in, -2);
-        reply_with(c, in);  // the key
-        reply_with(c, in);  // the value
+        // The key, and the value.
+        if (!reply_with(c, in)) return lua_pop(in, 2), false;
+        if (!reply_with(c, in)) return lua_pop(in, 1), false;
     }
+    return true;
 }
 
-void reply_with_set(call& c, lua_State* in) {
+bool reply_with_set(call& c, lua_State* in) {
     std::size_t count = 0;
     for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) ++count;
     c.reply.set(count);
     lua_pushnil(in);
     while (lua_next(in, -2) != 0) {
-        if (c.reply_is_too_large()) return lua_pop(in, 2);
         lua_pop(in, 1);
         lua_pushvalue(in, -1);
-        reply_with(c, in);
+        if (!reply_with(c, in)) return lua_pop(in, 1), false;
     }
+    return true;
 }
 
-void reply_with_array(call& c, lua_State* in) {
+bool reply_with_array(call& c, lua_State* in) {
     int count = 0;
     for (;; ++count) {
         lua_rawgeti(in, -1, count + 1);
@@ -207,35 +210,37 @@ void reply_with_array(call& c, lua_State* in) {
     }
     c.reply.array(static_cast<std::size_t>(count));
     for (int i = 1; i <= count; ++i) {
-        if (c.reply_is_too_large()) return;
         lua_rawgeti(in, -1, i);
-        reply_with(c, in);
+        if (!reply_with(c, in)) return false;
     }
+    return true;
 }
 
-void reply_with_table(call& c, lua_State* in) {
+bool reply_with_table(call& c, lua_State* in) {
     if (push_field(in, "err", LUA_TSTRING)) {
         lua_pushvalue(in, -2);
         const bool is_counted = is_counted_error(in);
         lua_pop(in, 1);
         reply_with_script_error(c, std::string(to_nul(text_at(in, -1))), is_counted);
-        return lua_pop(in, 1);
+        return lua_pop(in, 1), true;
     }
     if (push_field(in, "ok", LUA_TSTRING)) {
         c.reply.simple(to_nul(text_at(in, -1)));
-        return lua_pop(in, 1);
+        return lua_pop(in, 1), true;
     }
     if (push_field(in, "double", LUA_TNUMBER)) {
         c.reply.number(lua_tonumber(in, -1));
-        return lua_pop(in, 1);
+        return lua_pop(in, 1), true;
     }
     if (push_field(in, "map", LUA_TTABLE)) {
-        reply_with_map(c, in);
-        return lua_pop(in, 1);
+        const bool whole = reply_with_map(c, in);
+        lua_pop(in, 1);
+        return whole;
     }
     if (push_field(in, "set", LUA_TTABLE)) {
-        reply_with_set(c, in);
-        return lua_pop(in, 1);
+        const bool whole = reply_with_set(c, in);
+        lua_pop(in, 1);
+        return whole;
     }
     if (push_field(in, "big_number", LUA_TSTRING)) {
         std::string digits(to_nul(text_at(in, -1)));
@@ -243,7 +248,7 @@ void reply_with_table(call& c, lua_State* in) {
             if (each == '\r' || each == '\n') each = ' ';
         }
         c.reply.big_number(digits);
-        return lua_pop(in, 1);
+        return lua_pop(in, 1), true;
     }
     if (push_field(in, "verbatim_string", LUA_TTABLE)) {
         if (push_field(in, "string", LUA_TSTRING)) {
@@ -252,21 +257,24 @@ void reply_with_table(call& c, lua_State* in) {
                 std::string format(text_at(in, -1).substr(0, 3));
                 format.resize(3, ' ');
                 c.reply.verbatim(format, text_at(in, -3));
-                return lua_pop(in, 3);
+                return lua_pop(in, 3), true;
             }
             lua_remove(in, -2);
         }
         lua_pop(in, 1);
     }
-    reply_with_array(c, in);
+    return reply_with_array(c, in);
 }
 
 // Pops the value.
-void reply_with(call& c, lua_State* in) {
+bool reply_with(call& c, lua_State* in) {
+    if (c.reply_is_too_large()) return lua_pop(in, 1), false;
     if (lua_checkstack(in, 6) == 0) {
         lua_pop(in, 1);
-        return c.error("ERR reached lua stack limit");
+        c.error("ERR reached lua stack limit");
+        return true;
     }
+    bool whole = true;
     switch (lua_type(in, -1)) {
         case LUA_TSTRING: c.reply.bulk(text_at(in, -1)); break;
         case LUA_TNUMBER: c.reply.integer(to_integer(lua_tonumber(in, -1))); break;
@@ -280,17 +288,21 @@ void reply_with(call& c, lua_State* in) {
                 c.reply.null();
             }
             break;
-        case LUA_TTABLE: reply_with_table(c, in); break;
+        case LUA_TTABLE: whole = reply_with_table(c, in); break;
         default: c.reply.null(); break;
     }
     lua_pop(in, 1);
+    return whole;
 }
 
 }  // namespace
 
 bool push_reply(lua_State* in, std::string_view reply) { return reply_pusher(in, reply).value(); }
 
-void reply_with_value(call& c, lua_State* in) { reply_with(c, in); }
+void reply_with_value(call& c, lua_State* in) {
+    // The last value may be the one that passes the limit.
+    if (reply_with(c, in)) static_cast<void>(c.reply_is_too_large());
+}
 
 bool is_counted_error(lua_State* in) {
     if (!push_field(in, counted_already, LUA_TBOOLEAN)) return false;
