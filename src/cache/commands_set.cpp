@@ -14,10 +14,15 @@ namespace {
 
 using slot = call::slot;
 
-void reply_members(call& c, const collection& members) {
+// False when that is too large, which is replied then.
+bool reply_members(call& c, const collection& members) {
     c.reply.set(members.size());
     collection::walk walk(members);
-    for (collection::element e; walk.next(e) && !c.reply_is_too_large();) c.reply.bulk(e.field);
+    for (collection::element e; walk.next(e);) {
+        c.reply.bulk(e.field);
+        if (c.reply_is_too_large()) return false;
+    }
+    return true;
 }
 
 // Those that SPOP took by chance, as SREM. Some at a time, so that no command is very long.
@@ -82,7 +87,7 @@ void smembers(call& c) {
     const slot* const place = c.find_to_read();
     if (place == nullptr) return c.reply.set(0);
     if (c.is_not(place, value_type::set)) return;
-    reply_members(c, c.collection_of(place));
+    static_cast<void>(reply_members(c, c.collection_of(place)));
 }
 
 void sismember(call& c) {
@@ -121,7 +126,7 @@ void spop(call& c) {
     collection members = c.collection_of(place);
     if (count && static_cast<std::uint64_t>(*count) >= members.size()) {
         const std::size_t size = members.size();
-        reply_members(c, members);
+        if (!reply_members(c, members)) return;
         c.keys->remove(place, c.hash);
         c.changed(key_event::set, "spop", c.arg(1), size);
         propagate_as(c, {"DEL", c.arg(1)});

@@ -26,10 +26,17 @@ void pop_range(call& c, std::string_view key, call::slot* place, std::uint64_t h
     list& from = call::list_of(place);
     const std::uint64_t popped = std::min<std::uint64_t>(count, from.size());
     c.reply.array(popped);
+    const bool from_left = where == list_side::left;
+    list::position at = from_left ? from.first() : from.last();
     for (std::uint64_t left = popped; left > 0; --left) {
-        c.reply.bulk(peek_element(from, where));
-        drop_element(c, from, where);
+        c.reply.bulk(list::get(at));
+        if (c.reply_is_too_large()) return;  // with nothing removed
+        at = from_left ? list::after(at) : list::before(at);
     }
+    if (from_left)
+        from.drop_front(c.memory(), popped);
+    else
+        from.drop_back(c.memory(), popped);
     c.changed(key_event::list, pop_event(where), key, popped);
     if (propagates(c) && c.spec->run != commands::lpop && c.spec->run != commands::rpop)
         propagate_as(c, {pop_name(where), key, decimal(static_cast<std::int64_t>(popped))});
