@@ -37,7 +37,7 @@ public:
             case errc::no_common_protocol:
                 return "the peer and this side have no TLS version, cipher or protocol in common";
             case errc::unusable_certificate:
-                return "the certificate, its key or the list of authorities cannot be used";
+                return "the certificate, its key, the authorities or the ciphers cannot be used";
         }
         return "unknown error " + std::to_string(value);
     }

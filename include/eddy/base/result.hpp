@@ -32,7 +32,7 @@ enum class errc {
     certificate_expired,        ///< TLS: the certificate is not valid today
     certificate_refused,        ///< TLS: the peer does not accept our certificate, or wants one
     no_common_protocol,         ///< TLS: no version, cipher or application protocol suits both
-    unusable_certificate,       ///< TLS: our own certificate, key or list of CAs cannot be used
+    unusable_certificate,       ///< TLS: our own certificate, key, CAs or ciphers cannot be used
 };
 
 /// The category of eddy::errc; its messages are full sentences' ends ("the peer closed ...").

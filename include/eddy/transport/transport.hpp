@@ -40,7 +40,8 @@ inline constexpr std::size_t max_kept_tls_contexts = 64;
 /// those of the members, and an empty one is not given. Each listen() reads the PEM files, and what
 /// listens keeps to what it has read. A connect() reads them again if one of them was written to or
 /// replaced since (of a folder, if a file came or went): a renewed certificate is used from the
-/// next connection on. The system's list of authorities is read once.
+/// next connection on. The system's list of authorities is read once. Members of the other side
+/// alone have no effect: `clients` and `prefer` of who connects, `verify` of a listener.
 struct tls_parameters {
     std::string cert = {};  ///< certificate chain; a listener needs one, a client may have one
     std::string key = {};   ///< the certificate's private key; empty if it is in `cert`, too
