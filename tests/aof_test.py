@@ -52,6 +52,121 @@ class AofTest(harness.EddyTest):
         self.assertEqual(client.info()["aof_last_bgrewrite_status"], "ok")
 
 
+class Rows:
+    """Counts in a key and in a list, together only by MULTI."""
+
+    def __init__(self, name):
+        self.key, self.list = f"{name}:key", f"{name}:list"
+        self.acknowledged = self.known = 0
+
+    def works(self):
+        return [self.write]
+
+    def write(self, client):
+        n = self.acknowledged + 1
+        if n % 3 == 0:
+            for words in (("MULTI",), ("SET", self.key, n), ("RPUSH", self.list, n)):
+                client(*words)
+            if not isinstance(client("EXEC"), list):
+                return False
+        elif client("SET", self.key, n) != "+OK" or not isinstance(client("RPUSH", self.list, n), int):
+            return False
+        self.acknowledged = n
+        return True
+
+    def check(self, test, client, when):
+        there = int(client("GET", self.key) or 0)
+        test.assertGreaterEqual(there, self.acknowledged, when)
+        test.assertLessEqual(there, self.acknowledged + 1, when)
+        rows = [int(each) for each in client("LRANGE", self.list, 0, -1)]
+        # Nothing is missing, and nothing there twice; one more may have been on its way.
+        last = self.acknowledged + (1 if rows and rows[-1] > self.acknowledged else 0)
+        test.assertEqual(rows, list(range(self.known + 1, last + 1)), when)
+        # A round begins with an empty list, so that the last of a thousand takes no longer.
+        self.known = self.acknowledged = max(there, last)
+        client("DEL", self.list)
+
+
+class Scripts(Rows):
+    """The same by a script, whose commands are one unit."""
+
+    def write(self, client):
+        n = self.acknowledged + 1
+        code = "redis.call('SET',KEYS[1],ARGV[1]) return redis.call('RPUSH',KEYS[2],ARGV[1])"
+        if not isinstance(client("EVAL", code, 2, self.key, self.list, n), int):
+            return False
+        self.acknowledged = n
+        return True
+
+    def check(self, test, client, when):
+        there = int(client("GET", self.key) or 0)
+        rows = client("LRANGE", self.list, -1, -1)
+        test.assertEqual(there, int(rows[0]) if rows else self.known, when)
+        super().check(test, client, when)
+
+
+class Large:
+    """Values that are received to where they stay."""
+
+    PAD = b"x" * 70_000
+
+    def __init__(self, key):
+        self.key = key
+        self.acknowledged = 0
+
+    def works(self):
+        return [self.write]
+
+    def write(self, client):
+        n = self.acknowledged + 1
+        if client("SET", self.key, b"%d:" % n + self.PAD) != "+OK":
+            return False
+        self.acknowledged = n
+        return True
+
+    def check(self, test, client, when):
+        number, _, pad = client("GET", self.key).partition(b":")
+        test.assertEqual(pad, self.PAD, when)
+        test.assertIn(int(number) - self.acknowledged, (0, 1), when)
+        self.acknowledged = int(number)
+
+
+class Queue:
+    """One pushes, and one waits for it."""
+
+    def __init__(self, key):
+        self.key = key
+        self.acknowledged = 0  # what was taken
+        self.pushed = 0
+
+    def works(self):
+        return [self.push, self.take]
+
+    def push(self, client):
+        if not isinstance(client("RPUSH", self.key, self.pushed + 1), int):
+            return False
+        self.pushed += 1
+        return True
+
+    def take(self, client):
+        got = client("BLPOP", self.key, 0)
+        if not isinstance(got, list):
+            return False
+        self.acknowledged = int(got[1])
+        return True
+
+    def check(self, test, client, when):
+        rows = [int(each) for each in client("LRANGE", self.key, 0, -1)]
+        first = rows[0] if rows else max(self.pushed, self.acknowledged) + 1
+        test.assertEqual(rows, list(range(first, first + len(rows))), when)
+        # What was taken is not there again, and nothing else is gone but what was on its way.
+        test.assertIn(first - self.acknowledged, (1, 2), when)
+        test.assertIn(first + len(rows) - 1 - self.pushed, (0, 1), when)
+        self.pushed = max(self.pushed, self.acknowledged, rows[-1] if rows else 0)
+        client("DEL", self.key)
+        self.acknowledged = self.pushed
+
+
 @harness.on_each_backend
 class Aof(AofTest):
     def test_what_was_acknowledged_survives_kill_9(self):
@@ -59,61 +174,48 @@ class Aof(AofTest):
         daemon = self.daemon(folder=folder)
         self.cache(daemon, port, disk, "--appendfsync", "always")
         chance = random.Random(os.environ.get("EDDY_SEED", "1"))
-        writers = 4
-        acknowledged = [0] * writers
+        writers = [Rows("one"), Rows("another"), Scripts("script"), Large("large"), Queue("queue")]
         for crash in range(CRASHES):
+            daemon.must("edit", "db", "--threads", str(1 + crash // 2 % 2))
             stop = threading.Event()
-
-            def write(which):
-                client = None
-                try:
-                    client = Client(port)
-                    n = acknowledged[which]
-                    while not stop.is_set():
-                        n += 1
-                        if n % 3 == 0:
-                            for words in (("MULTI",), ("SET", f"w{which}", n),
-                                          ("RPUSH", f"l{which}", n)):
-                                client(*words)
-                            if not isinstance(client("EXEC"), list):
-                                return
-                        else:
-                            if client("SET", f"w{which}", n) != "+OK":
-                                return
-                            client("RPUSH", f"l{which}", n)
-                        acknowledged[which] = n
-                except (OSError, ValueError):
-                    return
-                finally:
-                    if client is not None:
-                        with contextlib.suppress(OSError):
-                            client.close()
-
-            threads = [threading.Thread(target=write, args=(i,)) for i in range(writers)]
-            for thread in threads:
-                thread.start()
-            before = list(acknowledged)
-            eventually(lambda: all(now > then for now, then in zip(acknowledged, before)),
-                       "writes")
-            if crash % 2 == 1:
-                other = self.client(port)
+            runs = [threading.Thread(target=self.until_killed, args=(port, work, stop))
+                    for writer in writers for work in writer.works()]
+            for run in runs:
+                run.start()
+            before = [writer.acknowledged for writer in writers]
+            eventually(lambda: all(writer.acknowledged > then
+                                   for writer, then in zip(writers, before)), "writes")
+            other = self.client(port)
+            if crash % 4 == 1:
                 other("BGREWRITEAOF")
             time.sleep(chance.random() * 0.2)
+            # The crash comes while this one is under way.
+            if crash % 2 == 0:
+                other("BGREWRITEAOF")
+                time.sleep(chance.random() * 0.01)
             daemon.kill()
             stop.set()
-            for thread in threads:
-                thread.join()
+            for run in runs:
+                run.join()
             daemon = self.daemon(folder=folder)
             client = self.client(port)
-            for which in range(writers):
-                there = int(client("GET", f"w{which}") or 0)
-                self.assertGreaterEqual(there, acknowledged[which], f"crash {crash}")
-                self.assertLessEqual(there, acknowledged[which] + 1)
-                rows = [int(each) for each in client("LRANGE", f"l{which}", 0, -1)]
-                self.assertEqual(sorted(set(rows)), rows, "nothing is there twice")
-                self.assertGreaterEqual(rows[-1] if rows else 0, acknowledged[which])
-                acknowledged[which] = max(there, rows[-1] if rows else 0)
+            for writer in writers:
+                writer.check(self, client, f"crash {crash}")
             self.check(disk)
+
+    @staticmethod
+    def until_killed(port, work, stop):
+        client = None
+        try:
+            client = Client(port)
+            while not stop.is_set() and work(client):
+                pass
+        except (OSError, ValueError):
+            return
+        finally:
+            if client is not None:
+                with contextlib.suppress(OSError):
+                    client.close()
 
     def test_everything_is_there_again_after_a_rewrite_and_a_kill(self):
         folder, disk, port = self.folder(), self.folder(), free_port()
