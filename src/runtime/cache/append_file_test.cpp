@@ -699,6 +699,49 @@ TEST_P(cache_append, a_file_with_a_command_that_waits_is_refused) {
     });
 }
 
+/// Redis 6 and older have one file beside the dump file.
+TEST_P(cache_append, the_single_file_of_an_older_redis_is_taken_over) {
+    run([&]() -> task<void> {
+        for (const bool is_cut : {false, true}) {
+            const temporary_folder folder;
+            const std::string old = folder.file("appendonly.aof");
+            write(old, encoded({"SELECT", "0"}) + encoded({"SET", "a", "1"}) +
+                           encoded({"RPUSH", "list", "1", "2"}));
+            if (is_cut) {
+                // The list names it, and the crash came before it was moved.
+                std::filesystem::create_directory(folder.file("appendonlydir"));
+                write(folder.file("appendonlydir/appendonly.aof.manifest"),
+                      "file appendonly.aof seq 1 type b\n");
+            }
+            for (int start = 0; start < 2; ++start) {
+                subject cache("cache", kept_in(folder, at_once));
+                co_await cache.start();
+                {
+                    talker client = co_await talker::to(cache->local());
+                    EXPECT_EQ(co_await ask(client, "STRLEN a"), ":1");
+                    EXPECT_EQ(co_await ask(client, "LLEN list"), ":" + std::to_string(2 + start));
+                    EXPECT_EQ(co_await ask(client, "RPUSH list more"),
+                              ":" + std::to_string(3 + start));
+                }
+                co_await cache->stop(1s);
+                EXPECT_FALSE(std::filesystem::exists(old));
+                EXPECT_TRUE(std::filesystem::exists(folder.file("appendonlydir/appendonly.aof")));
+            }
+            // A rewrite ends it.
+            subject cache("cache", kept_in(folder, at_once));
+            co_await cache.start();
+            {
+                talker client = co_await talker::to(cache->local());
+                EXPECT_THAT(co_await ask(client, "BGREWRITEAOF"), StartsWith("+Background"));
+                co_await until_rewritten(client, 1);
+                EXPECT_EQ(co_await ask(client, "LLEN list"), ":4");
+            }
+            co_await cache->stop(1s);
+            EXPECT_FALSE(std::filesystem::exists(folder.file("appendonlydir/appendonly.aof")));
+        }
+    });
+}
+
 TEST_P(cache_append, two_caches_do_not_share_a_folder) {
     run([&]() -> task<void> {
         const temporary_folder folder;
