@@ -1,7 +1,7 @@
 // Tests of caches that follow each other: links that break anywhere, waits, refusals, and masters
 // that send what no master sends.
 #include "base/temporary_folder.hpp"
-#include "runtime/testing.hpp"
+#include "runtime/cache/replication_servers.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,124 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 EDDY_ON_EVERY_BACKEND(cache_replication);
-
-const json usual = {{"port", 0}, {"mode", "admin"}};
-
-/// A cache with a client.
-struct server {
-    explicit server(json options = usual)
-        : cache(std::make_unique<subject>("cache", std::move(options))) {}
-    ~server() = default;
-
-    task<void> start() {
-        co_await cache->start();
-        client = co_await talker::to((*cache)->local());
-        EXPECT_EQ(co_await ask("CONFIG SET repl-diskless-sync-delay 0"), "+OK");
-        // A PING moves a master's offset, which then is ahead of whoever is promoted.
-        EXPECT_EQ(co_await ask("CONFIG SET repl-ping-replica-period 3600"), "+OK");
-    }
-    std::string port() { return std::to_string((*cache)->local().port()); }
-    /// The reply's first line.
-    task<std::string> ask(std::string command) {
-        co_await client.say(command + "\r\n");
-        co_return co_await line();
-    }
-    task<std::string> line() {
-        std::string got = co_await client.line();
-        if (got.ends_with('\r')) got.pop_back();
-        co_return got;
-    }
-    /// A reply that is a text.
-    task<std::string> text(std::string command) {
-        const std::string head = co_await ask(command);
-        if (!head.starts_with('$') || head == "$-1") co_return head;
-        std::string got = co_await client.bytes(std::stoul(head.substr(1)) + 2);
-        got.resize(got.size() - 2);
-        co_return got;
-    }
-    task<std::string> info(std::string_view section, std::string_view name) {
-        const std::string all = "\r\n" + co_await text("INFO " + std::string(section));
-        const std::string before = "\r\n" + std::string(name) + ":";
-        const std::size_t at = all.find(before);
-        if (at == std::string::npos) co_return "";
-        const std::size_t begin = at + before.size();
-        co_return all.substr(begin, all.find('\r', begin) - begin);
-    }
-    task<void> follow(std::string of) {
-        EXPECT_THAT(co_await ask("REPLICAOF 127.0.0.1 " + of), StartsWith("+OK"));
-    }
-    task<void> until_up() {
-        while (co_await info("replication", "master_link_status") != "up")
-            must(co_await loop::current().sleep_for(2ms));
-    }
-    /// Has all that the leader has.
-    task<void> until_equal(server& leader) {
-        for (;;) {
-            const std::string theirs = co_await leader.info("replication", "master_repl_offset");
-            const std::string own = co_await info("replication", "slave_repl_offset");
-            if (theirs == own &&
-                co_await leader.ask("DEBUG DIGEST") == co_await ask("DEBUG DIGEST"))
-                co_return;
-            must(co_await loop::current().sleep_for(2ms));
-        }
-    }
-    task<void> stop() { co_await (*cache)->stop(0s); }
-
-    std::unique_ptr<subject> cache;
-    talker client;
-};
-
-/// Passes bytes on between a follower and its leader, and cuts the link when so many have passed.
-class relay {
-public:
-    relay(endpoint to, std::uint64_t seed) : to_(to), dice_(seed) {
-        listening_ = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
-    }
-
-    std::string port() const { return std::to_string(listening_.local().port()); }
-    void cut_after(std::size_t most) { most_ = most; }
-    std::size_t cuts() const noexcept { return cuts_; }
-
-    task<void> serve() {
-        for (;;) {
-            result<stream> near = co_await listening_.accept();
-            if (!near) co_return;
-            result<stream> far = co_await loop::current().connect(to_);
-            if (!far) continue;
-            co_await with_scope([&](scope& passing) -> task<void> {
-                passing.spawn(pass(*near, *far));
-                co_await pass(*far, *near);
-            });
-        }
-    }
-
-private:
-    task<void> pass(stream& from, stream& to) {
-        std::size_t passed = 0;
-        std::size_t limit = most_ == 0 ? 0 : 1 + dice_.below(most_);
-        for (;;) {
-            result<lease> got = co_await from.read();
-            if (!got) co_return;
-            if (limit == 0 && most_ != 0) limit = passed + 1 + dice_.below(most_);
-            std::string text(got->text());
-            const bool cuts = most_ != 0 && passed + text.size() >= limit;
-            if (cuts) text.resize(limit > passed ? limit - passed : 0);
-            if (!co_await to.write_all(text)) co_return;
-            passed += text.size();
-            if (!cuts) continue;
-            ++cuts_;
-            from.close();
-            to.close();
-            co_return;
-        }
-    }
-
-    endpoint to_;
-    random_generator dice_;
-    listener listening_;
-    std::size_t most_ = 0;  // 0: it is not cut
-    std::size_t cuts_ = 0;
-};
 
 std::string some_change(random_generator& dice) {
     const std::string key = std::to_string(dice.below(30));
