@@ -34,6 +34,8 @@ void replication::begin_failover(failover_plan plan) {
     // They would tell within a second by themselves. Nothing is written behind this.
     ask_for_acknowledgements();
     failover_ = std::move(plan);
+    if (const replica* const target = find_replica(failover_.host, failover_.port))
+        failover_.least = target->acked;
     failover_.now = failover_stage::waiting_for_sync;
     hold_writes(state_);
     if (host != nullptr) host->link_changed();
@@ -56,6 +58,9 @@ void replication::advance_failover() {
     if (found != replicas_.end()) {
         failover_.host = replica_host(**found);
         failover_.port = (*found)->port;
+        failover_.least = (*found)->acked;
+    } else if (const replica* const late = find_replica(failover_.host, failover_.port)) {
+        failover_.least = std::max(failover_.least, late->acked);
     }
     failover_.now = failover_stage::in_progress;
     follow(failover_.host, failover_.port);

@@ -24,6 +24,8 @@ struct failover_plan {
     /// When it is given up, or with `force` done all the same; by the clock that waits go by.
     std::int64_t deadline_us = session::no_deadline;
     bool force = false;
+    /// The replica had the stream up to here: one that has less does not lead with this data.
+    std::uint64_t least = 0;
     /// The replica may have promoted itself already, so this server must not write again by itself.
     bool asked = false;
 };

@@ -91,6 +91,29 @@ std::string printable(std::string_view text) {
     return made;
 }
 
+/// Of a master that sends its stream, to PSYNC.
+struct sync_answer {
+    std::string id;                        ///< of the stream; empty: as before
+    std::optional<std::uint64_t> copy_at;  ///< all data comes first, as of this offset
+};
+
+sync_answer sync_answer_in(std::string_view reply) {
+    constexpr std::string_view on = "+CONTINUE";
+    constexpr std::string_view full = "+FULLRESYNC ";
+    if (reply.starts_with(on)) {
+        std::string_view id = reply.substr(on.size());
+        if (id.starts_with(' ')) id.remove_prefix(1);
+        if (id.empty() || is_id(id)) return {std::string(id), std::nullopt};
+    } else if (reply.starts_with(full)) {
+        const std::string_view rest = reply.substr(full.size());
+        const std::string_view id = rest.substr(0, rest.find(' '));
+        const auto offset =
+            id.size() < rest.size() ? number_of(rest.substr(id.size() + 1)) : std::nullopt;
+        if (is_id(id) && offset) return {std::string(id), offset};
+    }
+    throw trouble{"it answered PSYNC with: " + printable(reply)};
+}
+
 bool is_multi(const resp::command& what) noexcept {
     return what.argc == 1 && eddy::cache::is_word(what.argv[0], "multi");
 }
@@ -139,7 +162,7 @@ private:
     };
 
     task<std::string> ask(std::initializer_list<std::string_view> words);
-    task<std::string> hand_over(std::string id, std::string from);
+    task<sync_answer> hand_over(std::string id, std::string from);
     task<void> receive();
     task<std::string> line();
     task<void> load(std::string id, std::uint64_t offset, std::string announced);
@@ -382,73 +405,58 @@ task<void> follower::link::introduce() {
     static_cast<void>(co_await ask({"REPLCONF", "capa", "eof", "capa", "psync2"}));
 }
 
-/// Whether a reply to PSYNC offers a full copy of a stream that has not come as far as this byte.
-bool has_less(std::string_view reply, std::uint64_t offset) {
-    constexpr std::string_view full = "+FULLRESYNC ";
-    if (!reply.starts_with(full)) return false;
-    const std::size_t space = reply.find(' ', full.size());
-    const auto theirs =
-        space < reply.size() ? number_of(reply.substr(space + 1)) : std::optional<std::uint64_t>();
-    return !theirs || *theirs < offset;
-}
-
-/// FAILOVER: the other is asked to lead. Yields its reply to PSYNC when it does.
-task<std::string> follower::link::hand_over(std::string id, std::string from) {
-    // That of a connection which broke may have come there.
+/// FAILOVER: the other is asked to lead. Yields what it answers when it does.
+///
+/// Where that is certain not to have happened this server leads on. As long as nobody knows it asks
+/// again: if both led, each would take writes that the other loses.
+task<sync_answer> follower::link::hand_over(std::string id, std::string from) {
+    // The question of a connection that broke may have come there.
     const bool was_asked = its_.failover().asked;
     its_.note_failover_asked();
     std::string reply = co_await ask({"PSYNC", id, from, "FAILOVER"});
-    const bool leads_already =
-        was_asked && reply.starts_with("-ERR PSYNC FAILOVER can't be sent to a master");
-    if (leads_already) reply = co_await ask({"PSYNC", id, from});
+    const bool is_refusal = reply.starts_with("-ERR PSYNC FAILOVER ");
+    const bool leads_already = is_refusal && reply.contains("can't be sent to a master");
+    if (was_asked && leads_already) reply = co_await ask({"PSYNC", id, from});
     check_followed();
-    if (leads_already && has_less(reply, its_.offset())) {
-        // It came back as a master without having taken over, and its copy would replace what is
-        // only here.
-        constexpr std::string_view why = "the replica leads with data of its own";
+    if (reply.starts_with('-')) {
+        const bool follows_still = is_refusal && !leads_already;
+        if (!was_asked || follows_still)
+            its_.abort_failover("the replica refuses to lead: " + printable(reply));
+        throw trouble{"it answered PSYNC with: " + printable(reply)};
+    }
+    sync_answer answer = sync_answer_in(reply);
+    // It was started anew since it had everything, and what it has now would take the place of the
+    // only copy. Who goes on with the stream has shown that it knows it.
+    const std::uint64_t least = its_.failover().least;
+    if (answer.copy_at && *answer.copy_at < least) {
+        const std::string why =
+            fmt::format("it leads with other data: they end at {}, and it had all up to {}",
+                        *answer.copy_at, least);
         its_.abort_failover(why);
-        throw trouble{std::string(why)};
+        throw trouble{why};
     }
-    const bool follows_still = reply.starts_with("-ERR PSYNC FAILOVER replid must match");
-    if (reply.starts_with('+')) {
-        its_.end_failover();
-    } else if (!was_asked || follows_still) {
-        its_.abort_failover("the replica refuses to lead: " + printable(reply));
-    }
-    co_return reply;
+    its_.end_failover();
+    co_return answer;
 }
 
 task<void> follower::link::synchronize() {
     const bool resumes = its_.may_resume();
     const std::string id = resumes ? its_.id() : "?";
     const std::string from = resumes ? std::to_string(its_.offset() + 1) : "-1";
-    const std::string reply =
-        its_.is_failing_over() ? co_await hand_over(id, from) : co_await ask({"PSYNC", id, from});
-    const std::string_view text = reply;
-    if (text.starts_with("+CONTINUE")) {
-        std::string_view name = text.substr(9);
-        if (name.starts_with(' ')) name.remove_prefix(1);
-        if (!resumes || (!name.empty() && !is_id(name))) {
-            throw trouble{"it answered PSYNC with: " + printable(reply)};
-        }
-        session_.emplace(*this, engine_);
-        session_->db = of_.database_;
-        its_.resumed(name);
-        of_.parts_.events.write(fmt::format("follows {}:{} again, where it was left: at {}",
-                                            its_.master_host(), its_.master_port(), its_.offset()));
+    const sync_answer answer = its_.is_failing_over()
+                                   ? co_await hand_over(id, from)
+                                   : sync_answer_in(co_await ask({"PSYNC", id, from}));
+    if (answer.copy_at) {
+        std::string announced = co_await line();
+        co_await load(answer.id, *answer.copy_at, std::move(announced));
         co_return;
     }
-    constexpr std::string_view full = "+FULLRESYNC ";
-    if (!text.starts_with(full)) {
-        throw trouble{"it answered PSYNC with: " + printable(reply)};
-    }
-    const std::string_view rest = text.substr(full.size());
-    const std::string_view name = rest.substr(0, rest.find(' '));
-    const auto offset =
-        name.size() < rest.size() ? number_of(rest.substr(name.size() + 1)) : std::nullopt;
-    if (!is_id(name) || !offset) throw trouble{"it answered PSYNC with: " + printable(reply)};
-    std::string announced = co_await line();
-    co_await load(std::string(name), *offset, std::move(announced));
+    if (!resumes) throw trouble{"it goes on with a stream that was not asked for"};
+    session_.emplace(*this, engine_);
+    session_->db = of_.database_;
+    its_.resumed(answer.id);
+    of_.parts_.events.write(fmt::format("follows {}:{} again, where it was left: at {}",
+                                        its_.master_host(), its_.master_port(), its_.offset()));
 }
 
 // --- A full copy --------------------------------------------------------------------------------
