@@ -225,7 +225,7 @@ void client_pause(call& c) {
     const bool is_paused = is_client_paused(c.state);
     c.state.pauses_writes_only = writes_only && (!is_paused || c.state.pauses_writes_only);
     c.state.paused_until_us = std::max(c.state.paused_until_us, until_us);
-    c.state.attention |= attention::pause;
+    begin_pause(c.state);
     c.reply.ok();
 }
 

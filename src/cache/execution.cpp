@@ -270,16 +270,15 @@ void run(call& c) {
     const std::string_view* const args = c.args;
     const std::size_t count = c.count;
     const unsigned database = c.keys->number();
-    const bool followed = (c.state.attention & attention::follower) != 0;
+    const expired_keys before = fate_of_expired(c.state);
     {
         const expiry_scope expiry(c);
         recording record(c.state, spec);
         c.state.slow.run_unless_skipped(c);
         record.end({args, count}, database);
     }
-    // REPLICAOF: what was before the command is not to come back.
-    if (const bool follows = (c.state.attention & attention::follower) != 0; follows != followed)
-        c.state.env.expired = follows ? expired_keys::hide : expired_keys::go;
+    // REPLICAOF, or a pause: what was before the command is not to come back.
+    if (const expired_keys now = fate_of_expired(c.state); now != before) c.state.env.expired = now;
     if (in(c, session::tracking)) remember_reads(c, spec, {args, count});
     const bool is_seen = (c.state.attention & attention::monitors) != 0;
     if (is_seen && (spec.flags & (command_flag::admin | command_flag::no_monitor)) == 0) {

@@ -219,17 +219,43 @@ TEST_F(failovers, keys_neither_end_nor_are_evicted_meanwhile) {
     EXPECT_EQ(client_("DBSIZE"), ":0\r\n");
 }
 
-TEST_F(failovers, reading_a_key_whose_time_is_over_adds_nothing_meanwhile) {
+TEST_F(failovers, reads_add_nothing_to_the_stream_meanwhile) {
     client_("SET short v EX 1");
+    client_("HSET fields a 1 b 2");
+    client_("HEXPIRE fields 1 FIELDS 1 a");
+    test_client waiting(*l_.home);
+    waiting("SET w 1");
     EXPECT_EQ(client_("FAILOVER"), "+OK\r\n");
     const std::uint64_t before = its().offset();
-    at(30);
+    at(5);
     EXPECT_EQ(client_("GET short"), "$-1\r\n");
     EXPECT_EQ(client_("EXISTS short"), ":0\r\n");
+    EXPECT_EQ(client_("HGETALL fields"), "*2\r\n$1\r\nb\r\n$1\r\n2\r\n");
+    EXPECT_EQ(waiting("WAIT 1 0"), "");
     EXPECT_EQ(its().offset(), before);
+    EXPECT_EQ(client_("DBSIZE"), ":4\r\n");
+    catch_up(replica_);
+    EXPECT_EQ(waiting.pushed(), ":1\r\n");
+    EXPECT_EQ(state(), "failover-in-progress");
     EXPECT_EQ(client_("FAILOVER ABORT"), "+OK\r\n");
     EXPECT_EQ(client_("GET short"), "$-1\r\n");
-    EXPECT_GT(its().offset(), before) << "replicas are told again";
+    EXPECT_EQ(client_("HLEN fields"), ":1\r\n");
+    EXPECT_EQ(client_("DBSIZE"), ":3\r\n");
+}
+
+TEST_F(failovers, what_begins_or_ends_one_in_a_transaction_may_write_there) {
+    client_("SET short v EX 1");
+    at(5);
+    client_("MULTI");
+    client_("FAILOVER");
+    client_("SET short w");
+    client_("INCR n");
+    EXPECT_EQ(client_("EXEC"), "*3\r\n+OK\r\n+OK\r\n:1\r\n");
+    EXPECT_EQ(client_("DBSIZE"), ":3\r\n");
+    EXPECT_EQ(client_("GET short"), "$1\r\nw\r\n");
+    client_("FAILOVER ABORT");
+    EXPECT_EQ(client_("DEL short"), ":1\r\n");
+    EXPECT_EQ(client_("DBSIZE"), ":2\r\n");
 }
 
 TEST_F(failovers, a_replica_leads_when_its_master_asks) {

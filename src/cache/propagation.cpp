@@ -201,12 +201,16 @@ void finish_unit(engine::state& s) {
     s.propagating->deliver();
 }
 
+expired_keys fate_of_expired(const engine::state& s) noexcept {
+    constexpr auto keeping = attention::follower | attention::pause;
+    return (s.attention & keeping) != 0 ? expired_keys::hide : expired_keys::go;
+}
+
 expiry_scope::expiry_scope(const call& c) noexcept
     : env_(c.state.env), before_(c.state.env.expired) {
     if ((c.client.special & session::master) != 0) {
         env_.expired = expired_keys::stay;
     } else if ((c.state.attention & (attention::follower | attention::pause)) != 0) {
-        // While writes pause replicas are told nothing, and who is to take over has everything.
         const bool reads = (c.spec->flags & command_flag::write) == 0;
         env_.expired = reads ? expired_keys::hide : expired_keys::go;
     }

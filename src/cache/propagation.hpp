@@ -184,7 +184,12 @@ private:
 /// A script that was left in the middle, within its unit, has ended.
 void finish_unit(engine::state& s);
 
-/// Which keys are seen while a command runs whose session, or whose server, follows another one.
+/// What becomes of expired keys between commands: they stay while another server says which keys
+/// there are, and while writes are held up.
+expired_keys fate_of_expired(const engine::state& s) noexcept;
+
+/// Which keys are seen while a command runs whose session, or whose server, follows another one, or
+/// that runs while writes are held up. What writes all the same removes them first.
 class expiry_scope {
 public:
     explicit expiry_scope(const call& c) noexcept;

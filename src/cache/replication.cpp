@@ -91,7 +91,7 @@ void replication::note_mode() {
     };
     if (is_following() && (state_.attention & attention::follower) == 0) keep_hooked_values();
     set(attention::follower, is_following());
-    state_.env.expired = is_following() ? expired_keys::hide : expired_keys::go;
+    state_.env.expired = fate_of_expired(state_);
 }
 
 void replication::changed(std::span<const change> unit) noexcept {
@@ -425,7 +425,8 @@ void replication::wait_for_copies(call& c, const awaited_copies& wanted, std::in
     c.client.blocked = true;
     ++state_.blocked_sessions;
     waits_.push_back(&c.client);
-    if (wanted.replicas == 0) return;
+    // One that is to take over has everything when nothing is added.
+    if (wanted.replicas == 0 || is_failing_over()) return;
     // They would tell within a second by themselves.
     const std::uint64_t written = c.client.written_offset;
     ask_for_acknowledgements();
@@ -495,7 +496,6 @@ void replication::tick() {
     }
     if (now_us - pinged_us_ >= options.ping_period_s * second_us) {
         pinged_us_ = now_us;
-        // One that is to take over has everything when nothing is added.
         if (!replicas_.empty() && !is_failing_over()) feed(ping_text);
     }
     const bool is_alone = active_ && replicas_.empty() && !is_following();

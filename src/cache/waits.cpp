@@ -57,6 +57,7 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
                     return;
                 }
                 const unsigned database = c.keys->number();
+                const expiry_scope expiry(c);
                 recording record(s, spec);
                 try {
                     // As if the command came anew, one of its keys that is named earlier goes
@@ -216,6 +217,7 @@ namespace {
 void end_pause_waits(engine::state& s) {
     if (s.paused_until_us == 0 && !s.holds_writes)
         s.attention &= static_cast<std::uint16_t>(~attention::pause);
+    s.env.expired = fate_of_expired(s);
     // Those that still have to wait find out when they are executed.
     s.sessions.for_each([&](session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::pause) finish(s, each);
@@ -224,6 +226,11 @@ void end_pause_waits(engine::state& s) {
 
 }  // namespace
 
+void begin_pause(engine::state& s) {
+    s.attention |= attention::pause;
+    s.env.expired = fate_of_expired(s);
+}
+
 void end_pause(engine::state& s) {
     s.paused_until_us = 0;
     end_pause_waits(s);
@@ -231,7 +238,7 @@ void end_pause(engine::state& s) {
 
 void hold_writes(engine::state& s) {
     s.holds_writes = true;
-    s.attention |= attention::pause;
+    begin_pause(s);
 }
 
 void let_write(engine::state& s) {

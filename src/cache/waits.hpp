@@ -42,6 +42,8 @@ void serve_waiting(engine::state& s);
 
 /// Whether a pause of CLIENT PAUSE goes on. Ends it when its time is over.
 bool is_client_paused(engine::state& s);
+/// From now on what begins is held up: after CLIENT PAUSE has said what, and for how long.
+void begin_pause(engine::state& s);
 /// FAILOVER has writes wait, until let_write().
 void hold_writes(engine::state& s);
 void let_write(engine::state& s);

@@ -365,8 +365,8 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     }
     if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
     const std::uint8_t db = session_.db;
-    if ((state_.attention & (attention::propagates | attention::follower | attention::pause)) ==
-        0) {
+    constexpr auto seen = attention::propagates | attention::follower | attention::pause;
+    if ((state_.attention & seen) == 0) {
         state_.slow.run_unless_skipped(inner);
     } else {
         const expiry_scope expiry(inner);
