@@ -194,7 +194,7 @@ bool engine::state::make_room() {
     const std::size_t limit = options.max_memory;
     // Another server, or a file, says which keys there are.
     if ((attention & (attention::follower | attention::loading)) != 0) return true;
-    // What replicas are sent must come to an end.
+    // What replicas are sent must come to an end. What needs room waits as well.
     if ((attention & attention::pause) != 0) return true;
     if (limit == 0 || env.memory.used_bytes() <= limit) [[likely]]
         return true;

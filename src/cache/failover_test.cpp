@@ -1,6 +1,7 @@
 // Tests of FAILOVER on both sides, as clients and the two servers see it.
 #include "cache/failover.hpp"
 
+#include "cache/hooks.hpp"
 #include "cache/replication_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eddy::cache {
@@ -256,6 +258,33 @@ TEST_F(failovers, what_begins_or_ends_one_in_a_transaction_may_write_there) {
     client_("FAILOVER ABORT");
     EXPECT_EQ(client_("DEL short"), ":1\r\n");
     EXPECT_EQ(client_("DBSIZE"), ":2\r\n");
+}
+
+TEST_F(failovers, what_hooks_answer_meanwhile_waits_for_the_end) {
+    struct : hook_host {
+        void hook_work_came() noexcept override {}
+    } host;
+    hook_options options;
+    options.has_miss = true;
+    hooks& hooked = hooks::attach(*l_.home, options, host);
+    EXPECT_EQ(client_("FAILOVER"), "+OK\r\n");
+    const std::uint64_t before = its().offset();
+    test_client reader(*l_.home);
+    EXPECT_EQ(reader("GET missing"), "");
+    hook_job job;
+    ASSERT_TRUE(hooked.take(job));
+    hook_result result;
+    result.id = job.id;
+    result.value = "brought";
+    hooked.finish(std::move(result));
+    hooked.tick();
+    EXPECT_EQ(its().offset(), before);
+    EXPECT_EQ(reader.pushed(), "");
+    EXPECT_EQ(client_("GET k"), "$1\r\nv\r\n");
+    EXPECT_EQ(client_("FAILOVER ABORT"), "+OK\r\n");
+    hooked.tick();
+    EXPECT_EQ(reader.pushed(), "$7\r\nbrought\r\n");
+    EXPECT_GT(its().offset(), before);
 }
 
 TEST_F(failovers, a_replica_leads_when_its_master_asks) {

@@ -64,7 +64,7 @@ constexpr std::string_view full_text =
 // A loaded key lives so long at least: the command that asked must find it.
 constexpr std::int64_t shortest_ttl_ms = 100;
 constexpr std::int64_t longest_ttl_ms = std::int64_t{100} * 366 * 86'400 * 1000;
-// How soon results are looked at again that a late script holds up.
+// How soon results are looked at again that a late script or a pause holds up.
 constexpr std::int64_t postponement_us = 10'000;
 
 static_assert(engine::databases <= 256);
@@ -110,10 +110,9 @@ bool hooks::rests() const noexcept {
     return (home_.attention & (attention::follower | attention::loading)) != 0;
 }
 
-bool hooks::has_to_wait() const noexcept {
-    // Nothing changes while a script is in the middle of its work, nor while another server, which
-    // is to have everything, takes over.
-    return scripting::is_late(home_) || home_.holds_writes;
+/// Whether a key may be brought or taken away now: that is a change, which replicas are sent.
+bool hooks::may_change_keys() const noexcept {
+    return (home_.attention & attention::pause) == 0 && !scripting::is_late(home_);
 }
 
 hooks::verdict hooks::before(call& c, std::uint32_t flags) {
@@ -192,11 +191,12 @@ void hooks::look_for(call& c, waiter*& own, std::string_view key, bool writes) {
         if (change->what == key_change::kind::write) {
             // It was evicted before the backend was told of it.
             const std::int64_t at_ms = change->expires_at_ms;
-            if (at_ms == no_expiry)
-                store(scoped, *change->value, 0);
-            else if (at_ms > home_.env.now_ms)
-                store(scoped, *change->value, at_ms - home_.env.now_ms);
-            return;
+            if (at_ms != no_expiry && at_ms <= home_.env.now_ms) return;
+            // Otherwise it waits for the backend, which is asked once it was told.
+            if (may_change_keys()) {
+                const std::int64_t ttl_ms = at_ms == no_expiry ? 0 : at_ms - home_.env.now_ms;
+                return store(scoped, *change->value, ttl_ms);
+            }
         }
     }
     if (own != nullptr && own->absent.contains(scoped)) return;
@@ -239,7 +239,7 @@ void hooks::fail(waiter& of, std::string_view scoped, std::string_view why) {
         of.absent.emplace(scoped);
         return;
     }
-    if (!of.writes && options_.fallback == hook_fallback::stale) {
+    if (!of.writes && options_.fallback == hook_fallback::stale && may_change_keys()) {
         const std::int64_t now_us = home_.env.steady_us;
         if (stale_values::value* const old = stale_.find_usable(scoped, now_us)) {
             if (old->is_back) return;
@@ -526,7 +526,9 @@ bool hooks::take_change(hook_job& job) {
 }
 
 void hooks::finish(hook_result&& result) {
-    if (has_to_wait()) {
+    // Nothing changes while a script is in the middle of its work, nor what keys there are while
+    // writes are held up.
+    if (scripting::is_late(home_) || (!may_change_keys() && running_misses_.contains(result.id))) {
         postponed_.push_back(std::move(result));
         return;
     }
@@ -609,7 +611,9 @@ std::int64_t hooks::next_due_us() const noexcept {
 
 void hooks::tick() {
     queue_.release(home_.env.steady_us);
-    if (!postponed_.empty() && !has_to_wait()) {
+    // A pause that nobody asks about ends here.
+    static_cast<void>(is_client_paused(home_));
+    if (!postponed_.empty() && !scripting::is_late(home_)) {
         for (hook_result& each : std::exchange(postponed_, {})) finish(std::move(each));
     }
     if (queue_.has_due()) host_.hook_work_came();

@@ -7,8 +7,9 @@
 // when the command has ended, and queued (write_behind.hpp). A key whose change is not told yet is
 // never asked for: the queue knows better than the backend.
 //
-// What a script has brought is passed on to replicas and the append-only file as SET. While this
-// server follows another one, its hooks rest: the backend is that one's affair.
+// What a script has brought is passed on to replicas and the append-only file as SET. So while
+// writes are held up, what on_miss answers waits for their end, too. While this server follows
+// another one, its hooks rest: the backend is that one's affair.
 #pragma once
 
 #include "cache/call.hpp"
@@ -170,7 +171,7 @@ private:
     using by_name = std::unordered_map<std::string, T, name_hash, std::equal_to<>>;
 
     bool rests() const noexcept;
-    bool has_to_wait() const noexcept;
+    bool may_change_keys() const noexcept;
     verdict look_for_room(call& c);
     verdict look_for_misses(call& c, bool writes);
     void look_for(call& c, waiter*& own, std::string_view key, bool writes);
