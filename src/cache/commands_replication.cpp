@@ -92,7 +92,9 @@ bool take_over(call& c) {
         return false;
     }
     if (c.state.options.mode == access_mode::readonly) {
-        c.error("ERR PSYNC FAILOVER can't be sent to a cache in readonly mode.");
+        c.error(
+            "ERR PSYNC FAILOVER can't be sent to a cache in readonly mode: its option --replicate "
+            "says whom it follows");
         return false;
     }
     replication& its = *c.state.replicating;

@@ -321,5 +321,23 @@ TEST_F(failovers, a_replica_leads_when_its_master_asks) {
     EXPECT_THAT(host.told, ElementsAre(HasSubstr("leads from now on")));
 }
 
+TEST_F(failovers, a_replica_that_is_told_whom_to_follow_does_not_lead) {
+    engine_options options;
+    options.mode = access_mode::readonly;
+    engine home(options);
+    test_client client(home);
+    test_client master(home);
+    replication& links = replication::of(home.internals());
+    links.follow("127.0.0.1", 1);
+    const std::string id(40, 'a');
+    links.begin_load();
+    links.end_load(id, 100);
+    EXPECT_EQ(master("PSYNC " + id + " 101 FAILOVER"),
+              "-ERR PSYNC FAILOVER can't be sent to a cache in readonly mode: its option "
+              "--replicate says whom it follows\r\n");
+    EXPECT_TRUE(links.is_following());
+    EXPECT_THAT(client("SET k v"), StartsWith("-READONLY"));
+}
+
 }  // namespace
 }  // namespace eddy::cache

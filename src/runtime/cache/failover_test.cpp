@@ -184,6 +184,28 @@ TEST_P(cache_failover, a_replica_that_follows_still_leaves_the_lead_here) {
     });
 }
 
+TEST_P(cache_failover, a_replica_in_readonly_mode_leaves_the_lead_here) {
+    run([&]() -> task<void> {
+        server leader;
+        co_await leader.start();
+        EXPECT_EQ(co_await leader.ask("SET k v"), "+OK");
+        server follower(
+            {{"port", 0}, {"mode", "readonly"}, {"replicate", "127.0.0.1:" + leader.port()}});
+        co_await follower.start();
+        co_await follower.until_up();
+        EXPECT_EQ(co_await leader.ask("FAILOVER"), "+OK");
+        co_await until([&] { return leader.cache->events.has("cache in readonly mode"); });
+        EXPECT_TRUE(leader.cache->events.has("the failover is given up"));
+        EXPECT_EQ(co_await leader.ask("SET k w"), "+OK");
+        co_await follower.until_up();
+        while (co_await follower.text("GET k") != "w")
+            must(co_await loop::current().sleep_for(2ms));
+        EXPECT_EQ(co_await follower.info("replication", "role"), "slave");
+        co_await leader.stop();
+        co_await follower.stop();
+    });
+}
+
 // Whoever was asked may lead: only somebody who knows can say that writes may go on here.
 TEST_P(cache_failover, without_an_answer_writes_wait_until_somebody_decides) {
     run([&]() -> task<void> {
