@@ -29,11 +29,21 @@ const replica* replication::find_replica(std::string_view at, std::uint16_t port
     return found == replicas_.end() ? nullptr : *found;
 }
 
+const replica* replication::find_heir() const {
+    const auto found = std::ranges::find_if(replicas_, [&](const replica* each) {
+        if (each->now != replica::stage::online || each->acked < feed_.end()) return false;
+        return failover_.host.empty() ||
+               (each->port == failover_.port && replica_host(*each) == failover_.host);
+    });
+    return found == replicas_.end() ? nullptr : *found;
+}
+
 void replication::begin_failover(failover_plan plan) {
     EDDY_ASSERT(!is_failing_over() && !is_following());
-    // They would tell within a second by themselves. Nothing is written behind this.
-    ask_for_acknowledgements();
     failover_ = std::move(plan);
+    // They would tell within a second by themselves. Nothing is written behind this. That the other
+    // is at 0 would not show later that it has this data: so is any new server.
+    if (find_heir() == nullptr || feed_.end() == 0) ask_for_acknowledgements();
     if (const replica* const target = find_replica(failover_.host, failover_.port))
         failover_.least = target->acked;
     failover_.now = failover_stage::waiting_for_sync;
@@ -45,20 +55,15 @@ void replication::advance_failover() {
     // A script that is late may still write.
     if (failover_.now != failover_stage::waiting_for_sync || scripting::is_late(state_)) return;
     const bool is_late = state_.env.steady_us >= failover_.deadline_us;
-    const auto is_target = [&](const replica* each) {
-        if (each->now != replica::stage::online || each->acked < feed_.end()) return false;
-        return failover_.host.empty() ||
-               (each->port == failover_.port && replica_host(*each) == failover_.host);
-    };
-    const auto found = std::ranges::find_if(replicas_, is_target);
-    if (found == replicas_.end() && !(is_late && failover_.force)) {
+    const replica* const found = find_heir();
+    if (found == nullptr && !(is_late && failover_.force)) {
         if (is_late) abort_failover("no replica had everything in time");
         return;
     }
-    if (found != replicas_.end()) {
-        failover_.host = replica_host(**found);
-        failover_.port = (*found)->port;
-        failover_.least = (*found)->acked;
+    if (found != nullptr) {
+        failover_.host = replica_host(*found);
+        failover_.port = found->port;
+        failover_.least = found->acked;
     } else if (const replica* const late = find_replica(failover_.host, failover_.port)) {
         failover_.least = std::max(failover_.least, late->acked);
     }

@@ -94,6 +94,28 @@ TEST_F(failovers, writes_wait_until_the_replica_has_everything_and_are_refused_t
     EXPECT_THAT(client_("ROLE"), StartsWith("*5\r\n$5\r\nslave\r\n"));
 }
 
+TEST_F(failovers, a_replica_that_has_everything_is_not_asked) {
+    catch_up(replica_);
+    const std::uint64_t before = its().offset();
+    const int changes = host_.changes;
+    EXPECT_EQ(client_("FAILOVER TO test 7001"), "+OK\r\n");
+    EXPECT_EQ(its().offset(), before);
+    // Whoever has the links is called at once.
+    EXPECT_GT(host_.changes, changes);
+    its().advance_failover();
+    EXPECT_EQ(state(), "failover-in-progress");
+}
+
+TEST_F(failovers, one_that_lacks_something_is_asked) {
+    test_client second(*l_.home);
+    second("REPLCONF listening-port 7002 ip-address 10.0.0.2");
+    l_.join(second);
+    catch_up(second);
+    // It has everything, and is not the one.
+    EXPECT_EQ(client_("FAILOVER TO test 7001"), "+OK\r\n");
+    EXPECT_THAT(sent_to(*l_.home, replica_.who()), ::testing::EndsWith("GETACK\r\n$1\r\n*\r\n"));
+}
+
 TEST_F(failovers, one_that_is_aborted_lets_writes_go_on) {
     for (const bool is_handing_over : {false, true}) {
         EXPECT_EQ(client_("FAILOVER"), "+OK\r\n");

@@ -240,6 +240,8 @@ private:
     void deactivate();
     void note_mode();
     void ask_for_acknowledgements();
+    /// A replica that has everything and may take over, or null.
+    const replica* find_heir() const;
     void keep_hooked_values() noexcept;
     void appended();
     void leave(replica& of);

@@ -427,7 +427,8 @@ task<sync_answer> follower::link::hand_over(std::string id, std::string from) {
     sync_answer answer = sync_answer_in(reply);
     // It was started anew since it had everything, and what it has now would take the place of the
     // only copy. Who goes on with the stream has shown that it knows it.
-    const std::uint64_t least = its_.failover().least;
+    const std::uint64_t least =
+        std::max<std::uint64_t>(its_.failover().least, leads_already ? 1 : 0);
     if (answer.copy_at && *answer.copy_at < least) {
         const std::string why =
             fmt::format("it leads with other data: they end at {}, and it had all up to {}",

@@ -163,6 +163,38 @@ TEST_P(cache_replication, wait_tells_how_many_have_it) {
     });
 }
 
+// Else it would be known after a second: WAIT and FAILOVER would take as long.
+TEST_P(cache_replication, who_is_asked_acknowledges_at_once_and_all_of_it) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        co_await follower.follow(std::to_string(at.local().port()));
+        talker master(must(co_await at.accept()));
+        const auto answer = [&](std::string_view to, std::string with) -> task<void> {
+            while (co_await master.line() != std::string(to) + "\r") {
+            }
+            co_await master.say(std::move(with));
+        };
+        co_await answer("PING", "+PONG\r\n");
+        co_await answer("REPLCONF", "+OK\r\n");
+        co_await answer("REPLCONF", "+OK\r\n");
+        co_await answer("PSYNC", "+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
+                                     std::string("REDIS0009\xff\0\0\0\0\0\0\0\0", 18));
+        const std::string change = "*3\r\n$3\r\nSET\r\n$1\r\nn\r\n$1\r\n1\r\n";
+        const std::string ask = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
+        std::uint64_t offset = 100;
+        // Those that come by themselves would take longer than the test may.
+        for (int i = 0; i < 100; ++i) {
+            co_await master.say(change + ask);
+            offset += change.size() + ask.size();
+            while (co_await master.line() != std::to_string(offset) + "\r") {
+            }
+        }
+        co_await follower.stop();
+    });
+}
+
 TEST_P(cache_replication, waitaof_tells_whose_disk_has_it) {
     run([&]() -> task<void> {
         const temporary_folder own;
