@@ -114,6 +114,24 @@ class BesideServers:
         have_same_data(own, other)
 
 
+    def test_one_that_does_not_answer_is_given_the_lead_by_force(self):
+        server, other, own = self.pair()
+        self.follow(other, own)
+        os.kill(server.process.pid, signal.SIGSTOP)
+        own("SET", "k", "v")
+        self.assertEqual(own("FAILOVER", "TO", "127.0.0.1", other.port, "FORCE", "TIMEOUT", "300"), "+OK")
+        writer = client_of(self, own.port)
+        writer.send("SET", "k", "w")
+        eventually(lambda: own.info("replication")["master_failover_state"] == "failover-in-progress", "the time")
+        os.kill(server.process.pid, signal.SIGCONT)
+        self.assertTrue(writer.reply().startswith("-READONLY"))
+        self.assertEqual(other("ROLE")[0], b"master")
+        self.assertEqual(own("ROLE")[:3], [b"slave", b"127.0.0.1", other.port])
+        have_same_data(other, own)
+        # What had reached it by then is there.
+        self.assertIn(other("GET", "k"), (b"v", None))
+
+
 @harness.on_each_backend
 class BesideRedis(BesideServers, Failover):
     program = "redis-server"

@@ -359,6 +359,19 @@ class ByTls(Replication):
         daemon = self.daemon()
         self.check(self.cache(daemon, "leader"), self.cache(daemon, "follower"))
 
+    def test_the_lead_goes_there_and_back(self):
+        daemon = self.daemon()
+        first, second = self.cache(daemon, "first"), self.cache(daemon, "second")
+        self.follow(second, first)
+        for leader, follower in ((first, second), (second, first)):
+            self.write(leader, leader.port, 1)
+            self.assertEqual(leader("FAILOVER", "TO", "127.0.0.1", follower.port), "+OK")
+            eventually(lambda at=leader: at.info("replication")["master_failover_state"] == "no-failover", "the end")
+            self.assertEqual(leader("ROLE")[:3], [b"slave", b"127.0.0.1", follower.port])
+            self.assertEqual(follower("ROLE")[0], b"master")
+            have_same_data(follower, leader)
+            self.assertEqual(follower.info("stats")["sync_partial_ok"], "1")
+
     def test_a_master_of_another_authority_is_not_followed_nor_told_the_password(self):
         daemon = self.daemon()
         follower = self.cache(daemon, "follower")
