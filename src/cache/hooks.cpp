@@ -550,14 +550,8 @@ void hooks::answer(miss& of, hook_result&& result) {
     of.running = false;
     const std::string& scoped = of.key;
     const std::size_t longest = home_.options.max_text;
-    const auto lacks_room = [&] {
-        if (home_.options.max_memory == 0) return false;
-        // While writes pause nothing is evicted for it.
-        const bool pauses = (home_.attention & attention::pause) != 0;
-        return !home_.make_room() ||
-               (pauses && home_.env.memory.used_bytes() > home_.options.max_memory);
-    };
-    const bool has_no_room = !result.failed && !of.superseded && result.value && lacks_room();
+    const bool has_no_room = !result.failed && !of.superseded && result.value &&
+                             home_.options.max_memory != 0 && !home_.make_room();
     const bool failed =
         result.failed || has_no_room || (result.value && result.value->size() > longest);
     if (!failed && !of.superseded) {
