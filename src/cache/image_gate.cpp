@@ -5,9 +5,12 @@
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 #include "cache/execution.hpp"
+#include "cache/rdb/snapshot.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/waits.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -26,6 +29,23 @@ bool changes_value(const command_spec& spec, std::string_view flags) noexcept {
     // It changes a group, not the entries.
     if (spec.run == commands::xreadgroup) return true;
     return flags.starts_with("RW") && !replaces_value(spec);
+}
+
+// Whether the snapshot would have to keep what the command changes, replaces or removes.
+bool changes_lacked_value(const keyspace& keys, const command_spec& spec, arguments args) {
+    if (keys.keeper() == nullptr) return false;
+    const auto found = find_key_arguments(spec, args);
+    if (!found) return false;
+    return std::ranges::any_of(*found, [&](const key_argument& each) {
+        const bool only_reads = each.flags.starts_with("RO") && !changes_value(spec, each.flags);
+        return !only_reads && keys.is_lacked(args[each.index]);
+    });
+}
+
+// Whether other keys may have to go for it.
+bool may_evict(const engine::state& s, std::uint32_t flags) noexcept {
+    return s.options.max_memory != 0 && s.options.policy != eviction::none &&
+           (flags & command_flag::denyoom) != 0;
 }
 
 // For most that is a look at the first key. What is done with a key of a slow value is looked up.
@@ -55,17 +75,28 @@ bool changes_slow_value(keyspace& keys, const command_spec& spec, arguments args
 bool waits_for_image(call& c) {
     if ((c.state.attention & attention::image) == 0) [[likely]]
         return false;
+    const bool is_held = c.state.image->holds_changes();
+    bool lacks_room = false;
     bool found = false;
     const auto look = [&](const command_spec& spec, arguments args) {
-        found = found || (writes_keys(flags_of(spec, args.data(), args.size())) &&
-                          changes_slow_value(*c.keys, spec, args));
+        if (lacks_room || found) return;
+        const std::uint32_t flags = flags_of(spec, args.data(), args.size());
+        if (!writes_keys(flags)) return;
+        if (is_held) [[unlikely]] {
+            lacks_room = may_evict(c.state, flags) || changes_lacked_value(*c.keys, spec, args);
+            if (lacks_room) return;
+        }
+        found = changes_slow_value(*c.keys, spec, args);
     };
     if (c.spec->run == commands::exec && (c.client.special & session::in_transaction) != 0)
         c.client.extras->queued.for_each(look);
     else
         look(*c.spec, {c.args, c.count});
-    if (found) wait_for_image(c.state, c.client);
-    return found;
+    if (lacks_room)
+        wait_for_room(c.client, c.state.image->hold_ends_us());
+    else if (found)
+        wait_for_image(c.state, c.client);
+    return lacks_room || found;
 }
 
 }  // namespace eddy::cache

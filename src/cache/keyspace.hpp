@@ -28,6 +28,8 @@ public:
     virtual bool takes_long(const entry& e, std::uint64_t hash) const noexcept = 0;
     /// Of such an entry: it is to take no longer soon. The keeper says when one of them is ready.
     virtual void prepare(entry& e) noexcept = 0;
+    /// Whether before_change() or removed() would have to keep what there is.
+    virtual bool lacks(const entry& e, std::uint64_t hash) const noexcept = 0;
 
 protected:
     ~entry_keeper() = default;
@@ -108,6 +110,14 @@ public:
         const std::uint64_t its_hash = hash(key);
         const slot* const place = table_.find(key, its_hash);
         return place != nullptr && keeper_->takes_long(*at(place), its_hash) ? at(place) : nullptr;
+    }
+
+    /// Whether the keeper has to keep the key's value when that changes or goes.
+    bool is_lacked(std::string_view key) const noexcept {
+        if (keeper_ == nullptr) return false;
+        const std::uint64_t its_hash = hash(key);
+        const slot* const place = table_.find(key, its_hash);
+        return place != nullptr && keeper_->lacks(*at(place), its_hash);
     }
 
     /// Adds a key that is not there, with room for this many bytes of value; what they are is the

@@ -261,6 +261,19 @@ void end_image_waits(engine::state& s) {
     });
 }
 
+void wait_for_room(session& who, std::int64_t until_us) {
+    session_extras& extras = extras_of(who);
+    extras.waits_for = wait_kind::room;
+    extras.deadline_us = until_us;
+    who.blocked = true;
+}
+
+void end_room_waits(engine::state& s) noexcept {
+    s.sessions.for_each([&](session& each) {
+        if (each.extras && each.extras->waits_for == wait_kind::room) finish(s, each);
+    });
+}
+
 void wait_for_save(call& c) {
     session_extras& extras = extras_of(c.client);
     extras.waits_for = wait_kind::save;
@@ -381,6 +394,7 @@ void engine::end_wait(session& who) {
         if (!takes_no_reply(who)) resp::reply_writer(who.extras->outbox, who.protocol).ok();
         return finish(s, who);
     }
+    if (who.extras->waits_for == wait_kind::room) return finish(s, who);
     if (is_client_paused(s)) who.extras->deadline_us = s.paused_until_us;
 }
 

@@ -57,6 +57,12 @@ void wait_for_image(engine::state& s, session& who);
 /// Lets those look again who wait for that.
 void end_image_waits(engine::state& s);
 
+/// Makes the session wait until the snapshot has room for what the command will change, or until
+/// that time; then the command is executed, or waits anew.
+void wait_for_room(session& who, std::int64_t until_us);
+/// Lets those go on who wait for that.
+void end_room_waits(engine::state& s) noexcept;
+
 /// Makes the command, SAVE, wait until the dump file is there.
 void wait_for_save(call& c);
 /// Answers those who wait for it; `fault` is empty when it is there.

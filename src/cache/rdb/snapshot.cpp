@@ -3,6 +3,7 @@
 
 #include "cache/engine_state.hpp"
 #include "cache/script/scripting.hpp"
+#include "cache/waits.hpp"
 
 #include <algorithm>
 #include <new>
@@ -131,6 +132,19 @@ void snapshot::fail(const char* why) noexcept {
 void snapshot::stop_writing() noexcept {
     writing_ = false;
     state_.attention &= static_cast<std::uint16_t>(~attention::image);
+    let_changes_go();
+}
+
+bool snapshot::holds_changes() noexcept {
+    if (!is_crowded_ && waiting_ > options_.max_waiting / 2) {
+        is_crowded_ = true;
+        hold_ends_us_ = state_.env.steady_us + options_.longest_hold_us;
+    }
+    return is_crowded_ && writing_ && state_.env.steady_us < hold_ends_us_;
+}
+
+void snapshot::let_changes_go() noexcept {
+    if (std::exchange(is_crowded_, false)) end_room_waits(state_);
 }
 
 bool snapshot::is_huge(const entry& e) const {
@@ -152,6 +166,12 @@ void snapshot::part::prepare(entry& e) noexcept {
         of->current_is_awaited_ = true;
     else if (of->ahead_.of == nullptr)
         of->begin_ahead(e, database);
+}
+
+bool snapshot::part::lacks(const entry& e, std::uint64_t hash) const noexcept {
+    if (!of->writing_) return false;
+    if (&e == of->current_.of || &e == of->ahead_.of) return true;
+    return !e.has(entry::in_snapshot) && !at.passed(hash);
 }
 
 void snapshot::part::before_change(entry& e, std::uint64_t hash) noexcept {
@@ -319,6 +339,8 @@ void snapshot::take_piece(std::deque<byte_buffer>& from, byte_buffer& out, std::
     first.consume(now);
     waiting_ -= now;
     if (first.empty()) from.pop_front();
+    // Not at the mark where they are held: each that goes on would hold up all others again.
+    if (is_crowded_ && waiting_ <= options_.max_waiting / 8 * 3) let_changes_go();
 }
 
 void snapshot::take_waiting(byte_buffer& out, std::size_t limit) {

@@ -7,7 +7,9 @@
 // it passes. Whether the walk has passed an entry follows from its hash alone, so that the table
 // may grow, shrink and move entries as it likes. Big values that are removed, and whole databases
 // that are flushed, are handed over and freed once they are written. A huge value that is about to
-// change is written ahead of the walk in slices, and the command that changes it waits.
+// change is written ahead of the walk in slices, and the command that changes it waits. Commands
+// wait as well while much of what they have changed is still to be taken: otherwise those that
+// write faster than the disk would have every snapshot fail.
 //
 // While no snapshot is there, a command pays for one look at a null pointer.
 #pragma once
@@ -31,8 +33,11 @@ namespace eddy::cache::rdb {
 
 struct snapshot_options {
     /// Bytes of changed keys that may wait until step() takes them, with all of the last one's
-    /// value: when another changes beyond that the snapshot fails.
+    /// value: when another changes beyond that the snapshot fails. Beyond half of it commands wait
+    /// that would add to it, until three eighths are left.
     std::size_t max_waiting = 256U << 20;
+    /// But no longer than this: who takes nothing is not to hold up those that write.
+    std::int64_t longest_hold_us = 10'000'000;
     /// A value with more elements, or of about more bytes, takes longer to write than a command may
     /// take: who is about to change it waits.
     std::size_t huge_elements = 2048;
@@ -83,6 +88,11 @@ public:
     /// value was written since the last call, or none will be any more: who waits may look again.
     bool write_ahead();
 
+    /// Whether commands are to wait before they change what it lacks, and until when at most. It
+    /// wakes them (end_room_waits()) when there is room, and when it ends.
+    bool holds_changes() noexcept;
+    std::int64_t hold_ends_us() const noexcept { return hold_ends_us_; }
+
     /// Why it has failed: a static text, or null.
     const char* fault() const noexcept { return fault_; }
     /// Bytes of changed keys that wait for step().
@@ -108,6 +118,7 @@ private:
         void cleared(dictionary&& all) noexcept override;
         bool takes_long(const entry& e, std::uint64_t hash) const noexcept override;
         void prepare(entry& e) noexcept override;
+        bool lacks(const entry& e, std::uint64_t hash) const noexcept override;
 
         snapshot* of = nullptr;
         keyspace* live = nullptr;           // null once it was passed or flushed
@@ -155,6 +166,7 @@ private:
     void leave_part(part& of) noexcept;
     void fail(const char* why) noexcept;
     void stop_writing() noexcept;
+    void let_changes_go() noexcept;
     /// Takes the marks away, some buckets a call; false when all is done.
     bool clear_some(std::size_t buckets);
 
@@ -184,6 +196,8 @@ private:
 
     std::deque<byte_buffer> pieces_;  // whole keys that wait, behind the rest of the current one
     std::size_t waiting_ = 0;
+    bool is_crowded_ = false;  // since more than half of what may wait did
+    std::int64_t hold_ends_us_ = 0;
     std::size_t waiting_database_ = engine::databases;  // of the last one of them
     value_writer change_writer_;
     std::deque<adopted_entry> adopted_;

@@ -196,9 +196,8 @@ TEST(rdb_snapshot_waits, who_waits_for_it_goes_on_when_it_ends) {
         EXPECT_EQ(it.ask("HSET hash new 1"), "");
         it.home.go_on();
         if (fails) {
-            // Beyond the limit nobody waits for what is bound to fail.
             for (int i = 0; i < 5 && it.ask.who().blocked; ++i) go_on(it);
-            it.other("RPUSH list new");
+            it.other("EVAL redis.call('RPUSH','list','new') 0");
             EXPECT_FALSE(it.other.who().blocked);
             EXPECT_NE(image->fault(), nullptr);
         } else {
@@ -211,6 +210,182 @@ TEST(rdb_snapshot_waits, who_waits_for_it_goes_on_when_it_ends) {
         clear_up(it.home);
         EXPECT_EQ(marked(it.home), 0);
     }
+}
+
+// ---- room for what changes
+
+rdb::snapshot_options with_little_room() {
+    rdb::snapshot_options made;
+    made.max_waiting = 80'000;
+    return made;
+}
+
+constexpr int values = 400;
+
+void fill_values(cache_with_client& it) {
+    for (int i = 0; i < values; ++i)
+        it.ask({"SET", "k" + std::to_string(i), std::string(1000, 'v')});
+    it.ask("RPUSH list 1 2 3");
+}
+
+// By one client, until it is held; which key it did not come to.
+int change_until_held(cache_with_client& it, int from = 0) {
+    for (; from < values; ++from) {
+        if (it.ask({"APPEND", "k" + std::to_string(from), "x"}).empty()) break;
+    }
+    return from;
+}
+
+TEST(rdb_snapshot_waits, who_writes_faster_than_it_is_taken_waits_until_there_is_room) {
+    cache_with_client it;
+    fill_values(it);
+    const std::string before = fingerprint(it.home);
+    const rdb::snapshot_options limits = with_little_room();
+    snapshot* const image = snapshot::begin(it.home, limits);
+    std::string file;
+    byte_buffer out;
+    int waits = 0;
+    for (int next = 0; next < values; ++next) {
+        if (!it.ask({"APPEND", "k" + std::to_string(next), "x"}).empty()) continue;
+        ++waits;
+        EXPECT_TRUE(it.ask.who().blocked);
+        EXPECT_GT(image->waiting(), limits.max_waiting / 2);
+        EXPECT_LT(image->waiting(), limits.max_waiting / 2 + 1100);
+        // Nobody is to look again before some of it was taken.
+        EXPECT_FALSE(it.home.is_behind());
+        std::string told;
+        for (int turn = 0; turn < 1000 && told.empty(); ++turn) {
+            out.clear();
+            ASSERT_EQ(image->step(out, 2000), status::writing);
+            file += out.text();
+            told = it.ask.pushed();
+        }
+        EXPECT_EQ(told, ":1001\r\n");
+        EXPECT_LT(image->waiting(), limits.max_waiting / 2);
+    }
+    EXPECT_GT(waits, 10);
+    file += rest_of(*image);
+    EXPECT_EQ(loaded(file), before);
+    image->end();
+}
+
+TEST(rdb_snapshot_waits, without_room_only_those_wait_that_need_some) {
+    const std::string script = "return redis.call('APPEND', KEYS[1], 'x')";
+    for (const arguments& each : std::vector<arguments>{{"SET", "k300", "1"},
+                                                        {"DEL", "k300"},
+                                                        {"EXPIRE", "k300", "100"},
+                                                        {"LPUSH", "list", "0"},
+                                                        {"MSET", "new", "1", "k300", "2"},
+                                                        {"RENAME", "k300", "new"},
+                                                        {"EVAL", script, "1", "k300"}}) {
+        SCOPED_TRACE(each[0]);
+        cache_with_client it;
+        fill_values(it);
+        const std::string before = fingerprint(it.home);
+        snapshot* const image = snapshot::begin(it.home, with_little_room());
+        ASSERT_LT(change_until_held(it), values);
+        EXPECT_EQ(it.other.ask(each), "");
+        EXPECT_TRUE(it.other.who().blocked);
+        // Also with others in a transaction.
+        test_client third(it.home);
+        third("MULTI");
+        third("SET new 1");
+        third.ask(each);
+        EXPECT_EQ(third("EXEC"), "");
+        EXPECT_EQ(loaded(rest_of(*image)), before);
+        image->end();
+        EXPECT_TRUE(it.other.woken());
+        EXPECT_NE(it.other.pushed(), "");
+        EXPECT_NE(third.pushed(), "");
+    }
+    for (const char* const each :
+         {"GET k300", "STRLEN k300", "LRANGE list 0 -1", "SET new 1", "APPEND k0 y", "PING",
+          "SET k0 1", "COPY k0 another", "DBSIZE", "FLUSHALL"}) {
+        SCOPED_TRACE(each);
+        cache_with_client it;
+        fill_values(it);
+        const std::string before = fingerprint(it.home);
+        snapshot* const image = snapshot::begin(it.home, with_little_room());
+        ASSERT_LT(change_until_held(it), values);
+        EXPECT_NE(it.other(each), "");
+        EXPECT_EQ(loaded(rest_of(*image)), before);
+        image->end();
+    }
+}
+
+TEST(rdb_snapshot_waits, who_waits_for_room_goes_on_when_it_ends_or_fails) {
+    for (const bool fails : {false, true}) {
+        cache_with_client it;
+        fill_values(it);
+        snapshot* const image = snapshot::begin(it.home, with_little_room());
+        const int held = change_until_held(it);
+        ASSERT_LT(held, values);
+        if (fails) {
+            // The second half is for those that cannot wait.
+            for (int i = values - 1; i > held && image->fault() == nullptr; --i) {
+                it.other({"EVAL", "redis.call('DEL', ARGV[1])", "0", "k" + std::to_string(i)});
+                EXPECT_FALSE(it.other.who().blocked);
+            }
+            EXPECT_NE(image->fault(), nullptr);
+        } else {
+            image->end();
+        }
+        EXPECT_TRUE(it.ask.woken());
+        EXPECT_EQ(it.ask.pushed(), ":1001\r\n");
+        if (fails) image->end();
+        clear_up(it.home);
+        EXPECT_EQ(marked(it.home), 0);
+    }
+}
+
+TEST(rdb_snapshot_waits, one_that_nobody_takes_holds_up_nobody_for_long) {
+    cache_with_client it;
+    fill_values(it);
+    const rdb::snapshot_options limits = with_little_room();
+    snapshot* const image = snapshot::begin(it.home, limits);
+    int next = change_until_held(it);
+    ASSERT_LT(next, values);
+    const std::int64_t until_us = engine::deadline_us(it.ask.who());
+    it.home.set_time(std::chrono::microseconds(until_us - 1));
+    it.home.end_wait(it.ask.who());
+    EXPECT_EQ(it.ask.pushed(), "");
+    it.home.set_time(std::chrono::microseconds(until_us));
+    it.home.end_wait(it.ask.who());
+    EXPECT_EQ(it.ask.pushed(), ":1001\r\n");
+    // From here on it is as if none could wait, until some of it is taken.
+    byte_buffer out;
+    for (int i = 0; i < 10; ++i)
+        EXPECT_EQ(it.ask({"APPEND", "k" + std::to_string(++next), "x"}), ":1001\r\n");
+    while (image->waiting() > limits.max_waiting / 4) ASSERT_EQ(image->step(out), status::writing);
+    EXPECT_LT(change_until_held(it, next + 1), values);
+    EXPECT_EQ(image->fault(), nullptr);
+    image->end();
+    EXPECT_EQ(it.ask.pushed(), ":1001\r\n");
+}
+
+TEST(rdb_snapshot_waits, without_room_nothing_is_evicted_for_new_keys) {
+    cache_with_client it;
+    fill_values(it);
+    const std::string limit = std::to_string(it.home.stats().used_memory);
+    EXPECT_EQ(it.other("CONFIG SET maxmemory-policy allkeys-random"), "+OK\r\n");
+    EXPECT_EQ(it.other({"CONFIG", "SET", "maxmemory", limit}), "+OK\r\n");
+    const std::string before = fingerprint(it.home);
+    snapshot* const image = snapshot::begin(it.home, with_little_room());
+    std::string file;
+    byte_buffer out;
+    int waits = 0;
+    for (int i = 0; i < 2 * values; ++i) {
+        it.ask({"SET", "new" + std::to_string(i), std::string(1000, 'n')});
+        for (; it.ask.who().blocked; ++waits) {
+            out.clear();
+            ASSERT_EQ(image->step(out, 2000), status::writing);
+            file += out.text();
+            if (it.ask.woken()) EXPECT_EQ(it.ask.pushed(), "+OK\r\n");
+        }
+    }
+    EXPECT_GT(waits, 10);
+    EXPECT_EQ(loaded(file + rest_of(*image)), before);
+    image->end();
 }
 
 TEST(rdb_snapshot_waits, the_last_of_it_may_be_what_is_written_ahead) {
