@@ -5,6 +5,7 @@
 #include "cache/commands.hpp"
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
+#include "cache/waits.hpp"
 
 #include <new>
 #include <utility>
@@ -37,7 +38,23 @@ void append_log::end() noexcept {
 void append_log::interrupt() noexcept {
     if (!on_) return;
     end();
+    is_interrupted_ = true;
+    let_or_hold_writes();
     host_.append_interrupted();
+}
+
+void append_log::set_listed() noexcept {
+    is_listed = true;
+    is_interrupted_ = false;
+    let_or_hold_writes();
+}
+
+void append_log::let_or_hold_writes() noexcept { hold_writes_for_file(state_, holds_writes()); }
+
+void append_log::note_options() noexcept {
+    if (!state_.options.append.enabled) is_interrupted_ = false;
+    let_or_hold_writes();
+    host_.append_wanted();
 }
 
 void append_log::changed(std::span<const change> unit) noexcept {
@@ -59,6 +76,7 @@ void append_log::missed() noexcept {
     ++appended;
     if (fault.empty()) fault = no_memory_text;
     note_save_trouble(state_);
+    let_or_hold_writes();
     host_.append_missed();
 }
 
@@ -70,16 +88,18 @@ void append_log::note_synced(std::uint64_t position) {
 void append_log::fail(std::string why) {
     fault = std::move(why);
     note_save_trouble(state_);
+    let_or_hold_writes();
 }
 
 void append_log::recover() {
     if (fault.empty() || missed_) return;
     fault.clear();
     note_save_trouble(state_);
+    let_or_hold_writes();
 }
 
 void note_append_options(engine::state& s) noexcept {
-    if (s.appending != nullptr) s.appending->host().append_wanted();
+    if (s.appending != nullptr) s.appending->note_options();
 }
 
 namespace commands {

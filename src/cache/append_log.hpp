@@ -49,8 +49,18 @@ public:
     bool is_on() const noexcept { return on_; }
 
     /// The keys are about to be replaced by those of a master, which is told to nobody as commands.
-    /// The files keep what was before until they are rewritten, which happens by itself.
+    /// The files keep what was before until they are rewritten, which happens by itself. Until then
+    /// nothing that is written would be found after a crash: with `always` it waits.
     void interrupt() noexcept;
+    /// The files that are appended to count at a start.
+    void set_listed() noexcept;
+    /// Whether commands that write wait until the files hold what there is.
+    bool holds_writes() const noexcept {
+        return is_interrupted_ && fault.empty() && state_.options.append.enabled &&
+               state_.options.append.fsync == fsync_policy::always;
+    }
+    /// The options may have changed.
+    void note_options() noexcept;
 
     /// What comes next stands at the beginning of a file: it says which database it is for.
     void begin_file() noexcept { writer_.forget(); }
@@ -112,11 +122,14 @@ public:
     append_host& host() noexcept { return host_; }
 
 private:
+    void let_or_hold_writes() noexcept;
+
     engine::state& state_;
     append_host& host_;
     change_writer writer_;
     bool on_ = false;
     bool missed_ = false;
+    bool is_interrupted_ = false;  // and the files do not count yet
 };
 
 /// Tells the server that redis.conf's parameters have changed.

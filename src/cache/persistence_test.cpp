@@ -2,6 +2,7 @@
 // server.
 #include "cache/persistence.hpp"
 
+#include "cache/append_log.hpp"
 #include "cache/engine.hpp"
 #include "cache/engine_state.hpp"
 #include "cache/test_client.hpp"
@@ -9,7 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <string_view>
 
 namespace eddy::cache {
 namespace {
@@ -242,6 +245,79 @@ TEST(cache_persistence, debug_reload_changes_nothing) {
     EXPECT_EQ(it.ask("DEBUG RELOAD"), "+OK\r\n");
     EXPECT_EQ(it.ask("DEBUG DIGEST"), before);
     EXPECT_EQ(it.ask("TTL a"), ":100\r\n");
+}
+
+// ---- the append-only file after a master's copy
+
+struct cache_with_append_only_file : append_host {
+    cache_with_append_only_file() : home(options()) {
+        home.internals().appending = std::make_unique<append_log>(home.internals(), *this);
+        log().begin();
+        log().set_listed();
+    }
+    ~cache_with_append_only_file() { home.internals().appending.reset(); }
+    cache_with_append_only_file(const cache_with_append_only_file&) = delete;
+    cache_with_append_only_file& operator=(const cache_with_append_only_file&) = delete;
+
+    static engine_options options() {
+        engine_options made;
+        made.mode = access_mode::admin;
+        made.dir = "/somewhere";
+        made.append.enabled = true;
+        made.append.fsync = fsync_policy::always;
+        return made;
+    }
+    append_log& log() { return *home.internals().appending; }
+    void append_wanted() noexcept override {}
+    void append_interrupted() noexcept override {}
+    void append_missed() noexcept override {}
+
+    engine home;
+    test_client ask{home};
+    test_client other{home};
+};
+
+TEST(cache_append_log, who_writes_waits_until_the_files_hold_a_masters_data) {
+    for (const char* const write :
+         {"SET a 1", "EVAL redis.call('SET','a','1') 0", "MULTI;SET a 1;EXEC"}) {
+        SCOPED_TRACE(write);
+        cache_with_append_only_file it;
+        it.log().interrupt();
+        std::string told;
+        for (const std::string_view each : testing::separate(write)) told = it.ask(each);
+        EXPECT_EQ(told, "");
+        EXPECT_EQ(it.other("GET a"), "$-1\r\n");
+        EXPECT_EQ(it.other("INFO persistence").front(), '$');
+        // Half of the way they would not be found after a crash either.
+        it.log().begin();
+        EXPECT_FALSE(it.ask.woken());
+        it.log().set_listed();
+        EXPECT_TRUE(it.ask.woken());
+        EXPECT_NE(it.ask.pushed(), "");
+        EXPECT_EQ(it.other("GET a"), "$1\r\n1\r\n");
+        EXPECT_GT(it.log().appended, 0U);
+    }
+}
+
+TEST(cache_append_log, nobody_waits_for_files_that_cannot_be_written_or_are_not_wanted) {
+    cache_with_append_only_file it;
+    it.log().interrupt();
+    EXPECT_EQ(it.ask("SET a 1"), "");
+    it.log().fail("no room");
+    EXPECT_EQ(it.ask.pushed(), "-MISCONF Errors writing to the AOF file: no room\r\n");
+    it.log().recover();
+    for (const char* const option :
+         {"CONFIG SET appendfsync everysec", "CONFIG SET appendonly no"}) {
+        SCOPED_TRACE(option);
+        EXPECT_EQ(it.other("CONFIG SET appendfsync always"), "+OK\r\n");
+        EXPECT_EQ(it.ask("SET a 1"), "");
+        EXPECT_EQ(it.other(option), "+OK\r\n");
+        EXPECT_EQ(it.ask.pushed(), "+OK\r\n");
+    }
+    // What is switched on later is not waited for, as at any other time.
+    EXPECT_EQ(it.other("CONFIG SET appendfsync always"), "+OK\r\n");
+    EXPECT_EQ(it.other("CONFIG SET appendonly yes"), "+OK\r\n");
+    EXPECT_EQ(it.ask("SET a 2"), "+OK\r\n");
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ void wait_for_pause_end(engine::state& s, session& who) {
 namespace {
 
 void end_pause_waits(engine::state& s) {
-    if (s.paused_until_us == 0 && !s.holds_writes)
+    if (s.paused_until_us == 0 && !s.holds_writes && !s.file_holds_writes)
         s.attention &= static_cast<std::uint16_t>(~attention::pause);
     s.env.expired = fate_of_expired(s);
     // Those that still have to wait find out when they are executed.
@@ -244,6 +244,14 @@ void hold_writes(engine::state& s) {
 void let_write(engine::state& s) {
     s.holds_writes = false;
     end_pause_waits(s);
+}
+
+void hold_writes_for_file(engine::state& s, bool holds) noexcept {
+    if (std::exchange(s.file_holds_writes, holds) == holds) return;
+    if (holds)
+        s.attention |= attention::pause;
+    else
+        end_pause_waits(s);
 }
 
 void wait_for_image(engine::state& s, session& who) {

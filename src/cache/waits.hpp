@@ -47,6 +47,8 @@ void begin_pause(engine::state& s);
 /// FAILOVER has writes wait, until let_write().
 void hold_writes(engine::state& s);
 void let_write(engine::state& s);
+/// While the append-only file lacks what there is; see append_log::holds_writes().
+void hold_writes_for_file(engine::state& s, bool holds) noexcept;
 /// Makes the session wait for the end of the pause.
 void wait_for_pause_end(engine::state& s, session& who);
 /// Lets those go on who wait for it.

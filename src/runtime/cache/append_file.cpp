@@ -238,7 +238,7 @@ task<outcome<>> append_file::open() {
     }
     log().current_size = log().base_size = older_size_ + size_;
     log().begin();
-    log().is_listed = true;
+    log().set_listed();
     synced_at_ = loop::current().now();
     co_return outcome<>();
 }
@@ -428,6 +428,8 @@ void append_file::abandon(std::string_view why) {
 
 void append_file::append_interrupted() noexcept {
     leaving_ = true;
+    // Writes may wait for it, whatever has failed before.
+    rewrite_from_ = {};
     note_progress();
     append_wanted();
 }

@@ -341,6 +341,40 @@ TEST_P(cache_append, a_masters_data_replaces_what_was_there) {
     });
 }
 
+/// The files are of before the copy until they are rewritten, and who leads may be a matter of
+/// moments.
+TEST_P(cache_append, what_a_copy_writes_once_it_leads_is_there_after_a_crash) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject leader("cache", {{"port", 0}, {"mode", "admin"}}, "leader");
+        co_await leader.start();
+        subject cache("cache", kept_in(folder, at_once));
+        co_await cache.start();
+        {
+            talker above = co_await talker::to(leader->local());
+            talker client = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(above, "CONFIG SET repl-diskless-sync-delay 0"), "+OK");
+            // Their image takes a while.
+            EXPECT_THAT(co_await ask(above, "DEBUG POPULATE 50000 key 100"), StartsWith("+OK"));
+            EXPECT_EQ(co_await ask(client, "SET old 1"), "+OK");
+            EXPECT_THAT(co_await ask(client, "REPLICAOF 127.0.0.1 " +
+                                                 std::to_string(leader->local().port())),
+                        StartsWith("+OK"));
+            while (co_await ask(client, "EXISTS key:49999") != ":1")
+                must(co_await loop::current().sleep_for(1ms));
+            co_await client.say("REPLICAOF NO ONE\r\nSET own 1\r\n");
+            EXPECT_EQ(co_await line_of(client), "+OK");
+            EXPECT_EQ(co_await line_of(client), "+OK");
+            const std::string digest = co_await ask(client, "DEBUG DIGEST");
+            const temporary_folder crashed;
+            copy(folder, crashed);
+            EXPECT_EQ(co_await digest_in(crashed), digest);
+        }
+        co_await cache->stop(1s);
+        co_await leader->stop(1s);
+    });
+}
+
 // --- Waiting for the disk ---------------------------------------------------------------------
 
 TEST_P(cache_append, no_reply_overtakes_its_change) {

@@ -28,6 +28,8 @@ constexpr duration instant_pause = std::chrono::milliseconds(10);
 constexpr std::int64_t longest_pause_s = 3600;
 /// The same while writing is refused until it has succeeded.
 constexpr std::int64_t longest_pause_of_all_s = 60;
+/// The problem's status when it is none of the disk: what was to be written changed, or all stops.
+constexpr int unwanted = 503;
 
 }  // namespace
 
@@ -119,6 +121,9 @@ task<outcome<>> append_file::rewrite() {
         sync_failed_ = false;
         state.recover();
     } else {
+        const bool is_of_disk = done.error().status != unwanted;
+        // Nobody is to wait for a disk that refuses.
+        if (is_of_disk && state.holds_writes()) state.fail(done.error().message);
         // What was begun has no base.
         if (!was_on && state.is_on()) {
             leaving_ = true;
@@ -126,8 +131,9 @@ task<outcome<>> append_file::rewrite() {
             note_progress();
         }
         // Each try that gets far leaves a part in the list, which has a limit.
-        const auto shift = std::min<std::uint64_t>(state.failures_in_a_row++, 12);
-        const std::int64_t longest = sync_failed_ ? longest_pause_of_all_s : longest_pause_s;
+        const std::uint64_t failures = state.failures_in_a_row++;
+        const auto shift = is_of_disk ? std::min<std::uint64_t>(failures, 12) : 0;
+        const std::int64_t longest = state.has_failed() ? longest_pause_of_all_s : longest_pause_s;
         rewrite_from_ = loop::current().now() +
                         std::chrono::seconds(std::min(std::int64_t{1} << shift, longest));
     }
@@ -156,10 +162,10 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     while (!snapshot::may_begin(engine_) || engine_.script_is_late() || lacks_whole_data()) {
         static_cast<void>(engine_.upkeep());
         if (!co_await loop::current().sleep_for(instant_pause))
-            co_return refuse(503, "the cache is stopping");
+            co_return refuse(unwanted, "the cache is stopping");
     }
     if (goes_on && !state.is_on())
-        co_return refuse(503, "a master's keys have replaced those that were there");
+        co_return refuse(unwanted, "a master's keys have replaced those that were there");
     tell_time_();
     // The instant: nothing is executed until all of this is done.
     image_ = snapshot::begin(engine_, {.aof_base = true});
@@ -184,10 +190,10 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         co_return std::unexpected(written.error());
     }
     while (next_) {
-        if (!co_await progress_.wait()) co_return refuse(503, "the cache is stopping");
+        if (!co_await progress_.wait()) co_return refuse(unwanted, "the cache is stopping");
     }
     if (appends && (!state.is_on() || state.has_missed()))
-        co_return refuse(503, "appending has ended meanwhile");
+        co_return refuse(unwanted, "appending has ended meanwhile");
 
     append_manifest made;
     made.last_base = manifest_.last_base + 1;
@@ -206,8 +212,8 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     outcome<> listed = co_await write_manifest(std::move(made));
     if (!listed) co_return listed;
     if (appends && (!state.is_on() || state.has_missed()))
-        co_return refuse(503, "appending has ended meanwhile");
-    state.is_listed = appends;
+        co_return refuse(unwanted, "appending has ended meanwhile");
+    if (appends) state.set_listed();
     older_size_ = *written;
     state.current_size = state.base_size = older_size_ + size_;
     co_await remove_history();
