@@ -5,6 +5,7 @@
 #include "cache/commands.hpp"
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
+#include "cache/session_extras.hpp"
 #include "cache/waits.hpp"
 
 #include <new>
@@ -68,16 +69,32 @@ void append_log::changed(std::span<const change> unit) noexcept {
     }
     if (pending.size() == before) return;
     appended += pending.size() - before;
+    note_changed_by();
     host_.append_wanted();
 }
 
 void append_log::missed() noexcept {
     if (std::exchange(missed_, true)) return;
     ++appended;
+    note_changed_by();
     if (fault.empty()) fault = no_memory_text;
     note_save_trouble(state_);
     let_or_hold_writes();
     host_.append_missed();
+}
+
+// Who waited hears of what it changed when its own task comes to it, and the disk may have refused
+// meanwhile.
+void append_log::note_changed_by() noexcept {
+    session* const by = state_.executing;
+    if (by != nullptr && by->extras) by->extras->appended_up_to = appended;
+}
+
+bool append_log::was_given_up(session& of) const noexcept {
+    if (!of.extras) return false;
+    const std::uint64_t position = std::exchange(of.extras->appended_up_to, 0);
+    return position != 0 && position <= given_up &&
+           state_.options.append.fsync == fsync_policy::always;
 }
 
 void append_log::note_synced(std::uint64_t position) {

@@ -78,6 +78,9 @@ public:
     bool holds_replies() const noexcept {
         return on_ && (fault.empty() || missed_) && is_behind(appended, given_up);
     }
+    /// Whether the session is about to be told of a change that nobody waits for any more, which
+    /// the disk may not have. To be asked whenever its output is taken.
+    bool was_given_up(session& of) const noexcept;
     /// Whether more waits to be written than may, though the disk takes it.
     bool lags() const noexcept { return on_ && fault.empty() && appended - written > max_pending; }
     /// Whether what came up to this byte must wait.
@@ -122,6 +125,7 @@ public:
     append_host& host() noexcept { return host_; }
 
 private:
+    void note_changed_by() noexcept;
     void let_or_hold_writes() noexcept;
 
     engine::state& state_;

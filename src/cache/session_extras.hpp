@@ -125,6 +125,8 @@ struct session_extras {
     /// Of another server that has said REPLCONF or PSYNC: replication.hpp.
     std::shared_ptr<replica> follower;
     awaited_copies awaited;
+    /// How far its last change goes in the append-only file, until it is told of it; 0: it is told.
+    std::uint64_t appended_up_to = 0;
 
     // What is sent before any further reply.
     byte_buffer outbox;

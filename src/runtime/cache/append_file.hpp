@@ -30,8 +30,8 @@
 namespace eddy::runtime::cache {
 
 /// Of one engine with a folder, whose internals().appending it makes. One loop's thread, and
-/// visitors for holds_replies(), present() and what the engine calls; the tasks must have ended
-/// before it dies.
+/// visitors for holds_replies(), present(), was_given_up() and what the engine calls; the tasks
+/// must have ended before it dies.
 class append_file final : public eddy::cache::append_host {
 public:
     /// Of one write to the disk.
@@ -64,6 +64,8 @@ public:
         std::uint64_t position = 0;
         std::uint64_t given_up = 0;
     };
+    /// Whether the session was to be told of that; see append_log::was_given_up().
+    bool was_given_up(eddy::cache::session& of) const noexcept { return log().was_given_up(of); }
     mark present() const noexcept { return {log().appended, log().given_up}; }
     /// Until replies to what was appended by then need not wait. False when the disk has refused:
     /// nobody may be told that all is well.

@@ -1,16 +1,21 @@
 // A cache that appends its changes to a file: crashes at any time, rewrites, damage, and clients
 // that wait for the disk together.
+#include <eddy/base/unique_fd.hpp>
+
 #include "base/temporary_folder.hpp"
 #include "runtime/testing.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -529,6 +534,64 @@ TEST_P(cache_append, all_who_wait_are_answered_whatever_the_others_do) {
         }
         co_await cache->stop(1s);
         EXPECT_EQ(co_await digest_in(folder), digest);
+    });
+}
+
+/// While it lives there is no room on the disk for what is written to the file.
+class full_disk {
+public:
+    explicit full_disk(const std::string& of) {
+        for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+            std::error_code gone;
+            const auto path = std::filesystem::read_symlink(each.path(), gone);
+            if (!gone && path == of) fd_ = std::stoi(each.path().filename());
+        }
+        if (fd_ < 0) throw std::runtime_error(of + " is not open");
+        const unique_fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+        kept_ = unique_fd(::dup(fd_));
+        EXPECT_EQ(::dup2(full.get(), fd_), fd_);
+    }
+    ~full_disk() { EXPECT_EQ(::dup2(kept_.get(), fd_), fd_); }
+    full_disk(const full_disk&) = delete;
+    full_disk& operator=(const full_disk&) = delete;
+
+private:
+    int fd_ = -1;
+    unique_fd kept_;
+};
+
+/// It is served at once, but hears of it when all before has been sent, and the disk has refused by
+/// then.
+TEST_P(cache_append, who_was_given_what_the_disk_refused_is_not_told) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache("cache", kept_in(folder, at_once));
+        co_await cache.start();
+        {
+            talker waiting = co_await talker::to(cache->local());
+            talker giving = co_await talker::to(cache->local());
+            talker other = co_await talker::to(cache->local());
+            co_await waiting.say("HELLO 3\r\nSUBSCRIBE news\r\nBLPOP list 0\r\nQUIT\r\n");
+            while (co_await info(other, "clients", "blocked_clients") != "1")
+                must(co_await loop::current().sleep_for(1ms));
+            EXPECT_EQ(co_await ask(other, "SET before 1"), "+OK");
+            // More than a connection takes of itself.
+            const std::string news(20'000'000, 'n');
+            co_await giving.say(encoded({"PUBLISH", "news", news}));
+            EXPECT_EQ(co_await line_of(giving), ":1");
+            {
+                const full_disk refusing(part(folder, 1));
+                co_await giving.say("RPUSH list given\r\n");
+                EXPECT_EQ(co_await giving.rest(), "");
+                EXPECT_THAT(co_await ask(other, "SET after 1"), StartsWith("-MISCONF"));
+                const std::string told = co_await waiting.rest();
+                EXPECT_TRUE(told.contains(news));
+                EXPECT_FALSE(told.contains("given"));
+            }
+            while (co_await ask(other, "SET after 1") != "+OK")
+                must(co_await loop::current().sleep_for(1ms));
+        }
+        co_await cache->stop(1s);
     });
 }
 

@@ -224,7 +224,13 @@ void worker::look(client& c) noexcept {
                 .waits_for_others = its.waits_for_others(),
                 .is_replica = (its.special & eddy::cache::session::replica) != 0,
                 .runs_script = its.blocked && place_.engine.script_is_late(its)};
-    if (place_.append == nullptr || !place_.append->holds_replies()) return;
+    if (place_.append == nullptr) return;
+    if (place_.append->was_given_up(its)) [[unlikely]] {
+        // More than this is given up: the wait for it ends at once, and so does the client.
+        held_by_disk_ = append_file::mark();
+        return;
+    }
+    if (!place_.append->holds_replies()) return;
     append_file::mark now = place_.append->present();
     if (held_by_disk_) now.given_up = held_by_disk_->given_up;
     held_by_disk_ = now;
