@@ -15,8 +15,6 @@ from cache_client import Client, client_of
 from harness import eventually, free_port
 
 FAILOVERS = int(os.environ.get("EDDY_FAILOVERS", "0"))
-# A cut waits for sentinels twice: until they see it, and until they have put the master back.
-CUTS = FAILOVERS
 SENTINELS = 3
 CACHES = 3
 # One is enough, as it is the sentinels that take the time.
@@ -344,7 +342,7 @@ class WatchedPartition(Watched, Network):
         told = answer_of(sentinels[0], "SENTINEL", "REPLICAS", "db")
         self.assertEqual({each[1].decode() for each in told},
                          {f"{host}:{port}" for port, host in (node.place for node in outside)})
-        for number in range(CUTS):
+        for number in range(FAILOVERS):
             if number > 0:
                 self.fail_over(sentinels, inside.place)
                 self.everybody_knows(sentinels, len(outside))
