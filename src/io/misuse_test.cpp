@@ -3,6 +3,7 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/generator.hpp>
+#include <eddy/io/pipe.hpp>
 #include <eddy/io/semaphore.hpp>
 
 #include "io/testing.hpp"
@@ -285,6 +286,43 @@ TEST_P(misuse_death, a_loop_that_ends_before_its_leases) {
     const char* const said = "assertion failed: (outstanding_|lent_) == 0 ";
     EXPECT_DEATH(keep_bytes(), said);
     EXPECT_DEATH(keep_message(), said);
+}
+
+TEST_P(misuse_death, a_loop_that_ends_before_its_handles) {
+    const auto end_before = [this](auto& kept, auto body) {
+        run([&]() -> task<> { kept = co_await body(); });
+        make_loop({});
+    };
+    const auto keep_stream = [&] {
+        stream kept;
+        end_before(kept, [this]() -> task<stream> {
+            connection pair = co_await connect();
+            co_return std::move(pair.client);
+        });
+    };
+    const auto keep_pipe = [&] {
+        stream kept;
+        end_before(kept, []() -> task<stream> {
+            pipe_ends ends = must(make_pipe());
+            co_return std::move(ends.reader);
+        });
+    };
+    const auto keep_listener = [&] {
+        listener kept;
+        end_before(kept, [this]() -> task<listener> { co_return must(here().listen(loopback())); });
+    };
+    const auto keep_datagram = [&] {
+        datagram kept;
+        end_before(
+            kept, [this]() -> task<datagram> { co_return must(here().bind_datagram(loopback())); });
+    };
+    const char* const said =
+        "assertion failed: (drivers_\\.open == 0|streams_\\.empty\\(\\) && "
+        "listeners_\\.empty\\(\\)) ";
+    EXPECT_DEATH(keep_stream(), said);
+    EXPECT_DEATH(keep_pipe(), said);
+    EXPECT_DEATH(keep_listener(), said);
+    EXPECT_DEATH(keep_datagram(), said);
 }
 
 TEST_P(misuse_death, a_second_loop_of_a_thread) {

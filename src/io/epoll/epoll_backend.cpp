@@ -52,12 +52,13 @@ result<> epoll_backend::open() {
 }
 
 epoll_backend::~epoll_backend() {
+    EDDY_ASSERT(drivers_.open == 0);  // a handle that outlives its loop would use freed memory
     // What is due belongs to polls that were cancelled.
     while (run_due()) {
     }
     end_batch();
     EDDY_ASSERT(polls_.empty());
-    EDDY_ASSERT(drivers_ == 0);
+    EDDY_ASSERT(drivers_.existing == 0);
 }
 
 time_point epoll_backend::now() const noexcept { return std::chrono::steady_clock::now(); }
@@ -137,7 +138,7 @@ bool epoll_backend::run_due() {
 void epoll_backend::end_batch() noexcept {
     while (!retired_.empty()) {
         delete &retired_.pop_front();
-        --drivers_;
+        --drivers_.existing;
     }
     for (auto& node : ended_polls_)
         if (spare_polls_.size() < spare_polls_kept) spare_polls_.push_back(std::move(node));

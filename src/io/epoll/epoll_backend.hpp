@@ -79,9 +79,15 @@ public:
     /// Explicit, since closing alone leaves the registration behind when another process or a
     /// duplicate holds the same socket.
     void remove(int fd) noexcept;
-    void driver_opened() noexcept { ++drivers_; }
-    /// Frees `driver` when the present batch of events is done.
-    void retire(epoll_driver& driver) noexcept { retired_.push_back(driver); }
+    void driver_opened() noexcept {
+        ++drivers_.existing;
+        ++drivers_.open;
+    }
+    /// For a driver that is closed: frees it when the present batch of events is done.
+    void retire(epoll_driver& driver) noexcept {
+        --drivers_.open;
+        retired_.push_back(driver);
+    }
 
     /// Events fetched by one epoll_wait(2).
     static constexpr int batch_size = 256;
@@ -130,7 +136,7 @@ private:
     buffer_pool large_buffers_;
     buffer_pool messages_;
     message_reader reader_{messages_};
-    std::size_t drivers_ = 0;
+    driver_counts drivers_;
     intrusive_list<epoll_driver> retired_;
     poll_table polls_;
     std::vector<poll_table::node_type> ended_polls_;  // events of this batch may point to them

@@ -97,11 +97,11 @@ bool open_again(int fd, int flags) noexcept {
 
 class posix_pipe final : public stream_driver {
 public:
-    posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers, unique_fd fd) noexcept
+    posix_pipe(backend& where, buffer_pool& buffers, driver_counts& drivers, unique_fd fd) noexcept
         : backend_(&where), buffers_(&buffers), drivers_(&drivers), fd_(std::move(fd)) {
-        ++drivers;
+        ++drivers.existing;
     }
-    ~posix_pipe() { --*drivers_; }
+    ~posix_pipe() { --drivers_->existing; }
 
     /// Sets O_NONBLOCK. After a failure the object may be deleted directly.
     result<> open(pipe_origin origin) noexcept {
@@ -166,6 +166,7 @@ public:
 
     void close() noexcept override {
         closing_ = true;
+        --drivers_->open;
         if (reader_) end_reader();
         if (writer_) end_writer();
         // Whoever shares the description, or gets it from detach(), expects it as it was.
@@ -297,7 +298,7 @@ private:
 
     backend* backend_;
     buffer_pool* buffers_;
-    std::size_t* drivers_;
+    driver_counts* drivers_;
     unique_fd fd_;
     int flags_before_ = -1;  // to be restored at the end; -1 where none were changed
     bool shared_ = false;    // others may have the same description
@@ -319,12 +320,13 @@ result<bool> is_pipe_like(int fd) noexcept {
     return !S_ISSOCK(what.st_mode);
 }
 
-result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers,
+result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, driver_counts& drivers,
                                unique_fd fd, pipe_origin origin) try {
     // Memory first: others may share the descriptor, and its flag is not theirs to find changed
     // after a failure.
     auto made = std::make_unique<posix_pipe>(where, buffers, drivers, std::move(fd));
     if (auto opened = made->open(origin); !opened) return fail(opened.error());
+    ++drivers.open;
     return stream(*made.release());
 } catch (const std::bad_alloc&) {
     return fail_errno(ENOMEM);

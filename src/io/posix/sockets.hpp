@@ -107,10 +107,17 @@ enum class pipe_origin : std::uint8_t {
     foreign,  ///< others, in this process or another, may share its open file description
 };
 
+/// A backend's drivers. One whose handle was closed may exist for a while: until its last
+/// completion.
+struct driver_counts {
+    std::size_t existing = 0;
+    std::size_t open = 0;
+};
+
 /// A driver for a pipe, FIFO or terminal over a backend's readiness polls. `drivers` counts it
 /// while it exists: after close() that is until its last poll has ended, which the backend must
 /// outlive.
-result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, std::size_t& drivers,
+result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, driver_counts& drivers,
                                unique_fd fd, pipe_origin origin);
 
 }  // namespace eddy

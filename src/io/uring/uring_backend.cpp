@@ -149,10 +149,11 @@ result<> uring_backend::open(const loop_options& options) {
 
 uring_backend::~uring_backend() {
     if (!open_) return;
-    // Closed drivers wait for their last completions; each is on its way. A handle that is still
-    // open, or an operation, would make this wait for ever.
+    EDDY_ASSERT(drivers_.open == 0);  // a handle that outlives its loop would use freed memory
+    // Closed drivers wait for their last completions; each is on its way. An operation would make
+    // this wait for ever.
     const time_point give_up = now() + end_patience;
-    while (drivers_ > 0) {
+    while (drivers_.existing > 0) {
         EDDY_ASSERT(now() < give_up);
         poll(give_up);
     }

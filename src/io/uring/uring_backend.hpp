@@ -155,8 +155,13 @@ public:
     bool multishot_messages() const noexcept { return multishot_messages_; }
     void refuse_multishot_messages() noexcept { multishot_messages_ = false; }
     std::size_t zero_copy_threshold() const noexcept { return zero_copy_threshold_; }
-    void driver_opened() noexcept { ++drivers_; }
-    void driver_closed() noexcept { --drivers_; }
+    void driver_opened() noexcept {
+        ++drivers_.existing;
+        ++drivers_.open;
+    }
+    void driver_closed() noexcept { --drivers_.open; }
+    /// After its last completion.
+    void driver_gone() noexcept { --drivers_.existing; }
 
 private:
     int enter_kernel(time_point until);
@@ -178,7 +183,7 @@ private:
     std::uint32_t message_count_;
     bool multishot_messages_ = true;
     std::size_t zero_copy_threshold_;
-    std::size_t drivers_ = 0;
+    driver_counts drivers_;
     unique_fd wake_fd_;
     std::uint64_t wake_count_ = 0;
     member_completion<uring_backend, &uring_backend::on_wake> wake_done_{*this};

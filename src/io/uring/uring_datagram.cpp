@@ -20,7 +20,7 @@ uring_datagram::uring_datagram(uring_backend& backend, unique_fd socket) noexcep
     backend_.driver_opened();
 }
 
-uring_datagram::~uring_datagram() { backend_.driver_closed(); }
+uring_datagram::~uring_datagram() { backend_.driver_gone(); }
 
 /// The first of the queue.
 bool uring_datagram::take(datagram_message& into) noexcept {
@@ -189,6 +189,7 @@ void uring_datagram::drop_queue() noexcept {
 
 void uring_datagram::close() noexcept {
     closing_ = true;
+    backend_.driver_closed();
     drop_queue();
     if (receiver_) cancel(*receiver_);
     end_senders(errc::cancelled);

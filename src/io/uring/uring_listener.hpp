@@ -26,7 +26,7 @@ public:
     static constexpr std::size_t most_waiting = 128;
 
 private:
-    ~uring_listener() { backend_.driver_closed(); }
+    ~uring_listener() { backend_.driver_gone(); }
     void on_accepted(int result, unsigned flags);
     void on_cancelled(int result, unsigned flags);
     void arm();

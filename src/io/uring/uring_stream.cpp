@@ -15,7 +15,7 @@
 
 namespace eddy {
 
-uring_stream::~uring_stream() { backend_.driver_closed(); }
+uring_stream::~uring_stream() { backend_.driver_gone(); }
 
 bool uring_stream::start(read_operation& op) {
     EDDY_ASSERT(!reader_);
@@ -536,6 +536,7 @@ result<> uring_stream::shutdown_write() noexcept {
 
 void uring_stream::close() noexcept {
     closing_ = true;
+    backend_.driver_closed();
     // A detached socket lives on, and whoever has it did not ask.
     if (tells_rest_) set_tells_rest(false);
     drop_queue();
