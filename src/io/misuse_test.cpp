@@ -122,6 +122,27 @@ TEST_P(misuse_death, a_semaphore_or_mutex_that_somebody_waits_for) {
     EXPECT_DEATH(leave_mutex(), said);
 }
 
+TEST_P(misuse_death, a_semaphore_or_mutex_whose_place_is_taken) {
+    const auto leave_semaphore = [this] {
+        run([]() -> task<> {
+            permit held;
+            semaphore door(2);
+            held = door.try_acquire();
+            co_return;
+        });
+    };
+    const auto leave_mutex = [this] {
+        run([]() -> task<> {
+            permit held;
+            async_mutex door;
+            held = must(co_await door.lock());
+        });
+    };
+    const char* const said = "assertion failed: free_ == places_ ";
+    EXPECT_DEATH(leave_semaphore(), said);
+    EXPECT_DEATH(leave_mutex(), said);
+}
+
 task<> ask(async_generator<int>& of) { static_cast<void>(co_await of.next()); }
 async_generator<int> yield_after(event& of) {
     must(co_await of.wait());

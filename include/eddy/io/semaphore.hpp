@@ -78,10 +78,14 @@ private:
 class semaphore {
 public:
     /// All places are free at first.
-    explicit semaphore(std::size_t places) noexcept : free_(places) {}
+    explicit semaphore(std::size_t places) noexcept : places_(places), free_(places) {}
     semaphore(const semaphore&) = delete;
     semaphore& operator=(const semaphore&) = delete;
-    ~semaphore() { EDDY_ASSERT(waiters_.empty()); }
+    /// All places must be back, and nobody wait.
+    ~semaphore() {
+        EDDY_ASSERT(waiters_.empty());
+        EDDY_ASSERT(free_ == places_);
+    }
 
     /// How many places are free.
     std::size_t available() const noexcept { return free_; }
@@ -109,6 +113,7 @@ private:
             waiters_.pop_front().complete_later();
     }
 
+    std::size_t places_;
     std::size_t free_;
     intrusive_list<acquire_operation, semaphore> waiters_;
 };
