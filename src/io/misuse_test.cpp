@@ -9,6 +9,8 @@
 #include "io/testing.hpp"
 
 #include <array>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace eddy::testing {
@@ -47,6 +49,20 @@ TEST_P(misuse_death, a_scope_that_is_never_joined) {
         });
     };
     EXPECT_DEATH(leave(), "assertion failed: children_ == 0 ");
+}
+
+TEST_P(misuse_death, a_scope_whose_failure_nobody_sees) {
+    const auto leave = [this] {
+        run([]() -> task<> {
+            scope children;
+            children.spawn([]() -> task<> {
+                co_await loop::current().yield();
+                throw std::runtime_error("unseen");
+            }());
+            while (children.children() > 0) co_await loop::current().yield();
+        });
+    };
+    EXPECT_DEATH(leave(), "assertion failed: !failure_ ");
 }
 
 TEST_P(misuse_death, a_source_that_ends_before_those_who_wait_under_it) {

@@ -50,12 +50,16 @@ private:
     join_operation op_;
 };
 
-/// Owns running tasks. It must be joined before it dies. One loop's thread.
+/// Owns running tasks. It must be joined before it dies, or an exception of theirs would be lost.
+/// One loop's thread.
 class scope {
 public:
     /// A scope under `parent` (null for a root): the parent's cancellation reaches the children.
     explicit scope(cancel_source* parent = nullptr) noexcept : source_(parent) {}
-    ~scope() { EDDY_ASSERT(children_ == 0); }
+    ~scope() {
+        EDDY_ASSERT(children_ == 0);
+        EDDY_ASSERT(!failure_);
+    }
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;
 
