@@ -32,6 +32,15 @@ result<std::unique_ptr<backend>> make_backend(const loop_options& options) {
     return ring ? std::move(ring) : make_epoll_backend(options);
 }
 
+bool in_range(const loop_options& options) noexcept {
+    const auto is_buffer_size = [](std::uint32_t size) {
+        return size >= loop_options::min_buffer_size && size <= loop_options::max_buffer_size;
+    };
+    return is_buffer_size(options.buffer_size) && is_buffer_size(options.datagram_size) &&
+           options.file_threads >= 1 && options.file_threads <= loop_options::max_file_threads &&
+           (options.kind != backend_kind::sim || options.sim.socket_buffer > 0);
+}
+
 }  // namespace
 
 std::string_view to_string(backend_kind kind) noexcept {
@@ -79,7 +88,11 @@ loop::loop(const loop_options& options)
     current_loop = this;
 }
 
-result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
+result<std::unique_ptr<loop>> loop::create(const loop_options& wanted) {
+    if (!in_range(wanted)) return fail_errno(EINVAL);
+    loop_options options = wanted;
+    for (std::uint32_t* count : {&options.buffer_count, &options.datagram_count})
+        *count = std::clamp(*count, 1u, loop_options::max_buffer_count);
     auto backend = make_backend(options);
     if (!backend) return fail(backend.error());
     std::unique_ptr<loop> made(new loop(options));

@@ -6,6 +6,8 @@
 #include "io/testing.hpp"
 
 #include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
@@ -31,6 +33,60 @@ TEST(loop_options_test, automatic_chooses_a_backend_of_the_kernel) {
     auto made = loop::create();
     ASSERT_TRUE(made) << made.error().message();
     EXPECT_TRUE((*made)->kind() == backend_kind::uring || (*made)->kind() == backend_kind::epoll);
+}
+
+TEST_P(loop_io, options_out_of_their_ranges_are_refused) {
+    make_loop({});
+    const auto create = [this](auto change) {
+        end_loop();
+        loop_options options;
+        options.kind = GetParam();
+        change(options);
+        return error_of(loop::create(options));
+    };
+    const std::error_code refused = errno_code(EINVAL);
+    const std::error_code none;
+    EXPECT_EQ(create([](loop_options& o) { o.file_threads = 0; }), refused);
+    EXPECT_EQ(create([](loop_options& o) { o.file_threads = loop_options::max_file_threads + 1; }),
+              refused);
+    EXPECT_EQ(create([](loop_options& o) { o.file_threads = loop_options::max_file_threads; }),
+              none);
+    EXPECT_EQ(create([](loop_options& o) { o.file_threads = 1; }), none);
+    for (auto size : {&loop_options::buffer_size, &loop_options::datagram_size}) {
+        EXPECT_EQ(create([size](loop_options& o) { o.*size = 0; }), refused);
+        EXPECT_EQ(create([size](loop_options& o) { o.*size = loop_options::min_buffer_size - 1; }),
+                  refused);
+        EXPECT_EQ(create([size](loop_options& o) { o.*size = loop_options::max_buffer_size + 1; }),
+                  refused);
+        EXPECT_EQ(create([size](loop_options& o) { o.*size = UINT32_MAX; }), refused);
+        EXPECT_EQ(create([size](loop_options& o) { o.*size = loop_options::min_buffer_size; }),
+                  none);
+        // Of one buffer, since the machine may not have room for more of that size.
+        EXPECT_EQ(create([size](loop_options& o) {
+                      o.buffer_count = o.datagram_count = 1;
+                      o.*size = loop_options::max_buffer_size;
+                  }),
+                  none);
+    }
+    EXPECT_EQ(create([](loop_options& o) { o.sim.socket_buffer = 0; }),
+              simulated() ? refused : none);
+}
+
+TEST_P(loop_io, a_count_of_buffers_beyond_its_range_is_its_end) {
+    for (const std::uint32_t count : {0u, UINT32_MAX}) {
+        loop_options options;
+        options.buffer_count = options.datagram_count = count;
+        options.buffer_size = options.datagram_size = 1024;
+        make_loop(options);
+        run([this]() -> task<> {
+            connection pair = co_await connect();
+            must(co_await pair.client.write_all("ping"));
+            EXPECT_EQ(must(co_await pair.server.read()).text(), "ping");
+            datagram socket = must(here().bind_datagram(loopback()));
+            must(socket.send_to(as_bytes("ping"), socket.local()));
+            EXPECT_EQ(must(co_await socket.receive()).payload.text(), "ping");
+        });
+    }
 }
 
 TEST_P(loop_io, knows_its_kind_and_its_thread) {

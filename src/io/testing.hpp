@@ -186,6 +186,9 @@ protected:
         loop_ = std::move(*made);
     }
 
+    /// Leaves this thread without a loop.
+    void end_loop() noexcept { loop_.reset(); }
+
     loop& here() noexcept { return *loop_; }
     bool simulated() const noexcept { return GetParam() == backend_kind::sim; }
     random_generator& random() noexcept { return random_; }

@@ -63,7 +63,7 @@ struct sim_options {
 
     /// The longest such delay; both 0 for none.
     duration max_delay{};
-    std::size_t socket_buffer = 64 * 1024;  ///< bytes in flight before a writer waits
+    std::size_t socket_buffer = 64 * 1024;  ///< bytes in flight before a writer waits, at least 1
 
     /// Coroutines that are ready at the same time go on in an order drawn from the seed, not in
     /// that in which they became ready. It shows what relies on that order by accident. The other
@@ -71,19 +71,31 @@ struct sim_options {
     bool shuffle = false;
 };
 
-/// What loop::create() takes.
+/// What loop::create() takes. What has a range here and lies outside of it is EINVAL, unless it
+/// says otherwise.
 struct loop_options {
+    /// Bytes of a receive buffer at least.
+    static constexpr std::uint32_t min_buffer_size = 64;
+    /// Bytes of a receive buffer at most.
+    static constexpr std::uint32_t max_buffer_size = 64 * 1024 * 1024;
+    /// Receive buffers of a kind at most.
+    static constexpr std::uint32_t max_buffer_count = 32 * 1024;
+    /// Threads for files at most.
+    static constexpr std::size_t max_file_threads = 256;
+
     /// Which backend; see backend_kind.
     backend_kind kind = backend_kind::automatic;
-    /// Receive buffers lent to all connections of the loop (io_uring rounds up to a power of 2).
+    /// Receive buffers lent to all connections of the loop (io_uring rounds up to a power of 2). 1
+    /// to max_buffer_count; beyond that it is the nearest of these.
     std::uint32_t buffer_count = 256;
     /// Bytes of each of them, which hold a TLS record of 16 KiB whole. A read() yields no more; but
     /// a stream that keeps filling them may be lent one of four that are 8 times as large.
+    /// min_buffer_size to max_buffer_size.
     std::uint32_t buffer_size = 16 * 1024 + 512;
     /// The same for messages. The first message socket takes the room for them; memory is used only
     /// as far as messages have filled it. Of the default size each datagram is received whole.
     std::uint32_t datagram_count = 256;
-    /// Bytes of each of them.
+    /// Bytes of each of them, in the same range.
     std::uint32_t datagram_size = 64 * 1024;
     /// Spin this long before sleeping. Lowers latency, costs the core. With 0, the default, a loop
     /// whose looks have brought something looks on for at most a third of the time that it worked,
@@ -101,6 +113,7 @@ struct loop_options {
     /// errc::limit_reached.
     std::size_t max_posted = 64 * 1024;
     /// Threads for what files cannot do otherwise (file.hpp), started when they are first needed.
+    /// 1 to max_file_threads.
     std::size_t file_threads = 4;
     /// Pieces of work at most that wait for them; one more is errc::limit_reached.
     std::size_t max_file_queue = 1024;
@@ -214,8 +227,9 @@ private:
 /// member function but post() belongs to that thread.
 class loop {
 public:
-    /// Fails when no backend of the wanted kind can be had; errno says why.
-    static result<std::unique_ptr<loop>> create(const loop_options& options = {});
+    /// Fails when no backend of the wanted kind can be had; errno says why. EINVAL for options that
+    /// are out of their range.
+    static result<std::unique_ptr<loop>> create(const loop_options& wanted = {});
     /// Closes its executors; tasks that they had posted and that have not begun run now, cancelled
     /// from their beginning.
     ~loop();

@@ -77,6 +77,7 @@ private:
 /// many ordinary sizes each. What comes in few pieces is cut, copied and answered less often.
 inline constexpr std::uint32_t large_buffer_count = 4;
 inline constexpr std::uint32_t large_buffer_factor = 8;
+static_assert(loop_options::max_buffer_size <= UINT32_MAX / large_buffer_factor);
 
 /// Whether a stream's next read is lent a large buffer, by how its last ones filled ordinary ones.
 class fill_score {

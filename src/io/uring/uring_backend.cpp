@@ -25,7 +25,8 @@ namespace {
 constexpr unsigned submission_entries = 1024;
 constexpr unsigned completion_entries = 16 * 1024;
 constexpr unsigned sqpoll_idle_ms = 1000;
-constexpr std::uint32_t most_receive_buffers = 32 * 1024;
+static_assert(std::has_single_bit(loop_options::max_buffer_count) &&
+              loop_options::max_buffer_count <= 32 * 1024);  // of a ring of buffers
 constexpr std::uint32_t spare_buffers_kept = 16;
 constexpr std::uint16_t stream_group = 0;
 constexpr std::uint16_t message_group = 1;
@@ -59,8 +60,8 @@ result<> receive_ring::open(io_uring& ring, std::uint16_t group, std::uint32_t c
                             std::uint32_t size) {
     constexpr std::size_t cache_line = 64;
     group_ = group;
-    count_ = std::bit_ceil(std::clamp(count, 1u, most_receive_buffers));
-    buffer_size_ = std::max(size, 64u);
+    count_ = std::bit_ceil(count);
+    buffer_size_ = size;
     stride_ = (std::size_t{buffer_size_} + cache_line - 1) / cache_line * cache_line;
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     ring_bytes_ = (count_ * sizeof(io_uring_buf) + page - 1) / page * page;

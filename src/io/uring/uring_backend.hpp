@@ -41,8 +41,8 @@ public:
     receive_ring(const receive_ring&) = delete;
     receive_ring& operator=(const receive_ring&) = delete;
 
-    /// Maps `count` (rounded up to a power of two, at most 32,768) buffers and registers them as
-    /// `group`, which no other ring of this io_uring has.
+    /// Maps `count` (rounded up to a power of two) buffers and registers them as `group`, which no
+    /// other ring of this io_uring has.
     result<> open(io_uring& ring, std::uint16_t group, std::uint32_t count, std::uint32_t size);
     bool is_open() const noexcept { return slots_ != nullptr; }
 
