@@ -3,7 +3,14 @@
 
 #include "io/testing.hpp"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <iterator>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::testing {
@@ -29,6 +36,41 @@ task<void> expect_conversation(loop& here, const char* host) {
 
 TEST_P(datagram_io, go_both_ways_over_ipv4) {
     run([this]() -> task<> { co_await expect_conversation(here(), "127.0.0.1"); });
+}
+
+/// A Unix message socket of that name.
+datagram bind_unix(loop& here, const std::string& name) {
+    const endpoint local = must(endpoint::unix_path(name));
+    unique_fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket || ::bind(socket.get(), local.data(), local.size()) < 0)
+        throw std::runtime_error("bind: " + name);
+    return must(here.adopt_datagram(std::move(socket)));
+}
+
+TEST_P(datagram_kernel_io, unix_senders_are_known_by_short_names_alone) {
+    run([this]() -> task<> {
+        const temporary_folder folder;
+        const std::string own = std::to_string(getpid());
+        datagram to = bind_unix(here(), "@eddy-to-" + own);
+        // The folder's own path may be long.
+        const unique_fd opened(::open(folder.path().c_str(), O_PATH | O_CLOEXEC));
+        const std::string in = "/proc/self/fd/" + std::to_string(opened.get()) + "/";
+        const std::string names[] = {"@e" + own, in + std::string(29 - in.size(), 'x'),
+                                     in + std::string(30 - in.size(), 'x'),
+                                     "@e" + own + std::string(40, 'x')};
+        const bool known[] = {true, true, false, false};
+        for (std::size_t i = 0; i < std::size(names); ++i) {
+            datagram from = bind_unix(here(), names[i]);
+            must(from.send_to(as_bytes(names[i]), to.local()));
+            const datagram_message got = must(co_await to.receive());
+            EXPECT_EQ(got.payload.text(), names[i]);
+            EXPECT_EQ(got.from, known[i] ? from.local() : endpoint()) << names[i];
+        }
+        datagram nameless =
+            must(here().adopt_datagram(unique_fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0))));
+        must(nameless.send_to(as_bytes("x"), to.local()));
+        EXPECT_EQ(must(co_await to.receive()).from, endpoint());
+    });
 }
 
 TEST_P(datagram_io, go_both_ways_over_ipv6) {

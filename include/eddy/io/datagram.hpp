@@ -130,7 +130,8 @@ private:
 struct datagram_message {
     /// The bytes, lent by the loop.
     lease payload;
-    /// The sender's address.
+    /// The sender's address. Empty for a Unix socket that is bound to nothing, or to a path of more
+    /// than 29 bytes.
     endpoint from;
     /// With datagram_options::local_address, the address that it was sent to, with this socket's
     /// port, and the index of the interface that it came in by; else empty and 0.

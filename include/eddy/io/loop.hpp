@@ -305,8 +305,9 @@ public:
     /// A UDP socket at a port of the kernel's choice that hears of `peer` alone. It does not wait:
     /// nothing is sent. Errors are connect(2)'s and setsockopt(2)'s.
     result<datagram> connect_datagram(const endpoint& peer, const datagram_options& options = {});
-    /// Takes over a message socket (UDP, or Unix SOCK_DGRAM) that something else has opened, and
-    /// changes its O_NONBLOCK flag as the backend needs it. Errors are errc::unsupported on the
+    /// Takes over a message socket (UDP, or Unix SOCK_DGRAM, whose senders are known by short names
+    /// alone: datagram_message::from) that something else has opened, and changes its O_NONBLOCK
+    /// flag as the backend needs it. Errors are errc::unsupported on the
     /// simulator, ENOMEM, and the kernel's for that flag, such as EBADF; the socket is closed then.
     result<datagram> adopt_datagram(unique_fd socket);
     /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs

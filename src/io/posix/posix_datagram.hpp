@@ -26,7 +26,7 @@ struct message_head {
     std::uint32_t flags;  // MSG_TRUNC
 };
 
-/// Room for an IPv4 or IPv6 address; a Unix peer's name does not fit and is not told.
+/// Room for an IPv4 or IPv6 address; a Unix peer's name that does not fit is not told.
 inline constexpr std::uint32_t message_name_room = 32;
 /// Room for UDP_GRO (24 bytes) and IPV6_PKTINFO (40), and in buffers of the pool for a link.
 inline constexpr std::uint32_t message_control_room = 80;
