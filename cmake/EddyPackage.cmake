@@ -69,7 +69,9 @@ install(FILES "${PROJECT_BINARY_DIR}/eddy.pc" DESTINATION "${CMAKE_INSTALL_LIBDI
         COMPONENT dev)
 
 # What a Debian package must have beside its files, and what its reader looks for. Side by side as in
-# the source, so that the pages' links hold.
+# the source, so that links among the pages and to the examples hold. What pages link to in src/, include/,
+# tests/, bench/ and tools/, and the licence, stand at these places in the source alone; tests/install checks
+# the others.
 set(doc_dir "${CMAKE_INSTALL_DATAROOTDIR}/doc")
 set(changes "${PROJECT_SOURCE_DIR}/CHANGELOG.md")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/libeddy-dev" RENAME copyright
@@ -78,7 +80,7 @@ install(FILES "${changes}" "${PROJECT_SOURCE_DIR}/ARCHITECTURE.md" DESTINATION "
         COMPONENT dev)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples"
         DESTINATION "${doc_dir}/libeddy-dev" COMPONENT dev
-        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.cpp")
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.cpp" PATTERN "*.lua")
 if(TARGET eddy)
     install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/eddy" RENAME copyright
             COMPONENT program)

@@ -1,7 +1,7 @@
 # Installs a build into a new folder; builds and runs a user's project with it, by find_package() and
 # by pkg-config, with the compiler COMPILER and each newer g++ that is there; a project that asks for
 # another version, or for a component that there is not, must be refused; the projects that pages of docs/
-# show are built and run as they stand there. The build is the folder
+# show are built and run as they stand there; the pages' links must lead somewhere. The build is the folder
 # BUILD, or a new one of SOURCE with the cache entries OPTIONS and the layers LAYERS (base,io,...), in which
 # the unit tests of the layers TESTS are run, too. With DEB its Debian package is tried in the same way.
 # Usage: cmake -DBUILD=... | -DSOURCE=... -DOPTIONS=... -DLAYERS=... [-DTESTS=...] [-DDEB=ON] -DCOMPILER=... -DWORK=... -P run.cmake
@@ -76,6 +76,32 @@ function(try_page prefix page)
     message(STATUS "built and run as docs/${page} says")
 endfunction()
 
+# Each link of an installed page leads to an installed file, unless it is to a part of the source that is not
+# installed in that form.
+function(check_links prefix)
+    file(GLOB_RECURSE pages "${prefix}/*/doc/libeddy-dev/*.md")
+    list(LENGTH pages count)
+    foreach(page IN LISTS pages)
+        string(REGEX REPLACE "(.*/doc/libeddy-dev)/.*" "\\1" doc "${page}")
+        file(READ "${page}" text)
+        string(REGEX REPLACE "[][;]" "|" text "${text}")  # they mean something in a list
+        string(REGEX MATCHALL "[|][(][A-Za-z0-9_./-]+[)#]" links "${text}")
+        foreach(link IN LISTS links)
+            string(REGEX REPLACE "^..(.*).$" "\\1" target "${link}")
+            cmake_path(GET page PARENT_PATH folder)
+            cmake_path(ABSOLUTE_PATH target BASE_DIRECTORY "${folder}" NORMALIZE OUTPUT_VARIABLE at)
+            cmake_path(RELATIVE_PATH at BASE_DIRECTORY "${doc}" OUTPUT_VARIABLE place)
+            if(NOT EXISTS "${at}" AND NOT place MATCHES "^(src|include|tests|bench|tools)/|^LICENSE$")
+                message(FATAL_ERROR "${page} links to ${target}, which is not installed")
+            endif()
+        endforeach()
+    endforeach()
+    if(count LESS 5)
+        message(FATAL_ERROR "only ${count} pages are installed in ${prefix}")
+    endif()
+    message(STATUS "the links of ${count} pages hold")
+endfunction()
+
 # A user's project that asks for what the copy in `prefix` does not have is refused, and told why.
 function(check_refused prefix name request reason)
     set(folder "${WORK}/refused-${name}")
@@ -115,6 +141,7 @@ if(NOT BUILD)
 endif()
 step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
 check_paths("${WORK}/prefix")
+check_links("${WORK}/prefix")
 try_prefix("${WORK}/prefix")
 try_page("${WORK}/prefix" tutorial.md)
 try_page("${WORK}/prefix" from-asio.md)
