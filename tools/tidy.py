@@ -62,6 +62,9 @@ THREADS = re.compile(r"\bthreads?\b", re.I)
 FALLIBLE = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:task<)?(?:eddy::)?(?:result<|std::expected<)[^=]*?\w\(")
 ERRORS = re.compile(r"errc::|\b[Ff]ails?\b|\b[Ee]rrors?\b|\bE[A-Z]{3,}\b|\bThe same\b|\b[Aa]s \w+(::\w+)*\(\)")
 YIELDS = re.compile(r"\b[Yy]ields?\b|\bThe same\b")
+# What an awaited function may be given that somebody else owns, and how its comment says how long that is needed.
+BORROWED = re.compile(r"\b(?:const_bytes|mutable_bytes|std::string_view)\b|\bspan<|\bconst endpoint& ")
+LIVES = re.compile(r"\bmust (?:out)?live\b|\bstays? (?:valid|the caller's)\b|\bcopied\b|\bThe same\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Written in pieces, so that this file passes its own check.
 UNFINISHED = re.compile(r"\b(" + "FIX" + "ME|" + "XX" + r"X)\b")
@@ -336,6 +339,17 @@ def check_awaited(tree):
                 yield path, number, "its comment does not say what co_await yields: \"Yields a result<T>: ...\""
 
 
+def check_buffers(tree):
+    """The comment of a public function that is awaited says how long the bytes, text or address given to it must live."""
+    for path, text in tree.files.items():
+        if not path.startswith("include/"):
+            continue
+        lines = text.split("\n")
+        for number, line, comment in declarations(text):
+            if AWAITED.match(line) and BORROWED.search(declaration(lines[number - 1:])) and not LIVES.search(comment):
+                yield path, number, "its comment does not say how long what it is given must live: \"... must live until ...\""
+
+
 def check_tour(tree):
     """docs/tour.md names each public header, and each class, struct and function of it."""
     tour = tree.files.get("docs/tour.md")
@@ -391,9 +405,15 @@ def is_deleted(lines):
     return False
 
 
+def declaration(lines):
+    """The declaration that begins these lines, as one line."""
+    end = next((i for i, line in enumerate(lines) if line.endswith((";", "{", "}"))), 0)
+    return " ".join(lines[:end + 1])
+
+
 CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes,
           check_openings, check_threads, check_awaited,
-          check_errors, check_tour)
+          check_buffers, check_errors, check_tour)
 
 
 def check(root):

@@ -234,6 +234,24 @@ class TidyTest(unittest.TestCase):
         for other in ("    result<> got = read();", "int size();", "result<> open() = delete;"):
             self.assertEqual(self.faults(header(other)), [])
 
+    def test_bytes_without_their_life(self):
+        path = "include/eddy/base/result.hpp"
+
+        def header(*lines):
+            return {path: "// Results.\n#pragma once\n" + "\n".join(lines) + "\n"}
+
+        for function in ("task<> put(const_bytes bytes);", "    awaiting<take> get(mutable_bytes into) {",
+                         "task<> all(std::span<const const_bytes> pieces);", "task<> name(std::string_view text);",
+                         "task<> to(int count,\n         const endpoint& peer);"):
+            self.assert_fault(header("/// Does it. Yields nothing.", function), path, "must live", 4)
+            for comment in ("They must live until then.", "The bytes stay valid.", "It stays the caller's.", "It is copied.",
+                            "The same for text."):
+                self.assertEqual(self.faults(header(f"/// Yields nothing. {comment}", function)), [])
+            self.assertEqual(self.faults(header("class a {", "private:", function, "};")), [])
+        for other in ("task<> one(std::string text);", "void now(const_bytes bytes);", "task<> none();\nvoid now(const_bytes bytes);",
+                      "task<> gone(const_bytes bytes) = delete;", "task<> whole() { return put(as_bytes(text)); }"):
+            self.assertEqual(self.faults(header("/// Yields nothing.", other)), [])
+
     def test_what_the_tour_leaves_out(self):
         path = "include/eddy/base/result.hpp"
         shown = ("class [[nodiscard]] queue : public base {", "    int member();", "};", "struct options {", "};", "class later;",

@@ -52,14 +52,15 @@ public:
     /// The same. What this held is closed, of which nothing may be awaited.
     file& operator=(file&&) noexcept = default;
 
-    /// Reads what follows `offset`, at most as much as `into` holds. Yields how many bytes, a
-    /// result<std::size_t>: fewer at the end of the file, and 0 behind it. Errors are pread(2)'s.
+    /// Reads what follows `offset`, at most as much as `into` holds, whose bytes must live until
+    /// completion. Yields how many bytes, a result<std::size_t>: fewer at the end of the file, and
+    /// 0 behind it. Errors are pread(2)'s.
     task<result<std::size_t>> read_at(std::uint64_t offset, mutable_bytes into) {
         return read(state_.get(), offset, into);
     }
-    /// Writes all of `bytes` at `offset`. After an error, or a cancellation, it is unknown how many
-    /// were written. With O_APPEND they go to the end of the file. Yields a result<>; errors are
-    /// pwrite(2)'s.
+    /// Writes all of `bytes` at `offset`; they must live until completion. After an error, or a
+    /// cancellation, it is unknown how many were written. With O_APPEND they go to the end of the
+    /// file. Yields a result<>; errors are pwrite(2)'s.
     task<result<>> write_at(std::uint64_t offset, const_bytes bytes) {
         return write(state_.get(), offset, bytes);
     }

@@ -289,7 +289,8 @@ public:
     /// Listens on `local`; errors are bind(2)'s and listen(2)'s.
     result<listener> listen(const endpoint& local, const listen_options& options = {});
     /// Connects. Yields a result<stream>: connect(2)'s errors, or errc::cancelled. Bound it by
-    /// with_timeout(). The stream allocates its driver; waiting costs nothing more once warm.
+    /// with_timeout(). `peer` is copied. The stream allocates its driver; waiting costs nothing
+    /// more once warm.
     [[nodiscard]] awaiting<connect_operation> connect(const endpoint& peer) {
         return awaiting<connect_operation>(*backend_, peer);
     }

@@ -141,8 +141,8 @@ inline constexpr std::size_t max_kept_sessions = 1024;
 inline constexpr duration default_handshake_timeout = std::chrono::seconds(10);
 
 /// Makes the handshake as a client over `plain`, on the running loop. `server_name` is the host
-/// name or numeric address that the certificate must be for; names are sent as SNI. `as` must be a
-/// client's context. Yields the encrypted stream, as a result<stream>. Fails with
+/// name or numeric address that the certificate must be for; names are sent as SNI; it is copied.
+/// `as` must be a client's context. Yields the encrypted stream, as a result<stream>. Fails with
 ///   errc::untrusted_certificate, certificate_name_mismatch, certificate_expired  of the server's,
 ///   errc::certificate_refused   the server does not accept ours, or wants one (with TLS 1.3 it may
 ///                               say so only to the first read),

@@ -121,7 +121,7 @@ struct listener_parts {
 result<listener_parts> listen_in_parts(const address& where, const listen_options& options = {});
 
 /// Connects. Yields a result<stream>. Errors as above, and errc::cancelled; for tcp those of
-/// tcp::connect(), for tls also those of tls::connect().
+/// tcp::connect(), for tls also those of tls::connect(). The URI is copied.
 task<result<stream>> connect(std::string_view uri);
 /// The same for a parsed URI, with TCP's options where TCP carries it.
 task<result<stream>> connect(address where, tcp::connect_options options);
