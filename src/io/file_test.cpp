@@ -279,6 +279,31 @@ TEST_P(file_io, a_cancelled_open_ends_at_once_in_the_queue_and_keeps_its_file_on
     });
 }
 
+TEST_P(file_io, a_queue_without_a_limit_takes_what_comes) {
+    if (simulated()) GTEST_SKIP() << "there is no queue: it happens at once";
+    loop_options options;
+    options.max_file_queue = SIZE_MAX;
+    make_loop(options);
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        const std::string path = folder.path() + "/fifo";
+        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+        constexpr int pieces = 8;
+        int ended = 0;
+        co_await join_scope([&](scope& children) -> task<> {
+            // They wait for a writer, four of them in the queue.
+            for (int i = 0; i < pieces; ++i)
+                children.spawn([](std::string what, int& count) -> task<> {
+                    EXPECT_FALSE(error_of(co_await file::open(std::move(what), O_RDONLY)));
+                    ++count;
+                }(path, ended));
+            EXPECT_EQ(ended, 0);
+            const unique_fd writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+            while (ended < pieces) co_await loop::current().yield();
+        });
+    });
+}
+
 TEST_P(file_io, work_beyond_the_queue_is_refused) {
     if (simulated()) GTEST_SKIP() << "there is no queue: it happens at once";
     loop_options options;

@@ -13,6 +13,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,11 @@ namespace eddy {
 namespace {
 
 thread_local loop* current_loop = nullptr;
+
+/// `from` + `time`, or the end of time where that is later.
+time_point later(time_point from, duration time) noexcept {
+    return time < time_point::max() - from ? from + time : time_point::max();
+}
 
 result<std::unique_ptr<backend>> make_backend(const loop_options& options) {
     switch (options.kind) {
@@ -175,8 +183,7 @@ void loop::poll(time_point until) {
     }
     if (spin_ > duration::zero()) {
         const time_point begin = backend_->now();
-        const bool spins_for_ever = spin_ > time_point::max() - begin;
-        if (spin(begin, spins_for_ever ? until : std::min(until, begin + spin_))) return;
+        if (spin(begin, std::min(until, later(begin, spin_)))) return;
     } else if (look_again(until)) {
         return;
     }

@@ -5,6 +5,8 @@
 
 #include "io/testing.hpp"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -369,6 +371,26 @@ TEST_P(loop_io, spinning_finds_the_same_events) {
             EXPECT_EQ(must(co_await pair.server.read()).text(), "ping");
         }
         must(co_await here().sleep_for(1ms));
+    });
+}
+
+/// How often this thread has gone to sleep.
+long sleeps() {
+    rusage used{};
+    getrusage(RUSAGE_THREAD, &used);
+    return used.ru_nvcsw;
+}
+
+TEST_P(loop_kernel_io, spinning_for_ever_never_sleeps) {
+    loop_options options;
+    options.spin = duration::max();
+    make_loop(options);
+    run([this]() -> task<> {
+        constexpr int waits = 20;
+        must(co_await here().sleep_for(1ms));
+        const long before = sleeps();
+        for (int i = 0; i < waits; ++i) must(co_await here().sleep_for(1ms));
+        EXPECT_LT(sleeps() - before, waits / 2);
     });
 }
 

@@ -52,7 +52,7 @@ struct blocking_options {
     /// Threads at most. They start when work waits and no thread is free, and stay.
     std::size_t max_threads = 4;
     /// Pieces of work at most that wait while all threads are busy; one more is
-    /// errc::limit_reached.
+    /// errc::limit_reached. SIZE_MAX for no limit.
     std::size_t max_queue = 1024;
 };
 

@@ -99,7 +99,7 @@ struct loop_options {
     std::uint32_t datagram_size = 64 * 1024;
     /// Spin this long before sleeping. Lowers latency, costs the core. With 0, the default, a loop
     /// whose looks have brought something looks on for at most a third of the time that it worked,
-    /// and 16 µs at once; an idle one uses no CPU.
+    /// and 16 µs at once; an idle one uses no CPU. duration::max(): it never sleeps.
     duration spin{};
     /// io_uring only: a kernel thread submits. It costs a core even when idle for a while, and a
     /// peer that sends TCP urgent data may stall what it sends behind it, for good. Seen on Linux
@@ -115,7 +115,8 @@ struct loop_options {
     /// Threads for what files cannot do otherwise (file.hpp), started when they are first needed.
     /// 1 to max_file_threads.
     std::size_t file_threads = 4;
-    /// Pieces of work at most that wait for them; one more is errc::limit_reached.
+    /// Pieces of work at most that wait for them; one more is errc::limit_reached. SIZE_MAX for no
+    /// limit.
     std::size_t max_file_queue = 1024;
     /// For backend_kind::sim alone.
     sim_options sim;
