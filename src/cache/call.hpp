@@ -155,9 +155,10 @@ struct call {
     }
 
     /// True when the reply has passed engine_options::max_reply: it is taken back and an error is
-    /// there instead. Whoever replies with many elements asks before each, and stops.
-    bool reply_is_too_large() {
-        if (reply.buffer().size() - reply_begin <= state.options.max_reply) [[likely]]
+    /// there instead. Whoever replies with many elements asks before each, and stops. Who removes
+    /// what is told asks first, with the bytes that are `still` to come: it could not be put back.
+    bool reply_is_too_large(std::uint64_t still = 0) {
+        if (reply.buffer().size() - reply_begin + still <= state.options.max_reply) [[likely]]
             return false;
         refuse_reply();
         return true;

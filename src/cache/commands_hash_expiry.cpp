@@ -213,6 +213,13 @@ void reply_value(call& c, const slot* place, std::string_view name) {
         c.reply.null();
 }
 
+// How much of a reply that takes, at most.
+std::uint64_t reply_size(const call& c, const slot* place, std::string_view name) {
+    constexpr std::uint64_t head = 32;
+    const auto value = place == nullptr ? std::nullopt : c.collection_of(place).get(name);
+    return head + (value ? value->size() : 0);
+}
+
 // What HSETEX is asked for.
 struct set_options {
     bool only_absent = false;   // FNX
@@ -383,9 +390,13 @@ void hgetdel(call& c) {
     if (place != nullptr && c.is_not(place, value_type::hash)) return;
     const auto names = fields_from(c, 2, number_of_fields_text);
     if (!names) return;
+    std::uint64_t told = 0;
+    for (std::size_t i = 0; i < names->count; ++i)
+        told += reply_size(c, place, c.arg(names->first + i));
+    if (c.reply_is_too_large(told)) return;
     c.reply.array(names->count);
     changed_fields removed(c);
-    for (std::size_t i = 0; i < names->count && !c.reply_is_too_large(); ++i) {
+    for (std::size_t i = 0; i < names->count; ++i) {
         const std::string_view name = c.arg(names->first + i);
         reply_value(c, place, name);
         if (place != nullptr && c.collection_of(place).erase(name)) removed.add(name);

@@ -5,7 +5,13 @@
 #include "cache/random_picks.hpp"
 #include "cache/scan_options.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,27 +31,39 @@ bool reply_members(call& c, const collection& members) {
     return true;
 }
 
-// Those that SPOP took by chance, as SREM. Some at a time, so that no command is very long.
+// Those that SPOP took by chance.
 class popped_members {
 public:
-    explicit popped_members(call& c) : c_(c), wanted_(propagates(c)) {}
-    void add(std::string member) {
-        if (!wanted_) return;
+    popped_members(call& c, collection& from) : c_(c), from_(from) {}
+    std::size_t size() const noexcept { return members_.size(); }
+    /// Takes one and replies it. False when the reply is too large then, and all are back.
+    bool take() {
+        std::string member(from_.random().field);
+        c_.reply.bulk(member);
+        if (c_.reply_is_too_large()) {
+            for (const std::string& each : members_) from_.put(each);
+            return false;
+        }
+        from_.erase(member);
         members_.push_back(std::move(member));
-        if (members_.size() == most_in_one) propagate();
+        return true;
     }
-    void propagate() {
-        if (members_.empty()) return;
-        std::vector<std::string_view> args{"SREM", c_.arg(1)};
-        args.insert(args.end(), members_.begin(), members_.end());
-        propagate_as(c_, args);
-        members_.clear();
+    /// As SREM. Some at a time, so that no command is very long.
+    void propagate() const {
+        if (!propagates(c_)) return;
+        for (std::span<const std::string> left = members_; !left.empty();) {
+            const auto some = left.first(std::min(left.size(), most_in_one));
+            std::vector<std::string_view> args{"SREM", c_.arg(1)};
+            args.insert(args.end(), some.begin(), some.end());
+            propagate_as(c_, args);
+            left = left.subspan(some.size());
+        }
     }
 
 private:
     static constexpr std::size_t most_in_one = 1024;
     call& c_;
-    const bool wanted_;
+    collection& from_;
     std::vector<std::string> members_;
 };
 
@@ -133,17 +151,12 @@ void spop(call& c) {
         return c.also_happened(key_event::generic, "del", c.arg(1));
     }
     if (count) c.reply.set(static_cast<std::size_t>(*count));
-    popped_members gone(c);
+    popped_members gone(c, members);
     for (std::int64_t left = count.value_or(1); left > 0; --left) {
-        std::string member(members.random().field);
-        c.reply.bulk(member);
-        members.erase(member);
-        gone.add(std::move(member));
+        if (!gone.take()) return;
     }
     gone.propagate();
-    if (const auto popped = static_cast<std::uint64_t>(count.value_or(1)); popped > 0) {
-        c.changed(key_event::set, "spop", c.arg(1), popped);
-    }
+    if (gone.size() > 0) c.changed(key_event::set, "spop", c.arg(1), gone.size());
     c.remove_if_empty(place, c.hash);
 }
 

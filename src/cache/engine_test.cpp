@@ -158,12 +158,17 @@ TEST(engine, refuses_a_reply_that_grows_over_its_limit) {
         EXPECT_TRUE(c(line).starts_with("-ERR the reply is larger")) << line;
     }
     EXPECT_EQ(c("GET big").size(), 5'009U);
+    for (const char* const field : {"a", "b", "c"})
+        c({"HSET", "values", field, std::string(4'000, 'v')});
     for (const char* const line :
          {"LPOP list 3000", "RPOP list 3000", "LMPOP 1 list LEFT COUNT 3000",
-          "BLMPOP 0 1 list RIGHT COUNT 3000", "SPOP set 4000"})
+          "BLMPOP 0 1 list RIGHT COUNT 3000", "SPOP set 4000", "SPOP set 2900",
+          "HGETDEL values FIELDS 3 a b c"})
         EXPECT_TRUE(c(line).starts_with("-ERR the reply is larger")) << line;
     EXPECT_EQ(c("LLEN list"), ":3001\r\n") << "nothing is taken that is not told";
     EXPECT_EQ(c("SCARD set"), ":3001\r\n");
+    EXPECT_EQ(c("HLEN values"), ":3\r\n");
+    EXPECT_EQ(c("HGETDEL values FIELDS 3 a b zz").size(), 8'027U);
     EXPECT_EQ(c("LPOP list 2"), "*2\r\n$1\r\na\r\n$1\r\n0\r\n");
     EXPECT_EQ(c("RPOP list 2"), "*2\r\n$4\r\n2999\r\n$4\r\n2998\r\n");
     EXPECT_EQ(c("LLEN list"), ":2997\r\n");
