@@ -50,7 +50,12 @@ void append_log::set_listed() noexcept {
     let_or_hold_writes();
 }
 
-void append_log::let_or_hold_writes() noexcept { hold_writes_for_file(state_, holds_writes()); }
+void append_log::let_or_hold_writes() noexcept {
+    if (holds_writes())
+        hold_writes(state_, write_hold::file);
+    else
+        let_write(state_, write_hold::file);
+}
 
 void append_log::note_options() noexcept {
     if (!state_.options.append.enabled) is_interrupted_ = false;

@@ -21,7 +21,9 @@ void shutdown(call& c) {
             how.forced = true;
         } else if (is_word(c.arg(i), "abort")) {
             is_abort = true;
-        } else if (!is_word(c.arg(i), "now")) {
+        } else if (is_word(c.arg(i), "now")) {
+            how.at_once = true;
+        } else {
             return c.syntax_error();
         }
     }

@@ -336,8 +336,8 @@ TEST_F(server_commands, config_knows_what_redis_takes_at_its_start_only) {
                        "shutdown-timeout", "5"}),
               "+OK\r\n");
     expect("CONFIG GET shutdown-timeout latency-tracking-info-percentiles",
-           "*4\r\n$33\r\nlatency-tracking-info-percentiles\r\n$5\r\n50 90\r\n"
-           "$16\r\nshutdown-timeout\r\n$1\r\n5\r\n");
+           "*4\r\n$16\r\nshutdown-timeout\r\n$1\r\n5\r\n"
+           "$33\r\nlatency-tracking-info-percentiles\r\n$5\r\n50 90\r\n");
     // All of them, or none.
     expect("CONFIG SET shutdown-timeout 6 logfile x",
            "-ERR CONFIG SET failed (possibly related to argument 'logfile') - can't set immutable "

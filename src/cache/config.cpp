@@ -449,6 +449,8 @@ constexpr parameter parameters[] = {
      set_protected_mode},
     {"requirepass", [](const options_type& o) { return o.password; }, set_password},
     {"save", [](const options_type& o) { return to_text(o.save_points); }, set_save},
+    {"shutdown-timeout", replication_number<&replicas::end_timeout_s>,
+     set_replication_number<&replicas::end_timeout_s, 0, most_int>},
     {"slave-announce-ip", replication_text<&replicas::announce_ip>,
      set_replication_text<&replicas::announce_ip>},
     {"slave-announce-port", replication_number<&replicas::announce_port>,

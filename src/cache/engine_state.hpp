@@ -174,8 +174,7 @@ struct engine::state final : key_listener {
     bool some_wait_for_image = false;  // sessions, or the end of fields
     std::int64_t paused_until_us = 0;  // by CLIENT PAUSE; 0: they are not
     bool pauses_writes_only = false;
-    bool holds_writes = false;        // by FAILOVER
-    bool file_holds_writes = false;   // the append-only file does not hold what there is
+    std::uint8_t writes_held = 0;     // why they wait, beside CLIENT PAUSE: bits of write_hold
     std::int64_t http_logged_us = 0;  // when a browser's request was last logged; 0: never
 
     // Null while nobody wants them.

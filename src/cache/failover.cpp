@@ -47,7 +47,7 @@ void replication::begin_failover(failover_plan plan) {
     if (const replica* const target = find_replica(failover_.host, failover_.port))
         failover_.least = target->acked;
     failover_.now = failover_stage::waiting_for_sync;
-    hold_writes(state_);
+    hold_writes(state_, write_hold::failover);
     if (host != nullptr) host->link_changed();
 }
 
@@ -74,7 +74,7 @@ void replication::advance_failover() {
 void replication::end_failover() {
     if (!is_failing_over()) return;
     failover_ = {};
-    let_write(state_);
+    let_write(state_, write_hold::failover);
 }
 
 void replication::abort_failover(std::string_view why) {

@@ -145,7 +145,6 @@ constexpr ignored_parameter ignored[] = {
     fixed("set-proc-title", "yes"),
     choice("shutdown-on-sigint", "default", shutdown_choices),
     choice("shutdown-on-sigterm", "default", shutdown_choices),
-    number("shutdown-timeout", "10"),
     also("slave-ignore-maxmemory", yes_no("replica-ignore-maxmemory", "yes")),
     also("slave-lazy-flush", yes_no("replica-lazy-flush", "yes")),
     fixed("socket-mark-id", "0"),

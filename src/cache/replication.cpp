@@ -386,6 +386,12 @@ std::size_t replication::good_replicas() const noexcept {
     }));
 }
 
+std::size_t replication::late_replicas() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(replicas_, [&](const replica* each) {
+        return each->now == replica::stage::online && each->acked < feed_.end();
+    }));
+}
+
 // --- WAIT -------------------------------------------------------------------------------------
 
 replication::copies replication::count(std::uint64_t offset,

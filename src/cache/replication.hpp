@@ -156,6 +156,10 @@ public:
     std::size_t replicas_with(std::uint64_t offset) const noexcept;
     std::size_t disks_with(std::uint64_t offset) const noexcept;
     std::size_t good_replicas() const noexcept;
+    /// Those that take the stream and have not acknowledged all of it.
+    std::size_t late_replicas() const noexcept;
+    /// They would tell within a second by themselves.
+    void ask_for_acknowledgements();
     /// Whether commands that write are refused, as too few replicas are there.
     bool lacks_replicas() const noexcept;
     /// Replies to WAIT or WAITAOF if there are enough copies already.
@@ -239,7 +243,6 @@ private:
     void activate();
     void deactivate();
     void note_mode();
-    void ask_for_acknowledgements();
     /// A replica that has everything and may take over, or null.
     const replica* find_heir() const;
     void keep_hooked_values() noexcept;

@@ -147,7 +147,8 @@ bool refused_by_replication(call& c, std::uint32_t flags) {
     const replication_options& options = c.state.options.replication;
     const bool writes = (flags & command_flag::write) != 0;
     // It waits until it is clear who leads.
-    if (c.state.holds_writes && (flags & (command_flag::write | command_flag::may_replicate)) != 0)
+    if (holds_writes(c.state, write_hold::failover) &&
+        (flags & (command_flag::write | command_flag::may_replicate)) != 0)
         return false;
     if (writes && lacks_replicas(c.state)) {
         c.error(few_replicas_text);

@@ -19,7 +19,8 @@ struct shutdown_request {
         never,
     };
     saving saves = saving::by_points;
-    bool forced = false;  ///< also when nothing could be saved
+    bool forced = false;   ///< also when nothing could be saved
+    bool at_once = false;  ///< without waiting for replicas
 };
 
 /// The world around the engine. What takes a session's number is called within a command whose

@@ -215,7 +215,7 @@ void wait_for_pause_end(engine::state& s, session& who) {
 namespace {
 
 void end_pause_waits(engine::state& s) {
-    if (s.paused_until_us == 0 && !s.holds_writes && !s.file_holds_writes)
+    if (s.paused_until_us == 0 && s.writes_held == 0)
         s.attention &= static_cast<std::uint16_t>(~attention::pause);
     s.env.expired = fate_of_expired(s);
     // Those that still have to wait find out when they are executed.
@@ -236,22 +236,19 @@ void end_pause(engine::state& s) {
     end_pause_waits(s);
 }
 
-void hold_writes(engine::state& s) {
-    s.holds_writes = true;
+void hold_writes(engine::state& s, write_hold why) noexcept {
+    s.writes_held |= static_cast<std::uint8_t>(why);
     begin_pause(s);
 }
 
-void let_write(engine::state& s) {
-    s.holds_writes = false;
+void let_write(engine::state& s, write_hold why) noexcept {
+    if (!holds_writes(s, why)) return;
+    s.writes_held &= static_cast<std::uint8_t>(~static_cast<unsigned>(why));
     end_pause_waits(s);
 }
 
-void hold_writes_for_file(engine::state& s, bool holds) noexcept {
-    if (std::exchange(s.file_holds_writes, holds) == holds) return;
-    if (holds)
-        s.attention |= attention::pause;
-    else
-        end_pause_waits(s);
+bool holds_writes(const engine::state& s, write_hold why) noexcept {
+    return (s.writes_held & static_cast<std::uint8_t>(why)) != 0;
 }
 
 void wait_for_image(engine::state& s, session& who) {

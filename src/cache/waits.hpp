@@ -44,11 +44,15 @@ void serve_waiting(engine::state& s);
 bool is_client_paused(engine::state& s);
 /// From now on what begins is held up: after CLIENT PAUSE has said what, and for how long.
 void begin_pause(engine::state& s);
-/// FAILOVER has writes wait, until let_write().
-void hold_writes(engine::state& s);
-void let_write(engine::state& s);
-/// While the append-only file lacks what there is; see append_log::holds_writes().
-void hold_writes_for_file(engine::state& s, bool holds) noexcept;
+/// Who has writes wait, each until it lets them go on.
+enum class write_hold : std::uint8_t {
+    failover = 1,
+    file = 2,  ///< the append-only file lacks what there is: append_log::holds_writes()
+    end = 4,   ///< the cache is about to stop, and replicas are to have everything
+};
+void hold_writes(engine::state& s, write_hold why) noexcept;
+void let_write(engine::state& s, write_hold why) noexcept;
+bool holds_writes(const engine::state& s, write_hold why) noexcept;
 /// Makes the session wait for the end of the pause.
 void wait_for_pause_end(engine::state& s, session& who);
 /// Lets those go on who wait for it.

@@ -4,6 +4,7 @@
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/parameters.hpp"
 #include "runtime/cache/protection.hpp"
+#include "runtime/cache/replication_servers.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -345,6 +346,50 @@ TEST_P(cache_guard, shutdown_asks_to_be_stopped_and_saves_as_told) {
             EXPECT_EQ(co_await client.rest(), "") << "no reply, as in Redis";
             EXPECT_EQ(std::filesystem::exists(folder.file("dump.rdb")), is_saved) << command;
         }
+    });
+}
+
+TEST_P(cache_guard, shutdown_waits_until_replicas_have_everything) {
+    run([&]() -> task<void> {
+        supervised one(with({{"mode", "admin"}}));
+        co_await one.start();
+        talker replica = co_await silent_replica(one.cache->local());
+        talker client = co_await talker::to(one.cache->local());
+        talker writer = co_await talker::to(one.cache->local());
+        talker other = co_await talker::to(one.cache->local());
+        EXPECT_EQ(co_await ask(client, "SET k v"), "+OK");
+        co_await client.say("SHUTDOWN\r\n");
+        while (co_await replica.line() != "GETACK\r") {
+        }
+        co_await writer.say("SET k w\r\n");
+        EXPECT_EQ(co_await ask(other, "GET k"), "$1");
+        static_cast<void>(co_await other.line());
+        EXPECT_EQ(co_await ask(other, "SHUTDOWN ABORT"), "+OK");
+        EXPECT_EQ(co_await client.line(), "-ERR Errors trying to SHUTDOWN. Check logs.\r");
+        EXPECT_EQ(co_await writer.line(), "+OK\r") << "writes go on";
+
+        co_await client.say("SHUTDOWN\r\n");
+        while (co_await replica.line() != "GETACK\r") {
+        }
+        EXPECT_EQ(one.above->stops, 0);
+        co_await replica.say("REPLCONF ACK 1000000\r\n");
+        co_await until([&] { return one.above->stops == 1; });
+        EXPECT_FALSE(one.events.has("not acknowledged everything"));
+        co_await one.cache->stop(0s);
+    });
+}
+
+TEST_P(cache_guard, shutdown_now_waits_for_no_replica) {
+    run([&]() -> task<void> {
+        supervised one(with({{"mode", "admin"}}));
+        co_await one.start();
+        talker replica = co_await silent_replica(one.cache->local());
+        talker client = co_await talker::to(one.cache->local());
+        EXPECT_EQ(co_await ask(client, "SET k v"), "+OK");
+        co_await client.say("SHUTDOWN NOW\r\n");
+        co_await until([&] { return one.above->stops == 1; });
+        EXPECT_FALSE(one.events.has("not acknowledged everything"));
+        co_await one.cache->stop(0s);
     });
 }
 

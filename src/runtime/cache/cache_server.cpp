@@ -16,6 +16,7 @@
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/lasting.hpp"
+#include "runtime/cache/leading.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/cache/replicator.hpp"
 #include "runtime/cache/services.hpp"
@@ -266,6 +267,14 @@ task<void> cache_server::stop(duration drain) {
     running_->accepting.cancel();
     co_await running_->accepting.join();
     running_->listening.close();
+    const time_point begun = loop::current().now();
+    try {
+        const std::chrono::seconds patience(running_->engine.options().replication.end_timeout_s);
+        co_await await_replicas(running_->engine, events_, std::min<duration>(drain, patience));
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+    }
+    drain -= std::min(drain, loop::current().now() - begun);
     {
         scope draining;
         for (running::remote_worker& each : running_->remote)

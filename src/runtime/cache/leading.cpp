@@ -3,7 +3,9 @@
 
 #include <eddy/io/loop.hpp>
 
+#include "cache/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
+#include "cache/waits.hpp"
 
 #include <fmt/format.h>
 
@@ -27,6 +29,8 @@ constexpr std::size_t slice_bytes = 48 * 1024;
 /// Another snapshot is on its way: looked at again after this time.
 constexpr duration snapshot_pause = std::chrono::milliseconds(20);
 constexpr duration busy_pause = std::chrono::milliseconds(100);
+/// How often it is looked whether replicas have everything before a stop.
+constexpr duration look_again = std::chrono::milliseconds(5);
 /// Without replicas only the backlog's end is looked for.
 constexpr duration idle_pause = std::chrono::seconds(1);
 
@@ -161,6 +165,24 @@ void leader::heard(client& from) {
     if (of == nullptr || of->now != replica::stage::copied) return;
     parts_.tell_time();
     of->progress_us = parts_.engine.internals().env.steady_us;
+}
+
+task<void> await_replicas(eddy::cache::engine& of, journal& events, duration limit,
+                          std::function<bool()> is_given_up) {
+    eddy::cache::engine::state& state = of.internals();
+    replication* const its = state.replicating.get();
+    if (its == nullptr || its->is_following() || its->replicas().empty()) co_return;
+    eddy::cache::hold_writes(state, eddy::cache::write_hold::end);
+    if (its->late_replicas() == 0) co_return;
+    its->ask_for_acknowledgements();
+    const time_point end = loop::current().now() + limit;
+    while (its->late_replicas() > 0 && loop::current().now() < end) {
+        if (is_given_up && is_given_up()) co_return;
+        if (!co_await loop::current().sleep_for(look_again)) break;
+    }
+    if (const std::size_t late = its->late_replicas(); late > 0)
+        events.write(fmt::format("stops though {} of {} replicas {} not acknowledged everything",
+                                 late, its->replicas().size(), late == 1 ? "has" : "have"));
 }
 
 task<void> leader::tend() {

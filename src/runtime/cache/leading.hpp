@@ -63,4 +63,10 @@ private:
     event tended_;
 };
 
+/// For when the cache is about to stop: holds writes up from now on, and waits until those that
+/// follow have acknowledged all there is, `limit` is over or it `is_given_up`. What they do not
+/// have would be lost where one of them is promoted. Notes how many lack something.
+task<void> await_replicas(eddy::cache::engine& of, journal& events, duration limit,
+                          std::function<bool()> is_given_up = {});
+
 }  // namespace eddy::runtime::cache

@@ -82,6 +82,23 @@ struct server {
     talker client;
 };
 
+/// Follows, and acknowledges what it is told to.
+inline task<talker> silent_replica(endpoint leader) {
+    talker client = co_await talker::to(leader);
+    co_await client.say("CONFIG SET repl-diskless-sync-delay 0\r\n");
+    static_cast<void>(co_await client.line());
+    talker replica = co_await talker::to(leader);
+    co_await replica.say("REPLCONF capa eof capa psync2\r\nPSYNC ? -1\r\n");
+    for (;;) {
+        co_await replica.say("REPLCONF ACK 0\r\n");
+        co_await client.say("INFO replication\r\n");
+        const std::string head = co_await client.line();
+        const std::string all = co_await client.bytes(std::stoul(head.substr(1)) + 2);
+        if (all.contains("state=online")) co_return replica;
+        must(co_await loop::current().sleep_for(2ms));
+    }
+}
+
 /// Passes bytes on between a follower and its leader, and cuts the link when so many have passed.
 class relay {
 public:

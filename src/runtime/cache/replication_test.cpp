@@ -195,6 +195,46 @@ TEST_P(cache_replication, who_is_asked_acknowledges_at_once_and_all_of_it) {
     });
 }
 
+// Whoever is promoted then has what was acknowledged.
+TEST_P(cache_replication, a_stop_waits_until_replicas_have_everything) {
+    run([&]() -> task<void> {
+        server leader;
+        co_await leader.start();
+        talker replica = co_await silent_replica((*leader.cache)->local());
+        EXPECT_EQ(co_await leader.ask("SET k v"), "+OK");
+        talker writer = co_await talker::to((*leader.cache)->local());
+        bool has_ended = false;
+        scope tasks(co_await current_source());
+        tasks.spawn([](server& its, bool& ended) -> task<void> {
+            co_await (*its.cache)->stop(60s);
+            ended = true;
+        }(leader, has_ended));
+        while (co_await replica.line() != "GETACK\r") {
+        }
+        co_await writer.say("SET late 1\r\n");
+        must(co_await loop::current().sleep_for(50ms));
+        EXPECT_FALSE(has_ended);
+        co_await replica.say("REPLCONF ACK 1000000\r\n");
+        co_await until([&] { return has_ended; });
+        EXPECT_EQ(co_await writer.rest(), "") << "nobody has it";
+        EXPECT_FALSE(leader.cache->events.has("not acknowledged everything"));
+        co_await tasks.join();
+    });
+}
+
+TEST_P(cache_replication, a_stop_waits_for_replicas_no_longer_than_it_is_told) {
+    run([&]() -> task<void> {
+        server leader;
+        co_await leader.start();
+        EXPECT_EQ(co_await leader.ask("CONFIG SET shutdown-timeout 1"), "+OK");
+        talker replica = co_await silent_replica((*leader.cache)->local());
+        EXPECT_EQ(co_await leader.ask("SET k v"), "+OK");
+        co_await (*leader.cache)->stop(60s);
+        EXPECT_TRUE(leader.cache->events.has(
+            "stops though 1 of 1 replicas has not acknowledged everything"));
+    });
+}
+
 TEST_P(cache_replication, waitaof_tells_whose_disk_has_it) {
     run([&]() -> task<void> {
         const temporary_folder own;

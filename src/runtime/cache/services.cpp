@@ -9,7 +9,9 @@
 #include "cache/engine_state.hpp"
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
+#include "cache/waits.hpp"
 #include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/leading.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/parameters.hpp"
 
@@ -273,6 +275,10 @@ task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdow
     const std::uint64_t turn = shutdown_turn_;
     std::string fault;
     try {
+        const duration limit = std::chrono::seconds(engine_.options().replication.end_timeout_s);
+        if (!how.at_once)
+            co_await await_replicas(engine_, events_, limit,
+                                    [this, turn] { return turn != shutdown_turn_; });
         fault = co_await save_before_end(how, turn);
     } catch (const std::bad_alloc&) {
         fault = "no memory";
@@ -283,6 +289,8 @@ task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdow
             --shutdowns_;
             events_.write("SHUTDOWN: " + fault);
         }
+        if (shutdowns_ == 0)
+            eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::end);
         co_return answer(session, not_shut_down_text);
     }
     events_.write("SHUTDOWN: stopping, as a client asked for it");
