@@ -9,6 +9,7 @@
 #include "base/test_seed.hpp"
 #include "cache/differential_commands.hpp"
 #include "cache/differential_persistence.hpp"
+#include "cache/differential_streams.hpp"
 #include "cache/engine.hpp"
 #include "cache/test_client.hpp"
 
@@ -100,11 +101,34 @@ std::string bytes_of(std::string_view script, int protocol) {
     return std::string(out.text());
 }
 
+// What the scripts of differential tests leave to clients of their own.
+constexpr std::string_view more_scripts[] = {
+    R"(
+MULTI ; SET a 1 ; INCR a ; GET a ; LPUSH a x ; EXEC ; MULTI ; NOSUCH ; SET a 2 ; EXEC ; WATCH a ; MULTI ;
+GET a ; EXEC ; MULTI ; DISCARD ; EXEC ; MULTI ; EXEC
+)",
+    R"(
+EVAL return{1,'two',{KEYS[1],ARGV[1]}} 1 k v ; EVAL return(redis.call('SET',KEYS[1],ARGV[1])) 1 k v ;
+EVAL return(redis.call('NOSUCH')) 0 ; EVAL return(redis.pcall('LPUSH',KEYS[1],'x')) 1 k ;
+EVAL return(redis.error_reply('NO_it_is_not')) 0 ; EVAL return(redis.status_reply('YES')) 0 ; EVAL return{double=1.5} 0 ;
+EVAL return 0 ; EVAL return(#ARGV) 0 a b c ; EVAL syntax,error 0 ; EVAL return( 0 ; EVALSHA nosuch 0 ;
+SCRIPT LOAD return(1) ; SCRIPT EXISTS 0a 1b ; SCRIPT FLUSH ; EVAL return(1) ; EVAL return(1) x ; EVAL return(1) 5 a ;
+FUNCTION LIST ; FCALL nosuch 0 ; FUNCTION LOAD nothing
+)",
+    R"(
+HSET h a 1 b 2 ; HEXPIRE h 100 FIELDS 2 a zz ; HTTL h FIELDS 3 a b zz ; HGETEX h PERSIST FIELDS 1 a ;
+HSETEX h EX 10 FIELDS 1 c 3 ; HGETDEL h FIELDS 2 a b ; HGETALL h ; SUBSCRIBE a b ; PING ; PSUBSCRIBE c* ;
+UNSUBSCRIBE ; PUNSUBSCRIBE ; SET h x ; RESET
+)",
+};  // namespace
+
 std::vector<std::string_view> all_scripts() {
     std::vector<std::string_view> all(std::begin(testing::edge_scripts),
                                       std::end(testing::edge_scripts));
     all.insert(all.end(), std::begin(testing::persistence_scripts),
                std::end(testing::persistence_scripts));
+    all.insert(all.end(), std::begin(testing::stream_scripts), std::end(testing::stream_scripts));
+    all.insert(all.end(), std::begin(more_scripts), std::end(more_scripts));
     return all;
 }
 
