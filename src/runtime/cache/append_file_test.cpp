@@ -579,6 +579,9 @@ TEST_P(cache_append, who_was_given_what_the_disk_refused_is_not_told) {
             const std::string news(20'000'000, 'n');
             co_await giving.say(encoded({"PUBLISH", "news", news}));
             EXPECT_EQ(co_await line_of(giving), ":1");
+            // They are on their way.
+            while (co_await line_of(waiting) != "$20000000") {
+            }
             {
                 const full_disk refusing(part(folder, 1));
                 co_await giving.say("RPUSH list given\r\n");
