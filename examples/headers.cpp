@@ -87,12 +87,13 @@ inline task<result<>> io_leases(stream& peer) {
 
 inline void io_loop_group(std::uint16_t port) {
     auto group = loop_group::start({});
-    for (std::size_t i = 0; i < (*group)->size(); ++i) (*group)->post(i, accept_connections(port));
+    for (std::size_t i = 0; i < (*group)->size(); ++i)
+        if (!(*group)->post(i, accept_connections(port))) return;
 }
 
 inline task<> io_process() {
     auto sort = process::start({"sort", "-n"}, {.input = stdio::stream, .output = stdio::stream});
-    co_await sort->input.write_all("2\n1\n");
+    if (!co_await sort->input.write_all("2\n1\n")) co_return;
     sort->input.close();
     auto line = co_await sort->output.read();
     auto status = co_await sort->wait();
@@ -148,7 +149,7 @@ inline task<> net_queued_writer(stream& connection, scope& connections,
                                 queued_writer_options options, std::string_view reply) {
     queued_writer out(connection, connections, options);
     if (auto sent = out.enqueue(reply); !sent) co_return;  // limit reached, or the peer is gone
-    co_await out.ready();                                  // below the low watermark again
+    if (!co_await out.ready()) co_return;                  // below the low watermark again
 }
 
 inline void wire_http1(http::request_parser& parser, byte_buffer& input) {

@@ -3,10 +3,14 @@
 //     ported_echo [PORT]
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/signals.hpp>
+#include <eddy/io/timeout.hpp>
+#include <eddy/io/when.hpp>
 #include <eddy/net/tcp.hpp>
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -17,10 +21,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr auto idle_time = 30s;
+
 eddy::task<> echo(eddy::stream peer) {
     std::array<std::byte, 16 * 1024> bytes;
     for (;;) {
-        const auto size = co_await peer.read_some(bytes);
+        const auto size = co_await eddy::with_timeout(idle_time, peer.read_some(bytes));
         if (!size) co_return;
         const auto sent = co_await peer.write_all(eddy::const_bytes(bytes).first(*size));
         if (!sent) co_return;
@@ -40,12 +46,14 @@ eddy::task<> serve(eddy::listener listening) {
 }
 
 eddy::task<int> start(std::uint16_t port) {
+    auto signals = eddy::signal_set::take({SIGINT, SIGTERM});
     auto listening = eddy::tcp::listen("127.0.0.1", port);
-    if (!listening) {
-        std::fprintf(stderr, "port %d: %s\n", int{port}, listening.error().message().c_str());
+    if (!signals || !listening) {
+        const auto why = signals ? listening.error() : signals.error();
+        std::fprintf(stderr, "port %d: %s\n", int{port}, why.message().c_str());
         co_return 1;
     }
-    co_await serve(std::move(*listening));
+    co_await eddy::when_any(serve(std::move(*listening)), signals->next());
     co_return 0;
 }
 

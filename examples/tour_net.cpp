@@ -329,6 +329,32 @@ task<int> withdraw(int& balance, int amount) {
     co_return balance = left;
 }
 
+task<void> add_one(long& to) {
+    ++to;
+    co_return;
+}
+
+task<result<>> add_often(const strand& account, long& to) {
+    for (int i = 0; i < 1000; ++i)
+        if (auto done = co_await account.run(add_one(to)); !done) co_return done;
+    co_return {};
+}
+
+task<bool> pool_and_strand() {
+    loop_group_options options;
+    options.threads = 2;
+    auto pool = loop_group::start(options);
+    if (!pool) co_return false;
+    const executor one = (*pool)->executor(0);
+    const executor two = (*pool)->executor(1);
+    const strand account(one);
+    long sum = 0;
+    auto [first, second] = co_await when_all(resume_on(one, add_often(account, sum)),
+                                             resume_on(two, add_often(account, sum)));
+    if (!first || !second) co_return false;
+    co_return sum == 2000;
+}
+
 task<bool> strands() {
     int balance = 100;
     const strand account(executor::current());
@@ -422,6 +448,7 @@ task<int> everything() {
     failed += check("dispatching", co_await dispatching());
     failed += check("visits", co_await visits());
     failed += check("strands", co_await strands());
+    failed += check("pool_and_strand", co_await pool_and_strand());
     failed += check("handing_over", co_await handing_over());
     failed += check("without_loop", co_await without_loop());
     co_return failed;

@@ -162,7 +162,7 @@ TEST_P(loop_io, a_coroutine_that_never_has_to_wait_does_not_starve_others) {
 /// Looks at no result, so it goes on when it is cancelled. Gives up where it would do so for ever.
 task<void> sleep_until_stopped(const bool& stop, std::uint64_t& steps) {
     while (!stop && steps < 10'000'000) {
-        co_await loop::current().sleep_for(1ms);
+        static_cast<void>(co_await loop::current().sleep_for(1ms));
         co_await loop::current().yield();
         ++steps;
     }

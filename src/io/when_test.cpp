@@ -108,6 +108,23 @@ TEST_P(when_io, an_error_is_a_value_and_wins_as_well) {
     });
 }
 
+TEST_P(when_io, operations_need_no_task_of_their_own) {
+    run([]() -> task<> {
+        event first, never;
+        first.set();
+        const auto [met, slept, text] = co_await when_all(
+            first.wait(), loop::current().sleep_for(5ms), text_after(1ms, "text"));
+        must(met);
+        must(slept);
+        EXPECT_EQ(text, "text");
+        const auto winner = co_await when_any(never.wait(), loop::current().sleep_for(2ms));
+        EXPECT_EQ(winner.index(), 1U);
+        const auto late =
+            co_await when_any(with_timeout(1ms, never.wait()), text_after(1h, "never"));
+        EXPECT_EQ(error_of(std::get<0>(late)), errc::timed_out);
+    });
+}
+
 TEST_P(when_io, a_cancellation_from_outside_reaches_them_all) {
     run([]() -> task<> {
         cancel_source stop;

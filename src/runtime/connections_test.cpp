@@ -83,7 +83,7 @@ TEST_P(idle_times, a_client_is_closed_between_its_limit_and_a_little_later) {
         co_await server.start();
         for (const duration silence : {duration(0s), duration(10s), duration(63s)}) {
             talker client = co_await talker::to(server->local());
-            co_await here().sleep_for(silence);
+            static_cast<void>(co_await here().sleep_for(silence));
             co_await client.say("hello\n");
             const time_point spoke = here().now();
             EXPECT_EQ(co_await client.rest(), "");
@@ -107,7 +107,7 @@ TEST_P(idle_times, a_client_that_does_not_read_is_idle_however_much_is_queued_fo
         int rounds = 0;
         for (; server->count().connections_now == 2; ++rounds) {
             co_await busy.say(std::string(10'000, 'x') + "\n");
-            co_await here().sleep_for(1s);
+            static_cast<void>(co_await here().sleep_for(1s));
         }
         EXPECT_GT(rounds, 10);
         EXPECT_LT(rounds, 40);
@@ -121,7 +121,7 @@ TEST_P(idle_times, a_limit_given_to_a_running_server_counts_from_the_last_byte) 
         subject server("server", options);
         co_await server.start();
         talker client = co_await talker::to(server->local());
-        co_await here().sleep_for(60s);
+        static_cast<void>(co_await here().sleep_for(60s));
         json changed = options;
         changed["idle_timeout"] = "30s";
         must_do(server->apply(server.parse(changed)));
@@ -130,7 +130,7 @@ TEST_P(idle_times, a_limit_given_to_a_running_server_counts_from_the_last_byte) 
         EXPECT_LE(here().now() - before, 31s);
         must_do(server->apply(server.parse(options)));
         talker again = co_await talker::to(server->local());
-        co_await here().sleep_for(600s);
+        static_cast<void>(co_await here().sleep_for(600s));
         EXPECT_EQ(server->count().connections_now, 1U);
         co_await server->stop(0s);
     });

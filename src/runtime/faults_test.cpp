@@ -166,11 +166,11 @@ TEST_P(bad_network, a_servers_lines_are_whole_and_in_order) {
         int faults = 0;
         scope readers(co_await current_source());
         for (int i = 0; i < 5; ++i) readers.spawn(read_lines(server->local(), senders, faults));
-        co_await loop::current().sleep_for(100ms);
+        static_cast<void>(co_await loop::current().sleep_for(100ms));
         scope writers(co_await current_source());
         for (int i = 0; i < senders; ++i) writers.spawn(send_lines(server->local(), i, lines));
         co_await writers.join();
-        co_await loop::current().sleep_for(10s);
+        static_cast<void>(co_await loop::current().sleep_for(10s));
         (void)co_await server->send("end");
         co_await server->stop(10s);
         co_await readers.join();

@@ -49,7 +49,7 @@ TEST_F(line_logs, everything_appended_is_written_before_it_ends) {
                 const std::string line = std::to_string(i) + " " + std::string(1000, 'x') + "\n";
                 EXPECT_TRUE(log.append(line));
                 expected += line;
-                if (i % 100 == 0) co_await loop::current().sleep_for(1ms);
+                if (i % 100 == 0) static_cast<void>(co_await loop::current().sleep_for(1ms));
             }
             log.finish();
             co_await tasks.join();

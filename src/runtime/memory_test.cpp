@@ -52,16 +52,16 @@ task<void> cost_of_idle_connections(std::string type, std::string greeting, std:
                 if (more > 0)
                     size += static_cast<std::size_t>(more);
                 else
-                    co_await loop::current().sleep_for(1ms);
+                    static_cast<void>(co_await loop::current().sleep_for(1ms));
             }
             EXPECT_EQ(got, answer);
         }
     };
     co_await add(100);
-    co_await loop::current().sleep_for(20ms);
+    static_cast<void>(co_await loop::current().sleep_for(20ms));
     const std::size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
     co_await add(connections);
-    co_await loop::current().sleep_for(20ms);
+    static_cast<void>(co_await loop::current().sleep_for(20ms));
     const std::size_t each = (mallinfo2().uordblks + mallinfo2().hblkhd - before) / connections;
     ::testing::Test::RecordProperty("bytes_each", std::to_string(each));
     std::printf("%s: %zu bytes for each idle connection\n", type.c_str(), each);

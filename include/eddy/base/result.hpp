@@ -4,6 +4,10 @@
 // result<T>. Our own bugs are assertions (assert.hpp). Exceptions never cross an I/O path.
 #pragma once
 
+#if __cplusplus <= 202002L
+#error "Eddy needs C++23: compile with -std=c++23, or ask CMake for cxx_std_23."
+#endif
+
 #include <cerrno>
 #include <expected>
 #include <system_error>
@@ -46,6 +50,13 @@ inline std::error_code make_error_code(errc e) noexcept {
 /// A value, or the error code that says why there is none.
 template <class T = void>
 using result = std::expected<T, std::error_code>;
+
+namespace detail {
+template <class T>
+inline constexpr bool is_result = false;
+template <class T>
+inline constexpr bool is_result<result<T>> = true;
+}  // namespace detail
 
 /// The failing half of a result: `return fail(errc::closed);`.
 inline std::unexpected<std::error_code> fail(std::error_code e) noexcept {

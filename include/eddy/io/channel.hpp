@@ -101,7 +101,7 @@ public:
 
     /// Puts `value` in now. errc::limit_reached when the channel is full, errc::closed; `value` is
     /// left as it was then.
-    result<> try_send(T&& value) {
+    [[nodiscard]] result<> try_send(T&& value) {
         if (closed_) return fail(errc::closed);
         if (count_ == slots_.size()) return fail(errc::limit_reached);
         accept(std::move(value));

@@ -240,13 +240,14 @@ public:
     virtual void cancel(receive_from_operation& op) noexcept = 0;
     virtual void cancel(send_datagrams_operation& op) noexcept = 0;
     /// EAGAIN when nothing is there.
-    virtual result<> try_receive(datagram_message& into) noexcept = 0;
+    [[nodiscard]] virtual result<> try_receive(datagram_message& into) noexcept = 0;
     /// How many were taken, at least one; EAGAIN when there is no room.
-    virtual result<std::size_t> try_send(std::span<const outgoing_datagram> batch) noexcept = 0;
-    virtual result<> connect(const endpoint& peer) noexcept = 0;
-    virtual result<> set(const datagram_options& options) noexcept = 0;
-    virtual result<> set_member(const endpoint& group, std::uint32_t interface,
-                                bool member) noexcept = 0;
+    [[nodiscard]] virtual result<std::size_t> try_send(
+        std::span<const outgoing_datagram> batch) noexcept = 0;
+    [[nodiscard]] virtual result<> connect(const endpoint& peer) noexcept = 0;
+    [[nodiscard]] virtual result<> set(const datagram_options& options) noexcept = 0;
+    [[nodiscard]] virtual result<> set_member(const endpoint& group, std::uint32_t interface,
+                                              bool member) noexcept = 0;
     virtual endpoint local() const noexcept = 0;
     virtual endpoint peer() const noexcept = 0;
     virtual int native_handle() const noexcept = 0;
@@ -301,7 +302,7 @@ public:
     }
     /// The next message if the loop has it already, else EAGAIN. After a receive() it yields what
     /// came together with that one, for programs that answer in batches. Not while a receive waits.
-    result<datagram_message> try_receive() noexcept {
+    [[nodiscard]] result<datagram_message> try_receive() noexcept {
         datagram_message message;
         if (auto got = driver_->try_receive(message); !got) return fail(got.error());
         return message;
@@ -310,21 +311,21 @@ public:
     /// Sends one datagram now; an empty `to` means the connected peer. It never waits: a full
     /// socket buffer is EAGAIN and the datagram is lost, as on the network. Errors are
     /// sendmsg(2)'s; EMSGSIZE for more than fits into a datagram.
-    result<> send_to(const_bytes bytes, const endpoint& to) noexcept {
+    [[nodiscard]] result<> send_to(const_bytes bytes, const endpoint& to) noexcept {
         return send_segments(bytes, 0, to);
     }
     /// The same for several datagrams in one buffer, each of `segment_size` bytes but the last,
     /// which may be shorter; limits at outgoing_datagram::segment_size. Several times cheaper than
     /// one by one. EIO and EOPNOTSUPP where a network device or the kernel cannot do it.
-    result<> send_segments(const_bytes bytes, std::uint16_t segment_size,
-                           const endpoint& to) noexcept {
+    [[nodiscard]] result<> send_segments(const_bytes bytes, std::uint16_t segment_size,
+                                         const endpoint& to) noexcept {
         const outgoing_datagram one{bytes, to.family() == AF_UNSPEC ? nullptr : &to, segment_size};
         if (auto sent = driver_->try_send({&one, 1}); !sent) return fail(sent.error());
         return {};
     }
     /// Sends up to max_batch datagrams now, to any peers. Says how many went: fewer than all when
     /// the next one met an error, which a call with that one at its head tells. EAGAIN as above.
-    result<std::size_t> try_send(std::span<const outgoing_datagram> batch) noexcept {
+    [[nodiscard]] result<std::size_t> try_send(std::span<const outgoing_datagram> batch) noexcept {
         if (batch.size() > max_batch) return fail(errc::limit_reached);
         if (batch.empty()) return 0;
         return driver_->try_send(batch);
@@ -360,23 +361,25 @@ public:
 
     /// Sets the peer, or another one; an empty endpoint dissolves the connection. Datagrams that
     /// came before from others are still received. Errors are connect(2)'s.
-    result<> connect(const endpoint& peer) noexcept { return driver_->connect(peer); }
+    [[nodiscard]] result<> connect(const endpoint& peer) noexcept { return driver_->connect(peer); }
 
     /// Joins or leaves a multicast group on an interface, by its index; 0 lets the routes decide.
     /// The socket must be bound to the group's port. Errors are setsockopt(2)'s for
     /// MCAST_JOIN_GROUP: ENODEV without a route or such an interface, EADDRINUSE for a member.
-    result<> join(const endpoint& group, std::uint32_t interface = 0) noexcept {
+    [[nodiscard]] result<> join(const endpoint& group, std::uint32_t interface = 0) noexcept {
         return driver_->set_member(group, interface, true);
     }
     /// Leaves a group that was joined with the same arguments. Errors are setsockopt(2)'s for
     /// MCAST_LEAVE_GROUP: EADDRNOTAVAIL when this socket is no member.
-    result<> leave(const endpoint& group, std::uint32_t interface = 0) noexcept {
+    [[nodiscard]] result<> leave(const endpoint& group, std::uint32_t interface = 0) noexcept {
         return driver_->set_member(group, interface, false);
     }
 
     /// Applies all options except those that are for opening alone. Errors are setsockopt(2)'s;
     /// what stands behind the one that failed may then be as it was.
-    result<> set(const datagram_options& options) noexcept { return driver_->set(options); }
+    [[nodiscard]] result<> set(const datagram_options& options) noexcept {
+        return driver_->set(options);
+    }
 
     /// This end's address; empty when it is closed.
     endpoint local() const noexcept { return driver_->local(); }

@@ -22,10 +22,10 @@ public:
     /// `address` is a numeric IPv4 or IPv6 address ("127.0.0.1", "::1", "fe80::1%eth0"), or "" or
     /// "*" for the dual-stack wildcard "::". Host names are the resolver's work: they, and an
     /// interface that this machine does not have, are errc::bad_address.
-    static result<endpoint> ip(std::string_view address, std::uint16_t port);
+    [[nodiscard]] static result<endpoint> ip(std::string_view address, std::uint16_t port);
     /// A Unix socket path, at most 107 bytes; a leading '@' names the abstract namespace.
     /// errc::bad_address when it is longer, holds a zero byte, or has no name.
-    static result<endpoint> unix_path(std::string_view path);
+    [[nodiscard]] static result<endpoint> unix_path(std::string_view path);
 
     /// AF_INET, AF_INET6, AF_UNIX, or AF_UNSPEC for none.
     int family() const noexcept { return address_.ss_family; }

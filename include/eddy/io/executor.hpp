@@ -90,24 +90,24 @@ public:
     ///
     /// errc::closed, and errc::limit_reached when loop_options::max_posted pieces of work wait for
     /// their turn. The task is then destroyed here and never runs. Throws std::bad_alloc.
-    result<> post(task<void> work) const;
+    [[nodiscard]] result<> post(task<void> work) const;
 
     /// The same for a callable without a result.
     template <detail::postable Work>
-    result<> post(Work work) const {
+    [[nodiscard]] result<> post(Work work) const {
         return hand_over(std::make_unique<detail::posted_callable<Work>>(std::move(work)));
     }
 
     /// The same for a node of the caller's own: no allocation, and no limit. It must live until
     /// its run() is called. errc::closed: it never is.
-    result<> post(posted_work& work) const noexcept;
+    [[nodiscard]] result<> post(posted_work& work) const noexcept;
 
     /// Runs `work` inside this call until its first wait when this is the thread of the running
     /// loop; posts it otherwise, and then fails as post() does.
-    result<> dispatch(task<void> work) const;
+    [[nodiscard]] result<> dispatch(task<void> work) const;
     /// The same for a callable; an exception that leaves it is logged.
     template <detail::postable Work>
-    result<> dispatch(Work work) const {
+    [[nodiscard]] result<> dispatch(Work work) const {
         if (!runs_here()) return post(std::move(work));
         try {
             work();
@@ -123,7 +123,7 @@ public:
 private:
     explicit executor(std::shared_ptr<detail::loop_gate> gate) noexcept : gate_(std::move(gate)) {}
     bool runs_here() const noexcept;
-    result<> hand_over(std::unique_ptr<detail::posted_call> work) const;
+    [[nodiscard]] result<> hand_over(std::unique_ptr<detail::posted_call> work) const;
 
     std::shared_ptr<detail::loop_gate> gate_;
 };

@@ -44,7 +44,7 @@ enum class backend_kind {
 /// "auto", "uring", "epoll", "sim".
 std::string_view to_string(backend_kind kind) noexcept;
 /// The kind of that name, exactly as to_string() writes it; else errc::malformed.
-result<backend_kind> parse_backend_kind(std::string_view text) noexcept;
+[[nodiscard]] result<backend_kind> parse_backend_kind(std::string_view text) noexcept;
 
 /// Faults that the simulator injects; each is a chance from 0 to 1 an operation.
 struct sim_options {
@@ -230,7 +230,7 @@ class loop {
 public:
     /// Fails when no backend of the wanted kind can be had; errno says why. EINVAL for options that
     /// are out of their range.
-    static result<std::unique_ptr<loop>> create(const loop_options& wanted = {});
+    [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& wanted = {});
     /// Closes its executors; tasks that they had posted and that have not begun run now, cancelled
     /// from their beginning.
     ~loop();
@@ -288,7 +288,8 @@ public:
     [[nodiscard]] awaiting<yield_operation> yield() { return awaiting<yield_operation>(); }
 
     /// Listens on `local`; errors are bind(2)'s and listen(2)'s.
-    result<listener> listen(const endpoint& local, const listen_options& options = {});
+    [[nodiscard]] result<listener> listen(const endpoint& local,
+                                          const listen_options& options = {});
     /// Connects. Yields a result<stream>: connect(2)'s errors, or errc::cancelled. Bound it by
     /// with_timeout(). `peer` is copied. The stream allocates its driver; waiting costs nothing
     /// more once warm.
@@ -303,22 +304,24 @@ public:
     /// A temporary would be gone. Name it first.
     awaiting<connect_operation> connect(const endpoint& peer, const local_binding&& from) = delete;
     /// A UDP socket bound to `local` (port 0 for any). Errors are bind(2)'s and setsockopt(2)'s.
-    result<datagram> bind_datagram(const endpoint& local, const datagram_options& options = {});
+    [[nodiscard]] result<datagram> bind_datagram(const endpoint& local,
+                                                 const datagram_options& options = {});
     /// A UDP socket at a port of the kernel's choice that hears of `peer` alone. It does not wait:
     /// nothing is sent. Errors are connect(2)'s and setsockopt(2)'s.
-    result<datagram> connect_datagram(const endpoint& peer, const datagram_options& options = {});
+    [[nodiscard]] result<datagram> connect_datagram(const endpoint& peer,
+                                                    const datagram_options& options = {});
     /// Takes over a message socket (UDP, or Unix SOCK_DGRAM, whose senders are known by short names
     /// alone: datagram_message::from) that something else has opened, and changes its O_NONBLOCK
     /// flag as the backend needs it. Errors are errc::unsupported on the
     /// simulator, ENOMEM, and the kernel's for that flag, such as EBADF; the socket is closed then.
-    result<datagram> adopt_datagram(unique_fd socket);
+    [[nodiscard]] result<datagram> adopt_datagram(unique_fd socket);
     /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
     /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open file description
     /// of its own, where /proc gives one, so that others that share the old one (a shell, a child,
     /// another stream) neither see that flag nor can clear it. Elsewhere the flag is set for all of
     /// them until the stream is closed, and looked at before each read and write. errc::unsupported
     /// for files, which file.hpp opens, and on the simulator.
-    result<stream> adopt(unique_fd from);
+    [[nodiscard]] result<stream> adopt(unique_fd from);
 
     /// Awaits that `fd`, which stays the caller's and open, is readable or has failed; poll(2).
     /// Yields a result<>: errc::cancelled, or the backend's error. For descriptors of other

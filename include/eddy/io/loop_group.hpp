@@ -2,7 +2,7 @@
 //
 //     auto group = loop_group::start({});
 //     for (std::size_t i = 0; i < (*group)->size(); ++i)
-//         (*group)->post(i, accept_connections(port));
+//         if (!(*group)->post(i, accept_connections(port))) return;
 //
 // Connections are spread by the kernel (listen_options::reuse_port), or handed over: detach() the
 // stream and post() a task that adopts the descriptor.
@@ -36,7 +36,8 @@ class loop_group {
 public:
     /// Starts the threads and their loops. Fails when one of the loops cannot be had. The threads
     /// take no signals.
-    static result<std::unique_ptr<loop_group>> start(const loop_group_options& options);
+    [[nodiscard]] static result<std::unique_ptr<loop_group>> start(
+        const loop_group_options& options);
     /// stop().
     ~loop_group();
     loop_group(const loop_group&) = delete;
@@ -50,7 +51,7 @@ public:
     eddy::executor executor(std::size_t index) const;
 
     /// The same as executor(index).post(work).
-    result<> post(std::size_t index, task<void> work) {
+    [[nodiscard]] result<> post(std::size_t index, task<void> work) {
         return executor(index).post(std::move(work));
     }
 

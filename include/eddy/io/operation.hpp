@@ -11,9 +11,11 @@
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/intrusive_list.hpp>
+#include <eddy/base/result.hpp>
 
 #include <coroutine>
 #include <system_error>
+#include <utility>
 
 namespace eddy {
 
@@ -120,6 +122,11 @@ public:
         return begin(waiter, waiter.promise().source());
     }
     auto await_resume() { return op_.take_result(); }
+    [[nodiscard]] auto await_resume()
+        requires detail::is_result<decltype(std::declval<Op&>().take_result())>
+    {
+        return op_.take_result();
+    }
 
     /// As await_suspend(), under a source of the caller's: for awaitables around this one.
     bool begin(std::coroutine_handle<> waiter, cancel_source* source) {

@@ -25,6 +25,6 @@ struct pipe_ends {
 /// On the simulator a pipe lies in memory, has no descriptor to detach, and meets the faults of
 /// sim_options: reads that get less, delays, no receive buffers. A `reset` is the loss of the other
 /// end: EPIPE for the writer, an early end for the reader.
-result<pipe_ends> make_pipe();
+[[nodiscard]] result<pipe_ends> make_pipe();
 
 }  // namespace eddy

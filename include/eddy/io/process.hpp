@@ -2,7 +2,7 @@
 //
 //     auto sort = process::start({"sort", "-n"},
 //                                {.input = stdio::stream, .output = stdio::stream});
-//     co_await sort->input.write_all("2\n1\n");
+//     if (!co_await sort->input.write_all("2\n1\n")) co_return;
 //     sort->input.close();
 //     auto line = co_await sort->output.read();
 //     auto status = co_await sort->wait();
@@ -58,8 +58,8 @@ public:
     /// Starts the program `arguments[0]`, looked up in $PATH unless it has a slash, with those
     /// arguments. Errors are posix_spawnp(3)'s, such as ENOENT; ESRCH where this process ignores
     /// SIGCHLD and the child has ended already. Call it on a loop's thread.
-    static result<process> start(const std::vector<std::string>& arguments,
-                                 const process_options& options = {});
+    [[nodiscard]] static result<process> start(const std::vector<std::string>& arguments,
+                                               const process_options& options = {});
     /// `other` has no child afterwards. Not while one of them is awaited.
     process(process&& other) noexcept;
     /// Ends the child that this had, as the destructor does.
@@ -81,7 +81,7 @@ public:
     int pid() const noexcept { return pid_; }
 
     /// Sends a signal; errno ESRCH once it was awaited.
-    result<> kill(int signal) noexcept;
+    [[nodiscard]] result<> kill(int signal) noexcept;
 
     /// Awaits its end and reaps it. Yields a result<exit_status>: errc::cancelled, or waitid(2)'s
     /// errors: ECHILD once it has ended where this process ignores SIGCHLD, since the kernel then

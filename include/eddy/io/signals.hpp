@@ -20,7 +20,7 @@ class signal_set {
 public:
     /// Blocks the signals `numbers` in the calling thread. SIGKILL and SIGSTOP cannot be taken and
     /// are errno EINVAL; other errors are signalfd(2)'s.
-    static result<signal_set> take(std::initializer_list<int> numbers);
+    [[nodiscard]] static result<signal_set> take(std::initializer_list<int> numbers);
 
     /// Awaits the next signal and yields its number. Several of the same kind that come before it
     /// is looked at are one. Only one wait at a time; any loop's thread. A result<int>, whose error

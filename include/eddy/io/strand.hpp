@@ -25,6 +25,9 @@ namespace eddy {
 /// that is in hand keeps the strand itself alive.
 ///
 /// A piece that awaits run() of its own strand waits for itself, for ever.
+///
+/// Nobody waits for what is posted: it must refer to nothing that may be gone by then. To know that
+/// all of it has ended, await run() of one more piece.
 class strand {
 public:
     /// Pieces at most that wait for their turn; one more is errc::limit_reached.
@@ -54,9 +57,14 @@ public:
     /// Runs `work` without waiting for it. An exception that leaves it is logged. Errors are
     /// those of executor::post(), beside errc::limit_reached. Work that was accepted is dropped
     /// only when the loop ends before its turn has come.
-    result<> post(task<void> work) const {
+    [[nodiscard]] result<> post(task<void> work) const {
         if (!state_->enter()) return fail(errc::limit_reached);
         return state_->where.post(run_posted(place(state_), std::move(work)));
+    }
+    /// The same for a callable without a result.
+    template <detail::postable Work>
+    [[nodiscard]] result<> post(Work work) const {
+        return post(call(std::move(work)));
     }
 
 private:
@@ -119,6 +127,12 @@ private:
         } else {
             co_return co_await std::move(work);
         }
+    }
+
+    template <class Work>
+    static task<void> call(Work work) {
+        work();
+        co_return;
     }
 
     static task<void> run_posted(place before, task<void> work) {

@@ -144,11 +144,11 @@ public:
     virtual bool start(read_operation& op) = 0;
     virtual bool start(write_operation& op) = 0;
     /// Takes as many bytes as it can without waiting, and says how many; 0 while a write waits.
-    virtual result<std::size_t> try_write(const_bytes bytes) noexcept;
+    [[nodiscard]] virtual result<std::size_t> try_write(const_bytes bytes) noexcept;
     /// Ends the wait of `op` as soon as its buffers are no longer in use.
     virtual void cancel(read_operation& op) noexcept = 0;
     virtual void cancel(write_operation& op) noexcept = 0;
-    virtual result<> shutdown_write() noexcept = 0;
+    [[nodiscard]] virtual result<> shutdown_write() noexcept = 0;
     virtual endpoint local() const noexcept = 0;
     virtual endpoint peer() const noexcept = 0;
     /// The socket, still owned by the driver; -1 where there is none (the simulator).
@@ -231,18 +231,20 @@ public:
     /// while a write waits. The bytes are the caller's again when it returns. Fails with EPIPE or
     /// ECONNRESET once the peer has gone, errc::closed, or another error of the socket; what TLS
     /// adds to that is in tls.hpp.
-    result<std::size_t> try_write(const_bytes bytes) noexcept { return driver_->try_write(bytes); }
+    [[nodiscard]] result<std::size_t> try_write(const_bytes bytes) noexcept {
+        return driver_->try_write(bytes);
+    }
 
     /// Tells the peer that no more bytes follow; shutdown(2), whose errors these are, such as
     /// ENOTCONN. errc::closed, and errc::unsupported for pipes and terminals.
-    result<> shutdown_write() noexcept { return driver_->shutdown_write(); }
+    [[nodiscard]] result<> shutdown_write() noexcept { return driver_->shutdown_write(); }
     /// Closes the connection. What its coroutines wait for ends with errc::cancelled.
     void close() noexcept { std::exchange(driver_, &closed_stream_driver())->close(); }
 
     /// Gives the connection to another loop: yields a descriptor for its adopt(), and closes this
     /// stream. Only before the first read and after the last write: bytes that came would stay
     /// here. Errors are fcntl(2)'s, EBADF in the simulator; this stream is then as it was.
-    result<unique_fd> detach();
+    [[nodiscard]] result<unique_fd> detach();
 
     /// This end's address; empty when it is closed.
     endpoint local() const noexcept { return driver_->local(); }

@@ -12,6 +12,7 @@
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/frame_pool.hpp>
+#include <eddy/base/result.hpp>
 #include <eddy/io/operation.hpp>
 
 #include <coroutine>
@@ -68,7 +69,7 @@ template <class T>
 class promise final : public promise_base {
 public:
     task<T> get_return_object() noexcept;
-    template <class U>
+    template <class U = T>
     void return_value(U&& value) {
         value_.emplace(std::forward<U>(value));
     }
@@ -129,6 +130,11 @@ public:
             return frame_;
         }
         T await_resume() { return frame_.promise().take(); }
+        [[nodiscard]] T await_resume()
+            requires detail::is_result<T>
+        {
+            return frame_.promise().take();
+        }
 
     private:
         std::coroutine_handle<promise_type> frame_;

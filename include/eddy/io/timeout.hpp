@@ -87,7 +87,7 @@ public:
         deadline_.emplace(waiter.promise().source(), when_);
         return work_.begin(waiter, &deadline_->source());
     }
-    auto await_resume() {
+    [[nodiscard]] auto await_resume() {
         const bool expired = deadline_->expired();
         deadline_.reset();
         auto value = work_.await_resume();

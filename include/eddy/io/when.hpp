@@ -66,6 +66,55 @@ task<std::variant<value_of<T>...>> when_any(std::index_sequence<Index...>, task<
     co_return std::move(*winner);
 }
 
+/// What `co_await std::move(work)` yields.
+template <class Work>
+auto value_awaited(Work&& work) {
+    if constexpr (requires { std::move(work).operator co_await(); })
+        return std::type_identity<decltype(std::move(work).operator co_await().await_resume())>();
+    else
+        return std::type_identity<decltype(work.await_resume())>();
+}
+
+template <class Work>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<task<T>> = true;
+
+/// An operation, such as `peer.read()`, or what with_timeout() makes of one: something that can
+/// only be awaited in the expression that makes it.
+template <class Work>
+concept momentary = !std::is_reference_v<Work> && !is_task<Work> &&
+                    requires(Work& work) { value_awaited(std::move(work)); };
+
+template <class T>
+task<T> as_task(task<T>&& work) {
+    return std::move(work);
+}
+template <momentary Work>
+auto as_task(Work&& work) -> task<typename decltype(value_awaited(std::move(work)))::type> {
+    co_return co_await std::move(work);
+}
+
+/// Some of each, and not tasks alone.
+template <class... Work>
+concept some_momentary = ((is_task<Work> || momentary<Work>) && ...) && (momentary<Work> || ...);
+
+/// A task that refers to temporaries of the expression that makes it: awaited there, or nowhere.
+template <class T>
+class [[nodiscard]] momentary_task {
+public:
+    explicit momentary_task(task<T> work) noexcept : work_(std::move(work)) {}
+    momentary_task(const momentary_task&) = delete;
+    momentary_task& operator=(const momentary_task&) = delete;
+
+    auto operator co_await() && noexcept { return std::move(work_).operator co_await(); }
+
+private:
+    task<T> work_;
+};
+template <class T>
+momentary_task(task<T>) -> momentary_task<T>;
+
 }  // namespace detail
 
 /// Runs all of `work` at once, on this loop, and yields their values in the same order, with
@@ -85,6 +134,21 @@ template <class... T>
     requires(sizeof...(T) > 0)
 task<std::variant<detail::value_of<T>...>> when_any(task<T>... work) {
     return detail::when_any(std::index_sequence_for<T...>(), std::move(work)...);
+}
+
+/// The same where some are operations: `co_await when_all(peer.read(), other.read())`. Await it in
+/// the expression that makes it.
+template <class... Work>
+    requires detail::some_momentary<Work...>
+auto when_all(Work&&... work) {
+    return detail::momentary_task(when_all(detail::as_task(std::move(work))...));
+}
+
+/// The same where some are operations: `co_await when_any(peer.read(), signals->next())`.
+template <class... Work>
+    requires detail::some_momentary<Work...>
+auto when_any(Work&&... work) {
+    return detail::momentary_task(when_any(detail::as_task(std::move(work))...));
 }
 
 }  // namespace eddy

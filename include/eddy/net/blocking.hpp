@@ -65,23 +65,26 @@ public:
     stream() noexcept = default;
     /// Takes over a connected socket, and makes it non-blocking for the kernel. Errors are
     /// fcntl(2)'s, such as EBADF; the socket is closed then.
-    static result<stream> adopt(unique_fd connected);
+    [[nodiscard]] static result<stream> adopt(unique_fd connected);
 
     /// Waits for at least one byte. errc::end_of_stream when the peer has finished sending; `into`
     /// must not be empty.
-    result<std::size_t> read_some(mutable_bytes into) noexcept;
+    [[nodiscard]] result<std::size_t> read_some(mutable_bytes into) noexcept;
     /// Waits until `into` is full. errc::end_of_stream when the peer had finished before the first
     /// byte, errc::truncated when it finished in the middle. `received`, if given, says also after
     /// an error how many bytes came: they are the first of `into`.
-    result<> read_exactly(mutable_bytes into, std::size_t* received = nullptr) noexcept;
+    [[nodiscard]] result<> read_exactly(mutable_bytes into,
+                                        std::size_t* received = nullptr) noexcept;
     /// Waits until at least one byte went to the kernel. EPIPE, never SIGPIPE.
-    result<std::size_t> write_some(const_bytes bytes) noexcept;
+    [[nodiscard]] result<std::size_t> write_some(const_bytes bytes) noexcept;
     /// Waits until all went to the kernel. After an error it is unknown how many did.
-    result<> write_all(const_bytes bytes) noexcept;
+    [[nodiscard]] result<> write_all(const_bytes bytes) noexcept;
     /// The same for text.
-    result<> write_all(std::string_view text) noexcept { return write_all(as_bytes(text)); }
+    [[nodiscard]] result<> write_all(std::string_view text) noexcept {
+        return write_all(as_bytes(text));
+    }
     /// Tells the peer that no more bytes follow; errors are shutdown(2)'s.
-    result<> shutdown_write() noexcept;
+    [[nodiscard]] result<> shutdown_write() noexcept;
     /// The other end's address; empty when it is closed.
     endpoint peer() const noexcept;
 
@@ -94,7 +97,7 @@ class listener : public socket {
 public:
     listener() noexcept = default;
     /// Waits for a connection. TCP streams have TCP_NODELAY set. EMFILE and the like pass.
-    result<stream> accept() noexcept;
+    [[nodiscard]] result<stream> accept() noexcept;
     /// Closes it; so does the destructor. The file of a Unix listener goes.
     void close() noexcept;
     ~listener() { close(); }
@@ -124,12 +127,12 @@ public:
     /// Waits for a datagram, whose bytes go into `into`. An empty one is a message like others.
     /// errc::timed_out, or recvmsg(2)'s errors: ECONNREFUSED when nobody listens at the peer that
     /// it is connected to, which ends nothing.
-    result<received> receive(mutable_bytes into) noexcept;
+    [[nodiscard]] result<received> receive(mutable_bytes into) noexcept;
     /// Sends one datagram, to the connected peer if `to` is empty. errc::timed_out when the kernel
     /// had no room for so long, or sendto(2)'s errors: EMSGSIZE for more than fits into a datagram.
-    result<> send_to(const_bytes bytes, const endpoint& to) noexcept;
+    [[nodiscard]] result<> send_to(const_bytes bytes, const endpoint& to) noexcept;
     /// Sends to and receives from `peer` alone from now on; errors are connect(2)'s.
-    result<> connect(const endpoint& peer) noexcept;
+    [[nodiscard]] result<> connect(const endpoint& peer) noexcept;
 
 private:
     friend result<datagram> bind(const endpoint& local, const datagram_options& options);
@@ -139,20 +142,20 @@ private:
 /// The addresses of a host, IPv6 and IPv4, as getaddrinfo(3) orders them; numeric ones too. Waits
 /// for the system's resolver, for which there is no timeout. errc::name_not_found,
 /// errc::resolver_failed, errc::bad_address.
-result<std::vector<endpoint>> resolve(const std::string& host, std::uint16_t port);
+[[nodiscard]] result<std::vector<endpoint>> resolve(const std::string& host, std::uint16_t port);
 
 /// Connects to one address, `from` an address or device of this machine. errc::timed_out after
 /// `timeout`, or connect(2)'s error. TCP_NODELAY is set; tcp::apply() takes its native_handle().
-result<stream> connect(const endpoint& peer, duration timeout = duration::max(),
-                       const local_binding& from = {}) noexcept;
+[[nodiscard]] result<stream> connect(const endpoint& peer, duration timeout = duration::max(),
+                                     const local_binding& from = {}) noexcept;
 /// Connects to the first address of a host that answers. The error is the last one's.
-result<stream> connect(const std::string& host, std::uint16_t port,
-                       duration timeout_each = std::chrono::seconds(10),
-                       const local_binding& from = {});
+[[nodiscard]] result<stream> connect(const std::string& host, std::uint16_t port,
+                                     duration timeout_each = std::chrono::seconds(10),
+                                     const local_binding& from = {});
 
 /// As tcp::listen() and unix_socket::listen(), for endpoint::ip() and endpoint::unix_path().
-result<listener> listen(const endpoint& local, const listen_options& options = {});
+[[nodiscard]] result<listener> listen(const endpoint& local, const listen_options& options = {});
 /// As udp::bind(), but datagrams always come one by one.
-result<datagram> bind(const endpoint& local, const datagram_options& options = {});
+[[nodiscard]] result<datagram> bind(const endpoint& local, const datagram_options& options = {});
 
 }  // namespace eddy::blocking

@@ -3,7 +3,7 @@
 //
 //     queued_writer out(connection, connections, options);
 //     if (auto sent = out.enqueue(reply); !sent) co_return;   // limit reached, or the peer is gone
-//     co_await out.ready();                                   // below the low watermark again
+//     if (!co_await out.ready()) co_return;                   // below the low watermark again
 //
 // Bytes go to the kernel inside enqueue() as long as it takes them, without an allocation. Only
 // what remains is queued, and only while something is queued does the writer hold memory beyond
@@ -75,25 +75,25 @@ public:
     /// - the first error that writing met, or errc::closed after graceful_shutdown();
     /// - errno ENOMEM when there is no memory for the queue. That counts as an error of writing,
     ///   since a part of the message may be gone: the writer sends nothing more.
-    result<> enqueue(const_bytes message);
+    [[nodiscard]] result<> enqueue(const_bytes message);
     /// The same for text.
-    result<> enqueue(std::string_view message) { return enqueue(as_bytes(message)); }
+    [[nodiscard]] result<> enqueue(std::string_view message) { return enqueue(as_bytes(message)); }
     /// The same without a copy: takes the bytes over.
-    result<> enqueue(std::vector<std::byte>&& message);
+    [[nodiscard]] result<> enqueue(std::vector<std::byte>&& message);
     /// The same for one payload that goes to many peers: shared, never copied as a whole. It must
     /// not change any more.
-    result<> enqueue(std::shared_ptr<const byte_buffer> message) {
+    [[nodiscard]] result<> enqueue(std::shared_ptr<const byte_buffer> message) {
         const const_bytes bytes = message->bytes();
         return enqueue(std::move(message), bytes);
     }
     /// The same for a vector.
-    result<> enqueue(std::shared_ptr<const std::vector<std::byte>> message) {
+    [[nodiscard]] result<> enqueue(std::shared_ptr<const std::vector<std::byte>> message) {
         const const_bytes bytes = *message;
         return enqueue(std::move(message), bytes);
     }
     /// The same in its general form: `owner` keeps `message` alive, and is let go when its bytes
     /// are sent or dropped. Short messages are copied all the same.
-    result<> enqueue(std::shared_ptr<const void> owner, const_bytes message);
+    [[nodiscard]] result<> enqueue(std::shared_ptr<const void> owner, const_bytes message);
 
     /// Awaits room for a message of `size` bytes, in the order of the calls. An enqueue() that
     /// follows before the caller waits for anything else will fit. Yields a result<>; fails with
@@ -135,10 +135,10 @@ private:
     struct piece;
     struct backlog;
 
-    result<std::size_t> admit(const_bytes message);
-    result<> append(piece&& rest);
+    [[nodiscard]] result<std::size_t> admit(const_bytes message);
+    [[nodiscard]] result<> append(piece&& rest);
     bool copies_are_merged(std::size_t size) const noexcept;
-    result<> out_of_memory() noexcept;
+    [[nodiscard]] result<> out_of_memory() noexcept;
     std::unique_ptr<backlog> new_backlog();
     bool start_drain(std::unique_ptr<backlog> made) noexcept;
     bool make_room(std::size_t size) noexcept;

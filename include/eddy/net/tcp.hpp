@@ -56,10 +56,10 @@ struct socket_options {
 /// Applies the options to a connected stream; errors are setsockopt(2)'s, and errc::unsupported for
 /// a `linger` that waits. With TLS they reach the socket below. Does nothing on streams that are no
 /// TCP sockets.
-result<> apply(const stream& connection, const socket_options& options) noexcept;
+[[nodiscard]] result<> apply(const stream& connection, const socket_options& options) noexcept;
 
 /// The same for a descriptor, such as that of a blocking::stream, whose close() may wait.
-result<> apply(int socket, const socket_options& options) noexcept;
+[[nodiscard]] result<> apply(int socket, const socket_options& options) noexcept;
 
 /// What connect() takes.
 struct connect_options {
@@ -80,8 +80,8 @@ struct connect_options {
 /// "*" for every address of the machine, IPv4 and IPv6 alike where the kernel has both. Port 0
 /// lets the kernel choose; listener::local() tells. Errors: errc::bad_address, bind(2)'s and
 /// listen(2)'s.
-result<listener> listen(std::string_view address, std::uint16_t port,
-                        const listen_options& options = {});
+[[nodiscard]] result<listener> listen(std::string_view address, std::uint16_t port,
+                                      const listen_options& options = {});
 
 /// Connects to a name or a numeric address: looks it up, then tries its addresses, IPv6 first and
 /// families in turn, each after `attempt_delay` or as soon as the one before has failed. The first

@@ -28,8 +28,8 @@ using socket_options = datagram_options;
 
 /// Binds a socket on the running loop. `address` as for tcp::listen(). Errors: errc::bad_address,
 /// bind(2)'s, setsockopt(2)'s.
-result<datagram> bind(std::string_view address, std::uint16_t port,
-                      const socket_options& options = {});
+[[nodiscard]] result<datagram> bind(std::string_view address, std::uint16_t port,
+                                    const socket_options& options = {});
 
 /// What connect() takes.
 struct connect_options {
@@ -51,14 +51,16 @@ task<result<datagram>> connect(std::string_view host, std::uint16_t port);
 
 /// An interface's index from its name or number; 0, the default route's, for "". ENODEV when there
 /// is none.
-result<std::uint32_t> interface_index(std::string_view name);
+[[nodiscard]] result<std::uint32_t> interface_index(std::string_view name);
 
 /// Joins a multicast group, a numeric address, on an interface by its name or index; ""
 /// lets the routes decide. Errors are those of interface_index() and datagram::join(), and
 /// errc::bad_address for what is no address.
-result<> join(datagram& socket, std::string_view group, std::string_view interface = {});
+[[nodiscard]] result<> join(datagram& socket, std::string_view group,
+                            std::string_view interface = {});
 /// Leaves a group that was joined with the same arguments. Errors are those of interface_index()
 /// and datagram::leave(), and errc::bad_address as with join().
-result<> leave(datagram& socket, std::string_view group, std::string_view interface = {});
+[[nodiscard]] result<> leave(datagram& socket, std::string_view group,
+                             std::string_view interface = {});
 
 }  // namespace eddy::udp

@@ -17,7 +17,7 @@ namespace eddy::unix_socket {
 /// Listens on the running loop at `path`, of at most 107 bytes; "@name" is a name in the abstract
 /// namespace, which has no file and no permissions. listen_options::unix_mode sets the file's
 /// permissions. The file goes when the listener closes. Errors: errc::bad_address, bind(2)'s.
-result<listener> listen(std::string_view path, const listen_options& options = {});
+[[nodiscard]] result<listener> listen(std::string_view path, const listen_options& options = {});
 
 /// Connects. Yields a result<stream>; errors are errc::bad_address, errc::cancelled and
 /// connect(2)'s: ENOENT without a file, ECONNREFUSED when nobody listens there any more, EACCES
@@ -36,6 +36,6 @@ struct credentials {
 
 /// Who is at the other end, SO_PEERCRED, also of a TLS stream; on the simulator this process.
 /// errc::unsupported for a stream that is no Unix socket.
-result<credentials> peer_credentials(const stream& connection) noexcept;
+[[nodiscard]] result<credentials> peer_credentials(const stream& connection) noexcept;
 
 }  // namespace eddy::unix_socket

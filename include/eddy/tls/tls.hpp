@@ -3,7 +3,7 @@
 //     auto trust = tls::context::client();                      // once; copies are cheap
 //     auto plain = co_await tcp::connect("example.org", 443);
 //     auto secure = co_await tls::connect(std::move(*plain), *trust, "example.org");
-//     co_await secure->write_all("GET / HTTP/1.0\r\nHost: example.org\r\n\r\n");
+//     auto sent = co_await secure->write_all("GET / HTTP/1.0\r\nHost: example.org\r\n\r\n");
 //
 // What comes out is an ordinary stream. Its close() and shutdown_write() tell the peer of an
 // orderly end (close_notify); a connection that ends without one reads as errc::truncated, since

@@ -89,7 +89,7 @@ inline constexpr std::size_t max_uri_size = 1024;
 
 /// Reads a URI; errc::bad_address when it is none of the forms above, or the scheme is unknown.
 /// A port must be given; paths are taken literally, without percent-decoding.
-result<address> parse(std::string_view uri);
+[[nodiscard]] result<address> parse(std::string_view uri);
 
 /// Why an open failed, as one sentence for whoever gave the URI, with what to do where that is
 /// known. `uri` and `error` as given to and returned by a function of this header.
@@ -99,9 +99,9 @@ std::string explain(std::string_view uri, std::error_code error);
 /// streams or is not built in; errc::unusable_certificate, which explain() tells more of; else the
 /// system's error. A tls listener's streams make their handshake while they are used, as those of
 /// tls::listen().
-result<listener> listen(std::string_view uri, const listen_options& options = {});
+[[nodiscard]] result<listener> listen(std::string_view uri, const listen_options& options = {});
 /// The same for a parsed URI.
-result<listener> listen(const address& where, const listen_options& options = {});
+[[nodiscard]] result<listener> listen(const address& where, const listen_options& options = {});
 
 /// A listener without what its scheme adds to each connection, and that apart: for a server that
 /// gives connections to other loops, before their first byte is read (stream::detach()).
@@ -118,7 +118,8 @@ struct listener_parts {
 };
 
 /// As listen(), in parts; errors are the same.
-result<listener_parts> listen_in_parts(const address& where, const listen_options& options = {});
+[[nodiscard]] result<listener_parts> listen_in_parts(const address& where,
+                                                     const listen_options& options = {});
 
 /// Connects. Yields a result<stream>. Errors as above, and errc::cancelled; for tcp those of
 /// tcp::connect(), for tls also those of tls::connect(). The URI is copied.
@@ -128,8 +129,10 @@ task<result<stream>> connect(address where, tcp::connect_options options);
 
 /// A datagram socket on the running loop; of the schemes above only udp has them, the others are
 /// errc::unsupported. Else errc::bad_address, and the errors of udp::bind().
-result<datagram> bind_datagram(std::string_view uri, const datagram_options& options = {});
+[[nodiscard]] result<datagram> bind_datagram(std::string_view uri,
+                                             const datagram_options& options = {});
 /// The same for a parsed URI.
-result<datagram> bind_datagram(const address& where, const datagram_options& options = {});
+[[nodiscard]] result<datagram> bind_datagram(const address& where,
+                                             const datagram_options& options = {});
 
 }  // namespace eddy::transport

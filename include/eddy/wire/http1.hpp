@@ -316,7 +316,7 @@ public:
     /// Writes the framing field and the blank line. errc::malformed when something was given that
     /// cannot be written (see above), when there is no first line, for a body of a 1xx or 204
     /// response, and for a request whose body runs until the close; the buffer is then as it was.
-    result<> end(body_framing body);
+    [[nodiscard]] result<> end(body_framing body);
 
 private:
     enum class first_line : unsigned char { missing, response, request };

@@ -297,7 +297,7 @@ task<void> write_to_a_closed_peer() {
     co_await read_all(pair.client, end);
     EXPECT_EQ(end, errc::end_of_stream);
     EXPECT_TRUE(co_await pair.client.write_all("nobody reads this"));
-    co_await loop::current().sleep_for(1ms);
+    static_cast<void>(co_await loop::current().sleep_for(1ms));
     auto second = co_await pair.client.write_all("x");
     EXPECT_EQ(second.error(), errno_code(ECONNRESET));
     EXPECT_EQ(pair.client.shutdown_write().error(), errno_code(ENOTCONN));
@@ -454,9 +454,9 @@ task<void> send_random(stream& to, std::string text, std::uint64_t seed) {
         const std::size_t size = std::min<std::size_t>(left.size(), 1 + random.below(2000));
         if (!co_await to.write_all(left.substr(0, size))) co_return;
         left.remove_prefix(size);
-        if (random.chance(0.2)) co_await loop::current().sleep_for(1ms);
+        if (random.chance(0.2)) static_cast<void>(co_await loop::current().sleep_for(1ms));
     }
-    to.shutdown_write();
+    static_cast<void>(to.shutdown_write());
 }
 
 /// One client of the echo server; true when it got back all that it sent.
@@ -605,9 +605,9 @@ task<void> send_numbers(int count, numbers& into) {
         const std::string text = std::to_string(i);
         EXPECT_TRUE(
             sender.send_to(as_bytes(text), *endpoint::ip("127.0.0.1", receiver.local().port())));
-        co_await loop::current().sleep_for(100us);
+        static_cast<void>(co_await loop::current().sleep_for(100us));
     }
-    co_await loop::current().sleep_for(1s);
+    static_cast<void>(co_await loop::current().sleep_for(1s));
     side.cancel();
     co_await side.join();
     EXPECT_EQ(into.from.host(), "::ffff:127.0.0.1");
@@ -661,14 +661,14 @@ task<void> misuse_datagrams() {
     const const_bytes big = std::span(much).first(40000);
     EXPECT_TRUE(v4.send_to(big, v4.local()));
     EXPECT_TRUE(v4.send_to(big, v4.local()));
-    co_await loop::current().sleep_for(1ms);
+    static_cast<void>(co_await loop::current().sleep_for(1ms));
     auto got = co_await v4.receive();
     EXPECT_FALSE(got->truncated);
     EXPECT_EQ(got->payload.size(), 40000U);
     std::error_code end;
     scope side(co_await current_source());
     side.spawn(receive_forever(v4, end));
-    co_await loop::current().sleep_for(1ms);
+    static_cast<void>(co_await loop::current().sleep_for(1ms));
     v4.close();
     co_await side.join();
     EXPECT_EQ(end, errc::cancelled) << "the second one did not fit";

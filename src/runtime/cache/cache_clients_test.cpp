@@ -299,7 +299,7 @@ TEST_P(cache_clients, those_who_wait_for_others_are_never_idle) {
         co_await subscribe(subscriber, "c");
         co_await waiting.say("BLPOP l 0\r\n");
         EXPECT_EQ(co_await idle.rest(), "");
-        co_await here().sleep_for(1s);
+        must(co_await here().sleep_for(1s));
         talker b = co_await talker::to(cache->local());
         co_await expect(b, "PUBLISH c x\r\nRPUSH l v\r\n", ":1\r\n:1\r\n");
         co_await expect(subscriber, message("c", "x"));

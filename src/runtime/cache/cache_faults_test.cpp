@@ -161,7 +161,7 @@ TEST_P(cache_faults, a_slow_client_that_makes_progress_is_not_closed) {
         for (int i = 0; i < 30; ++i) requests += "GET k\r\n";
         co_await client.say(requests);
         for (int i = 0; i < 30; ++i) {
-            co_await here().sleep_for(50ms);
+            must(co_await here().sleep_for(50ms));
             EXPECT_EQ((co_await client.bytes(value.size() + 12)).size(), value.size() + 12);
         }
         EXPECT_EQ(cache->count().connections_now, 1U);

@@ -258,7 +258,7 @@ TEST_P(cache_server, idle_clients_are_closed_and_waiting_ones_are_not) {
         const time_point before = here().now();
         while (cache->count().connections_now == 3 || here().now() - before < 300ms) {
             co_await expect(busy, "PING\r\n", "+PONG\r\n");
-            co_await here().sleep_for(10ms);
+            static_cast<void>(co_await here().sleep_for(10ms));
         }
         EXPECT_GE(here().now() - before, 200ms);
         EXPECT_EQ(co_await idle.rest(), "");

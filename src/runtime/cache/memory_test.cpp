@@ -112,7 +112,7 @@ task<void> starve(subject& cache, random_generator& dice, std::uint64_t follower
             const no_memory now(dice.below(40), cache::slab::max_small);
             for (std::uint64_t i = 0; i < turns; ++i) co_await loop::current().yield();
         }
-        co_await loop::current().sleep_for(std::chrono::microseconds(200));
+        static_cast<void>(co_await loop::current().sleep_for(std::chrono::microseconds(200)));
     }
     over = true;
     co_await tasks.join();
@@ -142,7 +142,7 @@ TEST_P(cache_memory, goes_on_and_its_files_say_the_same) {
                     co_await t.say("BGSAVE\r\nSET last 1\r\n");
                     co_await t.line();
                     if (co_await t.line() == "+OK\r") break;
-                    co_await here().sleep_for(10ms);
+                    static_cast<void>(co_await here().sleep_for(10ms));
                 }
                 co_await t.say("DEBUG DIGEST\r\n");
                 digest = co_await t.line();
@@ -183,13 +183,13 @@ TEST_P(cache_memory, is_followed_all_the_same) {
             const std::string digest = co_await to_master.line();
             EXPECT_THAT(digest, StartsWith("+"));
             if (co_await to_follower.line() == digest) break;
-            co_await here().sleep_for(10ms);
+            static_cast<void>(co_await here().sleep_for(10ms));
         }
         // What comes later does, too.
         co_await to_master.say("SET last 1\r\n");
         EXPECT_EQ(co_await to_master.line(), "+OK\r");
         for (std::string got; got != "$1\r";) {
-            co_await here().sleep_for(10ms);
+            static_cast<void>(co_await here().sleep_for(10ms));
             co_await to_follower.say("GET last\r\n");
             got = co_await to_follower.line();
             if (got == "$1\r") EXPECT_EQ(co_await to_follower.line(), "1\r");

@@ -222,7 +222,7 @@ TEST_P(cache_threads, clients_are_dealt_counted_and_closed_wherever_they_are) {
         // A watcher and a killed one on other threads.
         co_await all[1].say("BLPOP nothing 0\r\n");
         while (co_await info(all[0], "clients", "blocked_clients") != "1")
-            co_await here().sleep_for(1ms);
+            static_cast<void>(co_await here().sleep_for(1ms));
         co_await all[0].say("CLIENT LIST\r\n");
         const std::string head = co_await all[0].line();
         const std::string list = co_await all[0].bytes(std::stoul(head.substr(1)) + 2);
@@ -380,11 +380,12 @@ TEST_P(cache_threads, memory_stays_below_its_limit_and_keys_end_in_time_under_lo
         }
         talker t = co_await talker::to(where);
         // They go by themselves.
-        while (co_await info(t, "stats", "expired_keys") == "0") co_await here().sleep_for(5ms);
+        while (co_await info(t, "stats", "expired_keys") == "0")
+            must(co_await here().sleep_for(5ms));
         for (;;) {
             co_await t.say("DBSIZE\r\n");
             if (co_await t.line() == ":0\r") break;
-            co_await here().sleep_for(5ms);
+            static_cast<void>(co_await here().sleep_for(5ms));
         }
         co_await cache->stop(0s);
     });

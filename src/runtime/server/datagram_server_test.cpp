@@ -88,7 +88,7 @@ TEST_P(datagram_server, peers_that_are_silent_are_forgotten) {
         mouth speaks = co_await join(server);
         const time_point before = here().now();
         while (server->count().connections_now == 2) {
-            co_await here().sleep_for(20ms);
+            static_cast<void>(co_await here().sleep_for(20ms));
             speaks.say("still here");
         }
         EXPECT_GE(here().now() - before, 80ms);

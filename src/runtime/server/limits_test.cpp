@@ -210,7 +210,7 @@ TEST_P(server_limits, idle_clients_are_closed_and_busy_ones_are_not) {
         talker sender = co_await join(server);
         talker listener = co_await join(server);
         for (int i = 0; i < 10; ++i) {
-            co_await here().sleep_for(50ms);
+            static_cast<void>(co_await here().sleep_for(50ms));
             co_await sender.say("tick\n");
             EXPECT_EQ(co_await listener.line(), "tick");
         }
@@ -297,7 +297,7 @@ TEST_P(server_limits, senders_wait_for_a_slow_reader_and_nothing_is_lost) {
         std::uint64_t before = 0;
         do {
             before = server->count().messages_in;
-            co_await here().sleep_for(50ms);
+            static_cast<void>(co_await here().sleep_for(50ms));
         } while (server->count().messages_in != before || before == 0);
         EXPECT_LT(before, static_cast<std::uint64_t>(lines));
         if (simulated()) {  // elsewhere this would take its five seconds
@@ -343,7 +343,7 @@ TEST_P(server_limits, senders_go_on_when_the_slow_reader_leaves) {
             std::uint64_t before = 0;
             do {
                 before = server->count().messages_in;
-                co_await here().sleep_for(50ms);
+                static_cast<void>(co_await here().sleep_for(50ms));
             } while (server->count().messages_in != before || before == 0);
             EXPECT_FALSE(done);
         }

@@ -90,7 +90,7 @@ TEST_P(stream_server, a_line_may_arrive_in_pieces_and_many_in_one) {
         talker b = co_await join(server);
         for (const char* piece : {"on", "e\ntw", "o\r\nthree\n", "\n", "fo", "ur\n"}) {
             co_await a.say(piece);
-            co_await here().sleep_for(1ms);
+            static_cast<void>(co_await here().sleep_for(1ms));
         }
         for (const char* line : {"one", "two\r", "three", "", "four"})
             EXPECT_EQ(co_await b.line(), line);
@@ -239,7 +239,7 @@ TEST_P(stream_server, stopping_refuses_new_clients_and_delivers_what_is_queued) 
 
         scope stopping(co_await current_source());
         stopping.spawn(server->stop(30s));
-        co_await here().sleep_for(1ms);
+        static_cast<void>(co_await here().sleep_for(1ms));
         EXPECT_FALSE(co_await here().connect(server->local()));
         EXPECT_EQ((co_await reader.rest()).size(), message.size() + 1);
         co_await stopping.join();

@@ -77,11 +77,11 @@ public:
 
     /// Appends a field. errc::malformed when the name is no token or the value holds CR, LF, NUL or
     /// another control byte than tab; errc::limit_reached beyond size_limit. Copies both.
-    result<> add(std::string_view name, std::string_view value);
+    [[nodiscard]] result<> add(std::string_view name, std::string_view value);
 
     /// Replaces every field of that name by one at the end. Errors as of add(), which leave the
     /// list as it was.
-    result<> set(std::string_view name, std::string_view value);
+    [[nodiscard]] result<> set(std::string_view name, std::string_view value);
 
     /// Removes every field of that name and says how many there were.
     std::size_t remove(std::string_view name) noexcept;

@@ -30,11 +30,12 @@ struct target_parts {
 /// Takes a target apart. errc::malformed when it has none of the four forms, holds a byte that no
 /// target may hold (spaces, control bytes, '#', beyond ASCII), names a user, or has a form that
 /// does not go with the method.
-result<target_parts> split_target(std::string_view method, std::string_view target) noexcept;
+[[nodiscard]] result<target_parts> split_target(std::string_view method,
+                                                std::string_view target) noexcept;
 
 /// Replaces each %xx by its byte. errc::malformed when a '%' lacks its two hexadecimal digits. The
 /// result may hold any byte: a caller that makes a file's name of it looks for '/' and NUL.
-result<std::string> percent_decode(std::string_view text);
+[[nodiscard]] result<std::string> percent_decode(std::string_view text);
 
 /// Writes everything but letters, digits and -._~ as %XX, so that it fits one segment of a path
 /// or one part of a query.
