@@ -34,7 +34,6 @@ std::string flags_of(const session& who) {
     flag('B', (tracking & tracking_option::broadcast) != 0);
     flag('d', extras != nullptr && extras->watched_changed);
     flag('c', who.closing);
-    flag('u', extras != nullptr && extras->was_unblocked);
     flag('U', who.address.starts_with('/'));
     flag('e', who.no_evict);
     flag('T', (who.special & session::no_touch) != 0);

@@ -109,7 +109,6 @@ struct session_extras {
 
     // A wait.
     wait_kind waits_for = wait_kind::none;
-    bool was_unblocked = false;  ///< by CLIENT UNBLOCK, and nothing was executed since
     std::int64_t deadline_us = session::no_deadline;
     serve_function serve = nullptr;
     std::size_t first_key = 0;     // of those that are served in the command's order
