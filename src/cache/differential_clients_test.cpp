@@ -7,6 +7,7 @@
 #include "cache/differential_access.hpp"
 #include "cache/differential_scripts.hpp"
 #include "cache/differential_streams.hpp"
+#include "cache/differential_watching.hpp"
 #include "cache/engine.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/test_client.hpp"
@@ -329,6 +330,10 @@ TEST_P(differential_clients, those_who_track_hear_the_same) {
 
 TEST_P(differential_clients, users_may_do_the_same) {
     for (const std::string_view script : testing::acl_scripts) follow(script);
+}
+
+TEST_P(differential_clients, what_no_command_is_called_is_refused_first) {
+    for (const std::string_view script : testing::refusal_scripts) follow(script);
 }
 
 TEST_P(differential_clients, scripts_end_the_same) {

@@ -96,20 +96,12 @@ std::uint32_t all_flags(const call& c) {
 bool is_known(call& c) {
     if (c.spec == nullptr) {
         refuse_unknown(c);
-    } else if (!arity_fits(*c.spec, c.count)) {
-        c.wrong_arity();
-    } else {
-        return true;
+        return false;
     }
-    return false;
-}
-
-// Of a command with several forms that is to be queued, or to be refused by its name: false, with
-// the error replied, when it has no such form. Elsewhere the command itself says so.
-bool form_is_known(call& c) {
-    if (!in(c, session::in_transaction | session::subscriber) || c.spec == nullptr ||
-        (c.spec->flags & command_flag::has_forms) == 0 || c.count < 2) {
-        return true;
+    if ((c.spec->flags & command_flag::has_forms) == 0 || c.count < 2) {
+        if (arity_fits(*c.spec, c.count)) return true;
+        c.wrong_arity();
+        return false;
     }
     const acl::command_form* const form = acl::find_form(c.spec->name, c.arg(1));
     if (form == nullptr) {
@@ -315,7 +307,7 @@ bool execute_with_attention(call& c) {
     const bool is_client_command = c.spec != nullptr && c.spec->run == commands::client;
     // What another server, or the append-only file, has done is done here, too.
     const bool obeys = in(c, session::master);
-    if (obeys ? !is_known(c) : !form_is_known(c) || !admit(c) || !mode_allows(c)) {
+    if (obeys ? !is_known(c) : !admit(c) || !mode_allows(c)) {
         after_refusal(c);
     } else if (!obeys && is_busy(c)) {
         c.error(scripting::busy_text(c.state));

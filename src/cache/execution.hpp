@@ -36,9 +36,10 @@ bool admit_after_checks(call& c);
 /// Whether the command may run; if not, the refusal is replied.
 inline bool admit(call& c) {
     const engine_options& options = c.state.options;
+    constexpr std::uint32_t special = command_flag::dangerous | command_flag::has_forms;
     if (c.spec != nullptr && arity_fits(*c.spec, c.count) && c.client.unlimited &&
         options.max_memory == 0 && options.mode == access_mode::readwrite &&
-        (c.spec->flags & command_flag::dangerous) == 0) [[likely]] {
+        (c.spec->flags & special) == 0) [[likely]] {
         return true;
     }
     return admit_after_checks(c);
