@@ -18,15 +18,25 @@ using acl::refusal;
 
 std::span<const std::string_view> arguments_of(const call& c) noexcept { return {c.args, c.count}; }
 
-void log_refusal(call& c, acl::verdict what, std::string_view user, bool in_transaction) {
+using context = access_log::context;
+
+context context_of(const call& c) noexcept {
+    if (c.in_script) return context::lua;
+    const bool in_transaction = (c.client.special & session::in_transaction) != 0;
+    return in_transaction ? context::multi : context::toplevel;
+}
+
+void log_refusal(call& c, acl::verdict what, std::string_view user, context where) {
     engine::state& s = c.state;
     const std::string object = what.why == refusal::command
                                    ? acl::full_name(*c.spec, arguments_of(c))
                                    : std::string(c.arg(what.argument));
     std::string client;
-    append_client_line(client, c.client, s.env.now_us);
+    // A script's commands are those of the client that has called it.
+    const bool is_script = c.in_script && s.executing != nullptr;
+    append_client_line(client, is_script ? *s.executing : c.client, s.env.now_us);
     client.pop_back();  // the line's end
-    s.refusals.add({0, 1, what.why, in_transaction, object.substr(0, access_log::max_text),
+    s.refusals.add({0, 1, what.why, where, object.substr(0, access_log::max_text),
                     std::string(user.substr(0, access_log::max_text)), std::move(client),
                     s.env.now_ms, s.env.now_ms},
                    s.options.acllog_max_len);
@@ -42,9 +52,8 @@ void access_log::add(entry made, std::size_t limit) {
     constexpr std::size_t looked_at = 10;
     for (std::size_t i = 0; i < std::min(entries_.size(), looked_at); ++i) {
         entry& old = entries_[i];
-        if (old.why != made.why || old.in_transaction != made.in_transaction ||
-            old.object != made.object || old.user != made.user ||
-            made.updated_ms - old.updated_ms > same_within_ms) {
+        if (old.why != made.why || old.where != made.where || old.object != made.object ||
+            old.user != made.user || made.updated_ms - old.updated_ms > same_within_ms) {
             continue;
         }
         ++old.count;
@@ -77,8 +86,7 @@ void note_all_permissions(engine::state& s) {
 bool authenticate(call& c, std::string_view name, std::string_view password) {
     acl::user* const user = c.state.users.find(name);
     if (user == nullptr || !user->accepts(password)) {
-        const bool in_transaction = (c.client.special & session::in_transaction) != 0;
-        log_refusal(c, {refusal::password, 0}, name, in_transaction);
+        log_refusal(c, {refusal::password, 0}, name, context_of(c));
         c.error("WRONGPASS invalid username-password pair or user is disabled.");
         return false;
     }
@@ -91,7 +99,7 @@ bool authenticate(call& c, std::string_view name, std::string_view password) {
 bool permits(call& c) {
     const acl::verdict its = check(c);
     if (its.why == refusal::none) return true;
-    log_refusal(c, its, c.client.user->name(), (c.client.special & session::in_transaction) != 0);
+    log_refusal(c, its, c.client.user->name(), context_of(c));
     switch (its.why) {
         case refusal::key: c.error("NOPERM No permissions to access a key"); break;
         case refusal::channel: c.error("NOPERM No permissions to access a channel"); break;
@@ -105,7 +113,7 @@ bool permits(call& c) {
 bool still_permits(call& c) {
     const acl::verdict its = check(c);
     if (its.why == refusal::none) return true;
-    log_refusal(c, its, c.client.user->name(), true);
+    log_refusal(c, its, c.client.user->name(), context::multi);
     const char* const why = its.why == refusal::key ? "no permission to touch the specified keys"
                             : its.why == refusal::channel
                                 ? "no permission to access one of the channels used as "

@@ -23,11 +23,14 @@ public:
     /// Of keys and names so much is kept.
     static constexpr std::size_t max_text = 1024;
 
+    /// Where the command came from.
+    enum class context : std::uint8_t { toplevel, multi, lua };
+
     struct entry {
         std::uint64_t id;
         std::uint64_t count;
         acl::refusal why;
-        bool in_transaction;
+        context where;
         std::string object;  ///< the command, the key or the channel
         std::string user;
         std::string client;  ///< as CLIENT LIST shows it

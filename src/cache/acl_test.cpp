@@ -193,6 +193,33 @@ TEST(acl, the_log_tells_what_was_refused) {
     EXPECT_EQ(admin("ACL LOG"), "*0\r\n");
 }
 
+TEST(acl, the_log_tells_what_scripts_were_refused) {
+    engine home;
+    test_client admin(home);
+    test_client client(home);
+    admin("ACL SETUSER u on nopass ~k* +@all -del resetchannels");
+    client("AUTH u x");
+    client("CLIENT SETNAME caller");
+    client({"EVAL", "return redis.pcall('del', 'k')", "0"});
+    client({"EVAL", "return redis.pcall('get', 'x')", "0"});
+    client({"EVAL", "return redis.pcall('get', KEYS[1])", "1", "y"});
+    client("MULTI");
+    client({"EVAL", "return redis.pcall('publish', 'c', 'x')", "0"});
+    client("EXEC");
+    const reply_tree log = parse_reply(admin("ACL LOG"));
+    ASSERT_EQ(log.children.size(), 4U);
+    const auto told = [&](std::size_t i) {
+        EXPECT_THAT(field(log.children[i], "client-info").text, HasSubstr(" name=caller "));
+        EXPECT_THAT(field(log.children[i], "client-info").text, HasSubstr("addr=test:1 "));
+        return field(log.children[i], "reason").text + " " +
+               field(log.children[i], "context").text + " " + field(log.children[i], "object").text;
+    };
+    EXPECT_EQ(told(0), "channel lua c");
+    EXPECT_EQ(told(1), "key toplevel y");
+    EXPECT_EQ(told(2), "key lua x");
+    EXPECT_EQ(told(3), "command lua del");
+}
+
 TEST(acl, hello_logs_in_only_when_all_of_it_is_understood) {
     engine_options options;
     options.password = "secret";

@@ -154,6 +154,7 @@ void acl_genpass(call& c) {
 
 void reply_refusal(call& c, const access_log::entry& what) {
     constexpr std::string_view reasons[] = {"", "command", "key", "auth", "channel"};
+    constexpr std::string_view contexts[] = {"toplevel", "multi", "lua"};
     c.reply.map(10);
     const auto text = [&c](std::string_view name, std::string_view value) {
         c.reply.bulk(name);
@@ -165,7 +166,7 @@ void reply_refusal(call& c, const access_log::entry& what) {
     };
     number("count", static_cast<std::int64_t>(what.count));
     text("reason", reasons[static_cast<std::size_t>(what.why)]);
-    text("context", what.in_transaction ? "multi" : "toplevel");
+    text("context", contexts[static_cast<std::size_t>(what.where)]);
     text("object", what.object);
     text("username", what.user);
     c.reply.bulk("age-seconds");
