@@ -330,6 +330,23 @@ TEST_F(clients, a_pause_holds_up_all_commands_and_ends_by_itself) {
     engine_.end_wait(a_.who());
     EXPECT_EQ(a_.pushed(), "$-1\r\n+OK\r\n");
     EXPECT_EQ(b_("GET x"), "$1\r\n1\r\n");
+    EXPECT_EQ(field("blocked_clients"), "0");
+}
+
+TEST_F(clients, who_waits_for_the_end_of_a_pause_is_counted_as_blocked) {
+    EXPECT_EQ(b_("CLIENT PAUSE 100000 WRITE"), ok);
+    EXPECT_EQ(a_("SET x 1"), "");
+    {
+        test_client gone(engine_);
+        EXPECT_EQ(gone("SET x 2"), "");
+        EXPECT_EQ(field("blocked_clients"), "2");
+    }
+    EXPECT_EQ(field("blocked_clients"), "1");
+    EXPECT_EQ(b_("CLIENT PAUSE 200000 WRITE"), ok);
+    EXPECT_EQ(field("blocked_clients"), "1");
+    EXPECT_EQ(b_("CLIENT UNPAUSE"), ok);
+    EXPECT_EQ(a_.pushed(), ok);
+    EXPECT_EQ(field("blocked_clients"), "0");
 }
 
 TEST_F(clients, a_pause_of_writes_holds_up_what_reads_and_changes) {

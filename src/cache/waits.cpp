@@ -210,6 +210,7 @@ void wait_for_pause_end(engine::state& s, session& who) {
     extras.waits_for = wait_kind::pause;
     extras.deadline_us = s.paused_until_us != 0 ? s.paused_until_us : session::no_deadline;
     who.blocked = true;
+    ++s.blocked_sessions;
 }
 
 namespace {
@@ -375,6 +376,8 @@ void forget_wait(engine::state& s, session& who) {
         --s.blocked_sessions;
         s.awaited.remove_all(extras.keys);
         s.note_listeners();
+    } else if (extras.waits_for == wait_kind::pause) {
+        --s.blocked_sessions;
     } else if (extras.waits_for == wait_kind::replicas) {
         s.replicating->forget_wait(who);
     }
