@@ -265,9 +265,10 @@ TEST_F(clients, monitor_shows_what_others_execute) {
     b_("GET k");
     b_("EXEC");
     const std::string head = "+1700000000.000042 [3 test:1] ";
-    EXPECT_EQ(a_.pushed(),
-              head + "\"SELECT\" \"3\"\r\n" + head + R"("SET" "k" "a \"b\"\n\x01\xff\\")" + "\r\n" +
-                  head + "\"MULTI\"\r\n" + head + "\"GET\" \"k\"\r\n" + head + "\"EXEC\"\r\n");
+    EXPECT_EQ(a_.pushed(), head + "\"SELECT\" \"3\"\r\n" + head +
+                               R"("SET" "k" "a \"b\"\n\x01\xff\\")" + "\r\n" + head +
+                               "\"AUTH\" \"(redacted)\"\r\n" + head + "\"MULTI\"\r\n" + head +
+                               "\"GET\" \"k\"\r\n" + head + "\"EXEC\"\r\n");
     EXPECT_THAT(a_("PING"), HasSubstr("[0 test:1] \"PING\""));
     EXPECT_EQ(a_("RESET"), "+RESET\r\n");
     b_("GET k");

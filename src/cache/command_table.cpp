@@ -16,8 +16,7 @@ constexpr std::uint32_t write_fast = write | fast;
 constexpr std::uint32_t grow = write | denyoom;
 constexpr std::uint32_t grow_fast = write | denyoom | fast;
 constexpr std::uint32_t always = loading | stale;
-// Each command that a script calls is shown by MONITOR, the script itself is not.
-constexpr std::uint32_t scripting_ro = noscript | stale | runs_script | no_monitor;
+constexpr std::uint32_t scripting_ro = noscript | stale | runs_script;
 constexpr std::uint32_t scripting = scripting_ro | may_replicate;
 
 constexpr command_spec table[] = {
@@ -260,8 +259,8 @@ constexpr command_spec table[] = {
     {"quit", commands::quit, -1, fast | always | noauth | noscript, 0, 0, 0},
     {"reset", commands::reset, 1, fast | always | noauth | noscript, 0, 0, 0},
     {"select", commands::select, 2, fast | always, 0, 0, 0},
-    {"hello", commands::hello, -1, fast | always | noauth | noscript | no_monitor, 0, 0, 0},
-    {"auth", commands::auth, -2, fast | always | noauth | noscript | no_monitor, 0, 0, 0},
+    {"hello", commands::hello, -1, fast | always | noauth | noscript, 0, 0, 0},
+    {"auth", commands::auth, -2, fast | always | noauth | noscript, 0, 0, 0},
     {"client", commands::client, -2, always | noscript | has_forms, 0, 0, 0},
 
     // Transactions
@@ -300,7 +299,7 @@ constexpr command_spec table[] = {
     {"fcall_ro", commands::fcall_ro, -3, scripting_ro, 0, 0, 0},
     {"function", commands::function, -2, noscript | has_forms, 0, 0, 0},
     // Users
-    {"acl", commands::acl, -2, always | noscript | no_monitor | has_forms, 0, 0, 0},
+    {"acl", commands::acl, -2, always | noscript | has_forms, 0, 0, 0},
 
     // Sorted sets, waiting
     {"bzpopmin", commands::bzpopmin, -3, write | fast | blocking, 1, -2, 1},

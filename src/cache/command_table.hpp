@@ -25,7 +25,6 @@ inline constexpr std::uint32_t dangerous = 1
                                            << 9;  ///< in admin mode only; COMMAND does not tell it
 inline constexpr std::uint32_t no_multi = 1 << 10;       ///< not between MULTI and EXEC
 inline constexpr std::uint32_t may_replicate = 1 << 11;  ///< CLIENT PAUSE WRITE holds it up
-inline constexpr std::uint32_t no_monitor = 1 << 12;     ///< MONITOR does not show it
 inline constexpr std::uint32_t pubsub = 1 << 13;
 inline constexpr std::uint32_t blocking = 1 << 14;  ///< it may wait
 /// O(1) but for the size of a value, and asked for often: not timed by slow_log. COMMAND does not

@@ -113,7 +113,7 @@ TEST_F(server_commands, slowlog_keeps_no_password_of_any_parameter_or_name) {
     EXPECT_EQ(kept("CONFIG SET tls-key-file-pass x"), "CONFIG SET tls-key-file-pass (redacted) ");
     EXPECT_EQ(kept("CONFIG GET requirepass"), "CONFIG GET requirepass ");
     EXPECT_EQ(kept("CONFIG GET masterauth requirepass"), "CONFIG GET masterauth requirepass ");
-    EXPECT_EQ(kept("ACL SETUSER eve >secret"), "ACL (redacted) (redacted) (redacted) ");
+    EXPECT_EQ(kept("ACL SETUSER eve >secret"), "ACL SETUSER (redacted) (redacted) ");
     test_client monitor(home);
     monitor("MONITOR");
     client("LOGIN eve secret");

@@ -87,6 +87,14 @@ void hide_ids(std::string& text) {
     }
 }
 
+// Of MONITOR's lines: when it was and, but for scripts, who it was; and the test's own commands.
+void hide_monitored(std::string& text) {
+    static const std::regex head("\\+\\d{10}\\.\\d{6} \\[(\\d+) ((lua)|[^\\]\\r]*)\\]");
+    static const std::regex own("\\+\\[0 \\] \"PING\"\\r\\n");
+    text = std::regex_replace(text, head, "+[$1 $3]");
+    text = std::regex_replace(text, own, "");
+}
+
 // Redis 7.2's words where 7.0 has others: those of refusals, and "sanitize-payload", which only 7.2
 // shows. What both say then has no meaning but to be compared.
 void hide_7_2(std::string& text) {
@@ -239,6 +247,8 @@ private:
         for (auto& [name, each] : clients_) {
             hide_ids(each.got_theirs);
             hide_ids(each.got_ours);
+            hide_monitored(each.got_theirs);
+            hide_monitored(each.got_ours);
             each.got_theirs = testing::hide_version(each.got_theirs);
             each.got_ours = testing::hide_version(each.got_ours);
             if (line.find("ACL") != std::string_view::npos ||
@@ -334,6 +344,10 @@ TEST_P(differential_clients, users_may_do_the_same) {
 
 TEST_P(differential_clients, what_no_command_is_called_is_refused_first) {
     for (const std::string_view script : testing::refusal_scripts) follow(script);
+}
+
+TEST_P(differential_clients, who_monitors_sees_the_same) {
+    for (const std::string_view script : testing::monitor_scripts) follow(script);
 }
 
 TEST_P(differential_clients, scripts_end_the_same) {

@@ -1,5 +1,5 @@
 // More scripts of differential_clients_test.cpp, in the form of differential_scripts.hpp: what is
-// refused before anything else is looked at.
+// refused before anything else is looked at, and what MONITOR shows.
 #pragma once
 
 #include <string_view>
@@ -27,6 +27,30 @@ B: COMMAND NOSUCH ; B: PUBSUB NOSUCH ; B: CLUSTER NOSUCH ; B: MULTI ; B: CONFIG 
     R"(
 A: CLIENT PAUSE 5000 WRITE ; B: NOSUCH ; B: SET ; B: FUNCTION NOSUCH ; B: FUNCTION DELETE ; B: XGROUP NOSUCH ; B: XGROUP CREATE k ;
 B: SCRIPT NOSUCH ; B: PUBLISH c ; B: EVAL ; A: INFO nosuch ; B: SET k v ; A: CLIENT UNPAUSE ; B: GET k
+)",
+};
+
+inline constexpr std::string_view monitor_scripts[] = {
+    R"(
+M: MONITOR ; B: SET k v ; B: GET k ; B: EXEC ; B: MULTI ; B: SET a 1 ; B: CONFIG GET port ; B: GET k ; B: EXEC ; B: MULTI ; B: DISCARD ;
+B: MULTI ; B: NOSUCH ; B: EXEC ; B: DISCARD ; B: NOSUCH ; B: GET ; B: SET a b c ; B: SCRIPT EXISTS abc ; B: EVALSHA abc 0 ; B: EVAL bad 0 ;
+B: EVALSHA 0000000000000000000000000000000000000000 0 ; B: EVAL return{redis.call('set','x','1'),redis.call('slowlog','reset')} 0 ;
+B: EVAL return{redis.call('set','x','1'),redis.call('select',3),redis.call('get','x')} 0 ; B: EVAL return{redis.call('select',3),redis.call('get','x')} 0 ;
+B: EVAL_RO return{redis.call('get','x')} 1 x ; B: FCALL nosuch 0 ; B: FUNCTION LIST ; B: MULTI ; B: EVAL return{redis.call('get','x')} 0 ; B: EXEC ;
+B: EVAL return{redis.pcall('nosuch'),redis.pcall('get'),redis.pcall('incr','k')} 0 ; B: ACL WHOAMI ; B: ACL NOSUCH ; B: ACL LOG RESET ;
+B: ACL GETUSER nosuch ; B: ACL SETUSER u >secret ; B: ACL DELUSER u ; B: ACL GENPASS x ; B: ACL DRYRUN default get x ; B: AUTH secret ; B: AUTH nosuch secret ;
+B: AUTH default secret ; B: HELLO 2 AUTH default secret ; B: HELLO 2 AUTH nosuch secret ; B: HELLO 2 SETNAME auth AUTH default secret ; B: HELLO 2 FOO ;
+B: HELLO ; B: HELLO 2 AUTH default secret SETNAME n ; B: HELLO 9 ; B: CLIENT SETNAME n ; B: CLIENT GETNAME ; B: CLIENT KILL ID 99999999 ; B: CLIENT NOSUCH ;
+B: CLIENT PAUSE 0 ; B: CLIENT NO-EVICT off ; B: CLIENT REPLY ON ; B: CLIENT UNBLOCK 99999999 ; B: CLIENT TRACKING off ; B: CLIENT GETREDIR ; B: COMMAND GETKEYS get x ;
+B: COMMAND COUNT x ; B: CONFIG SET masterauth secret ; B: CONFIG SET masterauth '' ; B: CONFIG NOSUCH ; B: LATENCY RESET ; B: SLOWLOG RESET ; B: SLOWLOG GET 0 ; B: MEMORY USAGE nosuch ;
+B: OBJECT ENCODING x ; B: SELECT 1 ; B: SELECT 99 ; B: GET k ; B: SELECT 0 ; B: SUBSCRIBE c ; B: UNSUBSCRIBE ; B: PUBLISH c m ; B: PUBSUB CHANNELS ; B: REPLICAOF NO ONE ;
+B: SWAPDB 0 1 ; B: KEYS * ; B: DBSIZE ; B: WAIT 0 0 ; B: FAILOVER ABORT ; B: PFSELFTEST ; B: PFDEBUG encoding x ; B: WATCH k ; B: UNWATCH ; B: SORT l STORE x ;
+B: XINFO HELP x ; B: OBJECT HELP x ; B: BLPOP l 0 ; C: RPUSH l 1 ; B: BLPOP l k 0 ; C: CLIENT UNBLOCK @B ; B: RESET ; C: SET q 1 ; M: RESET ; B: GET k
+)",
+    // Refused, and held up.
+    R"(
+M: MONITOR ; A: ACL SETUSER u on >p +get +eval ~k* ; B: AUTH u p ; B: GET k ; B: GET x ; B: SET k v ; B: EVAL redis.pcall('get','x')redis.pcall('get','k')return(1) 0 ;
+A: CLIENT PAUSE 5000 WRITE ; C: SET a 1 ; A: CLIENT UNPAUSE ; C: GET a
 )",
 };
 

@@ -263,6 +263,10 @@ void run(call& c) {
     const std::size_t count = c.count;
     const unsigned database = c.keys->number();
     const expired_keys before = fate_of_expired(c.state);
+    const bool is_seen = (c.state.attention & attention::monitors) != 0;
+    // A script comes before the commands that it calls, a transaction behind them.
+    const bool is_script = (spec.flags & command_flag::runs_script) != 0;
+    if (is_seen && is_script) feed_monitors(c);
     {
         const expiry_scope expiry(c);
         recording record(c.state, spec);
@@ -272,10 +276,11 @@ void run(call& c) {
     // REPLICAOF, or a pause: what was before the command is not to come back.
     if (const expired_keys now = fate_of_expired(c.state); now != before) c.state.env.expired = now;
     if (in(c, session::tracking)) remember_reads(c, spec, {args, count});
-    const bool is_seen = (c.state.attention & attention::monitors) != 0;
-    if (is_seen && (spec.flags & (command_flag::admin | command_flag::no_monitor)) == 0) {
-        feed_monitors(c.state, c.client, args, count);
-    }
+    if (!is_seen || is_script) return;
+    c.spec = &spec;
+    c.args = args;
+    c.count = count;
+    feed_monitors(c);
 }
 
 namespace {

@@ -5,12 +5,17 @@
 #include <eddy/base/glob.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "cache/acl_forms.hpp"
+#include "cache/call.hpp"
 #include "cache/client_memory.hpp"
+#include "cache/command_table.hpp"
+#include "cache/secret_arguments.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <initializer_list>
+#include <span>
 #include <string>
 
 namespace eddy::cache {
@@ -43,6 +48,15 @@ std::size_t send_to_all(engine::state& s, name_topic* topic, encoded_push messag
     topic->members.for_each(
         [&](name_topic::member& each) { push_to(s, *each.who, message.in(each.who->protocol)); });
     return topic->count;
+}
+
+// By its form, as of CONFIG GET or HELP, where it has several.
+bool is_administrative(const call& c) noexcept {
+    if ((c.spec->flags & command_flag::has_forms) == 0 || c.count < 2)
+        return (c.spec->flags & command_flag::admin) != 0;
+    constexpr std::uint32_t admin = 1 << 4;  // as command_flag_names() has it
+    const acl::command_form* const form = acl::find_form(c.spec->name, c.arg(1));
+    return form == nullptr || (form->flags & admin) != 0;
 }
 
 // As a Redis user would type it into a string.
@@ -153,18 +167,20 @@ void unsubscribe_all(engine::state& s, session& who) {
     who.special &= static_cast<std::uint16_t>(~session::subscriber);
 }
 
-void feed_monitors(engine::state& s, const session& who, const std::string_view* args,
-                   std::size_t count) {
+void feed_monitors(const call& c) {
+    if (is_administrative(c)) return;
+    engine::state& s = c.state;
+    const std::span<const std::string_view> args(c.args, c.count);
     char head[64];
     std::snprintf(head, sizeof head, "+%lld.%06lld [%u ",
                   static_cast<long long>(s.env.now_us / second_us),
-                  static_cast<long long>(s.env.now_us % second_us), unsigned{who.db});
+                  static_cast<long long>(s.env.now_us % second_us), unsigned{c.client.db});
     std::string line = head;
-    line += who.address;
+    line += c.client.address;
     line += ']';
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < c.count; ++i) {
         line += ' ';
-        append_quoted(line, args[i]);
+        append_quoted(line, is_secret(*c.spec, args, i) ? redacted : args[i]);
     }
     line += "\r\n";
     for (session* const each : s.monitors) push_to(s, *each, line);

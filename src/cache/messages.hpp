@@ -33,9 +33,9 @@ std::size_t publish_to_shard(engine::state& s, std::string_view channel, std::st
 /// Drops all subscriptions, without a word.
 void unsubscribe_all(engine::state& s, session& who);
 
-/// A line for those who MONITOR: what the session has executed.
-void feed_monitors(engine::state& s, const session& who, const std::string_view* args,
-                   std::size_t count);
+/// A line for those who MONITOR: what the session executes. Nothing for what only administrators
+/// do, and nothing that is secret.
+void feed_monitors(const call& c);
 void stop_monitoring(engine::state& s, session& who) noexcept;
 
 }  // namespace eddy::cache

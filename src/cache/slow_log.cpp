@@ -5,25 +5,17 @@
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
-#include "cache/config.hpp"
 #include "cache/execution.hpp"
+#include "cache/secret_arguments.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <string>
 #include <utility>
 
 namespace eddy::cache {
 namespace {
-
-// Arguments that hold a password are not kept.
-bool is_secret(const call& c, std::size_t i) noexcept {
-    const auto what = c.spec->run;
-    if (what == commands::auth || what == commands::hello || what == commands::acl) return i > 0;
-    // CONFIG SET: names and values in turn.
-    return what == commands::config && i > 2 && i % 2 == 1 && is_word(c.arg(1), "set") &&
-           is_secret_parameter(c.arg(i - 1));
-}
 
 // CLIENT LIST tells which form of its last command a client has sent.
 void note_form(call& c) noexcept {
@@ -92,8 +84,10 @@ void slow_log::keep(const call& c, std::int64_t took_us) {
     record made{next_id_++,       c.state.env.now_us / 1'000'000, took_us, {},
                 c.client.address, std::string(c.client.name())};
     const std::size_t whole = c.count > max_arguments ? max_arguments - 1 : c.count;
+    const std::span<const std::string_view> args(c.args, c.count);
     for (std::size_t i = 0; i < whole; ++i) {
-        made.args.push_back(is_secret(c, i) ? "(redacted)" : shortened(c.arg(i)));
+        made.args.push_back(is_secret(*c.spec, args, i) ? std::string(redacted)
+                                                        : shortened(c.arg(i)));
     }
     if (whole < c.count) {
         made.args.push_back("... (" + std::to_string(c.count - whole) + " more arguments)");

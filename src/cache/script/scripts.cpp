@@ -377,12 +377,8 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});
     ++state_.env.counters.commands;
-    if ((state_.attention & attention::monitors) != 0 &&
-        (flags & (command_flag::admin | command_flag::no_monitor)) == 0) [[unlikely]] {
-        const std::uint8_t after = std::exchange(session_.db, db);
-        feed_monitors(state_, session_, args, count);
-        session_.db = after;
-    }
+    if ((state_.attention & attention::monitors) != 0) [[unlikely]]
+        feed_monitors(inner);
     return command_reply_.text();
 }
 
