@@ -92,6 +92,42 @@ TEST_F(server_commands, slowlog_shortens_arguments_and_hides_passwords) {
     EXPECT_EQ(args[31].text, "... (69 more arguments)");
 }
 
+TEST_F(server_commands, slowlog_keeps_a_command_that_waits_when_it_has_waited) {
+    client_("CONFIG SET slowlog-log-slower-than 0");
+    test_client waiter(engine_);
+    // The commands that were kept, the newest first.
+    const auto kept = [this] {
+        std::string all;
+        for (const auto& each : parse_reply(client_("SLOWLOG GET -1")).children) {
+            all += each.children[3].children[0].text + " ";
+            EXPECT_LT(std::stoi(each.children[2].text), 1'000'000) << "the wait does not count";
+        }
+        client_("SLOWLOG RESET");
+        return all;
+    };
+    const auto at = [this](std::int64_t s) { engine_.set_time(std::chrono::seconds(s)); };
+    at(1000);
+    EXPECT_EQ(kept(), "CONFIG ");
+    waiter("BLPOP l 0");
+    EXPECT_EQ(kept(), "SLOWLOG ");
+    at(1010);
+    client_("RPUSH l 1");
+    EXPECT_EQ(kept(), "BLPOP RPUSH SLOWLOG ");
+    EXPECT_EQ(waiter.pushed(), "*2\r\n$1\r\nl\r\n$1\r\n1\r\n");
+    waiter("BZPOPMIN z 5");
+    at(1020);
+    engine_.end_wait(waiter.who());
+    EXPECT_EQ(kept(), "BZPOPMIN SLOWLOG ");
+    waiter.pushed();
+    client_("ACL SETUSER u on nopass ~l +blpop");
+    waiter("AUTH u x");
+    waiter("BLPOP l 0");
+    client_("ACL SETUSER u -blpop");
+    client_("RPUSH l 1");
+    EXPECT_EQ(kept(), "RPUSH ACL AUTH ACL SLOWLOG ") << "it was refused";
+    EXPECT_TRUE(waiter.pushed().starts_with("-NOPERM"));
+}
+
 TEST_F(server_commands, slowlog_keeps_no_password_of_any_parameter_or_name) {
     engine_options options;
     options.renamed_commands = {{"AUTH", "login"}};
@@ -212,15 +248,15 @@ TEST_F(server_commands, keys_are_found_in_all_forms_of_commands) {
     expect("COMMAND GETKEYSANDFLAGS GET a", "*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RO\r\n+access\r\n");
 }
 
-TEST_F(server_commands, a_slow_exec_is_logged_as_such) {
+TEST_F(server_commands, slowlog_keeps_the_commands_of_a_transaction_instead_of_exec) {
     expect("CONFIG SET slowlog-log-slower-than 0", "+OK\r\n");
     expect("MULTI", "+OK\r\n");
     expect("SET key " + std::string(100, 'v'), "+QUEUED\r\n");
     expect("EXEC", "*1\r\n+OK\r\n");
     const auto log = parse_reply(client_("SLOWLOG GET 1"));
     ASSERT_EQ(log.children.size(), 1U);
-    ASSERT_EQ(log.children[0].children[3].children.size(), 1U);
-    EXPECT_EQ(log.children[0].children[3].children[0].text, "EXEC");
+    ASSERT_EQ(log.children[0].children[3].children.size(), 3U);
+    EXPECT_EQ(log.children[0].children[3].children[0].text, "SET");
 }
 
 TEST_F(server_commands, commands_tell_what_they_are_for) {

@@ -350,6 +350,41 @@ TEST_P(differential_clients, who_monitors_sees_the_same) {
     for (const std::string_view script : testing::monitor_scripts) follow(script);
 }
 
+// The commands of a reply to SLOWLOG GET with their clients' names, without the test's own.
+std::string kept_commands(const std::string& reply) {
+    std::string all;
+    for (const auto& each : testing::parse_reply(reply).children) {
+        std::string text;
+        for (const auto& arg : each.children[3].children) text += arg.text + " ";
+        if (text != "PING ") all += text + "by " + each.children[5].text + '\n';
+    }
+    return all;
+}
+
+TEST_P(differential_clients, slow_commands_are_kept_the_same) {
+    engine home;
+    const auto control = redis_->open();
+    std::map<char, std::unique_ptr<redis_connection>> theirs;
+    std::map<char, std::unique_ptr<test_client>> ours;
+    for (const std::string_view line : testing::separate(testing::slow_script)) {
+        const char who = line[0];
+        if (!theirs.contains(who)) {
+            theirs[who] = redis_->open();
+            ours[who] = std::make_unique<test_client>(home);
+        }
+        arguments args = testing::split(line.substr(2));
+        for (std::string& each : args) {
+            if (each == "LONG") each.assign(200, 'x');
+        }
+        theirs[who]->send(args);
+        control->ask({"PING"});
+        ours[who]->ask(args);
+    }
+    const arguments ask{"SLOWLOG", "GET", "-1"};
+    EXPECT_EQ(kept_commands(test_client(home).ask(ask)), kept_commands(control->ask(ask)));
+    control->ask({"CONFIG", "SET", "slowlog-log-slower-than", "10000"});
+}
+
 TEST_P(differential_clients, scripts_end_the_same) {
     for (const std::string_view script : testing::client_scripts) follow(script);
 }

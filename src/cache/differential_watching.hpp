@@ -1,5 +1,6 @@
 // More scripts of differential_clients_test.cpp, in the form of differential_scripts.hpp: what is
-// refused before anything else is looked at, and what MONITOR shows.
+// refused before anything else is looked at, what MONITOR shows, and what
+// SLOWLOG keeps.
 #pragma once
 
 #include <string_view>
@@ -53,5 +54,18 @@ M: MONITOR ; A: ACL SETUSER u on >p +get +eval ~k* ; B: AUTH u p ; B: GET k ; B:
 A: CLIENT PAUSE 5000 WRITE ; C: SET a 1 ; A: CLIENT UNPAUSE ; C: GET a
 )",
 };
+
+/// What SLOWLOG keeps when it keeps everything.
+inline constexpr std::string_view slow_script = R"(
+A: FLUSHALL ; A: SLOWLOG RESET ; A: CONFIG SET slowlog-log-slower-than 0 ; A: PING ; B: CLIENT SETNAME b ; B: MULTI ; B: SET a 1 ; B: ACL SETUSER u >secret ; B: AUTH secret ;
+B: EXEC ; B: MULTI ; B: GET a ; B: DISCARD ; B: EXEC ; B: GET ; B: NOSUCH ; B: CONFIG NOSUCH ; B: EVAL return{redis.call('set','x','1'),redis.call('select',3)} 0 ; B: EVALSHA abc 0 ;
+B: MULTI ; B: EVAL return{redis.call('get','x')} 0 ; B: EXEC ; B: AUTH secret ; B: AUTH default secret ; B: HELLO 2 AUTH default secret SETNAME bob ; B: HELLO 2 SETNAME b ;
+B: ACL SETUSER u >secret ; B: ACL WHOAMI ; B: ACL LIST ; B: ACL GETUSER u ; B: ACL DRYRUN default get x ; B: ACL DELUSER u ; B: CONFIG SET masterauth secret ;
+B: CONFIG SET masterauth '' maxmemory 0 ; B: CONFIG SET masterauth secret nosuch x ; B: CONFIG SET masteruser secret ; B: CONFIG SET masteruser '' ;
+B: MSET 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 ; B: SET a LONG ;
+B: DEL 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 ; B: DEL 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 ;
+B: BLPOP l 0 ; A: RPUSH l 1 ; B: BZPOPMIN z y 0 ; A: ZADD y 1 m ; B: XREAD BLOCK 0 STREAMS s 0 ; A: XADD s 1 a b ; B: BLMOVE l k LEFT LEFT 0 ; A: MULTI ; A: RPUSH l 5 ; A: SET q 1 ;
+A: EXEC ; B: MULTI ; B: BLPOP l 0 ; B: EXEC ; B: WAIT 0 0 ; B: SUBSCRIBE c ; B: UNSUBSCRIBE c ; B: SELECT 0 ; B: RESET ; B: CLIENT SETNAME bb ; B: GET a
+)";
 
 }  // namespace eddy::cache::testing

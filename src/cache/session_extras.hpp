@@ -110,6 +110,7 @@ struct session_extras {
     // A wait.
     wait_kind waits_for = wait_kind::none;
     std::int64_t deadline_us = session::no_deadline;
+    std::int64_t worked_us = 0;  // before the wait, where slow_log times the command
     serve_function serve = nullptr;
     std::size_t first_key = 0;     // of those that are served in the command's order
     std::size_t ordered_keys = 0;  // how many

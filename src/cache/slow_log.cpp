@@ -7,6 +7,7 @@
 #include "cache/commands.hpp"
 #include "cache/execution.hpp"
 #include "cache/secret_arguments.hpp"
+#include "cache/session_extras.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -22,6 +23,10 @@ void note_form(call& c) noexcept {
     if ((c.spec->flags & command_flag::has_forms) == 0 || c.count < 2) return;
     if (const auto* const form = acl::find_form(c.spec->name, c.arg(1)))
         c.client.last_command = form->name.data();
+}
+
+bool waits_for_key(const session& who) noexcept {
+    return who.blocked && who.extras->waits_for == wait_kind::key;
 }
 
 std::string shortened(std::string_view arg) {
@@ -71,7 +76,11 @@ void slow_log::run(call& c) {
     const auto took = steady_clock::now() - began + microseconds(pretended_us_);
     c.state.commands.timed(c, static_cast<std::uint64_t>(duration_cast<nanoseconds>(took).count()));
     const std::int64_t took_us = duration_cast<microseconds>(took).count();
-    if (slower_than_us_ >= 0 && took_us >= slower_than_us_) keep(c, took_us);
+    // The commands of a transaction are kept each for itself.
+    if (waits_for_key(c.client))
+        c.client.extras->worked_us = took_us;
+    else if (spec.run != commands::exec)
+        keep_if_slow(c, took_us);
     const std::int64_t took_ms = took_us / 1000;
     if (event_from_ms_ > 0 && took_ms >= event_from_ms_) {
         const bool fast = (spec.flags & command_flag::fast) != 0;
@@ -79,10 +88,21 @@ void slow_log::run(call& c) {
     }
 }
 
+void slow_log::keep_waited(const call& c, std::int64_t served_us) {
+    if (skips(c.spec->flags, c.count)) return;
+    keep_if_slow(c, c.client.extras->worked_us + served_us);
+}
+
+void slow_log::keep_if_slow(const call& c, std::int64_t took_us) {
+    if (slower_than_us_ >= 0 && took_us >= slower_than_us_) keep(c, took_us);
+}
+
 void slow_log::keep(const call& c, std::int64_t took_us) {
     if (max_records_ == 0) return;
-    record made{next_id_++,       c.state.env.now_us / 1'000'000, took_us, {},
-                c.client.address, std::string(c.client.name())};
+    // A script's commands are nobody's, as in Redis.
+    const std::string address = c.in_script ? std::string() : c.client.address;
+    record made{next_id_++, c.state.env.now_us / 1'000'000, took_us, {},
+                address,    std::string(c.client.name())};
     const std::size_t whole = c.count > max_arguments ? max_arguments - 1 : c.count;
     const std::span<const std::string_view> args(c.args, c.count);
     for (std::size_t i = 0; i < whole; ++i) {

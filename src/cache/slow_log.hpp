@@ -59,6 +59,9 @@ public:
     void run(call& c);
     /// Counts and runs it, without the clock where that is not needed.
     void run_unless_skipped(call& c);
+    /// Keeps a command that has waited for a key if it has worked for long before and after that:
+    /// `served_us` after it. The wait itself does not count.
+    void keep_waited(const call& c, std::int64_t served_us);
 
     /// DEBUG SLEEP: the command that runs counts as this much longer, without anybody waiting.
     void pretend(std::int64_t us) noexcept { pretended_us_ = us; }
@@ -71,6 +74,7 @@ public:
     event* find_event(std::string_view name) noexcept;
 
 private:
+    void keep_if_slow(const call& c, std::int64_t took_us);
     void keep(const call& c, std::int64_t took_us);
     void keep_event(std::string_view name, std::int64_t at_s, std::int64_t took_ms);
 

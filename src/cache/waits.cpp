@@ -12,6 +12,7 @@
 #include "cache/tracking.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <new>
 #include <span>
@@ -25,6 +26,24 @@ bool takes_no_reply(session& who) noexcept {
     const std::uint16_t flags = who.special & (session::reply_off | session::reply_skip);
     who.special &= static_cast<std::uint16_t>(~session::reply_skip);
     return flags != 0;
+}
+
+std::int64_t clock_us() noexcept {
+    using namespace std::chrono;
+    return duration_cast<microseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+// For SLOWLOG, where nothing has become of a wait for a key.
+void keep_if_slow(engine::state& s, session& who) {
+    resp::reply_writer reply(who.extras->outbox, who.protocol);
+    call c{s, who, reply, &s.database(who.db)};
+    who.extras->waiting.for_each(
+        [&](const command_spec& spec, std::span<const std::string_view> args) {
+            c.spec = &spec;
+            c.args = args.data();
+            c.count = args.size();
+            s.slow.keep_waited(c, 0);
+        });
 }
 
 // The session waits no more. Its output, if any, must be there: it is woken.
@@ -59,6 +78,8 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
                 const unsigned database = c.keys->number();
                 const expiry_scope expiry(c);
                 recording record(s, spec);
+                const bool is_timed = !s.slow.skips(spec.flags, args.size());
+                const std::int64_t began_us = is_timed ? clock_us() : 0;
                 try {
                     // As if the command came anew, one of its keys that is named earlier goes
                     // first.
@@ -72,6 +93,7 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
                     drop_empty_values(*c.keys, args);
                     throw;
                 }
+                if (served && is_timed) s.slow.keep_waited(c, clock_us() - began_us);
                 record.end(args, database);
             });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
@@ -141,6 +163,7 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t de
         return c.error("ERR too many keys to wait for: a client may wait for " +
                        std::to_string(s.options.max_names) + " bytes of keys at most");
     }
+    extras.worked_us = 0;
     extras.waiting = command_queue();
     extras.waiting.add(*c.spec, c.args, c.count);
     for (std::size_t i = first; i < first + keys; ++i) {
@@ -341,6 +364,7 @@ void unblock(engine::state& s, session& who, unblocked_by why) {
     if (extras.waits_for == wait_kind::replicas && why == unblocked_by::timeout) {
         return s.replicating->end_wait(who);
     }
+    if (extras.waits_for == wait_kind::key) keep_if_slow(s, who);
     if (!takes_no_reply(who)) {
         resp::reply_writer reply(extras.outbox, who.protocol);
         if (why == unblocked_by::timeout) {
