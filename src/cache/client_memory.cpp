@@ -23,6 +23,10 @@ bool may_be_closed(const session& who) noexcept {
 std::size_t client_bytes(const session& who) noexcept {
     const session::buffers held = who.held();
     std::size_t all = sizeof who + held.input;
+    if (who.introduced) {
+        const session::introduction& its = *who.introduced;
+        all += sizeof its + its.name.size() + its.library_name.size() + its.library_version.size();
+    }
     const session_extras* const extras = who.extras.get();
     if (extras == nullptr) return all + held.output;
     all += std::max(held.output, extras->unsent);

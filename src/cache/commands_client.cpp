@@ -1,6 +1,7 @@
 // CLIENT: what a client asks about connections, its own and others, and does to them.
 #include "cache/call.hpp"
 #include "cache/client_line.hpp"
+#include "cache/client_memory.hpp"
 #include "cache/client_name.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
@@ -84,6 +85,7 @@ void client_setname(call& c) {
         return c.error("ERR Client names cannot contain spaces, newlines or special characters.");
     }
     c.client.introduce().name = c.arg(2);
+    note_client_memory(c.state, c.arg(2).size());
     c.reply.ok();
 }
 
@@ -99,6 +101,7 @@ void client_setinfo(call& c) {
     }
     session::introduction& its = c.client.introduce();
     (is_name ? its.library_name : its.library_version) = value;
+    note_client_memory(c.state, value.size());
     c.reply.ok();
 }
 

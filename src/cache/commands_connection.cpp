@@ -1,6 +1,7 @@
 // What a client says about its own connection.
 #include "cache/access.hpp"
 #include "cache/call.hpp"
+#include "cache/client_memory.hpp"
 #include "cache/client_name.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
@@ -96,7 +97,10 @@ void hello(call& c) {
             "the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the "
             "client and select the RESP protocol version at the same time");
     }
-    if (name) c.client.introduce().name = *name;
+    if (name) {
+        c.client.introduce().name = *name;
+        note_client_memory(c.state, name->size());
+    }
     c.client.protocol = static_cast<std::uint8_t>(protocol);
     c.reply.set_protocol(protocol);
     c.reply.map(7);

@@ -330,6 +330,32 @@ TEST(client_buffers, a_transaction_counts_and_a_lower_limit_holds_at_once) {
     EXPECT_EQ(other("PING"), "+PONG\r\n");
 }
 
+TEST(client_buffers, what_clients_call_themselves_counts) {
+    engine home;
+    test_client other(home);
+    const std::string long_name(200'000, 'x');
+    const testing::arguments namings[] = {
+        {"CLIENT", "SETNAME", long_name},
+        {"HELLO", "3", "SETNAME", long_name},
+        {"CLIENT", "SETINFO", "LIB-NAME", long_name},
+        {"CLIENT", "SETINFO", "LIB-VER", long_name},
+    };
+    for (const testing::arguments& each : namings) {
+        test_client hoarder(home);
+        hoarder.ask(each);
+        EXPECT_THAT(other("CLIENT LIST"), HasSubstr("tot-mem=20")) << each[1];
+    }
+    EXPECT_EQ(other("CONFIG SET maxmemory-clients 500kb"), "+OK\r\n");
+    for (const testing::arguments& each : namings) {
+        test_client first(home);
+        test_client second(home);
+        test_client third(home);
+        for (test_client* const one : {&first, &second, &third}) one->ask(each);
+        EXPECT_TRUE(first.closed() || second.closed() || third.closed()) << each[1];
+    }
+    EXPECT_FALSE(other.closed());
+}
+
 // A page in a browser sends what its author likes to any port of the reader's machine.
 TEST(browsers, are_closed_before_the_commands_in_their_requests_run) {
     for (const std::string head :
