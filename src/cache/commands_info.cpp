@@ -106,6 +106,13 @@ void server_section(call& c, info_text& to) {
     to.field("executable", "");
     to.field("config_file", "");
     to.field("io_threads_active", std::uint64_t{s.options.threads > 1 ? 1U : 0U});
+    for (const listening_place& each : s.options.listening) {
+        constexpr std::string_view names[] = {"tcp", "unix", "tls"};
+        const auto kind = static_cast<std::size_t>(each.kind);
+        std::string text = "name=" + std::string(names[kind]) + ",bind=" + each.bind;
+        if (each.port != 0) text += ",port=" + std::to_string(each.port);
+        to.field("listener" + std::to_string(kind), text);
+    }
 }
 
 void clients_section(call& c, info_text& to) {

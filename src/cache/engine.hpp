@@ -130,6 +130,14 @@ struct tls_settings {
     bool replication = false;  ///< the master is reached by TLS
 };
 
+/// Where the server listens, as INFO tells it.
+struct listening_place {
+    enum class by : std::uint8_t { tcp, unix_socket, tls };
+    by kind = by::tcp;
+    std::string bind;        ///< an address, "*" for all, or a socket's path
+    std::uint16_t port = 0;  ///< 0: a socket has none
+};
+
 struct engine_options {
     access_mode mode = access_mode::readwrite;
     std::size_t max_memory = 0;  ///< bytes of keys, values and tables; 0: no limit
@@ -137,6 +145,7 @@ struct engine_options {
     std::string password;    ///< what AUTH must give; empty: none is needed
     std::uint64_t seed = 0;  ///< of hash and random numbers; 0: from the operating system
     std::uint16_t port = 0;  ///< for INFO and CONFIG GET only
+    std::vector<listening_place> listening;  ///< for INFO only
     /// execute() stops when so many bytes of replies wait in its buffer. One reply may be larger.
     std::size_t max_pending_reply = 1U << 20;
     /// One reply of many elements that grows over this is replaced by an error: the same big key

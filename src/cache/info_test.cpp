@@ -105,6 +105,21 @@ TEST_F(info, has_the_fields_of_redis) {
     }
 }
 
+TEST_F(info, tells_where_the_server_listens) {
+    EXPECT_THAT(client_("INFO server"), Not(HasSubstr("listener")));
+    using by = listening_place::by;
+    engine_options options;
+    options.listening = {{by::tcp, "*", 6379}, {by::tls, "127.0.0.1", 6380}};
+    engine tcp(options);
+    EXPECT_THAT(test_client(tcp)("INFO server"),
+                HasSubstr("listener0:name=tcp,bind=*,port=6379\r\n"
+                          "listener2:name=tls,bind=127.0.0.1,port=6380\r\n"));
+    options.listening = {{by::unix_socket, "/run/a.sock", 0}};
+    engine local(options);
+    EXPECT_THAT(test_client(local)("INFO server"),
+                HasSubstr("listener1:name=unix,bind=/run/a.sock\r\n"));
+}
+
 TEST_F(info, tells_about_how_long_keys_still_have) {
     for (int i = 0; i < 100; ++i) client_("SET k" + std::to_string(i) + " v EX 1000");
     engine_.upkeep();

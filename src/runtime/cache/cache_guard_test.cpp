@@ -566,6 +566,18 @@ TEST_P(cache_guard, those_whose_buffers_are_largest_are_closed_beyond_the_limit)
     });
 }
 
+TEST_P(cache_guard, info_tells_where_it_listens) {
+    run([&]() -> task<void> {
+        subject cache("cache", {{"port", 0}});
+        co_await cache.start();
+        talker client = co_await talker::to(cache->local());
+        EXPECT_THAT(co_await ask_bulk(client, "INFO server"),
+                    HasSubstr("\r\nlistener0:name=tcp,bind=127.0.0.1,port=" +
+                              std::to_string(cache->local().port()) + "\r\n"));
+        co_await cache->stop(0s);
+    });
+}
+
 TEST_P(cache_guard, a_delete_of_many_keys_takes_them_all) {
     run([&]() -> task<void> {
         subject cache("cache", with(json::object()));

@@ -58,6 +58,14 @@ bool is_loopback(std::string_view host) {
     return host == "::1" || host == "localhost" || host.starts_with("127.");
 }
 
+eddy::cache::listening_place as_listening(const transport::address& where,
+                                          const noted_listener& opened) {
+    using by = eddy::cache::listening_place::by;
+    if (where.kind == scheme::unix_socket) return {by::unix_socket, where.path, 0};
+    return {where.kind == scheme::tls ? by::tls : by::tcp, where.host.empty() ? "*" : where.host,
+            opened.socket.local().port()};
+}
+
 }  // namespace
 
 transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& told) {
@@ -152,10 +160,12 @@ outcome<listeners> open_listeners(config& by, const std::string& name) {
     const bool is_secure = by.where.kind == scheme::tls;
     by.engine.port = is_secure ? 0 : port;
     if (is_secure) by.engine.tls.port = port;
+    by.engine.listening = {as_listening(by.where, opened.first)};
     if (by.secure) {
         auto second = listen(*by.secure, name);
         if (!second) return std::unexpected(second.error());
         by.engine.tls.port = second->socket.local().port();
+        by.engine.listening.push_back(as_listening(*by.secure, *second));
         opened.secure = std::move(*second);
     }
     return opened;
