@@ -275,6 +275,14 @@ TEST_F(clients, monitor_shows_what_others_execute) {
     EXPECT_EQ(a_.pushed(), "");
 }
 
+TEST_F(clients, those_of_a_unix_socket_are_shown_by_its_path) {
+    b_.who().address = "/run/cache.sock:0";
+    a_("MONITOR");
+    b_("GET k");
+    EXPECT_THAT(a_.pushed(), HasSubstr(" [0 unix:/run/cache.sock] \"GET\" \"k\"\r\n"));
+    EXPECT_THAT(b_("CLIENT INFO"), HasSubstr(" flags=U "));
+}
+
 TEST_F(clients, who_waits_first_is_served_first_however_many_there_are) {
     constexpr int waiting = 500;
     std::vector<std::unique_ptr<test_client>> all;

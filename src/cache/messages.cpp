@@ -59,6 +59,12 @@ bool is_administrative(const call& c) noexcept {
     return form == nullptr || (form->flags & admin) != 0;
 }
 
+// "/run/cache.sock:0" is "unix:/run/cache.sock" here.
+std::string shown_address(std::string_view address) {
+    if (!address.starts_with('/')) return std::string(address);
+    return "unix:" + std::string(address.substr(0, address.rfind(':')));
+}
+
 // As a Redis user would type it into a string.
 void append_quoted(std::string& to, std::string_view text) {
     to += '"';
@@ -176,7 +182,7 @@ void feed_monitors(const call& c) {
                   static_cast<long long>(s.env.now_us / second_us),
                   static_cast<long long>(s.env.now_us % second_us), unsigned{c.client.db});
     std::string line = head;
-    line += c.client.address;
+    line += shown_address(c.client.address);
     line += ']';
     for (std::size_t i = 0; i < c.count; ++i) {
         line += ' ';

@@ -578,6 +578,22 @@ TEST_P(cache_guard, info_tells_where_it_listens) {
     });
 }
 
+TEST_P(cache_guard, a_unix_socket_and_its_clients_are_shown_by_its_path) {
+    const temporary_folder folder;
+    const std::string path = folder.file("s");
+    run([&]() -> task<void> {
+        subject cache("cache", {{"unix", path}});
+        co_await cache.start();
+        talker client = co_await talker::to(cache->local());
+        EXPECT_THAT(co_await ask_bulk(client, "INFO server"),
+                    HasSubstr("\r\nlistener1:name=unix,bind=" + path + "\r\n"));
+        const std::string line = co_await ask_bulk(client, "CLIENT INFO");
+        EXPECT_THAT(line, HasSubstr(" addr=" + path + ":0 laddr=" + path + ":0 "));
+        EXPECT_THAT(line, HasSubstr(" flags=U "));
+        co_await cache->stop(0s);
+    });
+}
+
 TEST_P(cache_guard, a_delete_of_many_keys_takes_them_all) {
     run([&]() -> task<void> {
         subject cache("cache", with(json::object()));

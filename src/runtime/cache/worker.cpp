@@ -57,8 +57,10 @@ void client::own_session::tell(news what) noexcept { of.at.tell(*this, what); }
 
 client::client(connections& all, stream accepted, cancel_source& parent, worker& its, seat taken)
     : connection(all, std::move(accepted), parent), at(its) {
-    const std::string address = socket.peer().to_string();
-    const std::string local_address = socket.local().to_string();
+    // The other end of a Unix socket has no name: both are told by the path, as in Redis.
+    const bool is_unix = socket.local().is_unix();
+    const std::string local_address = socket.local().to_string() + (is_unix ? ":0" : "");
+    const std::string address = is_unix ? local_address : socket.peer().to_string();
     const visit here(at.place().turns.get());
     session.emplace(*this, address, local_address);
     at.look(*this);
