@@ -139,7 +139,15 @@ class Watched(harness.EddyTest):
         return chosen
 
     def fail_over(self, sentinels, to):
-        """As an operator asks for it."""
+        """As an operator asks for it, once the sentinel that is asked would choose the replica."""
+        def may_lead():
+            for flat in answer_of(sentinels[0], "SENTINEL", "REPLICAS", "db"):
+                told = {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+                if (int(told["port"]), told["ip"]) == to:
+                    return (told["flags"] == told["role-reported"] == "slave" and
+                            told["master-link-status"] == "ok")
+            return False
+        eventually(may_lead, "the sentinel to see a replica that may lead", 120)
         eventually(lambda: answer_of(sentinels[0], "SENTINEL", "FAILOVER", "db") == "+OK",
                    "a sentinel to begin", 120)
         self.agreed(sentinels, to)

@@ -653,8 +653,9 @@ void config_set(call& c) {
             why = found->set == nullptr ? immutable : found->set(changed, c.arg(i + 1));
         }
         if (!why.empty()) {
-            return c.error("ERR CONFIG SET failed (possibly related to argument '" + name +
-                           "') - " + why);
+            why.insert(0, "') - ").insert(0, name);
+            why.insert(0, "ERR CONFIG SET failed (possibly related to argument '");
+            return c.error(why);
         }
     }
     const bool has_limits = changed.max_clients != c.state.options.max_clients ||

@@ -300,6 +300,35 @@ private:
     environment& env_;
 };
 
+enum class fate : std::uint8_t { runs, refused, queued, waits };
+
+// What comes of a command; a refusal is replied.
+fate fate_of(call& c) {
+    // What another server, or the append-only file, has done is done here, too.
+    const bool obeys = in(c, session::master);
+    if (obeys ? !is_known(c) : !admit(c) || !mode_allows(c)) return fate::refused;
+    if (!obeys && is_busy(c)) {
+        c.error(scripting::busy_text(c.state));
+        return fate::refused;
+    }
+    if (!obeys && is_paused(c)) {
+        wait_for_pause_end(c.state, c.client);
+        return fate::waits;
+    }
+    if (in(c, session::in_transaction) &&
+        !is_one_of(c.spec->run, {commands::exec, commands::discard, commands::multi,
+                                 commands::watch, commands::quit, commands::reset})) {
+        return fate::queued;
+    }
+    if (!obeys && waits_for_image(c)) return fate::waits;
+    switch (ask_hooks(c)) {
+        case hooks::verdict::wait: return fate::waits;
+        case hooks::verdict::refused: return fate::refused;
+        case hooks::verdict::run: break;
+    }
+    return fate::runs;
+}
+
 }  // namespace
 
 bool execute_with_attention(call& c) {
@@ -310,33 +339,18 @@ bool execute_with_attention(call& c) {
     }
     bool by_push = false;
     const bool is_client_command = c.spec != nullptr && c.spec->run == commands::client;
-    // What another server, or the append-only file, has done is done here, too.
-    const bool obeys = in(c, session::master);
-    if (obeys ? !is_known(c) : !admit(c) || !mode_allows(c)) {
-        after_refusal(c);
-    } else if (!obeys && is_busy(c)) {
-        c.error(scripting::busy_text(c.state));
-        after_refusal(c);
-    } else if (!obeys && is_paused(c)) {
-        wait_for_pause_end(c.state, who);
-        return false;
-    } else if (in(c, session::in_transaction) &&
-               !is_one_of(c.spec->run, {commands::exec, commands::discard, commands::multi,
-                                        commands::watch, commands::quit, commands::reset})) {
-        queue(c);
-    } else if (!obeys && waits_for_image(c)) {
-        return false;
-    } else if (const auto hooked = ask_hooks(c); hooked == hooks::verdict::wait) {
-        return false;
-    } else if (hooked == hooks::verdict::refused) {
-        after_refusal(c);
-    } else {
-        by_push = replies_by_push(c.spec->run);
-        {
-            const use_scope uses(c);
-            run(c);
-        }
-        if ((c.state.attention & attention::hooks) != 0) c.state.hooked->settle();
+    switch (fate_of(c)) {
+        case fate::waits: return false;
+        case fate::refused: after_refusal(c); break;
+        case fate::queued: queue(c); break;
+        case fate::runs:
+            by_push = replies_by_push(c.spec->run);
+            {
+                const use_scope uses(c);
+                run(c);
+            }
+            if ((c.state.attention & attention::hooks) != 0) c.state.hooked->settle();
+            break;
     }
     // CLIENT CACHING is for one command, or one transaction.
     if (in(c, session::tracking) && !in(c, session::in_transaction) && !is_client_command) {
