@@ -34,8 +34,9 @@ bool reply_members(call& c, const collection& members) {
 // Those that SPOP took by chance.
 class popped_members {
 public:
-    popped_members(call& c, collection& from) : c_(c), from_(from) {}
-    std::size_t size() const noexcept { return members_.size(); }
+    popped_members(call& c, collection& from, std::int64_t wanted)
+        : c_(c), from_(from), keeps_(wanted > 1 || propagates(c)) {}
+    std::size_t size() const noexcept { return taken_; }
     /// Takes one and replies it. False when the reply is too large then, and all are back.
     bool take() {
         std::string member(from_.random().field);
@@ -45,7 +46,8 @@ public:
             return false;
         }
         from_.erase(member);
-        members_.push_back(std::move(member));
+        ++taken_;
+        if (keeps_) members_.push_back(std::move(member));
         return true;
     }
     /// As SREM. Some at a time, so that no command is very long.
@@ -64,6 +66,8 @@ private:
     static constexpr std::size_t most_in_one = 1024;
     call& c_;
     collection& from_;
+    const bool keeps_;
+    std::size_t taken_ = 0;
     std::vector<std::string> members_;
 };
 
@@ -151,8 +155,9 @@ void spop(call& c) {
         return c.also_happened(key_event::generic, "del", c.arg(1));
     }
     if (count) c.reply.set(static_cast<std::size_t>(*count));
-    popped_members gone(c, members);
-    for (std::int64_t left = count.value_or(1); left > 0; --left) {
+    const std::int64_t wanted = count.value_or(1);
+    popped_members gone(c, members, wanted);
+    for (std::int64_t left = wanted; left > 0; --left) {
         if (!gone.take()) return;
     }
     gone.propagate();

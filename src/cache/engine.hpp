@@ -105,8 +105,8 @@ struct replication_options {
     std::int64_t sync_delay_s = 5;           ///< a full copy waits for more replicas to share it
     std::int64_t min_replicas_to_write = 0;  ///< with fewer, commands that write are refused
     std::int64_t min_replicas_max_lag_s = 10;
-    std::int64_t end_timeout_s = 10;  ///< a stop waits so long for replicas to have everything
-    std::int64_t priority = 100;      ///< for sentinels
+    std::int64_t shutdown_timeout_s = 10;  ///< a stop waits so long for replicas to have everything
+    std::int64_t priority = 100;           ///< for sentinels
     bool serve_stale_data = true;
     bool read_only = true;
     bool announced = true;  ///< to sentinels, which leave others alone

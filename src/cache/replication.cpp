@@ -386,6 +386,10 @@ std::size_t replication::good_replicas() const noexcept {
     }));
 }
 
+bool replication::awaits_replicas() const noexcept {
+    return is_failing_over() || holds_writes(state_, write_hold::shutdown);
+}
+
 std::size_t replication::late_replicas() const noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(replicas_, [&](const replica* each) {
         return each->now == replica::stage::online && each->acked < feed_.end();
@@ -431,8 +435,7 @@ void replication::wait_for_copies(call& c, const awaited_copies& wanted, std::in
     c.client.blocked = true;
     ++state_.blocked_sessions;
     waits_.push_back(&c.client);
-    // One that is to take over has everything when nothing is added.
-    if (wanted.replicas == 0 || is_failing_over()) return;
+    if (wanted.replicas == 0 || awaits_replicas()) return;
     // They would tell within a second by themselves.
     const std::uint64_t written = c.client.written_offset;
     ask_for_acknowledgements();
@@ -502,7 +505,7 @@ void replication::tick() {
     }
     if (now_us - pinged_us_ >= options.ping_period_s * second_us) {
         pinged_us_ = now_us;
-        if (!replicas_.empty() && !is_failing_over()) feed(ping_text);
+        if (!replicas_.empty() && !awaits_replicas()) feed(ping_text);
     }
     const bool is_alone = active_ && replicas_.empty() && !is_following();
     if (is_alone && options.backlog_ttl_s != 0 &&

@@ -243,6 +243,8 @@ private:
     void activate();
     void deactivate();
     void note_mode();
+    /// Whether they are to have everything, which they get when nothing is added.
+    bool awaits_replicas() const noexcept;
     /// A replica that has everything and may take over, or null.
     const replica* find_heir() const;
     void keep_hooked_values() noexcept;

@@ -47,8 +47,8 @@ void begin_pause(engine::state& s);
 /// Who has writes wait, each until it lets them go on.
 enum class write_hold : std::uint8_t {
     failover = 1,
-    file = 2,  ///< the append-only file lacks what there is: append_log::holds_writes()
-    end = 4,   ///< the cache is about to stop, and replicas are to have everything
+    file = 2,      ///< the append-only file lacks what there is: append_log::holds_writes()
+    shutdown = 4,  ///< the cache is about to stop, and replicas are to have everything
 };
 void hold_writes(engine::state& s, write_hold why) noexcept;
 void let_write(engine::state& s, write_hold why) noexcept;

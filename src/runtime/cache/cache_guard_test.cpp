@@ -379,6 +379,25 @@ TEST_P(cache_guard, shutdown_waits_until_replicas_have_everything) {
     });
 }
 
+TEST_P(cache_guard, a_shutdown_that_is_given_up_saves_nothing) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        supervised one(with({{"dir", folder.path()}, {"save", "3600 1"}, {"mode", "admin"}}));
+        co_await one.start();
+        talker replica = co_await silent_replica(one.cache->local());
+        talker client = co_await talker::to(one.cache->local());
+        talker other = co_await talker::to(one.cache->local());
+        EXPECT_EQ(co_await ask(client, "SET k v"), "+OK");
+        co_await client.say("SHUTDOWN\r\n");
+        while (co_await replica.line() != "GETACK\r") {
+        }
+        EXPECT_EQ(co_await ask(other, "SHUTDOWN ABORT"), "+OK");
+        EXPECT_EQ(co_await client.line(), "-ERR Errors trying to SHUTDOWN. Check logs.\r");
+        EXPECT_FALSE(std::filesystem::exists(folder.file("dump.rdb")));
+        co_await one.cache->stop(0s);
+    });
+}
+
 TEST_P(cache_guard, shutdown_now_waits_for_no_replica) {
     run([&]() -> task<void> {
         supervised one(with({{"mode", "admin"}}));

@@ -269,7 +269,8 @@ task<void> cache_server::stop(duration drain) {
     running_->listening.close();
     const time_point begun = loop::current().now();
     try {
-        const std::chrono::seconds patience(running_->engine.options().replication.end_timeout_s);
+        const std::chrono::seconds patience(
+            running_->engine.options().replication.shutdown_timeout_s);
         co_await await_replicas(running_->engine, events_, std::min<duration>(drain, patience));
     } catch (const std::bad_alloc&) {
         ++counted_.errors;

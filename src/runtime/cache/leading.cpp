@@ -172,7 +172,7 @@ task<void> await_replicas(eddy::cache::engine& of, journal& events, duration lim
     eddy::cache::engine::state& state = of.internals();
     replication* const its = state.replicating.get();
     if (its == nullptr || its->is_following() || its->replicas().empty()) co_return;
-    eddy::cache::hold_writes(state, eddy::cache::write_hold::end);
+    eddy::cache::hold_writes(state, eddy::cache::write_hold::shutdown);
     if (its->late_replicas() == 0) co_return;
     its->ask_for_acknowledgements();
     const time_point end = loop::current().now() + limit;

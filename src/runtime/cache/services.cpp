@@ -160,7 +160,7 @@ void services::keep_config(std::uint64_t session) {
 
 void services::shut_down(std::uint64_t session, eddy::cache::shutdown_request how) {
     ++shutdowns_;
-    background_.spawn(answered(session, shut_down_there(session, how)));
+    background_.spawn(answered(session, shut_down_there(session, how, shutdown_turn_)));
 }
 
 /// Who asked is told when there is no memory for it; nobody else notices.
@@ -270,27 +270,26 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
     co_return state.saves.count == before ? "the dump file could not be written" : "";
 }
 
-task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how) {
+task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how,
+                                     std::uint64_t turn) {
     co_await loop::current().yield();
-    const std::uint64_t turn = shutdown_turn_;
+    const auto given_up = [this, turn] { return turn != shutdown_turn_; };
     std::string fault;
     try {
-        const duration limit = std::chrono::seconds(engine_.options().replication.end_timeout_s);
-        if (!how.at_once)
-            co_await await_replicas(engine_, events_, limit,
-                                    [this, turn] { return turn != shutdown_turn_; });
-        fault = co_await save_before_end(how, turn);
+        const duration limit =
+            std::chrono::seconds(engine_.options().replication.shutdown_timeout_s);
+        if (!how.at_once && !given_up()) co_await await_replicas(engine_, events_, limit, given_up);
+        if (!given_up()) fault = co_await save_before_end(how, turn);
     } catch (const std::bad_alloc&) {
         fault = "no memory";
     }
-    const bool is_given_up = turn != shutdown_turn_;
-    if (is_given_up || (!fault.empty() && !how.forced)) {
-        if (!is_given_up) {
+    if (given_up() || (!fault.empty() && !how.forced)) {
+        if (!given_up()) {
             --shutdowns_;
             events_.write("SHUTDOWN: " + fault);
+            if (shutdowns_ == 0)
+                eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::shutdown);
         }
-        if (shutdowns_ == 0)
-            eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::end);
         co_return answer(session, not_shut_down_text);
     }
     events_.write("SHUTDOWN: stopping, as a client asked for it");
@@ -304,6 +303,7 @@ bool services::abort_shutdown() {
     if (shutdowns_ == 0) return false;
     shutdowns_ = 0;
     ++shutdown_turn_;
+    eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::shutdown);
     return true;
 }
 

@@ -47,7 +47,8 @@ private:
     task<void> save_users_there(std::uint64_t session, std::string text);
     task<void> load_users_there(std::uint64_t session);
     task<void> keep_config_there(std::uint64_t session);
-    task<void> shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how);
+    task<void> shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how,
+                               std::uint64_t turn);
     task<std::string> save_before_end(eddy::cache::shutdown_request how, std::uint64_t turn);
     void answer(std::uint64_t session, std::string_view fault);
 
