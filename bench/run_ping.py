@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""One message to and fro between two programs of the library, asleep in between and spinning."""
+"""One message to and fro between two programs of the library, asleep in between and spinning, and without one."""
 
 import harness
 import report
-from harness import Goal, Load, near_epoll, sample
+from harness import Goal, Load, built, near_epoll, sample
 
 BACKENDS, SPIN_US = ("uring", "epoll"), 200
 ASLEEP, SPINNING = ({backend: f"{backend}, {way}" for backend in BACKENDS} for way in ("asleep", "spinning"))
+RAW = "raw recv, spinning"
 GOALS = (
     Goal("p50 ≤ 7.5 µs", lambda comparison: comparison.of(SPINNING["uring"], "p50_us").median <= 7.5),
     near_epoll("spinning ≥ 0.97 × epoll", SPINNING["uring"], SPINNING["epoll"]),
@@ -22,10 +23,11 @@ class Ping(Load):
         super().__init__("ping", "ping_eddy", {
             side: server + spin for backend, server in servers.items()
             for side, spin in ((ASLEEP[backend], ""), (SPINNING[backend], f" --spin-us {SPIN_US}"))
-        }, *GOALS, judged=SPINNING["uring"], rivals=(ASLEEP["uring"],))
+        } | {RAW: "ping_raw --serve yes"}, *GOALS, judged=SPINNING["uring"], rivals=(ASLEEP["uring"],))
 
     def command(self, chosen, server):
-        return super().command(chosen, server) + server.flags
+        command = super().command(chosen, server)
+        return [built("ping_raw"), *command[1:]] if server.name == RAW else command + server.flags
 
 
 def micros(value):
@@ -49,6 +51,7 @@ def groups(row):
         values = {way: row.comparison.of(side[backend], "p50_us")
                   for way, side in (("asleep", ASLEEP), ("spinning", SPINNING)) if side[backend] in row.comparison.samples}
         if values:
+            values["raw recv"] = row.comparison.of(RAW, "p50_us")
             yield report.Group(backend, [(way, value, f"{micros(value.median)} µs") for way, value in values.items()],
                                "asleep")
 

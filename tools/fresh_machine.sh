@@ -2,9 +2,10 @@
 # Proves that Eddy works on a machine with nothing on it: makes a minimal system with debootstrap,
 # copies this checkout in, runs `./eddy-dev run` there and speaks to its demo.
 #
-# Usage: tools/fresh_machine.sh [--test|--quick] [--keep] [--package|--packages] [bookworm|trixie|noble]
+# Usage: tools/fresh_machine.sh [--test|--quick|--bench=NAME] [--keep] [--package|--packages] [bookworm|trixie|noble]
 #   --test      then run `./eddy-dev test` as well
 #   --quick     then run `./eddy-dev test --quick`
+#   --bench=NAME  instead run that benchmark, with the libraries of that system, and print its table
 #   --package   instead make Eddy's own packages, remove the checkout and what it needed, install
 #               the packages, and build a user's project and the examples with the system's g++
 #               (14 on trixie, 13 on noble; that of bookworm is too old)
@@ -106,11 +107,12 @@ for argument in "$@"; do
     case $argument in
         --test) command+=' && ./eddy-dev test' ;;
         --quick) command+=' && ./eddy-dev test --quick' ;;
+        --bench=*) command="./eddy-dev bench ${argument#--bench=}" ;;
         --package) command='bash -c "$TRY_PACKAGE"' ;;
         --packages) command='./eddy-dev install' ;;
         --keep) keep=1 ;;
         bookworm | trixie | noble) release=$argument ;;
-        *) sed -n 's/^# \{0,1\}//; 2,14p' "$0" >&2; exit 2 ;;
+        *) sed -n 's/^# \{0,1\}//; 2,15p' "$0" >&2; exit 2 ;;
     esac
 done
 options=() mirror=http://deb.debian.org/debian

@@ -1,5 +1,6 @@
-// Blocking sockets are non-blocking ones to the kernel: each call tries, and waits in ppoll(2) for
-// what is left of its timeout.
+// A call that may wait for ever waits in the system call itself, which is the only one then. One
+// with a timeout tries, and waits in ppoll(2) for what is left: the kernel's own timeouts
+// (SO_RCVTIMEO) are for one call, and as coarse as its timer's ticks.
 #include <eddy/net/blocking.hpp>
 
 #include <eddy/base/assert.hpp>
@@ -28,6 +29,9 @@ namespace {
 class patience {
 public:
     explicit patience(duration most) noexcept : left_(most) {}
+
+    /// What has recv(2) and its like wait, or not, on a socket that blocks.
+    int flags() const noexcept { return left_ == duration::max() ? 0 : MSG_DONTWAIT; }
 
     /// Waits for readiness. Errors and hang-ups count: the next try tells which.
     result<> wait(int fd, short events) noexcept {
@@ -70,23 +74,23 @@ result<std::size_t> persist(int fd, short events, patience& time, Attempt attemp
     }
 }
 
-result<> make_nonblocking(int fd) noexcept {
+result<> make_blocking(int fd) noexcept {
     const int flags = ::fcntl(fd, F_GETFL);
-    if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) return fail_errno();
+    if (flags < 0 || ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0) return fail_errno();
     return {};
 }
 
 result<std::size_t> read_once(int fd, mutable_bytes into, patience& time) noexcept {
     auto size = persist(fd, POLLIN, time,
-                        [&] { return ::recv(fd, into.data(), into.size(), MSG_DONTWAIT); });
+                        [&] { return ::recv(fd, into.data(), into.size(), time.flags()); });
     if (size && *size == 0) return fail(errc::end_of_stream);
     return size;
 }
 
-result<std::size_t> write_once(int fd, const_bytes bytes, patience& time) noexcept {
-    return persist(fd, POLLOUT, time, [&] {
-        return ::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    });
+/// `flags` without MSG_DONTWAIT has the kernel wait until it has all.
+result<std::size_t> write_once(int fd, const_bytes bytes, patience& time, int flags) noexcept {
+    return persist(fd, POLLOUT, time,
+                   [&] { return ::send(fd, bytes.data(), bytes.size(), flags | MSG_NOSIGNAL); });
 }
 
 }  // namespace
@@ -94,7 +98,7 @@ result<std::size_t> write_once(int fd, const_bytes bytes, patience& time) noexce
 endpoint socket::local() const noexcept { return local_endpoint(fd_.get()); }
 
 result<stream> stream::adopt(unique_fd connected) {
-    if (auto made = make_nonblocking(connected.get()); !made) return fail(made.error());
+    if (auto made = make_blocking(connected.get()); !made) return fail(made.error());
     return stream(std::move(connected));
 }
 
@@ -122,13 +126,13 @@ result<> stream::read_exactly(mutable_bytes into, std::size_t* received) noexcep
 
 result<std::size_t> stream::write_some(const_bytes bytes) noexcept {
     patience time(timeout_);
-    return write_once(fd_.get(), bytes, time);
+    return write_once(fd_.get(), bytes, time, MSG_DONTWAIT);
 }
 
 result<> stream::write_all(const_bytes bytes) noexcept {
     patience time(timeout_);
     while (!bytes.empty()) {
-        const auto size = write_once(fd_.get(), bytes, time);
+        const auto size = write_once(fd_.get(), bytes, time, time.flags());
         if (!size) return fail(size.error());
         bytes = bytes.subspan(*size);
     }
@@ -158,9 +162,9 @@ result<stream> listener::accept() noexcept {
     patience time(timeout_);
     for (;;) {
         const auto accepted = persist(fd_.get(), POLLIN, time, [&] {
-            return ::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+            return ::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC);
         });
-        if (accepted) return stream::adopt(unique_fd(static_cast<int>(*accepted)));
+        if (accepted) return stream(unique_fd(static_cast<int>(*accepted)));
         const std::error_code error = accepted.error();
         const bool concerns_one =
             error.category() == std::generic_category() && concerns_one_connection(error.value());

@@ -7,6 +7,7 @@
 #include "base/temporary_folder.hpp"
 #include "io/testing.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -136,6 +137,34 @@ TEST_P(blocking_sockets, without_time_do_not_wait_at_all) {
     while (client.write_some(much)) {
     }
     EXPECT_EQ(error_of(client.write_some(much)), errno_code(EAGAIN));
+}
+
+TEST_P(blocking_sockets, write_some_waits_for_room_and_not_for_all) {
+    auto accepting = must(blocking::listen(address()));
+    auto client = must(blocking::connect(accepting.local()));
+    auto server = must(accepting.accept());
+    const std::vector<std::byte> much(64 * 1024 * 1024);
+    const std::size_t some = must(client.write_some(much));
+    EXPECT_GT(some, 0U);
+    EXPECT_LT(some, much.size());
+}
+
+TEST_P(blocking_sockets, wait_also_where_another_has_made_the_socket_non_blocking) {
+    auto accepting = must(blocking::listen(address()));
+    auto client = must(blocking::connect(accepting.local()));
+    auto server = must(accepting.accept());
+    ASSERT_EQ(fcntl(client.native_handle(), F_SETFL, O_NONBLOCK), 0);
+    std::array<std::byte, 5> five;
+    // The server answers only what it has read, so the client's read has to wait.
+    std::thread peer([&] {
+        std::array<std::byte, 4> four;
+        must(server.read_exactly(four));
+        must(server.write_all("hello"));
+    });
+    must(client.write_all("four"));
+    must(client.read_exactly(five));
+    peer.join();
+    EXPECT_EQ(as_text(five), "hello");
 }
 
 TEST_P(blocking_sockets, fail_once_closed) {

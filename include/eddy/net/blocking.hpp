@@ -44,7 +44,7 @@ public:
     endpoint local() const noexcept;
     /// The descriptor, still owned here; -1 when it is closed.
     int native_handle() const noexcept { return fd_.get(); }
-    /// Gives the descriptor up to the caller. It is non-blocking for the kernel.
+    /// Gives the descriptor up to the caller: a stream's blocks, the others' do not (O_NONBLOCK).
     unique_fd release() noexcept { return std::move(fd_); }
     /// Closes it; the destructor does the same.
     void close() noexcept { fd_.reset(); }
@@ -63,8 +63,8 @@ protected:
 class stream : public socket {
 public:
     stream() noexcept = default;
-    /// Takes over a connected socket, and makes it non-blocking for the kernel. Errors are
-    /// fcntl(2)'s, such as EBADF; the socket is closed then.
+    /// Takes over a connected socket, and clears its O_NONBLOCK. Errors are fcntl(2)'s, such as
+    /// EBADF; the socket is closed then.
     [[nodiscard]] static result<stream> adopt(unique_fd connected);
 
     /// Waits for at least one byte. errc::end_of_stream when the peer has finished sending; `into`
@@ -89,7 +89,8 @@ public:
     endpoint peer() const noexcept;
 
 private:
-    using socket::socket;
+    friend class listener;
+    explicit stream(unique_fd blocks) noexcept : socket(std::move(blocks)) {}
 };
 
 /// An accepting socket, TCP or Unix.
