@@ -9,8 +9,13 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 namespace eddy::cache {
@@ -160,6 +165,34 @@ TEST(slab, the_memory_of_most_free_pages_goes_back_though_their_chunks_are_in_us
     }
     for (void* const each : staying) memory.release(each, other_size);
     EXPECT_EQ(memory.used_bytes(), 0U);
+}
+
+/// The flags of the mapping in which `inside` lies (proc_pid_smaps(5), VmFlags).
+std::string flags_of_mapping(const void* inside) {
+    const auto at = reinterpret_cast<std::uintptr_t>(inside);
+    std::ifstream smaps("/proc/self/smaps");
+    bool found = false;
+    for (std::string line; std::getline(smaps, line);) {
+        std::uintptr_t begin = 0;
+        std::uintptr_t end = 0;
+        if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
+            found = begin <= at && at < end;
+        else if (found && line.starts_with("VmFlags:"))
+            return line + ' ';
+    }
+    return {};
+}
+
+TEST(slab, asks_for_huge_pages_but_not_for_its_first_chunk) {
+    if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage"))
+        GTEST_SKIP() << "this kernel has no transparent huge pages";
+    constexpr std::size_t size = 64;
+    slab memory;
+    std::vector<void*> blocks;
+    while (memory.reserved_bytes() < 3 * slab::chunk_bytes) blocks.push_back(memory.allocate(size));
+    EXPECT_NE(flags_of_mapping(blocks.front()).find(" nh "), std::string::npos);
+    EXPECT_NE(flags_of_mapping(blocks.back()).find(" hg "), std::string::npos);
+    for (void* const each : blocks) memory.release(each, size);
 }
 
 TEST(slab, an_empty_one_holds_nothing) {

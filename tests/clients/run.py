@@ -4,7 +4,8 @@
 Usage: tests/clients/run.py [--list] [--apt] [--only eddy|redis] [NAME...]; ./eddy-dev clients calls it.
 
 A client is a small program in its own language under tests/clients/. It gets the server's port in
-EDDY_CLIENT_PORT and 2 or 3 in EDDY_CLIENT_RESP, and prints a line a step:
+EDDY_CLIENT_PORT, those of all its servers in EDDY_CLIENT_PORTS, parted by spaces, and 2 or 3 in
+EDDY_CLIENT_RESP, and prints a line a step:
 
     version 1.2.3
     ok lists
@@ -12,7 +13,8 @@ EDDY_CLIENT_PORT and 2 or 3 in EDDY_CLIENT_RESP, and prints a line a step:
     FAILED hashes: what went wrong
 
 `ask restart` asks for a restart of the server on the same port; `done` comes on standard input when it is
-there again. Any other line is for the log. Every program also runs against redis-server: a step that
+there again. `ask end` ends the last of several servers for good, and is answered alike. Any other line
+is for the log. Every program also runs against redis-server: a step that
 fails there is a wrong step. Some run once more over TLS: EDDY_CLIENT_CA then names the file of the
 authority whose certificate the port shows. Libraries are fetched with their own package managers in
 the versions that tests/clients/ names, into build/clients/.
@@ -21,6 +23,7 @@ the versions that tests/clients/ names, into build/clients/.
 import argparse
 import atexit
 import collections
+import contextlib
 import functools
 import hashlib
 import os
@@ -119,10 +122,13 @@ class EddyServer:
             raise
         return self
 
-    def restart(self):
+    def end(self):
         status = self.daemon.stop()
         if status != 0:
             raise AssertionError(f"the daemon ended with status {status}: {self.daemon.read_log()}")
+
+    def restart(self):
+        self.end()
         self.daemon.start()
         wait_for_port(self.port, self.secure)
 
@@ -373,7 +379,7 @@ LANGUAGES = {"python": Python("python"), "debian": DebianPython("python"), "tool
              "node": Node("node"), "go": Go("go"), "java": Java("java"), "rust": Rust("rust")}
 
 # With `tls` the program also runs over TLS, with the newest of its protocols.
-Client = collections.namedtuple("Client", "name language program protocols tls", defaults=(False,))
+Client = collections.namedtuple("Client", "name language program protocols tls servers", defaults=(False, 1))
 
 # What ./eddy-dev test tries too, as it needs nothing but packages of the distribution: the first four.
 CLIENTS = [
@@ -389,11 +395,11 @@ CLIENTS = [
     Client("node-redis", "node", "node_redis", (2, 3), tls=True),
     Client("connect-redis", "node", "connect_redis", (2,)),
     Client("bullmq", "node", "bullmq", (2,)),
-    Client("redlock", "node", "redlock", (2,)),
+    Client("redlock", "node", "redlock", (2,), servers=3),
     Client("go-redis", "go", "go-redis", (2, 3), tls=True),
     Client("rueidis", "go", "rueidis", (2, 3), tls=True),
     Client("asynq", "go", "asynq", (2,)),
-    Client("redsync", "go", "redsync", (2,)),
+    Client("redsync", "go", "redsync", (2,), servers=3),
     Client("redis-rs", "rust", "redis-rs", (2, 3)),
     Client("jedis", "java", "JedisClient", (2, 3)),
     Client("lettuce", "java", "LettuceClient", (2, 3)),
@@ -414,11 +420,13 @@ class Outcome:
         self.seconds = 0
 
 
-def run_client(client, server, protocol, log):
-    """Runs the program against a running server; never raises for what the program does."""
+def run_client(client, servers, protocol, log):
+    """Runs the program against running servers; never raises for what the program does."""
+    server = servers[0]
     outcome = Outcome()
     start = time.monotonic()
     environment = dict(os.environ, EDDY_CLIENT_PORT=str(server.port), EDDY_CLIENT_RESP=str(protocol),
+                       EDDY_CLIENT_PORTS=" ".join(str(each.port) for each in servers),
                        PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=HERE)
     if server.secure:
         # Node.js and Go learn from their own variables whom to trust.
@@ -453,8 +461,11 @@ def run_client(client, server, protocol, log):
                 outcome.failed.append(line[7:])
             elif line.startswith("version "):
                 outcome.version = line[8:]
-            elif line == "ask restart":
-                server.restart()
+            elif line in ("ask restart", "ask end"):
+                if line == "ask restart":
+                    server.restart()
+                else:
+                    servers[-1].end()
                 process.stdin.write(b"done\n")
                 process.stdin.flush()
     except (AssertionError, OSError) as error:
@@ -502,8 +513,9 @@ def try_protocol(client, servers, protocol, secure, outcomes):
     for server_type in servers:
         name = f"{client.name}-resp{form.lower().replace(' ', '-')}-{server_type.name}.log"
         path = os.path.join(BUILD, name)
-        with open(path, "wb") as log, server_type(secure) as server:
-            outcome = run_client(client, server, protocol, log)
+        with open(path, "wb") as log, contextlib.ExitStack() as running:
+            started = [running.enter_context(server_type(secure)) for _ in range(client.servers)]
+            outcome = run_client(client, started, protocol, log)
         outcomes[form, server_type.name] = outcome
         for text in outcome.failed:
             print(f"    {client.name} RESP{form} against {server_type.name}: FAILED {text}"

@@ -7,6 +7,7 @@ const readline = require('node:readline');
 const tls = require('node:tls');
 
 const port = Number(process.env.EDDY_CLIENT_PORT);
+const ports = process.env.EDDY_CLIENT_PORTS.split(' ').map(Number);
 const resp = Number(process.env.EDDY_CLIENT_RESP || 2);
 // Node.js itself knows the authority, by NODE_EXTRA_CA_CERTS.
 const secure = process.env.EDDY_CLIENT_CA !== undefined;
@@ -87,12 +88,16 @@ async function needs(...commands) {
 }
 
 let input;
-function restartServer() {
+function ask(what) {
   input ??= readline.createInterface({ input: process.stdin });
   return new Promise((resolve, reject) => {
-    input.once('line', (line) => (line === 'done' ? resolve() : reject(new Error('the server was not restarted'))));
-    say('ask restart');
+    input.once('line', (line) => (line === 'done' ? resolve() : reject(new Error(`nobody did this: ${what}`))));
+    say(`ask ${what}`);
   });
 }
+const restartServer = () => ask('restart');
+const endLastServer = () => ask('end');
 
-module.exports = { assert, eventually, needs, NotYet, port, rejects, resp, restartServer, run, say, scheme, secure };
+module.exports = {
+  assert, endLastServer, eventually, needs, NotYet, port, ports, rejects, resp, restartServer, run, say, scheme, secure,
+};

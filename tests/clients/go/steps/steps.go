@@ -55,6 +55,15 @@ func dial() (net.Conn, error) {
 // Address is where the server listens.
 func Address() string { return "127.0.0.1:" + Port }
 
+// Addresses are those of all servers.
+func Addresses() []string {
+	addresses := strings.Fields(os.Getenv("EDDY_CLIENT_PORTS"))
+	for i, port := range addresses {
+		addresses[i] = "127.0.0.1:" + port
+	}
+	return addresses
+}
+
 func say(format string, args ...any) {
 	fmt.Println(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " | "))
 }
@@ -149,10 +158,15 @@ func Eventually(what string, condition func() bool) {
 }
 
 // RestartServer asks for a restart and waits for it.
-func RestartServer() {
-	say("ask restart")
+func RestartServer() { ask("restart") }
+
+// EndLastServer ends the last of several servers for good.
+func EndLastServer() { ask("end") }
+
+func ask(what string) {
+	say("ask %s", what)
 	if line, _ := input.ReadString('\n'); strings.TrimSpace(line) != "done" {
-		panic("the server was not restarted")
+		panic("nobody did this: " + what)
 	}
 }
 

@@ -1,4 +1,4 @@
-// redsync: Redlock on go-redis.
+// redsync: Redlock on go-redis, on three servers, of which one ends.
 package main
 
 import (
@@ -17,8 +17,8 @@ func main() {
 	Version("github.com/go-redsync/redsync/v4")
 	var pools []redsyncredis.Pool
 	var first *redis.Client
-	for db := range 3 {
-		client := redis.NewClient(&redis.Options{Addr: Address(), DB: db})
+	for _, address := range Addresses() {
+		client := redis.NewClient(&redis.Options{Addr: address})
 		if first == nil {
 			first = client
 		}
@@ -36,6 +36,19 @@ func main() {
 		Is(Must(first.Exists(context.Background(), "resource").Result()), int64(0))
 		Ok(theirs.Lock())
 		True(Must(theirs.Unlock()), "the release")
+	})
+	Step("two of three servers", func() {
+		Needs("eval", "evalsha")
+		before := locks.NewMutex("kept", redsync.WithExpiry(30*time.Second))
+		Ok(before.Lock())
+		EndLastServer()
+		theirs := locks.NewMutex("kept", redsync.WithTries(2), redsync.WithRetryDelay(10*time.Millisecond))
+		Fails(theirs.Lock(), "")
+		// The server that is gone is told as an error, though most have agreed.
+		before.Unlock()
+		Is(Must(first.Exists(context.Background(), "kept").Result()), int64(0))
+		Ok(theirs.Lock())
+		Is(Must(first.Exists(context.Background(), "kept").Result()), int64(1))
 	})
 	Finish()
 }
