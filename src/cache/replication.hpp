@@ -295,6 +295,7 @@ bool refused_by_replication(call& c, std::uint32_t flags);
 bool lacks_data(const engine::state& s) noexcept;
 /// Whether what is here may be old, and is not to be shown to this session.
 bool is_stale(const engine::state& s, const session& caller) noexcept;
+inline constexpr std::string_view loading_text = "LOADING Redis is loading the dataset in memory";
 inline constexpr std::string_view stale_text =
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 /// Whether a script of this session may not write.

@@ -168,10 +168,13 @@ task<outcome<>> cache_server::start() {
         if (auto ready = co_await running_->hooks->prepare(); !ready)
             co_return co_await give_up(std::move(ready));
     }
+    tell_of_protection(config_, events_);
+    eddy::cache::engine::state& state = running_->engine.internals();
     if (!config_.engine.dir.empty()) {
+        state.attention |= eddy::cache::attention::loading;
+        open_door();
         if (auto opened_files = co_await open_files(); !opened_files)
             co_return co_await give_up(std::move(opened_files));
-        eddy::cache::engine::state& state = running_->engine.internals();
         state.saves.host = &running_->saving;
         state.saves.saved_us = state.env.now_us;
         spawn_lasting([this] { return keep_saved(); });
@@ -195,12 +198,32 @@ task<outcome<>> cache_server::start() {
     spawn_lasting([this] { return keep_up(); });
     spawn_lasting([this] { return catch_up(); });
     spawn_lasting([this] { return keep_limits(); });
-    tell_of_protection(config_, events_);
+    if (config_.engine.dir.empty()) open_door();
+    // Who has come before was told LOADING.
+    state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::loading);
+    co_return outcome<>();
+}
+
+void cache_server::open_door() {
     running_->accepting.spawn(
         accept_all(running_->listening.first, config_.where.kind == transport::scheme::tls));
     if (running_->listening.secure)
         running_->accepting.spawn(accept_all(*running_->listening.secure, true));
-    co_return outcome<>();
+}
+
+task<void> cache_server::close_door() {
+    running_->accepting.cancel();
+    co_await running_->accepting.join();
+    running_->listening.close();
+}
+
+/// Has the clients of all threads leave, within `limit`.
+task<void> cache_server::drain_workers(duration limit) {
+    scope draining;
+    for (running::remote_worker& each : running_->remote)
+        draining.spawn(drain_there(each.where, *each.its, limit));
+    if (running_->at_home) draining.spawn(running_->at_home->drain(limit));
+    co_await draining.join();
 }
 
 void cache_server::spawn_lasting(std::function<task<void>()> make) {
@@ -209,6 +232,10 @@ void cache_server::spawn_lasting(std::function<task<void>()> make) {
 
 /// Leaves nothing of a start that has failed.
 task<outcome<>> cache_server::give_up(outcome<> why) {
+    co_await close_door();
+    co_await drain_workers(duration::zero());
+    running_->background.cancel();
+    co_await running_->background.join();
     co_await end_workers();
     running_.reset();
     co_return why;
@@ -264,9 +291,7 @@ task<void> cache_server::end_workers() {
 
 task<void> cache_server::stop(duration drain) {
     if (!running_) co_return;
-    running_->accepting.cancel();
-    co_await running_->accepting.join();
-    running_->listening.close();
+    co_await close_door();
     const time_point begun = loop::current().now();
     try {
         const std::chrono::seconds patience(
@@ -276,13 +301,7 @@ task<void> cache_server::stop(duration drain) {
         ++counted_.errors;
     }
     drain -= std::min(drain, loop::current().now() - begun);
-    {
-        scope draining;
-        for (running::remote_worker& each : running_->remote)
-            draining.spawn(drain_there(each.where, *each.its, drain));
-        draining.spawn(running_->at_home->drain(drain));
-        co_await draining.join();
-    }
+    co_await drain_workers(drain);
     bool lacked_memory = false;
     try {
         if (running_->hooks) co_await running_->hooks->flush();
@@ -550,8 +569,8 @@ std::string cache_server::dump_path() const {
     return config_.engine.dir + "/" + config_.engine.dbfilename;
 }
 
-/// Nobody is served before all is there; clients that connect wait. Of the two kinds of files the
-/// append-only one has the later changes.
+/// Nobody gets or changes a key before all is there. Of the two kinds of files the append-only one
+/// has the later changes.
 task<outcome<>> cache_server::open_files() {
     if (auto usable = co_await check_folder(config_.engine.dir); !usable) co_return usable;
     tell_time();

@@ -41,6 +41,9 @@ private:
     eddy::cache::traffic moved() const noexcept;
     task<outcome<>> make_workers();
     task<void> end_workers();
+    void open_door();
+    task<void> close_door();
+    task<void> drain_workers(duration limit);
     task<outcome<>> give_up(outcome<> why);
     task<void> accept_all(noted_listener& from, bool is_secure);
     void admit(stream accepted, noted_listener& from);

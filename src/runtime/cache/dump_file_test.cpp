@@ -83,6 +83,88 @@ TEST_P(cache_dump, keys_are_there_again_after_an_orderly_stop) {
     });
 }
 
+/// Starts it in a task of its own.
+task<void> start(subject& cache, bool& has_started) {
+    co_await cache.start();
+    has_started = true;
+}
+task<void> fail_to_start(subject& cache, std::string& failure) {
+    failure = co_await cache.failure_to_start();
+}
+
+TEST_P(cache_dump, clients_are_told_while_the_file_is_read) {
+    if (simulated()) GTEST_SKIP() << "its time stands still while it reads";
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        constexpr int keys = 300'000;
+        json options = kept_in(folder, {{"mode", "admin"}});
+        {
+            subject before("cache", options);
+            co_await before.start();
+            talker client = co_await talker::to(before->local());
+            EXPECT_EQ(co_await ask(client, "DEBUG POPULATE " + std::to_string(keys)), "+OK");
+            client.socket.close();
+            co_await before->stop(1s);
+        }
+        subject cache("cache", options);
+        bool has_started = false;
+        co_await with_scope([&](scope& tasks) -> task<void> {
+            tasks.spawn(start(cache, has_started));
+            co_await until([&] { return cache->local().family() != AF_UNSPEC; });
+            talker client = co_await talker::to(cache->local());
+            constexpr auto loading = "-LOADING Redis is loading the dataset in memory";
+            EXPECT_EQ(co_await ask(client, "GET key:1"), loading);
+            EXPECT_EQ(co_await ask(client, "PING"), loading);
+            EXPECT_EQ(co_await ask(client, "FLUSHALL"), loading);
+            EXPECT_EQ(co_await ask(client, "DEBUG RELOAD"), loading);
+            EXPECT_EQ(co_await ask(client, "REPLICAOF NO ONE"), loading);
+            EXPECT_EQ(co_await ask(client, "CLIENT SETNAME early"), "+OK");
+            EXPECT_EQ(co_await ask(client, "MULTI"), "+OK");
+            EXPECT_EQ(co_await ask(client, "SET key:1 mine"), loading);
+            EXPECT_THAT(co_await ask(client, "EXEC"), StartsWith("-EXECABORT"));
+            EXPECT_FALSE(has_started);
+            co_await until([&] { return has_started; });
+            // The same connection is served from now on.
+            EXPECT_EQ(co_await ask(client, "DBSIZE"), ":" + std::to_string(keys));
+            EXPECT_EQ(co_await ask(client, "STRLEN key:1"), ":7");
+            client.socket.close();
+        });
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_dump, those_who_came_early_leave_when_the_file_is_damaged) {
+    if (simulated()) GTEST_SKIP() << "its time stands still while it reads";
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const std::string path = folder.file("dump.rdb");
+        json options = kept_in(folder, {{"mode", "admin"}});
+        {
+            subject before("cache", options);
+            co_await before.start();
+            talker client = co_await talker::to(before->local());
+            EXPECT_EQ(co_await ask(client, "DEBUG POPULATE 300000"), "+OK");
+            client.socket.close();
+            co_await before->stop(1s);
+        }
+        std::string damaged = content(path);
+        damaged[damaged.size() - 20] = static_cast<char>(damaged[damaged.size() - 20] ^ 1);
+        write(path, damaged);
+        subject cache("cache", options);
+        std::string failure;
+        co_await with_scope([&](scope& tasks) -> task<void> {
+            tasks.spawn(fail_to_start(cache, failure));
+            co_await until([&] { return cache->local().family() != AF_UNSPEC; });
+            talker client = co_await talker::to(cache->local());
+            EXPECT_THAT(co_await ask(client, "PING"), StartsWith("-LOADING"));
+            EXPECT_EQ(co_await client.rest(), "");
+        });
+        EXPECT_THAT(failure, HasSubstr(path));
+        EXPECT_EQ(cache->local().family(), AF_UNSPEC);
+        EXPECT_EQ(content(path), damaged);
+    });
+}
+
 TEST_P(cache_dump, without_save_points_only_commands_save) {
     run([&]() -> task<void> {
         const temporary_folder folder;
