@@ -284,7 +284,7 @@ constexpr form forms[] = {
 
 void debug(call& c) {
     // Some would take the keys away from under whoever loads them.
-    if ((c.state.attention & attention::loading) != 0) return c.error(loading_text);
+    if ((c.state.attention & attention::not_ready) != 0) return c.error(loading_text);
     for (const form& each : forms) {
         if (!is_word(c.arg(1), each.name)) continue;
         if (c.count < each.fewest || c.count > each.most) return c.wrong_subcommand();

@@ -67,6 +67,9 @@ inline constexpr std::uint16_t follower = 32;     ///< another server's commands
 inline constexpr std::uint16_t loading = 64;      ///< the data is not whole yet
 inline constexpr std::uint16_t hooks = 128;       ///< scripts are told of misses and changes
 inline constexpr std::uint16_t image = 256;       ///< a snapshot is being written
+inline constexpr std::uint16_t starting = 512;    ///< the files are not read, or not made, yet
+/// Clients are told LOADING.
+inline constexpr std::uint16_t not_ready = loading | starting;
 }  // namespace attention
 
 /// Who writes snapshots to the disk.

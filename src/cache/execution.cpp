@@ -264,7 +264,7 @@ void run(call& c) {
     const unsigned database = c.keys->number();
     const expired_keys before = fate_of_expired(c.state);
     const bool is_seen =
-        (c.state.attention & (attention::monitors | attention::loading)) == attention::monitors;
+        (c.state.attention & (attention::monitors | attention::not_ready)) == attention::monitors;
     // A script comes before the commands that it calls, a transaction behind them.
     const bool is_script = (spec.flags & command_flag::runs_script) != 0;
     if (is_seen && is_script) feed_monitors(c);

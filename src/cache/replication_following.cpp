@@ -156,7 +156,7 @@ bool refused_by_replication(call& c, std::uint32_t flags) {
         c.error(no_write_text);
     } else if ((flags & command_flag::stale) == 0 && is_stale(c.state, c.client)) {
         c.error(stale_text);
-    } else if ((c.state.attention & attention::loading) != 0 &&
+    } else if ((c.state.attention & attention::not_ready) != 0 &&
                (flags & command_flag::loading) == 0 &&
                !(c.spec->run == commands::replicaof && follows(c.state))) {
         c.error(loading_text);

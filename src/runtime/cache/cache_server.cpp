@@ -171,7 +171,7 @@ task<outcome<>> cache_server::start() {
     tell_of_protection(config_, events_);
     eddy::cache::engine::state& state = running_->engine.internals();
     if (!config_.engine.dir.empty()) {
-        state.attention |= eddy::cache::attention::loading;
+        state.attention |= eddy::cache::attention::starting;
         open_door();
         if (auto opened_files = co_await open_files(); !opened_files)
             co_return co_await give_up(std::move(opened_files));
@@ -200,7 +200,7 @@ task<outcome<>> cache_server::start() {
     spawn_lasting([this] { return keep_limits(); });
     if (config_.engine.dir.empty()) open_door();
     // Who has come before was told LOADING.
-    state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::loading);
+    state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::starting);
     co_return outcome<>();
 }
 

@@ -103,6 +103,7 @@ TEST_P(cache_dump, clients_are_told_while_the_file_is_read) {
             co_await before.start();
             talker client = co_await talker::to(before->local());
             EXPECT_EQ(co_await ask(client, "DEBUG POPULATE " + std::to_string(keys)), "+OK");
+            EXPECT_EQ(co_await ask(client, "SAVE"), "+OK");
             client.socket.close();
             co_await before->stop(1s);
         }
@@ -144,6 +145,7 @@ TEST_P(cache_dump, those_who_came_early_leave_when_the_file_is_damaged) {
             co_await before.start();
             talker client = co_await talker::to(before->local());
             EXPECT_EQ(co_await ask(client, "DEBUG POPULATE 300000"), "+OK");
+            EXPECT_EQ(co_await ask(client, "SAVE"), "+OK");
             client.socket.close();
             co_await before->stop(1s);
         }
