@@ -92,44 +92,63 @@ task<void> fail_to_start(subject& cache, std::string& failure) {
     failure = co_await cache.failure_to_start();
 }
 
+/// Leaves files that take many turns to read.
+task<void> leave_much(json options) {
+    subject cache("cache", options);
+    co_await cache.start();
+    {
+        talker client = co_await talker::to(cache->local());
+        constexpr auto script = "for i = 1, 300000 do redis.call('SET', 'key:' .. i, i) end";
+        EXPECT_EQ(co_await ask(client, "EVAL \"" + std::string(script) + "\" 0"), "$-1");
+    }
+    co_await cache->stop(1s);
+}
+
+/// What clients hear that come while a start reads its files, and after it.
+task<void> come_early(subject& cache) {
+    bool has_started = false;
+    co_await with_scope([&](scope& tasks) -> task<void> {
+        tasks.spawn(start(cache, has_started));
+        co_await until([&] { return cache->local().family() != AF_UNSPEC; });
+        talker client = co_await talker::to(cache->local());
+        constexpr auto loading = "-LOADING Redis is loading the dataset in memory";
+        for (const char* command : {"GET key:1", "PING", "FLUSHALL", "DEBUG RELOAD", "BGSAVE",
+                                    "BGREWRITEAOF", "REPLICAOF NO ONE", "EVAL \"return 1\" 0"})
+            EXPECT_EQ(co_await ask(client, command), loading) << command;
+        EXPECT_EQ(co_await ask(client, "CLIENT SETNAME early"), "+OK");
+        EXPECT_EQ(co_await ask(client, "CLIENT PAUSE 1 ALL"), "+OK");
+        EXPECT_EQ(co_await ask(client, "MULTI"), "+OK");
+        EXPECT_EQ(co_await ask(client, "SET key:1 mine"), loading);
+        EXPECT_THAT(co_await ask(client, "EXEC"), StartsWith("-EXECABORT"));
+        EXPECT_FALSE(has_started);
+        co_await until([&] { return has_started; });
+        // The same connection is served from now on.
+        EXPECT_EQ(co_await ask(client, "DBSIZE"), ":300000");
+        EXPECT_EQ(co_await ask(client, "STRLEN key:77"), ":2");
+        client.socket.close();
+    });
+}
+
 TEST_P(cache_dump, clients_are_told_while_the_file_is_read) {
     if (simulated()) GTEST_SKIP() << "its time stands still while it reads";
     run([&]() -> task<void> {
         const temporary_folder folder;
-        constexpr int keys = 300'000;
-        json options = kept_in(folder, {{"mode", "admin"}});
-        {
-            subject before("cache", options);
-            co_await before.start();
-            talker client = co_await talker::to(before->local());
-            EXPECT_EQ(co_await ask(client, "DEBUG POPULATE " + std::to_string(keys)), "+OK");
-            EXPECT_EQ(co_await ask(client, "SAVE"), "+OK");
-            client.socket.close();
-            co_await before->stop(1s);
-        }
+        const json options = kept_in(folder, {{"mode", "admin"}});
+        co_await leave_much(options);
         subject cache("cache", options);
-        bool has_started = false;
-        co_await with_scope([&](scope& tasks) -> task<void> {
-            tasks.spawn(start(cache, has_started));
-            co_await until([&] { return cache->local().family() != AF_UNSPEC; });
-            talker client = co_await talker::to(cache->local());
-            constexpr auto loading = "-LOADING Redis is loading the dataset in memory";
-            EXPECT_EQ(co_await ask(client, "GET key:1"), loading);
-            EXPECT_EQ(co_await ask(client, "PING"), loading);
-            EXPECT_EQ(co_await ask(client, "FLUSHALL"), loading);
-            EXPECT_EQ(co_await ask(client, "DEBUG RELOAD"), loading);
-            EXPECT_EQ(co_await ask(client, "REPLICAOF NO ONE"), loading);
-            EXPECT_EQ(co_await ask(client, "CLIENT SETNAME early"), "+OK");
-            EXPECT_EQ(co_await ask(client, "MULTI"), "+OK");
-            EXPECT_EQ(co_await ask(client, "SET key:1 mine"), loading);
-            EXPECT_THAT(co_await ask(client, "EXEC"), StartsWith("-EXECABORT"));
-            EXPECT_FALSE(has_started);
-            co_await until([&] { return has_started; });
-            // The same connection is served from now on.
-            EXPECT_EQ(co_await ask(client, "DBSIZE"), ":" + std::to_string(keys));
-            EXPECT_EQ(co_await ask(client, "STRLEN key:1"), ":7");
-            client.socket.close();
-        });
+        co_await come_early(cache);
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_dump, clients_are_told_while_the_append_only_file_is_read) {
+    if (simulated()) GTEST_SKIP() << "its time stands still while it reads";
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const json options = kept_in(folder, {{"mode", "admin"}, {"appendonly", "yes"}});
+        co_await leave_much(options);
+        subject cache("cache", options);
+        co_await come_early(cache);
         co_await cache->stop(1s);
     });
 }
@@ -139,16 +158,8 @@ TEST_P(cache_dump, those_who_came_early_leave_when_the_file_is_damaged) {
     run([&]() -> task<void> {
         const temporary_folder folder;
         const std::string path = folder.file("dump.rdb");
-        json options = kept_in(folder, {{"mode", "admin"}});
-        {
-            subject before("cache", options);
-            co_await before.start();
-            talker client = co_await talker::to(before->local());
-            EXPECT_EQ(co_await ask(client, "DEBUG POPULATE 300000"), "+OK");
-            EXPECT_EQ(co_await ask(client, "SAVE"), "+OK");
-            client.socket.close();
-            co_await before->stop(1s);
-        }
+        const json options = kept_in(folder);
+        co_await leave_much(options);
         std::string damaged = content(path);
         damaged[damaged.size() - 20] = static_cast<char>(damaged[damaged.size() - 20] ^ 1);
         write(path, damaged);
