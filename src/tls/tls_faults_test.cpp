@@ -3,6 +3,7 @@
 #include "tls/testing.hpp"
 
 #include <gtest/gtest.h>
+#include <openssl/err.h>
 
 #include <array>
 #include <string>
@@ -61,6 +62,31 @@ TEST_P(tls_faults, tell_rubbish_from_tls) {
             EXPECT_TRUE(co_await server_says(rubbish));
             EXPECT_TRUE(co_await client_says(rubbish));
         }
+    });
+}
+
+/// As another user of OpenSSL on this thread may.
+void leave_an_error() { ERR_raise(ERR_LIB_USER, 1); }
+
+TEST_P(tls_faults, errors_that_others_left_on_the_thread_are_not_the_connections) {
+    run([&]() -> task<> {
+        leave_an_error();
+        testing::connection ends = co_await secure();
+        leave_an_error();
+        must(co_await ends.client.write_all("last words"));
+        must(ends.client.shutdown_write());
+        leave_an_error();
+        EXPECT_EQ(must(co_await ends.server.read()).text(), "last words");
+        leave_an_error();
+        EXPECT_EQ(error_of(co_await ends.server.read()), errc::end_of_stream);
+        leave_an_error();
+        must(co_await ends.server.write_all("answer"));
+        ends.server.close();
+        leave_an_error();
+        EXPECT_EQ(must(co_await ends.client.read()).text(), "answer");
+        leave_an_error();
+        EXPECT_EQ(error_of(co_await ends.client.read()), errc::end_of_stream);
+        ERR_clear_error();
     });
 }
 
