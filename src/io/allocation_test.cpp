@@ -10,6 +10,7 @@
 #include <eddy/io/generator.hpp>
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/pipe.hpp>
+#include <eddy/io/process.hpp>
 #include <eddy/io/semaphore.hpp>
 #include <eddy/io/signals.hpp>
 #include <eddy/io/strand.hpp>
@@ -465,6 +466,20 @@ TEST_P(allocation_kernel_io, waiting_for_a_connection_allocates_nothing) {
             EXPECT_EQ(error_of(co_await with_timeout(1us, accepting.accept())), errc::timed_out);
         });
         EXPECT_EQ(spent, 0u);
+    });
+}
+
+TEST_P(allocation_kernel_io, a_child_whose_plan_lacks_memory_does_not_start) {
+    run([]() -> task<> {
+        std::error_code started;
+        {
+            // Only the copy of the folder's name is that small. Without it the child would start in
+            // ours.
+            const no_memory now(0, 8);
+            started = error_of(process::start({"true"}, {.folder = "/"}));
+        }
+        EXPECT_EQ(started, errno_code(ENOMEM));
+        co_return;
     });
 }
 
