@@ -299,6 +299,9 @@ visit::visit(shared_turns* to) noexcept {
     if (to == nullptr || &to->home() == current_loop) return;
     home_ = &to->home();
     home_->turns_->begin_visit();
+    const backend& there = *home_->backend_;
+    if (!there.has_room_for_visit()) [[unlikely]]
+        home_->turns_->wait_for_loop([&there] { return there.has_room_for_visit(); });
     own_ = std::exchange(current_loop, home_);
 }
 
