@@ -296,7 +296,8 @@ public:
     /// Awaits the next message. Yields a result<datagram_message>, whose payload is lent by the
     /// loop: copy what must wait and let it go. An empty datagram is a message like any other.
     /// Fails with errc::cancelled (no message is lost by that), errc::closed, or the socket's
-    /// error.
+    /// error; with errc::no_buffers while so many leases are held that there may be no more
+    /// (loop_options::max_spare_buffers).
     awaiting<receive_from_operation> receive() {
         return awaiting<receive_from_operation>(*driver_);
     }

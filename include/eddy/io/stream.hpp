@@ -192,10 +192,12 @@ public:
 
     /// Awaits the next received bytes. Yields a result<lease> on one of the loop's buffers: no
     /// copy. Fails with errc::end_of_stream when the peer finished sending, errc::cancelled, or the
-    /// socket's error.
+    /// socket's error; with errc::no_buffers while so many leases are held that there may be no
+    /// more (loop_options::max_spare_buffers).
     awaiting<read_lease_operation> read() { return awaiting<read_lease_operation>(*driver_); }
     /// Awaits at least one byte into `into`, which must live until completion and not be empty.
-    /// Yields how many came, a result<std::size_t>, never 0. Errors as with read().
+    /// Yields how many came, a result<std::size_t>, never 0. Errors as with read(), but for
+    /// errc::no_buffers: it needs none.
     awaiting<read_some_operation> read_some(mutable_bytes into) {
         EDDY_ASSERT(!into.empty());
         return awaiting<read_some_operation>(*driver_, into);

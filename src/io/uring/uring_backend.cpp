@@ -119,9 +119,11 @@ result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options)
 }
 
 uring_backend::uring_backend(const loop_options& options) noexcept
-    : spares_(spare_buffers_kept, options.buffer_size),
-      large_receives_(large_buffer_count, options.buffer_size * large_buffer_factor),
-      message_spares_(spare_buffers_kept, options.datagram_size + message_payload_at),
+    : spares_(spare_buffers_kept, options.buffer_size, options.max_spare_buffers),
+      large_receives_(large_buffer_count, options.buffer_size * large_buffer_factor,
+                      large_buffer_count),
+      message_spares_(spare_buffers_kept, options.datagram_size + message_payload_at,
+                      options.max_spare_buffers),
       message_count_(options.datagram_count),
       zero_copy_threshold_(options.zero_copy_threshold) {}
 
