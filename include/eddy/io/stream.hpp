@@ -137,7 +137,7 @@ private:
     std::error_code error_;
 };
 
-/// What carries a stream's bytes. At most one read and one write wait at a time.
+/// What carries a stream's bytes. At most one read and one write wait at a time. One loop's thread.
 class stream_driver {
 public:
     /// True when `op` completed at once, with its result stored.
@@ -167,7 +167,8 @@ protected:
 stream_driver& closed_stream_driver() noexcept;
 
 /// A connected byte stream. Its handle may move while operations wait: they know the driver.
-/// Without a connection, and once closed, every operation fails with errc::closed.
+/// Without a connection, and once closed, every operation fails with errc::closed. One loop's
+/// thread.
 class stream {
 public:
     stream() noexcept : driver_(&closed_stream_driver()) {}
@@ -282,6 +283,7 @@ private:
     std::error_code error_;
 };
 
+/// What accepts for a listener. One accept waits at a time. One loop's thread.
 class listener_driver {
 public:
     virtual bool start(accept_operation& op) = 0;
@@ -325,7 +327,7 @@ struct local_binding {
 listener_driver& closed_listener_driver() noexcept;
 
 /// An accepting socket. One accept waits at a time. Once closed, every accept fails with
-/// errc::closed.
+/// errc::closed. One loop's thread.
 class listener {
 public:
     listener() noexcept : driver_(&closed_listener_driver()) {}
