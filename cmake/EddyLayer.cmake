@@ -52,7 +52,7 @@ function(eddy_target_settings target)
 endfunction()
 
 # The layers whose own tests have no second thread. The thread sanitizer would find nothing in them.
-set(EDDY_LAYERS_OF_ONE_THREAD wire tls transport cache cli)
+set(EDDY_LAYERS_OF_ONE_THREAD wire transport cache cli)
 # The layers that hand bytes on and are seldom where time goes. Most of their files read JSON.
 set(EDDY_PLAIN_LAYERS runtime daemon cli)
 

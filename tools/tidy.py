@@ -288,23 +288,29 @@ def bare(code):
 
 
 def check_threads(tree):
-    """A public header with I/O says which threads may use it: at its beginning, or at each class."""
+    """A public header with I/O says where Doxygen shows it, in `///`, which threads may use it: at each class, or for the
+    whole file in a `/// \\file`. One without classes says it somewhere, such as at its namespace.
+    """
     for path, text in tree.files.items():
         if not path.startswith("include/") or layer_of(path) not in THREADED:
             continue
-        opening = re.match(r"(?://.*\n)*", text).group(0)
-        if THREADS.search(opening):
-            continue
         shown = hide_details(text)
+        if any(THREADS.search(block) for block in re.findall(r"^/// \\file.*\n(?:///.*\n)*", shown, re.M)):
+            continue
         classes = list(re.finditer(r"((?:^///[^\n]*\n)*)(?:^template <[^\n]*\n)*^class (?:\[\[\w+\]\] )?(\w+)\b(?!::|<)[^;{]*\{.*?^\};$",
                                    shown, re.M | re.S))
-        if not classes:
-            yield path, 1, "its first comment does not say which threads may use it: \"One loop's thread.\""
+        if not classes and not THREADS.search(told(shown)):
+            yield path, 1, "no `///` says which threads may use it: \"One loop's thread.\""
         for match in classes:
             # An operation is where its object is.
-            if not match.group(2).endswith("_operation") and not THREADS.search(match.group(0)):
+            if not match.group(2).endswith("_operation") and not THREADS.search(told(match.group(0))):
                 number = text.count("\n", 0, match.start() + len(match.group(1))) + 1
-                yield path, number, f"nothing says which threads may use {match.group(2)}: \"One loop's thread.\""
+                yield path, number, f"no `///` says which threads may use {match.group(2)}: \"One loop's thread.\""
+
+
+def told(text):
+    """What Doxygen takes from it: the comments that begin with `///`."""
+    return "\n".join(re.findall(r"///.*", text))
 
 
 def hide_details(text):

@@ -97,7 +97,7 @@ class TidyTest(unittest.TestCase):
         self.assert_fault({"src/io/uring/ring.cpp": text}, "src/io/uring/ring.cpp", "by its path below src/")
 
     def test_public_header_includes_private_one(self):
-        changes = {"include/eddy/io/loop.hpp": '// L. Any thread.\n#pragma once\n#include "io/uring/ring.hpp"\n',
+        changes = {"include/eddy/io/loop.hpp": '// L.\n#pragma once\n#include "io/uring/ring.hpp"\n/// Any thread.\n',
                    "tests/CMakeLists.txt": "x(t.cpp)\n", "tests/t.cpp": "// T.\n#include <eddy/io/loop.hpp>\n"}
         self.assert_fault(changes, "include/eddy/io/loop.hpp", "which is not installed")
 
@@ -275,13 +275,17 @@ class TidyTest(unittest.TestCase):
                     "src/io/uring/ring.cpp": "// The ring.\n#include <eddy/io/a.hpp>\n#include \"io/uring/ring.hpp\"\n"}
 
         silent, said = ("/// A file.", "class file {", "};"), ("/// A file. One loop's thread.", "class file {", "};")
-        self.assert_fault(header("Files."), path, "its first comment")
+        self.assert_fault(header("Files."), path, "may use it", 1)
+        # What Doxygen drops is not said.
+        self.assert_fault(header("Files. One loop's thread.", *silent), path, "may use file", 4)
+        self.assert_fault(header("Files.", *silent[:2], "    std::thread one;  // a thread", "};"), path, "may use file", 4)
         self.assert_fault(header("Files.", *silent), path, "may use file", 4)
         self.assert_fault(header("Files.", "class [[nodiscard]] file {", "};"), path, "may use file", 3)
         for lines in (said, ("class file {", "    /// Any thread.", "};"), (*said, "class read_operation {", "};"),
                       (*said, "class file;", "namespace detail {", "class b {", "};", "}  // namespace detail")):
             self.assertEqual(self.faults(header("Files.", *lines)), [])
-        self.assertEqual(self.faults(header("Files. One loop's thread.", *silent)), [])
+        for lines in (("/// \\file", "/// One loop's thread.", "", *silent), ("/// Files. One loop's thread.", "namespace eddy::files {}")):
+            self.assertEqual(self.faults(header("Files.", *lines)), [])
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ public:
             case errc::end_of_stream: return "the peer finished sending";
             case errc::closed: return "already closed on this side";
             case errc::limit_reached: return "a limit was reached";
-            case errc::no_buffers: return "no receive buffer is free";
+            case errc::no_buffers: return "too many receive buffers are lent";
             case errc::malformed: return "the input does not follow its format";
             case errc::bad_address: return "the address cannot be understood";
             case errc::unsupported: return "not available in this build or on this kernel";

@@ -50,6 +50,9 @@ public:
     /// Whether something waits for the next poll() that a wait does not know of yet: a visitor has
     /// begun it.
     virtual bool has_begun() const noexcept { return false; }
+    /// Whether a visitor may come: there is room for visit::max_requests, which only the loop's own
+    /// thread hands to the kernel.
+    virtual bool has_room_for_visit() const noexcept { return true; }
     /// Whom poll() lets in while it waits; null for nobody.
     void set_turns(detail::turn_lock* turns) noexcept { turns_ = turns; }
 

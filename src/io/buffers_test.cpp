@@ -72,6 +72,7 @@ TEST_P(buffers_io, an_exhausted_pool_loses_and_mixes_nothing) {
     loop_options tiny;
     tiny.buffer_count = 4;
     tiny.buffer_size = 512;
+    tiny.max_spare_buffers = 1000;
     make_loop(tiny);
     run([this]() -> task<> {
         std::vector<connection> all;
@@ -87,6 +88,8 @@ TEST_P(buffers_io, an_exhausted_pool_loses_and_mixes_nothing) {
             co_return;
         });
         EXPECT_EQ(complete, stream_count);
+        connection idle = co_await connect();
+        EXPECT_EQ(co_await count_leases(idle), 4u + 1000u) << "a buffer did not come back";
     });
 }
 
@@ -183,12 +186,12 @@ task<void> read_on(stream& from) {
 }
 
 TEST_P(buffers_io, a_close_between_a_receive_and_its_completion_leaks_no_buffer) {
-    // On io_uring a receive that stays armed may have taken a buffer when its stream closes. The
-    // loop counts them when it ends.
+    // On io_uring a receive that stays armed may have taken a buffer when its stream closes.
     constexpr int rounds = 400;
     loop_options tiny;
     tiny.buffer_count = 4;
     tiny.buffer_size = 512;
+    tiny.max_spare_buffers = 1;
     make_loop(tiny);
     run([this]() -> task<> {
         listener accepting = must(here().listen(loopback()));
@@ -223,21 +226,101 @@ TEST_P(buffers_io, a_close_between_a_receive_and_its_completion_leaks_no_buffer)
             }
             if (kept.size() > 0) EXPECT_EQ(kept.text(), "message");
         }
-        // As many as there are can still be held, each with its own bytes.
+        // The last closes have their completions by then.
+        for (int i = 0; i < 10; ++i) co_await here().yield();
+        connection idle = co_await connect();
+        EXPECT_EQ(co_await count_leases(idle), 4u + 1u) << "a buffer did not come back";
+    });
+}
+
+TEST_P(buffers_io, a_receive_that_is_stopped_with_a_buffer_gives_it_back) {
+    // On io_uring a receive that stays armed is stopped when nobody reads, and by then has taken
+    // several; the stream's bytes are read all the same.
+    constexpr std::size_t messages = 30;
+    loop_options tiny;
+    tiny.buffer_count = 16;
+    tiny.buffer_size = 512;
+    tiny.max_spare_buffers = 1;
+    make_loop(tiny);
+    run([this]() -> task<> {
+        for (int round = 0; round < 20; ++round) {
+            connection pair = co_await connect();
+            must(co_await pair.client.write_all("x"));
+            EXPECT_EQ(must(co_await pair.server.read()).text(), "x");
+            for (std::size_t i = 0; i < messages; ++i) {
+                must(co_await pair.client.write_all("y"));
+                co_await here().yield();
+            }
+            const bool reads_on = random().chance(0.5);
+            for (std::size_t left = reads_on ? messages : 0; left > 0;)
+                left -= must(co_await pair.server.read()).size();
+        }
+        for (int i = 0; i < 10; ++i) co_await here().yield();
+        connection idle = co_await connect();
+        EXPECT_EQ(co_await count_leases(idle), 16u + 1u) << "a buffer did not come back";
+    });
+}
+
+TEST_P(buffers_io, a_lease_beyond_the_limit_is_refused_and_nothing_is_lost) {
+    loop_options tiny;
+    tiny.buffer_count = 4;
+    tiny.buffer_size = 512;
+    tiny.max_spare_buffers = 3;
+    make_loop(tiny);
+    run([this]() -> task<> {
         std::vector<connection> all;
         std::vector<lease> held;
-        for (std::size_t i = 0; i < 4; ++i) {
+        for (std::size_t i = 0; i < 4 + 3; ++i) {
             all.push_back(co_await connect());
-            const std::string number = std::to_string(i);
-            must(co_await all[i].client.write_all(number));
+            must(co_await all[i].client.write_all("held"));
             held.push_back(must(co_await all[i].server.read()));
         }
-        for (std::size_t i = 0; i < held.size(); ++i) EXPECT_EQ(held[i].text(), std::to_string(i));
+        connection late = co_await connect();
+        must(co_await late.client.write_all("late"));
+        for (int i = 0; i < 3; ++i)
+            EXPECT_EQ(error_of(co_await late.server.read()), errc::no_buffers);
+        // Whoever brings memory of their own needs none.
+        std::array<std::byte, 2> own{};
+        EXPECT_EQ(must(co_await late.server.read_some(own)), 2u);
+        EXPECT_EQ(as_text(own), "la");
+        // Whichever comes back serves again.
+        for (const std::size_t which : {std::size_t{0}, held.size() - 1}) {
+            held[which].reset();
+            held[which] = must(co_await late.server.read());
+            EXPECT_EQ(held[which].text(), which == 0 ? "te" : "more");
+            must(co_await late.client.write_all("more"));
+            EXPECT_EQ(error_of(co_await late.server.read()), errc::no_buffers);
+        }
+        for (std::size_t i = 1; i + 1 < held.size(); ++i) EXPECT_EQ(held[i].text(), "held");
+    });
+}
+
+TEST_P(buffers_io, a_message_beyond_the_limit_is_refused_and_not_lost) {
+    loop_options tiny;
+    tiny.datagram_count = 4;
+    tiny.datagram_size = 512;
+    tiny.max_spare_buffers = 3;
+    make_loop(tiny);
+    run([this]() -> task<> {
+        datagram to = must(here().bind_datagram(loopback()));
+        datagram from = must(here().connect_datagram(to.local()));
+        std::vector<datagram_message> held;
+        for (std::size_t i = 0; i < 4 + 3; ++i) {
+            const std::string number = std::to_string(i);
+            must(co_await from.send(as_bytes(number)));
+            held.push_back(must(co_await to.receive()));
+        }
+        must(co_await from.send(as_bytes("late")));
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(error_of(co_await to.receive()), errc::no_buffers);
+        held.pop_back();
+        EXPECT_EQ(must(co_await to.receive()).payload.text(), "late");
+        for (std::size_t i = 0; i < held.size(); ++i)
+            EXPECT_EQ(held[i].payload.text(), std::to_string(i));
     });
 }
 
 TEST(buffer_pool_test, lends_the_last_returned_buffer_first_and_keeps_no_more_than_told) {
-    buffer_pool pool(2, 4096);
+    buffer_pool pool(2, 4096, 3);
     EXPECT_EQ(pool.buffer_size(), 4096u);
     std::byte* const first = pool.take();
     std::byte* const second = pool.take();
@@ -251,6 +334,8 @@ TEST(buffer_pool_test, lends_the_last_returned_buffer_first_and_keeps_no_more_th
     // `two` went back first, then `one`.
     EXPECT_EQ(pool.take(), first);
     EXPECT_EQ(pool.take(), second);
+    EXPECT_EQ(pool.take(), nullptr) << "three are out";
+    EXPECT_EQ(pool.refusal(), errc::no_buffers);
     pool.give_back(first, 0);
     pool.give_back(second, 0);
     pool.give_back(third, 0);

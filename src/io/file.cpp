@@ -48,40 +48,6 @@ result<std::size_t> do_now(const file_request& what) noexcept {
     }));
 }
 
-/// A request in the ring.
-class ring_operation final : public operation, private completion {
-public:
-    ring_operation(backend& where, const file_request& what) noexcept
-        : backend_(&where), what_(what) {}
-    void set_error(std::error_code error) noexcept override { error_ = error; }
-    result<std::size_t> take_result() const noexcept {
-        if (error_) return fail(error_);
-        return count_;
-    }
-
-private:
-    bool start() override {
-        backend_->start_file(what_, *this);
-        return false;
-    }
-    void on_cancel() noexcept override { backend_->cancel_file(*this); }
-    void on_completion(int result, unsigned) override {
-        // EINTR is how the kernel answers when it stopped a request that had begun to wait.
-        if (result == -ECANCELED || result == -EINTR)
-            error_ = errc::cancelled;
-        else if (result < 0)
-            error_ = errno_code(-result);
-        else
-            count_ = static_cast<std::size_t>(result);
-        complete_now();
-    }
-
-    backend* backend_;
-    file_request what_;
-    std::size_t count_ = 0;
-    std::error_code error_;
-};
-
 /// Runs `call` where it does not block the loop.
 template <class Call>
 task<std::invoke_result_t<Call>> off_loop(Call call) {
@@ -97,7 +63,7 @@ task<std::invoke_result_t<Call>> off_loop(Call call) {
 task<result<std::size_t>> do_step(file_request what) {
     loop& here = loop::current();
     backend& kernel = file_access::backend_of(here);
-    if (kernel.has_file_requests()) co_return co_await awaiting<ring_operation>(kernel, what);
+    if (kernel.has_file_requests()) co_return co_await awaiting<file_operation>(kernel, what);
     co_return co_await off_loop([what] { return do_now(what); });
 }
 

@@ -1,12 +1,16 @@
-// What files need of their loop.
+// What files need of their loop, and their requests to the kernel.
 #pragma once
 
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/operation.hpp>
 
 #include "io/backend.hpp"
 
+#include <cerrno>
+#include <cstddef>
 #include <memory>
+#include <system_error>
 
 namespace eddy {
 
@@ -19,6 +23,46 @@ struct file_access {
                 blocking_options{of.most_file_threads_, of.most_file_queue_});
         return *of.file_threads_;
     }
+};
+
+/// A request of a backend that has_file_requests().
+class file_operation final : public operation, private completion {
+public:
+    file_operation(backend& where, const file_request& what) noexcept
+        : backend_(&where), what_(what) {}
+    void set_error(std::error_code error) noexcept override { error_ = error; }
+    result<std::size_t> take_result() const noexcept {
+        if (error_) return fail(error_);
+        return count_;
+    }
+
+private:
+    bool start() override {
+        backend_->start_file(what_, *this);
+        return false;
+    }
+    void on_cancel() noexcept override {
+        stopped_ = true;
+        backend_->cancel_file(*this);
+    }
+    void on_completion(int result, unsigned) override {
+        // EINTR is how the kernel answers, too, when it stopped a request that had begun to wait.
+        const bool ended_early = result == -ECANCELED || result == -EINTR;
+        if (ended_early && !stopped_) return backend_->start_file(what_, *this);
+        if (ended_early)
+            error_ = errc::cancelled;
+        else if (result < 0)
+            error_ = errno_code(-result);
+        else
+            count_ = static_cast<std::size_t>(result);
+        complete_now();
+    }
+
+    backend* backend_;
+    file_request what_;
+    std::size_t count_ = 0;
+    std::error_code error_;
+    bool stopped_ = false;  // by a cancellation
 };
 
 }  // namespace eddy

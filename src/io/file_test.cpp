@@ -6,11 +6,13 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "io/file_access.hpp"
 #include "io/testing.hpp"
 
 #include <sys/stat.h>
 
 #include <array>
+#include <cerrno>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,6 +54,70 @@ TEST_P(file_io, what_is_written_is_read_again) {
         EXPECT_EQ(must(co_await made.read_at(5, few)), 4u);
         EXPECT_EQ(few[0], std::byte{0});
         EXPECT_EQ(few[3], std::byte{'z'});
+    });
+}
+
+/// A kernel whose answers the test gives.
+class slow_kernel final : public backend {
+public:
+    backend_kind kind() const noexcept override { return backend_kind::sim; }
+    time_point now() const noexcept override { return {}; }
+    bool poll(time_point) override { return false; }
+    void wake() noexcept override {}
+    result<listener> listen(const endpoint&, const listen_options&) override {
+        return fail(errc::unsupported);
+    }
+    result<datagram> open_datagram(const endpoint&, const endpoint&,
+                                   const datagram_options&) override {
+        return fail(errc::unsupported);
+    }
+    result<datagram> adopt_datagram(unique_fd) override { return fail(errc::unsupported); }
+    result<stream> adopt(unique_fd) override { return fail(errc::unsupported); }
+    bool start(connect_operation&) override { return true; }
+    void cancel(connect_operation&) noexcept override {}
+    void start_poll(int, readiness, completion&) override {}
+    void cancel_poll(completion&) noexcept override {}
+    void start_file(const file_request&, completion& done) override {
+        ++asked;
+        waiting = &done;
+    }
+    void cancel_file(completion&) noexcept override { ++cancelled; }
+
+    void answer(int result) {
+        if (completion* const done = std::exchange(waiting, nullptr))
+            done->on_completion(result, 0);
+        else
+            ADD_FAILURE() << "nothing was asked for";
+    }
+
+    int asked = 0;
+    int cancelled = 0;
+    completion* waiting = nullptr;
+};
+
+task<> read_into(backend& from, result<std::size_t>& outcome) {
+    outcome = co_await awaiting<file_operation>(from, file_request());
+}
+
+TEST_P(file_io, what_the_kernel_ends_of_itself_is_asked_for_again) {
+    run([]() -> task<> {
+        slow_kernel kernel;
+        scope tasks(co_await current_source());
+        result<std::size_t> outcome = fail(errc::closed);
+        tasks.spawn(read_into(kernel, outcome));
+        kernel.answer(-EINTR);
+        kernel.answer(-ECANCELED);
+        EXPECT_EQ(kernel.asked, 3);
+        kernel.answer(17);
+        EXPECT_EQ(must(outcome), 17u);
+
+        tasks.spawn(read_into(kernel, outcome));
+        tasks.cancel();
+        EXPECT_EQ(kernel.cancelled, 1);
+        kernel.answer(-EINTR);
+        EXPECT_EQ(kernel.asked, 4) << "nobody waits for it any more";
+        EXPECT_EQ(error_of(outcome), errc::cancelled);
+        co_await tasks.join();
     });
 }
 

@@ -189,6 +189,7 @@ TEST_P(generator_io, leases_may_be_held_beyond_the_ring_of_buffers) {
     loop_options options;
     options.buffer_count = 4;
     options.buffer_size = 1024;
+    options.max_spare_buffers = 10;
     make_loop(options);
     run([this]() -> task<> {
         connection pair = co_await connect();
@@ -209,12 +210,14 @@ TEST_P(generator_io, leases_may_be_held_beyond_the_ring_of_buffers) {
                 size += bytes.size();
                 held.push_back(std::move(bytes));
                 if (held.size() < 10) continue;
-                // All come back, and the ring serves again.
                 for (const lease& each : held) EXPECT_TRUE(expected.continues_with(each.bytes()));
                 held.clear();
             }
             for (const lease& each : held) EXPECT_TRUE(expected.continues_with(each.bytes()));
         });
+        // All came back, and the ring serves again.
+        connection idle = co_await connect();
+        EXPECT_EQ(co_await count_leases(idle), 4u + 10u);
     });
 }
 

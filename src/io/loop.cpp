@@ -101,6 +101,7 @@ result<std::unique_ptr<loop>> loop::create(const loop_options& wanted) {
     loop_options options = wanted;
     for (std::uint32_t* count : {&options.buffer_count, &options.datagram_count})
         *count = std::clamp(*count, 1u, loop_options::max_buffer_count);
+    options.max_spare_buffers = std::max(options.max_spare_buffers, 1u);
     auto backend = make_backend(options);
     if (!backend) return fail(backend.error());
     std::unique_ptr<loop> made(new loop(options));
@@ -299,6 +300,9 @@ visit::visit(shared_turns* to) noexcept {
     if (to == nullptr || &to->home() == current_loop) return;
     home_ = &to->home();
     home_->turns_->begin_visit();
+    const backend& there = *home_->backend_;
+    if (!there.has_room_for_visit()) [[unlikely]]
+        home_->turns_->wait_for_loop([&there] { return there.has_room_for_visit(); });
     own_ = std::exchange(current_loop, home_);
 }
 

@@ -29,15 +29,16 @@ namespace {
 class spawn_plan {
 public:
     spawn_plan() {
-        posix_spawn_file_actions_init(&actions_);
-        posix_spawnattr_init(&attributes_);
+        note(posix_spawn_file_actions_init(&actions_));
+        note(posix_spawnattr_init(&attributes_));
         // Neither what this process blocks nor what it ignores is the child's business.
         sigset_t signals;
         sigemptyset(&signals);
-        posix_spawnattr_setsigmask(&attributes_, &signals);
+        note(posix_spawnattr_setsigmask(&attributes_, &signals));
         sigfillset(&signals);
-        posix_spawnattr_setsigdefault(&attributes_, &signals);
-        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        note(posix_spawnattr_setsigdefault(&attributes_, &signals));
+        note(
+            posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
     }
     ~spawn_plan() {
         posix_spawn_file_actions_destroy(&actions_);
@@ -49,7 +50,7 @@ public:
     /// Prepares the child's descriptor `number`; `ours` becomes the other end of a stream.
     result<> connect(stdio how, int number, stream& ours) {
         if (how == stdio::null)
-            posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0);
+            note(posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0));
         if (how != stdio::stream) return {};
         int ends[2];
         if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno();
@@ -57,18 +58,20 @@ public:
         auto adopted = loop::current().adopt(unique_fd(ends[0]));
         if (!adopted) return fail(adopted.error());
         ours = std::move(*adopted);
-        posix_spawn_file_actions_adddup2(&actions_, ends[1], number);
+        note(posix_spawn_file_actions_adddup2(&actions_, ends[1], number));
         return {};
     }
 
     void start_in(const std::string& folder) {
-        posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str());
+        note(posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str()));
     }
 
     /// The child's number, or an error.
     result<int> spawn(char* const* arguments, char* const* environment) {
         // What this process got from its own parent may lack FD_CLOEXEC.
-        posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
+        note(posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1));
+        // A child without one of them would have what it must not, or not have what it needs.
+        if (error_ != 0) return fail_errno(error_);
         pid_t child = 0;
         const int error =
             posix_spawnp(&child, arguments[0], &actions_, &attributes_, arguments, environment);
@@ -77,9 +80,15 @@ public:
     }
 
 private:
+    /// The first error stays.
+    void note(int error) noexcept {
+        if (error_ == 0) error_ = error;
+    }
+
     posix_spawn_file_actions_t actions_{};
     posix_spawnattr_t attributes_{};
     std::array<unique_fd, 3> theirs_;
+    int error_ = 0;
 };
 
 /// As exec wants it; the pointers are to `texts`.

@@ -106,6 +106,26 @@ TEST_P(timeout_io, cancellation_from_above_is_not_a_timeout) {
     });
 }
 
+/// Ends well after it was cancelled: what it has to put in order takes so long.
+task<result<int>> slow_to_end(duration time) {
+    const auto slept = co_await loop::current().sleep_for(1h);
+    cancel_source undisturbed;
+    must(co_await nothing_after(time).under(undisturbed));
+    co_return fail(slept.error());
+}
+
+TEST_P(timeout_io, a_deadline_that_passes_after_a_cancellation_is_none) {
+    run([]() -> task<> {
+        EXPECT_EQ(co_await cancelled_during(with_timeout(100ms, slow_to_end(150ms))),
+                  errc::cancelled);
+        // Nor where the deadline's own source is requested by hand.
+        deadline_source limit(nullptr, loop::current().now() + 1ms);
+        limit.source().request();
+        must(co_await loop::current().sleep_for(5ms));
+        EXPECT_FALSE(limit.expired());
+    });
+}
+
 TEST_P(timeout_io, bounds_a_read) {
     run([this]() -> task<> {
         connection pair = co_await connect();

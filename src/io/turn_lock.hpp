@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <mutex>
 #include <utility>
@@ -19,7 +20,11 @@ public:
         loop_waits_.store(false, std::memory_order_relaxed);
         woken_ = false;
     }
-    void leave() { turn_.unlock(); }
+    void leave() {
+        const bool is_awaited = kept_out_ > 0;
+        turn_.unlock();
+        if (is_awaited) turn_over_.notify_all();
+    }
 
     // For visitors. Among them whoever comes at the right moment is the first: handing over to one
     // that sleeps would leave the turn to nobody until it has woken.
@@ -28,6 +33,16 @@ public:
         wait_in_line();
     }
     void end_visit() { turn_.unlock(); }
+    /// Lets the loop have its turn, as often as it takes until `may_go_on` says true, which is
+    /// asked while nobody else is in. The loop is awake: what there is too much of has woken it.
+    template <class Condition>
+    void wait_for_loop(Condition may_go_on) {
+        ++kept_out_;
+        std::unique_lock turn(turn_, std::adopt_lock);
+        turn_over_.wait(turn, std::move(may_go_on));
+        turn.release();
+        --kept_out_;
+    }
     /// Whether this visitor is to wake the loop: the first that leaves it something to do is.
     bool take_wake() noexcept { return !std::exchange(woken_, true); }
 
@@ -42,8 +57,10 @@ private:
 
     std::mutex turn_;
     std::mutex head_;
+    std::condition_variable turn_over_;  // the loop's
     std::atomic<bool> loop_waits_{false};
     bool woken_ = false;  // since the loop's last turn
+    int kept_out_ = 0;    // visitors in wait_for_loop()
 };
 
 /// Lets visitors in while it lives. Null: there are none.

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -152,6 +153,59 @@ TEST_P(turns, a_visitor_cancels_what_is_in_the_kernels_hands) {
             co_await cancel_from_elsewhere(shared, tasks);
             EXPECT_EQ(why, errc::cancelled);
         }
+    });
+}
+
+task<void> wait_for_ever(int fd) {
+    EXPECT_EQ(error_of(co_await loop::current().wait_readable(fd)), errc::cancelled);
+}
+
+/// Each of `threads` begins `count` waits in a visit and cancels them in another, so many times,
+/// while the loop gets few turns.
+task<void> begin_and_cancel(shared_turns& shared, int threads, unsigned count, std::size_t rounds) {
+    int ends[2];
+    EDDY_ASSERT(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+    const unique_fd from(ends[0]);
+    const unique_fd to(ends[1]);
+    std::deque<scope> tasks(static_cast<std::size_t>(threads) * rounds);
+    event ended;
+    int running = threads;  // the loop's
+    std::vector<std::thread> all;
+    for (int i = 0; i < threads; ++i) {
+        all.emplace_back([&, i] {
+            for (std::size_t round = 0; round < rounds; ++round) {
+                scope& mine = tasks[static_cast<std::size_t>(i) * rounds + round];
+                {
+                    const visit here(shared);
+                    for (unsigned n = 0; n < count; ++n) mine.spawn(wait_for_ever(from.get()));
+                }
+                const visit here(shared);
+                EXPECT_EQ(mine.children(), count);
+                mine.cancel();
+            }
+            const visit here(shared);
+            if (--running == 0) ended.set();
+        });
+    }
+    must(co_await ended.wait());
+    for (std::thread& each : all) each.join();
+    for (scope& each : tasks) co_await each.join();
+}
+
+TEST_P(turns, visitors_may_begin_and_cancel_more_together_than_the_kernel_takes_at_once) {
+    run([]() -> task<void> {
+        shared_turns shared;
+        // On epoll each wait of these has a descriptor of its own.
+        const unsigned count = loop::current().kind() == backend_kind::uring ? 200 : 20;
+        co_await begin_and_cancel(shared, 8, count, 10);
+    });
+}
+
+TEST_P(turns, one_visit_may_begin_as_much_as_its_limit_says) {
+    if (GetParam() != backend_kind::uring) GTEST_SKIP() << "epoll has no such limit";
+    run([]() -> task<void> {
+        shared_turns shared;
+        co_await begin_and_cancel(shared, 2, visit::max_requests, 10);
     });
 }
 

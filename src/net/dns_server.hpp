@@ -41,6 +41,8 @@ public:
 
     std::map<std::string, std::vector<std::string>> records;  ///< names to numeric addresses
     std::set<std::string> silent;                             ///< no answer ever comes
+    std::set<std::string> silent_a;                           ///< none to a query for IPv4
+    std::set<std::string> silent_aaaa;                        ///< none to a query for IPv6
     std::set<std::string> broken;                             ///< the server fails (SERVFAIL)
     std::set<std::string> refused;         ///< the server does not want to (REFUSED)
     std::set<std::string> forged;          ///< before the answer comes one to another query
@@ -80,9 +82,10 @@ private:
         if (end > query.size()) return {};
         ++asked[name];
         asked_by_tcp += over_tcp ? 1 : 0;
-        if (silent.contains(name)) return {};
-
         const bool wants_ipv6 = query[end - 3] == 28;
+        if (silent.contains(name) || (wants_ipv6 ? silent_aaaa : silent_a).contains(name))
+            return {};
+
         unsigned code = no_error;
         std::vector<endpoint> found;
         if (broken.contains(name)) {

@@ -404,6 +404,139 @@ TEST_P(a_queued_writer, has_watermarks) {
     });
 }
 
+TEST_P(a_queued_writer, keeps_its_watermarks_within_its_limit_and_in_order) {
+    run([&]() -> task<> {
+        struct {
+            std::size_t high, low, seen_high, seen_low;
+        } const cases[] = {
+            {1'000'000, 10'000, 100'000, 10'000},  // above the limit: the limit
+            {80'000, 80'000, 80'000, 20'000},      // not below the high one: a quarter of it
+            {1'000'000, 2'000'000, 100'000, 25'000},
+        };
+        for (const auto& each : cases) {
+            connection ends = co_await connect_ends();
+            scope tasks(co_await current_source());
+            queued_writer_options options;
+            options.max_queued_bytes = 100'000;
+            options.high_watermark = each.high;
+            options.low_watermark = each.low;
+            queued_writer out(ends.client, tasks, options);
+            const std::size_t stuffed = fill(ends.client);
+            must(out.enqueue(std::vector<std::byte>(each.seen_high - 1)));
+            EXPECT_FALSE(out.high_watermark_active());
+            must(out.enqueue("x"));
+            EXPECT_TRUE(out.high_watermark_active());
+            std::size_t left = SIZE_MAX;
+            tasks.spawn([](queued_writer& of, std::size_t& into) -> task<> {
+                must(co_await of.ready());
+                into = of.queued_bytes();
+            }(out, left));
+            co_await skip(ends.server, stuffed + each.seen_high);
+            co_await tasks.join();
+            EXPECT_LE(left, each.seen_low);
+        }
+    });
+}
+
+TEST_P(a_queued_writer, bounds_the_number_of_messages_by_every_policy) {
+    run([&]() -> task<> {
+        for (const auto policy : {slow_reader_policy::wait, slow_reader_policy::drop_oldest,
+                                  slow_reader_policy::disconnect}) {
+            connection ends = co_await connect_ends();
+            scope tasks(co_await current_source());
+            queued_writer_options options;
+            options.policy = policy;
+            options.max_queued_messages = 3;
+            {
+                queued_writer out(ends.client, tasks, options);
+                const std::size_t stuffed = fill(ends.client);
+                for (const char* text : {"1", "2", "3"}) must(out.enqueue(text));
+                EXPECT_EQ(out.queued_messages(), 3U);
+                const std::error_code fourth = error_of(out.enqueue("4"));
+                if (policy == slow_reader_policy::drop_oldest) {
+                    EXPECT_FALSE(fourth);
+                    EXPECT_EQ(out.queued_messages(), 3U);
+                    EXPECT_EQ(out.dropped(), 1U);
+                    EXPECT_EQ(out.dropped_bytes(), 1U);
+                    co_await skip(ends.server, stuffed);
+                    EXPECT_EQ(co_await read_exactly(ends.server, 3), "234");
+                } else {
+                    EXPECT_EQ(fourth, errc::limit_reached);
+                    EXPECT_EQ(static_cast<bool>(ends.client), policy == slow_reader_policy::wait)
+                        << "only `disconnect` closes";
+                    EXPECT_EQ(out.dropped(), 0U);
+                }
+                if (policy == slow_reader_policy::wait) {
+                    co_await skip(ends.server, stuffed);
+                    EXPECT_EQ(co_await read_exactly(ends.server, 3), "123");
+                }
+                static_cast<void>(co_await out.flush());
+            }
+            co_await tasks.join();
+        }
+    });
+}
+
+TEST_P(a_queued_writer, tells_everyone_when_it_is_aborted) {
+    run([&]() -> task<> {
+        connection ends = co_await connect_ends();
+        scope tasks(co_await current_source());
+        queued_writer_options options;
+        options.max_queued_bytes = 100;
+        options.high_watermark = 100;
+        queued_writer out(ends.client, tasks, options);
+        fill(ends.client);
+        must(out.enqueue(std::string(100, 'x')));
+        std::string log;
+        auto flushing = out.flush();
+        auto room = out.reserve(1);
+        auto readying = out.ready();
+        tasks.spawn(record(flushing, "1", log));
+        tasks.spawn(record(room, "2", log));
+        tasks.spawn(record(readying, "3", log));
+        co_await settle();
+        EXPECT_EQ(log, "");
+        out.abort();
+        EXPECT_EQ(log, "") << "it resumes nobody";
+        co_await tasks.join();
+        const std::string closed = make_error_code(errc::closed).message();
+        EXPECT_EQ(log, "1 " + closed + " 2 " + closed + " 3 " + closed + " ");
+        EXPECT_FALSE(ends.client);
+        EXPECT_EQ(out.queued_bytes(), 0U);
+        EXPECT_EQ(error_of(out.enqueue("x")), errc::closed);
+        EXPECT_EQ(error_of(co_await out.flush()), errc::closed);
+        EXPECT_EQ(error_of(co_await out.reserve(1)), errc::closed);
+        out.abort();
+    });
+}
+
+TEST_P(a_queued_writer, sends_a_part_of_what_an_owner_keeps) {
+    run([&]() -> task<> {
+        connection ends = co_await connect_ends();
+        scope tasks(co_await current_source());
+        queued_writer out(ends.client, tasks);
+        const auto owner = std::make_shared<const std::string>("<" + std::string(5000, 'p') + ">");
+        const const_bytes inner = as_bytes(std::string_view(*owner)).subspan(1, 5000);
+        // At once, where nothing is kept.
+        must(out.enqueue(owner, inner));
+        EXPECT_EQ(owner.use_count(), 1);
+        EXPECT_EQ(co_await read_exactly(ends.server, 5000), std::string(5000, 'p'));
+        // And out of the queue.
+        const std::size_t stuffed = fill(ends.client);
+        must(out.enqueue(owner, inner));
+        EXPECT_EQ(owner.use_count(), 2);
+        EXPECT_EQ(out.queued_bytes(), 5000U);
+        // What is short is copied.
+        must(out.enqueue(owner, inner.first(10)));
+        EXPECT_EQ(owner.use_count(), 2);
+        co_await skip(ends.server, stuffed);
+        EXPECT_EQ(co_await read_exactly(ends.server, 5010), std::string(5010, 'p'));
+        must(co_await out.flush());
+        co_await tasks.join();
+        EXPECT_EQ(owner.use_count(), 1);
+    });
+}
+
 TEST_P(a_queued_writer, shares_a_payload_between_peers) {
     run([&]() -> task<> {
         constexpr std::size_t peers = 3;

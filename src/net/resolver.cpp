@@ -4,16 +4,19 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "net/address_order.hpp"
 #include "net/hosts_file.hpp"
 
 #include <ares.h>
 #include <netdb.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -77,7 +80,9 @@ std::error_code error_of_status(int status) noexcept {
     }
 }
 
-/// One query: a c-ares channel, and the coroutines that watch its sockets and its clock.
+/// One lookup: a c-ares channel that asks for both families, and the coroutines that watch its
+/// sockets and its clock. The families are asked for apart, since one may stay unanswered: c-ares
+/// keeps what it has of a query for both until it has given the other one up.
 class dns_query {
 public:
     dns_query(cancel_source* parent, std::uint16_t port) : watchers_(parent), port_(port) {}
@@ -93,11 +98,13 @@ public:
         if (!query.open(servers)) co_return fail(errc::resolver_failed);
         query.ask(host);
         co_await query.watchers_.join();
-        // Cancelled from outside: c-ares still waits for its answer, which nobody wants any more.
-        if (!query.answered_) co_return fail(errc::cancelled);
+        // Cancelled from outside: c-ares still waits for an answer, which nobody wants any more.
+        // One that has come is an answer all the same, if the time was over while the other was
+        // late.
+        if (!query.answered_ && query.routes_.empty()) co_return fail(errc::cancelled);
         if (query.error_) co_return fail(query.error_);
-        if (query.addresses_.empty()) co_return fail(errc::name_not_found);
-        co_return std::move(query.addresses_);
+        if (query.routes_.empty()) co_return fail(errc::name_not_found);
+        co_return query.addresses();
     }
 
 private:
@@ -140,15 +147,18 @@ private:
     }
 
     void ask(const std::string& host) {
-        ares_addrinfo_hints hints{};
-        hints.ai_family = AF_UNSPEC;
-        hints.ai_socktype = SOCK_STREAM;
-        ares_getaddrinfo(
-            channel_, host.c_str(), nullptr, &hints,
-            [](void* self, int status, int, ares_addrinfo* found) {
-                static_cast<dns_query*>(self)->on_answer(status, found);
-            },
-            this);
+        for (const int family : {AF_INET, AF_INET6}) {
+            ares_addrinfo_hints hints{};
+            hints.ai_flags = ARES_AI_NOSORT;  // they are sorted when all are there
+            hints.ai_family = family;
+            hints.ai_socktype = SOCK_STREAM;
+            ares_getaddrinfo(
+                channel_, host.c_str(), nullptr, &hints,
+                [](void* self, int status, int, ares_addrinfo* found) {
+                    static_cast<dns_query*>(self)->on_answer(status, found);
+                },
+                this);
+        }
         try {
             watchers_.spawn(keep_time(*this));
         } catch (const std::bad_alloc&) {
@@ -167,15 +177,50 @@ private:
         const std::unique_ptr<ares_addrinfo, decltype(&ares_freeaddrinfo)> owner(
             found, &ares_freeaddrinfo);
         if (answered_) return;
-        for (const ares_addrinfo_node* node = found ? found->nodes : nullptr;
-             node && addresses_.size() < resolver::max_addresses; node = node->ai_next) {
-            endpoint one(node->ai_addr, node->ai_addrlen);
-            one.set_port(port_);
-            addresses_.push_back(one);
-        }
-        finish(error_of_status(status));
+        --unanswered_;
+        if (status == ARES_SUCCESS && found)
+            keep(*found);
+        else
+            note_failure(error_of_status(status));
+        if (unanswered_ == 0) return finish(routes_.empty() ? error_ : std::error_code());
+        if (!routes_.empty()) watchers_.spawn(wait_shortly(*this));
     } catch (const std::bad_alloc&) {
         finish(errno_code(ENOMEM));
+    }
+
+    void keep(const ares_addrinfo& found) {
+        const std::string_view name = found.name ? found.name : "";
+        // With a search list a family may be found under a later domain than the other one, which
+        // is another host.
+        if (!routes_.empty() && !same_name(name, found_name_)) return;
+        found_name_ = name;
+        std::size_t count = 0;
+        for (const ares_addrinfo_node* node = found.nodes; node && count < resolver::max_addresses;
+             node = node->ai_next, ++count) {
+            endpoint one(node->ai_addr, node->ai_addrlen);
+            one.set_port(port_);
+            routes_.push_back({one});
+        }
+    }
+
+    static bool same_name(std::string_view a, std::string_view b) noexcept {
+        return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+    }
+
+    /// A family that does not exist says nothing of the other one; a failure may have hidden it.
+    void note_failure(std::error_code error) noexcept {
+        if (!error_ || error_ == errc::name_not_found) error_ = error;
+    }
+
+    /// All that were found, in the order in which they should be tried.
+    std::vector<endpoint> addresses() {
+        find_sources(routes_);
+        order_routes(routes_);
+        if (routes_.size() > resolver::max_addresses) routes_.resize(resolver::max_addresses);
+        std::vector<endpoint> found;
+        found.reserve(routes_.size());
+        for (const address_route& route : routes_) found.push_back(route.to);
+        return found;
     }
 
     /// c-ares says which readiness it wants to hear of; neither means that it closes the socket.
@@ -225,11 +270,18 @@ private:
         }
     }
 
+    /// One family is there, the other one is late or will never come.
+    static task<void> wait_shortly(dns_query& query) {
+        if (co_await loop::current().sleep_for(resolver::resolution_delay)) query.finish({});
+    }
+
     scope watchers_;
     std::vector<std::unique_ptr<watched_socket>> sockets_;
     ares_channel channel_ = nullptr;
-    std::vector<endpoint> addresses_;
-    std::error_code error_;
+    std::vector<address_route> routes_;
+    std::string found_name_;  // of those
+    std::error_code error_;   // what the lookup ends with, if nothing is found
+    int unanswered_ = 2;      // families
     std::uint16_t port_;
     bool answered_ = false;
 };

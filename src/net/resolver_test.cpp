@@ -8,6 +8,7 @@
 #include <ares.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -158,6 +159,67 @@ TEST_P(a_dns_query, finds_both_families) {
         EXPECT_EQ(co_await look_up(names, "four.test"), list{"127.0.0.4:80"});
         EXPECT_EQ(co_await look_up(names, "six.test"), list{"[::1]:80"});
         EXPECT_EQ(names.running(), 0U);
+    });
+}
+
+TEST_P(a_dns_query, has_the_one_family_while_queries_for_the_other_are_dropped) {
+    with_server([](dns_server& server, resolver& names) -> task<> {
+        server.records["four.test"] = {"127.0.0.4", "::4"};
+        server.silent_aaaa.insert("four.test");
+        server.records["six.test"] = {"127.0.0.6", "::6"};
+        server.silent_a.insert("six.test");
+        const time_point begin = loop::current().now();
+        EXPECT_EQ(co_await look_up(names, "four.test"), list{"127.0.0.4:80"});
+        EXPECT_EQ(co_await look_up(names, "six.test"), list{"[::6]:80"});
+        // c-ares would ask again after two seconds, and several times.
+        EXPECT_LT(loop::current().now() - begin, 2s);
+        EXPECT_EQ(names.running(), 0U);
+    });
+}
+
+TEST_P(a_dns_query, times_out_when_one_family_is_absent_and_the_other_dropped) {
+    resolver_options options;
+    options.timeout = 200ms;
+    with_server(
+        [](dns_server& server, resolver& names) -> task<> {
+            server.records["six.test"] = {"::6"};
+            server.silent_aaaa.insert("six.test");
+            // Nobody may say that there is no such name.
+            EXPECT_EQ(error_of(co_await names.resolve("six.test", 80)), errc::timed_out);
+        },
+        options);
+}
+
+TEST_P(a_dns_query, puts_first_what_should_be_tried_first) {
+    with_server([](dns_server& server, resolver& names) -> task<> {
+        server.records["near.test"] = {"127.0.0.1", "::1"};
+        const list near = {"[::1]:80", "127.0.0.1:80"};
+        EXPECT_EQ(co_await look_up(names, "near.test"), near);
+    });
+}
+
+/// Sets a variable of the environment while it lives.
+class environment {
+public:
+    environment(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+    ~environment() { ::unsetenv(name_); }
+    environment(const environment&) = delete;
+    environment& operator=(const environment&) = delete;
+
+private:
+    const char* name_;
+};
+
+TEST_P(a_dns_query, does_not_mix_hosts_of_different_domains) {
+    const environment domains("LOCALDOMAIN", "one.test two.test");
+    with_server([](dns_server& server, resolver& names) -> task<> {
+        server.records["both.one.test"] = {"127.0.0.1", "::1"};
+        server.records["both.two.test"] = {"127.0.0.2", "::2"};
+        server.records["split.one.test"] = {"127.0.0.1"};
+        server.records["split.two.test"] = {"127.0.0.2", "::2"};
+        const list both = {"[::1]:80", "127.0.0.1:80"};
+        EXPECT_EQ(co_await look_up(names, "both"), both);
+        EXPECT_EQ(co_await look_up(names, "split"), list{"127.0.0.1:80"});
     });
 }
 

@@ -1,6 +1,8 @@
 // The buffers of each thread.
 #include "tls/buffers.hpp"
 
+#include <eddy/tls/tls.hpp>
+
 #include <utility>
 #include <vector>
 
@@ -25,7 +27,7 @@ std::vector<byte_buffer>& ciphertext_buffers() {
 }  // namespace
 
 buffer_pool& plaintext_buffers() noexcept {
-    thread_local buffer_pool pool(kept_plaintext_buffers, max_record);
+    thread_local buffer_pool pool(kept_plaintext_buffers, max_record, max_lent_records);
     return pool;
 }
 

@@ -13,8 +13,8 @@ namespace eddy::tls {
 /// The most plaintext that a record holds (RFC 8446, section 5.1).
 inline constexpr std::size_t max_record = 16 * 1024;
 
-/// Buffers of max_record bytes, lent as leases. Up to 64 are kept by each thread; more are had from
-/// the heap and go back to it.
+/// Buffers of max_record bytes, lent as leases, up to max_lent_records by each thread. 64 of them
+/// are kept; more are had from the heap and go back to it.
 buffer_pool& plaintext_buffers() noexcept;
 
 /// An empty buffer with room for a record's ciphertext, used before if there is one. Up to 16 are

@@ -137,6 +137,13 @@ int engine::on_new_session(SSL* ssl, SSL_SESSION* session) noexcept {
     return 1;
 }
 
+/// What others have left in this thread's queue of errors would be taken for this connection's:
+/// SSL_get_error(3) looks there first.
+void engine::begin_call() noexcept {
+    starved_ = false;
+    if (ERR_peek_error() != 0) ERR_clear_error();
+}
+
 engine::status engine::outcome_of(int returned, bool in_handshake) noexcept {
     if (returned == 1) return status::done;
     if (starved_) return status::want_input;
@@ -149,18 +156,18 @@ engine::status engine::outcome_of(int returned, bool in_handshake) noexcept {
 }
 
 engine::status engine::handshake() {
-    starved_ = false;
+    begin_call();
     return outcome_of(SSL_do_handshake(ssl_.get()), true);
 }
 
 engine::status engine::read(mutable_bytes into, std::size_t& size) {
-    starved_ = false;
+    begin_call();
     size = 0;
     return outcome_of(SSL_read_ex(ssl_.get(), into.data(), into.size(), &size), false);
 }
 
 engine::status engine::look_ahead() {
-    starved_ = false;
+    begin_call();
     char byte = 0;
     std::size_t size = 0;
     return outcome_of(SSL_peek_ex(ssl_.get(), &byte, 1, &size), false);
@@ -168,7 +175,7 @@ engine::status engine::look_ahead() {
 
 engine::status engine::write(const_bytes bytes) {
     EDDY_ASSERT(!bytes.empty() && bytes.size() <= max_record);
-    starved_ = false;
+    begin_call();
     std::size_t written = 0;
     const status outcome =
         outcome_of(SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &written), false);

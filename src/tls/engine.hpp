@@ -71,6 +71,7 @@ public:
 private:
     friend struct engine_bio;
 
+    void begin_call() noexcept;
     status outcome_of(int returned, bool in_handshake) noexcept;
     bool prepare_client();
 

@@ -3,6 +3,7 @@
 #include "tls/testing.hpp"
 
 #include <gtest/gtest.h>
+#include <openssl/err.h>
 
 #include <array>
 #include <string>
@@ -61,6 +62,88 @@ TEST_P(tls_faults, tell_rubbish_from_tls) {
             EXPECT_TRUE(co_await server_says(rubbish));
             EXPECT_TRUE(co_await client_says(rubbish));
         }
+    });
+}
+
+/// As another user of OpenSSL on this thread may.
+void leave_an_error() { ERR_raise(ERR_LIB_USER, 1); }
+
+TEST_P(tls_faults, errors_that_others_left_on_the_thread_are_not_the_connections) {
+    run([&]() -> task<> {
+        leave_an_error();
+        testing::connection ends = co_await secure();
+        leave_an_error();
+        must(co_await ends.client.write_all("last words"));
+        must(ends.client.shutdown_write());
+        leave_an_error();
+        EXPECT_EQ(must(co_await ends.server.read()).text(), "last words");
+        leave_an_error();
+        EXPECT_EQ(error_of(co_await ends.server.read()), errc::end_of_stream);
+        leave_an_error();
+        must(co_await ends.server.write_all("answer"));
+        ends.server.close();
+        leave_an_error();
+        EXPECT_EQ(must(co_await ends.client.read()).text(), "answer");
+        leave_an_error();
+        EXPECT_EQ(error_of(co_await ends.client.read()), errc::end_of_stream);
+        ERR_clear_error();
+    });
+}
+
+/// What a stream ends with after all its bytes.
+task<std::error_code> end_of(stream& from) {
+    for (;;) {
+        const auto received = co_await from.read();
+        if (!received) co_return received.error();
+    }
+}
+
+TEST_P(tls_faults, a_cancelled_handshake_closes_the_connection) {
+    run([&]() -> task<> {
+        for (const bool as_client : {true, false}) {
+            for (const bool before : {true, false}) {
+                testing::connection ends = co_await connect();
+                stream peer = std::move(as_client ? ends.server : ends.client);
+                task<result<stream>> work =
+                    as_client ? tls::connect(std::move(ends.client), client_, "localhost")
+                              : tls::accept(std::move(ends.server), server_);
+                std::error_code ended;
+                if (before)
+                    ended = co_await testing::cancelled_before(std::move(work));
+                else
+                    ended = co_await testing::cancelled_during(std::move(work));
+                EXPECT_EQ(ended, errc::cancelled) << as_client << before;
+                // The peer has said nothing, so nothing of it was lost: no reset.
+                EXPECT_EQ(co_await end_of(peer), errc::end_of_stream) << as_client << before;
+            }
+        }
+    });
+}
+
+TEST_P(tls_faults, a_handshake_cancelled_half_way_closes_the_connection) {
+    run([&]() -> task<> {
+        // After so many turns of the loop; at last it is over before.
+        bool done = false;
+        for (int turns = 0; turns < 200 && !done; ++turns) {
+            testing::connection ends = co_await connect();
+            cancel_source stop(co_await current_source());
+            result<stream> client = fail(errc::closed);
+            result<stream> server = fail(errc::closed);
+            co_await join_scope([&](scope& tasks) -> task<> {
+                tasks.spawn(accept_into(std::move(ends.server), server_, server));
+                tasks.spawn(
+                    connect_into(std::move(ends.client), client_, "localhost", client).under(stop));
+                for (int i = 0; i < turns; ++i) co_await loop::current().yield();
+                stop.request();
+            });
+            done = client.has_value();
+            if (!done) {
+                EXPECT_EQ(error_of(client), errc::cancelled);
+                // TLS 1.3's server may have been done before: it says so at its first read.
+                if (server) EXPECT_TRUE(error_of(co_await server->read()));
+            }
+        }
+        EXPECT_TRUE(done);
     });
 }
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <string>
@@ -619,6 +620,34 @@ TEST_P(tls_limits, a_peer_that_asks_and_does_not_read_is_held_back) {
         });
         // What the sockets hold on both ways, and the limit.
         EXPECT_LT(taken, 500'000U);
+    });
+}
+
+TEST_P(tls_limits, leases_beyond_the_limit_are_refused_and_nothing_is_lost) {
+    if (!simulated()) GTEST_SKIP() << "the buffers are the thread's, whatever its loop is";
+    run([&]() -> task<> {
+        testing::connection ends = co_await secure();
+        std::vector<lease> held;
+        while (held.size() < max_lent_records) {
+            must(co_await ends.client.write_all("held"));
+            held.push_back(must(co_await ends.server.read()));
+        }
+        must(co_await ends.client.write_all("late"));
+        EXPECT_EQ(error_of(co_await ends.server.read()), errc::no_buffers);
+        std::array<std::byte, 2> own{};
+        EXPECT_EQ(must(co_await ends.server.read_some(own)), 2u);
+        EXPECT_EQ(as_text(own), "la");
+        held.pop_back();
+        EXPECT_EQ(must(co_await ends.server.read()).text(), "te");
+        // Writing needs one only to save records.
+        must(co_await ends.client.write_all("held"));
+        held.push_back(must(co_await ends.server.read()));
+        const std::array<const_bytes, 2> pieces{as_bytes("on"), as_bytes("wards")};
+        must(co_await ends.client.write_all(std::span<const const_bytes>(pieces)));
+        held.clear();
+        std::string got;
+        while (got.size() < 7) got += must(co_await ends.server.read()).text();
+        EXPECT_EQ(got, "onwards");
     });
 }
 

@@ -258,7 +258,7 @@ bool tls_stream::receive(read_operation& op) {
     std::byte* const bytes = lend ? buffers.take() : op.into().data();
     const std::size_t room = lend ? buffers.buffer_size() : op.into().size();
     if (!bytes) {
-        op.set_error(errno_code(ENOMEM));
+        op.set_error(buffers.refusal());
         return true;
     }
     std::size_t size = 0;
@@ -326,17 +326,14 @@ bool tls_stream::drain(write_operation& op) {
 void tls_stream::encrypt_next(write_operation& op, std::size_t& budget) {
     const std::size_t most = std::min(max_record, budget);
     const const_bytes first = op.piece(0);
-    if (first.size() >= most || op.pieces_left() == 1) {
+    buffer_pool& buffers = plaintext_buffers();
+    const bool is_alone = first.size() >= most || op.pieces_left() == 1;
+    std::byte* const bytes = is_alone ? nullptr : buffers.take();
+    if (!bytes) {
         const const_bytes chunk = first.first(std::min(first.size(), most));
         encrypt(chunk);
         budget -= chunk.size();
         op.advance(chunk.size());
-        return;
-    }
-    buffer_pool& buffers = plaintext_buffers();
-    std::byte* const bytes = buffers.take();
-    if (!bytes) {
-        write_end_ = errno_code(ENOMEM);
         return;
     }
     std::size_t size = 0;

@@ -1,5 +1,7 @@
 // What users of TLS notice: bytes go through unchanged, whom is trusted, what is agreed on. The
 // same tests on every backend; on the simulator with every kind of split.
+#include <eddy/io/executor.hpp>
+#include <eddy/io/loop_group.hpp>
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/unix.hpp>
@@ -653,6 +655,51 @@ TEST_P(tls_io, an_idle_connection_takes_little_memory) {
         RecordProperty("bytes_per_end", std::to_string(each));
         std::printf("%zu bytes an idle end of a TLS connection\n", each);
         EXPECT_LE(each, 24U * 1024);
+    });
+}
+
+/// Connections to itself, one after another, on the loop that runs it. Yields how many of them went
+/// on with an earlier session.
+task<int> connect_to_itself(context client, context server, int rounds) {
+    listener accepting = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+    int resumed = 0;
+    for (int i = 0; i < rounds; ++i) {
+        testing::connection plain;
+        plain.client = must(co_await loop::current().connect(accepting.local()));
+        plain.server = must(co_await accepting.accept());
+        both_ends made = co_await shake_hands(std::move(plain), client, server);
+        stream near = must(std::move(made.client));
+        stream far = must(std::move(made.server));
+        // A session comes before the first bytes.
+        must(co_await far.write_all("hello"));
+        EXPECT_EQ(must(co_await near.read()).text(), "hello");
+        resumed += info(near)->resumed;
+    }
+    co_return resumed;
+}
+
+task<> add_from(executor there, task<int> work, int& sum) {
+    sum += must(co_await resume_on(there, std::move(work)));
+}
+
+TEST_P(tls_io, threads_share_a_client_context_and_a_server_context) {
+    run_with_threads([]() -> task<> {
+        loop_group_options options;
+        options.threads = 4;
+        options.loop.kind = GetParam();
+        const auto group = must(loop_group::start(options));
+        const context client = tls::must(context::client(usual_client()));
+        const context server = tls::must(context::server(usual_server()));
+        constexpr int rounds = 25;
+        int resumed = 0;
+        co_await join_scope([&](scope& tasks) -> task<> {
+            for (std::size_t i = 0; i < group->size(); ++i)
+                tasks.spawn(add_from(group->executor(i), connect_to_itself(client, server, rounds),
+                                     resumed));
+            co_return;
+        });
+        // All go to one server's name, so each takes what any of them has kept.
+        EXPECT_GT(resumed, 0);
     });
 }
 

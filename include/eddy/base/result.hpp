@@ -22,7 +22,7 @@ enum class errc {
     end_of_stream,              ///< the peer has finished sending
     closed,                     ///< the object was closed on this side
     limit_reached,              ///< a named limit was reached; nothing was changed
-    no_buffers,                 ///< the receive-buffer pool is empty for now
+    no_buffers,                 ///< so many receive buffers are lent that there may be no more
     malformed,                  ///< the bytes do not follow their format
     bad_address,                ///< an address or URI could not be understood
     unsupported,                ///< known, but not available in this build or on this kernel

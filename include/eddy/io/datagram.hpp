@@ -62,7 +62,8 @@ struct datagram_options {
 };
 
 /// The single datagrams of a message, in order: a forward range of const_bytes, valid as long as
-/// the message's payload. All have the message's segment_size, the last may be shorter.
+/// the message's payload. All have the message's segment_size, the last may be shorter. One loop's
+/// thread.
 class datagram_segments {
 public:
     /// Walks the datagrams of a message.
@@ -231,7 +232,7 @@ public:
     }
 };
 
-/// What carries a message socket. At most one receive waits at a time.
+/// What carries a message socket. At most one receive waits at a time. One loop's thread.
 class datagram_driver {
 public:
     /// True when `op` completed at once, with its result stored.
@@ -266,7 +267,7 @@ datagram_driver& closed_datagram_driver() noexcept;
 ///
 /// A connected socket hears of its peer alone, and of what the network says about it: that nobody
 /// listens there (ICMP) is ECONNREFUSED of the next receive or send. Such an error ends nothing;
-/// call again. See udp(7).
+/// call again. See udp(7). One loop's thread.
 class datagram {
 public:
     /// Most datagrams that one batch takes; a longer one is errc::limit_reached and sends nothing.
@@ -296,7 +297,8 @@ public:
     /// Awaits the next message. Yields a result<datagram_message>, whose payload is lent by the
     /// loop: copy what must wait and let it go. An empty datagram is a message like any other.
     /// Fails with errc::cancelled (no message is lost by that), errc::closed, or the socket's
-    /// error.
+    /// error; with errc::no_buffers while so many leases are held that there may be no more
+    /// (loop_options::max_spare_buffers).
     awaiting<receive_from_operation> receive() {
         return awaiting<receive_from_operation>(*driver_);
     }

@@ -13,6 +13,7 @@
 namespace eddy {
 
 /// A socket address by value; ip(7), ipv6(7), unix(7). An empty one has family AF_UNSPEC.
+/// Any thread, as a value.
 class endpoint {
 public:
     endpoint() noexcept;

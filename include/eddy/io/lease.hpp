@@ -22,7 +22,7 @@ protected:
 
 /// Received bytes, lent by the loop. They stay valid until the lease dies, which must be before
 /// the loop does. Buffers are few and shared by all connections of a loop: copy what must wait
-/// and let the lease go before waiting for anything else.
+/// and let the lease go before waiting for anything else. One loop's thread.
 class lease {
 public:
     lease() noexcept = default;

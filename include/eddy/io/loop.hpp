@@ -97,6 +97,12 @@ struct loop_options {
     std::uint32_t datagram_count = 256;
     /// Bytes of each of them, in the same range.
     std::uint32_t datagram_size = 64 * 1024;
+    /// Buffers from the heap that are lent at one time, where leases are held so long that those
+    /// above do not suffice: so many for streams, and so many for messages. At least 1, which 0
+    /// means, too. A read() or receive() that finds none is errc::no_buffers; nothing is lost, and
+    /// another one goes on once leases have been given back. Pipes are lent these alone on
+    /// io_uring.
+    std::uint32_t max_spare_buffers = 16 * 1024;
     /// Spin this long before sleeping. Lowers latency, costs the core. With 0, the default, a loop
     /// whose looks have brought something looks on for at most a third of the time that it worked,
     /// and 16 µs at once; an idle one uses no CPU. duration::max(): it never sleeps.

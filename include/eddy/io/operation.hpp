@@ -32,7 +32,7 @@ protected:
 };
 
 /// Cancels everything that waits under it. Sources form a tree: a child hears of its parent's
-/// cancellation. A source stays cancelled.
+/// cancellation. A source stays cancelled. One loop's thread.
 class cancel_source final : private cancel_hook {
 public:
     cancel_source() noexcept = default;
@@ -95,7 +95,7 @@ private:
 };
 
 /// What a backend calls when the kernel is done with a request: exactly once for a one-shot
-/// request, however it ended. The object must live until then.
+/// request, however it ended. The object must live until then. One loop's thread.
 class completion {
 public:
     /// `result` as a system call inside the kernel returns it: a count, or a negative errno.
@@ -107,7 +107,7 @@ protected:
 };
 
 /// Makes an operation awaitable: `co_await awaiting<read_operation>(...)`. `Op` offers
-/// `take_result()`.
+/// `take_result()`. One loop's thread.
 template <class Op>
 class [[nodiscard]] awaiting {
 public:

@@ -38,7 +38,7 @@ private:
     scope* scope_;
 };
 
-/// Makes join_operation awaitable without registering it for cancellation.
+/// Makes join_operation awaitable without registering it for cancellation. One loop's thread.
 class [[nodiscard]] joining {
 public:
     explicit joining(scope& children) noexcept : op_(children) {}

@@ -119,6 +119,7 @@ private:
 };
 
 /// A semaphore with one place. lock() yields its holder; the next in line has it once that dies.
+/// One loop's thread.
 class async_mutex {
 public:
     async_mutex() noexcept : one_(1) {}

@@ -137,7 +137,7 @@ private:
     std::error_code error_;
 };
 
-/// What carries a stream's bytes. At most one read and one write wait at a time.
+/// What carries a stream's bytes. At most one read and one write wait at a time. One loop's thread.
 class stream_driver {
 public:
     /// True when `op` completed at once, with its result stored.
@@ -167,7 +167,8 @@ protected:
 stream_driver& closed_stream_driver() noexcept;
 
 /// A connected byte stream. Its handle may move while operations wait: they know the driver.
-/// Without a connection, and once closed, every operation fails with errc::closed.
+/// Without a connection, and once closed, every operation fails with errc::closed. One loop's
+/// thread.
 class stream {
 public:
     stream() noexcept : driver_(&closed_stream_driver()) {}
@@ -192,10 +193,12 @@ public:
 
     /// Awaits the next received bytes. Yields a result<lease> on one of the loop's buffers: no
     /// copy. Fails with errc::end_of_stream when the peer finished sending, errc::cancelled, or the
-    /// socket's error.
+    /// socket's error; with errc::no_buffers while so many leases are held that there may be no
+    /// more (loop_options::max_spare_buffers).
     awaiting<read_lease_operation> read() { return awaiting<read_lease_operation>(*driver_); }
     /// Awaits at least one byte into `into`, which must live until completion and not be empty.
-    /// Yields how many came, a result<std::size_t>, never 0. Errors as with read().
+    /// Yields how many came, a result<std::size_t>, never 0. Errors as with read(), but for
+    /// errc::no_buffers: it needs none.
     awaiting<read_some_operation> read_some(mutable_bytes into) {
         EDDY_ASSERT(!into.empty());
         return awaiting<read_some_operation>(*driver_, into);
@@ -280,6 +283,7 @@ private:
     std::error_code error_;
 };
 
+/// What accepts for a listener. One accept waits at a time. One loop's thread.
 class listener_driver {
 public:
     virtual bool start(accept_operation& op) = 0;
@@ -323,7 +327,7 @@ struct local_binding {
 listener_driver& closed_listener_driver() noexcept;
 
 /// An accepting socket. One accept waits at a time. Once closed, every accept fails with
-/// errc::closed.
+/// errc::closed. One loop's thread.
 class listener {
 public:
     listener() noexcept : driver_(&closed_listener_driver()) {}

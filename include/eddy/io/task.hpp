@@ -94,7 +94,8 @@ public:
 }  // namespace detail
 
 /// A coroutine that yields one T when awaited. Move-only; awaited once. An exception that leaves
-/// the coroutine is thrown from the co_await.
+/// the coroutine is thrown from the co_await. It may be made on any thread, one at a time, and runs
+/// and ends on that of the loop where it is awaited.
 template <class T>
 class [[nodiscard]] task {
 public:

@@ -23,11 +23,14 @@ public:
 
     /// What the work runs under: `std::move(work).under(deadline.source())`.
     cancel_source& source() noexcept { return source_; }
-    /// Whether the deadline has passed, though the source may have been requested before.
+    /// Whether the deadline was what requested the source: false when that had been requested
+    /// before, by the parent or by the user.
     bool expired() const noexcept { return expired_; }
 
 private:
     void fire() noexcept override {
+        // Work that takes its time to end after a cancellation has been cancelled, not late.
+        if (source_.requested()) return;
         expired_ = true;
         source_.request();
     }

@@ -23,7 +23,7 @@ using time_point = std::chrono::time_point<std::chrono::steady_clock, duration>;
 
 /// A moment at which fire() is called, once, from the loop's turn. The owner arms it through
 /// loop::arm() and may disarm it at any time before; destroying an armed timer is a bug. Timers of
-/// the same deadline fire in the order in which they were armed.
+/// the same deadline fire in the order in which they were armed. One loop's thread.
 class timer {
 public:
     timer() noexcept = default;

@@ -43,12 +43,17 @@ private:
 ///
 /// Within it, events may be set and coroutines posted, timers armed, scopes cancelled; a coroutine
 /// that is spawned runs until its first wait. What begins or cancels an operation of the kernel is
-/// passed on by the loop's own thread, a thousand of them in one visit at most. Work that needs
-/// system calls had better begin with `co_await loop::current().yield()`, and run there. It is no
-/// place to await. There is one visit at a time on a thread, and two loops that share their turns
-/// do not visit each other: each would wait for the other's turn to end.
+/// passed on by the loop's own thread, max_requests of them in one visit at most: more may be an
+/// assertion. While the loop has not passed on what earlier visits left, and there is not room for
+/// so many, a visit waits for that before it begins. Work that needs system calls had better begin
+/// with `co_await loop::current().yield()`, and run there. It is no place to await. There is one
+/// visit at a time on a thread, and two loops that share their turns do not visit each other: each
+/// would wait for the other's turn to end.
 class [[nodiscard]] visit {
 public:
+    /// Operations of the kernel that are begun, and those that are cancelled.
+    static constexpr unsigned max_requests = 512;
+
     /// Waits for its turn. On that loop's own thread, and with null, it does nothing. `to` outlives
     /// it.
     explicit visit(shared_turns* to) noexcept;

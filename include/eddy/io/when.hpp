@@ -119,7 +119,7 @@ momentary_task(task<T>) -> momentary_task<T>;
 
 /// Runs all of `work` at once, on this loop, and yields their values in the same order, with
 /// std::monostate for a task<void>. A result<> that is an error is a value like others and ends
-/// nobody. An exception cancels the rest and comes out when they have ended.
+/// nobody. An exception cancels the rest and comes out when they have ended. One loop's thread.
 template <class... T>
     requires(sizeof...(T) > 0)
 task<std::tuple<detail::value_of<T>...>> when_all(task<T>... work) {
@@ -130,6 +130,7 @@ task<std::tuple<detail::value_of<T>...>> when_all(task<T>... work) {
 /// awaits them. The variant's index() says which was first. What another one yields in spite of
 /// its cancellation is dropped: a task that may hold something by then, such as bytes it has read,
 /// must keep it elsewhere. An exception cancels the rest and comes out, even after a first value.
+/// One loop's thread.
 template <class... T>
     requires(sizeof...(T) > 0)
 task<std::variant<detail::value_of<T>...>> when_any(task<T>... work) {

@@ -29,7 +29,7 @@
 /// Sockets without a loop.
 namespace eddy::blocking {
 
-/// What every socket here has. A closed one fails with errc::closed.
+/// What every socket here has. A closed one fails with errc::closed. Any thread, one at a time.
 class socket {
 public:
     /// Whether it is open.
@@ -59,7 +59,7 @@ protected:
     /// \endcond
 };
 
-/// A connected byte stream over TCP or a Unix socket.
+/// A connected byte stream over TCP or a Unix socket. Any thread, one at a time.
 class stream : public socket {
 public:
     stream() noexcept = default;
@@ -93,7 +93,7 @@ private:
     explicit stream(unique_fd blocks) noexcept : socket(std::move(blocks)) {}
 };
 
-/// An accepting socket, TCP or Unix.
+/// An accepting socket, TCP or Unix. Any thread, one at a time.
 class listener : public socket {
 public:
     listener() noexcept = default;
@@ -112,7 +112,7 @@ private:
     using socket::socket;
 };
 
-/// A UDP socket.
+/// A UDP socket. Any thread, one at a time.
 class datagram : public socket {
 public:
     datagram() noexcept = default;

@@ -18,7 +18,7 @@ namespace eddy {
 class resolver;
 }
 
-/// TCP: listening, connecting by name, options.
+/// TCP: listening, connecting by name, options. One loop's thread for everything here.
 namespace eddy::tcp {
 
 /// tcp(7), socket(7).

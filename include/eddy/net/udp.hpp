@@ -17,7 +17,7 @@ namespace eddy {
 class resolver;
 }
 
-/// UDP by name, and multicast groups.
+/// UDP by name, and multicast groups. One loop's thread for everything here.
 namespace eddy::udp {
 
 /// The most bytes that one IPv4 datagram carries; a longer one is EMSGSIZE.

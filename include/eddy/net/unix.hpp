@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-/// Unix stream sockets.
+/// Unix stream sockets. One loop's thread for everything here.
 namespace eddy::unix_socket {
 
 /// Listens on the running loop at `path`, of at most 107 bytes; "@name" is a name in the abstract

@@ -137,6 +137,11 @@ private:
 /// Servers' names of which a client context keeps a session; further ones replace others.
 inline constexpr std::size_t max_kept_sessions = 1024;
 
+/// Leases on decrypted bytes, of up to 16 KiB each, that the TLS streams of one thread lend at one
+/// time. A read() beyond that ends with errc::no_buffers, and another one goes on once leases have
+/// been given back.
+inline constexpr std::size_t max_lent_records = 16 * 1024;
+
 /// How long a handshake may take; then errc::timed_out.
 inline constexpr duration default_handshake_timeout = std::chrono::seconds(10);
 

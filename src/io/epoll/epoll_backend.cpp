@@ -35,9 +35,12 @@ result<std::unique_ptr<backend>> make_epoll_backend(const loop_options& options)
 }
 
 epoll_backend::epoll_backend(const loop_options& options) noexcept
-    : buffers_(options.buffer_count, options.buffer_size),
-      large_buffers_(large_buffer_count, options.buffer_size * large_buffer_factor),
-      messages_(options.datagram_count, options.datagram_size + message_payload_at) {
+    : buffers_(options.buffer_count, options.buffer_size,
+               std::size_t{options.buffer_count} + options.max_spare_buffers),
+      large_buffers_(large_buffer_count, options.buffer_size * large_buffer_factor,
+                     large_buffer_count),
+      messages_(options.datagram_count, options.datagram_size + message_payload_at,
+                std::size_t{options.datagram_count} + options.max_spare_buffers) {
     ended_polls_.reserve(spare_polls_kept);
     spare_polls_.reserve(spare_polls_kept);
 }

@@ -46,13 +46,13 @@ bool epoll_datagram::start(receive_from_operation& op) {
         receiver_ = &op;
         return false;
     }
-    if (error != 0) op.set_error(errno_code(error));
+    if (error != 0) op.set_error(receive_error(error));
     return true;
 }
 
 result<> epoll_datagram::try_receive(datagram_message& into) noexcept {
     EDDY_ASSERT(!receiver_);
-    if (const int error = receive(into); error != 0) return fail_errno(error);
+    if (const int error = receive(into); error != 0) return fail(receive_error(error));
     return {};
 }
 

@@ -47,7 +47,7 @@ bool epoll_stream::receive(read_operation& op) {
     std::byte* const bytes = large ? large : lend ? buffers.take() : op.into().data();
     const std::size_t room = lend ? buffers.buffer_size() : op.into().size();
     if (!bytes) {
-        op.set_error(errno_code(ENOMEM));
+        op.set_error(buffers.refusal());
         return true;
     }
     ssize_t received;

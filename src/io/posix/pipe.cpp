@@ -222,7 +222,7 @@ private:
         const bool lend = op.into().empty();
         std::byte* const bytes = lend ? buffers_->take() : op.into().data();
         if (!bytes) {
-            op.set_error(errno_code(ENOMEM));
+            op.set_error(buffers_->refusal());
             return true;
         }
         const std::size_t room = lend ? buffers_->buffer_size() : op.into().size();

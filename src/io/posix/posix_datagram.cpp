@@ -204,11 +204,19 @@ message_reader::~message_reader() {
         if (buffer) pool_->give_back(buffer, 0);
 }
 
+/// One for a place that has none: of the pool, or of a later place where the pool has no more.
+std::byte* message_reader::buffer_for(unsigned place) noexcept {
+    if (place == 0 || pool_->has_spare())
+        if (std::byte* const fresh = pool_->take()) return fresh;
+    for (unsigned later = place + 1; later < most; ++later)
+        if (buffers_[later]) return std::exchange(buffers_[later], nullptr);
+    return nullptr;
+}
+
 unsigned message_reader::prepare(unsigned wanted) noexcept {
     for (unsigned i = 0; i < wanted; ++i) {
         if (buffers_[i]) continue;
-        if (i > 0 && !pool_->has_spare()) return i;
-        std::byte* const buffer = pool_->take();
+        std::byte* const buffer = buffer_for(i);
         if (!buffer) return i;
         buffers_[i] = buffer;
         vectors_[i] = {buffer + message_payload_at, pool_->buffer_size() - message_payload_at};
@@ -227,7 +235,7 @@ unsigned message_reader::prepare(unsigned wanted) noexcept {
 message_reader::outcome message_reader::read(int fd, unsigned wanted,
                                              message_queue& into) noexcept {
     const unsigned ready = prepare(wanted);
-    if (ready == 0) return {ENOMEM, false};
+    if (ready == 0) return {pool_->refusal() == errc::no_buffers ? ENOBUFS : ENOMEM, false};
     int count;
     do {
         count = ::recvmmsg(fd, headers_.data(), ready, MSG_DONTWAIT, nullptr);

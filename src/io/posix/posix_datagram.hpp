@@ -10,9 +10,11 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <system_error>
 
 namespace eddy {
 
@@ -62,7 +64,7 @@ public:
     message_reader& operator=(const message_reader&) = delete;
 
     struct outcome {
-        int error = 0;        // EAGAIN: there was none
+        int error = 0;        // EAGAIN: there was none; ENOBUFS: the pool lends no more
         bool drained = true;  // there was less than asked for
     };
     /// Reads up to `wanted` messages without waiting; only one while the pool is used up.
@@ -73,12 +75,18 @@ public:
 
 private:
     unsigned prepare(unsigned wanted) noexcept;
+    std::byte* buffer_for(unsigned place) noexcept;
 
     buffer_pool* pool_;
     std::array<std::byte*, most> buffers_{};
     std::array<iovec, most> vectors_{};
     std::array<mmsghdr, most> headers_{};
 };
+
+/// What a receive ends with that met this errno.
+inline std::error_code receive_error(int error) noexcept {
+    return error == ENOBUFS ? make_error_code(errc::no_buffers) : errno_code(error);
+}
 
 /// Options of a new socket (`opening`: defaults need not be set) or of any.
 result<> set_datagram_options(int fd, int family, const datagram_options& options,

@@ -266,10 +266,10 @@ int send_now(int fd, write_operation& op) noexcept {
 
 // A buffer that lies in the pool is poisoned under the address sanitizer, so that bytes used after
 // their lease are seen.
-buffer_pool::buffer_pool(std::uint32_t count, std::uint32_t size) noexcept
-    : keep_(count), size_(size) {
-    EDDY_ASSERT(size > 0);
-    free_.reserve(count);
+buffer_pool::buffer_pool(std::uint32_t keep, std::uint32_t size, std::size_t most) noexcept
+    : keep_(keep), size_(size), most_(most) {
+    EDDY_ASSERT(size > 0 && most > 0);
+    free_.reserve(keep);
 }
 
 buffer_pool::~buffer_pool() {
@@ -282,7 +282,12 @@ buffer_pool::~buffer_pool() {
     }
 }
 
+std::error_code buffer_pool::refusal() const noexcept {
+    return lent_ >= most_ ? make_error_code(errc::no_buffers) : errno_code(ENOMEM);
+}
+
 std::byte* buffer_pool::take() noexcept {
+    if (lent_ >= most_) return nullptr;
     std::byte* data;
     if (free_.empty()) {
         data = new (std::nothrow) std::byte[size_];

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <system_error>
 #include <vector>
 
 namespace eddy {
@@ -46,18 +47,21 @@ inline constexpr std::size_t most_bytes_a_turn = 1024 * 1024;
 /// EINPROGRESS: most_bytes_a_turn have gone, and the next turn may go on.
 int send_now(int fd, write_operation& op) noexcept;
 
-/// Receive buffers: `count` of them are kept, further ones come from the heap and go back to it.
+/// Receive buffers: `keep` of them are kept, further ones come from the heap and go back to it. Not
+/// more than `most` are out at one time.
 class buffer_pool final : public lease_owner {
 public:
-    buffer_pool(std::uint32_t count, std::uint32_t size) noexcept;
+    buffer_pool(std::uint32_t keep, std::uint32_t size, std::size_t most) noexcept;
     ~buffer_pool();
     buffer_pool(const buffer_pool&) = delete;
     buffer_pool& operator=(const buffer_pool&) = delete;
 
     std::uint32_t buffer_size() const noexcept { return size_; }
     /// The most recently returned buffer, since the processor's caches still hold it. Null when
-    /// there is no memory.
+    /// there is none to be had; refusal() says why.
     std::byte* take() noexcept;
+    /// Why take() has just yielded nothing: errc::no_buffers or ENOMEM.
+    std::error_code refusal() const noexcept;
     /// False once more buffers are out than the pool keeps: the next one may come from the heap.
     bool has_spare() const noexcept { return lent_ < keep_; }
     /// `offset`: how far `data` lies behind the buffer's begin.
@@ -69,6 +73,7 @@ public:
 private:
     std::uint32_t keep_;
     std::uint32_t size_;
+    std::size_t most_;
     std::size_t lent_ = 0;
     std::vector<std::byte*> free_;
 };

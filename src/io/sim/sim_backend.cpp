@@ -105,15 +105,17 @@ bool sim_reaches(const endpoint& bound, bool dual_stack, const endpoint& to) {
 sim_backend::sim_backend(const loop_options& options)
     : options_(options.sim),
       random_(options.sim.seed),
-      buffer_size_(options.buffer_size),
-      message_size_(options.datagram_size),
+      for_streams_{options.buffer_size,
+                   std::size_t{options.buffer_count} + options.max_spare_buffers, 0},
+      for_messages_{options.datagram_size,
+                    std::size_t{options.datagram_count} + options.max_spare_buffers, 1},
       now_(clock_start),
       next_port_(first_ephemeral_port) {}
 
 sim_backend::~sim_backend() {
     // A handle or a lease that outlives its loop would call into freed memory later.
     EDDY_ASSERT(streams_.empty() && listeners_.empty() && datagrams_.empty());
-    EDDY_ASSERT(lent_ == 0);
+    EDDY_ASSERT(for_streams_.lent == 0 && for_messages_.lent == 0);
 }
 
 // ---- time
@@ -180,18 +182,20 @@ duration sim_backend::delay() noexcept {
 
 // ---- receive buffers
 
-lease sim_backend::lend(const_bytes bytes, std::size_t most) {
-    const std::size_t size = std::min(bytes.size(), most);
+lease sim_backend::lend(const_bytes bytes, buffers& of) {
+    EDDY_ASSERT(of.lent < of.most);
+    const std::size_t size = std::min(bytes.size(), of.size);
     // Exactly as large as its content, so that a read past its end is seen by the sanitizer.
     auto* data = new std::byte[size];
     std::copy_n(bytes.begin(), size, data);
-    ++lent_;
-    return {*this, data, static_cast<std::uint32_t>(size), 0};
+    ++of.lent;
+    return {*this, data, static_cast<std::uint32_t>(size), of.id};
 }
 
-void sim_backend::give_back(std::byte* data, std::uint32_t) noexcept {
-    EDDY_ASSERT(lent_ > 0);
-    --lent_;
+void sim_backend::give_back(std::byte* data, std::uint32_t id) noexcept {
+    buffers& of = id == for_streams_.id ? for_streams_ : for_messages_;
+    EDDY_ASSERT(of.lent > 0);
+    --of.lent;
     delete[] data;
 }
 

@@ -70,11 +70,14 @@ public:
     duration delay() noexcept;
     void schedule(time_point when, std::function<void()> what);
 
-    /// A copy of the first bytes, as many as a receive buffer holds, as a lease.
-    lease lend(const_bytes bytes) { return lend(bytes, buffer_size_); }
-    lease lend_message(const_bytes bytes) { return lend(bytes, message_size_); }
-    std::size_t buffer_size() const noexcept { return buffer_size_; }
-    std::size_t message_size() const noexcept { return message_size_; }
+    /// A copy of the first bytes, as many as a receive buffer holds, as a lease. Only while
+    /// may_lend().
+    lease lend(const_bytes bytes) { return lend(bytes, for_streams_); }
+    lease lend_message(const_bytes bytes) { return lend(bytes, for_messages_); }
+    bool may_lend() const noexcept { return for_streams_.lent < for_streams_.most; }
+    bool may_lend_message() const noexcept { return for_messages_.lent < for_messages_.most; }
+    std::size_t buffer_size() const noexcept { return for_streams_.size; }
+    std::size_t message_size() const noexcept { return for_messages_.size; }
     /// When receive buffers are out, the time at which there are some again; else now(). Asking
     /// may begin such a spell, unless `begin_none`.
     time_point buffers_at(bool begin_none) noexcept;
@@ -103,7 +106,15 @@ private:
         connect_operation* op;
     };
 
-    lease lend(const_bytes bytes, std::size_t most);
+    /// Receive buffers of a kind.
+    struct buffers {
+        std::size_t size;
+        std::size_t most;
+        std::uint32_t id;  // of its leases
+        std::size_t lent = 0;
+    };
+
+    lease lend(const_bytes bytes, buffers& of);
     std::uint16_t free_port() noexcept;
     int refused_binding(const endpoint& peer, const local_binding& from) const noexcept;
     bool take_wake() noexcept;
@@ -115,11 +126,10 @@ private:
 
     sim_options options_;
     random_generator random_;
-    std::size_t buffer_size_;
-    std::size_t message_size_;
+    buffers for_streams_;
+    buffers for_messages_;
     time_point now_;
     time_point buffers_back_{};
-    std::size_t lent_ = 0;
     std::uint64_t next_id_ = 1;
     std::uint16_t next_port_;
 

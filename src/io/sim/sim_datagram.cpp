@@ -45,6 +45,10 @@ bool sim_datagram::try_complete(receive_from_operation& op, bool after_spell) {
         op.set_error(errno_code(std::exchange(error_, 0)));
         return true;
     }
+    if (!world_.may_lend_message()) {
+        op.set_error(errc::no_buffers);
+        return true;
+    }
     if (const time_point when = world_.buffers_at(after_spell); when > world_.now()) {
         world_.schedule(when, [&world = world_, id = id_] {
             sim_datagram* socket = world.find_datagram(id);
@@ -60,7 +64,9 @@ bool sim_datagram::try_complete(receive_from_operation& op, bool after_spell) {
 result<> sim_datagram::try_receive(datagram_message& into) noexcept {
     EDDY_ASSERT(!receiver_);
     if (arrived_.empty() && error_ != 0) return fail_errno(std::exchange(error_, 0));
-    if (arrived_.empty() || world_.buffers_at(true) > world_.now()) return fail_errno(EAGAIN);
+    if (arrived_.empty()) return fail_errno(EAGAIN);
+    if (!world_.may_lend_message()) return fail(errc::no_buffers);
+    if (world_.buffers_at(true) > world_.now()) return fail_errno(EAGAIN);
     deliver(into);
     return {};
 }

@@ -80,6 +80,10 @@ bool sim_stream::try_complete(read_operation& op, bool after_spell) {
     }
 
     const bool lent = op.into().empty();
+    if (lent && !world_.may_lend()) {
+        op.set_error(errc::no_buffers);
+        return true;
+    }
     if (lent) {
         if (const time_point when = world_.buffers_at(after_spell); when > world_.now()) {
             world_.schedule(when, [&world = world_, id = id_] {

@@ -1,6 +1,8 @@
 // Setting up the ring, one turn of it, and the requests that need no driver.
 #include "io/uring/uring_backend.hpp"
 
+#include <eddy/io/turns.hpp>
+
 #include "io/uring/uring_datagram.hpp"
 #include "io/uring/uring_listener.hpp"
 #include "io/uring/uring_stream.hpp"
@@ -23,6 +25,8 @@ namespace eddy {
 namespace {
 
 constexpr unsigned submission_entries = 1024;
+// The loop's own may be as many as there is room for beside a visit's.
+static_assert(submission_entries >= 2 * visit::max_requests);
 constexpr unsigned completion_entries = 16 * 1024;
 constexpr unsigned sqpoll_idle_ms = 1000;
 static_assert(std::has_single_bit(loop_options::max_buffer_count) &&
@@ -115,9 +119,11 @@ result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options)
 }
 
 uring_backend::uring_backend(const loop_options& options) noexcept
-    : spares_(spare_buffers_kept, options.buffer_size),
-      large_receives_(large_buffer_count, options.buffer_size * large_buffer_factor),
-      message_spares_(spare_buffers_kept, options.datagram_size + message_payload_at),
+    : spares_(spare_buffers_kept, options.buffer_size, options.max_spare_buffers),
+      large_receives_(large_buffer_count, options.buffer_size * large_buffer_factor,
+                      large_buffer_count),
+      message_spares_(spare_buffers_kept, options.datagram_size + message_payload_at,
+                      options.max_spare_buffers),
       message_count_(options.datagram_count),
       zero_copy_threshold_(options.zero_copy_threshold) {}
 
@@ -163,9 +169,15 @@ uring_backend::~uring_backend() {
 
 time_point uring_backend::now() const noexcept { return std::chrono::steady_clock::now(); }
 
+bool uring_backend::has_room_for_visit() const noexcept {
+    return io_uring_sq_space_left(&ring_) >= visit::max_requests;
+}
+
 io_uring_sqe& uring_backend::submission() noexcept {
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
     while (!entry) {
+        // Only the loop's thread may submit. A visitor comes here with more than max_requests
+        // alone, and the kernel refuses (EEXIST).
         // A negative result here (EBUSY, EAGAIN) means the kernel wants completions reaped first;
         // they are, in memory, by the kernel's own overflow list, and submitting again succeeds.
         EDDY_ASSERT(is_usual(io_uring_submit(&ring_)));

@@ -144,7 +144,7 @@ void uring_datagram::on_readable(int result, unsigned) {
     if (error == 0)
         backend_.reader().deliver(one.pop(), port(), op.message());
     else
-        op.set_error(errno_code(error));
+        op.set_error(receive_error(error));
     op.complete_now();
 }
 

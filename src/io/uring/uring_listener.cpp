@@ -21,12 +21,7 @@ void reset_connection(unique_fd socket) noexcept {
 bool uring_listener::start(accept_operation& op) {
     EDDY_ASSERT(!waiter_);
     if (!waiting_.empty()) {
-        auto accepted = backend_.wrap(std::move(waiting_.front()));
-        waiting_.pop_front();
-        if (accepted)
-            op.set_accepted(std::move(*accepted));
-        else
-            op.set_error(accepted.error());
+        give(op, next_waiting());
         return true;
     }
     if (error_ != 0) {
@@ -36,6 +31,14 @@ bool uring_listener::start(accept_operation& op) {
     waiter_ = &op;
     if (!accepting_) arm();
     return false;
+}
+
+void uring_listener::give(accept_operation& op, unique_fd socket) noexcept {
+    auto accepted = backend_.wrap(std::move(socket));
+    if (accepted)
+        op.set_accepted(std::move(*accepted));
+    else
+        op.set_error(accepted.error());
 }
 
 void uring_listener::arm() {
@@ -58,6 +61,12 @@ void uring_listener::on_accepted(int result, unsigned flags) {
         return free_if_done();
     }
 
+    // Whoever waits has found nothing queued, so nothing is before it.
+    if (socket && waiter_) {
+        accept_operation& op = *std::exchange(waiter_, nullptr);
+        give(op, std::move(socket));
+        return op.complete_now();
+    }
     if (socket)
         queue(std::move(socket));
     else if (result != -ECANCELED && result != -EAGAIN && !concerns_one_connection(-result))
@@ -66,7 +75,7 @@ void uring_listener::on_accepted(int result, unsigned flags) {
     if (waiter_) {
         accept_operation& op = *std::exchange(waiter_, nullptr);
         if (start(op)) op.complete_now();
-    } else if (waiting_.size() >= most_waiting && accepting_ && !stopping_) {
+    } else if (waiting_.size() - first_waiting_ >= most_waiting && accepting_ && !stopping_) {
         stopping_ = true;
         backend_.cancel_request(accepted_, &cancelled_);
         ++in_flight_;
@@ -74,9 +83,24 @@ void uring_listener::on_accepted(int result, unsigned flags) {
 }
 
 void uring_listener::queue(unique_fd socket) noexcept try {
+    if (waiting_.size() == waiting_.capacity()) {
+        waiting_.erase(waiting_.begin(),
+                       waiting_.begin() + static_cast<std::ptrdiff_t>(first_waiting_));
+        first_waiting_ = 0;
+        if (waiting_.empty()) waiting_.reserve(most_waiting);
+    }
     waiting_.push_back(std::move(socket));
 } catch (const std::bad_alloc&) {
     error_ = ENOMEM;
+}
+
+unique_fd uring_listener::next_waiting() noexcept {
+    unique_fd socket = std::move(waiting_[first_waiting_++]);
+    if (first_waiting_ == waiting_.size()) {
+        waiting_.clear();
+        first_waiting_ = 0;
+    }
+    return socket;
 }
 
 void uring_listener::on_cancelled(int, unsigned) {
@@ -102,10 +126,7 @@ void uring_listener::close() noexcept {
         op.set_error(errc::cancelled);
         op.complete_later();
     }
-    while (!waiting_.empty()) {
-        reset_connection(std::move(waiting_.front()));
-        waiting_.pop_front();
-    }
+    while (!waiting_.empty()) reset_connection(next_waiting());
     if (accepting_ && !stopping_) {
         backend_.cancel_request(accepted_, &cancelled_);
         ++in_flight_;

@@ -4,7 +4,7 @@
 #include "io/uring/uring_backend.hpp"
 
 #include <cstddef>
-#include <deque>
+#include <vector>
 
 namespace eddy {
 
@@ -22,7 +22,8 @@ public:
     void close() noexcept override;
 
     /// Connections accepted ahead of the program; with more, accepting stops and the kernel's
-    /// backlog fills instead.
+    /// backlog fills instead. Those that it has accepted until it hears of that wait here, too: at
+    /// most as many as its backlog held.
     static constexpr std::size_t most_waiting = 128;
 
 private:
@@ -30,13 +31,16 @@ private:
     void on_accepted(int result, unsigned flags);
     void on_cancelled(int result, unsigned flags);
     void arm();
+    void give(accept_operation& op, unique_fd socket) noexcept;
     void queue(unique_fd socket) noexcept;
+    unique_fd next_waiting() noexcept;
     void free_if_done() noexcept;
 
     uring_backend& backend_;
     unique_fd socket_;
     accept_operation* waiter_ = nullptr;
-    std::deque<unique_fd> waiting_;
+    std::vector<unique_fd> waiting_;  // from first_waiting_ on; keeps its memory
+    std::size_t first_waiting_ = 0;
     member_completion<uring_listener, &uring_listener::on_accepted> accepted_{*this};
     member_completion<uring_listener, &uring_listener::on_cancelled> cancelled_{*this};
     int in_flight_ = 0;

@@ -276,7 +276,13 @@ bool uring_stream::receive(read_operation& op) {
         room = ring.buffer_size();
     }
     if (!bytes) {
-        op.set_error(errno_code(ENOMEM));
+        if (!ring.exhausted()) {
+            // What came back to the ring is the kernel's to fill.
+            by_readiness_ = false;
+            if (watching_) stop(readable_);
+            return false;
+        }
+        op.set_error(spares.refusal());
         return true;
     }
     const ssize_t size = receive_some(bytes, room);
