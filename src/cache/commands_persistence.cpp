@@ -60,7 +60,7 @@ void bgsave(call& c) {
         "in order to schedule a BGSAVE whenever possible.");
 }
 
-void lastsave(call& c) { c.reply.integer(c.state.saves.saved_us / 1'000'000); }
+void lastsave(call& c) { c.reply.integer(c.state.saves.saved_at_us / 1'000'000); }
 
 }  // namespace commands
 

@@ -79,15 +79,16 @@ protected:
     ~save_host() = default;
 };
 
-/// Of the dump file; persistence.hpp changes it. Times are since 1970.
+/// Of the dump file; persistence.hpp changes it. Times are of the steady clock.
 struct save_state {
     save_host* host = nullptr;       ///< null: nobody can write
     rdb::snapshot* image = nullptr;  ///< the save on its way
     bool scheduled = false;          ///< one is to begin when that has ended
     bool succeeded = true;           ///< the last one
     std::int64_t began_us = 0;
-    std::int64_t tried_us = 0;  ///< the end of the last one
-    std::int64_t saved_us = 0;  ///< of the last one that succeeded, or the engine's start
+    std::int64_t tried_us = 0;     ///< the end of the last one
+    std::int64_t saved_us = 0;     ///< of the last one that succeeded, or the server's start
+    std::int64_t saved_at_us = 0;  ///< the same, since 1970
     std::int64_t took_s = -1;
     std::uint64_t count = 0;
     std::uint64_t changes_at_begin = 0;

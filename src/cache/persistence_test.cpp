@@ -24,7 +24,7 @@ constexpr std::int64_t start_s = 1'700'000'000;
 struct cache_with_disk : save_host {
     explicit cache_with_disk(std::string points = "100 5 10 100") : home(options(points)) {
         set_time(0);
-        home.internals().saves.saved_us = start_s * 1'000'000;
+        note_saved_time(home.internals());
         home.internals().saves.host = this;
     }
     static engine_options options(const std::string& points) {

@@ -173,7 +173,7 @@ task<outcome<>> cache_server::start() {
             co_return co_await give_up(std::move(opened_files));
         eddy::cache::engine::state& state = running_->engine.internals();
         state.saves.host = &running_->saving;
-        state.saves.saved_us = state.env.now_us;
+        eddy::cache::note_saved_time(state);
         spawn_lasting([this] { return keep_saved(); });
         spawn_lasting([its = running_->append.get()] { return its->write_on(); });
         spawn_lasting([its = running_->append.get()] { return its->rewrite_on(); });
