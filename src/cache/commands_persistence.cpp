@@ -76,9 +76,7 @@ void debug_reload(call& c) {
     for (const auto& each : c.state.keyspaces) {
         if (each != nullptr) each->clear();
     }
-    rdb::load_options options;
-    options.reading.max_text = c.state.options.max_text;
-    rdb::loader loader(c.state, options);
+    rdb::loader loader(c.state);
     loader.feed(file.text());
     if (loader.now() != rdb::reader::status::done) {
         return c.error("ERR Error trying to load the RDB dump, check server logs");

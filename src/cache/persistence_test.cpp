@@ -236,6 +236,16 @@ TEST(cache_persistence, parameters) {
               "config\r\n");
 }
 
+TEST(cache_persistence, debug_reload_keeps_what_is_longer_than_clients_may_send) {
+    cache_with_disk it;
+    EXPECT_EQ(it.ask("SETRANGE big 1500000 x"), ":1500001\r\n");
+    EXPECT_EQ(it.ask("SETRANGE large 3000000 x"), ":3000001\r\n");
+    EXPECT_EQ(it.ask("CONFIG SET proto-max-bulk-len 1mb"), "+OK\r\n");
+    EXPECT_EQ(it.ask("DEBUG RELOAD"), "+OK\r\n");
+    EXPECT_EQ(it.ask("STRLEN big"), ":1500001\r\n");
+    EXPECT_EQ(it.ask("STRLEN large"), ":3000001\r\n");
+}
+
 TEST(cache_persistence, debug_reload_changes_nothing) {
     cache_with_disk it;
     it.ask("RPUSH l a b");

@@ -49,11 +49,7 @@ struct file_session final : eddy::cache::session {
 class part_loader {
 public:
     part_loader(eddy::cache::engine& to, const std::string& path, journal& events)
-        : engine_(to),
-          path_(path),
-          events_(events),
-          who_(to),
-          parser_(limits_of_trusted(to.options())) {}
+        : engine_(to), path_(path), events_(events), who_(to), parser_(limits_of_trusted()) {}
 
     /// Takes more of the file; what is not understood yet is kept.
     void add(std::string_view bytes) { rest_.append(bytes); }
@@ -100,7 +96,6 @@ private:
             if (text.size() < rdb_magic.size()) return false;
             kind_ = kind::rdb;
             eddy::cache::rdb::load_options options;
-            options.reading.max_text = engine_.options().max_text;
             // What comes behind may give a key more time.
             options.keep_expired = true;
             rdb_.emplace(engine_, options);

@@ -579,9 +579,7 @@ task<outcome<>> cache_server::load() {
     static_cast<void>(co_await file::remove(temporary_of(path)));
     tell_time();
     const time_point began = loop::current().now();
-    eddy::cache::rdb::load_options options;
-    options.reading.max_text = config_.engine.max_text;
-    const auto loaded = co_await load_dump(running_->engine, path, options, events_);
+    const auto loaded = co_await load_dump(running_->engine, path, {}, events_);
     if (!loaded) co_return std::unexpected(loaded.error());
     if (!*loaded) {
         events_.write(fmt::format("there is no {} yet: it begins without keys", path));

@@ -136,7 +136,7 @@ public:
           its_(owner.links()),
           engine_(owner.parts_.engine),
           socket(std::move(connected)),
-          parser_(limits_of_trusted(engine_.options())) {}
+          parser_(limits_of_trusted()) {}
 
     task<void> introduce();
     /// By PSYNC: the stream begins behind it.
@@ -519,7 +519,6 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
     of_.unsynced_.reset();
     of_.synced_offset_ = 0;
     eddy::cache::rdb::load_options options;
-    options.reading.max_text = engine_.options().max_text;
     options.keep_expired = true;
     loader into(engine_, options);
     co_await feed_loader(into, size);

@@ -546,6 +546,29 @@ TEST_P(cache_replication, a_copy_for_a_replica_beyond_its_limit_is_given_up) {
         EXPECT_EQ(co_await leader.ask("CONFIG SET repl-backlog-size 16kb"), "+OK");
         EXPECT_EQ(co_await leader.ask("CONFIG SET client-output-buffer-limit 'replica 1mb 0 0'"),
                   "+OK");
+// proto-max-bulk-len is for what clients send.
+TEST_P(cache_replication, a_master_may_have_longer_strings_than_clients_may_send) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        EXPECT_EQ(co_await follower.ask("CONFIG SET proto-max-bulk-len 1mb"), "+OK");
+        EXPECT_EQ(co_await leader.ask("SETRANGE before 1500000 x"), ":1500001");
+        co_await follower.follow(leader.port());
+        co_await follower.until_up();
+        EXPECT_EQ(co_await leader.ask("SETRANGE behind 1500000 x"), ":1500001");
+        EXPECT_EQ(co_await leader.ask("APPEND before yy"), ":1500003");
+        EXPECT_EQ(co_await leader.ask("SETBIT bits 12000007 1"), ":0");
+        EXPECT_EQ(co_await leader.ask("COPY before copy"), ":1");
+        co_await follower.until_equal(leader);
+        EXPECT_EQ(co_await follower.ask("STRLEN before"), ":1500003");
+        EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "up");
+        co_await leader.stop();
+        co_await follower.stop();
+    });
+}
+
         talker lazy = co_await talker::to((*leader.cache)->local());
         co_await lazy.say("REPLCONF capa eof\r\nPSYNC ? -1\r\n");
         EXPECT_EQ(co_await lazy.line(), "+OK\r");
