@@ -120,6 +120,12 @@ struct engine::state final : key_listener {
 
     /// Makes room below max_memory. False when a command that needs memory is to be refused.
     bool make_room();
+    enum class room : std::uint8_t {
+        there,  ///< enough, or what was evicted may do for now
+        later,  ///< keys that may go were not found yet, but will be
+        none,   ///< nothing may go
+    };
+    room make_room(slice_limit& slice);
 
     engine_options options;
     environment env;
@@ -140,6 +146,7 @@ struct engine::state final : key_listener {
     std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys
     double swept_share = 1;           // see engine::swept_share()
+    std::size_t upkeep_part = 0;      // what comes first
     std::size_t upkeep_database = 0;  // whose turn it is
     std::size_t evict_database = 0;
 
