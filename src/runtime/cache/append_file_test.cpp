@@ -833,7 +833,8 @@ TEST_P(cache_append, a_file_with_a_command_that_waits_is_refused) {
         }
         write(part(folder, 1), encoded({"WAIT", "1", "0"}) + encoded({"SET", "a", "1"}));
         subject cache("cache", kept_in(folder));
-        EXPECT_THAT(co_await cache.failure_to_start(), HasSubstr("waits for something"));
+        EXPECT_THAT(co_await cache.failure_to_start(),
+                    HasSubstr("it has 'wait', which no server writes there"));
     });
 }
 

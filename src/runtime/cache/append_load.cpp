@@ -44,6 +44,9 @@ struct file_session final : eddy::cache::session {
         special = master;
         address = "append-only file";
     }
+    void strayed(std::string_view command) override { stray = command; }
+
+    std::string stray;  // what no server writes there
 };
 
 class part_loader {
@@ -168,6 +171,10 @@ private:
         if (engine_.script_is_late()) {
             ++counts.commands;
             return true;
+        }
+        if (!who_.stray.empty()) {
+            wrong_ = fmt::format("it has '{}', which no server writes there", who_.stray);
+            return false;
         }
         if (executed == 0 || who_.blocked) {
             wrong_ = "it has a command that waits for something";
