@@ -116,8 +116,8 @@ public:
     std::uint64_t current_size = 0;  ///< and now
     bool rewrite_wanted = false;     ///< by BGREWRITEAOF
     bool rewriting = false;
-    bool rewrite_succeeded = true;  ///< the last one
-    std::int64_t rewrite_began_us = 0;
+    bool rewrite_succeeded = true;      ///< the last one
+    std::int64_t rewrite_began_us = 0;  ///< of the steady clock
     std::int64_t rewrite_took_s = -1;
     std::uint64_t rewrites = 0;
     std::uint64_t failures_in_a_row = 0;

@@ -92,7 +92,7 @@ void call::remove_if_empty(slot* place, std::uint64_t its_hash) {
 }
 
 bool call::fits_text(std::uint64_t size, std::uint64_t added) {
-    const std::uint64_t limit = state.options.max_text;
+    const std::uint64_t limit = longest_text();
     if (size <= limit && added <= limit && size + added <= limit) return true;
     error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
     return false;

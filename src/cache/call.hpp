@@ -164,6 +164,11 @@ struct call {
         return true;
     }
 
+    /// What a client may make a string: proto-max-bulk-len. What another server, or the append-only
+    /// file, has done is done here, too.
+    std::size_t longest_text() const noexcept {
+        return (client.special & session::master) != 0 ? largest_text : state.options.max_text;
+    }
     /// True when the string may become that long, else the error is replied.
     bool fits_text(std::uint64_t size, std::uint64_t added = 0);
 

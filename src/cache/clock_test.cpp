@@ -1,5 +1,7 @@
 // The system's clock is set while clients wait: keys end by the new time, and nothing else does.
 #include "cache/engine.hpp"
+#include "cache/engine_state.hpp"
+#include "cache/persistence.hpp"
 #include "cache/test_client.hpp"
 
 #include <gmock/gmock.h>
@@ -7,6 +9,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace eddy::cache {
 namespace {
@@ -19,9 +22,19 @@ using testing::test_client;
 
 constexpr seconds begin{1'700'000'000};
 
-class clock_changes : public ::testing::TestWithParam<int> {
+engine_options with_folder() {
+    engine_options made;
+    made.dir = "/somewhere";
+    return made;
+}
+
+class clock_changes : public ::testing::TestWithParam<int>, save_host {
 protected:
-    clock_changes() { tell(); }
+    clock_changes() {
+        tell();
+        engine_.internals().saves.host = this;
+        note_saved_time(engine_.internals());
+    }
 
     // Time passes, and all who wait are asked whether it is over.
     void pass(microseconds time) {
@@ -40,7 +53,23 @@ protected:
     }
     void tell() { engine_.set_time(begin + set_by_ + passed_, seconds(77) + passed_); }
 
-    engine engine_;
+    void save_began() noexcept override {}
+    bool is_due() { return save_is_due(engine_.internals()); }
+    // What a server does when it has written the file, or could not.
+    void end_save(std::string_view fault) {
+        rdb::snapshot* const image = engine_.internals().saves.image;
+        ASSERT_NE(image, nullptr);
+        byte_buffer out;
+        while (image->step(out) == rdb::snapshot::status::writing) out.clear();
+        image->end();
+        cache::end_save(engine_.internals(), fault);
+    }
+    std::string now_s() const {
+        const auto now = begin + set_by_ + passed_;
+        return std::to_string(std::chrono::duration_cast<seconds>(now).count());
+    }
+
+    engine engine_{with_folder()};
     microseconds set_by_{};
     microseconds passed_{};
     test_client a_{engine_};
@@ -108,14 +137,39 @@ TEST_P(clock_changes, keys_end_by_the_new_time) {
         EXPECT_EQ(a_("EXISTS k h"), ":0\r\n");
     }
     const auto now = testing::parse_reply(a_("TIME"));
-    EXPECT_EQ(
-        now.children.at(0).text,
-        std::to_string((begin + std::chrono::duration_cast<seconds>(set_by_ + passed_)).count()));
+    EXPECT_EQ(now.children.at(0).text, now_s());
     // What is told of times makes sense, or at least ends.
     EXPECT_THAT(a_("INFO"), ::testing::HasSubstr("uptime_in_seconds:"));
     EXPECT_THAT(a_("CLIENT LIST"), ::testing::HasSubstr(" age="));
     EXPECT_EQ(a_("SET new v EX 10"), "+OK\r\n");
     EXPECT_EQ(a_("TTL new"), ":10\r\n");
+}
+
+TEST_P(clock_changes, save_points_count_the_time_that_has_passed) {
+    EXPECT_EQ(a_({"CONFIG", "SET", "save", "60 1"}), "+OK\r\n");
+    EXPECT_EQ(a_("SET k v"), "+OK\r\n");
+    set_clock();
+    EXPECT_FALSE(is_due());
+    pass(seconds(60));
+    EXPECT_FALSE(is_due());
+    pass(milliseconds(1));
+    EXPECT_TRUE(is_due());
+    EXPECT_EQ(a_("BGSAVE"), "+Background saving started\r\n");
+    pass(seconds(2));
+    set_clock();
+    EXPECT_THAT(a_("INFO"), ::testing::HasSubstr("rdb_current_bgsave_time_sec:2\r\n"));
+    end_save("the disk is full");
+    EXPECT_THAT(a_("INFO"), ::testing::HasSubstr("rdb_last_bgsave_time_sec:2\r\n"));
+    // A failure is tried again after some seconds, whatever the clock says.
+    set_clock();
+    pass(seconds(5));
+    EXPECT_FALSE(is_due());
+    pass(milliseconds(1));
+    EXPECT_TRUE(is_due());
+    // LASTSAVE tells the system's time.
+    EXPECT_EQ(a_("BGSAVE"), "+Background saving started\r\n");
+    end_save({});
+    EXPECT_EQ(a_("LASTSAVE"), ":" + now_s() + "\r\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(cache, clock_changes, ::testing::Values(1, -1, 30, -30));

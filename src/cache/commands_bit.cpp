@@ -20,7 +20,7 @@ constexpr std::string_view bad_bit_text = "ERR bit is not an integer or out of r
 // The bit's place, within what the longest string may hold.
 std::optional<std::uint64_t> bit_offset(call& c, std::size_t i) {
     const auto given = parse_integer(c.arg(i));
-    if (given && *given >= 0 && static_cast<std::uint64_t>(*given) / 8 < c.state.options.max_text) {
+    if (given && *given >= 0 && static_cast<std::uint64_t>(*given) / 8 < c.longest_text()) {
         return static_cast<std::uint64_t>(*given);
     }
     c.error(bad_offset_text);

@@ -63,7 +63,7 @@ bool parse_offset(call& c, std::size_t i, field& to) {
     if (number &&
         !__builtin_mul_overflow(*number, static_cast<std::int64_t>(in_fields ? to.width : 1),
                                 &bits) &&
-        bits >= 0 && static_cast<std::uint64_t>(bits) / 8 < c.state.options.max_text) {
+        bits >= 0 && static_cast<std::uint64_t>(bits) / 8 < c.longest_text()) {
         to.offset = static_cast<std::uint64_t>(bits);
         return true;
     }

@@ -90,7 +90,7 @@ void restore(call& c) {
 
     rdb::value_builder value(c.state.env);
     rdb::reader_options limits;
-    limits.max_text = c.state.options.max_text;
+    limits.max_text = c.longest_text();
     rdb::reader reader(value, rdb::reader::input::value, limits);
     const std::size_t taken = reader.feed(*payload);
     if (reader.now() != rdb::reader::status::done || taken != payload->size() || value.empty()) {

@@ -211,9 +211,9 @@ void append_fields(call& c, info_text& to) {
     flag("aof_rewrite_scheduled", log != nullptr && log->rewrite_wanted && !rewriting);
     to.field("aof_last_rewrite_time_sec",
              std::to_string(log == nullptr ? -1 : log->rewrite_took_s));
-    to.field(
-        "aof_current_rewrite_time_sec",
-        std::to_string(rewriting ? (c.state.env.now_us - log->rewrite_began_us) / second_us : -1));
+    to.field("aof_current_rewrite_time_sec",
+             std::to_string(rewriting ? (c.state.env.steady_us - log->rewrite_began_us) / second_us
+                                      : -1));
     to.field("aof_last_bgrewrite_status", log == nullptr || log->rewrite_succeeded ? "ok" : "err");
     to.field("aof_rewrites", log == nullptr ? 0 : log->rewrites);
     to.field("aof_rewrites_consecutive_failures", log == nullptr ? 0 : log->failures_in_a_row);
@@ -246,11 +246,11 @@ void persistence_section(call& c, info_text& to) {
              std::uint64_t{saves.image == nullptr ? 0 : saves.image->held_bytes()});
     to.field("rdb_changes_since_last_save", c.state.changes - saves.saved_changes);
     to.field("rdb_bgsave_in_progress", std::uint64_t{saves.image != nullptr ? 1U : 0U});
-    seconds("rdb_last_save_time", saves.saved_us / second_us);
+    seconds("rdb_last_save_time", saves.saved_at_us / second_us);
     to.field("rdb_last_bgsave_status", saves.succeeded ? "ok" : "err");
     seconds("rdb_last_bgsave_time_sec", saves.took_s);
     seconds("rdb_current_bgsave_time_sec",
-            saves.image == nullptr ? -1 : (c.state.env.now_us - saves.began_us) / second_us);
+            saves.image == nullptr ? -1 : (c.state.env.steady_us - saves.began_us) / second_us);
     to.field("rdb_saves", saves.count);
     to.field("rdb_last_cow_size", std::uint64_t{0});
     to.field("rdb_last_load_keys_expired", saves.loaded_expired);

@@ -60,7 +60,7 @@ void bgsave(call& c) {
         "in order to schedule a BGSAVE whenever possible.");
 }
 
-void lastsave(call& c) { c.reply.integer(c.state.saves.saved_us / 1'000'000); }
+void lastsave(call& c) { c.reply.integer(c.state.saves.saved_at_us / 1'000'000); }
 
 }  // namespace commands
 
@@ -76,9 +76,7 @@ void debug_reload(call& c) {
     for (const auto& each : c.state.keyspaces) {
         if (each != nullptr) each->clear();
     }
-    rdb::load_options options;
-    options.reading.max_text = c.state.options.max_text;
-    rdb::loader loader(c.state, options);
+    rdb::loader loader(c.state);
     loader.feed(file.text());
     if (loader.now() != rdb::reader::status::done) {
         return c.error("ERR Error trying to load the RDB dump, check server logs");

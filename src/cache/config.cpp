@@ -48,10 +48,10 @@ refusal set_max_memory(options_type& o, std::string_view value) {
 
 refusal set_max_text(options_type& o, std::string_view value) {
     constexpr std::size_t least = 1024 * 1024;
-    constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max() / 2;
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
-    if (*bytes < least || *bytes > most) return "argument must be between 1048576 and 2147483647";
+    if (*bytes < least || *bytes > largest_text)
+        return "argument must be between 1048576 and 2147483647";
     o.max_text = *bytes;
     return {};
 }

@@ -385,6 +385,114 @@ TEST_P(differential_clients, slow_commands_are_kept_the_same) {
     control->ask({"CONFIG", "SET", "slowlog-log-slower-than", "10000"});
 }
 
+// "name=value" of a client's line, in its order; each of them has all.
+std::vector<std::pair<std::string, std::string>> fields_of(std::string line) {
+    while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
+    std::vector<std::pair<std::string, std::string>> fields;
+    for (const std::string& each : testing::split(line)) {
+        const std::size_t end = std::min(each.find('='), each.size() - 1);
+        fields.emplace_back(each.substr(0, end), each.substr(end + 1));
+    }
+    return fields;
+}
+
+TEST_P(differential_clients, clients_are_told_of_in_the_same_fields) {
+    engine home;
+    const auto theirs = redis_->open();
+    test_client ours(home);
+    ours.who().address = "/by/a/socket:0";
+    std::vector<arguments> before = {{"HELLO", std::to_string(GetParam())},
+                                     {"CLIENT", "SETNAME", "me"},
+                                     {"SELECT", "3"},
+                                     {"CLIENT", "NO-EVICT", "ON"},
+                                     {"SUBSCRIBE", "channel"},
+                                     {"UNSUBSCRIBE", "channel"}};
+    if (redis_->is_7_2()) {
+        before.push_back({"CLIENT", "SETINFO", "LIB-NAME", "lib"});
+        before.push_back({"CLIENT", "SETINFO", "lib-ver", "1.2"});
+    }
+    for (const arguments& each : before) {
+        theirs->ask(each);
+        ours.ask(each);
+    }
+    // What both must say with the same words.
+    constexpr std::string_view equal[] = {"name", "flags",    "db",     "sub",  "psub",
+                                          "ssub", "multi",    "cmd",    "user", "redir",
+                                          "resp", "lib-name", "lib-ver"};
+    const auto told = [&](const std::string& reply) {
+        std::string text = testing::parse_reply(reply).text;
+        text.erase(0, text.find("id="));
+        return fields_of(text.substr(0, text.find('\n')));
+    };
+    for (const arguments& ask :
+         {arguments{"CLIENT", "INFO"}, arguments{"CLIENT", "LIST", "ID", "@"}}) {
+        arguments at_theirs = ask;
+        arguments at_ours = ask;
+        if (ask.back() == "@") {
+            const std::string id = theirs->ask({"CLIENT", "ID"});
+            at_theirs.back() = id.substr(1, id.size() - 3);
+            at_ours.back() = std::to_string(ours.who().id);
+        }
+        const auto wanted = told(theirs->ask(at_theirs));
+        auto got = told(ours.ask(at_ours));
+        if (redis_->is_7_0()) {
+            std::erase_if(got, [](const auto& each) { return each.first.starts_with("lib-"); });
+        }
+        ASSERT_EQ(got.size(), wanted.size());
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            EXPECT_EQ(got[i].first, wanted[i].first);
+            if (std::ranges::find(equal, wanted[i].first) != std::end(equal))
+                EXPECT_EQ(got[i].second, wanted[i].second) << wanted[i].first;
+        }
+    }
+}
+
+TEST_P(differential_clients, libraries_introduce_themselves_the_same) {
+    if (!redis_->is_7_2()) GTEST_SKIP() << "Redis 7.0 has no CLIENT SETINFO";
+    engine home;
+    const auto theirs = redis_->open();
+    test_client ours(home);
+    for (const arguments& each :
+         {arguments{"CLIENT", "SETINFO", "lib-name", "redis-py(upper_v1.0.0)"},
+          arguments{"CLIENT", "SETINFO", "LIB-VER", "5.0.1"},
+          arguments{"CLIENT", "SETINFO", "lib-name", ""},
+          arguments{"CLIENT", "SETINFO", "lib-ver", ""},
+          arguments{"CLIENT", "SETINFO", "lib-name", "with space"},
+          arguments{"CLIENT", "SETINFO", "lib-ver", "with space"},
+          arguments{"CLIENT", "SETINFO", "lib-ver", "new\nline"},
+          arguments{"CLIENT", "SETINFO", "lib-name", "\x7f"},
+          arguments{"CLIENT", "SETINFO", "lib-other", "x"},
+          arguments{"CLIENT", "SETINFO", "lib-name"}, arguments{"CLIENT", "SETINFO"},
+          arguments{"CLIENT", "SETINFO", "lib-name", "x", "lib-ver", "1"}}) {
+        EXPECT_EQ(ours.ask(each), theirs->ask(each)) << ::testing::PrintToString(each);
+    }
+}
+
+TEST_P(differential_clients, who_is_connected_there_is_killed_the_same) {
+    engine home;
+    const auto theirs = redis_->open();
+    test_client ours(home);
+    const auto their_other = redis_->open();
+    test_client our_other(home);
+    our_other.who().local_address = "127.0.0.1:6379";
+    std::string told = testing::parse_reply(their_other->ask({"CLIENT", "INFO"})).text;
+    told.erase(0, told.find(" laddr=") + 7);
+    const std::string their_place = told.substr(0, told.find(' '));
+    const std::string id = their_other->ask({"CLIENT", "ID"});
+    const std::string their_id = id.substr(1, id.size() - 3);
+    const std::string our_id = std::to_string(our_other.who().id);
+    const auto kill = [&](const std::string& at_theirs, const std::string& at_ours) {
+        const std::string reply = ours({"CLIENT", "KILL", "LADDR", at_ours, "ID", our_id});
+        EXPECT_EQ(reply, theirs->ask({"CLIENT", "KILL", "LADDR", at_theirs, "ID", their_id}));
+        return reply;
+    };
+    EXPECT_EQ(kill("127.0.0.1:1", "127.0.0.1:1"), ":0\r\n");
+    EXPECT_FALSE(our_other.who().closing);
+    EXPECT_EQ(kill(their_place, "127.0.0.1:6379"), ":1\r\n");
+    EXPECT_TRUE(our_other.who().closing);
+    EXPECT_EQ(their_other->ask({"PING"}), "");
+}
+
 TEST_P(differential_clients, scripts_end_the_same) {
     for (const std::string_view script : testing::client_scripts) follow(script);
 }

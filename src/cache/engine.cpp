@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -177,7 +178,7 @@ engine::state::state(engine_options given)
     env.now_us = env.steady_us = started_us;
     env.now_ms = started_us / 1000;
     env.set_policy(options.policy);
-    saves.saved_us = started_us;
+    saves.saved_us = saves.saved_at_us = started_us;
     run_id = make_run_id(env.random);
     slow.configure(options);
     if (!options.renamed_commands.empty()) {
@@ -190,40 +191,50 @@ engine::state::state(engine_options given)
 
 engine::state::~state() = default;
 
+// What was not found yet is no reason to refuse a command: each goes on with the walk, which passes
+// all keys in the end, and upkeep() does without commands.
 bool engine::state::make_room() {
+    if (options.max_memory == 0 || env.memory.used_bytes() <= options.max_memory) [[likely]]
+        return true;
+    slice_limit slice(env.slice_time, longest_slice_ns);
+    return make_room(slice) != room::none;
+}
+
+engine::state::room engine::state::make_room(slice_limit& slice) {
     const std::size_t limit = options.max_memory;
     // Another server, or a file, says which keys there are.
-    if ((attention & (attention::follower | attention::loading)) != 0) return true;
+    if ((attention & (attention::follower | attention::loading)) != 0) return room::there;
     // What replicas are sent must come to an end. What needs room waits as well.
-    if ((attention & attention::pause) != 0) return true;
-    if (limit == 0 || env.memory.used_bytes() <= limit) [[likely]]
-        return true;
+    if ((attention & attention::pause) != 0) return room::there;
+    if (limit == 0 || env.memory.used_bytes() <= limit) return room::there;
     // What was deleted but not freed yet comes first. A huge value is freed in slices, more in each
     // than a command adds, and no other key need go for it.
-    slice_limit slice(env.slice_time, longest_eviction_ns);
-    bool is_late = false;
     const auto is_coming = [&] {
-        for (int i = 0; i < max_evictions && !is_late && is_over_limit(*this); ++i) {
-            if (!env.free_some(max_evictions)) break;
-            is_late = slice.is_over_after(slice_limit::a_look);
+        for (int i = 0; i < max_evictions && !slice.is_over() && is_over_limit(*this); ++i) {
+            if (!env.free_some(max_evictions, slice)) break;
         }
         return !is_over_limit(*this) || env.discarded() > 0;
     };
-    if (is_coming()) return true;
-    if (options.policy == eviction::none) return false;
+    if (is_coming()) return room::there;
+    if (options.policy == eviction::none) return room::none;
     for (int i = 0; i < max_evictions; ++i) {
         // Where some went, this command may run; the next one goes on, as in Redis.
-        if (i > 0 && (is_late || slice.is_over_after(slice_limit::a_look / 4))) return true;
+        if (i > 0 && slice.is_over_after(slice_limit::a_look / 4)) return room::there;
+        bool is_later = false;
         bool evicted = false;
-        for (std::size_t tried = 0; tried < databases && !evicted; ++tried) {
+        for (std::size_t tried = 0; tried < databases && !evicted && !is_later; ++tried) {
             keyspace* const victim = keyspaces[evict_database % databases].get();
             ++evict_database;
-            evicted = victim != nullptr && victim->evict_one();
+            if (victim == nullptr) continue;
+            const keyspace::evicted what = victim->evict_one(slice);
+            evicted = what == keyspace::evicted::one;
+            is_later = what == keyspace::evicted::later;
         }
-        if (!evicted) return false;
-        if (is_coming()) return true;
+        if (is_later) return room::later;
+        if (!evicted) return room::none;
+        if (is_coming()) return room::there;
     }
-    return true;
+    return room::there;
 }
 
 engine::engine(engine_options options) : state_(std::make_unique<state>(std::move(options))) {
@@ -380,43 +391,92 @@ void engine::set_unsent(session& who, std::size_t bytes) {
     check_output(*state_, who);
 }
 
+namespace {
+
+bool ends_image(const engine::state& s) noexcept {
+    return s.image != nullptr && s.image->has_ended();
+}
+
+bool free_some(engine::state& s, std::size_t steps, slice_limit& slice) {
+    bool more = s.env.free_some(steps, slice);
+    if (!ends_image(s)) return more;
+    if (slice.is_over()) return true;
+    constexpr std::size_t entries_a_bucket = 8;
+    if (s.image->clear_some(steps / entries_a_bucket + 1, slice))
+        more = true;
+    else
+        s.image.reset();
+    return more;
+}
+
+bool evict_some(engine::state& s, std::size_t, slice_limit& slice) {
+    const std::uint64_t before = s.env.counters.evicted_keys;
+    const bool is_later = s.make_room(slice) == engine::state::room::later;
+    // Where nothing is left to evict another turn changes nothing.
+    return (is_later || s.env.counters.evicted_keys != before) && is_over_limit(s);
+}
+
+// Within a script no key goes by itself.
+bool may_sweep(const engine::state& s) noexcept {
+    constexpr auto keeping = attention::follower | attention::loading | attention::pause;
+    return s.sweeps && (s.attention & keeping) == 0 && !scripting::is_late(s);
+}
+
+bool sweep_keys(engine::state& s, std::size_t steps, slice_limit& slice) {
+    keyspace* one = nullptr;
+    for (std::size_t tried = 0; one == nullptr && tried < engine::databases; ++tried) {
+        keyspace* const next = s.keyspaces[s.upkeep_database].get();
+        s.upkeep_database = (s.upkeep_database + 1) % engine::databases;
+        if (next != nullptr && next->expiring() > 0) one = next;
+    }
+    if (one == nullptr) return false;
+    const keyspace::swept done = one->sweep(steps, slice);
+    s.swept_share = share_of(s, done.passed);
+    // A database full of expired keys is worth another round at once.
+    return done.many;
+}
+
+struct upkeep_part {
+    bool (*has_work)(const engine::state&);
+    bool (*work)(engine::state&, std::size_t steps, slice_limit&);  // true: there is more
+};
+constexpr upkeep_part upkeep_parts[] = {
+    {[](const engine::state& s) { return s.env.discarded() > 0 || ends_image(s); }, free_some},
+    {[](const engine::state& s) {
+         return s.options.max_memory != 0 && is_over_limit(s) && !scripting::is_late(s);
+     },
+     evict_some},
+    {[](const engine::state& s) {
+         return may_sweep(s) && std::ranges::any_of(s.keyspaces, [](const auto& each) {
+                    return each != nullptr && each->expiring() > 0;
+                });
+     },
+     sweep_keys},
+    {[](const engine::state& s) { return may_sweep(s) && has_fields_to_end(s); }, sweep_fields}};
+
+}  // namespace
+
 double engine::swept_share() const noexcept { return state_->swept_share; }
 
 bool engine::upkeep(std::size_t steps) {
     state& s = *state_;
-    bool more = s.env.free_some(steps);
-    if (s.image != nullptr && s.image->ended_) {
-        constexpr std::size_t entries_a_bucket = 8;
-        if (s.image->clear_some(steps / entries_a_bucket + 1))
-            more = true;
-        else
-            s.image.reset();
-    }
-    if (s.options.max_memory != 0 && !scripting::is_late(s)) {
-        const std::uint64_t before = s.env.counters.evicted_keys;
-        static_cast<void>(s.make_room());
-        // Where nothing is left to evict another turn changes nothing.
-        more |= s.env.counters.evicted_keys != before && is_over_limit(s);
-    }
-    static_cast<void>(is_client_paused(s));
-    // Within a script no key goes by itself.
-    constexpr auto keeping = attention::follower | attention::loading | attention::pause;
-    const bool keeps = (s.attention & keeping) != 0;
-    const bool sweeps = s.sweeps && !keeps && !scripting::is_late(s);
     s.swept_share = 1;
-    for (std::size_t tried = 0; sweeps && tried < databases; ++tried) {
-        keyspace* const one = s.keyspaces[s.upkeep_database].get();
-        if (one != nullptr && one->expiring() > 0) {
-            const keyspace::swept done = one->sweep(steps);
-            // A database full of expired keys is worth another round at once.
-            more |= done.many;
-            s.swept_share = share_of(s, done.passed);
-            s.upkeep_database = (s.upkeep_database + 1) % databases;
+    static_cast<void>(is_client_paused(s));
+    slice_limit slice(s.env.slice_time, longest_slice_ns);
+    const std::size_t first = s.upkeep_part;
+    bool more = false;
+    for (std::size_t i = 0; i < std::size(upkeep_parts); ++i) {
+        const std::size_t turn = (first + i) % std::size(upkeep_parts);
+        const upkeep_part& its = upkeep_parts[turn];
+        if (!its.has_work(s)) continue;
+        if (slice.is_over()) {
+            // Who takes the whole slice takes it from nobody twice.
+            s.upkeep_part = turn;
+            more = true;
             break;
         }
-        s.upkeep_database = (s.upkeep_database + 1) % databases;
+        more |= its.work(s, steps, slice);
     }
-    if (sweeps) more |= sweep_fields(s, steps);
     // Those who wait for a key may have been told that one expired.
     if (s.unsettled && !scripting::is_late(s)) serve_waiting(s);
     if (!s.tracking.changes.empty()) send_broadcasts(s);

@@ -233,12 +233,9 @@ public:
     /// without fetching ahead: it would cost more than it brings.
     static constexpr std::size_t min_prefetch_batch = 4;
     static constexpr std::size_t min_prefetch_keys = 8 * 1024;
-    /// Keys that one command evicts at most, or slices of as many discarded entries that it frees;
-    /// what is left over is for upkeep().
+    /// Keys that one command evicts at most, or slices of as many discarded entries that it frees,
+    /// for longest_slice_ns; what is left over is for upkeep().
     static constexpr int max_evictions = 64;
-    /// And no longer than this, and an eviction more: under a policy for keys with an expiry one
-    /// may have to pass many others.
-    static constexpr std::int64_t longest_eviction_ns = 200'000;
 
     explicit engine(engine_options options = {});
     engine(const engine&) = delete;
@@ -253,8 +250,8 @@ public:
     /// system's clock is set keys end by the new time, and waits, pauses and the lags of replicas
     /// go on as they were. Without it that is the time since 1970.
     void set_time(std::chrono::microseconds since_1970, std::chrono::microseconds steady) noexcept;
-    /// What upkeep() times its search for expired keys by, in place of the system's steady clock;
-    /// null: only the number of its steps bounds it, so that a run can be repeated exactly.
+    /// What upkeep() and evictions are timed by, in place of the system's steady clock; null: only
+    /// the number of their steps bounds them, so that a run can be repeated exactly.
     void set_slice_clock(slice_clock by) noexcept;
 
     /// Executes the commands in order and appends their replies to `out`. Returns how many it has
@@ -299,9 +296,10 @@ public:
     void end_wait(session& who);
 
     /// Work that nobody waits for: removes expired keys, frees what was deleted, evicts what is
-    /// over the limit. Call it ten times a second. `steps` bounds one call; a step is under 200 ns
-    /// mostly. Expired keys are also looked for no longer than keyspace::longest_sweep_ns. True
-    /// when there is more to do at once: call again after the next round of the loop.
+    /// over the limit. Call it ten times a second. `steps` bounds each of these; a step is under
+    /// 200 ns mostly. All of them together take longest_slice_ns, and a piece of work more; what
+    /// had no turn comes first the next time. True when there is more to do at once: call again
+    /// after the next round of the loop.
     bool upkeep(std::size_t steps = 1000);
 
     /// The part of the keys that the last upkeep() has looked through for expired ones, roughly, 1

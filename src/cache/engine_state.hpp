@@ -82,15 +82,16 @@ protected:
     ~save_host() = default;
 };
 
-/// Of the dump file; persistence.hpp changes it. Times are since 1970.
+/// Of the dump file; persistence.hpp changes it. Times are of the steady clock.
 struct save_state {
     save_host* host = nullptr;       ///< null: nobody can write
     rdb::snapshot* image = nullptr;  ///< the save on its way
     bool scheduled = false;          ///< one is to begin when that has ended
     bool succeeded = true;           ///< the last one
     std::int64_t began_us = 0;
-    std::int64_t tried_us = 0;  ///< the end of the last one
-    std::int64_t saved_us = 0;  ///< of the last one that succeeded, or the engine's start
+    std::int64_t tried_us = 0;     ///< the end of the last one
+    std::int64_t saved_us = 0;     ///< of the last one that succeeded, or the server's start
+    std::int64_t saved_at_us = 0;  ///< the same, since 1970
     std::int64_t took_s = -1;
     std::uint64_t count = 0;
     std::uint64_t changes_at_begin = 0;
@@ -122,6 +123,12 @@ struct engine::state final : key_listener {
 
     /// Makes room below max_memory. False when a command that needs memory is to be refused.
     bool make_room();
+    enum class room : std::uint8_t {
+        there,  ///< enough, or what was evicted may do for now
+        later,  ///< keys that may go were not found yet, but will be
+        none,   ///< nothing may go
+    };
+    room make_room(slice_limit& slice);
 
     engine_options options;
     environment env;
@@ -142,6 +149,7 @@ struct engine::state final : key_listener {
     std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys
     double swept_share = 1;           // see engine::swept_share()
+    std::size_t upkeep_part = 0;      // what comes first
     std::size_t upkeep_database = 0;  // whose turn it is
     std::size_t evict_database = 0;
 

@@ -6,11 +6,14 @@
 
 #include "base/test_seed.hpp"
 #include "cache/command_table.hpp"
+#include "cache/engine_state.hpp"
 #include "cache/test_client.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -387,6 +390,55 @@ TEST(engine, evicts_the_unused_below_max_memory) {
     EXPECT_LE(e.stats().used_memory, 100'000U + 64 * 1024);
 }
 
+// Five of a million keys may go, and a look for one of them is bounded.
+TEST(engine, finds_the_few_keys_with_an_expiry_before_it_refuses) {
+    engine_options options;
+    options.mode = access_mode::admin;
+    engine e(options);
+    test_client c(e);
+    ASSERT_EQ(c("DEBUG POPULATE 1000000 key"), "+OK\r\n");
+    while (e.upkeep()) {
+    }
+    for (const char* const policy :
+         {"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"}) {
+        SCOPED_TRACE(policy);
+        c({"CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", policy});
+        for (int i = 0; i < 5; ++i)
+            ASSERT_EQ(c({"SET", "timed" + std::to_string(i), "v", "EX", "1000"}), "+OK\r\n");
+        const std::uint64_t before = e.stats().evicted_keys;
+        const std::string limit = std::to_string(e.stats().used_memory - 10'000);
+        ASSERT_EQ(c({"CONFIG", "SET", "maxmemory", limit}), "+OK\r\n");
+        for (int written = 0; e.stats().keys_with_expiry > 0; ++written) {
+            const std::string reply = c("SET another v");
+            // As long as there are some it is refused for none that was not found yet.
+            if (e.stats().keys_with_expiry > 0) ASSERT_EQ(reply, "+OK\r\n") << "after " << written;
+            // What is written meanwhile is bounded by a pass over the table.
+            ASSERT_LT(written, 50'000);
+        }
+        EXPECT_EQ(e.stats().evicted_keys, before + 5);
+        EXPECT_THAT(c("SET another v"), ::testing::StartsWith("-OOM"));
+    }
+}
+
+TEST(engine, upkeep_goes_on_looking_for_the_few_keys_that_may_go) {
+    engine_options options;
+    options.mode = access_mode::admin;
+    options.policy = eviction::volatile_ttl;
+    engine e(options);
+    e.set_slice_clock([]() noexcept -> std::int64_t {
+        static std::int64_t now_ns = 0;
+        return now_ns += 50'000;
+    });
+    test_client c(e);
+    ASSERT_EQ(c("DEBUG POPULATE 100000 key"), "+OK\r\n");
+    for (int i = 0; i < 5; ++i) c({"SET", "timed" + std::to_string(i), "v", "EX", "1000"});
+    c({"CONFIG", "SET", "maxmemory", std::to_string(e.stats().used_memory - 10'000)});
+    while (e.upkeep()) {
+    }
+    EXPECT_EQ(e.stats().keys_with_expiry, 0U);
+    EXPECT_THAT(c("SET another v"), ::testing::StartsWith("-OOM"));
+}
+
 TEST(engine, evicts_nothing_else_while_a_huge_value_is_freed) {
     engine_options options;
     options.policy = eviction::volatile_random;
@@ -486,6 +538,54 @@ TEST(engine, upkeep_bounds_the_time_of_a_sweep_and_goes_on_with_it) {
     }
     EXPECT_FALSE(e.upkeep(steps));
     EXPECT_EQ(e.stats().expired_keys, 5'000U);
+}
+
+// All that upkeep does at a time shares one slice of time, and nothing starves the others.
+TEST(engine, upkeep_shares_its_time) {
+    static std::int64_t now_ns;
+    now_ns = 0;
+    engine_options options;
+    options.mode = access_mode::admin;
+    engine e(options);
+    e.set_slice_clock([]() noexcept -> std::int64_t { return now_ns += 50'000; });
+    e.set_time(milliseconds(1'000));
+    test_client c(e);
+    ASSERT_EQ(c("DEBUG POPULATE 50000 gone"), "+OK\r\n");
+    EXPECT_EQ(c("SELECT 1"), "+OK\r\n");
+    ASSERT_EQ(c("DEBUG POPULATE 50000 stays"), "+OK\r\n");
+    for (int i = 0; i < 20'000; ++i) {
+        const std::string number = std::to_string(i);
+        c({"SET", "timed" + number, "v", "PX", "10"});
+        c({"HSET", "hash", number, "v"});
+        c({"HPEXPIRE", "hash", "10", "FIELDS", "1", number});
+    }
+    EXPECT_EQ(c("SWAPDB 0 1"), "+OK\r\n");
+    EXPECT_EQ(c("FLUSHDB ASYNC"), "+OK\r\n");
+    e.set_time(milliseconds(2'000));
+    const statistics full = e.stats();
+    const auto fields = [&] { return elements_of(*e.internals().database(0).look_at("hash")); };
+    ASSERT_EQ(fields(), 20'000U);
+    const auto keep_up = [&] {
+        const std::int64_t before = now_ns;
+        const bool more = e.upkeep(1'000'000);
+        // The first look is the slice's beginning.
+        EXPECT_LE(now_ns - before, longest_slice_ns + 50'000);
+        return more;
+    };
+    for (int turn = 0; turn < 3; ++turn) EXPECT_TRUE(keep_up());
+    EXPECT_LT(e.stats().used_memory, full.used_memory);
+    EXPECT_LT(e.stats().keys_with_expiry, full.keys_with_expiry);
+    EXPECT_LT(fields(), 20'000U);
+    while (keep_up()) {
+    }
+    const statistics kept = e.stats();
+    EXPECT_EQ(kept.keys_with_expiry + kept.fields_with_expiry, 0U);
+    EXPECT_EQ(kept.keys, 50'000U);
+    c({"CONFIG", "SET", "maxmemory-policy", "allkeys-random", "maxmemory",
+       std::to_string(kept.used_memory / 2)});
+    while (keep_up()) {
+    }
+    EXPECT_LE(e.stats().used_memory, kept.used_memory / 2);
 }
 
 TEST(engine, counts_hits_and_misses_and_memory) {

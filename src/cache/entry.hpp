@@ -34,6 +34,10 @@ enum class encoding : std::uint8_t {
 using expiry_time = std::int64_t;
 inline constexpr expiry_time no_expiry = 0;
 
+/// The longest string that a key or an element can have; for clients proto-max-bulk-len may say
+/// less. What was taken in once can be read again, whatever that parameter is then.
+inline constexpr std::size_t largest_text = 0x7fff'ffff;
+
 /// A string that is too big for its entry: size, capacity, bytes.
 struct text_block {
     std::uint64_t size;

@@ -99,8 +99,7 @@ text_block* environment::take_over(large_argument& whole) noexcept {
     return taken;
 }
 
-bool environment::free_some(std::size_t steps) noexcept {
-    slice_limit slice(slice_time, longest_freeing_ns);
+bool environment::free_some(std::size_t steps, slice_limit& slice) noexcept {
     while (discarded() > 0) {
         const std::size_t portion = std::min(steps, steps_a_look);
         if (portion == 0) return true;

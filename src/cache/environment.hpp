@@ -74,9 +74,13 @@ struct environment {
     text_block* take_over(large_argument& whole) noexcept;
 
     /// Frees up to about `steps` entries of discarded tables, or blocks of lists and orders, and
-    /// for longest_freeing_ns at most; returns whether any are left.
-    bool free_some(std::size_t steps) noexcept;
-    static constexpr std::int64_t longest_freeing_ns = 200'000;
+    /// until the slice is over; returns whether any are left.
+    bool free_some(std::size_t steps, slice_limit& slice) noexcept;
+    /// The same in a slice of its own.
+    bool free_some(std::size_t steps) noexcept {
+        slice_limit slice(slice_time, longest_slice_ns);
+        return free_some(steps, slice);
+    }
 
     /// Tables, lists, orders, streams and strings that wait to be freed.
     std::size_t discarded() const noexcept {

@@ -118,28 +118,28 @@ void keyspace::note_newcomer(std::uint64_t hash) {
     if (newcomers_.size() > size() / newcomers_share + least_newcomers) newcomers_.pop(env_.memory);
 }
 
-bool keyspace::evict_one() {
+keyspace::evicted keyspace::evict_one(slice_limit& slice) {
     if (env_.policy != eviction::allkeys_s3fifo || size() == 0) departed_.clear(env_.memory);
     const bool expiring_only = is_volatile(env_.policy);
-    if (expiring_only ? expiring_ == 0 : size() == 0) return false;
+    if (expiring_only ? expiring_ == 0 : size() == 0) return evicted::none;
     const entry* chosen = nullptr;
     switch (env_.policy) {
-        case eviction::none: return false;
+        case eviction::none: return evicted::none;
         case eviction::allkeys_random: chosen = table_.random(env_.random); break;
-        case eviction::volatile_random: chosen = some_volatile(); break;
-        case eviction::volatile_ttl: chosen = soonest(); break;
-        default: chosen = unused(); break;
+        case eviction::volatile_random: chosen = some_volatile(slice); break;
+        case eviction::volatile_ttl: chosen = soonest(slice); break;
+        default: chosen = unused(slice); break;
     }
-    if (chosen == nullptr) return false;
+    if (chosen == nullptr) return evicted::later;
     ++env_.counters.evicted_keys;
     if (env_.listener != nullptr) [[unlikely]]
         env_.listener->key_happened(number_, key_event::evicted, "evicted", chosen->key());
     const std::uint64_t its = hash(chosen->key());
     remove(table_.find(chosen->key(), its), its);
-    return true;
+    return evicted::one;
 }
 
-const entry* keyspace::unused() {
+const entry* keyspace::unused(slice_limit& slice) {
     const entry* chosen = nullptr;
     std::size_t spared = 0;
     const bool is_s3fifo = env_.policy == eviction::allkeys_s3fifo;
@@ -150,8 +150,10 @@ const entry* keyspace::unused() {
         if (is_s3fifo && chosen != nullptr)
             departed_.push(env_.memory, hash(chosen->key()), size());
     }
-    for (std::size_t n = 0; chosen == nullptr && n < max_buckets_passed; ++n)
+    for (std::size_t n = 0; chosen == nullptr && n < max_buckets_passed; ++n) {
         chosen = pass_bucket(spared);
+        if (slice.is_over_after(bucket_weight)) break;
+    }
     return chosen;
 }
 
@@ -198,16 +200,17 @@ std::uint64_t keyspace::look_at_bucket() {
     return next;
 }
 
-const entry* keyspace::some_volatile() {
+const entry* keyspace::some_volatile(slice_limit& slice) {
     for (std::size_t n = 0; n < max_buckets_passed; ++n) {
         evict_cursor_ = look_at_bucket();
         // The hash has thrown the dice.
         if (!seen_.empty()) return dictionary::entry_of(seen_[0]);
+        if (slice.is_over_after(bucket_weight)) break;
     }
     return nullptr;
 }
 
-const entry* keyspace::soonest() {
+const entry* keyspace::soonest(slice_limit& slice) {
     constexpr std::size_t samples = 16;
     const entry* best = nullptr;
     std::size_t looked_at = 0;
@@ -218,6 +221,7 @@ const entry* keyspace::soonest() {
             if (best == nullptr || e->expiry() < best->expiry()) best = e;
         }
         looked_at += seen_.size();
+        if (slice.is_over_after(bucket_weight)) break;
     }
     return best;
 }

@@ -19,7 +19,9 @@
 #include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 
 namespace eddy::cache {
@@ -139,6 +141,35 @@ bool mode_allows(call& c) {
         return false;
     }
     return true;
+}
+
+// What a server sends its replicas, and writes to its append-only file: changes, and what frames
+// them. Commands that read do no harm.
+bool is_of_a_stream(const call& c) noexcept {
+    const std::uint32_t flags = c.spec->flags;
+    if ((flags & command_flag::blocking) != 0) return false;
+    if ((flags & (command_flag::write | command_flag::readonly | command_flag::may_replicate)) != 0)
+        return true;
+    const runner what = c.spec->run;
+    const auto has_form = [&](std::initializer_list<std::string_view> forms) {
+        return c.count > 1 && std::ranges::any_of(forms, [&](std::string_view form) {
+                   return is_word(c.arg(1), form);
+               });
+    };
+    if (what == commands::replconf) return has_form({"getack"});
+    if (what == commands::script) return has_form({"load", "flush"});
+    if (what == commands::function) return has_form({"load", "delete", "flush", "restore"});
+    return is_one_of(what, {commands::ping, commands::select, commands::multi, commands::exec,
+                            commands::discard});
+}
+
+// Everything else would be obeyed without a check: a master could stop the server, change its
+// settings and users, or have its own link wait for ever.
+void refuse_stray(call& c) {
+    const std::string name = acl::full_name(*c.spec, {c.args, c.count});
+    c.error("ERR no server sends '" + name + "' to its replicas");
+    c.client.closing = true;
+    c.client.strayed(name);
 }
 
 bool is_paused(call& c) {
@@ -308,6 +339,10 @@ fate fate_of(call& c) {
     // What another server, or the append-only file, has done is done here, too.
     const bool obeys = in(c, session::master);
     if (obeys ? !is_known(c) : !admit(c) || !mode_allows(c)) return fate::refused;
+    if (obeys && !is_of_a_stream(c)) {
+        refuse_stray(c);
+        return fate::refused;
+    }
     if (!obeys && is_busy(c)) {
         c.error(scripting::busy_text(c.state));
         return fate::refused;

@@ -60,13 +60,19 @@ std::size_t end_fields(engine::state& s, keyspace& in, keyspace::slot* place, st
     return names.size();
 }
 
-bool sweep_fields(engine::state& s, std::size_t steps) {
-    if (s.env.fields == nullptr || others_say_what_goes(s)) return false;
+bool has_fields_to_end(const engine::state& s) noexcept {
+    return s.env.fields != nullptr && !others_say_what_goes(s) && s.env.fields->size() > 0 &&
+           s.env.now_ms > s.env.fields->first_end();
+}
+
+bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice) {
+    if (!has_fields_to_end(s)) return false;
     field_clock& clock = *s.env.fields;
     std::size_t left = steps / steps_a_field + 1;
-    const auto is_due = [&] { return clock.size() > 0 && s.env.now_ms > clock.first_end(); };
-    while (is_due() && left > 0) {
-        --left;
+    std::size_t weight = 0;
+    for (; has_fields_to_end(s) && left > 0; --left) {
+        // A hash weighs a field, and each that ended another one.
+        if (slice.is_over_after(std::exchange(weight, 1))) break;
         timed_table& next = clock.first();
         keyspace& in = *next.home;
         keyspace::slot* const place = in.table().find_hash(next.key_hash, [&](const entry& e) {
@@ -81,14 +87,14 @@ bool sweep_fields(engine::state& s, std::size_t steps) {
         } else if (has_to_wait(s, in, *keyspace::at(place), next.key_hash)) {
             return false;
         } else {
-            const std::size_t ended = end_fields(s, in, place, next.key_hash, left + 1);
-            if (ended == 0)
-                clock.note(next);
-            else
-                left -= std::min(left, ended - 1);
+            const std::size_t most = std::min(left, slice_limit::a_look);
+            const std::size_t ended = end_fields(s, in, place, next.key_hash, most);
+            if (ended == 0) clock.note(next);
+            weight += ended;
+            left -= std::min(left - 1, ended);
         }
     }
-    return is_due();
+    return has_fields_to_end(s);
 }
 
 keyspace::slot* without_ended(call& c, keyspace::slot* place) {

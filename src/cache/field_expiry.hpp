@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cache/call.hpp"
+#include "cache/slice_limit.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +22,11 @@ inline constexpr std::size_t fields_ended_by_command = 64;
 std::size_t end_fields(engine::state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
                        std::size_t most, std::span<const std::string_view> named = {});
 
-/// Removes fields that are over of all hashes; true when there are more. A field takes four steps.
-bool sweep_fields(engine::state& s, std::size_t steps);
+/// Whether sweep_fields() has something to do.
+bool has_fields_to_end(const engine::state& s) noexcept;
+/// Removes fields that are over of all hashes, until the slice is over; true when there are more. A
+/// field takes four steps.
+bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice);
 
 /// The one place where it is told that fields of a hash have ended by themselves, once they are
 /// gone; with the last one, the key. Replicas and the append-only file get HDEL of these fields.

@@ -363,6 +363,31 @@ TEST_F(HooksTest, a_full_queue_has_room_for_the_end_of_a_large_value) {
     EXPECT_EQ(next(), "erase k");
 }
 
+TEST_F(HooksTest, a_state_that_is_lost_takes_the_older_one_with_it) {
+    hook_options options = all();
+    options.queue.max_bytes = 4096;
+    begin(options);
+    test_client c(*home_);
+    EXPECT_EQ(c("SET k old"), "+OK\r\n");
+    EXPECT_EQ(c({"SET", "big", std::string(20'000, 'x')}), "+OK\r\n");
+    // What goes on although the queue is full, as a script that began before.
+    keyspace& keys = home_->internals().database(0);
+    const std::uint64_t hash = keys.hash("k");
+    keys.put_text(keys.find("k", hash), "k", hash, "newer");
+    home_->internals().key_happened(0, key_event::string, "set", "k");
+    hooks_->settle();
+    EXPECT_EQ(hooks_->counts().changes.lost, 2);
+    EXPECT_EQ(hooks_->counts().queued_keys, 1);
+    // As an eviction takes it. The older state is nobody's any more.
+    keys.remove("k", hash);
+    EXPECT_EQ(c("GET k"), "");
+    EXPECT_EQ(next(), "miss k");
+    give("miss k", "what the backend has");
+    EXPECT_EQ(c.pushed(), "$20\r\nwhat the backend has\r\n");
+    EXPECT_EQ(next(), "write big=" + std::string(20'000, 'x'));
+    EXPECT_EQ(next(), "");
+}
+
 TEST_F(HooksTest, what_was_dropped_may_come_again) {
     hook_options options;
     options.has_write = true;

@@ -20,9 +20,8 @@ namespace {
 // Beyond this a growing string gets this much room in advance, instead of as much as it has.
 constexpr std::size_t max_growth = 1U << 20;
 
-// What a sweep weighs, so that it looks at the clock after 16 buckets, 32 small keys that it
-// removed, or a value in blocks of its own, which may take ten microseconds and more to free.
-constexpr std::size_t bucket_weight = slice_limit::a_look / 16;
+// What a sweep's removals weigh, so that it looks at the clock after 32 small keys, or a value in
+// blocks of its own, which may take ten microseconds and more to free.
 constexpr std::size_t removal_weight = 1;
 constexpr std::size_t big_removal_weight = slice_limit::a_look;
 // A sweep that removes more than a key for so many buckets is worth another one at once.
@@ -388,8 +387,7 @@ std::uint64_t keyspace::scan(std::uint64_t cursor, std::vector<slot>& found) con
     return next;
 }
 
-keyspace::swept keyspace::sweep(std::size_t buckets) {
-    slice_limit slice(env_.slice_time, longest_sweep_ns);
+keyspace::swept keyspace::sweep(std::size_t buckets, slice_limit& slice) {
     swept done;
     std::size_t& passed = done.passed;
     std::int64_t left_ms = 0;

@@ -46,16 +46,16 @@ public:
     /// Used keys that one eviction passes over at most; then the next key goes, used or not, so
     /// that no command waits for a walk over all keys.
     static constexpr std::size_t max_spared = 256;
-    /// Buckets that one eviction looks through at most for a key that may go, some half a
-    /// millisecond: few among very many may have an expiry.
+    /// Buckets that one eviction looks through at most for a key that may go: few among very many
+    /// may have an expiry.
     static constexpr std::size_t max_buckets_passed = 32 * 1024;
+    /// What a bucket weighs that is looked through: the clock is looked at after 16 of them.
+    static constexpr std::size_t bucket_weight = slice_limit::a_look / 16;
     /// One key in so many waits in the queue of new ones.
     static constexpr std::size_t newcomers_share = 10;
     static constexpr std::size_t least_newcomers = 64;
     /// While new keys are evicted, the hand passes a bucket, some ten keys, for so many of them.
     static constexpr std::size_t evictions_a_bucket = 64;
-    /// What one sweep() may take, by environment::slice_time, and a piece of work more.
-    static constexpr std::int64_t longest_sweep_ns = 200'000;
 
     /// `number` is for those who are told of its keys.
     explicit keyspace(environment& env, unsigned number = 0) noexcept
@@ -179,14 +179,24 @@ public:
         /// It removed so many that another one at once is worth it.
         bool many = false;
     };
-    /// Looks on through the keys that expire, through `buckets` buckets at most and no longer than
-    /// longest_sweep_ns, and removes those whose time is over. The next one goes on where it
-    /// stopped.
-    swept sweep(std::size_t buckets);
+    /// Looks on through the keys that expire, through `buckets` buckets at most and until the slice
+    /// is over, and removes those whose time is over. The next one goes on where it stopped.
+    swept sweep(std::size_t buckets, slice_limit& slice);
+    /// The same in a slice of its own.
+    swept sweep(std::size_t buckets) {
+        slice_limit slice(env_.slice_time, longest_slice_ns);
+        return sweep(buckets, slice);
+    }
 
-    /// Removes one key by the environment's policy; false when there is none that may go, or none
-    /// was found soon.
-    bool evict_one();
+    /// What became of an eviction.
+    enum class evicted : std::uint8_t {
+        one,    ///< a key has gone
+        none,   ///< there is none that may go
+        later,  ///< there is one, and it was not found yet: the next eviction looks on for it
+    };
+    /// Removes one key by the environment's policy. Few keys that may go are looked for among many
+    /// through max_buckets_passed buckets at most, and until the slice is over.
+    evicted evict_one(slice_limit& slice);
 
     /// Removes all keys. Their memory is freed later, by environment::free_some().
     void clear();
@@ -198,12 +208,12 @@ public:
 private:
     void expire(slot* place, std::uint64_t hash);
     void note_newcomer(std::uint64_t hash);
-    const entry* unused();
+    const entry* unused(slice_limit& slice);
     const entry* unused_newcomer();
     const entry* pass_bucket(std::size_t& spared);
     std::uint64_t look_at_bucket();
-    const entry* some_volatile();
-    const entry* soonest();
+    const entry* some_volatile(slice_limit& slice);
+    const entry* soonest(slice_limit& slice);
     void before_change(slot* place) {
         if (keeper_ != nullptr) [[unlikely]]
             keeper_->before_change(*at(place), hash(at(place)->key()));

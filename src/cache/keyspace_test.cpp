@@ -33,6 +33,11 @@ protected:
         return std::string(view(*keyspace::at(place)));
     }
 
+    bool evict_one() {
+        slice_limit any_time(nullptr, 0);
+        return keys.evict_one(any_time) == keyspace::evicted::one;
+    }
+
     environment env{eddy::testing::seed_of_this_run()};
     keyspace keys{env};
 };
@@ -184,7 +189,7 @@ std::int64_t slow_clock() noexcept {
     return now_ns += 50'000;
 }
 // So often a sweep looks at it until its time is over.
-constexpr std::size_t looks_a_sweep = keyspace::longest_sweep_ns / 50'000;
+constexpr std::size_t looks_a_sweep = longest_slice_ns / 50'000;
 
 TEST_F(a_keyspace, a_sweep_whose_time_is_over_stops_and_the_next_one_goes_on_there) {
     constexpr std::size_t count = 20'000;
@@ -307,10 +312,10 @@ TEST_F(a_keyspace, eviction_spares_what_is_used) {
         for (int i = 0; i < 1'000; ++i) put("key" + std::to_string(i), "v");
         for (int round = 0; round < 900; ++round) {
             for (int i = 0; i < 50; ++i) static_cast<void>(get("key" + std::to_string(i)));
-            ASSERT_TRUE(keys.evict_one());
+            ASSERT_TRUE(evict_one());
         }
         for (int i = 0; i < 50; ++i) EXPECT_EQ(get("key" + std::to_string(i)), "v") << i;
-        while (keys.evict_one()) {
+        while (evict_one()) {
         }
         EXPECT_EQ(keys.size(), 0U);
     }
@@ -326,7 +331,7 @@ TEST_F(a_keyspace, eviction_is_proof_against_scans) {
         for (int i = 0; i < 500; ++i) put("once" + std::to_string(i), "v");
         for (int i = 0; i < working_set; ++i) static_cast<void>(get("used" + std::to_string(i)));
         for (int i = 0; i < 2'000; ++i) {
-            ASSERT_TRUE(keys.evict_one());
+            ASSERT_TRUE(evict_one());
             put("scanned" + std::to_string(i), "v");
         }
         int left = 0;
@@ -342,7 +347,7 @@ TEST_F(a_keyspace, what_is_wanted_soon_after_it_went_stays) {
         keys.clear();
         env.set_policy(policy);
         const auto store = [&](const std::string& key) {
-            if (keys.size() >= room) EXPECT_TRUE(keys.evict_one());
+            if (keys.size() >= room) EXPECT_TRUE(evict_one());
             put(key, "v");
         };
         for (int i = 0; i < room; ++i) store("old" + std::to_string(i));
@@ -381,7 +386,7 @@ TEST_F(a_keyspace, eviction_gives_way_to_a_new_working_set) {
                 ++hits;
                 continue;
             }
-            if (keys.size() >= room) ASSERT_TRUE(keys.evict_one());
+            if (keys.size() >= room) ASSERT_TRUE(evict_one());
             put(key, "v");
         }
     }
@@ -397,8 +402,8 @@ TEST_F(a_keyspace, volatile_eviction_takes_keys_with_an_expiry_alone) {
             put(key, "v");
             if (i % 10 == 0) keys.set_expiry(keys.find(key), env.now_ms + 1'000'000);
         }
-        for (int i = 0; i < 300; ++i) ASSERT_TRUE(keys.evict_one()) << i;
-        EXPECT_FALSE(keys.evict_one());
+        for (int i = 0; i < 300; ++i) ASSERT_TRUE(evict_one()) << i;
+        EXPECT_FALSE(evict_one());
         EXPECT_EQ(keys.size(), 2'700U);
         EXPECT_EQ(keys.expiring(), 0U);
         keys.clear();
@@ -413,7 +418,7 @@ TEST_F(a_keyspace, what_ends_soonest_is_evicted_first_of_a_few) {
         keys.set_expiry(keys.find(key), env.now_ms + 1'000'000 + i);
     }
     for (int i = 0; i < 10; ++i) {
-        ASSERT_TRUE(keys.evict_one());
+        ASSERT_TRUE(evict_one());
         EXPECT_EQ(get("key" + std::to_string(i)), "(none)");
         EXPECT_EQ(keys.size(), 9U - static_cast<unsigned>(i));
     }
@@ -422,7 +427,7 @@ TEST_F(a_keyspace, what_ends_soonest_is_evicted_first_of_a_few) {
 TEST_F(a_keyspace, random_eviction_takes_all_in_the_end) {
     env.set_policy(eviction::allkeys_random);
     for (int i = 0; i < 1'000; ++i) put("key" + std::to_string(i), "v");
-    while (keys.evict_one()) {
+    while (evict_one()) {
     }
     EXPECT_EQ(keys.size(), 0U);
 }

@@ -24,6 +24,11 @@ bool append_has_trouble(const engine::state& s) noexcept {
 
 }  // namespace
 
+void note_saved_time(engine::state& s) noexcept {
+    s.saves.saved_us = s.env.steady_us;
+    s.saves.saved_at_us = s.env.now_us;
+}
+
 bool begin_save(engine::state& s) {
     save_state& saves = s.saves;
     if (s.options.dir.empty() || saves.host == nullptr) return false;
@@ -32,7 +37,7 @@ bool begin_save(engine::state& s) {
     saves.image = rdb::snapshot::begin(s);
     if (saves.image == nullptr) return false;
     saves.scheduled = false;
-    saves.began_us = s.env.now_us;
+    saves.began_us = s.env.steady_us;
     saves.changes_at_begin = s.changes;
     saves.host->save_began();
     return true;
@@ -41,12 +46,12 @@ bool begin_save(engine::state& s) {
 void end_save(engine::state& s, std::string_view fault) {
     save_state& saves = s.saves;
     saves.image = nullptr;
-    saves.took_s = (s.env.now_us - saves.began_us) / second_us;
-    saves.tried_us = s.env.now_us;
+    saves.took_s = (s.env.steady_us - saves.began_us) / second_us;
+    saves.tried_us = s.env.steady_us;
     saves.succeeded = fault.empty();
     if (saves.succeeded) {
         ++saves.count;
-        saves.saved_us = s.env.now_us;
+        note_saved_time(s);
         saves.saved_changes = saves.changes_at_begin;
     }
     note_save_trouble(s);
@@ -61,7 +66,7 @@ bool save_is_due(const engine::state& s) noexcept {
     const save_state& saves = s.saves;
     if (saves.image != nullptr) return false;
     if (saves.scheduled) return true;
-    const std::int64_t now_us = s.env.now_us;
+    const std::int64_t now_us = s.env.steady_us;
     if (!saves.succeeded && now_us - saves.tried_us <= retry_after_us) return false;
     const std::uint64_t changes = s.changes - saves.saved_changes;
     for (const save_point& each : s.options.save_points) {

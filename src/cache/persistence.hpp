@@ -18,6 +18,8 @@ namespace eddy::cache {
 bool begin_save(engine::state& s);
 /// The file is there, or `fault` says why not; the snapshot has ended. Answers who waits for it.
 void end_save(engine::state& s, std::string_view fault);
+/// The times of save points count from now on.
+void note_saved_time(engine::state& s) noexcept;
 /// Whether a save point says that it is time, or BGSAVE SCHEDULE. After a failure the next try
 /// waits some seconds.
 bool save_is_due(const engine::state& s) noexcept;

@@ -24,7 +24,7 @@ constexpr std::int64_t start_s = 1'700'000'000;
 struct cache_with_disk : save_host {
     explicit cache_with_disk(std::string points = "100 5 10 100") : home(options(points)) {
         set_time(0);
-        home.internals().saves.saved_us = start_s * 1'000'000;
+        note_saved_time(home.internals());
         home.internals().saves.host = this;
     }
     static engine_options options(const std::string& points) {
@@ -234,6 +234,16 @@ TEST(cache_persistence, parameters) {
     EXPECT_EQ(it.ask("CONFIG SET dir /tmp"),
               "-ERR CONFIG SET failed (possibly related to argument 'dir') - can't set protected "
               "config\r\n");
+}
+
+TEST(cache_persistence, debug_reload_keeps_what_is_longer_than_clients_may_send) {
+    cache_with_disk it;
+    EXPECT_EQ(it.ask("SETRANGE big 1500000 x"), ":1500001\r\n");
+    EXPECT_EQ(it.ask("SETRANGE large 3000000 x"), ":3000001\r\n");
+    EXPECT_EQ(it.ask("CONFIG SET proto-max-bulk-len 1mb"), "+OK\r\n");
+    EXPECT_EQ(it.ask("DEBUG RELOAD"), "+OK\r\n");
+    EXPECT_EQ(it.ask("STRLEN big"), ":1500001\r\n");
+    EXPECT_EQ(it.ask("STRLEN large"), ":3000001\r\n");
 }
 
 TEST(cache_persistence, debug_reload_changes_nothing) {

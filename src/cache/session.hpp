@@ -57,6 +57,9 @@ struct session : list_link<> {
     virtual void close_now() noexcept {}
     /// Called by the engine, in the same way, for a replica: there is more to be sent to it.
     virtual void feed_grew() noexcept {}
+    /// Called by the engine within execute(), of a master: the last command is none that servers
+    /// send to their replicas. It had no effect, and the session is closing.
+    virtual void strayed(std::string_view command) { static_cast<void>(command); }
 
     /// Bytes that the connection holds for it: of commands that are not whole yet, or wait, and of
     /// replies that it has taken from the engine and not sent.

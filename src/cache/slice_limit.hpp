@@ -16,6 +16,9 @@ inline std::int64_t steady_ns() noexcept {
     return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
+/// What a slice takes, and a piece of work more.
+inline constexpr std::int64_t longest_slice_ns = 200'000;
+
 /// The time of one slice, from its construction on. Looking at the clock costs as much as a small
 /// piece of work, so pieces are weighed and the clock is looked at once in `a_look`.
 class slice_limit {
@@ -28,18 +31,23 @@ public:
 
     /// A piece of this weight is done. Whether the slice's time is over.
     bool is_over_after(std::size_t weight) noexcept {
+        if (is_over_) return true;
         if (weight < left_) {
             left_ -= weight;
             return false;
         }
         left_ = a_look;
-        return clock_ != nullptr && clock_() >= end_ns_;
+        is_over_ = clock_ != nullptr && clock_() >= end_ns_;
+        return is_over_;
     }
+    /// Whether that was seen already.
+    bool is_over() const noexcept { return is_over_; }
 
 private:
     slice_clock clock_;
     std::int64_t end_ns_;
     std::size_t left_ = a_look;
+    bool is_over_ = false;
 };
 
 }  // namespace eddy::cache

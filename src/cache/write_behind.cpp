@@ -23,6 +23,7 @@ bool write_behind::add(std::string_view key, key_change change) {
                                : bytes_ + added <= options_.max_bytes;
     if (!fits) {
         ++counts_.lost;
+        if (is_state && !is_new) counts_.lost += drop_waiting(found->second);
         return false;
     }
     if (is_new) found = items_.emplace(std::string(key), item{}).first;
@@ -46,14 +47,20 @@ bool write_behind::add(std::string_view key, key_change change) {
 
 void write_behind::drop(std::string_view key) {
     const auto found = items_.find(key);
-    if (found == items_.end() || found->second.waiting.empty()) return;
-    item& of = found->second;
+    if (found != items_.end()) counts_.coalesced += drop_waiting(found->second);
+}
+
+/// How many changes that were.
+std::size_t write_behind::drop_waiting(item& of) noexcept {
+    const std::size_t count = of.waiting.size();
+    if (count == 0) return 0;
     for (const key_change& each : of.waiting) bytes_ -= cost(each);
-    counts_.coalesced += of.waiting.size();
     of.waiting.clear();
-    if (of.running) return;
-    of.failures = 0;
-    ++dropped_;
+    if (!of.running) {
+        of.failures = 0;
+        ++dropped_;
+    }
+    return count;
 }
 
 const key_change* write_behind::find(std::string_view key) const noexcept {

@@ -70,8 +70,9 @@ public:
     const counts& count() const noexcept { return counts_; }
     const write_behind_options& options() const noexcept { return options_; }
 
-    /// False, with the change lost, when there is no room. There is always room for a state that
-    /// takes the place of a larger one.
+    /// False, with the change lost, when there is no room; with a lost state goes the older one
+    /// that waited, which is what the key had and has no more. There is always room for a state
+    /// that takes the place of a larger one.
     bool add(std::string_view key, key_change change);
 
     /// Forgets what waits of the key, and is not at a worker: it has gone, and nobody is told.
@@ -133,6 +134,7 @@ private:
     static bool lacks_value(const key_change& of) noexcept {
         return of.what == key_change::kind::write && of.value == nullptr;
     }
+    std::size_t drop_waiting(item& of) noexcept;
     static bool was_dropped(const item& of) noexcept { return of.waiting.empty() && !of.running; }
     static std::size_t cost(const key_change& of) noexcept {
         return sizeof(key_change) + (of.value ? of.value->size() : of.size);

@@ -13,6 +13,7 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
+#include "cache/entry.hpp"
 #include "cache/rdb/consumer.hpp"
 #include "cache/rdb/format.hpp"
 #include "cache/rdb/window.hpp"
@@ -25,7 +26,7 @@ namespace eddy::cache::rdb {
 
 struct reader_options {
     /// The longest string, and the largest packed value; one that is longer is refused.
-    std::size_t max_text = 512U << 20;
+    std::size_t max_text = largest_text;
     /// Whether the checksum at a file's end must be right. One of 0 always passes: it says that
     /// none was made.
     bool check_sum = true;

@@ -114,7 +114,8 @@ snapshot::~snapshot() {
 void snapshot::end() {
     ended_ = true;
     stop_writing();
-    if (!clear_some(0)) state_.image.reset();
+    slice_limit slice(nullptr, 0);
+    if (!clear_some(0, slice)) state_.image.reset();
 }
 
 void snapshot::fail(const char* why) noexcept {
@@ -459,7 +460,7 @@ snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
     }
 }
 
-bool snapshot::clear_some(std::size_t buckets) {
+bool snapshot::clear_some(std::size_t buckets, slice_limit& slice) {
     for (writing_entry* const each : {&current_, &ahead_}) {
         let_go(*each);
         each->pieces.clear();
@@ -478,7 +479,7 @@ bool snapshot::clear_some(std::size_t buckets) {
             ++part_;
             continue;
         }
-        if (buckets-- == 0) return true;
+        if (buckets-- == 0 || slice.is_over_after(keyspace::bucket_weight)) return true;
         its.live->table().visit(its.at, found_);
         leave_bucket(its);
     }

@@ -107,10 +107,12 @@ public:
     /// It is not needed any more; the pointer ends. If it was not done it is given up, and
     /// engine::upkeep() clears up after it.
     void end();
+    bool has_ended() const noexcept { return ended_; }
+    /// Once it has ended: takes the marks away, of so many buckets at most and until the slice is
+    /// over; false when all is done. For engine::upkeep().
+    bool clear_some(std::size_t buckets, slice_limit& slice);
 
 private:
-    friend class cache::engine;
-
     struct part final : entry_keeper {
         void before_change(entry& e, std::uint64_t hash) noexcept override;
         bool removed(entry& e, std::uint64_t hash) noexcept override;
@@ -167,8 +169,6 @@ private:
     void fail(const char* why) noexcept;
     void stop_writing() noexcept;
     void let_changes_go() noexcept;
-    /// Takes the marks away, some buckets a call; false when all is done.
-    bool clear_some(std::size_t buckets);
 
     engine::state& state_;
     const snapshot_options options_;

@@ -159,7 +159,9 @@ int own_insert(lua_State* in) {
         case 2: break;
         case 3: {
             at = static_cast<int>(luaL_checkinteger(in, 2));
+            vm& machine = vm::of(in);
             for (int i = at > end ? at : end; i > at; --i) {
+                machine.count_steps(in, 1);
                 lua_rawgeti(in, 1, i - 1);
                 lua_rawseti(in, 1, i);
             }
@@ -303,7 +305,7 @@ void open(lua_State* in, const char* name, lua_CFunction library) {
 
 // The library's table is on top, the original one at `from`.
 void add_own_parts(lua_State* in, const char* library, int from) {
-    if (std::strcmp(library, "string") == 0) copy_field(in, from, "gmatch", "gfind");
+    if (std::strcmp(library, "string") == 0) set_string_functions(in, from);
     if (std::strcmp(library, "table") == 0) {
         set_function(in, "insert", own_insert);
         set_function(in, "setn", obsolete_setn);

@@ -4,15 +4,16 @@
 //   commands_script.cpp    EVAL and SCRIPT, commands_function.cpp FUNCTION and FCALL
 //   vm.hpp                 a Lua state with its memory's limit; sandbox.cpp what scripts find in it
 //   redis_library.cpp      redis.call() and its like; values.hpp replies to values and back
-//   cjson.cpp, cmsgpack.cpp, struct.cpp   the libraries
+//   cjson.cpp, cmsgpack.cpp, struct.cpp   the libraries; patterns.cpp string.find() and its like
 //   script_text.hpp        what is done to a text before it is compiled
 //   fiber.hpp              how a script is left in the middle
 //
-// A script runs within its command, on a stack of its own. Every ten thousand of Lua's instructions
-// it looks at the clock. When it has taken longer than busy_reply_ms it is late: engine::execute()
-// returns with the session blocked, other clients are told BUSY, and engine::go_on() runs the
-// script for a few milliseconds at a time until it ends or is killed. A transaction with a script
-// in it runs on that stack as a whole.
+// A script runs within its command, on a stack of its own. Every ten thousand of Lua's
+// instructions, or steps within a function of C that may have many, it looks at the clock. When it
+// has taken longer than busy_reply_ms it is late: engine::execute() returns with the session
+// blocked, other clients are told BUSY, and engine::go_on() runs the script for a few milliseconds
+// at a time until it ends or is killed. A transaction with a script in it runs on that stack as a
+// whole.
 //
 // LuaJIT's compiler is off: compiled loops look at no clock, and what scripts do mostly is to call
 // functions of C, which end its traces. Its interpreter does twice what Redis's Lua does.

@@ -123,10 +123,23 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "coroutine.wrap(function() while true do end end)()",
           "local t = setmetatable({}, {__index = function() while true do end end}) return t.x",
           "xpcall(function() while true do end end, function() while true do end end)",
-          "local function f() return f() end f()", "for i = 1, 1e300 do redis.call('PING') end",
+          "local function f() return f() end f()",
+          "for i = 1, 1e300 do redis.call('PING') end",
           "local f = loadstring('while true do end') f()",
           "while true do local ok = pcall(redis.call, 'NOSUCH') end",
-          "while true do redis.pcall('GET') string.rep('x', 1000) end"}) {
+          "while true do redis.pcall('GET') string.rep('x', 1000) end",
+          "string.find(('a'):rep(40), ('a-'):rep(40) .. 'b')",
+          "string.match(('a'):rep(100000), '.-.-.-.-b')",
+          "for _ in string.gmatch(('a'):rep(100000), '.-.-.-b') do end",
+          "string.gsub(('a'):rep(100000), '.*.*.*b', 'x')",
+          "string.gsub(('('):rep(1000000), '%b()', 'x')",
+          "local s = ('a'):rep(1000000) while true do s:find(s .. 'b', 1, true) s:find('b', 1, "
+          "true) end",
+          "local s = ('a'):rep(1000000) while true do s:find('[' .. s .. ']$') end",
+          "while true do ('x'):rep(1000000) end",
+          "local s = ('x'):rep(1000000) while true do s:upper() s:lower() s:reverse() end",
+          "local t = {} for i = 1, 1000 do t[i] = i end while true do table.insert(t, 1, nil) end",
+          "local t = {} while true do pcall(table.insert, t, -2147483648, 1) end"}) {
         EXPECT_EQ(eval(script), "") << script;
         EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n") << script;
         for (int i = 0; i < 10 && engine_.script_is_late(); ++i) engine_.go_on();

@@ -67,6 +67,11 @@ void vm::reset() {
     open();
 }
 
+void vm::look_at_clock(lua_State* in) {
+    steps_ = 0;
+    owner_.look_at_clock(in);
+}
+
 void vm::check_scratch(lua_State* in) const {
     if (scratch_.size() > max_bytes_) luaL_error(in, "not enough memory");
 }

@@ -14,6 +14,9 @@ namespace eddy::cache {
 
 class scripts;
 
+/// Instructions between two looks at the clock: some fifty microseconds.
+inline constexpr int instructions_a_look = 10'000;
+
 class vm {
 public:
     /// What scripts find in it; a library's loading and its functions differ a little.
@@ -49,6 +52,14 @@ public:
     std::uint32_t random() noexcept;
     void seed_random(std::uint32_t seed) noexcept;
 
+    /// A function of C has done so much more: it looks at the clock when the interpreter would. May
+    /// raise an error, and leave the script in the middle.
+    void count_steps(lua_State* in, std::size_t steps) {
+        steps_ += steps;
+        if (steps_ >= std::size_t{instructions_a_look}) [[unlikely]]
+            look_at_clock(in);
+    }
+
     /// The one that a Lua state belongs to.
     static vm& of(lua_State* in) noexcept;
 
@@ -56,11 +67,13 @@ private:
     static void* allocate(void* self, void* block, std::size_t old_bytes, std::size_t bytes);
     void open();
     void close() noexcept;
+    void look_at_clock(lua_State* in);
 
     scripts& owner_;
     purpose purpose_;
     std::size_t max_bytes_;
     std::size_t used_ = 0;
+    std::size_t steps_ = 0;
     bool limited_ = false;
     lua_State* state_ = nullptr;
     byte_buffer scratch_;
@@ -68,9 +81,6 @@ private:
     void* (*allocate_)(void*, void*, std::size_t, std::size_t) = nullptr;
     void* allocator_ = nullptr;
 };
-
-/// Instructions between two looks at the clock: some fifty microseconds.
-inline constexpr int instructions_a_look = 10'000;
 
 // sandbox.cpp. Both leave Lua's stack as it was.
 /// Puts what scripts may use into a new state.
@@ -81,6 +91,10 @@ void protect(lua_State* in);
 int refuse_unknown_global(lua_State* in);
 /// Sets a name of the real table of globals to the value on top, which is popped.
 void set_global(lua_State* in, const char* name);
+
+/// Sets what goes through whole strings in the library's table on top: find, match, gmatch, gsub
+/// and more; Lua's own look at no clock. Its own table is at `from`.
+void set_string_functions(lua_State* in, int from);
 
 /// While a library is loaded, "redis" is what may be used then; afterwards what functions use.
 void use_load_library(lua_State* in, bool loading);

@@ -44,16 +44,15 @@ struct file_session final : eddy::cache::session {
         special = master;
         address = "append-only file";
     }
+    void strayed(std::string_view command) override { stray = command; }
+
+    std::string stray;  // what no server writes there
 };
 
 class part_loader {
 public:
     part_loader(eddy::cache::engine& to, const std::string& path, journal& events)
-        : engine_(to),
-          path_(path),
-          events_(events),
-          who_(to),
-          parser_(limits_of_trusted(to.options())) {}
+        : engine_(to), path_(path), events_(events), who_(to), parser_(limits_of_trusted()) {}
 
     /// Takes more of the file; what is not understood yet is kept.
     void add(std::string_view bytes) { rest_.append(bytes); }
@@ -100,7 +99,6 @@ private:
             if (text.size() < rdb_magic.size()) return false;
             kind_ = kind::rdb;
             eddy::cache::rdb::load_options options;
-            options.reading.max_text = engine_.options().max_text;
             // What comes behind may give a key more time.
             options.keep_expired = true;
             rdb_.emplace(engine_, options);
@@ -173,6 +171,10 @@ private:
         if (engine_.script_is_late()) {
             ++counts.commands;
             return true;
+        }
+        if (!who_.stray.empty()) {
+            wrong_ = fmt::format("it has '{}', which no server writes there", who_.stray);
+            return false;
         }
         if (executed == 0 || who_.blocked) {
             wrong_ = "it has a command that waits for something";

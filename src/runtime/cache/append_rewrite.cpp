@@ -90,7 +90,7 @@ task<outcome<>> append_file::rewrite() {
     state.rewrite_wanted = false;
     state.rewriting = true;
     tell_time_();
-    state.rewrite_began_us = engine_.internals().env.now_us;
+    state.rewrite_began_us = engine_.internals().env.steady_us;
     const bool was_on = state.is_on();
     // What is appended until somebody has seen that it is not wanted any more needs its file.
     const bool appends = options().enabled || was_on;
@@ -113,7 +113,7 @@ task<outcome<>> append_file::rewrite() {
 
     state.rewriting = false;
     tell_time_();
-    state.rewrite_took_s = (engine_.internals().env.now_us - state.rewrite_began_us) / second_us;
+    state.rewrite_took_s = (engine_.internals().env.steady_us - state.rewrite_began_us) / second_us;
     state.rewrite_succeeded = done.has_value();
     ++state.rewrites;
     if (done) {

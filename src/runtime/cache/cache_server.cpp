@@ -176,7 +176,7 @@ task<outcome<>> cache_server::start() {
         if (auto opened_files = co_await open_files(); !opened_files)
             co_return co_await give_up(std::move(opened_files));
         state.saves.host = &running_->saving;
-        state.saves.saved_us = state.env.now_us;
+        eddy::cache::note_saved_time(state);
         spawn_lasting([this] { return keep_saved(); });
         spawn_lasting([its = running_->append.get()] { return its->write_on(); });
         spawn_lasting([its = running_->append.get()] { return its->rewrite_on(); });
@@ -598,9 +598,7 @@ task<outcome<>> cache_server::load() {
     static_cast<void>(co_await file::remove(temporary_of(path)));
     tell_time();
     const time_point began = loop::current().now();
-    eddy::cache::rdb::load_options options;
-    options.reading.max_text = config_.engine.max_text;
-    const auto loaded = co_await load_dump(running_->engine, path, options, events_);
+    const auto loaded = co_await load_dump(running_->engine, path, {}, events_);
     if (!loaded) co_return std::unexpected(loaded.error());
     if (!*loaded) {
         events_.write(fmt::format("there is no {} yet: it begins without keys", path));

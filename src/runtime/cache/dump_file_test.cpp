@@ -178,6 +178,29 @@ TEST_P(cache_dump, those_who_came_early_leave_when_the_file_is_damaged) {
     });
 }
 
+// proto-max-bulk-len is for what clients send.
+TEST_P(cache_dump, what_is_longer_than_clients_may_send_now_is_loaded) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const json low = {{"config", "proto-max-bulk-len 1mb"}};
+        {
+            subject cache("cache", kept_in(folder));
+            co_await cache.start();
+            talker client = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(client, "SETRANGE big 1500000 x"), ":1500001");
+            co_await cache->stop(1s);
+        }
+        subject again("cache", kept_in(folder, low));
+        co_await again.start();
+        {
+            talker client = co_await talker::to(again->local());
+            EXPECT_EQ(co_await ask(client, "STRLEN big"), ":1500001");
+            EXPECT_THAT(co_await ask(client, "SETRANGE other 1500000 x"), StartsWith("-ERR"));
+        }
+        co_await again->stop(1s);
+    });
+}
+
 TEST_P(cache_dump, without_save_points_only_commands_save) {
     run([&]() -> task<void> {
         const temporary_folder folder;

@@ -136,7 +136,7 @@ public:
           its_(owner.links()),
           engine_(owner.parts_.engine),
           socket(std::move(connected)),
-          parser_(limits_of_trusted(engine_.options())) {}
+          parser_(limits_of_trusted()) {}
 
     task<void> introduce();
     /// By PSYNC: the stream begins behind it.
@@ -156,6 +156,9 @@ private:
         void close_now() noexcept override {
             if (on_.of_.current_ != nullptr) on_.of_.current_->request();
         }
+        void strayed(std::string_view command) override { stray = command; }
+
+        std::string stray;  // what no master sends, and this one has
 
     private:
         link& on_;
@@ -519,7 +522,6 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
     of_.unsynced_.reset();
     of_.synced_offset_ = 0;
     eddy::cache::rdb::load_options options;
-    options.reading.max_text = engine_.options().max_text;
     options.keep_expired = true;
     loader into(engine_, options);
     co_await feed_loader(into, size);
@@ -617,13 +619,16 @@ task<void> follower::link::apply() {
         std::size_t used = parsed.consumed;
         bool stopped = false;
         if (!parsed.commands.empty()) {
-            const std::size_t executed = engine_.execute(*session_, parsed.commands, replies_);
+            std::size_t executed = engine_.execute(*session_, parsed.commands, replies_);
             replies_.clear();
             engine_.take_output(*session_, replies_);
             replies_.clear();
             of_.parts_.counted.messages_in += executed;
+            const bool strayed = !session_->stray.empty();
+            // It is not passed on.
+            if (strayed) --executed;
             stopped = executed < parsed.commands.size() || session_->blocked;
-            if (session_->closing) throw trouble{"the connection to it was killed"};
+            if (session_->closing && !strayed) throw trouble{"the connection to it was killed"};
             // It may have sent REPLICAOF.
             check_followed();
             if (stopped) {
@@ -641,6 +646,11 @@ task<void> follower::link::apply() {
             }
         }
         pass_on(used);
+        if (!session_->stray.empty()) {
+            // It would come again.
+            its_.cannot_resume();
+            throw trouble{"it sent '" + printable(session_->stray) + "', which no master sends"};
+        }
         check_memory();
         if (stopped) continue;
         switch (parsed.status) {

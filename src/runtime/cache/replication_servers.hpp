@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -96,6 +97,27 @@ inline task<talker> silent_replica(endpoint leader) {
         const std::string all = co_await client.bytes(std::stoul(head.substr(1)) + 2);
         if (all.contains("state=online")) co_return replica;
         must(co_await loop::current().sleep_for(2ms));
+    }
+}
+
+/// Answers what a replica says, up to PSYNC, and then sends `then` and closes.
+inline task<void> pretend_to_lead(listener& at, std::string then, std::size_t& served) {
+    result<stream> peer = co_await at.accept();
+    if (!peer) co_return;
+    talker follower(std::move(*peer));
+    try {
+        for (;;) {
+            const std::string line = co_await follower.line();
+            if (line == "PING\r") co_await follower.say("+PONG\r\n");
+            if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
+            if (line == "PSYNC\r") break;
+        }
+        ++served;
+        for (int i = 0; i < 4; ++i) static_cast<void>(co_await follower.line());
+        co_await follower.say(then);
+        if (then.find("stay") != std::string::npos) static_cast<void>(co_await follower.rest());
+    } catch (const std::exception&) {
+        // It had enough.
     }
 }
 

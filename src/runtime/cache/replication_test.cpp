@@ -1,5 +1,4 @@
-// Tests of caches that follow each other: links that break anywhere, waits, refusals, and masters
-// that send what no master sends.
+// Tests of caches that follow each other: links that break anywhere, waits and refusals.
 #include "base/temporary_folder.hpp"
 #include "runtime/cache/replication_servers.hpp"
 
@@ -378,85 +377,6 @@ TEST_P(cache_replication, clients_that_wait_are_told_when_it_becomes_a_replica) 
     });
 }
 
-/// Answers what a replica says, up to PSYNC, and then sends `then` and closes.
-task<void> pretend_to_lead(listener& at, std::string then, std::size_t& served) {
-    result<stream> peer = co_await at.accept();
-    if (!peer) co_return;
-    talker follower(std::move(*peer));
-    try {
-        for (;;) {
-            const std::string line = co_await follower.line();
-            if (line == "PING\r") co_await follower.say("+PONG\r\n");
-            if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
-            if (line == "PSYNC\r") break;
-        }
-        ++served;
-        for (int i = 0; i < 4; ++i) static_cast<void>(co_await follower.line());
-        co_await follower.say(then);
-        if (then.find("stay") != std::string::npos) static_cast<void>(co_await follower.rest());
-    } catch (const std::exception&) {
-        // It had enough.
-    }
-}
-
-TEST_P(cache_replication, what_a_broken_master_sends_does_no_harm) {
-    run([&]() -> task<void> {
-        server follower;
-        co_await follower.start();
-        const std::string id(40, 'a');
-        const std::string full = "+FULLRESYNC " + id + " 0\r\n";
-        const std::string mark(40, 'b');
-        // Refused before anything is given up for it.
-        std::vector<std::string> bad = {
-            "+FULLRESYNC short 0\r\n",
-            "+FULLRESYNC " + id + "\r\n",
-            "+FULLRESYNC " + id + " -5\r\n",
-            "+FULLRESYNC " + id + " 99999999999999999999\r\n",
-            "+CONTINUE\r\n*1\r\n$8\r\nFLUSHALL\r\n",
-            std::string(100'000, 'x'),
-            "\r\n\r\n" + std::string(5000, 'y') + "\r\n",
-            "-ERR no\r\n",
-            full + "$-1\r\n",
-            full + "$EOF:short\r\n",
-            full + "$99999999999999999999\r\n",
-            full + "-ERR disk\r\n",
-        };
-        const std::size_t harmless = bad.size();
-        bad.push_back(full + "$10000000000\r\nREDIS0011\xff");
-        bad.push_back(full + "$5\r\nREDIS0011");
-        bad.push_back(full + "$EOF:" + mark + "\r\n" + std::string(1000, '\xfa'));
-        bad.push_back(full + "$EOF:" + mark + "\r\nREDIS0009\xff" + std::string(8, '\0') +
-                      std::string(40, 'c'));
-        const std::string good =
-            full + "$EOF:" + mark + "\r\nREDIS0009\xff" + std::string(8, '\0') + mark;
-        bad.push_back(good + "*1\r\n$x\r\n");
-        bad.push_back(good + "*2000000\r\n");
-        bad.push_back(good + "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$600000000\r\n");
-        bad.push_back(good + "*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n");
-        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
-        const std::string port = std::to_string(at.local().port());
-        for (std::size_t i = 0; i < bad.size(); ++i) {
-            EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
-            EXPECT_EQ(co_await follower.ask("SET own value"), "+OK");
-            follower.cache->events.lines.clear();
-            std::size_t served = 0;
-            scope tasks(co_await current_source());
-            tasks.spawn(pretend_to_lead(at, bad[i], served));
-            co_await follower.follow(port);
-            co_await until([&] { return follower.cache->events.has("is lost"); });
-            EXPECT_EQ(served, 1U);
-            EXPECT_EQ(co_await follower.text("GET own"), i < harmless ? "value" : "$-1") << bad[i];
-            EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "down");
-            tasks.cancel();
-            co_await tasks.join();
-        }
-        EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
-        EXPECT_EQ(co_await follower.text("GET n"), "$-1");
-        EXPECT_EQ(co_await follower.ask("SET own value"), "+OK");
-        co_await follower.stop();
-    });
-}
-
 TEST_P(cache_replication, while_it_loads_it_says_so) {
     run([&]() -> task<void> {
         server follower;
@@ -600,57 +520,6 @@ TEST_P(cache_replication, a_copy_that_breaks_off_leaves_the_files_alone) {
     });
 }
 
-// The same bytes would come again, and be wrong again.
-TEST_P(cache_replication, a_stream_that_breaks_the_protocol_is_not_taken_up_again) {
-    run([&]() -> task<void> {
-        server follower;
-        co_await follower.start();
-        server leader;
-        co_await leader.start();
-        std::vector<std::string> asked;
-        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
-        struct breaks {
-            static task<void> all(listener& at, std::vector<std::string>& asked) {
-                while (asked.size() < 2) {
-                    result<stream> peer = co_await at.accept();
-                    if (!peer) co_return;
-                    talker follower(std::move(*peer));
-                    try {
-                        co_await one(follower, asked);
-                    } catch (const std::exception&) {
-                        // It has left.
-                    }
-                }
-            }
-            static task<void> one(talker& follower, std::vector<std::string>& asked) {
-                for (;;) {
-                    const std::string line = co_await follower.line();
-                    if (line == "PING\r") co_await follower.say("+PONG\r\n");
-                    if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
-                    if (line == "PSYNC\r") break;
-                }
-                static_cast<void>(co_await follower.line());
-                asked.push_back(co_await follower.line());
-                static_cast<void>(co_await follower.line());
-                static_cast<void>(co_await follower.line());
-                const std::string empty("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
-                co_await follower.say("+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
-                                      empty + "*9999999999\r\n");
-                static_cast<void>(co_await follower.rest());
-            }
-        };
-        scope tasks(co_await current_source());
-        tasks.spawn(breaks::all(at, asked));
-        co_await follower.follow(std::to_string(at.local().port()));
-        co_await until([&] { return asked.size() == 2; });
-        EXPECT_EQ(asked[1], "?\r");
-        co_await follower.stop();
-        co_await leader.stop();
-        tasks.cancel();
-        co_await tasks.join();
-    });
-}
-
 // redis-server takes more arguments from its clients than this cache does.
 TEST_P(cache_replication, a_master_may_send_longer_commands_than_clients) {
     run([&]() -> task<void> {
@@ -674,6 +543,29 @@ TEST_P(cache_replication, a_master_may_send_longer_commands_than_clients) {
         co_await follower.stop();
         tasks.cancel();
         co_await tasks.join();
+    });
+}
+
+// proto-max-bulk-len is for what clients send.
+TEST_P(cache_replication, a_master_may_have_longer_strings_than_clients_may_send) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        EXPECT_EQ(co_await follower.ask("CONFIG SET proto-max-bulk-len 1mb"), "+OK");
+        EXPECT_EQ(co_await leader.ask("SETRANGE before 1500000 x"), ":1500001");
+        co_await follower.follow(leader.port());
+        co_await follower.until_up();
+        EXPECT_EQ(co_await leader.ask("SETRANGE behind 1500000 x"), ":1500001");
+        EXPECT_EQ(co_await leader.ask("APPEND before yy"), ":1500003");
+        EXPECT_EQ(co_await leader.ask("SETBIT bits 12000007 1"), ":0");
+        EXPECT_EQ(co_await leader.ask("COPY before copy"), ":1");
+        co_await follower.until_equal(leader);
+        EXPECT_EQ(co_await follower.ask("STRLEN before"), ":1500003");
+        EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "up");
+        co_await leader.stop();
+        co_await follower.stop();
     });
 }
 

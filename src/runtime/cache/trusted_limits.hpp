@@ -4,16 +4,14 @@
 
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/engine.hpp"
-
-#include <algorithm>
+#include "cache/entry.hpp"
 
 namespace eddy::runtime::cache {
 
-inline resp::request_limits limits_of_trusted(const eddy::cache::engine_options& options) {
+inline resp::request_limits limits_of_trusted() {
     resp::request_limits limits;
     limits.max_args = 1U << 26;
-    limits.max_bulk = std::max(limits.max_bulk, options.max_text);
+    limits.max_bulk = eddy::cache::largest_text;
     limits.max_request = 2U << 30;
     return limits;
 }

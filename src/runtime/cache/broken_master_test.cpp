@@ -1,0 +1,292 @@
+// Masters that send what no master sends: broken protocol, and commands that would stop the
+// replica, change its settings or stall its link.
+#include "runtime/cache/replication_servers.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime {
+namespace {
+
+using namespace runtime::testing;
+
+EDDY_ON_EVERY_BACKEND(cache_masters);
+
+TEST_P(cache_masters, what_a_broken_master_sends_does_no_harm) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        const std::string id(40, 'a');
+        const std::string full = "+FULLRESYNC " + id + " 0\r\n";
+        const std::string mark(40, 'b');
+        // Refused before anything is given up for it.
+        std::vector<std::string> bad = {
+            "+FULLRESYNC short 0\r\n",
+            "+FULLRESYNC " + id + "\r\n",
+            "+FULLRESYNC " + id + " -5\r\n",
+            "+FULLRESYNC " + id + " 99999999999999999999\r\n",
+            "+CONTINUE\r\n*1\r\n$8\r\nFLUSHALL\r\n",
+            std::string(100'000, 'x'),
+            "\r\n\r\n" + std::string(5000, 'y') + "\r\n",
+            "-ERR no\r\n",
+            full + "$-1\r\n",
+            full + "$EOF:short\r\n",
+            full + "$99999999999999999999\r\n",
+            full + "-ERR disk\r\n",
+        };
+        const std::size_t harmless = bad.size();
+        bad.push_back(full + "$10000000000\r\nREDIS0011\xff");
+        bad.push_back(full + "$5\r\nREDIS0011");
+        bad.push_back(full + "$EOF:" + mark + "\r\n" + std::string(1000, '\xfa'));
+        bad.push_back(full + "$EOF:" + mark + "\r\nREDIS0009\xff" + std::string(8, '\0') +
+                      std::string(40, 'c'));
+        const std::string good =
+            full + "$EOF:" + mark + "\r\nREDIS0009\xff" + std::string(8, '\0') + mark;
+        bad.push_back(good + "*1\r\n$x\r\n");
+        bad.push_back(good + "*2000000\r\n");
+        bad.push_back(good + "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3000000000\r\n");
+        bad.push_back(good + "*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n");
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        const std::string port = std::to_string(at.local().port());
+        for (std::size_t i = 0; i < bad.size(); ++i) {
+            EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+            EXPECT_EQ(co_await follower.ask("SET own value"), "+OK");
+            follower.cache->events.lines.clear();
+            std::size_t served = 0;
+            scope tasks(co_await current_source());
+            tasks.spawn(pretend_to_lead(at, bad[i], served));
+            co_await follower.follow(port);
+            co_await until([&] { return follower.cache->events.has("is lost"); });
+            EXPECT_EQ(served, 1U);
+            EXPECT_EQ(co_await follower.text("GET own"), i < harmless ? "value" : "$-1") << bad[i];
+            EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "down");
+            tasks.cancel();
+            co_await tasks.join();
+        }
+        EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await follower.text("GET n"), "$-1");
+        EXPECT_EQ(co_await follower.ask("SET own value"), "+OK");
+        co_await follower.stop();
+    });
+}
+
+std::string encoded(std::string_view command) {
+    std::vector<std::string> words;
+    while (!command.empty()) {
+        const std::string_view word = command.substr(0, command.find(' '));
+        command.remove_prefix(std::min(command.size(), word.size() + 1));
+        words.push_back("$" + std::to_string(word.size()) + "\r\n" + std::string(word) + "\r\n");
+    }
+    std::string all = "*" + std::to_string(words.size()) + "\r\n";
+    for (const std::string& each : words) all += each;
+    return all;
+}
+
+/// To PSYNC, of a master without keys: its stream comes behind.
+std::string no_data() {
+    return "+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
+           std::string("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
+}
+
+// They are well-formed, and would stop the replica, change its settings, or stall its link.
+TEST_P(cache_masters, what_no_master_sends_ends_the_link_and_nothing_else) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        const std::vector<std::string_view> strays = {"SHUTDOWN NOSAVE",
+                                                      "DEBUG SLEEP 1000",
+                                                      "CONFIG SET maxmemory 1",
+                                                      "ACL SETUSER evil on",
+                                                      "PSYNC ? -1",
+                                                      "SYNC",
+                                                      "REPLICAOF NO ONE",
+                                                      "FAILOVER",
+                                                      "MONITOR",
+                                                      "SUBSCRIBE channel",
+                                                      "PSUBSCRIBE *",
+                                                      "CLIENT PAUSE 100000",
+                                                      "CLIENT REPLY ON",
+                                                      "BLPOP list 0",
+                                                      "BZPOPMIN zset 0",
+                                                      "BLMOVE list other LEFT LEFT 0",
+                                                      "XREAD BLOCK 0 STREAMS stream $",
+                                                      "WAIT 1 0",
+                                                      "WATCH before",
+                                                      "HELLO 3",
+                                                      "AUTH user password",
+                                                      "QUIT",
+                                                      "RESET",
+                                                      "SAVE",
+                                                      "REPLCONF ACK 1",
+                                                      "SCRIPT KILL"};
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        const std::string port = std::to_string(at.local().port());
+        for (std::size_t i = 0; i <= strays.size(); ++i) {
+            // The last one within a transaction.
+            const bool queued = i == strays.size();
+            const std::string_view stray = queued ? "CONFIG SET maxmemory 1" : strays[i];
+            SCOPED_TRACE(stray);
+            follower.cache->events.lines.clear();
+            std::size_t served = 0;
+            scope tasks(co_await current_source());
+            tasks.spawn(pretend_to_lead(
+                at,
+                no_data() + encoded("SET before 1") + (queued ? encoded("MULTI") : "") +
+                    encoded(stray) + encoded("SET behind 1") + (queued ? encoded("EXEC") : ""),
+                served));
+            co_await follower.follow(port);
+            co_await until([&] { return follower.cache->events.has(", which no master sends"); });
+            std::string name(stray.substr(0, stray.find(' ')));
+            std::ranges::transform(name, name.begin(), [](char c) {
+                return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+            });
+            EXPECT_TRUE(follower.cache->events.has("it sent '" + name));
+            EXPECT_EQ(co_await follower.text("GET before"), "1");
+            EXPECT_EQ(co_await follower.text("GET behind"), "$-1");
+            EXPECT_EQ(co_await follower.ask("CONFIG GET maxmemory"), "*2");
+            for (const char* const each : {"$9", "maxmemory", "$1", "0"})
+                EXPECT_EQ(co_await follower.line(), each);
+            EXPECT_EQ(co_await follower.ask("ACL LIST"), "*1");
+            static_cast<void>(co_await follower.line());
+            static_cast<void>(co_await follower.line());
+            EXPECT_EQ(co_await follower.info("replication", "role"), "slave");
+            EXPECT_EQ(co_await follower.info("replication", "connected_slaves"), "0");
+            EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "down");
+            tasks.cancel();
+            co_await tasks.join();
+            if (i < strays.size()) EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+        }
+        // It is tried again, from the beginning: the same would come again.
+        std::size_t served = 0;
+        scope tasks(co_await current_source());
+        tasks.spawn(
+            pretend_to_lead(at, no_data() + encoded("SET now 1") + encoded("SET stay 1"), served));
+        co_await follower.until_up();
+        while (co_await follower.text("GET stay") != "1")
+            must(co_await loop::current().sleep_for(2ms));
+        EXPECT_EQ(co_await follower.text("GET before"), "$-1");
+        co_await follower.stop();
+        tasks.cancel();
+        co_await tasks.join();
+    });
+}
+
+TEST_P(cache_masters, a_masters_script_without_end_can_be_killed) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        if ((co_await follower.ask("SCRIPT EXISTS x"))
+                .starts_with("-ERR this eddy was built without")) {
+            co_await follower.stop();
+            co_return;
+        }
+        static_cast<void>(co_await follower.line());
+        EXPECT_EQ(co_await follower.ask("CONFIG SET busy-reply-threshold 1"), "+OK");
+        const std::string endless = "*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n";
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        std::size_t served = 0;
+        scope tasks(co_await current_source());
+        tasks.spawn(pretend_to_lead(at, no_data() + endless + encoded("SET stay 1"), served));
+        co_await follower.follow(std::to_string(at.local().port()));
+        while (!(co_await follower.ask("GET stay")).starts_with("-BUSY"))
+            must(co_await loop::current().sleep_for(2ms));
+        EXPECT_EQ(co_await follower.ask("SCRIPT KILL"), "+OK");
+        // What comes behind it is done.
+        for (;;) {
+            const std::string got = co_await follower.text("GET stay");
+            if (got == "1") break;
+            must(co_await loop::current().sleep_for(2ms));
+        }
+        EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "up");
+        co_await follower.stop();
+        tasks.cancel();
+        co_await tasks.join();
+    });
+}
+
+TEST_P(cache_masters, a_masters_transaction_that_does_not_end_has_no_effect) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        std::string begin = no_data() + encoded("SET before 1") + encoded("MULTI");
+        for (int i = 0; i < 20'000; ++i) begin += encoded("INCR stay");
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        std::size_t served = 0;
+        scope tasks(co_await current_source());
+        tasks.spawn(pretend_to_lead(at, begin, served));
+        co_await follower.follow(std::to_string(at.local().port()));
+        while (co_await follower.text("GET before") != "1")
+            must(co_await loop::current().sleep_for(2ms));
+        // It is served meanwhile, and what has come so far does not count as had.
+        EXPECT_EQ(co_await follower.text("GET stay"), "$-1");
+        EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "up");
+        EXPECT_EQ(co_await follower.info("replication", "slave_repl_offset"),
+                  std::to_string(100 + encoded("SET before 1").size()));
+        EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await follower.text("GET stay"), "$-1");
+        EXPECT_EQ(co_await follower.ask("INCR stay"), ":1");
+        co_await follower.stop();
+        tasks.cancel();
+        co_await tasks.join();
+    });
+}
+
+// The same bytes would come again, and be wrong again.
+TEST_P(cache_masters, a_stream_that_breaks_the_protocol_is_not_taken_up_again) {
+    run([&]() -> task<void> {
+        server follower;
+        co_await follower.start();
+        server leader;
+        co_await leader.start();
+        std::vector<std::string> asked;
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        struct breaks {
+            static task<void> all(listener& at, std::vector<std::string>& asked) {
+                while (asked.size() < 2) {
+                    result<stream> peer = co_await at.accept();
+                    if (!peer) co_return;
+                    talker follower(std::move(*peer));
+                    try {
+                        co_await one(follower, asked);
+                    } catch (const std::exception&) {
+                        // It has left.
+                    }
+                }
+            }
+            static task<void> one(talker& follower, std::vector<std::string>& asked) {
+                for (;;) {
+                    const std::string line = co_await follower.line();
+                    if (line == "PING\r") co_await follower.say("+PONG\r\n");
+                    if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
+                    if (line == "PSYNC\r") break;
+                }
+                static_cast<void>(co_await follower.line());
+                asked.push_back(co_await follower.line());
+                static_cast<void>(co_await follower.line());
+                static_cast<void>(co_await follower.line());
+                const std::string empty("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
+                co_await follower.say("+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
+                                      empty + "*9999999999\r\n");
+                static_cast<void>(co_await follower.rest());
+            }
+        };
+        scope tasks(co_await current_source());
+        tasks.spawn(breaks::all(at, asked));
+        co_await follower.follow(std::to_string(at.local().port()));
+        co_await until([&] { return asked.size() == 2; });
+        EXPECT_EQ(asked[1], "?\r");
+        co_await follower.stop();
+        co_await leader.stop();
+        tasks.cancel();
+        co_await tasks.join();
+    });
+}
+
+}  // namespace
+}  // namespace eddy::runtime
