@@ -180,6 +180,7 @@ engine::state::state(engine_options given)
     saves.saved_us = started_us;
     run_id = make_run_id(env.random);
     slow.configure(options);
+    commands.configure(options);
     if (!options.renamed_commands.empty()) {
         auto names = command_names::make(options.renamed_commands);
         EDDY_ASSERT(names);
