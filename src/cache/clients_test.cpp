@@ -422,6 +422,34 @@ TEST_F(clients, a_pause_of_writes_holds_up_what_reads_and_changes) {
     EXPECT_EQ(b_("DBSIZE"), ":1\r\n");
 }
 
+TEST_F(clients, a_random_key_is_told_though_all_are_over_and_none_may_go) {
+    at(seconds(1000));
+    for (const std::string key : {"k1", "k2", "k3"}) a_({"SET", key, "v", "EX", "1"});
+    EXPECT_EQ(b_("CLIENT PAUSE 100000 WRITE"), ok);
+    at(seconds(1030));
+    EXPECT_THAT(b_("RANDOMKEY"), StartsWith("$2\r\nk"));
+    EXPECT_EQ(b_("DBSIZE"), ":3\r\n");
+    EXPECT_EQ(b_("CLIENT UNPAUSE"), ok);
+    EXPECT_EQ(b_("RANDOMKEY"), "$-1\r\n");
+    EXPECT_EQ(b_("DBSIZE"), ":0\r\n");
+}
+
+TEST_F(clients, a_random_key_is_one_that_lasts_among_many_that_are_over) {
+    at(seconds(1000));
+    a_("SET lasting v");
+    for (int i = 0; i < 50; ++i) a_({"SET", "k" + std::to_string(i), "v", "EX", "1"});
+    EXPECT_EQ(b_("CLIENT PAUSE 100000 WRITE"), ok);
+    at(seconds(1030));
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(b_("RANDOMKEY"), "$7\r\nlasting\r\n");
+    EXPECT_EQ(b_("CLIENT UNPAUSE"), ok);
+    EXPECT_EQ(b_("RANDOMKEY"), "$7\r\nlasting\r\n");
+    // More than it looks for at a time.
+    for (int i = 0; i < 5'000; ++i) a_({"SET", "k" + std::to_string(i), "v", "EX", "1"});
+    a_("DEL lasting");
+    at(seconds(1060));
+    EXPECT_THAT(b_("RANDOMKEY"), HasSubstr("\r\nk"));
+}
+
 TEST_F(clients, a_pause_of_writes_lets_scripts_go_on_that_say_they_do_not_write) {
     if (a_({"EVAL", "return 1", "0"}).starts_with("-")) GTEST_SKIP() << "there are no scripts";
     test_client c(engine_);

@@ -184,6 +184,7 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     }
     EXPECT_EQ(client("GET gone"), "$-1\r\n");
     EXPECT_EQ(client("EXISTS gone kept"), ":1\r\n");
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(client("RANDOMKEY"), "$4\r\nkept\r\n");
     EXPECT_EQ(client("DBSIZE"), ":2\r\n");
     EXPECT_EQ(client("DEL kept"), "-READONLY You can't write against a read only replica.\r\n");
     // For the master's own commands it is there.
@@ -217,6 +218,18 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     EXPECT_EQ(home.internals().env.expired, expired_keys::go);
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 99999"), "-ERR Invalid master port\r\n");
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 x"), "-ERR Invalid master port\r\n");
+}
+
+TEST(replication, a_replica_tells_a_random_key_though_all_are_over) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    EXPECT_EQ(client("SET gone 1 EX 10"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    home.set_time(std::chrono::seconds(1'000'011));
+    EXPECT_EQ(client("RANDOMKEY"), "$4\r\ngone\r\n");
+    EXPECT_EQ(client("REPLICAOF NO ONE"), "+OK\r\n");
+    EXPECT_EQ(client("RANDOMKEY"), "$-1\r\n");
 }
 
 TEST(replication, one_that_is_not_announced_says_so) {
