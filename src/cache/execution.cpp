@@ -141,11 +141,15 @@ bool mode_allows(call& c) {
     return true;
 }
 
+// A master's stream waits for the end of CLIENT PAUSE, too, as in Redis, and for nothing else that
+// has writes wait.
 bool is_paused(call& c) {
     if ((c.state.attention & attention::pause) == 0 || in(c, session::replica)) return false;
-    const bool is_strict = is_client_paused(c.state) && !c.state.pauses_writes_only;
-    return is_strict || ((c.state.attention & attention::pause) != 0 &&
-                         (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0);
+    const bool by_client = is_client_paused(c.state);
+    if (by_client && !c.state.pauses_writes_only) return true;
+    const bool holds_writes = by_client || (c.state.writes_held != 0 && !in(c, session::master));
+    return holds_writes &&
+           (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
 }
 
 // Whether a late script keeps the command from running.
@@ -311,7 +315,7 @@ fate fate_of(call& c) {
         c.error(scripting::busy_text(c.state));
         return fate::refused;
     }
-    if (!obeys && is_paused(c)) {
+    if (is_paused(c)) {
         wait_for_pause_end(c.state, c.client);
         return fate::waits;
     }
