@@ -98,12 +98,12 @@ private:
 };
 
 /// Totals that INFO tells as rates.
-enum class flow : std::uint8_t { commands, bytes_in, bytes_out };
+enum class flow : std::uint8_t { commands, bytes_in, bytes_out, rounds };
 
 /// The mean of the last 16 tenths of a second, as Redis has it.
 class rate_meter {
 public:
-    static constexpr std::size_t flows = 3;
+    static constexpr std::size_t flows = 4;
     using totals = std::array<std::uint64_t, flows>;
 
     bool is_due(std::int64_t now_ms) const noexcept {

@@ -310,6 +310,8 @@ void stats_section(call& c, info_text& to) {
           std::pair{"key", acl::refusal::key}, std::pair{"channel", acl::refusal::channel}})
         to.field(std::string("acl_access_denied_") + name, c.state.refusals.count(why));
     to.field("client_output_buffer_limit_disconnections", n.output_closed);
+    to.field("eventloop_cycles", n.rounds);
+    to.field("instantaneous_eventloop_cycles_per_sec", rates.a_second(flow::rounds));
 }
 
 void replication_section(call& c, info_text& to) {

@@ -252,7 +252,8 @@ public:
     ~engine();
 
     /// Tells the time, since 1970, UTC. Call it before execute() and upkeep(): once for each round
-    /// of the loop will do. Until then it is the time at construction, of the system's clock.
+    /// of the loop will do, which INFO counts. Until then it is the time at construction, of the
+    /// system's clock.
     void set_time(std::chrono::microseconds since_1970) noexcept;
     /// The same with a time that goes on evenly and never back, from any beginning: when the
     /// system's clock is set keys end by the new time, and waits, pauses and the lags of replicas

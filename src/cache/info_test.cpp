@@ -383,6 +383,10 @@ TEST_F(info, tells_rates_of_the_last_moments) {
     EXPECT_EQ(fields.at("instantaneous_input_kbps"), "10.00");
     EXPECT_EQ(fields.at("instantaneous_output_kbps"), "100.00");
     EXPECT_EQ(fields.at("total_net_input_bytes"), "40960");
+    EXPECT_EQ(fields.at("eventloop_cycles"), "41");
+    EXPECT_EQ(fields.at("instantaneous_eventloop_cycles_per_sec"), "10");
+    client_("CONFIG RESETSTAT");
+    EXPECT_EQ(field("eventloop_cycles"), "0");
     // Nobody asks for a while.
     engine_.set_time(now + std::chrono::hours(1));
     EXPECT_EQ(field("instantaneous_ops_per_sec"), "0");
