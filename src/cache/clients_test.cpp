@@ -19,6 +19,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::arguments;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using testing::test_client;
@@ -74,8 +75,56 @@ TEST_F(clients, the_replies_of_a_transaction_have_a_limit_together) {
     const std::string reply = a("EXEC");
     EXPECT_LT(reply.size(), 16'000U);
     EXPECT_THAT(reply, StartsWith("*6\r\n$4000\r\n"));
-    EXPECT_THAT(reply, HasSubstr("-ERR the transaction's replies are larger than the limit"));
-    EXPECT_EQ(a("GET n"), "$1\r\n1\r\n");  // it ran nevertheless
+    EXPECT_THAT(reply, EndsWith("x\r\n-ERR not run: this transaction's replies are larger than the "
+                                "limit of 10000 bytes\r\n-ERR not run either\r\n-ERR not run "
+                                "either\r\n"));
+    EXPECT_EQ(a("EXISTS n"), ":0\r\n");
+    // The next one begins anew.
+    EXPECT_EQ(a("MULTI"), ok);
+    EXPECT_EQ(a("INCR n"), queued);
+    EXPECT_EQ(a("EXEC"), "*1\r\n:1\r\n");
+}
+
+TEST_F(clients, nothing_is_taken_in_a_transaction_that_is_not_replied) {
+    engine_options options;
+    options.max_reply = 10'000;
+    engine small(options);
+    test_client a(small);
+    const std::string value(4000, 'x');
+    const std::string bulk = "$4000\r\n" + value + "\r\n";
+    for (int i = 0; i < 7; ++i) a({"RPUSH", "list", value});
+    EXPECT_EQ(a("MULTI"), ok);
+    EXPECT_EQ(a("LPOP list"), queued);
+    EXPECT_EQ(a("LPOP list"), queued);
+    EXPECT_EQ(a("LPOP list 3"), queued);  // more than one reply may have
+    EXPECT_EQ(a("LPOP list 2"), queued);  // begins below the limit
+    EXPECT_EQ(a("LPOP list"), queued);
+    EXPECT_EQ(a("RPOPLPUSH list other"), queued);
+    const std::string reply = a("EXEC");
+    EXPECT_THAT(reply, StartsWith("*6\r\n" + bulk + bulk + "-ERR the reply is larger"));
+    EXPECT_THAT(reply, HasSubstr("\r\n*2\r\n" + bulk + bulk + "-ERR not run: "));
+    EXPECT_EQ(a("LLEN list"), ":3\r\n");
+    EXPECT_EQ(a("EXISTS other"), ":0\r\n");
+}
+
+TEST_F(clients, a_transaction_without_replies_runs_as_a_whole) {
+    engine_options options;
+    options.max_reply = 10'000;
+    engine small(options);
+    test_client a(small);
+    EXPECT_EQ(a({"SET", "k", std::string(4000, 'x')}), ok);
+    EXPECT_EQ(a("CLIENT REPLY OFF"), "");
+    EXPECT_EQ(a("MULTI"), "");
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(a("GET k"), "");
+    EXPECT_EQ(a("INCR n"), "");
+    EXPECT_EQ(a("EXEC"), "");
+    EXPECT_EQ(a("CLIENT REPLY ON"), ok);
+    EXPECT_EQ(a("GET n"), "$1\r\n1\r\n");
+    // What comes behind the switch is answered, without a frame around it.
+    for (const char* const line :
+         {"CLIENT REPLY OFF", "MULTI", "INCR n", "CLIENT REPLY ON", "INCR n"})
+        EXPECT_EQ(a(line), "");
+    EXPECT_EQ(a("EXEC"), "+OK\r\n:3\r\n");
 }
 
 TEST_F(clients, out_of_memory_refuses_to_queue_and_to_execute) {
@@ -371,6 +420,34 @@ TEST_F(clients, a_pause_of_writes_holds_up_what_reads_and_changes) {
     EXPECT_EQ(a_.pushed(), ":1\r\n");
     EXPECT_EQ(b_("GET short"), "$-1\r\n");
     EXPECT_EQ(b_("DBSIZE"), ":1\r\n");
+}
+
+TEST_F(clients, a_random_key_is_told_though_all_are_over_and_none_may_go) {
+    at(seconds(1000));
+    for (const std::string key : {"k1", "k2", "k3"}) a_({"SET", key, "v", "EX", "1"});
+    EXPECT_EQ(b_("CLIENT PAUSE 100000 WRITE"), ok);
+    at(seconds(1030));
+    EXPECT_THAT(b_("RANDOMKEY"), StartsWith("$2\r\nk"));
+    EXPECT_EQ(b_("DBSIZE"), ":3\r\n");
+    EXPECT_EQ(b_("CLIENT UNPAUSE"), ok);
+    EXPECT_EQ(b_("RANDOMKEY"), "$-1\r\n");
+    EXPECT_EQ(b_("DBSIZE"), ":0\r\n");
+}
+
+TEST_F(clients, a_random_key_is_one_that_lasts_among_many_that_are_over) {
+    at(seconds(1000));
+    a_("SET lasting v");
+    for (int i = 0; i < 50; ++i) a_({"SET", "k" + std::to_string(i), "v", "EX", "1"});
+    EXPECT_EQ(b_("CLIENT PAUSE 100000 WRITE"), ok);
+    at(seconds(1030));
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(b_("RANDOMKEY"), "$7\r\nlasting\r\n");
+    EXPECT_EQ(b_("CLIENT UNPAUSE"), ok);
+    EXPECT_EQ(b_("RANDOMKEY"), "$7\r\nlasting\r\n");
+    // More than it looks for at a time.
+    for (int i = 0; i < 5'000; ++i) a_({"SET", "k" + std::to_string(i), "v", "EX", "1"});
+    a_("DEL lasting");
+    at(seconds(1060));
+    EXPECT_THAT(b_("RANDOMKEY"), HasSubstr("\r\nk"));
 }
 
 TEST_F(clients, a_pause_of_writes_lets_scripts_go_on_that_say_they_do_not_write) {

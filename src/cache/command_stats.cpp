@@ -33,6 +33,10 @@ void command_stats::reset() {
     errors_.clear();
 }
 
+void command_stats::configure(const engine_options& options) noexcept {
+    keeps_latency_ = options.latency_tracking;
+}
+
 command_stats::counts* command_stats::of(const call& c) noexcept {
     cell& its = cells_[index_of(*c.spec)];
     if (!its.has_forms || c.count < 2) return &its.all;
@@ -59,6 +63,7 @@ void command_stats::timed(const call& c, std::uint64_t took_ns) noexcept {
     const std::uint64_t stands_for = is_sample ? its->calls - its->accounted : 1;
     its->spent_ns += took_ns * stands_for;
     its->accounted += stands_for;
+    if (!keeps_latency_) return;
     // Those that are timed for they have many arguments would be too many among the samples.
     if (!is_sample && (c.spec->flags & bounded) != 0) return;
     if (its->latency == nullptr) its->latency.reset(new (std::nothrow) histogram);

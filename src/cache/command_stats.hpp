@@ -23,6 +23,7 @@
 namespace eddy::cache {
 
 struct call;
+struct engine_options;
 namespace acl {
 struct command_form;
 }
@@ -52,6 +53,9 @@ public:
     using visitor = std::function<void(std::string_view name, const counts&)>;
 
     command_stats();
+
+    /// Whether latencies are kept from now on; those that were stay.
+    void configure(const engine_options& options) noexcept;
 
     /// Counts a call. Whether it is to be timed. One with forms is counted by timed().
     bool count(const command_spec& what) noexcept {
@@ -90,15 +94,16 @@ private:
     std::vector<cell> cells_;  // as all_commands()
     std::map<const acl::command_form*, counts> forms_;
     std::map<std::string, std::uint64_t, std::less<>> errors_;
+    bool keeps_latency_ = true;
 };
 
 /// Totals that INFO tells as rates.
-enum class flow : std::uint8_t { commands, bytes_in, bytes_out };
+enum class flow : std::uint8_t { commands, bytes_in, bytes_out, rounds };
 
 /// The mean of the last 16 tenths of a second, as Redis has it.
 class rate_meter {
 public:
-    static constexpr std::size_t flows = 3;
+    static constexpr std::size_t flows = 4;
     using totals = std::array<std::uint64_t, flows>;
 
     bool is_due(std::int64_t now_ms) const noexcept {

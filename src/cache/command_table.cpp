@@ -241,6 +241,7 @@ constexpr command_spec table[] = {
     // Values as bytes
     {"dump", commands::dump, 2, readonly, 1, 1, 1},
     {"restore", commands::restore, -4, grow, 1, 1, 1},
+    {"restore-asking", commands::restore, -4, grow, 1, 1, 1},
 
     // Expiry
     {"expire", commands::expire, -3, write_fast, 1, 1, 1},

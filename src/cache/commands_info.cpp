@@ -6,6 +6,7 @@
 #include "cache/command_stats.hpp"
 #include "cache/commands.hpp"
 #include "cache/config.hpp"
+#include "cache/config_values.hpp"
 #include "cache/hooks.hpp"
 #include "cache/replication.hpp"
 #include "cache/replication_info.hpp"
@@ -309,6 +310,8 @@ void stats_section(call& c, info_text& to) {
           std::pair{"key", acl::refusal::key}, std::pair{"channel", acl::refusal::channel}})
         to.field(std::string("acl_access_denied_") + name, c.state.refusals.count(why));
     to.field("client_output_buffer_limit_disconnections", n.output_closed);
+    to.field("eventloop_cycles", n.rounds);
+    to.field("instantaneous_eventloop_cycles_per_sec", rates.a_second(flow::rounds));
 }
 
 void replication_section(call& c, info_text& to) {
@@ -384,13 +387,17 @@ void commandstats_section(call& c, info_text& to) {
 
 void latencystats_section(call& c, info_text& to) {
     to.section("Latencystats");
-    c.state.commands.for_each([&to](std::string_view name, const command_stats::counts& its) {
+    if (!c.state.options.latency_tracking) return;
+    c.state.commands.for_each([&](std::string_view name, const command_stats::counts& its) {
         if (its.latency == nullptr) return;
-        const auto us = [&its](double percent) {
-            return static_cast<double>(its.latency->percentile(percent)) / 1000;
-        };
-        char text[96];
-        std::snprintf(text, sizeof text, "p50=%.3f,p99=%.3f,p99.9=%.3f", us(50), us(99), us(99.9));
+        std::string text;
+        for (const double percent : c.state.options.latency_percentiles) {
+            if (!text.empty()) text += ',';
+            const auto us = static_cast<double>(its.latency->percentile(percent)) / 1000;
+            char value[32];
+            std::snprintf(value, sizeof value, "=%.3f", us);
+            text += 'p' + percentile_text(percent) + value;
+        }
         to.field("latency_percentiles_usec_" + std::string(name), text);
     });
 }

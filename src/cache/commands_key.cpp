@@ -22,8 +22,10 @@ namespace {
 
 using slot = call::slot;
 
-// How often RANDOMKEY draws again when the key's time is over.
-constexpr int max_random_tries = 100;
+// How many keys RANDOMKEY draws, at most, until it has one whose time is not over: it may have to
+// remove all others. Fewer where those stay and all keys end, as there may be no such key at all.
+constexpr int most_drawn = 1000;
+constexpr int most_drawn_in_vain = 100;
 
 // FLUSHDB and FLUSHALL may say how; memory is freed in slices either way.
 bool flush_options_fit(call& c) {
@@ -213,15 +215,17 @@ void move(call& c) {
     c.reply.integer(1);
 }
 
+// When it gives up it tells a key whose time is over: none would mean that the database is empty.
 void randomkey(call& c) {
-    for (int tries = 0; tries < max_random_tries; ++tries) {
+    const bool in_vain =
+        c.state.env.expired == expired_keys::hide && c.keys->expiring() == c.keys->size();
+    for (int left = in_vain ? most_drawn_in_vain : most_drawn;; --left) {
         const entry* const e = c.keys->random();
-        if (e == nullptr) break;
-        if (!c.keys->is_over(*e)) return c.reply.bulk(e->key());
+        if (e == nullptr) return c.reply.null();
+        if (!c.keys->is_over(*e) || left == 0) return c.reply.bulk(e->key());
         const std::uint64_t hash = c.keys->hash(e->key());
         static_cast<void>(c.keys->find_to_read(e->key(), hash));  // removes it
     }
-    c.reply.null();
 }
 
 void object(call& c) {

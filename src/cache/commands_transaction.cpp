@@ -31,10 +31,38 @@ bool watched_is_over(call& c) {
     return over;
 }
 
-// One of the queued commands. Once all replies together have passed the limit on one reply, those
-// that follow are replaced; the commands run nevertheless.
+constexpr std::string_view not_run_either = "ERR not run either";
+
+// EXEC's replies, of which each command bounds its own. Once they have passed the limit on one
+// reply together, what follows is not run: what it takes away could not be told any more.
+struct transaction_replies {
+    const std::size_t begin;
+    std::size_t left;  // commands
+    bool is_full = false;
+
+    // With room for the refusal of all that are left.
+    bool is_over(const call& c) const noexcept {
+        constexpr std::size_t shortest = not_run_either.size() + std::string_view("-\r\n").size();
+        const std::size_t replied = c.reply.buffer().size() - begin;
+        return replied + left * shortest > c.state.options.max_reply;
+    }
+    void refuse(call& c) {
+        c.state.commands.rejected(c);
+        if (std::exchange(is_full, true)) return c.error(not_run_either);
+        c.error("ERR not run: this transaction's replies are larger than the limit of " +
+                std::to_string(c.state.options.max_reply) + " bytes");
+    }
+};
+
+// Neither a master nor a file is answered. CLIENT REPLY may change it within a transaction.
+bool is_answered(const call& c) noexcept {
+    constexpr auto unanswered = session::master | session::reply_off | session::reply_skip;
+    return (c.client.special & unanswered) == 0;
+}
+
+// One of the queued commands.
 void run_queued(call& c, const command_spec& spec, std::span<const std::string_view> args,
-                std::size_t replies_begin) {
+                transaction_replies& replies) {
     c.spec = &spec;
     c.args = args.data();
     c.count = args.size();
@@ -42,12 +70,9 @@ void run_queued(call& c, const command_spec& spec, std::span<const std::string_v
     c.reply_begin = c.reply.buffer().size();
     const bool obeys = (c.client.special & session::master) != 0;
     if (!obeys && !c.client.unlimited && !still_permits(c)) return c.state.commands.rejected(c);
+    if (is_answered(c) && replies.is_over(c)) return replies.refuse(c);
     run(c);
-    if (c.reply.buffer().size() - replies_begin <= c.state.options.max_reply) [[likely]]
-        return;
-    c.reply.buffer().truncate(c.reply_begin);
-    c.error("ERR the transaction's replies are larger than the limit of " +
-            std::to_string(c.state.options.max_reply) + " bytes: this one was dropped");
+    if (!is_answered(c)) c.reply.buffer().truncate(c.reply_begin);
 }
 
 }  // namespace
@@ -71,9 +96,11 @@ static void exec_now(call& c) {
     if (failed) return c.reply.null_array();
     const std::size_t begin = c.reply_begin;
     c.in_exec = true;
-    c.reply.array(commands.size());
+    if (is_answered(c)) c.reply.array(commands.size());
+    transaction_replies replies{begin, commands.size()};
     commands.for_each([&](const command_spec& spec, std::span<const std::string_view> args) {
-        run_queued(c, spec, args, begin);
+        run_queued(c, spec, args, replies);
+        --replies.left;
     });
     c.in_exec = false;
     c.reply_begin = begin;

@@ -300,6 +300,29 @@ refusal set_protected_mode(options_type& o, std::string_view value) {
     return {};
 }
 
+refusal set_latency_tracking(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return not_a_switch;
+    o.latency_tracking = yes;
+    return {};
+}
+
+refusal set_percentiles(options_type& o, std::string_view value) {
+    auto read = parse_percentiles(value);
+    if (!read) return read.error();
+    o.latency_percentiles = std::move(*read);
+    return {};
+}
+
+std::string percentiles_text(const options_type& o) {
+    std::string text;
+    for (const double each : o.latency_percentiles) {
+        if (!text.empty()) text += ' ';
+        text += percentile_text(each);
+    }
+    return text;
+}
+
 std::string busy_reply_text(const options_type& o) { return std::to_string(o.busy_reply_ms); }
 constexpr auto set_busy_reply = set_number<&options_type::busy_reply_ms, 0, INT64_MAX>;
 
@@ -394,6 +417,10 @@ constexpr parameter parameters[] = {
     {"latency-monitor-threshold",
      [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
      set_number<&options_type::latency_threshold_ms, 0, INT64_MAX>},
+    {"latency-tracking",
+     [](const options_type& o) { return std::string(o.latency_tracking ? "yes" : "no"); },
+     set_latency_tracking},
+    {"latency-tracking-info-percentiles", percentiles_text, set_percentiles},
     {"lua-time-limit", busy_reply_text, set_busy_reply},
     {"masterauth", replication_text<&replicas::master_password>,
      set_replication_text<&replicas::master_password>},
@@ -668,6 +695,7 @@ void config_set(call& c) {
     note_save_trouble(c.state);
     note_append_options(c.state);
     c.state.slow.configure(changed);
+    c.state.commands.configure(changed);
     configure_client_memory(c.state);
     if (sets_password) {
         c.state.users.set_default_password(changed.password);

@@ -2,9 +2,11 @@
 #include "cache/config_values.hpp"
 
 #include "cache/call.hpp"
+#include "cache/engine.hpp"
 #include "cache/number.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace eddy::cache {
 
@@ -38,6 +40,35 @@ std::vector<std::string_view> split_words(std::string_view text) {
         words.push_back(text.substr(0, size));
         text.remove_prefix(size);
     }
+}
+
+std::expected<std::vector<double>, std::string_view> parse_percentiles(std::string_view text) {
+    std::vector<double> read;
+    for (bool more = !text.empty(); more;) {
+        const std::size_t size = std::min(text.find(' '), text.size());
+        const auto percent = parse_float(text.substr(0, size));
+        if (!percent)
+            return std::unexpected("Invalid latency-tracking-info-percentiles parameters");
+        if (*percent < 0 || *percent > 100) {
+            return std::unexpected(
+                "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
+        }
+        if (read.size() == engine_options::max_latency_percentiles)
+            return std::unexpected("latency-tracking-info-percentiles takes 128 at most");
+        read.push_back(static_cast<double>(*percent));
+        more = size < text.size();
+        text.remove_prefix(more ? size + 1 : size);
+    }
+    return read;
+}
+
+std::string percentile_text(double percent) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%f", percent);
+    std::string text(digits);
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.ends_with('.')) text.pop_back();
+    return text;
 }
 
 }  // namespace eddy::cache

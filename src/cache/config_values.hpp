@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <expected>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,5 +20,11 @@ std::optional<std::size_t> parse_bytes(std::string_view text);
 
 /// Words between spaces.
 std::vector<std::string_view> split_words(std::string_view text);
+
+/// The numbers of latency-tracking-info-percentiles, a single space between two of them, or why
+/// they are refused.
+std::expected<std::vector<double>, std::string_view> parse_percentiles(std::string_view text);
+/// Such a number as Redis writes it: "99.9".
+std::string percentile_text(double percent);
 
 }  // namespace eddy::cache

@@ -391,7 +391,9 @@ RESTORE a -1 junk ; RESTORE a 0 '' ; RESTORE a 0 tenbytesof ; RESTORE a 0 junk F
 RESTORE a 0 junk REPLACE FOO ; RESTORE a 0 junk IDLETIME ; RESTORE a 0 junk IDLETIME x ;
 RESTORE a 0 junk IDLETIME -1 ; RESTORE a 0 junk FREQ ; RESTORE a 0 junk FREQ x ;
 RESTORE a 0 junk FREQ 256 ; RESTORE a 0 junk FREQ 1 IDLETIME 1 ; RESTORE a x junk FREQ -1 ;
-SET a 1 ; RESTORE a x junk ; RESTORE a x junk REPLACE ; GET a
+SET a 1 ; RESTORE a x junk ; RESTORE a x junk REPLACE ; GET a ; RESTORE-ASKING ; RESTORE-ASKING a 0 ;
+RESTORE-ASKING a 0 junk ; RESTORE-ASKING b 0 junk ; RESTORE-ASKING a 0 junk FOO ;
+COMMAND INFO restore restore-asking ; COMMAND GETKEYSANDFLAGS RESTORE-ASKING a 0 junk
 )",
     // Bits.
     R"(

@@ -181,6 +181,7 @@ engine::state::state(engine_options given)
     saves.saved_us = saves.saved_at_us = started_us;
     run_id = make_run_id(env.random);
     slow.configure(options);
+    commands.configure(options);
     if (!options.renamed_commands.empty()) {
         auto names = command_names::make(options.renamed_commands);
         EDDY_ASSERT(names);
@@ -250,6 +251,7 @@ void engine::set_time(std::chrono::microseconds since_1970) noexcept {
     state_->env.now_us = since_1970.count();
     state_->env.now_ms = since_1970.count() / 1000;
     state_->env.steady_us = since_1970.count();
+    ++state_->env.counters.rounds;
 }
 
 void engine::set_time(std::chrono::microseconds since_1970,
@@ -334,7 +336,8 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
 void engine::state::take_rates(std::uint64_t executed) {
     if (!rates.is_due(env.now_ms)) return;
     const traffic now = moved();
-    rates.note(env.now_ms, {env.counters.commands + executed, now.bytes_in, now.bytes_out});
+    rates.note(env.now_ms, {env.counters.commands + executed, now.bytes_in, now.bytes_out,
+                            env.counters.rounds});
 }
 
 traffic engine::state::moved() const noexcept {

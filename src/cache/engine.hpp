@@ -212,6 +212,11 @@ struct engine_options {
     std::int64_t slowlog_slower_than_us = 10'000;
     std::size_t slowlog_max_len = 128;      ///< entries
     std::int64_t latency_threshold_ms = 0;  ///< the same for LATENCY; 0: none do
+    /// Times of commands are kept for INFO latencystats and LATENCY HISTOGRAM.
+    bool latency_tracking = true;
+    /// Those of them that INFO latencystats tells, each from 0 to 100.
+    std::vector<double> latency_percentiles{50, 99, 99.9};
+    static constexpr std::size_t max_latency_percentiles = 128;
     /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
     bool emulates_cluster = false;
     /// A script that takes longer is late: others are told BUSY, and it can be killed. 0: never.
@@ -244,7 +249,8 @@ public:
     ~engine();
 
     /// Tells the time, since 1970, UTC. Call it before execute() and upkeep(): once for each round
-    /// of the loop will do. Until then it is the time at construction, of the system's clock.
+    /// of the loop will do, which INFO counts. Until then it is the time at construction, of the
+    /// system's clock.
     void set_time(std::chrono::microseconds since_1970) noexcept;
     /// The same with a time that goes on evenly and never back, from any beginning: when the
     /// system's clock is set keys end by the new time, and waits, pauses and the lags of replicas

@@ -172,11 +172,17 @@ void refuse_stray(call& c) {
     c.client.strayed(name);
 }
 
+// A master's stream waits for the end of CLIENT PAUSE, too, as in Redis, and for nothing else that
+// has writes wait.
 bool is_paused(call& c) {
     if ((c.state.attention & attention::pause) == 0 || in(c, session::replica)) return false;
-    const bool is_strict = is_client_paused(c.state) && !c.state.pauses_writes_only;
-    return is_strict || ((c.state.attention & attention::pause) != 0 &&
-                         (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0);
+    // A start reads its file on.
+    if (in(c, session::master) && (c.state.attention & attention::not_ready) != 0) return false;
+    const bool by_client = is_client_paused(c.state);
+    if (by_client && !c.state.pauses_writes_only) return true;
+    const bool holds_writes = by_client || (c.state.writes_held != 0 && !in(c, session::master));
+    return holds_writes &&
+           (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
 }
 
 // Whether a late script keeps the command from running.
@@ -347,7 +353,7 @@ fate fate_of(call& c) {
         c.error(scripting::busy_text(c.state));
         return fate::refused;
     }
-    if (!obeys && is_paused(c)) {
+    if (is_paused(c)) {
         wait_for_pause_end(c.state, c.client);
         return fate::waits;
     }

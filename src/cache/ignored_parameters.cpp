@@ -105,8 +105,6 @@ constexpr ignored_parameter ignored[] = {
     also("hash-max-ziplist-value", bytes("hash-max-listpack-value", "64")),
     number("hz", "10"),
     yes_no("jemalloc-bg-thread", "yes"),
-    yes_no("latency-tracking", "yes"),
-    {"latency-tracking-info-percentiles", "50 99 99.9", kind::percentiles},
     yes_no("lazyfree-lazy-eviction", "no"),
     yes_no("lazyfree-lazy-expire", "no"),
     yes_no("lazyfree-lazy-server-del", "no"),
@@ -203,19 +201,6 @@ answer read_choice(const ignored_parameter& of, std::string_view value) {
     return std::unexpected("argument(s) must be one of the following: " + std::string(of.choices));
 }
 
-// As it was written: Redis prints them again with its own number of digits.
-answer read_percentiles(const ignored_parameter& of, std::string_view value) {
-    for (const std::string_view each : split_words(value)) {
-        const auto percent = parse_float(each);
-        if (!percent) return std::unexpected("Invalid " + std::string(of.name) + " parameters");
-        if (*percent < 0 || *percent > 100) {
-            return std::unexpected(std::string(of.name) +
-                                   " parameters should sit between [0.0,100.0]");
-        }
-    }
-    return std::string(value);
-}
-
 answer read_scores(std::string_view value) {
     constexpr std::int64_t most = 2000;
     const std::vector<std::string_view> words = split_words(value);
@@ -239,7 +224,6 @@ std::expected<std::string, std::string> read_ignored(const ignored_parameter& of
         case kind::number: return read_number(of, value);
         case kind::bytes: return read_bytes(of, value);
         case kind::choice: return read_choice(of, value);
-        case kind::percentiles: return read_percentiles(of, value);
         case kind::scores: return read_scores(value);
         case kind::text:
         case kind::immutable: break;

@@ -15,14 +15,13 @@ namespace eddy::cache {
 /// One of them, and which values Redis takes for it.
 struct ignored_parameter {
     enum class kind : std::uint8_t {
-        text,         ///< anything
-        immutable,    ///< Redis takes it at its start only
-        yes_no,       ///< a switch
-        number,       ///< from low to high
-        bytes,        ///< the same, with a unit
-        choice,       ///< one of `choices`
-        percentiles,  ///< numbers from 0 to 100
-        scores,       ///< three numbers from -2000 to 2000
+        text,       ///< anything
+        immutable,  ///< Redis takes it at its start only
+        yes_no,     ///< a switch
+        number,     ///< from low to high
+        bytes,      ///< the same, with a unit
+        choice,     ///< one of `choices`
+        scores,     ///< three numbers from -2000 to 2000
     };
     std::string_view name;
     std::string_view usual;  ///< until it is set

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <regex>
 #include <string>
 #include <string_view>
 
@@ -244,6 +245,112 @@ TEST_F(info, tells_how_long_commands_took) {
     EXPECT_THAT(client_("LATENCY HISTOGRAM config"), HasSubstr("config|get"));
 }
 
+TEST_F(info, keeps_no_times_of_commands_without_latency_tracking) {
+    client_("SET a 1");
+    client_("KEYS *");
+    EXPECT_EQ(client_("CONFIG SET latency-tracking no"), "+OK\r\n");
+    times(static_cast<int>(command_stats::timed_share), "SET a 1");
+    client_("KEYS *");
+    client_("HGETALL h");
+    const auto told = fields_of(client_("INFO latencystats"));
+    EXPECT_THAT(told, IsEmpty());
+    // What was kept before stays to be had.
+    EXPECT_THAT(client_("LATENCY HISTOGRAM set"), HasSubstr("$5\r\ncalls\r\n:1\r\n"));
+    EXPECT_THAT(client_("LATENCY HISTOGRAM keys"), HasSubstr("$5\r\ncalls\r\n:1\r\n"));
+    EXPECT_EQ(client_("LATENCY HISTOGRAM hgetall"), "*0\r\n");
+    // How often, and how long in all, is told nevertheless.
+    EXPECT_THAT(field("cmdstat_keys"), StartsWith("calls=2,"));
+    client_("CONFIG SET latency-tracking yes");
+    client_("KEYS *");
+    EXPECT_THAT(client_("LATENCY HISTOGRAM keys"), HasSubstr("$5\r\ncalls\r\n:2\r\n"));
+    EXPECT_THAT(field("latency_percentiles_usec_keys"), StartsWith("p50="));
+    EXPECT_THAT(field("latency_percentiles_usec_hgetall"), IsEmpty());
+}
+
+TEST_F(info, tells_no_more_percentiles_than_its_limit) {
+    std::string many = "1";
+    for (std::size_t i = 1; i < engine_options::max_latency_percentiles; ++i) many += " 1";
+    EXPECT_EQ(client_({"CONFIG", "SET", "latency-tracking-info-percentiles", many}), "+OK\r\n");
+    EXPECT_THAT(client_({"CONFIG", "SET", "latency-tracking-info-percentiles", many + " 1"}),
+                AllOf(StartsWith("-ERR CONFIG SET failed"), HasSubstr("128 at most")));
+    client_("KEYS *");
+    const std::string told = field("latency_percentiles_usec_keys");
+    EXPECT_EQ(std::ranges::count(told, '='), engine_options::max_latency_percentiles);
+}
+
+/// What INFO latencystats tells, with the letter x for each time.
+std::map<std::string, std::string> without_times(const std::string& reply) {
+    return fields_of(std::regex_replace(reply, std::regex("=[0-9.]+"), "=x"));
+}
+
+TEST_F(info, differential_latency_parameters) {
+    std::string why_not;
+    const auto redis = redis_process::start(why_not);
+    if (redis == nullptr) GTEST_SKIP() << why_not;
+    const auto same = [&](const testing::arguments& args) {
+        EXPECT_EQ(client_.ask(args), redis->ask(args)) << args.back();
+    };
+    const auto same_info = [&] {
+        const testing::arguments args{"INFO", "latencystats"};
+        EXPECT_EQ(without_times(client_.ask(args)), without_times(redis->ask(args)));
+    };
+    const auto reset = [&] {
+        const testing::arguments args{"CONFIG", "RESETSTAT"};
+        client_.ask(args);
+        redis->ask(args);
+    };
+    const std::string percentiles = "latency-tracking-info-percentiles";
+    for (const std::string name : {"latency-tracking", "latency-tracking-info-percentiles"})
+        same({"CONFIG", "GET", name});
+    for (const std::string value : {"",
+                                    " ",
+                                    "50",
+                                    "50 99",
+                                    "50  99",
+                                    " 50",
+                                    "50 ",
+                                    "100 0",
+                                    "0.1 99.99 99.9",
+                                    "99.123456789",
+                                    "33.3333333",
+                                    "1e1",
+                                    "0x10",
+                                    "+5",
+                                    "5.",
+                                    ".5",
+                                    "50 100.5",
+                                    "-0.5",
+                                    "101",
+                                    "abc",
+                                    "50 x",
+                                    "inf",
+                                    "1e400",
+                                    "50\t99",
+                                    "0.0000001",
+                                    "99.99999999",
+                                    "50 50"}) {
+        same({"CONFIG", "SET", percentiles, value});
+        same({"CONFIG", "GET", percentiles});
+        reset();
+        same({"KEYS", "*"});
+        same_info();
+    }
+    for (const std::string value : {"no", "NO", "maybe", "", "1", "yes"}) {
+        same({"CONFIG", "SET", "latency-tracking", value});
+        same({"CONFIG", "GET", "latency-tracking"});
+        reset();
+        same({"KEYS", "*"});
+        same_info();
+    }
+    // What was kept before it is switched off.
+    same({"CONFIG", "SET", "latency-tracking", "no"});
+    same_info();
+    const testing::arguments histogram{"LATENCY", "HISTOGRAM", "keys"};
+    const auto calls = [](const std::string& reply) { return reply.substr(0, reply.find("hist")); };
+    same({"KEYS", "*"});
+    EXPECT_EQ(calls(client_.ask(histogram)), calls(redis->ask(histogram)));
+}
+
 /// A server that has moved what it is told.
 struct moving_host final : server_host {
     traffic moved() const noexcept override { return now; }
@@ -276,6 +383,10 @@ TEST_F(info, tells_rates_of_the_last_moments) {
     EXPECT_EQ(fields.at("instantaneous_input_kbps"), "10.00");
     EXPECT_EQ(fields.at("instantaneous_output_kbps"), "100.00");
     EXPECT_EQ(fields.at("total_net_input_bytes"), "40960");
+    EXPECT_EQ(fields.at("eventloop_cycles"), "41");
+    EXPECT_EQ(fields.at("instantaneous_eventloop_cycles_per_sec"), "10");
+    client_("CONFIG RESETSTAT");
+    EXPECT_EQ(field("eventloop_cycles"), "0");
     // Nobody asks for a while.
     engine_.set_time(now + std::chrono::hours(1));
     EXPECT_EQ(field("instantaneous_ops_per_sec"), "0");

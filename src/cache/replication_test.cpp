@@ -4,6 +4,7 @@
 #include "cache/rdb/load.hpp"
 #include "cache/replication_fixture.hpp"
 #include "cache/test_client.hpp"
+#include "cache/waits.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -184,6 +185,7 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     }
     EXPECT_EQ(client("GET gone"), "$-1\r\n");
     EXPECT_EQ(client("EXISTS gone kept"), ":1\r\n");
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(client("RANDOMKEY"), "$4\r\nkept\r\n");
     EXPECT_EQ(client("DBSIZE"), ":2\r\n");
     EXPECT_EQ(client("DEL kept"), "-READONLY You can't write against a read only replica.\r\n");
     // For the master's own commands it is there.
@@ -217,6 +219,57 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     EXPECT_EQ(home.internals().env.expired, expired_keys::go);
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 99999"), "-ERR Invalid master port\r\n");
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 x"), "-ERR Invalid master port\r\n");
+}
+
+TEST(replication, a_replica_tells_a_random_key_though_all_are_over) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    EXPECT_EQ(client("SET gone 1 EX 10"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    home.set_time(std::chrono::seconds(1'000'011));
+    EXPECT_EQ(client("RANDOMKEY"), "$4\r\ngone\r\n");
+    EXPECT_EQ(client("REPLICAOF NO ONE"), "+OK\r\n");
+    EXPECT_EQ(client("RANDOMKEY"), "$-1\r\n");
+}
+
+TEST(replication, a_masters_stream_waits_while_clients_are_paused) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    struct master final : session {
+        explicit master(engine& at) : session(at, "test:1", "test:0") {
+            special |= session::master | session::reply_off;
+        }
+        void wake() noexcept override { ++woken; }
+        int woken = 0;
+    } from(home);
+    const auto execute = [&](std::initializer_list<std::string_view> words) {
+        const resp::command one{words.begin(), words.size()};
+        byte_buffer out;
+        return home.execute(from, {&one, 1}, out) == 1;
+    };
+    EXPECT_EQ(client("CLIENT PAUSE 5000 WRITE"), "+OK\r\n");
+    EXPECT_TRUE(execute({"PING"}));
+    EXPECT_FALSE(execute({"SET", "a", "1"}));
+    EXPECT_TRUE(from.blocked);
+    EXPECT_EQ(client("GET a"), "$-1\r\n");
+    EXPECT_EQ(client("CLIENT UNPAUSE"), "+OK\r\n");
+    EXPECT_EQ(from.woken, 1);
+    EXPECT_TRUE(execute({"SET", "a", "1"}));
+    EXPECT_EQ(client("GET a"), "$1\r\n1\r\n");
+    // Its time is over.
+    EXPECT_EQ(client("CLIENT PAUSE 5000 ALL"), "+OK\r\n");
+    EXPECT_FALSE(execute({"PING"}));
+    home.set_time(std::chrono::seconds(1'000'005));
+    home.end_wait(from);
+    EXPECT_FALSE(from.blocked);
+    EXPECT_TRUE(execute({"PING"}));
+    // What has this server's own clients wait is another thing.
+    hold_writes(home.internals(), write_hold::file);
+    EXPECT_TRUE(execute({"SET", "a", "2"}));
+    let_write(home.internals(), write_hold::file);
 }
 
 TEST(replication, one_that_is_not_announced_says_so) {

@@ -10,6 +10,7 @@ namespace eddy::cache {
 struct statistics {
     std::uint64_t commands = 0;          ///< executed or refused
     std::uint64_t errors = 0;            ///< error replies
+    std::uint64_t rounds = 0;            ///< of the loop, in which there was something to do
     std::uint64_t hits = 0;              ///< keys that a reading command found
     std::uint64_t misses = 0;            ///< keys that a reading command did not find
     std::uint64_t expired_keys = 0;      ///< keys removed because their time was over

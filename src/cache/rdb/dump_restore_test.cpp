@@ -134,6 +134,17 @@ TEST_F(dump_restore, a_key_that_is_there_stays_unless_it_is_to_be_replaced) {
     EXPECT_EQ(client_("DUMP nosuch"), "$-1\r\n");
 }
 
+TEST_F(dump_restore, who_moves_a_slot_restores_by_another_name) {
+    client_("RPUSH list a b c");
+    const std::string payload = dumped("list");
+    EXPECT_EQ(client_({"RESTORE-ASKING", "list", "0", payload}),
+              "-BUSYKEY Target key name already exists.\r\n");
+    EXPECT_EQ(client_({"RESTORE-ASKING", "moved", "5000", payload}), "+OK\r\n");
+    EXPECT_EQ(client_("PTTL moved"), ":5000\r\n");
+    EXPECT_EQ(value_of("moved"), value_of("list"));
+    EXPECT_EQ(client_({"RESTORE-ASKING", "list", "0", payload, "REPLACE"}), "+OK\r\n");
+}
+
 TEST_F(dump_restore, only_what_was_really_done_counts_as_a_change) {
     client_("SET a 1");
     const std::string value = dumped("a");

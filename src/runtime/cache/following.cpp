@@ -35,8 +35,8 @@ using eddy::cache::rdb::reader;
 
 constexpr duration retry_pause = std::chrono::seconds(1);
 constexpr duration ack_pause = std::chrono::seconds(1);
-/// A script that takes long is looked at again after this time.
-constexpr duration script_pause = std::chrono::milliseconds(10);
+/// What the stream waits for is looked at again after this time.
+constexpr duration turn_pause = std::chrono::milliseconds(10);
 /// Of a copy in one go; keys are made of it.
 constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
@@ -172,7 +172,7 @@ private:
     task<void> feed_loader(loader& into, std::optional<std::uint64_t> left);
     task<void> skip_mark(std::string_view mark);
     task<void> let_others() const;
-    task<void> wait_for_script();
+    task<void> wait_for_turn();
     void check_followed() const;
     void check_memory() const;
     task<void> apply();
@@ -479,13 +479,16 @@ task<void> follower::link::let_others() const {
     of_.parts_.ask_upkeep();
 }
 
-task<void> follower::link::wait_for_script() {
+/// Until a script that takes long has ended, and the stream is not held up by CLIENT PAUSE. Nothing
+/// is received meanwhile: what comes stays with the master, up to its limit.
+task<void> follower::link::wait_for_turn() {
     while (engine_.script_is_late() || (session_ && session_->blocked)) {
         woken_.reset();
-        const result<> woken = co_await with_timeout(script_pause, woken_.wait());
+        const result<> woken = co_await with_timeout(turn_pause, woken_.wait());
         if (!woken && woken.error() != errc::timed_out) throw trouble{"it is given up"};
         check_followed();
         of_.parts_.tell_time();
+        if (session_) engine_.end_wait(*session_);
     }
 }
 
@@ -511,7 +514,7 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
         throw trouble{"in the place of its data it sent: " + printable(announced)};
     }
     // A script must not see the data change.
-    co_await wait_for_script();
+    co_await wait_for_turn();
     // Only now is it sure that there is something to take the place of what was here.
     of_.parts_.events.write(
         fmt::format("takes all data of {}:{}", its_.master_host(), its_.master_port()));
@@ -610,8 +613,7 @@ task<void> follower::link::apply_stream() {
 /// Executes the whole commands that are there.
 task<void> follower::link::apply() {
     for (;;) {
-        // Its turn comes when the script has ended.
-        co_await wait_for_script();
+        co_await wait_for_turn();
         session_->unlimited = session_->authenticated = true;
         session_->special |= session::reply_off;
         const std::string_view input = in_.text();

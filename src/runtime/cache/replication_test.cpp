@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -564,6 +565,70 @@ TEST_P(cache_replication, a_master_may_have_longer_strings_than_clients_may_send
         co_await follower.until_equal(leader);
         EXPECT_EQ(co_await follower.ask("STRLEN before"), ":1500003");
         EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "up");
+        co_await leader.stop();
+        co_await follower.stop();
+    });
+}
+
+TEST_P(cache_replication, a_replica_that_is_paused_leaves_the_stream_where_it_is) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        co_await follower.follow(leader.port());
+        co_await follower.until_up();
+        co_await follower.until_equal(leader);
+        EXPECT_EQ(co_await follower.ask("CLIENT PAUSE 100000 WRITE"), "+OK");
+        const std::string before = co_await follower.info("replication", "slave_repl_offset");
+        EXPECT_EQ(co_await leader.ask("SET a 1"), "+OK");
+        EXPECT_EQ(co_await leader.ask("WAIT 1 20"), ":0");
+        EXPECT_EQ(co_await follower.ask("EXISTS a"), ":0");
+        EXPECT_EQ(co_await follower.info("replication", "slave_repl_offset"), before);
+        EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "up");
+        EXPECT_EQ(co_await follower.ask("CLIENT UNPAUSE"), "+OK");
+        co_await follower.until_equal(leader);
+        EXPECT_EQ(co_await follower.text("GET a"), "1");
+        // A pause that ends by itself, in which not even its clients are answered.
+        EXPECT_EQ(co_await follower.ask("CLIENT PAUSE 30 ALL"), "+OK");
+        EXPECT_EQ(co_await leader.ask("SET a 2"), "+OK");
+        co_await follower.until_equal(leader);
+        EXPECT_EQ(co_await follower.text("GET a"), "2");
+        // It can be given another role meanwhile.
+        EXPECT_EQ(co_await follower.ask("CLIENT PAUSE 100000 WRITE"), "+OK");
+        EXPECT_EQ(co_await leader.ask("SET a 3"), "+OK");
+        EXPECT_EQ(co_await leader.ask("WAIT 1 20"), ":0");
+        EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await follower.ask("CLIENT UNPAUSE"), "+OK");
+        EXPECT_EQ(co_await follower.text("GET a"), "2");
+        co_await leader.stop();
+        co_await follower.stop();
+    });
+}
+
+TEST_P(cache_replication, what_comes_while_a_replica_is_paused_waits_at_its_master) {
+    run([&]() -> task<void> {
+        server leader;
+        server follower;
+        co_await leader.start();
+        co_await follower.start();
+        EXPECT_EQ(co_await leader.ask("CONFIG SET client-output-buffer-limit \"replica 2mb 0 0\""),
+                  "+OK");
+        co_await follower.follow(leader.port());
+        co_await follower.until_up();
+        EXPECT_EQ(co_await follower.ask("CLIENT PAUSE 1000000 WRITE"), "+OK");
+        const std::string value(1 << 20, 'x');
+        int sent = 0;
+        while (co_await leader.info("replication", "connected_slaves") == "1") {
+            co_await leader.client.say("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$" +
+                                       std::to_string(value.size()) + "\r\n" + value + "\r\n");
+            EXPECT_EQ(co_await leader.line(), "+OK");
+            if (++sent > 200) throw std::runtime_error("the replica takes all there is");
+        }
+        EXPECT_EQ(co_await follower.ask("EXISTS a"), ":0");
+        EXPECT_EQ(co_await follower.ask("CLIENT UNPAUSE"), "+OK");
+        co_await follower.until_equal(leader);
+        EXPECT_EQ(co_await follower.ask("STRLEN a"), ":" + std::to_string(value.size()));
         co_await leader.stop();
         co_await follower.stop();
     });
