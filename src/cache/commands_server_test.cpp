@@ -368,12 +368,11 @@ TEST_F(server_commands, config_knows_what_redis_takes_at_its_start_only) {
         EXPECT_FALSE(set_parameter(options, name, "1")) << name;
     }
     // What can be set is remembered.
-    EXPECT_EQ(client_({"CONFIG", "SET", "latency-tracking-info-percentiles", "50 90",
-                       "shutdown-timeout", "5"}),
+    EXPECT_EQ(client_({"CONFIG", "SET", "oom-score-adj-values", "0 1 2", "shutdown-timeout", "5"}),
               "+OK\r\n");
-    expect("CONFIG GET shutdown-timeout latency-tracking-info-percentiles",
+    expect("CONFIG GET shutdown-timeout oom-score-adj-values",
            "*4\r\n$16\r\nshutdown-timeout\r\n$1\r\n5\r\n"
-           "$33\r\nlatency-tracking-info-percentiles\r\n$5\r\n50 90\r\n");
+           "$20\r\noom-score-adj-values\r\n$5\r\n0 1 2\r\n");
     // All of them, or none.
     expect("CONFIG SET shutdown-timeout 6 logfile x",
            "-ERR CONFIG SET failed (possibly related to argument 'logfile') - can't set immutable "

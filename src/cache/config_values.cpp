@@ -46,7 +46,7 @@ std::expected<std::vector<double>, std::string_view> parse_percentiles(std::stri
     std::vector<double> read;
     for (bool more = !text.empty(); more;) {
         const std::size_t size = std::min(text.find(' '), text.size());
-        const auto percent = parse_float(text.substr(0, size));
+        const auto percent = parse_double(text.substr(0, size));
         if (!percent)
             return std::unexpected("Invalid latency-tracking-info-percentiles parameters");
         if (*percent < 0 || *percent > 100) {
@@ -55,7 +55,7 @@ std::expected<std::vector<double>, std::string_view> parse_percentiles(std::stri
         }
         if (read.size() == engine_options::max_latency_percentiles)
             return std::unexpected("latency-tracking-info-percentiles takes 128 at most");
-        read.push_back(static_cast<double>(*percent));
+        read.push_back(*percent);
         more = size < text.size();
         text.remove_prefix(more ? size + 1 : size);
     }

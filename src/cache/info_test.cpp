@@ -325,6 +325,7 @@ TEST_F(info, differential_latency_parameters) {
                                     "50 x",
                                     "inf",
                                     "1e400",
+                                    "1e-400",
                                     "50\t99",
                                     "0.0000001",
                                     "99.99999999",

@@ -578,6 +578,7 @@ TEST_P(cache_replication, a_replica_that_is_paused_leaves_the_stream_where_it_is
         co_await follower.start();
         co_await follower.follow(leader.port());
         co_await follower.until_up();
+        EXPECT_EQ(co_await leader.ask("SET before 1"), "+OK");
         co_await follower.until_equal(leader);
         EXPECT_EQ(co_await follower.ask("CLIENT PAUSE 100000 WRITE"), "+OK");
         const std::string before = co_await follower.info("replication", "slave_repl_offset");
