@@ -203,10 +203,12 @@ void reply_history(call& c, const stream& entries, stream_consumer& consumer, st
     head.array(count);
 }
 
-// The group's progress: the entry is the last one that it was given.
+// The group's progress: the entry is the last one that it was given. The one before it counts on
+// only where nothing between the two was removed, or trimmed.
 void pass(const stream& entries, stream_group& group, stream_id id) {
     if (id <= group.last_id) return;
-    if (group.entries_read != stream_group::unknown_count && !entries.has_gaps_from(id)) {
+    if (group.entries_read != stream_group::unknown_count && group.last_id >= entries.first_id() &&
+        !entries.has_gaps_from(group.last_id)) {
         // Clients may set it to anything.
         group.entries_read =
             static_cast<std::int64_t>(static_cast<std::uint64_t>(group.entries_read) + 1);

@@ -236,13 +236,40 @@ TEST_F(streams, idle_times_are_of_the_last_delivery) {
     EXPECT_EQ(a_("XPENDING s g - + 10"), "*1\r\n*4\r\n" + bulk("1-0") + bulk("d") + ":0\r\n:2\r\n");
 }
 
+TEST_F(streams, what_a_group_has_still_to_read_is_unknown_behind_what_was_deleted) {
+    const auto lag = [&] {
+        const auto groups = testing::parse_reply(a_("XINFO GROUPS s"));
+        return groups.children[0].children.back().text;
+    };
+    for (const char* const id : {"1", "2", "3", "4"}) a_({"XADD", "s", id, "f", "v"});
+    a_("XGROUP CREATE s g 1 ENTRIESREAD 1");
+    EXPECT_EQ(lag(), "3");
+    // Two are left, but nobody counts how many of those that were deleted it had not been given.
+    a_("XDEL s 1 2");
+    EXPECT_EQ(lag(), "");
+    a_("XREADGROUP GROUP g c COUNT 1 STREAMS s >");
+    EXPECT_EQ(lag(), "1");
+    a_("XDEL s 4");
+    EXPECT_EQ(lag(), "");
+    a_("XADD s 5 f v");
+    a_("XREADGROUP GROUP g c STREAMS s >");
+    EXPECT_EQ(lag(), "0");
+    // What is trimmed was not read.
+    for (const char* const id : {"6", "7", "8"}) a_({"XADD", "s", id, "f", "v"});
+    a_("XTRIM s MAXLEN 1");
+    EXPECT_EQ(lag(), "3");
+    a_("XREADGROUP GROUP g c STREAMS s >");
+    EXPECT_EQ(lag(), "0");
+}
+
 TEST_F(streams, counts_at_their_ends_do_not_overflow) {
-    a_("XGROUP CREATE s g 0 MKSTREAM ENTRIESREAD 9223372036854775807");
     a_("XADD s 1 f v");
+    a_("XGROUP CREATE s g 1 ENTRIESREAD 9223372036854775807");
+    a_("XADD s 2 f v");
     a_("XREADGROUP GROUP g c STREAMS s >");
     EXPECT_THAT(a_("XINFO GROUPS s"), HasSubstr(":-9223372036854775808"));
-    EXPECT_EQ(a_("XCLAIM s g c 0 1 RETRYCOUNT 9223372036854775807 JUSTID"), "*1\r\n" + bulk("1-0"));
-    a_("XCLAIM s g c 0 1");
+    EXPECT_EQ(a_("XCLAIM s g c 0 2 RETRYCOUNT 9223372036854775807 JUSTID"), "*1\r\n" + bulk("2-0"));
+    a_("XCLAIM s g c 0 2");
     EXPECT_THAT(a_("XPENDING s g - + 1"), HasSubstr(":-9223372036854775808"));
     const std::string dump = testing::parse_reply(a_("DUMP s")).text;
     EXPECT_EQ(a_({"RESTORE", "t", "0", dump}), ok);

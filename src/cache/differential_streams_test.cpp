@@ -35,11 +35,16 @@ void forget_times(reply_tree& pending) {
     }
 }
 
+// What a group has read and has still to read is counted by the last patches of 7.2 as here.
+enum class progress : std::uint8_t { same, other };
+
 // Takes away all times, and what Redis 7.2 has beside what 7.0 has.
-void make_comparable(reply_tree& tree) {
+void make_comparable(reply_tree& tree, progress counted) {
     for (std::size_t i = 0; i + 1 < tree.children.size(); ++i) {
         const std::string& name = tree.children[i].text;
         if (name == "idle" || name == "seen-time") tree.children[i + 1].text = "time";
+        if (counted == progress::other && (name == "lag" || name == "entries-read"))
+            tree.children[i + 1] = {resp::reply_type::null, "count", {}};
         if (name == "pending") forget_times(tree.children[i + 1]);
         if (name != "inactive" && name != "active-time") continue;
         const auto at = tree.children.begin() + static_cast<std::ptrdiff_t>(i);
@@ -49,12 +54,12 @@ void make_comparable(reply_tree& tree) {
     bool is_map = false;
     for (reply_tree& each : tree.children) {
         is_map |= each.text == "seen-time" || each.text == "idle";
-        make_comparable(each);
+        make_comparable(each, counted);
     }
     if (is_map) tree.text.clear();
 }
 
-std::string comparable(const arguments& args, const std::string& reply) {
+std::string comparable(const arguments& args, const std::string& reply, progress counted) {
     // Redis 7.0 says it in other words.
     if (reply.starts_with("-ERR Unbalanced")) return "unbalanced";
     if (reply.empty() || reply[0] == '-') return reply;
@@ -63,7 +68,7 @@ std::string comparable(const arguments& args, const std::string& reply) {
     if (!is_info && !is_list && args[0] != "SCAN") return reply;
     reply_tree tree = parse_reply(reply);
     if (is_list) forget_times(tree);
-    if (is_info) make_comparable(tree);
+    if (is_info) make_comparable(tree, counted);
     if (args[0] == "SCAN") tree.children[1].sort_children();
     return tree.print();
 }
@@ -102,11 +107,11 @@ protected:
         engine_.set_time(duration_cast<microseconds>(system_clock::now().time_since_epoch()));
         const std::string ours = client_.ask(args);
         if (ours[0] != '-' && ours[0] != '+') make_consumers(args);
-        if (ours == theirs || comparable(args, ours) == comparable(args, theirs)) return true;
+        const progress counted = redis_->is_7_2() ? progress::same : progress::other;
+        if (ours == theirs || comparable(args, ours, counted) == comparable(args, theirs, counted))
+            return true;
         is_gone_ = theirs.empty();
         if (is_gone_) return true;
-        // Later patches of 7.2 count a group's lag in another way, behind deleted entries.
-        if (redis_->is_7_2() && args[0] == "XINFO" && ours.contains("lag")) return true;
         // Redis 7.0 has no small lists and sets in listpacks.
         if (args[0] == "OBJECT" && ours == "$8\r\nlistpack\r\n") return true;
         std::string line;
@@ -284,6 +289,48 @@ TEST_P(differential_streams, random_commands_are_answered_as_redis_answers_them)
         same_line("XINFO GROUPS " + key);
     }
     same_line("DEBUG DIGEST");
+}
+
+// A stream that stays short, so that groups stand before its first entry, behind its last one, and
+// among those that were deleted.
+TEST_P(differential_streams, groups_have_as_much_to_read_as_in_redis) {
+    if (!redis_->is_7_2()) GTEST_SKIP() << "7.0 counts it in another way";
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    random_generator random(seed);
+    const auto number = [&](std::uint64_t below) { return std::to_string(random.below(below)); };
+    std::uint64_t last = 1;
+    const auto id = [&] { return std::to_string(last + 1 - std::min(last + 1, random.below(10))); };
+    const auto group = [&] { return "g" + number(2); };
+    const auto next = [&]() -> arguments {
+        const std::uint64_t dice = random.below(100);
+        if (dice < 30) {
+            last += 1 + random.below(2);
+            const std::string made = std::to_string(last);
+            if (random.below(8) == 0) return {"XADD", "s", "MAXLEN", number(5), made, "f", "v"};
+            return {"XADD", "s", made, "f", "v"};
+        }
+        if (dice < 42) return {"XDEL", "s", id()};
+        if (dice < 45) return {"XTRIM", "s", "MAXLEN", number(6)};
+        if (dice < 48) return {"XTRIM", "s", "MINID", id()};
+        if (dice < 52) return {"XGROUP", "CREATE", "s", group(), random.below(2) == 0 ? "0" : id()};
+        if (dice < 55) return {"XGROUP", "SETID", "s", group(), random.below(2) == 0 ? "$" : id()};
+        if (dice < 58)
+            return {"XGROUP", "SETID", "s", group(), id(), "ENTRIESREAD", number(last + 2)};
+        if (dice < 61) return {"XGROUP", "DESTROY", "s", group()};
+        if (dice < 62) return {"DEL", "s"};
+        if (dice < 65) return {"XSETID", "s", std::to_string(last + random.below(3))};
+        if (dice < 67)
+            return {
+                "XSETID",       "s", std::to_string(last), "ENTRIESADDED", std::to_string(last + 5),
+                "MAXDELETEDID", id()};
+        return {"XREADGROUP", "GROUP", group(), "c", "COUNT", std::to_string(1 + random.below(3)),
+                "STREAMS",    "s",     ">"};
+    };
+    for (int i = 0; i < 10'000; ++i) {
+        ASSERT_TRUE(same(next())) << "command " << i << ", seed " << seed;
+        ASSERT_TRUE(same({"XINFO", "GROUPS", "s"})) << "command " << i << ", seed " << seed;
+        if (i % 10 == 0) ASSERT_TRUE(same({"XINFO", "STREAM", "s", "FULL"})) << seed;
+    }
 }
 
 // Without groups, which have times in them.

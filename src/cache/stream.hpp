@@ -180,7 +180,8 @@ public:
 
     /// How many of all the entries that there ever were come up to this ID, if that can be told.
     std::optional<std::int64_t> count_up_to(stream_id id) const noexcept;
-    /// Whether an entry behind this one, or this one, may have been removed.
+    /// Whether an entry behind this one, or this one, was removed by erase(), also before the first
+    /// one that is there; false when none is.
     bool has_gaps_from(stream_id id) const noexcept;
     /// How many entries the group has still to read, if that can be told.
     std::optional<std::int64_t> lag(const stream_group& of) const noexcept;

@@ -106,14 +106,15 @@ stream stream::take_group(slab& memory, stream_group& gone) {
 }
 
 bool stream::has_gaps_from(stream_id id) const noexcept {
-    const bool among_entries = size_ != 0 && max_deleted_id_ >= first_id_;
-    return among_entries && id <= max_deleted_id_;
+    return size_ != 0 && !max_deleted_id_.is_zero() && id <= max_deleted_id_;
 }
 
 std::optional<std::int64_t> stream::count_up_to(stream_id id) const noexcept {
     const auto count = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
     if (entries_added_ == 0) return 0;
     if (size_ == 0 && id <= last_id_) return count(entries_added_);
+    // Of those that were removed behind it nobody knows how many they were.
+    if (!id.is_zero() && id < max_deleted_id_) return std::nullopt;
     if (id == last_id_) return count(entries_added_);
     if (id > last_id_) return std::nullopt;
     if (max_deleted_id_.is_zero() || max_deleted_id_ < first_id_) {
