@@ -171,12 +171,11 @@ protected:
         client_("SELECT 0");
         use_protocol(GetParam());
         for (const std::string_view line : separate(script)) {
-            // In RESP3, 7.0 has another kind of nothing for the subcommands of who has none.
-            const bool is_unlike_7_0 =
-                is_later_than_7_0(line) || (GetParam() == 3 && line.starts_with("COMMAND INFO "));
-            const bool left_out = redis_->is_7_0()
-                                      ? is_unlike_7_0
-                                      : !redis_->is_7_2() && differs_between_versions(line);
+            // In RESP3, other versions have other kinds of nothing where a command has none.
+            const bool is_of_7_2 = GetParam() == 3 && line.starts_with("COMMAND INFO ");
+            const bool differs = is_of_7_2 || (redis_->is_7_0() ? is_later_than_7_0(line)
+                                                                : differs_between_versions(line));
+            const bool left_out = !redis_->is_7_2() && differs;
             if (!left_out)
                 same_line(line);
             else
