@@ -6,6 +6,7 @@ import report
 from harness import Goal, Load, RateGoal, near_epoll, sample
 
 ASIO, RAW, EPOLL, SPIN = "asio", ("raw epoll", "raw uring"), "eddy epoll", "eddy spinning"
+LOOKLESS = "eddy without looks"
 SIDES = {
     ASIO: "echo_asio",
     "boost": "echo_boost",
@@ -16,6 +17,8 @@ SIDES = {
     EPOLL: "echo_eddy --backend epoll",
 }
 SPINNING = {SPIN: "echo_eddy --backend uring --spin-us 50"}
+NO_LOOKS = {LOOKLESS: "echo_eddy --backend uring --looks no"}
+MORE = {"lockstep": SPINNING | NO_LOOKS, "accept": NO_LOOKS}
 
 
 def p99_within(text, limit_us):
@@ -35,7 +38,7 @@ CHEAP = Goal("CPU ≤ 18 µs", lambda found: found.cost("eddy") <= 18_000)
 
 def load(label, mode, connections, payload, *goals, unit="msg/s"):
     return Load(label, f"echo_load --mode {mode} --connections {connections} --payload {payload}",
-                SIDES | SPINNING if mode == "lockstep" else SIDES, *goals, near_epoll(), unit=unit)
+                SIDES | MORE.get(mode, {}), *goals, near_epoll(), unit=unit)
 
 
 LOADS = [

@@ -89,6 +89,8 @@ loop::loop(const loop_options& options)
     : most_file_threads_(options.file_threads),
       most_file_queue_(options.max_file_queue),
       spin_(options.spin),
+      // The simulator's time passes only in waits.
+      looks_(options.looks && options.kind != backend_kind::sim),
       gate_(std::make_shared<detail::loop_gate>(*this, options.max_posted)) {
     EDDY_ASSERT(!current_loop);
     if (options.kind == backend_kind::sim && options.sim.shuffle)
@@ -185,7 +187,7 @@ void loop::poll(time_point until) {
     if (spin_ > duration::zero()) {
         const time_point begin = backend_->now();
         if (spin(begin, std::min(until, later(begin, spin_)))) return;
-    } else if (look_again(until)) {
+    } else if (looks_ && look_again(until)) {
         return;
     }
     // What visitors have left meanwhile may have used up its wake-up, too.
@@ -224,7 +226,6 @@ bool loop::look_again(time_point until) {
         --waits_without_look_;
         return false;
     }
-    if (backend_->kind() == backend_kind::sim) return false;  // its time passes only in waits
     const time_point begin = backend_->now();
     const duration worked = begin - working_since_;
     look_time_ = std::min<duration>(look_time_ + worked / work_for_look, most_saved);

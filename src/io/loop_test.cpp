@@ -394,6 +394,32 @@ TEST_P(loop_kernel_io, spinning_for_ever_never_sleeps) {
     });
 }
 
+// How often a loop goes to sleep that works for a while and has then nothing to do for some
+// microseconds, ten times over.
+long sleeps_in_short_pauses(loop& here) {
+    long count = 0;
+    here.run([](loop& on, long& slept) -> task<> {
+        const long before = sleeps();
+        for (int i = 0; i < 10; ++i) {
+            const time_point work_ends = on.now() + 200us;
+            while (std::chrono::steady_clock::now() < work_ends) {
+            }
+            must(co_await on.sleep_for(10us));
+        }
+        slept = sleeps() - before;
+    }(here, count));
+    return count;
+}
+
+TEST_P(loop_kernel_io, sleeps_through_short_pauses_only_without_looks) {
+    loop_options options;
+    make_loop(options);
+    const long looking = sleeps_in_short_pauses(here());
+    options.looks = false;
+    make_loop(options);
+    EXPECT_GT(sleeps_in_short_pauses(here()), looking);
+}
+
 std::size_t open_descriptors() {
     std::size_t count = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))

@@ -103,10 +103,14 @@ struct loop_options {
     /// another one goes on once leases have been given back. Pipes are lent these alone on
     /// io_uring.
     std::uint32_t max_spare_buffers = 16 * 1024;
-    /// Spin this long before sleeping. Lowers latency, costs the core. With 0, the default, a loop
-    /// whose looks have brought something looks on for at most a third of the time that it worked,
-    /// and 16 µs at once; an idle one uses no CPU. duration::max(): it never sleeps.
+    /// Spin this long before sleeping. Lowers latency, costs the core. duration::max(): it never
+    /// sleeps. With 0, the default, see `looks`.
     duration spin{};
+    /// Without `spin`: look whether something comes before sleeping, as long as looks have brought
+    /// something, for at most a third of the time that the loop worked, and 16 µs at once. An idle
+    /// loop uses no CPU either way. False: sleep at once, which is less CPU for a loop whose peers
+    /// are never that fast, and more latency with those that are.
+    bool looks = true;
     /// io_uring only: a kernel thread submits. It costs a core even when idle for a while, and a
     /// peer that sends TCP urgent data may stall what it sends behind it, for good. Seen on Linux
     /// 6.18 with liburing alone, in some runs; the cause is not known for certain.
@@ -389,6 +393,7 @@ private:
     mutable time_point now_{};
     mutable bool now_is_known_ = false;
     duration spin_;
+    bool looks_;
     time_point working_since_{};  // since when it has not waited, of what look_again() knows
     duration look_time_{};        // what work has earned and looks have not spent
     std::uint32_t vain_looks_ = 0;
