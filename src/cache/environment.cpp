@@ -21,6 +21,10 @@ constexpr std::size_t text_freed_at_once = 4U << 20;
 constexpr std::size_t steps_a_look = 64;
 // What a value in blocks of its own weighs against an entry, for the clock and for the steps.
 constexpr std::size_t big_value_steps = 8;
+// And memory that went back to the system with an entry. Keys are freed in an order that has
+// nothing to do with where they lie, so most pages become empty at the end, a page with every other
+// key.
+constexpr std::size_t return_steps = 16;
 // A table's segment is half a page, which goes back to the kernel with its other half.
 constexpr std::size_t segment_steps = 16;
 // What goes back to the kernel in one step of its own.
@@ -146,8 +150,11 @@ bool environment::free_table(grave& of, std::size_t& steps) noexcept {
             continue;
         }
         entry* const gone = dictionary::entry_of(*place);
-        steps -= std::min(steps, gone->held_as > encoding::integer ? big_value_steps : 1);
+        std::size_t weight = gone->held_as > encoding::integer ? big_value_steps : 1;
+        const std::uint64_t before = memory.returns();
         release_entry(*this, gone);
+        weight += (memory.returns() - before) * return_steps;
+        steps -= std::min(steps, weight);
     }
     return true;
 }

@@ -21,9 +21,11 @@ namespace {
 constexpr std::size_t max_growth = 1U << 20;
 
 // What a sweep's removals weigh, so that it looks at the clock after 32 small keys, or a value in
-// blocks of its own, which may take ten microseconds and more to free.
+// blocks of its own, which may take ten microseconds and more to free, or four keys with which
+// memory went back to the system.
 constexpr std::size_t removal_weight = 1;
 constexpr std::size_t big_removal_weight = slice_limit::a_look;
+constexpr std::size_t return_weight = slice_limit::a_look / 4;
 // A sweep that removes more than a key for so many buckets is worth another one at once.
 constexpr std::size_t buckets_a_removal = 4;
 
@@ -420,10 +422,13 @@ keyspace::swept keyspace::sweep(std::size_t buckets, slice_limit& slice) {
             const bool big = e->held_as > encoding::integer;
             // Removing others does not move this entry's block.
             const std::uint64_t its = hash(e->key());
+            const std::uint64_t returns = env_.memory.returns();
             expire(table_.find(e->key(), its), its);
             ++done.removed;
+            const std::size_t weight = (big ? big_removal_weight : removal_weight) +
+                                       (env_.memory.returns() - returns) * return_weight;
             // The bucket's others are looked at again by the next sweep.
-            if (slice.is_over_after(big ? big_removal_weight : removal_weight)) return ends_early();
+            if (slice.is_over_after(weight)) return ends_early();
         }
         sweep_cursor_ = next;
         if (next == 0) break;

@@ -481,6 +481,37 @@ TEST_F(a_keyspace, freeing_looks_at_the_clock) {
     EXPECT_EQ(env.memory.used_bytes(), 0U);
 }
 
+TEST_F(a_keyspace, gives_the_system_little_memory_back_in_one_slice) {
+    // Nearly all of the pages become empty with the last of the keys.
+    constexpr std::size_t most = looks_a_sweep * 8;
+    const std::string value(100, 'v');
+    const auto fill = [&] {
+        for (int i = 0; i < 100'000; ++i) put("key" + std::to_string(i), value);
+    };
+    fill();
+    keys.clear();
+    env.slice_time = slow_clock;
+    std::uint64_t before = env.memory.returns();
+    while (env.free_some(1'000'000)) {
+        EXPECT_LE(env.memory.returns() - before, most);
+        before = env.memory.returns();
+    }
+    const std::uint64_t by_clearing = before;
+    EXPECT_GT(by_clearing, 100U);
+
+    env.now_ms = 1;
+    fill();
+    for (int i = 0; i < 100'000; ++i) keys.set_expiry(keys.find("key" + std::to_string(i)), 10);
+    env.now_ms = 100;
+    before = env.memory.returns();
+    while (keys.size() > 0) {
+        keys.sweep(1'000'000);
+        EXPECT_LE(env.memory.returns() - before, most);
+        before = env.memory.returns();
+    }
+    EXPECT_GT(before - by_clearing, 100U);
+}
+
 TEST_F(a_keyspace, is_cleared_at_once_and_freed_in_slices) {
     for (int i = 0; i < 20'000; ++i) put("key" + std::to_string(i), "v");
     keys.clear();

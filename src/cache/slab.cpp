@@ -231,10 +231,12 @@ void slab::release_page(page* p) noexcept {
     if (p->next != nullptr) p->next->previous = p->previous;
     p->listed = false;
     chunk* const home = chunk::of(p);
-    if (home->pages_kept < kept_free_pages)
+    if (home->pages_kept < kept_free_pages) {
         ++home->pages_kept;
-    else
+    } else {
         home->return_memory(p);
+        ++returns_;
+    }
     page*& first = chunk::has_memory(p) ? free_pages_ : partial_[bare_pages];
     p->previous = nullptr;
     p->next = first;
@@ -264,6 +266,7 @@ void slab::release_page(page* p) noexcept {
     --chunk_count_;
     unpoison(home, chunk_bytes);
     ::munmap(home, chunk_bytes);
+    ++returns_;
 }
 
 void slab::add_chunk() {

@@ -71,6 +71,9 @@ public:
 
     /// Bytes in blocks that are in use, each counted with its whole capacity.
     std::size_t used_bytes() const noexcept { return used_; }
+    /// How often memory has gone back to the system so far. That takes a microsecond and more each
+    /// time, so whoever releases many blocks in slices of time counts it.
+    std::uint64_t returns() const noexcept { return returns_; }
     /// Bytes taken from the system: the used ones, free blocks and free pages.
     std::size_t reserved_bytes() const noexcept { return chunk_count_ * chunk_bytes + large_; }
 
@@ -134,6 +137,7 @@ private:
     std::size_t free_chunks_ = 0;  // chunks with no page in use
     std::size_t used_ = 0;
     std::size_t large_ = 0;
+    std::uint64_t returns_ = 0;
 };
 
 }  // namespace eddy::cache

@@ -7,6 +7,7 @@
 #include "cache/replication.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/give_way.hpp"
 
 #include <fmt/format.h>
 
@@ -230,7 +231,7 @@ task<void> append_file::end_image() {
     image->end();
     while (snapshot::is_clearing(engine_)) {
         static_cast<void>(engine_.upkeep());
-        co_await loop::current().yield();
+        co_await give_way();
     }
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/give_way.hpp"
 #include "runtime/cache/lasting.hpp"
 #include "runtime/cache/leading.hpp"
 #include "runtime/cache/protection.hpp"
@@ -547,7 +548,7 @@ task<void> cache_server::keep_up() {
         trim_workers();
         tell_time();
         while (engine.upkeep()) {
-            co_await loop::current().yield();
+            co_await give_way();
             if (running_->background.source().requested()) co_return;
             tell_time();
         }
@@ -653,7 +654,7 @@ task<void> cache_server::catch_up() {
         if (!engine.is_behind() && !co_await running_->place.is_behind.wait()) co_return;
         while (engine.is_behind()) {
             engine.go_on();
-            co_await loop::current().yield();
+            co_await give_way();
             if (running_->background.source().requested()) co_return;
             tell_time();
         }
@@ -673,7 +674,7 @@ task<void> cache_server::write_save() {
     try {
         while (eddy::cache::rdb::snapshot::is_clearing(engine)) {
             static_cast<void>(engine.upkeep());
-            co_await loop::current().yield();
+            co_await give_way();
         }
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
     }

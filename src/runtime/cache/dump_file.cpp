@@ -6,6 +6,8 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "runtime/cache/give_way.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -125,7 +127,7 @@ task<outcome<std::uint64_t>> write_image(snapshot& image, std::string path) {
         now = image.step(out, std::min(out.size() + written_slice, written_bytes));
         if (now == snapshot::status::failed) co_return refuse(500, image.fault());
         if (now == snapshot::status::writing && out.size() < written_bytes) {
-            co_await loop::current().yield();
+            co_await give_way();
             if (source != nullptr && source->requested())
                 co_return refuse(503, "the cache is stopping");
             continue;

@@ -6,6 +6,7 @@
 #include "cache/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/waits.hpp"
+#include "runtime/cache/give_way.hpp"
 
 #include <fmt/format.h>
 
@@ -96,7 +97,7 @@ task<void> leader::make_copy() {
                 out = byte_buffer();
             }
             if (is_last) break;
-            co_await loop::current().yield();
+            co_await give_way();
             if (source != nullptr && source->requested()) break;
             parts_.tell_time();
         }
@@ -107,7 +108,7 @@ task<void> leader::make_copy() {
     if (!copy->complete) its.give_up(*copy);
     while (snapshot::is_clearing(parts_.engine)) {
         static_cast<void>(parts_.engine.upkeep());
-        co_await loop::current().yield();
+        co_await give_way();
     }
     parts_.ask_upkeep();
     if (copy->complete) {
