@@ -49,6 +49,8 @@ public:
     /// Cancelling the caller withdraws a piece that waits, with errc::cancelled, and cancels one
     /// that runs, as resume_on() does. errc::limit_reached, and errc::closed when the loop has
     /// gone: the work never runs then.
+    ///
+    /// From another thread than the loop's it allocates once, as resume_on() does.
     template <class T>
     task<typename detail::blocking_result<T>::type> run(task<T> work) const {
         return run_there(state_, std::move(work));
