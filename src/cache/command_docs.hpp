@@ -24,7 +24,7 @@ struct command_facts {
     ///          and of so much of the rest (2: the first half); n0.1.1: this argument is their
     ///          number, the first one, in steps; u: not told
     std::string_view key_specs;
-    std::string_view summary;  ///< may be empty
+    std::string_view summary;  ///< empty for a form: see command_syntax
 };
 
 std::span<const std::string_view> command_flag_names() noexcept;

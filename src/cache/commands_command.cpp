@@ -1,4 +1,5 @@
 // COMMAND: what there is, by which clients find keys and print help.
+#include <eddy/base/assert.hpp>
 #include <eddy/base/glob.hpp>
 
 #include "cache/acl_forms.hpp"
@@ -6,6 +7,7 @@
 #include "cache/command_docs.hpp"
 #include "cache/command_keys.hpp"
 #include "cache/command_names.hpp"
+#include "cache/command_syntax.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
 
@@ -201,37 +203,67 @@ void command_info(call& c) {
     }
 }
 
-// What a form is for is told where a summary of its own is known.
-void reply_form_docs(call& c, const acl::command_form& form) {
-    const command_facts* const facts = find_facts(form.name);
-    const command_facts* const its = find_facts(form.name.substr(0, form.name.find('|')));
-    const bool has_summary = facts != nullptr && !facts->summary.empty();
-    c.reply.bulk(form.name);
-    c.reply.map(has_summary ? 2 : 1);
-    if (has_summary) {
-        c.reply.bulk("summary");
-        c.reply.bulk(facts->summary);
-    }
-    c.reply.bulk("group");
-    c.reply.bulk(its != nullptr ? its->group : "generic");
+// Nothing if there is no text.
+void reply_text(call& c, std::string_view name, std::string_view text) {
+    if (text.empty()) return;
+    c.reply.bulk(name);
+    c.reply.bulk(text);
 }
 
-void reply_docs(call& c, const command_spec& spec) {
-    const command_facts* const facts = find_facts(spec.name);
-    const auto forms = acl::forms_of(spec.name);
-    c.reply.bulk(spec.name);
-    const bool known = facts != nullptr;
-    c.reply.map(forms.empty() ? 3 : 4);
-    c.reply.bulk("summary");
-    c.reply.bulk(known ? facts->summary : std::string_view{});
-    c.reply.bulk("since");
-    c.reply.bulk(known ? facts->since : "7.0.0");
-    c.reply.bulk("group");
-    c.reply.bulk(known ? facts->group : "generic");
+void reply_arguments(call& c, std::span<const command_argument> arguments) {
+    c.reply.bulk("arguments");
+    c.reply.array(arguments.size());
+    for (const command_argument& each : arguments) {
+        const bool is_group = !each.arguments.empty();
+        const bool has_flags = each.optional || each.multiple;
+        c.reply.map(3U + (each.key_group >= 0) + !each.token.empty() + !each.since.empty() +
+                    !each.deprecated_since.empty() + has_flags);
+        reply_text(c, "name", each.name);
+        reply_text(c, "type", each.type);
+        if (!is_group)
+            reply_text(c, "display_text", each.display.empty() ? each.name : each.display);
+        if (each.key_group >= 0) reply_number(c, "key_spec_index", each.key_group);
+        reply_text(c, "token", each.token);
+        reply_text(c, "since", each.since);
+        reply_text(c, "deprecated_since", each.deprecated_since);
+        if (has_flags) {
+            c.reply.bulk("flags");
+            c.reply.set(std::size_t{each.optional} + each.multiple + each.repeats_token);
+            if (each.optional) c.reply.simple("optional");
+            if (each.multiple) c.reply.simple("multiple");
+            if (each.repeats_token) c.reply.simple("multiple_token");
+        }
+        if (is_group) reply_arguments(c, each.arguments);
+    }
+}
+
+// Of a command with its forms, or of one form.
+void reply_docs(call& c, std::string_view name, std::span<const acl::command_form> forms) {
+    const command_facts* const facts = find_facts(name.substr(0, name.find('|')));
+    const auto syntax = find_command_syntax(name);
+    EDDY_ASSERT(facts != nullptr && syntax);
+    const auto arguments = parse_arguments(syntax->arguments);
+    EDDY_ASSERT(arguments);
+    const bool is_form = name.contains('|');
+    const bool deprecated = !syntax->deprecated_since.empty();
+    const bool has_flags = deprecated || syntax->internal;
+    c.reply.bulk(name);
+    c.reply.map(3U + has_flags + deprecated + !arguments->empty() + !forms.empty());
+    reply_text(c, "summary", is_form ? syntax->summary : facts->summary);
+    reply_text(c, "since", is_form ? syntax->since : facts->since);
+    reply_text(c, "group", facts->group);
+    if (has_flags) {
+        c.reply.bulk("doc_flags");
+        c.reply.set(std::size_t{deprecated} + syntax->internal);
+        if (deprecated) c.reply.simple("deprecated");
+        if (syntax->internal) c.reply.simple("syscmd");
+    }
+    reply_text(c, "deprecated_since", syntax->deprecated_since);
+    if (!arguments->empty()) reply_arguments(c, *arguments);
     if (forms.empty()) return;
     c.reply.bulk("subcommands");
     c.reply.map(forms.size());
-    for (const acl::command_form& each : forms) reply_form_docs(c, each);
+    for (const acl::command_form& each : forms) reply_docs(c, each.name, {});
 }
 
 // The same name twice comes once, as in Redis.
@@ -250,10 +282,11 @@ void command_docs(call& c) {
     c.reply.map(wanted.size());
     for (const named& each : wanted) {
         if (c.reply_is_too_large()) return;
-        if (each.form != nullptr)
-            reply_form_docs(c, *each.form);
-        else
-            reply_docs(c, *each.command);
+        if (each.form != nullptr) {
+            reply_docs(c, each.form->name, {});
+        } else {
+            reply_docs(c, each.command->name, acl::forms_of(each.command->name));
+        }
     }
 }
 
@@ -360,7 +393,7 @@ void command(call& c) {
         return c.help(
             {"COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "(no subcommand)",
              "    All commands.", "COUNT", "    Their number.", "DOCS [<command-name> ...]",
-             "    What they are for.", "GETKEYS <full-command>",
+             "    What they are for, and their arguments.", "GETKEYS <full-command>",
              "    The keys among its arguments.", "GETKEYSANDFLAGS <full-command>",
              "    The same, and what is done with them.", "INFO [<command-name> ...]",
              "    Arity, flags and keys.", "LIST [FILTERBY (MODULE|ACLCAT|PATTERN) <what>]",

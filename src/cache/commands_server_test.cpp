@@ -262,22 +262,65 @@ TEST_F(server_commands, slowlog_keeps_the_commands_of_a_transaction_instead_of_e
 TEST_F(server_commands, commands_tell_what_they_are_for) {
     for (const command_spec& each : all_commands()) {
         const command_facts* const facts = find_facts(each.name);
-        if (facts == nullptr) continue;  // one that is newer than 7.0
+        ASSERT_NE(facts, nullptr) << each.name;
         EXPECT_FALSE(facts->summary.empty()) << each.name;
+        EXPECT_FALSE(facts->since.empty()) << each.name;
         EXPECT_FALSE(facts->group.empty()) << each.name;
     }
     const auto docs = parse_reply(client_("COMMAND DOCS get nosuch get"));
     ASSERT_EQ(docs.children.size(), 2U);
     EXPECT_EQ(docs.children[0].text, "get");
-    EXPECT_EQ(docs.children[1].children.size(), 6U);
+    EXPECT_EQ(docs.children[1].children.size(), 8U);
+}
+
+TEST_F(server_commands, arguments_are_told_of_in_full) {
+    // summary, since, group, arguments
+    const auto arguments_of = [&](const std::string& command) {
+        const std::string reply = client_("COMMAND DOCS " + command);
+        const std::size_t at = reply.find("$9\r\narguments\r\n");
+        return at == std::string::npos ? reply : reply.substr(at + 15);
+    };
+    const std::string key =
+        "$4\r\nname\r\n$3\r\nkey\r\n$4\r\ntype\r\n$3\r\nkey\r\n$12\r\ndisplay_text\r\n$3\r\nkey\r\n"
+        "$14\r\nkey_spec_index\r\n:0\r\n";
+    const std::string member =
+        "$4\r\nname\r\n$6\r\nmember\r\n$4\r\ntype\r\n$6\r\nstring\r\n$12\r\ndisplay_text\r\n"
+        "$6\r\nmember\r\n";
+    EXPECT_EQ(arguments_of("geohash"), "*2\r\n*8\r\n" + key + "*8\r\n" + member +
+                                           "$5\r\nflags\r\n*2\r\n+optional\r\n+multiple\r\n");
+    EXPECT_EQ(arguments_of("zrank"),
+              "*3\r\n*8\r\n" + key + "*6\r\n" + member +
+                  "*10\r\n$4\r\nname\r\n$9\r\nwithscore\r\n$4\r\ntype\r\n$10\r\npure-token\r\n"
+                  "$12\r\ndisplay_text\r\n$9\r\nwithscore\r\n$5\r\ntoken\r\n$9\r\nWITHSCORE\r\n"
+                  "$5\r\nflags\r\n*1\r\n+optional\r\n");
+    EXPECT_EQ(arguments_of("config|set"),
+              "*1\r\n*8\r\n$4\r\nname\r\n$4\r\ndata\r\n$4\r\ntype\r\n$5\r\nblock\r\n"
+              "$5\r\nflags\r\n*1\r\n+multiple\r\n$9\r\narguments\r\n*2\r\n*6\r\n"
+              "$4\r\nname\r\n$9\r\nparameter\r\n$4\r\ntype\r\n$6\r\nstring\r\n"
+              "$12\r\ndisplay_text\r\n$9\r\nparameter\r\n*6\r\n"
+              "$4\r\nname\r\n$5\r\nvalue\r\n$4\r\ntype\r\n$6\r\nstring\r\n"
+              "$12\r\ndisplay_text\r\n$5\r\nvalue\r\n");
+    client_("HELLO 3");
+    EXPECT_EQ(arguments_of("geohash"), "*2\r\n%4\r\n" + key + "%4\r\n" + member +
+                                           "$5\r\nflags\r\n~2\r\n+optional\r\n+multiple\r\n");
+}
+
+TEST_F(server_commands, docs_say_what_should_not_be_used_any_more) {
+    const std::string old = client_("COMMAND DOCS quit");
+    EXPECT_TRUE(
+        old.ends_with("$9\r\ndoc_flags\r\n*1\r\n+deprecated\r\n"
+                      "$16\r\ndeprecated_since\r\n$5\r\n7.2.0\r\n"));
+    EXPECT_TRUE(client_("COMMAND DOCS debug").ends_with("$9\r\ndoc_flags\r\n*1\r\n+syscmd\r\n"));
 }
 
 TEST_F(server_commands, forms_of_commands_have_docs) {
     EXPECT_NE(client_("COMMAND DOCS Config|Get").find("config|get"), std::string::npos);
     expect("COMMAND DOCS config|nosuch", "*0\r\n");
-    expect("COMMAND DOCS xgroup|destroy",
-           "*2\r\n$14\r\nxgroup|destroy\r\n*4\r\n$7\r\nsummary\r\n$16\r\nRemoves a group.\r\n"
-           "$5\r\ngroup\r\n$6\r\nstream\r\n");
+    expect("COMMAND DOCS xinfo|help",
+           "*2\r\n$10\r\nxinfo|help\r\n*6\r\n$7\r\nsummary\r\n$21\r\nExplains the command.\r\n"
+           "$5\r\nsince\r\n$5\r\n5.0.0\r\n$5\r\ngroup\r\n$6\r\nstream\r\n");
+    EXPECT_NE(client_("COMMAND DOCS xgroup|destroy").find("$16\r\nRemoves a group.\r\n"),
+              std::string::npos);
     const auto docs = parse_reply(client_("COMMAND DOCS xinfo"));
     const auto& its = docs.children.at(1).children;
     ASSERT_EQ(its.size(), 8U);
