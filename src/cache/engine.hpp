@@ -235,8 +235,12 @@ public:
     /// Commands whose keys are fetched together.
     static constexpr std::size_t max_batch = 128;
     /// Smaller batches, and databases whose tables fit into the second-level cache, are executed
-    /// without fetching ahead: it would cost more than it brings.
-    static constexpr std::size_t min_prefetch_batch = 4;
+    /// without fetching ahead: it would cost more than it brings. Measured with `cache_engine KEYS
+    /// BATCH random` on an AMD EPYC with 1 MiB of that cache: of a million keys a GET takes 201 ns
+    /// in place of 283 in batches of two, and 7 % less where it is alone; in batches of a hundred
+    /// it costs as much either way between 8,000 keys (28.9 ns and 27.7) and 16,000 (29.1
+    /// and 31.0).
+    static constexpr std::size_t min_prefetch_batch = 2;
     static constexpr std::size_t min_prefetch_keys = 8 * 1024;
     /// Keys that one command evicts at most, or slices of as many discarded entries that it frees,
     /// for longest_slice_ns; what is left over is for upkeep().
