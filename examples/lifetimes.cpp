@@ -64,13 +64,16 @@ private:
 task<result<std::string>> line_within(stream& peer, std::string& rest, duration limit) {
     struct reading {
         static task<result<std::string>> line(stream& from, std::string& kept) {
+            constexpr std::size_t longest_line = 1024;  // or a peer could fill the memory
             std::size_t end = kept.find('\n');
-            while (end == std::string::npos) {
+            while (end == std::string::npos && kept.size() <= longest_line) {
+                const std::size_t searched = kept.size();
                 auto received = co_await from.read();
                 if (!received) co_return fail(received.error());
                 kept += received->text();
-                end = kept.find('\n');
+                end = kept.find('\n', searched);
             }
+            if (end > longest_line) co_return fail(errc::limit_reached);
             std::string found = kept.substr(0, end);
             kept.erase(0, end + 1);
             co_return found;
@@ -98,6 +101,10 @@ task<int> demonstrate() {
     if (!co_await client->write_all("line\n")) co_return 1;
     const auto line = co_await line_within(*server, rest, 5s);
     if (line.value_or("") != "half a line") co_return 1;
+    const std::string no_end(2000, 'x');
+    if (!co_await client->write_all(no_end)) co_return 1;
+    const auto endless = co_await line_within(*server, rest, 5s);
+    if (endless || endless.error() != errc::limit_reached) co_return 1;
 
     if (!co_await client->write_all("ping")) co_return 1;
     const auto both = co_await when_all(serve_one(std::move(*server)), first_bytes(*client));

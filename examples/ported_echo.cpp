@@ -17,9 +17,9 @@
 #include <cstdlib>
 #include <utility>
 
-namespace {
-
 using namespace std::chrono_literals;
+
+namespace {
 
 constexpr auto idle_time = 30s;
 
@@ -47,7 +47,7 @@ eddy::task<> serve(eddy::listener listening) {
 
 eddy::task<int> start(std::uint16_t port) {
     auto signals = eddy::signal_set::take({SIGINT, SIGTERM});
-    auto listening = eddy::tcp::listen("127.0.0.1", port);
+    auto listening = eddy::tcp::listen("127.0.0.1", port);  // this machine's clients alone
     if (!signals || !listening) {
         const auto why = signals ? listening.error() : signals.error();
         std::fprintf(stderr, "port %d: %s\n", int{port}, why.message().c_str());

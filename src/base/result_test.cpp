@@ -24,6 +24,12 @@ TEST(result, carries_a_value_or_an_error) {
     EXPECT_EQ(result<>(fail(errno_code(ENOENT))).error().message(), "No such file or directory");
 }
 
+TEST(result, fails_with_the_systems_errors_by_name) {
+    const result<int> failed = fail(std::errc::message_size);
+    EXPECT_EQ(failed.error().value(), EMSGSIZE);
+    EXPECT_EQ(failed.error(), std::errc::message_size);
+}
+
 TEST(result, takes_errno_when_none_is_given) {
     errno = EACCES;
     EXPECT_EQ(result<>(fail_errno()).error(), std::errc::permission_denied);

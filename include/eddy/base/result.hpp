@@ -62,6 +62,10 @@ inline constexpr bool is_result<result<T>> = true;
 inline std::unexpected<std::error_code> fail(std::error_code e) noexcept {
     return std::unexpected(e);
 }
+/// The same for one of the system's: `return fail(std::errc::message_size);`.
+inline std::unexpected<std::error_code> fail(std::errc e) noexcept {
+    return std::unexpected(std::make_error_code(e));
+}
 /// The same for an error of Eddy's own.
 inline std::unexpected<std::error_code> fail(errc e) noexcept {
     return std::unexpected(make_error_code(e));

@@ -213,8 +213,8 @@ public:
         return awaiting<read_exactly_operation>(*driver_, into, received);
     }
     /// Awaits until the kernel took every byte. The bytes must live until completion. Yields a
-    /// result<>: EPIPE or ECONNRESET once the peer has gone, errc::cancelled, or another error of
-    /// the socket; it is unknown then how many bytes went out.
+    /// result<>: EPIPE or ECONNRESET once the peer has gone (never SIGPIPE), errc::cancelled, or
+    /// another error of the socket; it is unknown then how many bytes went out.
     awaiting<write_operation> write_all(const_bytes bytes) {
         return awaiting<write_operation>(*driver_, bytes);
     }
