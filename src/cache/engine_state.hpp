@@ -100,6 +100,16 @@ struct save_state {
     std::uint64_t loaded_expired = 0;
 };
 
+/// How far a start has come with its files, or a replica with its master's data; persistence.hpp
+/// begins it.
+struct load_progress {
+    std::int64_t began_us = 0;       // of the steady clock
+    std::int64_t began_at_us = 0;    // the same, since 1970
+    std::uint64_t total_bytes = 0;   // 0: not known
+    std::uint64_t loaded_bytes = 0;  // of them, understood
+    std::uint64_t used_memory = 0;   // bytes that its writer had in use, as it says; 0: unknown
+};
+
 struct engine::state final : key_listener {
     explicit state(engine_options given);
     ~state();
@@ -143,6 +153,7 @@ struct engine::state final : key_listener {
     rate_meter rates;
     traffic moved_before;  // of an earlier start of the server, or before CONFIG RESETSTAT
     save_state saves;
+    load_progress load;
     acl::users users{options.password};
     access_log refusals;
     std::size_t peak_memory = 0;

@@ -171,6 +171,8 @@ task<outcome<>> cache_server::start() {
     tell_of_protection(config_, events_);
     eddy::cache::engine::state& state = running_->engine.internals();
     if (!config_.engine.dir.empty()) {
+        tell_time();
+        eddy::cache::note_load_began(state, 0);
         state.attention |= eddy::cache::attention::starting;
         open_door();
         if (auto opened_files = co_await open_files(); !opened_files)
