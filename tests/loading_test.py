@@ -158,6 +158,18 @@ class Follower(LoadingTest):
         self.assertEqual(fields["loading_loaded_perc"], "99.99")
         daemon.must("stop", "db")
 
+    def test_it_can_be_shut_down_and_its_old_file_stays(self):
+        data, folder = dump(100, 1000), self.folder()
+        daemon, client = self.follower(SlowMaster(self, data, len(data) // 2), "--dir", folder, "--save", "3600 1")
+        # The copy may have begun before it was written.
+        before = os.path.join(folder, "dump.rdb")
+        eventually(lambda: client.info("persistence")["loading"] == "1", "the copy to begin")
+        written = open(before, "rb").read() if os.path.exists(before) else None
+        client.send("SHUTDOWN")
+        self.assertTrue(client.ended())
+        eventually(lambda: daemon.list()["db"]["status"] == "stopped", "the end")
+        self.assertEqual(open(before, "rb").read() if os.path.exists(before) else None, written)
+
     def fields_from(self, client, least):
         fields = client.info("persistence")
         return fields if int(fields.get("loading_loaded_bytes", 0)) >= least else None
@@ -234,6 +246,87 @@ class Start(LoadingTest):
             daemon.must("remove", "db")
             return enough
         self.growing(attempt)
+
+    def test_it_can_be_shut_down(self):
+        for more in ((), ("--appendonly", "yes")):
+            def attempt(keys):
+                daemon, port, folder, asked = self.daemon(), free_port(), self.folder(), []
+                path, data = os.path.join(folder, "dump.rdb"), dump(keys, 4)
+                with open(path, "wb") as file:
+                    file.write(data)
+                begin = lambda: daemon.run("create", "cache", "db", "-p", str(port), "--dir", folder, "--mode", "admin",
+                                           "--save", "3600 1", *more, "-s")
+
+                def look(client):
+                    if not asked and client.info("persistence")["loading"] == "1":
+                        client.send("SHUTDOWN", "SAVE")
+                        asked.append(client.ended())
+                    return asked
+                _, seen, result = self.while_it_starts(daemon, port, begin, look)
+                if seen:
+                    self.assertNotEqual(result.status, 0)
+                    self.assertIn("it was stopped before it had read its files", result.err)
+                    eventually(lambda: daemon.list()["db"]["status"] == "stopped", "the end")
+                    # What was there is there still, and the next start finds it.
+                    with open(path, "rb") as file:
+                        self.assertEqual(file.read(), data)
+                    daemon.must("start", "db")
+                    self.assertEqual(self.client(port)("DBSIZE"), keys)
+                daemon.must("remove", "db")
+                return seen
+            self.growing(attempt)
+
+
+@harness.on_each_backend
+class EndlessScript(LoadingTest):
+    def begin(self):
+        """A start in the middle of a script that does not end."""
+        daemon, port, folder = self.daemon(), free_port(), self.folder()
+        os.mkdir(os.path.join(folder, "appendonlydir"))
+        part = b"".join(Client.encoded(words) for words in
+                        (("SELECT", "0"), ("SET", "a", "1"), ("EVAL", "while true do end", "0"), ("SET", "b", "1")))
+        for name, content in (("appendonly.aof.1.incr.aof", part),
+                              ("appendonly.aof.manifest", b"file appendonly.aof.1.incr.aof seq 1 type i\n")):
+            with open(os.path.join(folder, "appendonlydir", name), "wb") as file:
+                file.write(content)
+        starting = threading.Thread(target=lambda: daemon.run(
+            "create", "cache", "db", "-p", str(port), "--dir", folder, "--appendonly", "yes", "--mode", "admin",
+            "--config", "busy-reply-threshold 1", "-s"))
+        starting.start()
+        self.addCleanup(starting.join)
+        client = self.client(port)
+        eventually(lambda: str(client("INFO")).startswith("-BUSY"), "the script to take long")
+
+        def check():
+            with open(os.path.join(folder, "appendonlydir", "appendonly.aof.1.incr.aof"), "rb") as file:
+                self.assertEqual(file.read(), part)
+        return daemon, client, check
+
+    def test_it_can_be_shut_down(self):
+        daemon, client, check = self.begin()
+        self.assertEqual(client("GET", "a"), LOADING)
+        self.assertEqual(client("SCRIPT", "KILL"), LOADING)
+        client.send("SHUTDOWN", "NOSAVE")
+        self.assertTrue(client.ended())
+        eventually(lambda: daemon.list()["db"]["status"] == "stopped", "the end")
+        check()
+
+    def test_eddy_stops_and_removes_it(self):
+        daemon, client, check = self.begin()
+        daemon.must("stop", "db")
+        self.assertTrue(client.ended())
+        self.assertEqual(daemon.list()["db"]["status"], "stopped")
+        check()
+        daemon, client, check = self.begin()
+        daemon.must("remove", "db")
+        self.assertTrue(client.ended())
+        check()
+
+    def test_the_daemon_can_be_stopped(self):
+        daemon, client, check = self.begin()
+        self.assertEqual(daemon.stop(), 0)
+        self.assertTrue(client.ended())
+        check()
 
 
 class BesideRedis(LoadingTest):

@@ -540,9 +540,10 @@ session::session(engine& at, std::string_view from, std::string_view to)
 session::session(engine& at, internal) : home(at), id(0), created_us(0), last_used_us(0) {}
 
 session::~session() {
-    if (id == 0) return;
     engine::state& s = home.internals();
+    // Also one of the engine's own may be in the middle of it: of a file that is given up.
     scripting::forget(s, *this);
+    if (id == 0) return;
     if (s.hooked != nullptr) s.hooked->forget(*this);
     unlink();
     if (s.executing == this) s.executing = nullptr;

@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -69,7 +70,8 @@ struct cache_server::running {
     endpoint address;
     eddy::cache::engine engine;
     workplace place;
-    std::unique_ptr<append_file> append;  // null without a folder
+    std::unique_ptr<append_file> append;   // null without a folder
+    std::optional<cancel_source> opening;  // while a start reads its files
     scope accepting;
     scope background;
 
@@ -142,6 +144,7 @@ task<void> cache_server::keep_limits() {
 
 task<outcome<>> cache_server::start() {
     if (running_) co_return refuse(409, name_ + " runs already");
+    start_given_up_ = false;
     outcome<config> read = read_config(options_);
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
@@ -175,8 +178,13 @@ task<outcome<>> cache_server::start() {
         eddy::cache::note_load_began(state, 0);
         state.attention |= eddy::cache::attention::starting;
         open_door();
-        if (auto opened_files = co_await open_files(); !opened_files)
-            co_return co_await give_up(std::move(opened_files));
+        running_->opening.emplace(co_await current_source());
+        if (start_given_up_) running_->opening->request();
+        outcome<> opened_files = co_await open_files().under(*running_->opening);
+        if (!opened_files && start_given_up_)
+            opened_files = refuse(503, "it was stopped before it had read its files");
+        running_->opening.reset();
+        if (!opened_files) co_return co_await give_up(std::move(opened_files));
         state.saves.host = &running_->saving;
         eddy::cache::note_saved_time(state);
         spawn_lasting([this] { return keep_saved(); });
@@ -204,6 +212,11 @@ task<outcome<>> cache_server::start() {
     // Who has come before was told LOADING.
     state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::starting);
     co_return outcome<>();
+}
+
+void cache_server::give_up_start() noexcept {
+    start_given_up_ = true;
+    if (running_ && running_->opening) running_->opening->request();
 }
 
 void cache_server::open_door() {

@@ -255,6 +255,8 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
     const bool is_wanted = how.saves == saving::always ||
                            (how.saves == saving::by_points && !state.options.save_points.empty());
     if (!is_wanted || state.saves.host == nullptr) co_return std::string();
+    // The file stays as it is.
+    if ((state.attention & eddy::cache::attention::loading) != 0) co_return std::string();
     if (eddy::cache::lacks_data(state)) co_return "it has not got its master's data";
     // One that is on its way may be of an earlier instant; a script that is late is half done.
     while (state.saves.image != nullptr || engine_.script_is_late() ||
