@@ -193,8 +193,9 @@ struct engine::state final : key_listener {
     };
     std::deque<ready_key> ready_keys;
     std::size_t blocked_sessions = 0;
-    bool some_wait_for_image = false;  // sessions, or the end of fields
-    std::int64_t paused_until_us = 0;  // by CLIENT PAUSE; 0: they are not
+    bool some_wait_for_image = false;                    // sessions, or the end of fields
+    std::int64_t outputs_due_us = session::no_deadline;  // see engine::outputs_due_us()
+    std::int64_t paused_until_us = 0;                    // by CLIENT PAUSE; 0: they are not
     bool pauses_writes_only = false;
     std::uint8_t writes_held = 0;     // why they wait, beside CLIENT PAUSE: bits of write_hold
     std::int64_t http_logged_us = 0;  // when a browser's request was last logged; 0: never

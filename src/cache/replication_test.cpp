@@ -117,6 +117,24 @@ TEST(replication, one_that_does_not_take_its_stream_is_closed_at_the_limit) {
     EXPECT_THAT(client("INFO replication"), HasSubstr("connected_slaves:0\r\n"));
 }
 
+TEST(replication, one_that_stays_over_the_soft_limit_is_closed_though_nothing_more_is_written) {
+    leading l;
+    test_client client(*l.home);
+    client({"CONFIG", "SET", "client-output-buffer-limit", "replica 0 10kb 5"});
+    test_client lazy(*l.home);
+    l.join(lazy);
+    replication& its = *l.home->internals().replicating;
+    client({"SET", "a", std::string(20'000, 'x')});
+    its.tick();
+    l.home->set_time(std::chrono::seconds(1'000'005));
+    its.tick();
+    EXPECT_FALSE(lazy.closed());
+    l.home->set_time(std::chrono::seconds(1'000'006));
+    its.tick();
+    EXPECT_TRUE(lazy.closed());
+    EXPECT_THAT(client("INFO stats"), HasSubstr("client_output_buffer_limit_disconnections:1\r\n"));
+}
+
 TEST(replication, a_silent_one_is_closed_and_the_backlog_ends) {
     leading l;
     test_client client(*l.home);

@@ -93,6 +93,8 @@ struct cache_server::running {
     saver saving;
 
     event new_limits;  // CONFIG SET has changed those of the connections
+    event
+        outputs_due;  // clients that are over a soft limit are to be looked at, earlier than before
     std::unique_ptr<replicator> replicating;
     std::unique_ptr<services> helper;
     std::unique_ptr<cache_hooks> hooks;  // null without --hooks
@@ -157,7 +159,8 @@ task<outcome<>> cache_server::start() {
     running_->place.max_pending_reply = config_.engine.max_pending_reply;
     running_->helper = std::make_unique<services>(
         running_->engine, running_->background, events_, options_, above_,
-        [this] { return moved(); }, [this] { note_limits(); });
+        [this] { return moved(); }, [this] { note_limits(); },
+        [this] { running_->outputs_due.set(); });
     running_->engine.internals().server = running_->helper.get();
     running_->engine.internals().forget_moved();
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
@@ -208,6 +211,7 @@ task<outcome<>> cache_server::start() {
     spawn_lasting([this] { return keep_up(); });
     spawn_lasting([this] { return catch_up(); });
     spawn_lasting([this] { return keep_limits(); });
+    spawn_lasting([this] { return check_outputs(); });
     if (config_.engine.dir.empty()) open_door();
     // Who has come before was told LOADING.
     state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::starting);
@@ -672,6 +676,30 @@ task<void> cache_server::catch_up() {
             if (running_->background.source().requested()) co_return;
             tell_time();
         }
+    }
+}
+
+/// Closes clients that have been over their soft limit for too long. While none is over it this
+/// sleeps.
+task<void> cache_server::check_outputs() {
+    constexpr duration longest_wait = std::chrono::hours(1);
+    eddy::cache::engine& engine = running_->engine;
+    for (;;) {
+        running_->outputs_due.reset();
+        tell_time();
+        engine.check_outputs();
+        const std::int64_t due_us = engine.outputs_due_us();
+        result<> woken;
+        if (due_us == eddy::cache::session::no_deadline) {
+            woken = co_await running_->outputs_due.wait();
+        } else {
+            const duration left =
+                std::chrono::microseconds(due_us) - running_->place.clock.steady();
+            woken =
+                co_await with_timeout(std::min(left, longest_wait), running_->outputs_due.wait());
+            if (!woken && woken.error() == errc::timed_out) woken = {};
+        }
+        if (!woken) co_return;
     }
 }
 

@@ -64,6 +64,7 @@ private:
     task<void> save_at_end();
     std::string dump_path() const;
     task<void> catch_up();
+    task<void> check_outputs();
     void tell_time();
     worker::limits limits() const noexcept;
     void watch_peer(const stream& accepted) const noexcept;

@@ -133,14 +133,15 @@ nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& optio
 services::services(eddy::cache::engine& engine, scope& background, journal& events,
                    settings& chosen, std::shared_ptr<supervisor> above,
                    std::function<eddy::cache::traffic()> moved,
-                   std::function<void()> limits_changed)
+                   std::function<void()> limits_changed, std::function<void()> outputs_due)
     : engine_(engine),
       background_(background),
       events_(events),
       chosen_(chosen),
       above_(std::move(above)),
       moved_(std::move(moved)),
-      limits_changed_(std::move(limits_changed)) {}
+      limits_changed_(std::move(limits_changed)),
+      outputs_due_(std::move(outputs_due)) {}
 
 void services::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::answer(engine_.internals(), session, fault);
