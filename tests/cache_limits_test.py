@@ -3,8 +3,10 @@
 
 import re
 import shutil
+import socket
 import subprocess
 import threading
+import time
 
 import harness
 from cache_client import Client
@@ -110,6 +112,96 @@ class CacheMemory(LimitsTest):
         """Bytes that the process has held at most."""
         with open(f"/proc/{daemon.pid}/status", encoding="ascii") as file:
             return int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) * 1024
+
+
+@harness.on_each_backend
+class CacheSoftLimits(LimitsTest):
+    """Who is over the soft limit for a second is disconnected, though nothing more is sent."""
+
+    LIMIT = "0 100kb 1"
+
+    def slow(self, port):
+        """A client that takes little."""
+        stream = socket.socket()
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stream.settimeout(harness.DEADLINE_S)
+        stream.connect(("127.0.0.1", port))
+        made = Client(port, over=stream)
+        self.addCleanup(made.close)
+        return made
+
+    def output_of(self, looker, name):
+        """Bytes that wait for the client of that name, or None when it is gone."""
+        for line in looker("CLIENT", "LIST").decode().split("\n"):
+            if f" name={name} " in line:
+                return int(re.search(r" omem=(\d+)", line).group(1))
+        return None
+
+    def until_gone(self, looker, name):
+        eventually(lambda: self.output_of(looker, name) is None, "the end of its connection")
+        self.assertEqual(looker.info("stats")["client_output_buffer_limit_disconnections"], "1")
+
+    def test_a_subscriber(self):
+        for threads in ("1", "2"):
+            daemon = self.daemon()
+            looker = self.cache(daemon, "--threads", threads, "--config",
+                                f"client-output-buffer-limit pubsub {self.LIMIT}")
+            subscriber = self.slow(looker.port)
+            subscriber("CLIENT", "SETNAME", "slow")
+            subscriber("SUBSCRIBE", "news")
+            while (self.output_of(looker, "slow") or 0) < 200_000:
+                self.assertEqual(looker("PUBLISH", "news", "x" * 50_000), 1)
+            self.until_gone(looker, "slow")
+
+            # Nobody is over the limit now: there is nothing to wake up for.
+            def sleeps():
+                before, began = daemon.wake_ups(), time.monotonic()
+                eventually(lambda: time.monotonic() - began > 2, "two seconds")
+                return daemon.wake_ups() == before
+            eventually(sleeps, "two seconds without a wake-up")
+            daemon.must("stop", "db")
+
+    def test_one_who_does_not_take_a_reply(self):
+        for threads in ("1", "2"):
+            daemon = self.daemon()
+            looker = self.cache(daemon, "--threads", threads, "--config",
+                                f"client-output-buffer-limit normal {self.LIMIT}")
+            self.assertEqual(looker("SETRANGE", "large", 32 << 20, "x"), (32 << 20) + 1)
+            reader = self.slow(looker.port)
+            reader("CLIENT", "SETNAME", "slow")
+            reader.send("GET", "large")
+            eventually(lambda: (self.output_of(looker, "slow") or 0) > 200_000, "the reply")
+            self.until_gone(looker, "slow")
+            daemon.must("stop", "db")
+
+    def test_a_limit_that_is_set_while_a_reply_waits(self):
+        daemon = self.daemon()
+        looker = self.cache(daemon)
+        looker("SETRANGE", "large", 32 << 20, "x")
+        reader = self.slow(looker.port)
+        reader("CLIENT", "SETNAME", "slow")
+        reader.send("GET", "large")
+        eventually(lambda: (self.output_of(looker, "slow") or 0) > 200_000, "the reply")
+        self.assertEqual(looker("CONFIG", "SET", "client-output-buffer-limit", f"normal {self.LIMIT}"), "+OK")
+        self.until_gone(looker, "slow")
+        daemon.must("stop", "db")
+
+    def test_a_replica(self):
+        daemon = self.daemon()
+        looker = self.cache(daemon, "--config", f"client-output-buffer-limit replica {self.LIMIT};"
+                                                "repl-diskless-sync-delay 0")
+        replica = self.slow(looker.port)
+        self.assertEqual(replica("REPLCONF", "capa", "eof", "capa", "psync2"), "+OK")
+        replica.send("PSYNC", "?", "-1")
+        eventually(lambda: "state=online" in looker.info("replication").get("slave0", "") or
+                   replica.send("REPLCONF", "ACK", "0"), "the copy to be sent")
+        sent = 0
+        while sent < 16 << 20:
+            self.assertEqual(looker("SET", "key", "x" * 500_000), "+OK")
+            sent += 500_000
+        eventually(lambda: looker.info("replication")["connected_slaves"] == "0", "the end of its connection")
+        self.assertEqual(looker.info("stats")["client_output_buffer_limit_disconnections"], "1")
+        daemon.must("stop", "db")
 
 
 @harness.on_each_backend

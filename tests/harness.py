@@ -315,6 +315,15 @@ class Daemon:
         with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
             return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
 
+    def wake_ups(self):
+        """How often its threads have gone to sleep."""
+        count = 0
+        for task in os.listdir(f"/proc/{self.pid}/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                with open(f"/proc/{self.pid}/task/{task}/status", encoding="ascii") as status:
+                    count += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status.read(), re.M).group(1))
+        return count
+
     def cpu_ticks(self):
         with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
             fields = stat.read().rsplit(")", 1)[1].split()

@@ -268,6 +268,104 @@ TEST_F(clients, a_subscriber_may_be_over_the_soft_limit_for_a_while) {
     EXPECT_TRUE(a_.closed());
 }
 
+TEST_F(clients, the_soft_limit_ends_a_subscriber_that_is_sent_nothing_more) {
+    const auto due = [this] { return microseconds(engine_.outputs_due_us()); };
+    const auto never = microseconds(session::no_deadline);
+    at(seconds(1000));
+    b_({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 10kb 5"});
+    engine_.check_outputs();
+    a_("SUBSCRIBE c");
+    test_client slow(engine_);
+    slow("SUBSCRIBE c");
+    b_({"PUBLISH", "c", std::string(9'000, 'x')});
+    EXPECT_EQ(due(), never);
+    b_({"PUBLISH", "c", std::string(9'000, 'x')});
+    EXPECT_EQ(due(), seconds(1005) + microseconds(1));
+    // One of them takes all in time, the other one a part.
+    at(seconds(1004));
+    EXPECT_GT(a_.pushed().size(), 18'000U);
+    engine_.set_unsent(a_.who(), 0);
+    EXPECT_GT(slow.pushed().size(), 18'000U);
+    engine_.set_unsent(slow.who(), 10'240);
+    at(seconds(1005));
+    engine_.check_outputs();
+    EXPECT_FALSE(slow.closed());
+    at(due());
+    engine_.check_outputs();
+    EXPECT_TRUE(slow.closed());
+    EXPECT_FALSE(a_.closed());
+    EXPECT_EQ(field("client_output_buffer_limit_disconnections"), "1");
+    // Nobody is to be looked at any more.
+    EXPECT_EQ(due(), never);
+    // Time is counted anew, and the system's clock is not asked for it.
+    b_({"PUBLISH", "c", std::string(20'000, 'x')});
+    EXPECT_EQ(due(), seconds(1010) + microseconds(2));
+    engine_.set_time(seconds(9000), due() - microseconds(1));
+    engine_.check_outputs();
+    EXPECT_FALSE(a_.closed());
+    engine_.set_time(seconds(9000), due());
+    engine_.check_outputs();
+    EXPECT_TRUE(a_.closed());
+}
+
+TEST_F(clients, the_soft_limit_ends_a_normal_client_that_does_not_take_a_reply) {
+    at(seconds(1000));
+    b_({"CONFIG", "SET", "client-output-buffer-limit", "normal 0 10kb 5"});
+    engine_.check_outputs();
+    engine_.set_unsent(a_.who(), 10'239);
+    EXPECT_EQ(engine_.outputs_due_us(), session::no_deadline);
+    engine_.set_unsent(a_.who(), 10'240);
+    at(seconds(1002));
+    engine_.set_unsent(b_.who(), 1'000'000'000);
+    at(seconds(1004));
+    engine_.set_unsent(b_.who(), 10'000);
+    at(seconds(1006));
+    engine_.check_outputs();
+    EXPECT_TRUE(a_.closed());
+    EXPECT_FALSE(b_.closed());
+    EXPECT_EQ(engine_.outputs_due_us(), session::no_deadline);
+    EXPECT_EQ(b_("PING"), "+PONG\r\n");
+}
+
+TEST_F(clients, a_new_limit_holds_for_what_waits_already) {
+    struct holder final : session {
+        using session::session;
+        buffers held() const noexcept override { return {0, 50'000}; }
+        void close_now() noexcept override { closed = true; }
+        bool closed = false;
+    };
+    at(seconds(1000));
+    holder sending(engine_);
+    a_("SUBSCRIBE c");
+    b_({"PUBLISH", "c", std::string(50'000, 'x')});
+    EXPECT_EQ(engine_.outputs_due_us(), session::no_deadline);
+    b_({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 10kb 5 normal 0 10kb 8"});
+    EXPECT_EQ(microseconds(engine_.outputs_due_us()), seconds(1000));
+    engine_.check_outputs();
+    EXPECT_EQ(microseconds(engine_.outputs_due_us()), seconds(1005) + microseconds(1));
+    at(seconds(1006));
+    engine_.check_outputs();
+    EXPECT_TRUE(a_.closed());
+    EXPECT_FALSE(sending.closed);
+    at(seconds(1009));
+    engine_.check_outputs();
+    EXPECT_TRUE(sending.closed);
+}
+
+// It has limits of its own; that on what others send is not about it.
+TEST_F(clients, a_reply_that_is_being_sent_is_not_what_others_sent) {
+    engine_options options;
+    options.max_outbox = 100'000;
+    engine small(options);
+    test_client a(small);
+    test_client b(small);
+    a("SUBSCRIBE c");
+    a("UNSUBSCRIBE c");
+    small.set_unsent(a.who(), 200'000);
+    EXPECT_FALSE(a.closed());
+    EXPECT_EQ(a("PING"), "+PONG\r\n");
+}
+
 TEST_F(clients, without_a_limit_by_class_there_is_one_for_all) {
     engine_options options;
     options.max_outbox = 100'000;

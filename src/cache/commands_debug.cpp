@@ -237,6 +237,7 @@ struct form {
     std::size_t fewest;  // arguments, with DEBUG and the name
     std::size_t most;
     void (*run)(call&);
+    bool changes_keys = false;
 };
 
 constexpr std::size_t any = SIZE_MAX;
@@ -244,11 +245,11 @@ constexpr std::size_t any = SIZE_MAX;
 constexpr form forms[] = {
     {"object", 3, 3, object},
     {"sleep", 3, 3, sleep},
-    {"reload", 2, 2, debug_reload},
+    {"reload", 2, 2, debug_reload, true},
     {"digest", 2, 2, [](call& c) { c.reply.simple(hexadecimal(dataset_digest(c.state))); }},
     {"digest-value", 2, any, digest_values},
     {"protocol", 3, 3, protocol},
-    {"populate", 3, 5, populate},
+    {"populate", 3, 5, populate, true},
     {"error", 3, 3, [](call& c) { c.error(c.arg(2)); }},
     {"log", 3, 3, [](call& c) { c.reply.ok(); }},
     {"set-active-expire", 3, 3,
@@ -283,11 +284,12 @@ constexpr form forms[] = {
 }  // namespace
 
 void debug(call& c) {
-    // Some would take the keys away from under whoever loads them.
-    if ((c.state.attention & attention::not_ready) != 0) return c.error(loading_text);
+    const bool is_ready = (c.state.attention & attention::not_ready) == 0;
     for (const form& each : forms) {
         if (!is_word(c.arg(1), each.name)) continue;
         if (c.count < each.fewest || c.count > each.most) return c.wrong_subcommand();
+        // It would take keys away from under whoever loads them, or be in its way.
+        if (each.changes_keys && !is_ready) return c.error(loading_text);
         return each.run(c);
     }
     c.wrong_subcommand();

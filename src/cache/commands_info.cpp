@@ -232,6 +232,36 @@ void append_fields(call& c, info_text& to) {
     to.field("aof_fsyncs", log->syncs);
 }
 
+// How far a load has come. Where nobody knows how much there is, the memory that its writer had in
+// use stands for it, as in Redis.
+void load_fields(const engine::state& s, info_text& to) {
+    constexpr std::int64_t second_us = 1'000'000;
+    const load_progress& its = s.load;
+    const std::uint64_t whole = its.total_bytes != 0 ? its.total_bytes : its.used_memory;
+    double percent = 0;
+    std::uint64_t left = 1;
+    if (whole != 0) {
+        percent = 100.0 * static_cast<double>(its.loaded_bytes) / static_cast<double>(whole);
+        left = whole - std::min(whole, its.loaded_bytes);
+    }
+    if (its.total_bytes == 0) {
+        constexpr double most_guessed = 99.99;
+        percent = std::min(percent, most_guessed);
+        left = std::max<std::uint64_t>(left, 1);
+    }
+    const std::int64_t elapsed_s = (s.env.steady_us - its.began_us) / second_us;
+    const double eta_s = elapsed_s == 0
+                             ? 1
+                             : static_cast<double>(elapsed_s) * static_cast<double>(left) /
+                                   static_cast<double>(its.loaded_bytes + 1);
+    to.field("loading_start_time", std::to_string(its.began_at_us / second_us));
+    to.field("loading_total_bytes", its.total_bytes);
+    to.field("loading_rdb_used_mem", its.used_memory);
+    to.field("loading_loaded_bytes", its.loaded_bytes);
+    to.decimal("loading_loaded_perc", percent);
+    to.field("loading_eta_seconds", static_cast<std::uint64_t>(eta_s));
+}
+
 void persistence_section(call& c, info_text& to) {
     constexpr std::int64_t second_us = 1'000'000;
     const save_state& saves = c.state.saves;
@@ -257,6 +287,7 @@ void persistence_section(call& c, info_text& to) {
     to.field("rdb_last_load_keys_expired", saves.loaded_expired);
     to.field("rdb_last_load_keys_loaded", saves.loaded_keys);
     append_fields(c, to);
+    if (is_loading) load_fields(c.state, to);
 }
 
 void stats_section(call& c, info_text& to) {

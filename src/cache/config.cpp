@@ -9,6 +9,7 @@
 #include "cache/command_table.hpp"
 #include "cache/config_values.hpp"
 #include "cache/ignored_parameters.hpp"
+#include "cache/messages.hpp"
 #include "cache/notifications.hpp"
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
@@ -688,6 +689,8 @@ void config_set(call& c) {
     const bool has_limits = changed.max_clients != c.state.options.max_clients ||
                             changed.client_timeout != c.state.options.client_timeout ||
                             changed.max_text != c.state.options.max_text;
+    if (changed.output_limits != c.state.options.output_limits)
+        note_outputs_due(c.state, c.state.env.steady_us);
     c.state.options = changed;
     if (has_limits && c.state.server != nullptr) c.state.server->limits_changed();
     c.state.env.set_policy(changed.policy);

@@ -389,9 +389,33 @@ void engine::take_output(session& who, byte_buffer& out) {
 }
 
 void engine::set_unsent(session& who, std::size_t bytes) {
-    if (who.extras == nullptr) return;
-    who.extras->unsent = bytes;
-    check_output(*state_, who);
+    state& s = *state_;
+    if (who.extras == nullptr) {
+        // Few who send their replies are over a limit, and only those need extras.
+        const output_limit& limit =
+            s.options.output_limits[static_cast<std::size_t>(class_of(who))];
+        const bool counts =
+            (limit.soft != 0 && bytes >= limit.soft) || (limit.hard != 0 && bytes >= limit.hard);
+        if (!counts) return;
+    }
+    extras_of(who).unsent = bytes;
+    check_output(s, who);
+}
+
+std::int64_t engine::outputs_due_us() const noexcept { return state_->outputs_due_us; }
+
+void engine::check_outputs() {
+    state& s = *state_;
+    if (s.env.steady_us < s.outputs_due_us) return;
+    s.outputs_due_us = session::no_deadline;
+    s.sessions.for_each([&](session& each) {
+        // The limits may be others than when it was told of these.
+        const std::size_t unsent = each.held().output;
+        if (unsent > 0)
+            set_unsent(each, unsent);
+        else
+            check_output(s, each);
+    });
 }
 
 namespace {
@@ -540,9 +564,10 @@ session::session(engine& at, std::string_view from, std::string_view to)
 session::session(engine& at, internal) : home(at), id(0), created_us(0), last_used_us(0) {}
 
 session::~session() {
-    if (id == 0) return;
     engine::state& s = home.internals();
+    // Also one of the engine's own may be in the middle of it: of a file that is given up.
     scripting::forget(s, *this);
+    if (id == 0) return;
     if (s.hooked != nullptr) s.hooked->forget(*this);
     unlink();
     if (s.executing == this) s.executing = nullptr;

@@ -59,7 +59,7 @@ enum class access_mode : std::uint8_t {
 /// When a client that does not take its output is closed; client-output-buffer-limit's classes.
 struct output_limit {
     std::size_t hard = 0;  ///< bytes: closed at once; 0: never
-    std::size_t soft = 0;  ///< bytes: closed after `soft_seconds` above it; 0: never
+    std::size_t soft = 0;  ///< bytes: closed after `soft_seconds` at or above it; 0: never
     std::int64_t soft_seconds = 0;
     bool operator==(const output_limit&) const noexcept = default;
 };
@@ -295,9 +295,15 @@ public:
     /// others did: messages, the end of a wait. Call it, and send, after session::wake(), in order
     /// with the replies.
     void take_output(session& who, byte_buffer& out);
-    /// Tells how many bytes the session's connection has taken from the engine and not sent yet,
-    /// for the limits on clients that do not read. Only needed while session::waits_for_others().
+    /// Tells how many bytes the session's connection has taken from the engine, or got as replies,
+    /// and not sent yet: for the limits on clients that do not read.
     void set_unsent(session& who, std::size_t bytes);
+    /// When clients that are over their class's soft limit are to be looked at: in microseconds of
+    /// the steady time, session::no_deadline while there are none. From then on call
+    /// check_outputs(). server_host::outputs_due() tells that it is earlier than before.
+    std::int64_t outputs_due_us() const noexcept;
+    /// Closes those whose time over the limit has passed. O(clients), once it is due.
+    void check_outputs();
 
     /// When a blocked session's wait ends by itself: in microseconds of the steady
     /// time that set_time() was told, or session::no_deadline. From then on call end_wait().

@@ -100,6 +100,16 @@ struct save_state {
     std::uint64_t loaded_expired = 0;
 };
 
+/// How far a start has come with its files, or a replica with its master's data; persistence.hpp
+/// begins it.
+struct load_progress {
+    std::int64_t began_us = 0;       // of the steady clock
+    std::int64_t began_at_us = 0;    // the same, since 1970
+    std::uint64_t total_bytes = 0;   // 0: not known
+    std::uint64_t loaded_bytes = 0;  // of them, understood
+    std::uint64_t used_memory = 0;   // bytes that its writer had in use, as it says; 0: unknown
+};
+
 struct engine::state final : key_listener {
     explicit state(engine_options given);
     ~state();
@@ -143,6 +153,7 @@ struct engine::state final : key_listener {
     rate_meter rates;
     traffic moved_before;  // of an earlier start of the server, or before CONFIG RESETSTAT
     save_state saves;
+    load_progress load;
     acl::users users{options.password};
     access_log refusals;
     std::size_t peak_memory = 0;
@@ -182,8 +193,9 @@ struct engine::state final : key_listener {
     };
     std::deque<ready_key> ready_keys;
     std::size_t blocked_sessions = 0;
-    bool some_wait_for_image = false;  // sessions, or the end of fields
-    std::int64_t paused_until_us = 0;  // by CLIENT PAUSE; 0: they are not
+    bool some_wait_for_image = false;                    // sessions, or the end of fields
+    std::int64_t outputs_due_us = session::no_deadline;  // see engine::outputs_due_us()
+    std::int64_t paused_until_us = 0;                    // by CLIENT PAUSE; 0: they are not
     bool pauses_writes_only = false;
     std::uint8_t writes_held = 0;     // why they wait, beside CLIENT PAUSE: bits of write_hold
     std::int64_t http_logged_us = 0;  // when a browser's request was last logged; 0: never

@@ -85,12 +85,17 @@ bool replies_by_push(runner what) noexcept {
 // In one of these modes at least.
 bool in(const call& c, unsigned what) noexcept { return (c.client.special & what) != 0; }
 
+// Flags by which a command may run though something is amiss: of several, all must have them.
+constexpr std::uint32_t permitting_flags = command_flag::loading | command_flag::stale;
+
 // The flags of all commands that this one will run.
 std::uint32_t all_flags(const call& c) {
     std::uint32_t flags = flags_of(*c.spec, c.args, c.count);
     if ((flags & command_flag::runs_script) != 0) flags = scripting::flags_of(c, flags);
     if (c.spec->run == commands::exec && in(c, session::in_transaction)) {
-        flags |= c.client.extras->queued_flags;
+        const session_extras& its = *c.client.extras;
+        flags |= its.queued_flags & ~permitting_flags;
+        flags &= ~its.queued_lack;
     }
     return flags;
 }
@@ -216,7 +221,9 @@ void queue(call& c) {
     // Nothing of it will run: there is no need to keep it.
     if (!extras.refused && !extras.watched_changed) {
         extras.queued.add(*c.spec, c.args, c.count);
-        extras.queued_flags |= all_flags(c);
+        const std::uint32_t flags = all_flags(c);
+        extras.queued_flags |= flags;
+        extras.queued_lack |= ~flags & permitting_flags;
         note_client_memory(c.state, command_queue::cost(c.args, c.count));
     }
     c.reply.simple("QUEUED");
@@ -226,13 +233,19 @@ void queue(call& c) {
 
 std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
                        std::size_t count) noexcept {
-    constexpr std::uint32_t told_by_form = command_flag::write | command_flag::denyoom;
+    constexpr std::uint32_t same_bits = command_flag::write | command_flag::denyoom;
+    // As command_flag_names() has them.
+    constexpr std::uint32_t form_loading = 1 << 8;
+    constexpr std::uint32_t form_stale = 1 << 9;
     if ((spec.flags & command_flag::has_forms) == 0 || count < 2) [[likely]]
         return spec.flags;
     const acl::command_form* const form = acl::find_form(spec.name, args[1]);
     if (form == nullptr) return spec.flags;
-    // These have the same bits in both.
-    return (spec.flags & ~told_by_form) | (form->flags & told_by_form);
+    std::uint32_t flags = spec.flags & ~(same_bits | permitting_flags);
+    flags |= form->flags & same_bits;
+    if ((form->flags & form_loading) != 0) flags |= command_flag::loading;
+    if ((form->flags & form_stale) != 0) flags |= command_flag::stale;
+    return flags;
 }
 
 void after_refusal(call& c) {
@@ -429,6 +442,7 @@ void drop_transaction(engine::state& s, session& who) {
     who.special &= static_cast<std::uint16_t>(~session::in_transaction);
     who.extras->queued = command_queue();
     who.extras->queued_flags = 0;
+    who.extras->queued_lack = 0;
     who.extras->refused = false;
     unwatch_all(s, who);
 }

@@ -2,6 +2,8 @@
 // took and how they failed.
 #include "cache/command_stats.hpp"
 #include "cache/engine.hpp"
+#include "cache/engine_state.hpp"
+#include "cache/persistence.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/server_host.hpp"
 #include "cache/test_client.hpp"
@@ -365,6 +367,43 @@ struct moving_host final : server_host {
 
     traffic now;
 };
+
+TEST_F(info, tells_how_far_a_load_has_come) {
+    engine::state& s = engine_.internals();
+    EXPECT_EQ(field("loading_total_bytes"), "");
+    engine_.set_time(std::chrono::seconds(5000), std::chrono::seconds(70));
+    s.attention |= attention::loading;
+    note_load_began(s, 1000);
+    const auto fields = [this] { return fields_of(client_("INFO persistence")); };
+    auto now = fields();
+    EXPECT_EQ(now.at("loading"), "1");
+    EXPECT_EQ(now.at("loading_start_time"), "5000");
+    EXPECT_EQ(now.at("loading_loaded_perc"), "0.00");
+    EXPECT_EQ(now.at("loading_eta_seconds"), "1");
+    // The system's clock is set back meanwhile.
+    engine_.set_time(std::chrono::seconds(50), std::chrono::seconds(80));
+    s.load.loaded_bytes = 249;
+    now = fields();
+    EXPECT_EQ(now.at("loading_start_time"), "5000");
+    EXPECT_EQ(now.at("loading_total_bytes"), "1000");
+    EXPECT_EQ(now.at("loading_rdb_used_mem"), "0");
+    EXPECT_EQ(now.at("loading_loaded_bytes"), "249");
+    EXPECT_EQ(now.at("loading_loaded_perc"), "24.90");
+    EXPECT_EQ(now.at("loading_eta_seconds"), "30");
+    s.load.loaded_bytes = 1000;
+    EXPECT_EQ(fields().at("loading_loaded_perc"), "100.00");
+    EXPECT_EQ(fields().at("loading_eta_seconds"), "0");
+    // Of a copy whose size nobody tells.
+    note_load_began(s, 0);
+    EXPECT_EQ(fields().at("loading_loaded_perc"), "0.00");
+    s.load.used_memory = 500;
+    s.load.loaded_bytes = 250;
+    EXPECT_EQ(fields().at("loading_loaded_perc"), "50.00");
+    s.load.loaded_bytes = 5000;
+    EXPECT_EQ(fields().at("loading_loaded_perc"), "99.99");
+    s.attention = 0;
+    EXPECT_EQ(fields().count("loading_total_bytes"), 0U);
+}
 
 TEST_F(info, tells_rates_of_the_last_moments) {
     moving_host host;

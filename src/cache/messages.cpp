@@ -10,6 +10,7 @@
 #include "cache/client_memory.hpp"
 #include "cache/command_table.hpp"
 #include "cache/secret_arguments.hpp"
+#include "cache/server_host.hpp"
 
 #include <algorithm>
 #include <array>
@@ -136,17 +137,26 @@ void check_output(engine::state& s, session& who) {
     session_extras& extras = *who.extras;
     const std::size_t waiting = extras.outbox.size() + extras.unsent;
     const output_limit& limit = s.options.output_limits[static_cast<std::size_t>(class_of(who))];
-    bool over = waiting > s.options.max_outbox || (limit.hard != 0 && waiting >= limit.hard);
+    // Its own replies have other limits.
+    const std::size_t from_others = who.waits_for_others() ? waiting : extras.outbox.size();
+    bool over = from_others > s.options.max_outbox || (limit.hard != 0 && waiting >= limit.hard);
     if (limit.soft == 0 || waiting < limit.soft) {
         extras.over_since_us = 0;
-    } else if (extras.over_since_us == 0) {
-        extras.over_since_us = s.env.steady_us;
     } else {
-        over |= s.env.steady_us - extras.over_since_us > limit.soft_seconds * second_us;
+        if (extras.over_since_us == 0) extras.over_since_us = s.env.steady_us;
+        const std::int64_t until_us = extras.over_since_us + limit.soft_seconds * second_us;
+        over |= s.env.steady_us > until_us;
+        if (!over) note_outputs_due(s, until_us + 1);
     }
     if (!over) return;
     ++s.env.counters.output_closed;
     kill(s, who);
+}
+
+void note_outputs_due(engine::state& s, std::int64_t at_us) noexcept {
+    if (at_us >= s.outputs_due_us) return;
+    s.outputs_due_us = at_us;
+    if (s.server != nullptr) s.server->outputs_due();
 }
 
 std::size_t publish(engine::state& s, std::string_view channel, std::string_view message) {

@@ -19,6 +19,8 @@ void push_to(engine::state& s, session& who, std::string_view bytes);
 
 /// Looks whether what waits for the session passes a limit; if so it is closed.
 void check_output(engine::state& s, session& who);
+/// All outputs are to be looked at from that time on; see engine::outputs_due_us().
+void note_outputs_due(engine::state& s, std::int64_t at_us) noexcept;
 
 client_class class_of(const session& who) noexcept;
 

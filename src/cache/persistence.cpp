@@ -77,6 +77,14 @@ bool save_is_due(const engine::state& s) noexcept {
     return false;
 }
 
+void note_load_began(engine::state& s, std::uint64_t total_bytes) noexcept {
+    s.load = {.began_us = s.env.steady_us,
+              .began_at_us = s.env.now_us,
+              .total_bytes = total_bytes,
+              .loaded_bytes = 0,
+              .used_memory = 0};
+}
+
 void note_loaded(engine::state& s, std::uint64_t keys, std::uint64_t expired) {
     s.saves.loaded_keys = keys;
     s.saves.loaded_expired = expired;

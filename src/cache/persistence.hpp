@@ -25,6 +25,9 @@ void note_saved_time(engine::state& s) noexcept;
 bool save_is_due(const engine::state& s) noexcept;
 /// Whether there is a change that no file has yet.
 bool has_unsaved_changes(const engine::state& s) noexcept;
+/// From now on so many bytes are read, of all files together, or of a master's data; 0 if that is
+/// not known. load_progress::loaded_bytes is the reader's to count.
+void note_load_began(engine::state& s, std::uint64_t total_bytes) noexcept;
 /// All that is there came from the dump file.
 void note_loaded(engine::state& s, std::uint64_t keys, std::uint64_t expired);
 /// Works out anew whether commands that write are refused.

@@ -5,6 +5,7 @@
 #include "cache/hooks.hpp"
 #include "cache/messages.hpp"
 #include "cache/notifications.hpp"
+#include "cache/persistence.hpp"
 #include "cache/replication.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/tracking.hpp"
@@ -108,6 +109,7 @@ void replication::begin_load() {
     active_ = false;
     if (state_.appending != nullptr) state_.appending->interrupt();
     state_.attention |= attention::loading;
+    note_load_began(state_, copy_size);
     set_link(link_state::sync);
     clear_data();
 }

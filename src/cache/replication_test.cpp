@@ -117,6 +117,24 @@ TEST(replication, one_that_does_not_take_its_stream_is_closed_at_the_limit) {
     EXPECT_THAT(client("INFO replication"), HasSubstr("connected_slaves:0\r\n"));
 }
 
+TEST(replication, one_that_stays_over_the_soft_limit_is_closed_though_nothing_more_is_written) {
+    leading l;
+    test_client client(*l.home);
+    client({"CONFIG", "SET", "client-output-buffer-limit", "replica 0 10kb 5"});
+    test_client lazy(*l.home);
+    l.join(lazy);
+    replication& its = *l.home->internals().replicating;
+    client({"SET", "a", std::string(20'000, 'x')});
+    its.tick();
+    l.home->set_time(std::chrono::seconds(1'000'005));
+    its.tick();
+    EXPECT_FALSE(lazy.closed());
+    l.home->set_time(std::chrono::seconds(1'000'006));
+    its.tick();
+    EXPECT_TRUE(lazy.closed());
+    EXPECT_THAT(client("INFO stats"), HasSubstr("client_output_buffer_limit_disconnections:1\r\n"));
+}
+
 TEST(replication, a_silent_one_is_closed_and_the_backlog_ends) {
     leading l;
     test_client client(*l.home);
@@ -231,6 +249,41 @@ TEST(replication, a_replica_tells_a_random_key_though_all_are_over) {
     EXPECT_EQ(client("RANDOMKEY"), "$4\r\ngone\r\n");
     EXPECT_EQ(client("REPLICAOF NO ONE"), "+OK\r\n");
     EXPECT_EQ(client("RANDOMKEY"), "$-1\r\n");
+}
+
+// Whether what it has queued may run is looked at when it runs.
+TEST(replication, transactions_that_began_before_see_nothing_that_commands_do_not) {
+    engine home;
+    test_client client(home);
+    test_client other(home);
+    client("SET a 1");
+    client("REPLICAOF 127.0.0.1 1");
+    replication& its = *home.internals().replicating;
+    its.set_link(link_state::connected);
+    const auto begin = [&] {
+        EXPECT_EQ(client("MULTI"), "+OK\r\n");
+        EXPECT_EQ(client("ECHO x"), "+QUEUED\r\n");
+        EXPECT_EQ(client("GET a"), "+QUEUED\r\n");
+        EXPECT_EQ(other("MULTI"), "+OK\r\n");
+        EXPECT_EQ(other("ECHO x"), "+QUEUED\r\n");
+    };
+    begin();
+    its.begin_load();
+    EXPECT_EQ(client("EXEC"),
+              "-EXECABORT Transaction discarded because of: " + std::string(loading_text) + "\r\n");
+    EXPECT_EQ(other("EXEC"), "*1\r\n$1\r\nx\r\n");
+    its.end_load(std::string(40, 'a'), 1);
+    EXPECT_EQ(client("CONFIG SET replica-serve-stale-data no"), "+OK\r\n");
+    begin();
+    its.set_link(link_state::connect);
+    EXPECT_EQ(client("EXEC"),
+              "-EXECABORT Transaction discarded because of: " + std::string(stale_text) + "\r\n");
+    EXPECT_EQ(other("EXEC"), "*1\r\n$1\r\nx\r\n");
+    // Nothing of it stays behind.
+    EXPECT_EQ(other("DISCARD"), "-ERR DISCARD without MULTI\r\n");
+    its.set_link(link_state::connected);
+    begin();
+    EXPECT_EQ(client("EXEC"), "*2\r\n$1\r\nx\r\n$-1\r\n");
 }
 
 TEST(replication, a_masters_stream_waits_while_clients_are_paused) {

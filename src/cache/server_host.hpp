@@ -44,6 +44,8 @@ public:
     virtual bool abort_shutdown() = 0;
     /// engine_options::max_clients, client_timeout or max_text is another now.
     virtual void limits_changed() noexcept {}
+    /// engine::outputs_due_us() is earlier now.
+    virtual void outputs_due() noexcept {}
     /// Whether there is anybody who could keep settings.
     virtual bool can_keep_config() const noexcept = 0;
 

@@ -60,7 +60,16 @@ task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::t
     made->events = std::move(events);
     made->instance =
         type.make({std::move(name), std::move(options), made->events.get(), std::move(above)});
-    auto started = co_await made->instance->start();
+    starting_.emplace(number, made);
+    outcome<> started;
+    {
+        struct start_end {
+            ~start_end() { of.erase(number); }
+            decltype(starting_)& of;
+            std::uint64_t number;
+        } const end{starting_, number};
+        started = co_await made->instance->start();
+    }
     if (!started) co_return std::unexpected(std::move(started.error()));
     if (!ticket->change_to(start_ticket::served)) {
         co_await made->instance->stop(duration::zero());
@@ -69,6 +78,16 @@ task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::t
     endpoint local = made->instance->local();
     guests_.emplace(number, std::move(made));
     co_return local;
+}
+
+task<void> host::give_up_start(std::uint64_t number) {
+    static_cast<void>(co_await run_on(group_, index_, give_up_start_there(number), loop_patience));
+}
+
+task<bool> host::give_up_start_there(std::uint64_t number) {
+    const auto found = starting_.find(number);
+    if (found != starting_.end()) found->second->instance->give_up_start();
+    co_return found != starting_.end();
 }
 
 task<outcome<>> host::stop(std::uint64_t number, duration drain, duration file_time) {

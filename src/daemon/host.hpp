@@ -52,6 +52,9 @@ public:
                                   std::shared_ptr<runtime_journal> events,
                                   std::shared_ptr<runtime::supervisor> above = nullptr);
 
+    /// Has the start under this number end soon, without success; nothing when it has ended.
+    task<void> give_up_start(std::uint64_t number);
+
     /// Stops and destroys an instance; connections get `drain` to finish, and its files `file_time`
     /// to be written. When the loop does not
     /// answer the instance stays there, and stop() may be tried again.
@@ -80,6 +83,7 @@ private:
                                         std::shared_ptr<runtime_journal> events,
                                         std::shared_ptr<runtime::supervisor> above,
                                         std::shared_ptr<start_ticket> ticket);
+    task<bool> give_up_start_there(std::uint64_t number);
     task<outcome<>> stop_there(std::uint64_t number, duration drain);
     task<outcome<std::uint64_t>> send_there(std::uint64_t number, std::string message);
     task<outcome<>> apply_there(std::uint64_t number, runtime::settings changed);
@@ -89,7 +93,9 @@ private:
     loop_group& group_;
     std::size_t index_;
     std::size_t load_ = 0;
-    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> guests_;  // the loop's thread only
+    // The loop's thread only.
+    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> guests_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> starting_;
 };
 
 }  // namespace eddy::daemon

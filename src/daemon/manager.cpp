@@ -331,8 +331,15 @@ task<outcome<>> manager::start(runtime_ref which) {
     co_return with_context(context, std::move(up.error()));
 }
 
+task<bool> manager::give_up_start(runtime_ref which) {
+    if (which->status != runtime_status::starting || which->where == nullptr) co_return false;
+    co_await which->where->give_up_start(which->number);
+    co_return true;
+}
+
 task<outcome<>> manager::stop(runtime_ref which) {
     const std::string name = which->record.name;
+    const bool was_starting = co_await give_up_start(which);
     {
         const auto entered = co_await which->turn.enter();
         if (!entered) co_return interrupted();
@@ -341,6 +348,9 @@ task<outcome<>> manager::stop(runtime_ref which) {
         if (which->where) {
             auto down = co_await take_down(which, drain_of(*which));
             if (!down) co_return down;
+        } else if (was_starting && which->status == runtime_status::failed) {
+            which->status = runtime_status::stopped;
+            which->reason.clear();
         }
         if (which->record.running) {
             runtime_record wanted = which->record;
@@ -454,6 +464,7 @@ task<outcome<runtime_ref>> manager::create(runtime_request request) {
 
 task<outcome<>> manager::remove(runtime_ref which) {
     const std::string name = which->record.name;
+    static_cast<void>(co_await give_up_start(which));
     {
         const auto entered = co_await which->turn.enter();
         if (!entered) co_return interrupted();

@@ -163,6 +163,8 @@ private:
     task<outcome<>> bring_up(runtime_ref which);
     task<outcome<>> take_down(runtime_ref which, duration drain);
 
+    /// Whoever starts it has the turn, maybe for long. Yields whether somebody does.
+    static task<bool> give_up_start(runtime_ref which);
     task<outcome<>> stop_children(std::string owner);
     task<void> start_restored(runtime_ref which, duration grace);
     task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);

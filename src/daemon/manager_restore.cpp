@@ -159,6 +159,7 @@ task<bool> manager::shut_down(duration drain) {
 }
 
 task<void> manager::stop_for_shutdown(runtime_ref which, duration drain, bool& complete) {
+    static_cast<void>(co_await give_up_start(which));
     const auto entered = co_await which->turn.enter();
     if (!entered) {
         complete = false;

@@ -407,6 +407,46 @@ TEST_F(manager_test, changes_to_one_runtime_take_turns) {
     });
 }
 
+task<void> start_in_vain(manager& runtimes, runtime_ref which, std::string& why) {
+    const auto started = co_await runtimes.start(which);
+    why = started ? "it has started" : started.error().message;
+}
+
+task<runtime_ref> begin_to_start(manager& runtimes, std::string name, scope& in, std::string& why) {
+    const runtime_ref which = co_await make(runtimes, wanted(std::move(name), {{"patient", true}}));
+    why.clear();
+    in.spawn(start_in_vain(runtimes, which, why));
+    while (which->status != runtime_status::starting)
+        static_cast<void>(co_await loop::current().sleep_for(std::chrono::milliseconds(1)));
+    co_return which;
+}
+
+// One that reads a large file, say.
+TEST_F(manager_test, a_start_that_takes_long_holds_up_no_stop) {
+    live([](manager& runtimes) -> task<void> {
+        std::string why;
+        scope starts(co_await current_source());
+        const runtime_ref stopped = co_await begin_to_start(runtimes, "stopped", starts, why);
+        EXPECT_TRUE(co_await runtimes.stop(stopped));
+        EXPECT_EQ(stopped->status, runtime_status::stopped);
+        EXPECT_EQ(stopped->reason, "");
+        EXPECT_FALSE(stopped->record.running);
+        co_await starts.join();
+        EXPECT_NE(why.find("its start was given up"), std::string::npos) << why;
+
+        const runtime_ref removed = co_await begin_to_start(runtimes, "removed", starts, why);
+        EXPECT_TRUE(co_await runtimes.remove(removed));
+        co_await starts.join();
+        EXPECT_EQ(runtimes.all().size(), 1U);
+
+        const runtime_ref kept = co_await begin_to_start(runtimes, "kept", starts, why);
+        EXPECT_TRUE(co_await runtimes.shut_down(std::chrono::seconds(1)));
+        co_await starts.join();
+        EXPECT_NE(why.find("its start was given up"), std::string::npos) << why;
+        EXPECT_EQ(testing::instances, 0);
+    });
+}
+
 task<void> send_one(manager& runtimes, runtime_ref which, std::string message) {
     static_cast<void>(co_await runtimes.send(which, std::move(message)));
 }

@@ -1,6 +1,8 @@
 // For this layer's tests: a type of runtime that serves nothing and does as it is told.
 #pragma once
 
+#include <eddy/io/event.hpp>
+
 #include "runtime/runtime.hpp"
 
 #include <atomic>
@@ -27,10 +29,15 @@ public:
         if (made_.options.flag("throwing")) throw std::runtime_error("thrown on purpose");
         if (made_.options.number("port") == 666)
             co_return runtime::refuse(409, "port 666 is taken");
+        if (made_.options.flag("patient")) {
+            static_cast<void>(co_await given_up_.wait());
+            co_return runtime::refuse(503, "its start was given up");
+        }
         made_.events->write("level " + std::to_string(made_.options.number("level")));
         running_ = true;
         co_return runtime::outcome<>();
     }
+    void give_up_start() noexcept override { given_up_.set(); }
     task<void> stop(duration) override {
         running_ = false;
         co_return;
@@ -66,6 +73,7 @@ private:
     runtime::creation made_;
     std::uint64_t sent_ = 0;
     bool running_ = false;
+    event given_up_;
 };
 
 inline std::vector<runtime::type> fake_types() {
@@ -86,7 +94,10 @@ inline std::vector<runtime::type> fake_types() {
                      .default_value = "1",
                      .help = "a number",
                      .live = true},
-                    {.name = "throwing", .kind = option_kind::flag, .help = "start() throws"}};
+                    {.name = "throwing", .kind = option_kind::flag, .help = "start() throws"},
+                    {.name = "patient",
+                     .kind = option_kind::flag,
+                     .help = "start() waits until it is given up"}};
     fake.make = [](runtime::creation made) -> std::unique_ptr<runtime::instance> {
         return std::make_unique<fake_runtime>(std::move(made));
     };

@@ -179,6 +179,9 @@ public:
     /// Opens what it serves on; fails without leaving anything behind. After success it serves
     /// until stop().
     virtual task<outcome<>> start() = 0;
+    /// Has a start() that is under way end soon, without success. One that takes no time need not
+    /// care.
+    virtual void give_up_start() noexcept {}
 
     /// Stops accepting, lets connections finish for at most `drain`, then closes the rest. The
     /// instance may be destroyed or started again afterwards.

@@ -21,9 +21,13 @@ loader::loader(engine::state& to, load_options options)
       reader_(*this, reader::input::file, options.reading) {}
 
 refusal loader::aux(std::string_view name, std::string_view value) {
-    if (name != stream_database_aux) return accepted;
+    const bool is_memory = name == "used-mem";
+    if (!is_memory && name != stream_database_aux) return accepted;
     const auto number = parse_integer(value);
-    if (number && *number >= 0 && *number < static_cast<std::int64_t>(engine::databases))
+    if (!number || *number < 0) return accepted;
+    if (is_memory)
+        state_.load.used_memory = static_cast<std::uint64_t>(*number);
+    else if (*number < static_cast<std::int64_t>(engine::databases))
         stream_database_ = static_cast<std::uint8_t>(*number);
     return accepted;
 }

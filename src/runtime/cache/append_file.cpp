@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -31,9 +32,11 @@ constexpr duration sync_pause = std::chrono::seconds(1);
 constexpr duration retry_pause = std::chrono::seconds(1);
 constexpr mode_t folder_mode = 0755;
 
-bool is_empty(const std::string& path) noexcept {
+/// In bytes; none when there is no such file.
+std::optional<std::uint64_t> size_of(const std::string& path) noexcept {
     struct ::stat found{};
-    return ::stat(path.c_str(), &found) == 0 && found.st_size == 0;
+    if (::stat(path.c_str(), &found) != 0) return std::nullopt;
+    return static_cast<std::uint64_t>(found.st_size);
 }
 
 task<result<std::string>> read_all(const std::string& path, std::size_t most) {
@@ -184,12 +187,18 @@ task<outcome<bool>> append_file::load() {
     std::uint64_t sizes = 0;
     std::vector<append_manifest::part> parts = manifest_.increments;
     if (manifest_.base) parts.insert(parts.begin(), *manifest_.base);
+    std::uint64_t total = 0;
+    for (const append_manifest::part& each : parts)
+        total += size_of(path_of(each.name)).value_or(0);
+    tell_time_();
+    eddy::cache::note_load_began(state, total);
     state.attention |= eddy::cache::attention::loading;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         // A rewrite that had begun has made the next part, which nothing was appended to.
-        const bool is_last = std::all_of(
-            parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, parts.end(),
-            [this](const append_manifest::part& later) { return is_empty(path_of(later.name)); });
+        const bool is_last = std::all_of(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                         parts.end(), [this](const append_manifest::part& later) {
+                                             return size_of(path_of(later.name)) == 0;
+                                         });
         const bool may_cut = is_last && options().load_truncated;
         const outcome<append_counts> part =
             co_await load_append_part(engine_, path_of(parts[i].name), may_cut, events_);

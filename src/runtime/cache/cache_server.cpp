@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -70,7 +71,8 @@ struct cache_server::running {
     endpoint address;
     eddy::cache::engine engine;
     workplace place;
-    std::unique_ptr<append_file> append;  // null without a folder
+    std::unique_ptr<append_file> append;   // null without a folder
+    std::optional<cancel_source> opening;  // while a start reads its files
     scope accepting;
     scope background;
 
@@ -92,6 +94,8 @@ struct cache_server::running {
     saver saving;
 
     event new_limits;  // CONFIG SET has changed those of the connections
+    // Clients that are over a soft limit are to be looked at, earlier than before.
+    event outputs_due;
     std::unique_ptr<replicator> replicating;
     std::unique_ptr<services> helper;
     std::unique_ptr<cache_hooks> hooks;  // null without --hooks
@@ -143,6 +147,7 @@ task<void> cache_server::keep_limits() {
 
 task<outcome<>> cache_server::start() {
     if (running_) co_return refuse(409, name_ + " runs already");
+    start_given_up_ = false;
     outcome<config> read = read_config(options_);
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
@@ -155,7 +160,8 @@ task<outcome<>> cache_server::start() {
     running_->place.max_pending_reply = config_.engine.max_pending_reply;
     running_->helper = std::make_unique<services>(
         running_->engine, running_->background, events_, options_, above_,
-        [this] { return moved(); }, [this] { note_limits(); });
+        [this] { return moved(); }, [this] { note_limits(); },
+        [this] { running_->outputs_due.set(); });
     running_->engine.internals().server = running_->helper.get();
     running_->engine.internals().forget_moved();
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
@@ -172,10 +178,17 @@ task<outcome<>> cache_server::start() {
     tell_of_protection(config_, events_);
     eddy::cache::engine::state& state = running_->engine.internals();
     if (!config_.engine.dir.empty()) {
+        tell_time();
+        eddy::cache::note_load_began(state, 0);
         state.attention |= eddy::cache::attention::starting;
         open_door();
-        if (auto opened_files = co_await open_files(); !opened_files)
-            co_return co_await give_up(std::move(opened_files));
+        running_->opening.emplace(co_await current_source());
+        if (start_given_up_) running_->opening->request();
+        outcome<> opened_files = co_await open_files().under(*running_->opening);
+        if (!opened_files && start_given_up_)
+            opened_files = refuse(503, "it was stopped before it had read its files");
+        running_->opening.reset();
+        if (!opened_files) co_return co_await give_up(std::move(opened_files));
         state.saves.host = &running_->saving;
         eddy::cache::note_saved_time(state);
         spawn_lasting([this] { return keep_saved(); });
@@ -199,10 +212,16 @@ task<outcome<>> cache_server::start() {
     spawn_lasting([this] { return keep_up(); });
     spawn_lasting([this] { return catch_up(); });
     spawn_lasting([this] { return keep_limits(); });
+    spawn_lasting([this] { return check_outputs(); });
     if (config_.engine.dir.empty()) open_door();
     // Who has come before was told LOADING.
     state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::starting);
     co_return outcome<>();
+}
+
+void cache_server::give_up_start() noexcept {
+    start_given_up_ = true;
+    if (running_ && running_->opening) running_->opening->request();
 }
 
 void cache_server::open_door() {
@@ -658,6 +677,30 @@ task<void> cache_server::catch_up() {
             if (running_->background.source().requested()) co_return;
             tell_time();
         }
+    }
+}
+
+/// Closes clients that have been over their soft limit for too long. While none is over it this
+/// sleeps.
+task<void> cache_server::check_outputs() {
+    constexpr duration longest_wait = std::chrono::hours(1);
+    eddy::cache::engine& engine = running_->engine;
+    for (;;) {
+        running_->outputs_due.reset();
+        tell_time();
+        engine.check_outputs();
+        const std::int64_t due_us = engine.outputs_due_us();
+        result<> woken;
+        if (due_us == eddy::cache::session::no_deadline) {
+            woken = co_await running_->outputs_due.wait();
+        } else {
+            const duration left =
+                std::chrono::microseconds(due_us) - running_->place.clock.steady();
+            woken =
+                co_await with_timeout(std::min(left, longest_wait), running_->outputs_due.wait());
+            if (!woken && woken.error() == errc::timed_out) woken = {};
+        }
+        if (!woken) co_return;
     }
 }
 

@@ -30,6 +30,7 @@ public:
     ~cache_server() override;
 
     task<outcome<>> start() override;
+    void give_up_start() noexcept override;
     task<void> stop(duration drain) override;
     counters count() const override;
     endpoint local() const override;
@@ -63,6 +64,7 @@ private:
     task<void> save_at_end();
     std::string dump_path() const;
     task<void> catch_up();
+    task<void> check_outputs();
     void tell_time();
     worker::limits limits() const noexcept;
     void watch_peer(const stream& accepted) const noexcept;
@@ -78,6 +80,7 @@ private:
     counters counted_;
     histogram latency_;  // of workers that have ended
     eddy::cache::statistics last_stats_;
+    bool start_given_up_ = false;
 
     // While it runs.
     struct running;

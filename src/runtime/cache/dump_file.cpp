@@ -6,6 +6,8 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "cache/engine_state.hpp"
+#include "cache/persistence.hpp"
 #include "runtime/cache/give_way.hpp"
 
 #include <fcntl.h>
@@ -178,6 +180,8 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
     cancel_source* const source = co_await current_source();
     loop& here = loop::current();
     time_point reported = here.now();
+    eddy::cache::note_load_began(to.internals(), *size);
+    std::uint64_t& loaded = to.internals().load.loaded_bytes;
     loader into(to, options);
     std::vector<char> buffer(read_bytes);
     std::uint64_t offset = 0;
@@ -193,7 +197,7 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
         std::string_view rest(buffer.data(), *got);
         while (!rest.empty() && into.now() == reader::status::reading) {
             try {
-                into.feed(rest.substr(0, read_slice));
+                loaded += into.feed(rest.substr(0, read_slice));
             } catch (const std::bad_alloc&) {
                 co_return refuse(500, fmt::format("could not load {}: there is no memory for more "
                                                   "than {} keys of it",

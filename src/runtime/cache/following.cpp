@@ -568,6 +568,7 @@ task<void> follower::link::feed_loader(loader& into, std::optional<std::uint64_t
         env.expired = seen;
         in_.consume(taken);
         its_.copy_bytes += taken;
+        engine_.internals().load.loaded_bytes = its_.copy_bytes;
         if (left) *left -= taken;
         // The old data goes as the new comes, so that there are not both at the end.
         static_cast<void>(engine_.upkeep());

@@ -133,14 +133,15 @@ nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& optio
 services::services(eddy::cache::engine& engine, scope& background, journal& events,
                    settings& chosen, std::shared_ptr<supervisor> above,
                    std::function<eddy::cache::traffic()> moved,
-                   std::function<void()> limits_changed)
+                   std::function<void()> limits_changed, std::function<void()> outputs_due)
     : engine_(engine),
       background_(background),
       events_(events),
       chosen_(chosen),
       above_(std::move(above)),
       moved_(std::move(moved)),
-      limits_changed_(std::move(limits_changed)) {}
+      limits_changed_(std::move(limits_changed)),
+      outputs_due_(std::move(outputs_due)) {}
 
 void services::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::answer(engine_.internals(), session, fault);
@@ -255,6 +256,8 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
     const bool is_wanted = how.saves == saving::always ||
                            (how.saves == saving::by_points && !state.options.save_points.empty());
     if (!is_wanted || state.saves.host == nullptr) co_return std::string();
+    // The file stays as it is.
+    if ((state.attention & eddy::cache::attention::loading) != 0) co_return std::string();
     if (eddy::cache::lacks_data(state)) co_return "it has not got its master's data";
     // One that is on its way may be of an earlier instant; a script that is late is half done.
     while (state.saves.image != nullptr || engine_.script_is_late() ||

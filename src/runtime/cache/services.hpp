@@ -24,11 +24,11 @@ public:
 
     /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
     /// `moved` counts what the cache's connections have sent and received; `limits_changed` has
-    /// them keep those that CONFIG SET was told.
+    /// them keep those that CONFIG SET was told; `outputs_due` has slow clients looked at.
     /// All references outlive it; tasks run in `background`, which ends before it.
     services(eddy::cache::engine& engine, scope& background, journal& events, settings& chosen,
              std::shared_ptr<supervisor> above, std::function<eddy::cache::traffic()> moved,
-             std::function<void()> limits_changed);
+             std::function<void()> limits_changed, std::function<void()> outputs_due);
 
     eddy::cache::traffic moved() const noexcept override { return moved_(); }
     void save_users(std::uint64_t session, std::string text) override;
@@ -38,6 +38,7 @@ public:
     bool can_shut_down() const noexcept override { return above_ != nullptr; }
     bool abort_shutdown() override;
     void limits_changed() noexcept override { limits_changed_(); }
+    void outputs_due() noexcept override { outputs_due_(); }
     bool can_keep_config() const noexcept override { return above_ != nullptr; }
 
     saving at_end() const noexcept { return at_end_; }
@@ -59,6 +60,7 @@ private:
     std::shared_ptr<supervisor> above_;
     std::function<eddy::cache::traffic()> moved_;  // does not throw
     std::function<void()> limits_changed_;         // nor this
+    std::function<void()> outputs_due_;            // nor this
     saving at_end_ = saving::by_points;
     std::uint64_t shutdowns_ = 0;      // asked for and not given up
     std::uint64_t shutdown_turn_ = 0;  // changes when those that wait are given up

@@ -558,8 +558,9 @@ bool worker::send_now(client& c) {
 
 void worker::set_unsent(client& c, std::size_t bytes) {
     c.session->unsent.store(counted_bytes(bytes), std::memory_order_relaxed);
-    if (!c.seen().waits_for_others) return;
+    const time_point now = loop::current().now();
     const visit here(place_.turns.get());
+    place_.clock.tell(now);
     place_.engine.set_unsent(*c.session, bytes);
 }
 
