@@ -7,6 +7,7 @@
 // It is a queue for the coroutines of one loop. What only one loop uses needs async_mutex at most.
 #pragma once
 
+#include <eddy/base/frame_pool.hpp>
 #include <eddy/base/result.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/semaphore.hpp>
@@ -50,7 +51,8 @@ public:
     /// that runs, as resume_on() does. errc::limit_reached, and errc::closed when the loop has
     /// gone: the work never runs then.
     ///
-    /// From another thread than the loop's it allocates once, as resume_on() does.
+    /// No allocation but the frames, which come from the pools; their memory comes back to this
+    /// thread's.
     template <class T>
     task<typename detail::blocking_result<T>::type> run(task<T> work) const {
         return run_there(state_, std::move(work));
@@ -113,21 +115,37 @@ private:
                                                                      task<T> work) {
         if (!on->enter()) co_return fail(errc::limit_reached);
         const executor where = on->where;
-        co_return co_await resume_on(where, run_in_turn(place(std::move(on)), std::move(work)));
+        // That of the turn comes home by resume_on().
+        struct homecoming {
+            ~homecoming() { frame_free(block.memory, block.size); }
+            frame_block block;
+        } of_work;
+        co_return co_await resume_on(
+            where, run_in_turn(place(std::move(on)), std::move(work), &of_work.block));
     }
 
     // The turn passes on when this ends. Whoever is next begins in a later turn of the loop, and by
-    // then the frame of the work is gone, too.
+    // then the frame of the work is gone, too; its memory is in `memory`.
     template <class T>
-    static task<typename detail::blocking_result<T>::type> run_in_turn(place before, task<T> work) {
+    static task<typename detail::blocking_result<T>::type> run_in_turn(
+        place before, task<T> work, frame_block* memory = nullptr) {
         const result<permit> turn = co_await before.turn();
         before.leave();
         if (!turn) co_return fail(turn.error());
+        const auto end_work = [&] {
+            {
+                task<T> ended = std::move(work);  // NOLINT(bugprone-use-after-move): awaited only
+            }
+            if (memory != nullptr) *memory = frame_take_back();
+        };
         if constexpr (std::is_void_v<T>) {
             co_await std::move(work);
+            end_work();
             co_return result<>();
         } else {
-            co_return co_await std::move(work);
+            typename detail::blocking_result<T>::type outcome(co_await std::move(work));
+            end_work();
+            co_return outcome;
         }
     }
 
