@@ -404,7 +404,7 @@ long sleeps_in_short_pauses(loop& here) {
             const time_point work_ends = on.now() + 200us;
             while (std::chrono::steady_clock::now() < work_ends) {
             }
-            must(co_await on.sleep_for(10us));
+            must(co_await on.sleep_until(std::chrono::steady_clock::now() + 12us));
         }
         slept = sleeps() - before;
     }(here, count));
