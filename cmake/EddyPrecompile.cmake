@@ -17,9 +17,9 @@ endif()
 set(EDDY_PRECOMPILED
     <algorithm> <array> <atomic> <bit> <cerrno> <charconv> <chrono> <cmath> <coroutine> <cstddef>
     <cstdint> <cstdio> <cstdlib> <cstring> <deque> <exception> <expected> <filesystem> <fstream>
-    <functional> <iostream> <iterator> <limits> <map> <memory> <mutex> <new> <optional> <random>
-    <set> <span> <sstream> <stop_token> <string> <string_view> <system_error> <thread>
-    <unordered_map> <utility> <variant> <vector>)
+    <functional> <iostream> <iterator> <limits> <map> <memory> <memory_resource> <mutex> <new>
+    <optional> <random> <set> <span> <sstream> <stop_token> <string> <string_view> <system_error>
+    <thread> <unordered_map> <utility> <variant> <vector>)
 
 # eddy_precompile(TARGET KIND [HEADERS HEADER...] [DEPENDS LIBRARY...]): TARGET reads the headers
 # above and these, which the libraries need, from one file, which all targets of its KIND share.

@@ -6,6 +6,7 @@
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/file.hpp>
+#include <eddy/io/frames.hpp>
 #include <eddy/io/generator.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/loop_group.hpp>
@@ -28,6 +29,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,6 +69,12 @@ inline task<result<>> io_file(std::string text) {
     result<> written = co_await log->write_at(0, as_bytes(text));
     if (written) written = co_await log->sync();
     co_return written;
+}
+
+inline task<std::string> io_frames(std::string uri) {
+    std::pmr::monotonic_buffer_resource arena;
+    std::string page = co_await with_frames(arena, [&] { return fetch(uri); });
+    co_return page;
 }
 
 inline task<> io_generator(stream& peer) {

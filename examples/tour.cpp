@@ -3,6 +3,7 @@
 #include <eddy/base/result.hpp>
 #include <eddy/io/channel.hpp>
 #include <eddy/io/event.hpp>
+#include <eddy/io/frames.hpp>
 #include <eddy/io/generator.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -189,6 +191,52 @@ task<bool> cancelling() {
     auto [slept, done] = co_await when_all(sleep_long().under(source), stop_after(source, 2ms));
     static_cast<void>(done);
     co_return !slept && slept.error() == errc::cancelled;
+}
+
+/// Counts what the coroutines of a connection take.
+class counted final : public std::pmr::memory_resource {
+public:
+    std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+    void* do_allocate(std::size_t size, std::size_t alignment) override {
+        void* const frame = std::pmr::new_delete_resource()->allocate(size, alignment);
+        bytes_ += size;
+        return frame;
+    }
+    void do_deallocate(void* frame, std::size_t size, std::size_t alignment) override {
+        bytes_ -= size;
+        std::pmr::new_delete_resource()->deallocate(frame, size, alignment);
+    }
+    bool do_is_equal(const memory_resource& other) const noexcept override {
+        return this == &other;
+    }
+
+    std::size_t bytes_ = 0;
+};
+
+task<> serve_counted(stream& peer, counted& memory) {
+    co_await with_frames(memory, [&] { return answer(peer); });
+}
+
+task<bool> counting() {
+    auto both = co_await connect_both();
+    if (!both) co_return false;
+    counted memory;
+    bool good = false;
+    co_await with_scope([&](scope& clients) -> task<> {
+        clients.spawn(serve_counted(both->server, memory));
+        good = memory.bytes() > 0;  // it waits for a question
+        good = (co_await ask(both->client, "who?")).has_value() && good;
+    });
+    co_return good&& memory.bytes() == 0;
+}
+
+task<bool> arenas() {
+    std::array<std::byte, 4096> room;
+    std::pmr::monotonic_buffer_resource arena(room.data(), room.size());
+    const int sum = co_await with_frames(arena, [] { return add_three(1, 2, 3); });
+    co_return sum == 6 && frame_memory() == nullptr;
 }
 
 task<bool> writers() {
@@ -362,6 +410,8 @@ task<int> everything() {
     failed += check("one_deadline_for_all", co_await one_deadline_for_all());
     failed += check("several", co_await several());
     failed += check("cancelling", co_await cancelling());
+    failed += check("counting", co_await counting());
+    failed += check("arenas", co_await arenas());
     failed += check("writers", co_await writers());
     failed += check("flushing", co_await flushing());
     failed += check("channels_at_once", co_await channels_at_once());

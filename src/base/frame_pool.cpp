@@ -1,8 +1,9 @@
-// The per-thread free lists behind frame_allocate().
+// The per-thread free lists behind frame_allocate(), and how a frame knows where it came from.
 #include <eddy/base/frame_pool.hpp>
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #if defined(__has_feature)
@@ -59,9 +60,8 @@ struct cache_janitor {
     void attend() const noexcept {}
 };
 
-std::size_t class_of(std::size_t size) noexcept {
-    return size == 0 ? 0 : (size - 1) / frame_class_step;
-}
+/// Of a size that is not 0.
+std::size_t class_of(std::size_t size) noexcept { return (size - 1) / frame_class_step; }
 
 void push(std::size_t size_class, void* frame) noexcept {
     --cache.room[size_class];
@@ -86,25 +86,24 @@ void push(std::size_t size_class, void* frame) noexcept {
 
 [[gnu::noinline]] void* allocate_slowly(std::size_t size) {
     ++cache.allocations;
-    void* frame = std::malloc(size);
+    const bool fits = recycles && size <= frame_size_limit;
+    void* frame = std::malloc(fits ? (class_of(size) + 1) * frame_class_step : size);
     if (!frame) throw std::bad_alloc();
     return frame;
 }
 
-}  // namespace
-
-void* frame_allocate(std::size_t size) {
-    if (!recycles || size > frame_size_limit) return allocate_slowly(size == 0 ? 1 : size);
+/// A block for a size that is not 0, or null where the pool has none.
+inline void* take_pooled(std::size_t size) noexcept {
+    if (!recycles || size > frame_size_limit) return nullptr;
     const std::size_t size_class = class_of(size);
     free_frame* frame = cache.free_lists[size_class];
-    if (!frame) return allocate_slowly((size_class + 1) * frame_class_step);
+    if (!frame) return nullptr;
     cache.free_lists[size_class] = frame->next;
     ++cache.room[size_class];
     return frame;
 }
 
-void frame_free(void* frame, std::size_t size) noexcept {
-    if (!frame) return;
+inline void give_back(void* frame, std::size_t size) noexcept {
     if (!recycles || size > frame_size_limit) {
         cache.freed_last = class_count;
         std::free(frame);
@@ -114,6 +113,58 @@ void frame_free(void* frame, std::size_t size) noexcept {
     cache.freed_last = static_cast<std::uint32_t>(size_class);
     if (cache.room[size_class] == 0) return free_slowly(size_class, frame);
     push(size_class, frame);
+}
+
+/// What stands behind each coroutine's frame.
+struct origin {
+    std::pmr::memory_resource* memory;  // null for the pool
+};
+constexpr std::size_t frame_alignment = 16;
+
+void* keep_origin(void* frame, std::size_t size, origin from) noexcept {
+    std::memcpy(static_cast<std::byte*>(frame) + size, &from, sizeof(origin));
+    return frame;
+}
+
+[[gnu::noinline]] void* make_frame_slowly(std::size_t size) {
+    std::pmr::memory_resource* const memory = detail::current_frame_memory;
+    const std::size_t whole = size + sizeof(origin);
+    void* const frame = memory ? memory->allocate(whole, frame_alignment) : allocate_slowly(whole);
+    return keep_origin(frame, size, {memory});
+}
+
+[[gnu::noinline]] void give_back_to(origin from, void* frame, std::size_t size) noexcept {
+    cache.freed_last = class_count;  // it was no block of the pool
+    from.memory->deallocate(frame, size + sizeof(origin), frame_alignment);
+}
+
+}  // namespace
+
+void* frame_allocate(std::size_t size) {
+    if (size == 0) size = 1;
+    void* const frame = take_pooled(size);
+    return frame ? frame : allocate_slowly(size);
+}
+
+void frame_free(void* frame, std::size_t size) noexcept {
+    if (frame) give_back(frame, size == 0 ? 1 : size);
+}
+
+constinit thread_local std::pmr::memory_resource* detail::current_frame_memory = nullptr;
+
+void* detail::make_frame(std::size_t size) {
+    void* const frame = current_frame_memory ? nullptr : take_pooled(size + sizeof(origin));
+    if (!frame) [[unlikely]]
+        return make_frame_slowly(size);
+    return keep_origin(frame, size, {nullptr});
+}
+
+void detail::end_frame(void* frame, std::size_t size) noexcept {
+    origin from;
+    std::memcpy(&from, static_cast<const std::byte*>(frame) + size, sizeof(origin));
+    if (from.memory) [[unlikely]]
+        return give_back_to(from, frame, size);
+    give_back(frame, size + sizeof(origin));
 }
 
 frame_block frame_take_back() noexcept {

@@ -7,7 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <cstring>
+#include <memory_resource>
 #include <thread>
 #include <vector>
 
@@ -178,6 +181,65 @@ TEST(frame_pool, aligns_and_never_gives_a_frame_twice) {
         }
     }
     for (const held& one : all) frame_free(one.frame, one.size);
+}
+
+TEST(frame_pool, a_coroutines_frame_goes_back_to_where_it_came_from) {
+    struct one_block final : std::pmr::memory_resource {
+        void* do_allocate(std::size_t size, std::size_t alignment) override {
+            EXPECT_EQ(alignment, 16u);
+            EXPECT_LE(size, block.size());
+            EXPECT_FALSE(given);
+            given = size;
+            return block.data();
+        }
+        void do_deallocate(void* memory, std::size_t size, std::size_t alignment) override {
+            EXPECT_EQ(memory, block.data());
+            EXPECT_EQ(size, given);
+            EXPECT_EQ(alignment, 16u);
+            given = 0;
+        }
+        bool do_is_equal(const memory_resource& other) const noexcept override {
+            return this == &other;
+        }
+        alignas(16) std::array<std::byte, 2 * frame_size_limit> block{};
+        std::size_t given = 0;
+    };
+    one_block memory;
+    for (const std::size_t size : {std::size_t{1}, std::size_t{63}, std::size_t{64},
+                                   frame_size_limit - 8, frame_size_limit, frame_size_limit + 1}) {
+        void* const pooled = detail::make_frame(size);
+        std::memset(pooled, 0xff, size);
+        void* taken = nullptr;
+        {
+            const detail::frames_from here(&memory);
+            taken = detail::make_frame(size);
+            std::memset(taken, 0xff, size);
+            EXPECT_EQ(taken, memory.block.data());
+            const detail::frames_from none(nullptr);
+            detail::end_frame(pooled, size);
+            detail::end_frame(detail::make_frame(size), size);
+            EXPECT_NE(memory.given, 0u);
+        }
+        EXPECT_EQ(detail::current_frame_memory, nullptr);
+        detail::end_frame(taken, size);
+        EXPECT_EQ(memory.given, 0u);
+        EXPECT_EQ(frame_take_back().memory, nullptr) << "it was no block of the pool";
+    }
+}
+
+TEST(frame_pool, coroutines_frames_are_recycled_by_class) {
+    if (!frame_pool_recycles()) GTEST_SKIP() << "this build takes every frame from malloc";
+    on_new_thread([] {
+        void* const first = detail::make_frame(120);
+        detail::end_frame(first, 120);
+        EXPECT_EQ(frame_allocations(), 1u);
+        void* const second = detail::make_frame(100);
+        EXPECT_EQ(second, first);
+        detail::end_frame(second, 100);
+        void* const third = detail::make_frame(121);  // with what stands behind it, a larger class
+        EXPECT_EQ(frame_allocations(), 2u);
+        detail::end_frame(third, 121);
+    });
 }
 
 TEST(frame_pool, ignores_null) { frame_free(nullptr, 100); }

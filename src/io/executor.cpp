@@ -25,7 +25,11 @@ task<void> log_failure(task<void> work) {
 class task_starter {
 public:
     explicit task_starter(task<void> work) noexcept : work_(std::move(work)) {}
-    void operator()() { detail::guest_access::start(log_failure(std::move(work_))); }
+    void operator()() {
+        // Nobody waits for it: within dispatch() it would outlive what its caller has inherited.
+        const detail::frames_from pool(nullptr);
+        detail::guest_access::start(log_failure(std::move(work_)));
+    }
 
 private:
     task<void> work_;

@@ -245,7 +245,7 @@ void loop::run_ready() {
     intrusive_list<operation> batch;
     batch.splice_back(ready_);
     if (shuffler_) shuffler_->shuffle(batch);
-    while (!batch.empty()) resume(batch.pop_front().waiter_);
+    while (!batch.empty()) resume(batch.pop_front());
 }
 
 void loop::run_posted() noexcept {
@@ -305,6 +305,7 @@ visit::visit(shared_turns* to) noexcept {
     if (!there.has_room_for_visit()) [[unlikely]]
         home_->turns_->wait_for_loop([&there] { return there.has_room_for_visit(); });
     own_ = std::exchange(current_loop, home_);
+    own_frame_memory_ = std::exchange(detail::current_frame_memory, nullptr);
 }
 
 void visit::leave() noexcept {
@@ -314,6 +315,7 @@ void visit::leave() noexcept {
     // Reading the clock here is no reason for the loop not to read it after its wait.
     home_->now_is_known_ = false;
     current_loop = own_;
+    detail::current_frame_memory = own_frame_memory_;
     home_->turns_->end_visit();
 }
 

@@ -34,17 +34,18 @@ bool operation::begin(std::coroutine_handle<> waiter, cancel_source* source) {
         loop& here = loop::current();
         if (here.spend_inline_budget()) return false;
         here.make_ready(*this);
-        return true;
+    } else if (source && !linked()) {
+        // A start() that chose complete_later() has its result already and cannot be cancelled.
+        source->add(*this);
     }
-    // A start() that chose complete_later() has its result already and cannot be cancelled.
-    if (source && !linked()) source->add(*this);
+    frame_memory_ = std::exchange(detail::current_frame_memory, nullptr);
     return true;
 }
 
 void operation::complete_now() {
     if (goes_on()) return;
     unlink();
-    loop::current().resume(waiter_);
+    loop::current().resume(*this);
 }
 
 void operation::complete_later() noexcept {

@@ -2,15 +2,16 @@
 #include <eddy/io/scope.hpp>
 
 #include <coroutine>
+#include <memory_resource>
 
 namespace eddy {
 
 /// The coroutine at the root of each child: it owns the task, and its frame frees itself.
 struct scope::root {
     struct promise_type {
-        static void* operator new(std::size_t size) { return frame_allocate(size); }
+        static void* operator new(std::size_t size) { return detail::make_frame(size); }
         static void operator delete(void* frame, std::size_t size) noexcept {
-            frame_free(frame, size);
+            detail::end_frame(frame, size);
         }
         root get_return_object() noexcept {
             return {std::coroutine_handle<promise_type>::from_promise(*this)};
@@ -39,13 +40,16 @@ scope::root scope::run_child(scope& owner, task<void> child) {
         task<void> finished = std::move(child);  // NOLINT(bugprone-use-after-move): awaited only
     }
     owner.child_done();
+    detail::current_frame_memory = nullptr;  // no coroutine goes on after this one
 }
 
 void scope::spawn(task<void> child) {
     root started = run_child(*this, std::move(child));
     ++children_;  // not before: there may be no memory for the frame
     started.frame.promise().source_ = &source_;
+    std::pmr::memory_resource* const own = detail::current_frame_memory;
     started.frame.resume();
+    detail::current_frame_memory = own;
 }
 
 void scope::child_done() noexcept {

@@ -4,9 +4,11 @@
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
+#include <eddy/io/frames.hpp>
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "io/counting_resource.hpp"
 #include "io/testing.hpp"
 
 #include <fcntl.h>
@@ -57,6 +59,83 @@ TEST_P(turns, a_visitor_is_the_loop_and_a_stranger_again_afterwards) {
         other.join();
         EXPECT_EQ(seen, home);
         EXPECT_FALSE(is_still_there);
+    });
+}
+
+TEST_P(turns, a_visitor_does_not_bring_its_frame_memory) {
+    run_with_threads([&]() -> task<void> {
+        shared_turns shared;
+        counting_resource memory;
+        event done;
+        co_await with_scope([&](scope& tasks) -> task<> {
+            std::pmr::memory_resource* before = std::pmr::null_memory_resource();
+            std::pmr::memory_resource* after = std::pmr::null_memory_resource();
+            const auto visiting = [&]() -> task<void> {
+                {
+                    const visit here(shared);
+                    EXPECT_EQ(frame_memory(), nullptr);
+                    tasks.spawn([](std::pmr::memory_resource*& first,
+                                   std::pmr::memory_resource*& second, event& over) -> task<> {
+                        first = frame_memory();
+                        co_await loop::current().yield();
+                        second = frame_memory();
+                        over.set();
+                    }(before, after, done));
+                }
+                EXPECT_EQ(frame_memory(), &memory);
+                co_return;
+            };
+            std::thread other([&] {
+                loop_options options;
+                options.kind = GetParam();
+                must(loop::create(options))->run(with_frames(memory, visiting));
+            });
+            EXPECT_TRUE(co_await done.wait());
+            other.join();
+            EXPECT_EQ(before, nullptr);
+            EXPECT_EQ(after, nullptr);
+        });
+        EXPECT_EQ(memory.outstanding(), 0u);
+    });
+}
+
+[[gnu::noinline]] task<void> do_nothing() { co_return; }
+
+TEST_P(turns, a_task_that_a_visitor_begins_keeps_its_frame_memory) {
+    run_with_threads([&]() -> task<void> {
+        shared_turns shared;
+        counting_resource memory;
+        event done;
+        co_await with_scope([&](scope& tasks) -> task<> {
+            const auto body = [&memory, &done]() -> task<void> {
+                const std::thread::id begun_on = std::this_thread::get_id();
+                EXPECT_EQ(frame_memory(), &memory);
+                co_await loop::current().yield();
+                EXPECT_NE(std::this_thread::get_id(), begun_on);
+                EXPECT_EQ(frame_memory(), &memory) << "that of the thread where it goes on";
+                const std::size_t made = memory.made();
+                co_await do_nothing();
+                EXPECT_EQ(memory.made(), made + 1);
+                done.set();
+            };
+            const auto around = [&]() -> task<void> {
+                EXPECT_EQ(frame_memory(), nullptr);
+                co_await with_frames(memory, body);
+                EXPECT_EQ(frame_memory(), nullptr);
+                co_await loop::current().yield();
+                EXPECT_EQ(frame_memory(), nullptr);
+            };
+            std::thread other([&] {
+                const visit here(shared);
+                tasks.spawn(around());
+                EXPECT_EQ(frame_memory(), nullptr);
+            });
+            EXPECT_TRUE(co_await done.wait());
+            EXPECT_EQ(frame_memory(), nullptr);
+            other.join();
+            co_await tasks.join();
+        });
+        EXPECT_EQ(memory.outstanding(), 0u);
     });
 }
 

@@ -237,6 +237,8 @@ bool queued_writer::start_drain(std::unique_ptr<backlog> made) noexcept try {
     if (!made) return true;
     backlog_ = made.get();
     cancel_source& stop = made->stop;
+    // It may outlive the task that writes, and what that one's frames come from.
+    const detail::frames_from pool(nullptr);
     tasks_->spawn(drain(std::move(made)).under(stop));
     return true;
 } catch (const std::bad_alloc&) {

@@ -1,9 +1,11 @@
 // A peer that reads slowly or never: what is queued, refused, dropped, and what it costs.
 #include <eddy/net/queued_writer.hpp>
 
+#include <eddy/io/frames.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "io/counting_resource.hpp"
 #include "io/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -644,6 +646,30 @@ TEST_P(a_queued_writer, tells_everyone_when_the_peer_is_gone) {
         EXPECT_EQ(error_of(out.enqueue("x")), error);
         EXPECT_EQ(error_of(co_await out.flush()), error);
         EXPECT_EQ(out.queued_bytes(), 0U);
+    });
+}
+
+TEST_P(a_queued_writer, sends_on_after_the_frame_memory_of_who_wrote_is_gone) {
+    run([&]() -> task<> {
+        connection ends = co_await connect_ends();
+        scope tasks(co_await current_source());
+        {
+            queued_writer out(ends.client, tasks);
+            const std::size_t sent = fill(ends.client);
+            {
+                testing::counting_resource memory;
+                co_await with_frames(memory, [&]() -> task<void> {
+                    must(out.enqueue("the rest"));
+                    co_await settle();
+                });
+                EXPECT_EQ(memory.outstanding(), 0u);
+            }
+            EXPECT_EQ(out.queued_messages(), 1u);
+            co_await skip(ends.server, sent);
+            EXPECT_EQ(co_await read_exactly(ends.server, 8), "the rest");
+            must(co_await out.flush());
+        }
+        co_await tasks.join();
     });
 }
 

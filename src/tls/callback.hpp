@@ -1,8 +1,9 @@
-// A function in the place of a coroutine: an operation that begins with callback::handle() calls
-// it when it completes. For drivers that wait on another stream without being coroutines.
+// A function in the place of a coroutine: an operation that begins with callback::begin() calls it
+// when it completes. For drivers that wait on another stream without being coroutines.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
+#include <eddy/io/operation.hpp>
 
 #include <coroutine>
 #include <cstddef>
@@ -26,7 +27,12 @@ public:
     callback(const callback&) = delete;
     callback& operator=(const callback&) = delete;
 
-    std::coroutine_handle<> handle() const noexcept { return frame_; }
+    /// Begins a wait for this function. False when it completed at once. Whoever runs goes on, with
+    /// what it has inherited; the function inherits nothing from it.
+    bool begin(operation& op) const {
+        const detail::frames_from pool(nullptr);
+        return op.begin(frame_, nullptr);
+    }
 
 private:
     struct body {

@@ -45,7 +45,7 @@ bool tls_listener::accept_below() {
     if (below_op_) return true;
     accepting_ = true;
     below_op_.emplace(below_.driver());
-    if (below_op_->begin(accepted_.handle(), nullptr)) return false;
+    if (accepted_.begin(*below_op_)) return false;
     accepting_ = false;
     return true;
 }

@@ -96,7 +96,7 @@ bool tls_stream::get_input() {
     if (receiving_ || engine_.output_size() > max_unsent) return false;
     receiving_ = true;
     input_op_.emplace(below_.driver());
-    if (input_op_->begin(input_call_.handle(), nullptr)) return false;
+    if (input_call_.begin(*input_op_)) return false;
     take_input();
     return true;
 }
@@ -124,7 +124,7 @@ bool tls_stream::flush() {
         flushing_ = true;
         engine_.hold_output(true);
         output_op_.emplace(below_.driver(), sending_.bytes());
-        if (output_op_->begin(output_call_.handle(), nullptr)) return false;
+        if (output_call_.begin(*output_op_)) return false;
         take_flushed();
     }
     return false;
@@ -145,7 +145,7 @@ void tls_stream::take_flushed() {
 void tls_stream::pause() {
     flushing_ = true;
     pause_op_.emplace();
-    pause_op_->begin(output_call_.handle(), nullptr);
+    output_call_.begin(*pause_op_);
 }
 
 void tls_stream::on_input() {

@@ -1,11 +1,14 @@
 // What users of TLS notice: bytes go through unchanged, whom is trusted, what is agreed on. The
 // same tests on every backend; on the simulator with every kind of split.
 #include <eddy/io/executor.hpp>
+#include <eddy/io/frames.hpp>
 #include <eddy/io/loop_group.hpp>
+#include <eddy/io/when.hpp>
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/unix.hpp>
 
+#include "io/counting_resource.hpp"
 #include "tls/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -618,6 +621,44 @@ TEST_P(tls_io, cancels_an_accept_and_accepts_again) {
 task<> echo(stream& peer) {
     while (auto received = co_await peer.read())
         if (!co_await peer.write_all(received->bytes())) co_return;
+}
+
+[[gnu::noinline]] task<void> do_nothing() { co_return; }
+
+/// What the stream below waits for in between belongs to the stream, not to who uses it.
+TEST_P(tls_io, keeps_the_frame_memory_of_who_waits_for_it) {
+    run([&]() -> task<> {
+        testing::connection ends = co_await secure();
+        testing::counting_resource memory;
+        co_await with_scope([&](scope& tasks) -> task<> {
+            tasks.spawn(echo(ends.server));
+            co_await with_frames(memory, [&]() -> task<void> {
+                std::vector<std::byte> bytes(300'000);
+                const auto check = [&memory] { EXPECT_EQ(frame_memory(), &memory); };
+                for (int i = 0; i < 3; ++i) {
+                    must(co_await ends.client.write_all("x"));
+                    check();
+                    const std::size_t sent = 1 + must(ends.client.try_write(as_bytes("x")));
+                    check();
+                    for (std::size_t got = 0; got < sent;) {
+                        got += must(co_await ends.client.read()).size();
+                        check();
+                    }
+                    // More than the sockets hold at once.
+                    auto [written, read] = co_await when_all(ends.client.write_all(bytes),
+                                                             ends.client.read_exactly(bytes));
+                    must(std::move(written));
+                    must(std::move(read));
+                    check();
+                    const std::size_t made = memory.made();
+                    co_await do_nothing();
+                    EXPECT_EQ(memory.made(), made + 1);
+                }
+            });
+            EXPECT_EQ(memory.outstanding(), 0u);
+            EXPECT_EQ(frame_memory(), nullptr);
+        });
+    });
 }
 
 TEST_P(tls_io, allocates_no_frame_an_operation) {

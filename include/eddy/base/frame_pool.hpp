@@ -2,11 +2,14 @@
 //
 // A loop starts and ends the same few coroutines for every request. Their frames come from a
 // free list of the thread, one for each size class, and go back to the list of whichever thread
-// frees them: no lock, no atomic, no malloc in the steady state.
+// frees them: no lock, no atomic, no malloc in the steady state. A body under with_frames()
+// (io/frames.hpp) has them from a memory_resource of the user's.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
+#include <utility>
 
 namespace eddy {
 
@@ -43,5 +46,39 @@ std::uint64_t frame_allocations() noexcept;
 /// False in builds with the address sanitizer: there every frame comes from malloc, so that a
 /// frame used after its end is seen.
 bool frame_pool_recycles() noexcept;
+
+namespace detail {
+
+/// Where a coroutine that is made now on this thread has its frame from; null for the pool. While a
+/// coroutine runs it is what that one has inherited, and null while none does: whoever suspends a
+/// coroutine keeps it for that one and clears it, and whoever resumes one puts it back.
+///
+/// With this model it is reached without a call, also in position-independent code. That needs 8
+/// bytes of what the C library keeps free for libraries that are loaded later.
+[[gnu::tls_model(
+    "initial-exec")]] extern constinit thread_local std::pmr::memory_resource* current_frame_memory;
+
+/// A coroutine's frame, aligned to 16, from current_frame_memory. Throws what that throws. The
+/// frame knows where it came from.
+void* make_frame(std::size_t size);
+
+/// Gives back what make_frame(size) gave, to where it came from. Any thread that may use that.
+void end_frame(void* frame, std::size_t size) noexcept;
+
+/// Lets frames come from `memory`, null for the pool, and after it from where they came before. For
+/// code that suspends nothing meanwhile.
+class frames_from {
+public:
+    explicit frames_from(std::pmr::memory_resource* memory) noexcept
+        : before_(std::exchange(current_frame_memory, memory)) {}
+    ~frames_from() { current_frame_memory = before_; }
+    frames_from(const frames_from&) = delete;
+    frames_from& operator=(const frames_from&) = delete;
+
+private:
+    std::pmr::memory_resource* before_;
+};
+
+}  // namespace detail
 
 }  // namespace eddy

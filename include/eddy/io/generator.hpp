@@ -18,9 +18,9 @@
 namespace eddy {
 
 /// A sequence of values. Its coroutine runs only while somebody awaits next(): not asking is how
-/// one holds it back. Each time it runs under the cancel_source of whoever awaits it. Its frame is
-/// from the pool, so a value costs no allocation. One next() waits at a time. The rules of task.hpp
-/// hold for its parameters.
+/// one holds it back. Each time it runs under the cancel_source of whoever awaits it, and with the
+/// frame memory of that one (frames.hpp). Its own frame is had once, so a value costs no
+/// allocation. One next() waits at a time. The rules of task.hpp hold for its parameters.
 ///
 /// It may be destroyed after any value: it stands at its co_yield then, and what it holds dies.
 /// Destroying it while a next() waits is a bug; that waiting coroutine is cancelled first, as
@@ -78,6 +78,8 @@ private:
 template <class T>
 class async_generator<T>::awaiter {
 public:
+    using keeps_frame_memory = void;
+
     explicit awaiter(handle frame) noexcept : frame_(frame) {}
     bool await_ready() const noexcept { return frame_.done(); }
     template <class Promise>

@@ -379,9 +379,11 @@ private:
         --budget_left_;
         return true;
     }
-    void resume(std::coroutine_handle<> waiter) {
+    void resume(const operation& op) {
         budget_left_ = inline_budget;
-        waiter.resume();
+        detail::current_frame_memory = op.frame_memory_;
+        op.waiter_.resume();
+        detail::current_frame_memory = nullptr;
     }
 
     std::unique_ptr<backend> backend_;

@@ -10,10 +10,12 @@
 #pragma once
 
 #include <eddy/base/assert.hpp>
+#include <eddy/base/frame_pool.hpp>
 #include <eddy/base/intrusive_list.hpp>
 #include <eddy/base/result.hpp>
 
 #include <coroutine>
+#include <memory_resource>
 #include <system_error>
 #include <utility>
 
@@ -64,7 +66,8 @@ private:
 class operation : public cancel_hook {
 public:
     /// Begins the wait for `waiter`. False when it completed at once: the coroutine goes on
-    /// without suspending. `source` may be null.
+    /// without suspending. `source` may be null. Else whoever runs is taken to suspend now: what it
+    /// inherited is kept for the waiter, and frames come from the pool until another one goes on.
     bool begin(std::coroutine_handle<> waiter, cancel_source* source);
 
     /// Completes the wait and resumes the coroutine inside this call. Only from the loop's own
@@ -92,6 +95,7 @@ protected:
 private:
     friend class loop;
     std::coroutine_handle<> waiter_;
+    std::pmr::memory_resource* frame_memory_ = nullptr;  // what the waiter inherited
 };
 
 /// What a backend calls when the kernel is done with a request: exactly once for a one-shot
@@ -111,6 +115,9 @@ protected:
 template <class Op>
 class [[nodiscard]] awaiting {
 public:
+    /// It keeps frame memory, see frames.hpp.
+    using keeps_frame_memory = void;
+
     template <class... Args>
     explicit awaiting(Args&&... args) : op_(static_cast<Args&&>(args)...) {}
     awaiting(const awaiting&) = delete;

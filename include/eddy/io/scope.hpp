@@ -41,6 +41,9 @@ private:
 /// Makes join_operation awaitable without registering it for cancellation. One loop's thread.
 class [[nodiscard]] joining {
 public:
+    /// It keeps frame memory, see frames.hpp.
+    using keeps_frame_memory = void;
+
     explicit joining(scope& children) noexcept : op_(children) {}
     bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> waiter) { return op_.await_uncancelled(waiter); }

@@ -1,8 +1,9 @@
 // task<T>: a lazy coroutine that another coroutine awaits.
 //
 // A task starts when it is awaited and resumes its awaiter by symmetric transfer, so chains of any
-// depth use no stack. Its frame comes from a pool of the thread. It runs under the awaiter's
-// cancel_source. Tasks of a loop stay on that loop's thread.
+// depth use no stack. Its frame comes from a pool of the thread, or from where with_frames()
+// (frames.hpp) says. It runs under the awaiter's cancel_source. Tasks of a loop stay on that loop's
+// thread.
 //
 // Rules that keep coroutines safe: take parameters by value (or references to what outlives the
 // task); let no lambda that captures be a coroutine, unless it lives until the coroutine has ended,
@@ -18,7 +19,9 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <memory_resource>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
@@ -32,17 +35,99 @@ class task;
 
 namespace detail {
 
+/// An awaitable after which a coroutine goes on with the frame memory that it had before
+/// (frame_pool.hpp), and whose work inherits it: Eddy's own, which say so by that name, and others
+/// that do so because they pass their wait on to one of these.
+template <class Awaitable>
+concept keeps_frame_memory =
+    requires { typename std::remove_cvref_t<Awaitable>::keeps_frame_memory; };
+
+/// What the compiler would wait by, but for promises that transform it.
+template <class Awaitable>
+decltype(auto) awaiter_of(Awaitable&& work) {
+    if constexpr (requires { static_cast<Awaitable&&>(work).operator co_await(); })
+        return static_cast<Awaitable&&>(work).operator co_await();
+    else if constexpr (requires { operator co_await(static_cast<Awaitable&&>(work)); })
+        return operator co_await(static_cast<Awaitable&&>(work));
+    else
+        return static_cast<Awaitable&&>(work);
+}
+
+/// One that is not of Eddy's: it may be resumed by anybody, so what was inherited is kept here.
+template <class Awaitable>
+concept foreign_awaitable = !keeps_frame_memory<Awaitable> && requires(Awaitable&& work) {
+    awaiter_of(static_cast<Awaitable&&>(work)).await_ready();
+};
+
+/// Awaits a foreign awaitable, which lives as long as the full expression.
+template <foreign_awaitable Awaitable>
+class foreign_awaiter {
+    using inner = decltype(awaiter_of(std::declval<Awaitable>()));
+    using value = decltype(std::declval<inner&>().await_resume());
+
+public:
+    explicit foreign_awaiter(Awaitable&& work)
+        : inner_(awaiter_of(static_cast<Awaitable&&>(work))) {}
+    foreign_awaiter(const foreign_awaiter&) = delete;
+    foreign_awaiter& operator=(const foreign_awaiter&) = delete;
+
+    bool await_ready() { return static_cast<bool>(inner_.await_ready()); }
+
+    /// Neither whoever resumed this coroutine nor one to which it transfers goes on with its
+    /// memory.
+    template <class Promise>
+    auto await_suspend(std::coroutine_handle<Promise> waiter) {
+        using next = decltype(inner_.await_suspend(waiter));
+        if constexpr (std::is_void_v<next>) {
+            inner_.await_suspend(waiter);  // this object may be gone after it
+            current_frame_memory = nullptr;
+        } else if constexpr (std::is_same_v<next, bool>) {
+            if (!inner_.await_suspend(waiter)) return false;
+            current_frame_memory = nullptr;
+            return true;
+        } else {
+            const next to = inner_.await_suspend(waiter);
+            current_frame_memory = nullptr;
+            return to;
+        }
+    }
+
+    value await_resume() {
+        current_frame_memory = memory_;
+        return inner_.await_resume();
+    }
+    [[nodiscard]] value await_resume()
+        requires is_result<value>
+    {
+        current_frame_memory = memory_;
+        return inner_.await_resume();
+    }
+
+private:
+    std::pmr::memory_resource* memory_ = current_frame_memory;
+    inner inner_;
+};
+
 /// What every coroutine of Eddy's carries: who continues after it, and what cancels it.
 class promise_base {
 public:
-    static void* operator new(std::size_t size) { return frame_allocate(size); }
-    static void operator delete(void* frame, std::size_t size) noexcept { frame_free(frame, size); }
+    static void* operator new(std::size_t size) { return make_frame(size); }
+    static void operator delete(void* frame, std::size_t size) noexcept { end_frame(frame, size); }
 
     cancel_source* source() const noexcept { return source_; }
     void set_source(cancel_source* source) noexcept { source_ = source; }
     void set_continuation(std::coroutine_handle<> next) noexcept { continuation_ = next; }
 
     std::suspend_always initial_suspend() const noexcept { return {}; }
+
+    template <class Awaitable>
+    Awaitable&& await_transform(Awaitable&& work) const noexcept {
+        return static_cast<Awaitable&&>(work);
+    }
+    template <foreign_awaitable Awaitable>
+    foreign_awaiter<Awaitable> await_transform(Awaitable&& work) const {
+        return foreign_awaiter<Awaitable>(static_cast<Awaitable&&>(work));
+    }
 
     struct final_awaiter {
         bool await_ready() const noexcept { return false; }
@@ -101,6 +186,8 @@ class [[nodiscard]] task {
 public:
     /// For the compiler.
     using promise_type = detail::promise<T>;
+    /// It keeps frame memory, see frames.hpp.
+    using keeps_frame_memory = void;
 
     /// `other` has no coroutine afterwards and must not be awaited.
     task(task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
@@ -152,6 +239,11 @@ private:
 
 namespace detail {
 
+template <class Work>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<task<T>> = true;
+
 template <class T>
 task<T> promise<T>::get_return_object() noexcept {
     return task<T>(std::coroutine_handle<promise>::from_promise(*this));
@@ -161,6 +253,8 @@ inline task<void> promise<void>::get_return_object() noexcept {
 }
 
 struct current_source_awaiter {
+    using keeps_frame_memory = void;
+
     cancel_source* source = nullptr;
     bool await_ready() const noexcept { return false; }
     template <class Promise>

@@ -108,6 +108,8 @@ private:
 template <class Op>
 class [[nodiscard]] timed {
 public:
+    using keeps_frame_memory = void;
+
     timed(time_point when, awaiting<Op>& work) noexcept : when_(when), work_(work) {}
     timed(const timed&) = delete;
     timed& operator=(const timed&) = delete;

@@ -17,6 +17,8 @@
 
 #include <eddy/io/loop.hpp>
 
+#include <memory_resource>
+
 namespace eddy {
 
 /// Shares the turns of the loop of this thread as long as it lives. Made and destroyed while that
@@ -42,13 +44,13 @@ private:
 /// visitors take turns however busy they are; among visitors there is no order. It cannot fail.
 ///
 /// Within it, events may be set and coroutines posted, timers armed, scopes cancelled; a coroutine
-/// that is spawned runs until its first wait. What begins or cancels an operation of the kernel is
-/// passed on by the loop's own thread, max_requests of them in one visit at most: more may be an
-/// assertion. While the loop has not passed on what earlier visits left, and there is not room for
-/// so many, a visit waits for that before it begins. Work that needs system calls had better begin
-/// with `co_await loop::current().yield()`, and run there. It is no place to await. There is one
-/// visit at a time on a thread, and two loops that share their turns do not visit each other: each
-/// would wait for the other's turn to end.
+/// that is spawned runs until its first wait, with frames from the pool. What begins or cancels an
+/// operation of the kernel is passed on by the loop's own thread, max_requests of them in one visit
+/// at most: more may be an assertion. While the loop has not passed on what earlier visits left,
+/// and there is not room for so many, a visit waits for that before it begins. Work that needs
+/// system calls had better begin with `co_await loop::current().yield()`, and run there. It is no
+/// place to await. There is one visit at a time on a thread, and two loops that share their turns
+/// do not visit each other: each would wait for the other's turn to end.
 class [[nodiscard]] visit {
 public:
     /// Operations of the kernel that are begun, and those that are cancelled.
@@ -70,6 +72,7 @@ private:
 
     loop* home_ = nullptr;  // null where there is nothing to do
     loop* own_ = nullptr;   // of this thread
+    std::pmr::memory_resource* own_frame_memory_ = nullptr;
 };
 
 }  // namespace eddy

@@ -75,11 +75,6 @@ auto value_awaited(Work&& work) {
         return std::type_identity<decltype(work.await_resume())>();
 }
 
-template <class Work>
-inline constexpr bool is_task = false;
-template <class T>
-inline constexpr bool is_task<task<T>> = true;
-
 /// An operation, such as `peer.read()`, or what with_timeout() makes of one: something that can
 /// only be awaited in the expression that makes it.
 template <class Work>
@@ -103,6 +98,8 @@ concept some_momentary = ((is_task<Work> || momentary<Work>) && ...) && (momenta
 template <class T>
 class [[nodiscard]] momentary_task {
 public:
+    using keeps_frame_memory = void;
+
     explicit momentary_task(task<T> work) noexcept : work_(std::move(work)) {}
     momentary_task(const momentary_task&) = delete;
     momentary_task& operator=(const momentary_task&) = delete;
