@@ -145,6 +145,18 @@ TEST_P(clock_changes, keys_end_by_the_new_time) {
     EXPECT_EQ(a_("TTL new"), ":10\r\n");
 }
 
+TEST_P(clock_changes, rates_are_of_the_time_that_has_passed) {
+    const auto tenth = [this] {
+        pass(milliseconds(100));
+        for (int i = 0; i < 50; ++i) a_("PING");
+    };
+    for (int i = 0; i < 40; ++i) tenth();
+    EXPECT_THAT(b_("INFO stats"), ::testing::HasSubstr("instantaneous_ops_per_sec:500\r\n"));
+    set_clock();
+    for (int i = 0; i < 4; ++i) tenth();
+    EXPECT_THAT(b_("INFO stats"), ::testing::HasSubstr("instantaneous_ops_per_sec:50"));
+}
+
 TEST_P(clock_changes, save_points_count_the_time_that_has_passed) {
     EXPECT_EQ(a_({"CONFIG", "SET", "save", "60 1"}), "+OK\r\n");
     EXPECT_EQ(a_("SET k v"), "+OK\r\n");

@@ -334,10 +334,11 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
 }
 
 void engine::state::take_rates(std::uint64_t executed) {
-    if (!rates.is_due(env.now_ms)) return;
+    const std::int64_t now_ms = env.steady_us / 1000;
+    if (!rates.is_due(now_ms)) return;
     const traffic now = moved();
-    rates.note(env.now_ms, {env.counters.commands + executed, now.bytes_in, now.bytes_out,
-                            env.counters.rounds});
+    rates.note(now_ms, {env.counters.commands + executed, now.bytes_in, now.bytes_out,
+                        env.counters.rounds});
 }
 
 traffic engine::state::moved() const noexcept {
