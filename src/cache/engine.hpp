@@ -156,6 +156,9 @@ struct engine_options {
     /// Commands queued by one MULTI, with what keeps them; beyond it they are refused, and so is
     /// EXEC.
     std::size_t max_transaction = 256U << 20;
+    /// A transaction in a master's stream, in bytes of the stream. One that grows beyond it ends
+    /// the link, and all data is taken anew then.
+    std::size_t max_master_transaction = 1U << 30;
     /// Names that one client watches, or subscribes to, or waits for, with what keeps them; a
     /// command that would make them more is refused.
     std::size_t max_names = 64U << 20;

@@ -1,6 +1,9 @@
 // Masters that send what no master sends: broken protocol, and commands that would stop the
 // replica, change its settings or stall its link.
+#include "cache/test_client.hpp"
 #include "runtime/cache/replication_servers.hpp"
+#include "runtime/cache/replicator.hpp"
+#include "runtime/cache/workplace.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -234,6 +237,138 @@ TEST_P(cache_masters, a_masters_transaction_that_does_not_end_has_no_effect) {
         co_await follower.stop();
         tasks.cancel();
         co_await tasks.join();
+    });
+}
+
+/// A cache's engine that follows, without clients or files.
+struct small_follower {
+    static constexpr std::size_t limit = 64 * 1024;
+
+    explicit small_follower(scope& tasks)
+        : clock(engine),
+          replicating(cache::server_parts{engine, events, counted,
+                                          [this] { clock.tell(loop::current().now()); }, [] {}}),
+          client(engine) {
+        clock.tell(loop::current().now());
+        replicating.begin();
+        tasks.spawn(replicating.follow());
+    }
+    static eddy::cache::engine_options options() {
+        eddy::cache::engine_options made;
+        made.max_master_transaction = limit;
+        return made;
+    }
+    std::uint64_t offset() { return eddy::cache::replication::of(engine.internals()).offset(); }
+    bool is_up() {
+        return eddy::cache::replication::of(engine.internals()).link() ==
+               eddy::cache::link_state::connected;
+    }
+
+    eddy::cache::engine engine{options()};
+    recorder events;
+    counters counted;
+    cache::engine_clock clock;
+    cache::replicator replicating;
+    eddy::cache::testing::test_client client;
+};
+
+/// Leads one follower after the other: each is sent the first part, and the second when it is let.
+struct slow_leader {
+    listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+    std::vector<std::string> asked;  // for which stream
+    std::string first;
+    std::string second;
+    event go_on;
+
+    task<void> lead() {
+        for (;;) {
+            result<stream> peer = co_await at.accept();
+            if (!peer) co_return;
+            talker follower(std::move(*peer));
+            try {
+                co_await lead_one(follower);
+            } catch (const std::exception&) {
+                // It has left.
+            }
+        }
+    }
+    task<void> lead_one(talker& follower) {
+        for (;;) {
+            const std::string line = co_await follower.line();
+            if (line == "PING\r") co_await follower.say("+PONG\r\n");
+            if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
+            if (line == "PSYNC\r") break;
+        }
+        static_cast<void>(co_await follower.line());
+        asked.push_back(co_await follower.line());
+        for (int i = 0; i < 2; ++i) static_cast<void>(co_await follower.line());
+        co_await follower.say(first);
+        if (!co_await go_on.wait()) co_return;
+        co_await follower.say(second);
+        static_cast<void>(co_await follower.rest());
+    }
+};
+
+// Also where it says MULTI again and again, which begins nothing.
+TEST_P(cache_masters, a_transaction_beyond_the_limit_ends_the_link_and_nothing_else) {
+    run([&]() -> task<void> {
+        for (const bool nested : {false, true}) {
+            SCOPED_TRACE(nested);
+            const std::string before = encoded("SET before 1");
+            const std::string piece =
+                encoded("SET queued " + std::string(1000, 'x')) + (nested ? encoded("MULTI") : "");
+            // Up to the limit, to the byte.
+            std::string transaction = encoded("MULTI");
+            while (transaction.size() + 2 * piece.size() <= small_follower::limit)
+                transaction += piece;
+            std::size_t size = small_follower::limit - transaction.size();
+            std::string last;
+            do {
+                last = encoded("SET last " + std::string(size--, 'x'));
+            } while (transaction.size() + last.size() > small_follower::limit);
+            transaction += last;
+            EXPECT_EQ(transaction.size(), small_follower::limit);
+
+            slow_leader leader;
+            leader.first = no_data() + before + transaction;
+            leader.second = encoded("PING");
+            scope tasks(co_await current_source());
+            small_follower follower(tasks);
+            tasks.spawn(leader.lead());
+            follower.client("REPLICAOF 127.0.0.1 " + std::to_string(leader.at.local().port()));
+            std::uint64_t received = 0;
+            co_await until([&] {
+                received = follower.counted.bytes_in;
+                return received >= leader.first.size() && follower.is_up();
+            });
+            // All of it has come, and is waited for; what came before counts.
+            EXPECT_EQ(follower.client("GET before"), "$1\r\n1\r\n");
+            EXPECT_EQ(follower.client("EXISTS queued last"), ":0\r\n");
+            EXPECT_EQ(follower.offset(), 100 + before.size());
+            EXPECT_FALSE(follower.events.has("is lost"));
+
+            leader.go_on.set();
+            co_await until([&] { return follower.events.has("is lost"); });
+            EXPECT_TRUE(
+                follower.events.has("is lost: it sent a transaction of more than 65536 "
+                                    "bytes; it is tried again every second"));
+            EXPECT_FALSE(follower.is_up());
+            EXPECT_EQ(follower.client("GET before"), "$1\r\n1\r\n");
+            EXPECT_EQ(follower.client("EXISTS queued last"), ":0\r\n");
+            EXPECT_EQ(follower.offset(), 100 + before.size());
+
+            // The next time all data is asked for: the same would come again.
+            leader.first = no_data() + encoded("SET now 1") + encoded("MULTI") +
+                           encoded("SET both 1") + encoded("EXEC");
+            leader.second.clear();
+            co_await until([&] { return follower.client("GET both") == "$1\r\n1\r\n"; });
+            EXPECT_EQ(leader.asked, (std::vector<std::string>{"?\r", "?\r"}));
+            EXPECT_EQ(follower.client("EXISTS before queued last"), ":0\r\n");
+            EXPECT_EQ(follower.client("GET now"), "$1\r\n1\r\n");
+            EXPECT_TRUE(follower.is_up());
+            tasks.cancel();
+            co_await tasks.join();
+        }
     });
 }
 

@@ -40,8 +40,6 @@ constexpr duration turn_pause = std::chrono::milliseconds(10);
 /// Of a copy in one go; keys are made of it.
 constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
-/// Bytes that a transaction of the master's may have.
-constexpr std::size_t max_held = 1U << 30;
 
 /// How the master is reached. By TLS its certificate counts, and not its name, which Sentinel and
 /// REPLICAOF give as an address: as with Redis.
@@ -114,8 +112,23 @@ sync_answer sync_answer_in(std::string_view reply) {
     throw trouble{"it answered PSYNC with: " + printable(reply)};
 }
 
-bool is_multi(const resp::command& what) noexcept {
-    return what.argc == 1 && eddy::cache::is_word(what.argv[0], "multi");
+bool is_alone(const resp::command& what, std::string_view name) noexcept {
+    return what.argc == 1 && eddy::cache::is_word(what.argv[0], name);
+}
+
+/// How many of them come before the MULTI of the transaction that is open behind them. A MULTI
+/// within it begins nothing.
+std::size_t before_open_transaction(std::span<const resp::command> all, bool is_open) noexcept {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (is_open) {
+            is_open = !is_alone(all[i], "exec") && !is_alone(all[i], "discard");
+        } else if (is_alone(all[i], "multi")) {
+            is_open = true;
+            before = i;
+        }
+    }
+    return before;
 }
 
 /// By SELECT.
@@ -671,22 +684,20 @@ task<void> follower::link::apply() {
 /// What was executed ends within a transaction. That is not counted before its end: where the link
 /// breaks, it comes again as a whole.
 void follower::link::hold(std::span<const resp::command> executed, std::size_t size) {
-    std::size_t before = executed.size();
-    while (before > 0 && !is_multi(executed[before - 1])) --before;
+    const std::size_t before = before_open_transaction(executed, !held_.empty());
     std::size_t counted = 0;
-    if (before > 0) {
-        resp::request_parser again(parser_.limits());
-        for (std::size_t i = 0; i + 1 < before; ++i) {
-            counted += again.next(in_.text().substr(counted)).consumed;
-            if (const auto chosen = selected_by(executed[i])) its_.stream_database = *chosen;
-        }
-        pass_on(counted);
+    resp::request_parser again(parser_.limits());
+    for (std::size_t i = 0; i < before; ++i) {
+        counted += again.next(in_.text().substr(counted)).consumed;
+        if (const auto chosen = selected_by(executed[i])) its_.stream_database = *chosen;
     }
+    pass_on(counted);
     held_.append(in_.text().substr(0, size - counted));
     in_.consume(size - counted);
-    if (held_.size() > max_held) {
+    const std::size_t limit = engine_.options().max_master_transaction;
+    if (held_.size() > limit) {
         its_.cannot_resume();
-        throw trouble{fmt::format("it sent a transaction of more than {} bytes", max_held)};
+        throw trouble{fmt::format("it sent a transaction of more than {} bytes", limit)};
     }
 }
 
