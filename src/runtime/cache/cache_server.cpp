@@ -93,9 +93,8 @@ struct cache_server::running {
     };
     saver saving;
 
-    event new_limits;  // CONFIG SET has changed those of the connections
-    // Clients that are over a soft limit are to be looked at, earlier than before.
-    event outputs_due;
+    event new_limits;   // CONFIG SET has changed those of the connections
+    event outputs_due;  // who is over a soft limit is to be looked at earlier than before
     std::unique_ptr<replicator> replicating;
     std::unique_ptr<services> helper;
     std::unique_ptr<cache_hooks> hooks;  // null without --hooks
@@ -176,6 +175,8 @@ task<outcome<>> cache_server::start() {
             co_return co_await give_up(std::move(ready));
     }
     tell_of_protection(config_, events_);
+    // Who comes while files are read may subscribe, too.
+    spawn_lasting([this] { return check_outputs(); });
     eddy::cache::engine::state& state = running_->engine.internals();
     if (!config_.engine.dir.empty()) {
         tell_time();
@@ -212,7 +213,6 @@ task<outcome<>> cache_server::start() {
     spawn_lasting([this] { return keep_up(); });
     spawn_lasting([this] { return catch_up(); });
     spawn_lasting([this] { return keep_limits(); });
-    spawn_lasting([this] { return check_outputs(); });
     if (config_.engine.dir.empty()) open_door();
     // Who has come before was told LOADING.
     state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::starting);
