@@ -4,9 +4,9 @@
 
 #include <eddy/base/log.hpp>
 #include <eddy/io/event.hpp>
-#include <eddy/io/loop_group.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "io/other_loop.hpp"
 #include "io/testing.hpp"
 
 #include <unistd.h>
@@ -27,22 +27,6 @@ namespace eddy::testing {
 namespace {
 
 EDDY_ON_EVERY_BACKEND(executor_io);
-
-/// A loop on a thread of its own, of the same kind as the test's.
-class other_loop {
-public:
-    explicit other_loop(backend_kind kind) {
-        loop_group_options options;
-        options.threads = 1;
-        options.loop.kind = kind;
-        group_ = must(loop_group::start(options));
-    }
-    executor where() const { return group_->executor(0); }
-    void stop() { group_->stop(); }
-
-private:
-    std::unique_ptr<loop_group> group_;
-};
 
 task<void> count(std::atomic<int>& ran) {
     ++ran;

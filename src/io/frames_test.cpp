@@ -8,13 +8,13 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/generator.hpp>
-#include <eddy/io/loop_group.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/strand.hpp>
 #include <eddy/io/timeout.hpp>
 #include <eddy/io/when.hpp>
 
 #include "io/counting_resource.hpp"
+#include "io/other_loop.hpp"
 #include "io/testing.hpp"
 
 #include <array>
@@ -500,21 +500,6 @@ TEST_P(frames_io, a_request_has_an_arena) {
 }
 
 // ---- with other threads
-
-class other_loop {
-public:
-    explicit other_loop(backend_kind kind) {
-        loop_group_options options;
-        options.threads = 1;
-        options.loop.kind = kind;
-        group_ = must(loop_group::start(options));
-    }
-    executor where() const { return group_->executor(0); }
-    void stop() { group_->stop(); }
-
-private:
-    std::unique_ptr<loop_group> group_;
-};
 
 [[gnu::noinline]] task<std::thread::id> note_thread(std::pmr::memory_resource*& seen) {
     seen = frame_memory();

@@ -272,6 +272,20 @@ struct small_follower {
     eddy::cache::testing::test_client client;
 };
 
+/// Answers a follower up to its PSYNC; which stream it asks for.
+task<std::string> asked_stream(talker& follower) {
+    for (;;) {
+        const std::string line = co_await follower.line();
+        if (line == "PING\r") co_await follower.say("+PONG\r\n");
+        if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
+        if (line == "PSYNC\r") break;
+    }
+    static_cast<void>(co_await follower.line());
+    std::string stream = co_await follower.line();
+    for (int i = 0; i < 2; ++i) static_cast<void>(co_await follower.line());
+    co_return stream;
+}
+
 /// Leads one follower after the other: each is sent the first part, and the second when it is let.
 struct slow_leader {
     listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
@@ -293,15 +307,7 @@ struct slow_leader {
         }
     }
     task<void> lead_one(talker& follower) {
-        for (;;) {
-            const std::string line = co_await follower.line();
-            if (line == "PING\r") co_await follower.say("+PONG\r\n");
-            if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
-            if (line == "PSYNC\r") break;
-        }
-        static_cast<void>(co_await follower.line());
-        asked.push_back(co_await follower.line());
-        for (int i = 0; i < 2; ++i) static_cast<void>(co_await follower.line());
+        asked.push_back(co_await asked_stream(follower));
         co_await follower.say(first);
         if (!co_await go_on.wait()) co_return;
         co_await follower.say(second);
@@ -395,16 +401,7 @@ TEST_P(cache_masters, a_stream_that_breaks_the_protocol_is_not_taken_up_again) {
                 }
             }
             static task<void> one(talker& follower, std::vector<std::string>& asked) {
-                for (;;) {
-                    const std::string line = co_await follower.line();
-                    if (line == "PING\r") co_await follower.say("+PONG\r\n");
-                    if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
-                    if (line == "PSYNC\r") break;
-                }
-                static_cast<void>(co_await follower.line());
-                asked.push_back(co_await follower.line());
-                static_cast<void>(co_await follower.line());
-                static_cast<void>(co_await follower.line());
+                asked.push_back(co_await asked_stream(follower));
                 const std::string empty("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
                 co_await follower.say("+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
                                       empty + "*9999999999\r\n");
