@@ -19,8 +19,6 @@ namespace {
 constexpr char escape = '%';
 /// Of a match within a match: what `?`, `*`, `-` and captures cost of the stack.
 constexpr int max_depth = 200;
-/// Bytes that are copied or compared in the time of a step.
-constexpr std::size_t bytes_a_step = 64;
 
 // Lua's characters are those of the locale C, whatever the process has.
 constexpr bool is_lower(unsigned char c) noexcept { return c >= 'a' && c <= 'z'; }

@@ -221,8 +221,7 @@ public:
     }
     ~running_mark() {
         lua_settop(machine_, height_);
-        if (in_.killed_)
-            lua_sethook(machine_, lua_gethook(machine_), LUA_MASKCOUNT, instructions_a_look);
+        if (in_.killed_) vm::of(machine_).look_always(false);
         in_.killed_ = false;
         in_.running_ = nullptr;
         in_.running_call_ = nullptr;
@@ -441,15 +440,14 @@ void scripts::on_fiber(call& c, void (*what)(call&)) {
 void scripts::limit_load(bool on) noexcept {
     load_is_over_ = false;
     load_ends_ns_ = on ? clock_ns() + libraries::max_load_ms * 1'000'000 : 0;
-    lua_State* const in = functions().machine().state();
-    lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, instructions_a_look);
+    functions().machine().look_always(false);
 }
 
 void scripts::look_at_clock(lua_State* in) {
     if (load_ends_ns_ != 0) {
         if (clock_ns() < load_ends_ns_) return;
         load_is_over_ = true;
-        lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, 1);
+        vm::of(in).look_always(true);
         raise(in, "FUNCTION LOAD timeout");
     }
     if (!killed_) {
@@ -469,7 +467,7 @@ void scripts::look_at_clock(lua_State* in) {
         if (!killed_) return;
     }
     // From now on at every instruction: no pcall() of the script's keeps it alive.
-    lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, 1);
+    vm::of(in).look_always(true);
     raise(in, "Script killed by user with SCRIPT KILL...");
 }
 

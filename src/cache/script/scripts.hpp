@@ -9,11 +9,11 @@
 //   fiber.hpp              how a script is left in the middle
 //
 // A script runs within its command, on a stack of its own. Every ten thousand of Lua's
-// instructions, or steps within a function of C that may have many, it looks at the clock. When it
-// has taken longer than busy_reply_ms it is late: engine::execute() returns with the session
-// blocked, other clients are told BUSY, and engine::go_on() runs the script for a few milliseconds
-// at a time until it ends or is killed. A transaction with a script in it runs on that stack as a
-// whole.
+// instructions, or steps within a function of C that may have many, it looks at the clock; more
+// often while it has a text or table so large that one instruction may take long. When it has taken
+// longer than busy_reply_ms it is late: engine::execute() returns with the session blocked, other
+// clients are told BUSY, and engine::go_on() runs the script for a few milliseconds at a time until
+// it ends or is killed. A transaction with a script in it runs on that stack as a whole.
 //
 // LuaJIT's compiler is off: compiled loops look at no clock, and what scripts do mostly is to call
 // functions of C, which end its traces. Its interpreter does twice what Redis's Lua does.
@@ -120,7 +120,7 @@ public:
     /// A library is loaded from now on, which may take max_load_ms; or no longer.
     void limit_load(bool on) noexcept;
 
-    /// Called by Lua's hook.
+    /// Called by Lua's hook, and by what counts steps. May raise an error.
     void look_at_clock(lua_State* in);
     /// What runs is to end: none of its own error handlers is to be called.
     bool is_ending() const noexcept { return killed_ || load_is_over_; }

@@ -123,8 +123,7 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "coroutine.wrap(function() while true do end end)()",
           "local t = setmetatable({}, {__index = function() while true do end end}) return t.x",
           "xpcall(function() while true do end end, function() while true do end end)",
-          "local function f() return f() end f()",
-          "for i = 1, 1e300 do redis.call('PING') end",
+          "local function f() return f() end f()", "for i = 1, 1e300 do redis.call('PING') end",
           "local f = loadstring('while true do end') f()",
           "while true do local ok = pcall(redis.call, 'NOSUCH') end",
           "while true do redis.pcall('GET') string.rep('x', 1000) end",
@@ -139,7 +138,16 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "while true do ('x'):rep(1000000) end",
           "local s = ('x'):rep(1000000) while true do s:upper() s:lower() s:reverse() end",
           "local t = {} for i = 1, 1000 do t[i] = i end while true do table.insert(t, 1, nil) end",
-          "local t = {} while true do pcall(table.insert, t, -2147483648, 1) end"}) {
+          "local t = {} while true do pcall(table.insert, t, -2147483648, 1) end",
+          // What takes a while in a single instruction.
+          "local t = {} for i = 1, 4e5 do t[i] = i end for i = 1, 4e5 do t[i] = nil end "
+          "while true do next(t) end",
+          "local a = ('x'):rep(3e6) local b = a .. 'y' while true do local c = a .. 'y' end",
+          "local a = ('x'):rep(3e6) local b, c = a .. 'y', a .. 'z' while true do local d = b < c "
+          "end",
+          "local a = ('0'):rep(5e6) while true do local b = a + 1 tonumber(a, 16) end",
+          "local a = ('x'):rep(3e6) local b = a:sub(2) while true do a:sub(2) end",
+          "local a = ('x'):rep(3e6) while true do pcall(error, a) end"}) {
         EXPECT_EQ(eval(script), "") << script;
         EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n") << script;
         for (int i = 0; i < 10 && engine_.script_is_late(); ++i) engine_.go_on();

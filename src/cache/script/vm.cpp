@@ -8,14 +8,14 @@
 
 #include <lua.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <new>
 
 namespace eddy::cache {
 namespace {
 
 constexpr std::size_t max_kept_scratch = 256 * 1024;
-
-void look_at_clock(lua_State* in, lua_Debug*) { vm::of(in).owner().look_at_clock(in); }
 
 // Called protected: the vm to furnish is its argument.
 int furnish_protected(lua_State* in) {
@@ -40,6 +40,8 @@ vm::~vm() { close(); }
 void vm::open() {
     limited_ = false;
     used_ = 0;
+    largest_bytes_ = 0;
+    large_blocks_ = {};
     state_ = luaL_newstate();
     if (state_ == nullptr) throw std::bad_alloc();
     // LuaJIT's own allocator below ours: it is fast, and closing the state gives all back at once.
@@ -50,12 +52,13 @@ void vm::open() {
     luaJIT_setmode(state_, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
     const int status = lua_cpcall(state_, furnish_protected, this);
     EDDY_ASSERT(status == 0);
-    lua_sethook(state_, &eddy::cache::look_at_clock, LUA_MASKCOUNT, instructions_a_look);
-    limited_ = true;
+    looks_always_ = false;
+    set_hook(instructions_wanted());
+    limited_ = is_open_ = true;
 }
 
 void vm::close() noexcept {
-    limited_ = false;
+    limited_ = is_open_ = false;
     lua_sethook(state_, nullptr, 0, 0);
     lua_setallocf(state_, allocate_, allocator_);
     lua_close(state_);
@@ -70,6 +73,47 @@ void vm::reset() {
 void vm::look_at_clock(lua_State* in) {
     steps_ = 0;
     owner_.look_at_clock(in);
+}
+
+void vm::hook(lua_State* in, lua_Debug*) {
+    vm& me = of(in);
+    // Only here it gets longer: what comes and goes all the time would put the look off for ever.
+    const int wanted = me.instructions_wanted();
+    if (wanted != me.instructions_) me.set_hook(wanted);
+    me.look_at_clock(in);
+}
+
+void vm::look_always(bool on) noexcept {
+    looks_always_ = on;
+    set_hook(instructions_wanted());
+}
+
+int vm::instructions_wanted() const noexcept {
+    if (looks_always_) return 1;
+    if (largest_bytes_ == 0) return instructions_a_look;
+    const std::size_t times = largest_bytes_ / large_block;
+    return std::max(1, instructions_a_look /
+                           static_cast<int>(std::min<std::size_t>(times, instructions_a_look)));
+}
+
+void vm::set_hook(int instructions) noexcept {
+    instructions_ = instructions;
+    lua_sethook(state_, &vm::hook, LUA_MASKCOUNT, instructions);
+}
+
+void vm::note_blocks(std::size_t gone, std::size_t made) noexcept {
+    const auto counter = [this](std::size_t bytes) -> std::uint32_t& {
+        return large_blocks_[static_cast<std::size_t>(std::bit_width(bytes)) - 1 -
+                             large_block_bits];
+    };
+    // One may be older than the counters.
+    if (gone >= large_block && counter(gone) != 0) --counter(gone);
+    if (made >= large_block) ++counter(made);
+    std::size_t kinds = large_blocks_.size();
+    while (kinds != 0 && large_blocks_[kinds - 1] == 0) --kinds;
+    largest_bytes_ = kinds == 0 ? 0 : large_block << kinds;
+    // Also in the middle of an instruction: the hook may be set at any time.
+    if (is_open_ && instructions_wanted() < instructions_) set_hook(instructions_wanted());
 }
 
 void vm::check_scratch(lua_State* in) const {
@@ -96,7 +140,10 @@ void* vm::allocate(void* self, void* block, std::size_t old_bytes, std::size_t b
         return nullptr;
     }
     void* const made = me.allocate_(me.allocator_, block, old_bytes, bytes);
-    if (made != nullptr || bytes == 0) me.used_ += bytes - old_bytes;
+    if (made == nullptr && bytes != 0) return nullptr;
+    me.used_ += bytes - old_bytes;
+    if (bytes >= large_block || old_bytes >= large_block) [[unlikely]]
+        me.note_blocks(old_bytes, bytes);
     return made;
 }
 

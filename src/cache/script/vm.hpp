@@ -3,11 +3,13 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+struct lua_Debug;
 struct lua_State;
 
 namespace eddy::cache {
@@ -16,6 +18,8 @@ class scripts;
 
 /// Instructions between two looks at the clock: some fifty microseconds.
 inline constexpr int instructions_a_look = 10'000;
+/// Bytes that are copied or compared in the time of an instruction.
+inline constexpr std::size_t bytes_a_step = 64;
 
 class vm {
 public:
@@ -60,21 +64,38 @@ public:
             look_at_clock(in);
     }
 
+    /// Whether the clock is looked at by every instruction from now on, as what runs has to end.
+    void look_always(bool on) noexcept;
+
     /// The one that a Lua state belongs to.
     static vm& of(lua_State* in) noexcept;
 
 private:
+    // One instruction may go through a text or a table as a whole. While there is a block of memory
+    // of this size or more, as many instructions fewer pass between two looks as it is larger.
+    static constexpr int large_block_bits = 19;
+    static constexpr std::size_t large_block = std::size_t{1} << large_block_bits;
+
     static void* allocate(void* self, void* block, std::size_t old_bytes, std::size_t bytes);
+    static void hook(lua_State* in, lua_Debug*);
     void open();
     void close() noexcept;
     void look_at_clock(lua_State* in);
+    void note_blocks(std::size_t gone, std::size_t made) noexcept;
+    int instructions_wanted() const noexcept;
+    void set_hook(int instructions) noexcept;
 
     scripts& owner_;
     purpose purpose_;
     std::size_t max_bytes_;
     std::size_t used_ = 0;
     std::size_t steps_ = 0;
+    bool is_open_ = false;
     bool limited_ = false;
+    bool looks_always_ = false;
+    int instructions_ = 0;           // between two looks, as the hook is set
+    std::size_t largest_bytes_ = 0;  // what the largest block may have; 0 when none is large
+    std::array<std::uint32_t, 64 - large_block_bits> large_blocks_{};  // by the bits of their size
     lua_State* state_ = nullptr;
     byte_buffer scratch_;
     std::uint64_t random_ = 0;
