@@ -52,6 +52,18 @@ struct job {
     const scripts::task& what;
 };
 
+// What a command may have taken: as much as its arguments and reply suggest where its work is
+// bounded by them, else enough for a look at the clock.
+std::size_t steps_of(std::uint32_t flags, std::span<const std::string_view> args,
+                     std::size_t reply_bytes) noexcept {
+    constexpr std::uint32_t bounded = command_flag::fast | command_flag::brief;
+    if ((flags & bounded) == 0 || args.size() > slow_log::few_arguments) return instructions_a_look;
+    constexpr std::size_t least = 40;
+    std::size_t bytes = reply_bytes;
+    for (const std::string_view each : args) bytes += each.size();
+    return least + bytes / bytes_a_step;
+}
+
 void push_list(lua_State* in, const std::string_view* of, std::size_t count) {
     lua_createtable(in, static_cast<int>(count), 0);
     for (std::size_t i = 0; i < count; ++i) {
@@ -373,12 +385,17 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
         state_.slow.run_unless_skipped(inner);
         record.end({args, count}, db);
     }
+    executed_steps_ = steps_of(flags, {args, count}, command_reply_.size());
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});
     ++state_.env.counters.commands;
     if ((state_.attention & attention::monitors) != 0) [[unlikely]]
         feed_monitors(inner);
     return command_reply_.text();
+}
+
+void scripts::count_executed(lua_State* in) {
+    vm::of(in).count_steps(in, std::exchange(executed_steps_, 0));
 }
 
 const command_spec* scripts::find_named_command(std::string_view name) const noexcept {

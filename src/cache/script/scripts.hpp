@@ -132,6 +132,9 @@ public:
     /// error is in `refusal`, a static text, if it was not executed.
     std::string_view execute(const std::string_view* args, std::size_t count,
                              std::string_view& refusal);
+    /// Counts what the last one has taken as steps of the script. May raise an error, and leave the
+    /// script in the middle.
+    void count_executed(lua_State* in);
 
     vm& eval_vm() noexcept { return eval_; }
     libraries& functions();
@@ -170,6 +173,7 @@ private:
     byte_buffer late_pushes_;  // what a late script has caused for its session
     std::vector<std::string> running_command_;
     bool load_is_over_ = false;
+    std::size_t executed_steps_ = 0;
     bool has_written_ = false;
     bool killed_ = false;
     bool abandoned_ = false;  // its session goes: all that it runs ends

@@ -116,6 +116,7 @@ TEST_F(scripting, those_who_track_hear_of_what_their_scripts_read) {
 }
 
 TEST_F(scripting, is_killed_wherever_it_is) {
+    for (int i = 0; i < 1000; ++i) b_("RPUSH list an element");
     for (const char* const script :
          {"while true do pcall(function() while true do end end) end",
           "table.sort({3,1,2}, function() while true do end end)",
@@ -141,18 +142,65 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "local t = {} while true do pcall(table.insert, t, -2147483648, 1) end",
           // What takes a while in a single instruction.
           "local t = {} for i = 1, 4e5 do t[i] = i end for i = 1, 4e5 do t[i] = nil end "
-          "while true do next(t) end",
+          "while true do next(t) cjson.encode({t, t, t}) end",
           "local a = ('x'):rep(3e6) local b = a .. 'y' while true do local c = a .. 'y' end",
           "local a = ('x'):rep(3e6) local b, c = a .. 'y', a .. 'z' while true do local d = b < c "
           "end",
           "local a = ('0'):rep(5e6) while true do local b = a + 1 tonumber(a, 16) end",
           "local a = ('x'):rep(3e6) local b = a:sub(2) while true do a:sub(2) end",
-          "local a = ('x'):rep(3e6) while true do pcall(error, a) end"}) {
-        EXPECT_EQ(eval(script), "") << script;
+          "local t = 'x' for i = 1, 9 do t = {t, t, t, t} end while true do cjson.encode(t) end",
+          "local t = 'x' for i = 1, 9 do t = {t, t, t, t} end while true do cmsgpack.pack(t) end",
+          "local s = ('\1'):rep(1e6) while true do cjson.encode(s) end",
+          "local s = '[' .. ('1,'):rep(2e5) .. '1]' while true do cjson.decode(s) end",
+          "local s = '\\220\\255\\255' .. ('\\1'):rep(65535) while true do cmsgpack.unpack(s) end",
+          "local s = ('x'):rep(1e6) while true do struct.pack(s) struct.size(s) struct.unpack(s, "
+          "s) end",
+          "local s = ('x'):rep(3e6) while true do redis.sha1hex(s) pcall(error, s) end",
+          "local f = loadstring('return {' .. ('\"a\",1.5,'):rep(20000) .. '}') "
+          "while true do string.dump(f) end",
+          "for i = 1, 1e9 do redis.call('LRANGE', KEYS[1], 0, -1) end"}) {
+        EXPECT_EQ(eval(a_, script, {"1", "list"}), "") << script;
         EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n") << script;
         for (int i = 0; i < 10 && engine_.script_is_late(); ++i) engine_.go_on();
         ASSERT_FALSE(engine_.script_is_late()) << script;
         EXPECT_THAT(a_.pushed(), HasSubstr("Script killed by user")) << script;
+    }
+}
+
+TEST_F(scripting, is_left_within_a_call_that_takes_long) {
+    constexpr std::size_t many = 200'000;
+    arguments list{"0"};
+    for (std::size_t i = 0; i < many; ++i) list.push_back(std::to_string(i * 7919 % many));
+    const auto text = [](std::string_view piece, std::size_t times) {
+        std::string all;
+        for (std::size_t i = 0; i < times; ++i) all += piece;
+        return arguments{"0", all};
+    };
+    const std::pair<const char*, arguments> calls[] = {
+        {"return #cjson.encode(ARGV)", list},
+        {"return #cmsgpack.pack(ARGV)", list},
+        {"return ARGV", list},
+        {"return {set = ARGV}", list},
+        {"return #cjson.decode('[' .. ARGV[1] .. '1]')", text("1,", many)},
+        {"return cjson.encode(ARGV[1])", text("\1", 1'000'000)},
+        {"return #cmsgpack.unpack('\\221\\0\\3\\13\\64' .. ARGV[1])", text("\1", many)},
+        {"return struct.size(ARGV[1])", text("b", 2'000'000)},
+        {"return #struct.pack(ARGV[1])", text("x", 1'000'000)},
+        {"return struct.unpack(ARGV[1], ARGV[1])", text("x", 1'000'000)},
+        {"return redis.sha1hex(ARGV[1])", text("x", 4'000'000)},
+        {"return #redis.call('LRANGE', KEYS[1], 0, -1)", {"1", "list"}}};
+    for (std::size_t i = 0; i < many; i += 1000) {
+        arguments push{"RPUSH", "list"};
+        push.insert(push.end(), list.begin() + 1, list.begin() + 1001);
+        b_.ask(push);
+    }
+    for (const auto& [script, args] : calls) {
+        const std::string reply = eval(a_, script, args);
+        EXPECT_EQ(reply.substr(0, 100), "") << script;
+        if (!reply.empty()) continue;
+        EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n") << script;
+        finish();
+        EXPECT_THAT(a_.pushed(), StartsWith("-ERR Script killed by user")) << script;
     }
 }
 

@@ -22,9 +22,12 @@ bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 // Goes through a format, and knows what has been set in it.
 class format_reader {
 public:
-    format_reader(lua_State* in, const char* format) noexcept : in_(in), at_(format) {}
+    format_reader(lua_State* in, const char* format) noexcept
+        : in_(in), machine_(vm::of(in)), at_(format) {}
 
     bool next() {
+        constexpr std::size_t steps_an_option = 3;
+        machine_.count_steps(in_, steps_an_option);
         if (*at_ == '\0') return false;
         option = *at_++;
         size = size_of_option();
@@ -69,6 +72,7 @@ private:
                 luaL_error(in_, "integral size overflow");
             }
             value = value * 10 + digit;
+            machine_.count_steps(in_, 1);
             ++at_;
         } while (is_digit(*at_));
         return value;
@@ -100,6 +104,7 @@ private:
     }
 
     lua_State* in_;
+    vm& machine_;
     const char* at_;
     std::size_t align_ = 1;
 };
@@ -166,6 +171,7 @@ int pack(lua_State* in) {
                 const char* const text = luaL_checklstring(in, arg++, &size);
                 const std::size_t wanted = format.size != 0 ? format.size : size;
                 luaL_argcheck(in, size >= wanted, arg, "string too short");
+                of.count_steps(in, wanted / bytes_a_step);
                 out.append(std::string_view(text, wanted));
                 if (format.option == 's') out.append('\0');
                 break;

@@ -19,16 +19,20 @@ namespace {
 // The name is Redis's; scripts can see it.
 constexpr const char* counted_already = "ignore_error_stats_update";
 
+constexpr std::size_t steps_a_value = 10;
+
 void push(lua_State* in, std::string_view text) { lua_pushlstring(in, text.data(), text.size()); }
 
 // Takes a reply apart which is known to be right.
 class reply_pusher {
 public:
-    reply_pusher(lua_State* in, std::string_view reply) noexcept : in_(in), left_(reply) {}
+    reply_pusher(lua_State* in, std::string_view reply) noexcept
+        : in_(in), machine_(vm::of(in)), left_(reply) {}
 
     // True for an error.
     bool value() {
         luaL_checkstack(in_, 8, "the reply is nested too deeply");
+        machine_.count_steps(in_, steps_a_value);
         const std::size_t end = left_.find('\r', 1);
         const char type = left_[0];
         const std::string_view head = left_.substr(1, end - 1);
@@ -141,6 +145,7 @@ private:
     }
 
     lua_State* in_;
+    vm& machine_;
     std::string_view left_;
 };
 
@@ -173,9 +178,20 @@ bool push_field(lua_State* in, std::string_view name, int type) {
 // behind it. A table may stand in many places of itself, so no more of it is looked at then.
 [[nodiscard]] bool reply_with(call& c, lua_State* in);
 
-bool reply_with_map(call& c, lua_State* in) {
+// Of the table on top.
+std::size_t count_pairs(lua_State* in) {
+    vm& machine = vm::of(in);
+    machine.count_largest(in);
     std::size_t pairs = 0;
-    for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) ++pairs;
+    for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) {
+        machine.count_steps(in, 2);
+        ++pairs;
+    }
+    return pairs;
+}
+
+bool reply_with_map(call& c, lua_State* in) {
+    const std::size_t pairs = count_pairs(in);
     c.reply.map(pairs);
     lua_pushnil(in);
     while (lua_next(in, -2) != 0) {
@@ -188,8 +204,7 @@ bool reply_with_map(call& c, lua_State* in) {
 }
 
 bool reply_with_set(call& c, lua_State* in) {
-    std::size_t count = 0;
-    for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) ++count;
+    const std::size_t count = count_pairs(in);
     c.reply.set(count);
     lua_pushnil(in);
     while (lua_next(in, -2) != 0) {
@@ -201,8 +216,10 @@ bool reply_with_set(call& c, lua_State* in) {
 }
 
 bool reply_with_array(call& c, lua_State* in) {
+    vm& machine = vm::of(in);
     int count = 0;
     for (;; ++count) {
+        machine.count_steps(in, 2);
         lua_rawgeti(in, -1, count + 1);
         const bool is_end = lua_isnil(in, -1);
         lua_pop(in, 1);
@@ -268,6 +285,7 @@ bool reply_with_table(call& c, lua_State* in) {
 
 // Pops the value.
 bool reply_with(call& c, lua_State* in) {
+    vm::of(in).count_steps(in, lua_istable(in, -1) ? 3 * steps_a_value : steps_a_value);
     if (c.reply_is_too_large()) return lua_pop(in, 1), false;
     if (lua_checkstack(in, 6) == 0) {
         lua_pop(in, 1);

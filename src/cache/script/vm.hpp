@@ -36,6 +36,7 @@ public:
     scripts& owner() const noexcept { return owner_; }
     purpose what() const noexcept { return purpose_; }
     std::size_t used_bytes() const noexcept { return used_; }
+    std::size_t max_bytes() const noexcept { return max_bytes_; }
 
     /// Compiles the text and keeps the function; 0 with the reason when it does not compile.
     int compile(std::string_view text, const char* name, std::string& why);
@@ -62,6 +63,13 @@ public:
         steps_ += steps;
         if (steps_ >= std::size_t{instructions_a_look}) [[unlikely]]
             look_at_clock(in);
+    }
+
+    /// The same for what may go through any one text or table there is, whose size it cannot ask
+    /// for.
+    void count_largest(lua_State* in) {
+        if (largest_bytes_ != 0) [[unlikely]]
+            count_steps(in, largest_bytes_ / bytes_a_step);
     }
 
     /// Whether the clock is looked at by every instruction from now on, as what runs has to end.
