@@ -41,13 +41,13 @@ bool push_real(lua_State* in, int index) {
     return false;
 }
 
-void refuse_protected(lua_State* in, int index) {
-    if (push_real(in, index)) raise(in, read_only_text);
-}
-
 int refuse_change(lua_State* in) { return luaL_error(in, "%s", read_only_text); }
 
 }  // namespace
+
+void refuse_protected(lua_State* in, int index) {
+    if (push_real(in, index)) raise(in, read_only_text);
+}
 
 int refuse_unknown_global(lua_State* in) {
     if (lua_isstring(in, 2) == 0)
@@ -148,29 +148,6 @@ int own_rawget(lua_State* in) {
     if (push_real(in, 1)) lua_replace(in, 1);
     lua_rawget(in, 1);
     return 1;
-}
-
-int own_insert(lua_State* in) {
-    luaL_checktype(in, 1, LUA_TTABLE);
-    refuse_protected(in, 1);
-    const int end = static_cast<int>(lua_objlen(in, 1)) + 1;
-    int at = end;
-    switch (lua_gettop(in)) {
-        case 2: break;
-        case 3: {
-            at = static_cast<int>(luaL_checkinteger(in, 2));
-            vm& machine = vm::of(in);
-            for (int i = at > end ? at : end; i > at; --i) {
-                machine.count_steps(in, 1);
-                lua_rawgeti(in, 1, i - 1);
-                lua_rawseti(in, 1, i);
-            }
-            break;
-        }
-        default: return luaL_error(in, "wrong number of arguments to 'insert'");
-    }
-    lua_rawseti(in, 1, at);
-    return 0;
 }
 
 int obsolete_setn(lua_State* in) { return luaL_error(in, "'setn' is obsolete"); }
@@ -307,7 +284,7 @@ void open(lua_State* in, const char* name, lua_CFunction library) {
 void add_own_parts(lua_State* in, const char* library, int from) {
     if (std::strcmp(library, "string") == 0) set_string_functions(in, from);
     if (std::strcmp(library, "table") == 0) {
-        set_function(in, "insert", own_insert);
+        set_table_functions(in, from);
         set_function(in, "setn", obsolete_setn);
     }
     if (std::strcmp(library, "math") == 0) {

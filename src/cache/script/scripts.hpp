@@ -4,7 +4,8 @@
 //   commands_script.cpp    EVAL and SCRIPT, commands_function.cpp FUNCTION and FCALL
 //   vm.hpp                 a Lua state with its memory's limit; sandbox.cpp what scripts find in it
 //   redis_library.cpp      redis.call() and its like; values.hpp replies to values and back
-//   cjson.cpp, cmsgpack.cpp, struct.cpp   the libraries; patterns.cpp string.find() and its like
+//   cjson.cpp, cmsgpack.cpp, struct.cpp   the libraries; in the place of Lua's own functions
+//                          patterns.cpp and tables.cpp
 //   script_text.hpp        what is done to a text before it is compiled
 //   fiber.hpp              how a script is left in the middle
 //

@@ -141,8 +141,10 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "local t = {} for i = 1, 1000 do t[i] = i end while true do table.insert(t, 1, nil) end",
           "local t = {} while true do pcall(table.insert, t, -2147483648, 1) end",
           // What takes a while in a single instruction.
+          "local t = {} for i = 1, 4e5 do t[i] = math.random() end while true do table.sort(t) end",
+          "local t = {} for i = 1, 4e5 do t[i] = '' end while true do table.concat(t) end",
           "local t = {} for i = 1, 4e5 do t[i] = i end for i = 1, 4e5 do t[i] = nil end "
-          "while true do next(t) cjson.encode({t, t, t}) end",
+          "while true do next(t) table.maxn(t) cjson.encode({t, t, t}) end",
           "local a = ('x'):rep(3e6) local b = a .. 'y' while true do local c = a .. 'y' end",
           "local a = ('x'):rep(3e6) local b, c = a .. 'y', a .. 'z' while true do local d = b < c "
           "end",
@@ -177,6 +179,9 @@ TEST_F(scripting, is_left_within_a_call_that_takes_long) {
         return arguments{"0", all};
     };
     const std::pair<const char*, arguments> calls[] = {
+        {"table.sort(ARGV)", list},
+        {"table.sort(ARGV, rawequal)", list},
+        {"return #table.concat(ARGV, ', ')", list},
         {"return #cjson.encode(ARGV)", list},
         {"return #cmsgpack.pack(ARGV)", list},
         {"return ARGV", list},

@@ -116,14 +116,19 @@ private:
 void furnish(lua_State* in, vm& of);
 /// Pushes a table that looks like the one on top, takes its place, and cannot be changed.
 void protect(lua_State* in);
+/// Raises an error when the value there is such a table.
+void refuse_protected(lua_State* in, int index);
 /// __index of what has no other names: raises an error that says which one.
 int refuse_unknown_global(lua_State* in);
 /// Sets a name of the real table of globals to the value on top, which is popped.
 void set_global(lua_State* in, const char* name);
 
-/// Sets what goes through whole strings in the library's table on top: find, match, gmatch, gsub
-/// and more; Lua's own look at no clock. Its own table is at `from`.
+// What goes through whole texts and tables: Lua's own look at no clock. Each sets its functions in
+// the library's table on top; Lua's own table is at `from`.
+/// patterns.cpp: find, match, gmatch, gsub, and more.
 void set_string_functions(lua_State* in, int from);
+/// tables.cpp: sort, concat, insert, maxn.
+void set_table_functions(lua_State* in, int from);
 
 /// While a library is loaded, "redis" is what may be used then; afterwards what functions use.
 void use_load_library(lua_State* in, bool loading);
