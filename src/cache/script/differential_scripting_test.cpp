@@ -246,6 +246,67 @@ TEST_P(differential_scripting, orders_that_contradict_themselves_sort_the_same) 
     }
 }
 
+TEST_P(differential_scripting, random_formats_are_the_same) {
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    random_generator random(seed);
+    static constexpr const char* values[] = {"1",
+                                             "0",
+                                             "-1",
+                                             "65",
+                                             "3.7",
+                                             "-3.7",
+                                             "1e15",
+                                             "1e300",
+
+                                             "2^31",
+                                             "2^53 + 2",
+                                             "2^63",
+                                             "-2^63",
+                                             "2^64",
+                                             "1/3",
+                                             "1/0",
+                                             "-1/0",
+                                             "1e-300",
+                                             "nil",
+                                             "true",
+                                             "{}",
+                                             "'12'",
+                                             "'0x10'",
+                                             "'text'",
+                                             "''",
+                                             "print",
+                                             "'a\\0b'",
+                                             "'q\"\\r\\n\\\\z'",
+                                             "('long'):rep(40)",
+                                             "('%d'):rep(3)",
+                                             "123456789.125"};
+    const auto any_of = [&](std::string_view of) { return of[random.below(of.size())]; };
+    for (int i = 0; i < 3000; ++i) {
+        std::string format;
+        std::string args;
+        for (std::uint64_t items = random.below(4); items > 0; --items) {
+            if (random.below(3) == 0) format += random.below(4) == 0 ? "%%" : "a b";
+            format += '%';
+            while (random.below(3) == 0) format += any_of("-+ #0");
+            for (std::uint64_t digits = random.below(4); digits > 1; --digits)
+                format += any_of("0123456789");
+            if (random.below(3) == 0) {
+                format += '.';
+                for (std::uint64_t digits = random.below(4); digits > 0; --digits)
+                    format += any_of("0123456789");
+            }
+            format += random.below(20) == 0 ? any_of("apnySD %.") : any_of("cdiouxXeEfgGqss");
+            if (random.below(20) != 0)
+                args += std::string(", ") + values[random.below(std::size(values))];
+        }
+        if (random.below(30) == 0) format += '%';
+        // Nobody promises what these do with a text or a character.
+        const std::string script = "local ok, made = pcall(function() local s = string.format('" +
+                                   format + "'" + args + ") return {s} end) return made";
+        ASSERT_TRUE(same({"EVAL", script, "0"})) << "seed " << seed;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(protocols, differential_scripting, ::testing::Values(2, 3),
                          [](const auto& p) { return "resp" + std::to_string(p.param); });
 

@@ -282,7 +282,10 @@ void open(lua_State* in, const char* name, lua_CFunction library) {
 
 // The library's table is on top, the original one at `from`.
 void add_own_parts(lua_State* in, const char* library, int from) {
-    if (std::strcmp(library, "string") == 0) set_string_functions(in, from);
+    if (std::strcmp(library, "string") == 0) {
+        set_string_functions(in, from);
+        set_format_function(in);
+    }
     if (std::strcmp(library, "table") == 0) {
         set_table_functions(in, from);
         set_function(in, "setn", obsolete_setn);

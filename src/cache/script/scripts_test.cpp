@@ -150,6 +150,9 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "end",
           "local a = ('0'):rep(5e6) while true do local b = a + 1 tonumber(a, 16) end",
           "local a = ('x'):rep(3e6) local b = a:sub(2) while true do a:sub(2) end",
+          "local f, t = ('%99.99f'):rep(7000), {} for i = 1, 7000 do t[i] = 1e308 end "
+          "while true do string.format(f, unpack(t)) end",
+          "local s = ('\\0'):rep(1e6) while true do string.format('%q', s) end",
           "local t = 'x' for i = 1, 9 do t = {t, t, t, t} end while true do cjson.encode(t) end",
           "local t = 'x' for i = 1, 9 do t = {t, t, t, t} end while true do cmsgpack.pack(t) end",
           "local s = ('\1'):rep(1e6) while true do cjson.encode(s) end",
@@ -193,6 +196,8 @@ TEST_F(scripting, is_left_within_a_call_that_takes_long) {
         {"return #struct.pack(ARGV[1])", text("x", 1'000'000)},
         {"return struct.unpack(ARGV[1], ARGV[1])", text("x", 1'000'000)},
         {"return redis.sha1hex(ARGV[1])", text("x", 4'000'000)},
+        {"return #string.format(ARGV[1])", text("%%", 1'000'000)},
+        {"return #string.format('%q', ARGV[1])", text("\r", 2'000'000)},
         {"return #redis.call('LRANGE', KEYS[1], 0, -1)", {"1", "list"}}};
     for (std::size_t i = 0; i < many; i += 1000) {
         arguments push{"RPUSH", "list"};

@@ -1,4 +1,5 @@
 // The library struct: values as bytes, by a format.
+#include "cache/script/conversions.hpp"
 #include "cache/script/vm.hpp"
 
 #include <lua.hpp>
@@ -113,16 +114,6 @@ bool is_integer(char option) noexcept {
     return std::string_view("bBhHlLTiI").find(option) != std::string_view::npos;
 }
 
-// As the hardware of x86 converts.
-std::uint64_t to_bits(double value) noexcept {
-    constexpr double limit = 9223372036854775808.0;
-    if (value >= -limit && value < limit) {
-        return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
-    }
-    if (value >= limit && value < 2 * limit) return static_cast<std::uint64_t>(value);
-    return value > 0 ? 0 : std::uint64_t{1} << 63;
-}
-
 void append_bytes(byte_buffer& to, std::uint64_t value, std::size_t size, bool big_endian) {
     char bytes[max_integer];
     for (std::size_t i = 0; i < size; ++i) {
@@ -150,7 +141,8 @@ int pack(lua_State* in) {
         of.check_scratch(in);
         for (std::size_t i = format.padding(out.size()); i > 0; --i) out.append('\0');
         if (is_integer(format.option)) {
-            append_bytes(out, to_bits(luaL_checknumber(in, arg++)), format.size, format.big_endian);
+            append_bytes(out, to_unsigned(luaL_checknumber(in, arg++)), format.size,
+                         format.big_endian);
             continue;
         }
         switch (format.option) {

@@ -1,6 +1,7 @@
 // Both ways, recursively; the depth is bounded by Lua's stack.
 #include "cache/script/values.hpp"
 
+#include "cache/script/conversions.hpp"
 #include "cache/script/scripts.hpp"
 #include "cache/script/vm.hpp"
 
@@ -10,7 +11,6 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <string>
 
 namespace eddy::cache {
@@ -148,13 +148,6 @@ private:
     vm& machine_;
     std::string_view left_;
 };
-
-// As the hardware of x86 converts, which scripts see.
-std::int64_t to_integer(double value) noexcept {
-    constexpr double limit = 9223372036854775808.0;
-    if (value >= -limit && value < limit) return static_cast<std::int64_t>(value);
-    return std::numeric_limits<std::int64_t>::min();
-}
 
 std::string_view text_at(lua_State* in, int index) {
     std::size_t size = 0;
@@ -295,7 +288,7 @@ bool reply_with(call& c, lua_State* in) {
     bool whole = true;
     switch (lua_type(in, -1)) {
         case LUA_TSTRING: c.reply.bulk(text_at(in, -1)); break;
-        case LUA_TNUMBER: c.reply.integer(to_integer(lua_tonumber(in, -1))); break;
+        case LUA_TNUMBER: c.reply.integer(to_signed(lua_tonumber(in, -1))); break;
         case LUA_TBOOLEAN:
             // Scripts that have asked for RESP3 know of booleans.
             if (vm::of(in).owner().own_session().protocol > 2) {

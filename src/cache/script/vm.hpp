@@ -127,6 +127,8 @@ void set_global(lua_State* in, const char* name);
 // the library's table on top; Lua's own table is at `from`.
 /// patterns.cpp: find, match, gmatch, gsub, and more.
 void set_string_functions(lua_State* in, int from);
+/// format.cpp: format.
+void set_format_function(lua_State* in);
 /// tables.cpp: sort, concat, insert, maxn.
 void set_table_functions(lua_State* in, int from);
 
