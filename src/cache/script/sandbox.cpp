@@ -152,27 +152,6 @@ int own_rawget(lua_State* in) {
 
 int obsolete_setn(lua_State* in) { return luaL_error(in, "'setn' is obsolete"); }
 
-// Text only: what is compiled already could do anything. The upvalue is Lua's own load().
-int load_text(lua_State* in) {
-    lua_settop(in, 2);
-    lua_pushvalue(in, lua_upvalueindex(1));
-    lua_insert(in, 1);
-    lua_pushliteral(in, "t");
-    lua_call(in, 3, LUA_MULTRET);
-    return lua_gettop(in);
-}
-
-int own_load(lua_State* in) {
-    luaL_checktype(in, 1, LUA_TFUNCTION);
-    return load_text(in);
-}
-
-int own_loadstring(lua_State* in) {
-    luaL_checkstring(in, 1);
-    lua_tostring(in, 1);
-    return load_text(in);
-}
-
 // A script must not turn the collector off for those after it.
 int own_collectgarbage(lua_State* in) {
     static const char* const names[] = {"collect", "count",    "step",       "stop",
@@ -365,14 +344,10 @@ void furnish(lua_State* in, vm& of) {
     const int globals = 2;
 
     for (const char* const name : base_names) copy_field(in, old, name, name);
-    const auto set_wrapped = [&](const char* name, lua_CFunction function, const char* of_name) {
-        lua_getfield(in, old, of_name);
-        lua_pushcclosure(in, function, 1);
-        lua_setfield(in, globals, name);
-    };
-    set_wrapped("pairs", own_pairs, "next");
-    set_wrapped("load", own_load, "load");
-    set_wrapped("loadstring", own_loadstring, "load");
+    lua_getfield(in, old, "next");
+    lua_pushcclosure(in, own_pairs, 1);
+    lua_setfield(in, globals, "pairs");
+    set_load_functions(in);
     set_function(in, "setmetatable", own_setmetatable);
     set_function(in, "pcall", own_pcall);
     set_function(in, "xpcall", own_xpcall);

@@ -167,6 +167,10 @@ scripts::cached* scripts::find(std::string_view name) noexcept {
 }
 
 scripts::cached* scripts::add(call& c, std::string_view text, bool loaded) {
+    if (text.size() > max_cached_bytes) {
+        c.error("ERR the script is longer than the cache of scripts may be");
+        return nullptr;
+    }
     const std::string name = hexadecimal(sha1(text));
     if (cached* const known = find(name)) {
         if (loaded && !known->loaded) {

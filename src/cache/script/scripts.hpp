@@ -5,7 +5,7 @@
 //   vm.hpp                 a Lua state with its memory's limit; sandbox.cpp what scripts find in it
 //   redis_library.cpp      redis.call() and its like; values.hpp replies to values and back
 //   cjson.cpp, cmsgpack.cpp, struct.cpp   the libraries; in the place of Lua's own functions
-//                          patterns.cpp, format.cpp and tables.cpp
+//                          patterns.cpp, format.cpp, tables.cpp and loading.cpp
 //   script_text.hpp        what is done to a text before it is compiled
 //   fiber.hpp              how a script is left in the middle
 //

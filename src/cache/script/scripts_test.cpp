@@ -161,6 +161,7 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "local s = ('x'):rep(1e6) while true do struct.pack(s) struct.size(s) struct.unpack(s, "
           "s) end",
           "local s = ('x'):rep(3e6) while true do redis.sha1hex(s) pcall(error, s) end",
+          "local s = ('x={} '):rep(50000) while true do loadstring(s) end",
           "local f = loadstring('return {' .. ('\"a\",1.5,'):rep(20000) .. '}') "
           "while true do string.dump(f) end",
           "for i = 1, 1e9 do redis.call('LRANGE', KEYS[1], 0, -1) end"}) {
@@ -198,6 +199,8 @@ TEST_F(scripting, is_left_within_a_call_that_takes_long) {
         {"return redis.sha1hex(ARGV[1])", text("x", 4'000'000)},
         {"return #string.format(ARGV[1])", text("%%", 1'000'000)},
         {"return #string.format('%q', ARGV[1])", text("\r", 2'000'000)},
+        {"return type(loadstring(ARGV[1]))", text("x=y ", 50'000)},
+        {"return type(loadstring(ARGV[1]))", text("--\n", 1'000'000)},
         {"return #redis.call('LRANGE', KEYS[1], 0, -1)", {"1", "list"}}};
     for (std::size_t i = 0; i < many; i += 1000) {
         arguments push{"RPUSH", "list"};
@@ -212,6 +215,32 @@ TEST_F(scripting, is_left_within_a_call_that_takes_long) {
         finish();
         EXPECT_THAT(a_.pushed(), StartsWith("-ERR Script killed by user")) << script;
     }
+}
+
+TEST_F(scripting, a_text_that_takes_too_long_to_compile_is_refused) {
+    // Each x is looked for among all that the functions around it have.
+    std::string text;
+    constexpr int functions = 150;
+    for (int f = 0; f < functions; ++f) {
+        text += "local function f() local a0";
+        for (int i = 1; i < 190; ++i) text += ",a" + std::to_string(i);
+        text += ' ';
+    }
+    for (int i = 0; i < 1'000'000; ++i) text += "x=x ";
+    for (int f = 0; f < functions; ++f) text += " end";
+    EXPECT_EQ(eval(text),
+              "-ERR Error compiling script (new function): to compile it takes too long\r\n");
+    EXPECT_EQ(a_.ask(arguments{"FUNCTION", "LOAD", "#!lua name=x\n" + text}),
+              "-ERR Error compiling function: to compile it takes too long\r\n");
+    EXPECT_EQ(eval("return 1"), ":1\r\n");
+}
+
+TEST_F(scripting, a_text_beyond_the_limit_is_refused) {
+    const std::string text = "return 1 --" + std::string(scripts::max_cached_bytes - 11, 'x');
+    EXPECT_EQ(eval(text), ":1\r\n");
+    const std::string why = "-ERR the script is longer than the cache of scripts may be\r\n";
+    EXPECT_EQ(eval(text + 'x'), why);
+    EXPECT_EQ(a_.ask(arguments{"SCRIPT", "LOAD", text + 'x'}), why);
 }
 
 TEST_F(scripting, a_late_script_that_wrote_is_not_killed_and_comes_to_its_end) {

@@ -150,11 +150,12 @@ void* vm::allocate(void* self, void* block, std::size_t old_bytes, std::size_t b
 int vm::compile(std::string_view text, const char* name, std::string& why) {
     collect_if_full();
     const std::string changed = without_tail_calls(text);
-    int status = luaL_loadbufferx(state_, changed.data(), changed.size(), name, "t");
+    const auto ends = std::chrono::steady_clock::now() + max_compile_time;
+    int status = load_within(state_, changed, name, ends);
     if (status == LUA_ERRSYNTAX && changed != text) {
         // Its error shall speak of the text as it was written.
         lua_pop(state_, 1);
-        status = luaL_loadbufferx(state_, text.data(), text.size(), name, "t");
+        status = load_within(state_, text, name, ends);
     }
     if (status == 0) {
         lua_pushcfunction(state_, keep_function);

@@ -4,6 +4,7 @@
 #include <eddy/base/byte_buffer.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,6 +39,8 @@ public:
     std::size_t used_bytes() const noexcept { return used_; }
     std::size_t max_bytes() const noexcept { return max_bytes_; }
 
+    /// To compile a text may take so long.
+    static constexpr std::chrono::milliseconds max_compile_time{500};
     /// Compiles the text and keeps the function; 0 with the reason when it does not compile.
     int compile(std::string_view text, const char* name, std::string& why);
     void forget(int function) noexcept;
@@ -131,6 +134,11 @@ void set_string_functions(lua_State* in, int from);
 void set_format_function(lua_State* in);
 /// tables.cpp: sort, concat, insert, maxn.
 void set_table_functions(lua_State* in, int from);
+/// loading.cpp: load and loadstring, of texts alone, in the table of globals on top.
+void set_load_functions(lua_State* in);
+/// As lua_load() of a text, which fails if it is not done by `ends`.
+int load_within(lua_State* in, std::string_view text, const char* name,
+                std::chrono::steady_clock::time_point ends);
 
 /// While a library is loaded, "redis" is what may be used then; afterwards what functions use.
 void use_load_library(lua_State* in, bool loading);
