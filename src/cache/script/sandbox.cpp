@@ -158,15 +158,19 @@ int own_collectgarbage(lua_State* in) {
                                         "restart", "setpause", "setstepmul", nullptr};
     constexpr int usual = 200;
     switch (luaL_checkoption(in, 1, "collect", names)) {
-        case 0: lua_pushinteger(in, lua_gc(in, LUA_GCCOLLECT, 0)); break;
+        case 0:
+            vm::of(in).collect_all(in);
+            lua_pushinteger(in, 0);
+            break;
         case 1:
             lua_pushnumber(in, lua_gc(in, LUA_GCCOUNT, 0) + lua_gc(in, LUA_GCCOUNTB, 0) / 1024.0);
             break;
         case 2: {
-            constexpr int most = 1 << 20;
-            const auto wanted = luaL_optinteger(in, 2, 0);
-            const int step = wanted < 0 || wanted > most ? most : static_cast<int>(wanted);
-            lua_pushboolean(in, lua_gc(in, LUA_GCSTEP, step));
+            const lua_Integer wanted = luaL_optinteger(in, 2, 0);
+            bool ended = vm::of(in).collect_some(in);
+            for (lua_Integer done = 1; !ended && (wanted < 0 || done < wanted); ++done)
+                ended = vm::of(in).collect_some(in);
+            lua_pushboolean(in, ended ? 1 : 0);
             break;
         }
         case 3:

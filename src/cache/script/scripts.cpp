@@ -471,25 +471,27 @@ void scripts::look_at_clock(lua_State* in) {
         vm::of(in).look_always(true);
         raise(in, "FUNCTION LOAD timeout");
     }
-    if (!killed_) {
-        const std::int64_t limit_ms = state_.options.busy_reply_ms;
-        if (running_ == nullptr || limit_ms == 0 || !fiber_.is_inside()) return;
-        const std::int64_t now = clock_ns();
-        if (late_session_ == nullptr) {
-            if (now - began_ns_ < limit_ms * 1'000'000) return;
-        } else if (now < slice_ends_ns_) {
-            return;
-        }
-        if (running_command_.empty()) {
-            const call& c = *running_call_;
-            for (std::size_t i = 0; i < c.count; ++i) running_command_.emplace_back(c.arg(i));
-        }
-        fiber_.suspend();
-        if (!killed_) return;
-    }
+    if (!killed_) pause_if_late();
+    if (!killed_) return;
     // From now on at every instruction: no pcall() of the script's keeps it alive.
     vm::of(in).look_always(true);
     raise(in, "Script killed by user with SCRIPT KILL...");
+}
+
+void scripts::pause_if_late() {
+    const std::int64_t limit_ms = state_.options.busy_reply_ms;
+    if (running_ == nullptr || limit_ms == 0 || !fiber_.is_inside()) return;
+    const std::int64_t now = clock_ns();
+    if (late_session_ == nullptr) {
+        if (now - began_ns_ < limit_ms * 1'000'000) return;
+    } else if (now < slice_ends_ns_) {
+        return;
+    }
+    if (running_command_.empty()) {
+        const call& c = *running_call_;
+        for (std::size_t i = 0; i < c.count; ++i) running_command_.emplace_back(c.arg(i));
+    }
+    fiber_.suspend();
 }
 
 void scripts::go_on() {

@@ -123,6 +123,8 @@ public:
 
     /// Called by Lua's hook, and by what counts steps. May raise an error.
     void look_at_clock(lua_State* in);
+    /// The same within what has to come to its end: what is killed goes on, too.
+    void pause_if_late();
     /// What runs is to end: none of its own error handlers is to be called.
     bool is_ending() const noexcept { return killed_ || load_is_over_; }
 

@@ -164,6 +164,8 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "local s = ('x={} '):rep(50000) while true do loadstring(s) end",
           "local f = loadstring('return {' .. ('\"a\",1.5,'):rep(20000) .. '}') "
           "while true do string.dump(f) end",
+          "local t = {} for i = 1, 5e4 do t[i] = {} end "
+          "while true do collectgarbage() collectgarbage('step', 1e6) end",
           "for i = 1, 1e9 do redis.call('LRANGE', KEYS[1], 0, -1) end"}) {
         EXPECT_EQ(eval(a_, script, {"1", "list"}), "") << script;
         EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n") << script;
@@ -190,6 +192,7 @@ TEST_F(scripting, is_left_within_a_call_that_takes_long) {
         {"return #cmsgpack.pack(ARGV)", list},
         {"return ARGV", list},
         {"return {set = ARGV}", list},
+        {"collectgarbage()", list},
         {"return #cjson.decode('[' .. ARGV[1] .. '1]')", text("1,", many)},
         {"return cjson.encode(ARGV[1])", text("\1", 1'000'000)},
         {"return #cmsgpack.unpack('\\221\\0\\3\\13\\64' .. ARGV[1])", text("\1", many)},
@@ -215,6 +218,31 @@ TEST_F(scripting, is_left_within_a_call_that_takes_long) {
         finish();
         EXPECT_THAT(a_.pushed(), StartsWith("-ERR Script killed by user")) << script;
     }
+}
+
+TEST_F(scripting, a_collection_of_garbage_frees_what_nobody_has) {
+    const std::string reply = run(a_,
+                                  "local before = collectgarbage('count') "
+                                  "local t = {} for i = 1, 3e4 do t[i] = {i} end "
+                                  "local with = collectgarbage('count') t = nil "
+                                  "local first = collectgarbage() "
+                                  "local after = collectgarbage('count') "
+                                  "local steps = 0 repeat steps = steps + 1 until "
+                                  "collectgarbage('step') or steps > 1e6 "
+                                  "return {with > before + 1000, after < before + 100, first, "
+                                  "steps > 1, steps < 1e6, collectgarbage('step', 1e6)}");
+    EXPECT_EQ(reply, "*6\r\n:1\r\n:1\r\n:0\r\n:1\r\n:1\r\n:1\r\n");
+}
+
+TEST_F(scripting, what_one_leaves_behind_is_collected_while_others_are_served) {
+    std::string reply = eval(a_,
+                             "local a, b, t = ARGV[1] .. 'a', ARGV[1] .. 'b', {} "
+                             "for i = 1, 1000 do t[i] = {i} end return #a + #b + #t",
+                             {"0", std::string(3'200'000, 'x')});
+    finish();
+    reply += a_.pushed();
+    EXPECT_EQ(reply, ":6401002\r\n");
+    EXPECT_LE(std::stoull(info("used_memory_vm_eval")), 8U << 20);
 }
 
 TEST_F(scripting, a_text_that_takes_too_long_to_compile_is_refused) {

@@ -11,16 +11,19 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <utility>
 
 namespace eddy::cache {
 namespace {
 
 constexpr std::size_t max_kept_scratch = 256 * 1024;
 
-// Called protected: the vm to furnish is its argument.
-int furnish_protected(lua_State* in) {
-    furnish(in, *static_cast<vm*>(lua_touserdata(in, 1)));
-    return 0;
+// Called protected, with the vm's metatable of a userdata on top: of one that nobody has.
+void leave_behind(lua_State* in) {
+    lua_newuserdata(in, 1);
+    lua_insert(in, -2);
+    lua_setmetatable(in, -2);
+    lua_pop(in, 1);
 }
 
 int keep_function(lua_State* in) {
@@ -50,7 +53,15 @@ void vm::open() {
     allocate_ = lua_getallocf(state_, &allocator_);
     lua_setallocf(state_, &vm::allocate, this);
     luaJIT_setmode(state_, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
-    const int status = lua_cpcall(state_, furnish_protected, this);
+    const int status = lua_cpcall(
+        state_,
+        [](lua_State* in) -> int {
+            vm& me = *static_cast<vm*>(lua_touserdata(in, 1));
+            furnish(in, me);
+            me.watch_cycles(in);
+            return 0;
+        },
+        this);
     EDDY_ASSERT(status == 0);
     looks_always_ = false;
     set_hook(instructions_wanted());
@@ -72,7 +83,7 @@ void vm::reset() {
 
 void vm::look_at_clock(lua_State* in) {
     steps_ = 0;
-    owner_.look_at_clock(in);
+    may_raise_ ? owner_.look_at_clock(in) : owner_.pause_if_late();
 }
 
 void vm::hook(lua_State* in, lua_Debug*) {
@@ -174,9 +185,65 @@ int vm::compile(std::string_view text, const char* name, std::string& why) {
     return function;
 }
 
+// --- The collector -------------------------------------------------------------------------------
+// lua_gc() may do any amount of work at once. What is called here, as by any allocation that has
+// passed the collector's threshold, is a single step of it. What tells that a cycle has ended is a
+// userdata that is garbage: the last thing in a cycle is to call its finalizer.
+
+int vm::note_cycle(lua_State* in) {
+    vm& me = *static_cast<vm*>(lua_touserdata(in, lua_upvalueindex(1)));
+    ++me.cycles_;
+    if (!me.is_open_) return 0;
+    const bool was_limited = std::exchange(me.limited_, false);
+    lua_getmetatable(in, 1);
+    leave_behind(in);
+    me.limited_ = was_limited;
+    return 0;
+}
+
+void vm::watch_cycles(lua_State* in) {
+    lua_createtable(in, 0, 1);
+    lua_pushlightuserdata(in, this);
+    lua_pushcclosure(in, note_cycle, 1);
+    lua_setfield(in, -2, "__gc");
+    leave_behind(in);
+}
+
+bool vm::collect_some(lua_State* in) {
+    // It goes through some thousand bytes, or one table.
+    constexpr std::size_t steps = 400;
+    const unsigned before = cycles_;
+    lua_gc(in, LUA_GCRESTART, 0);
+    lua_pushliteral(in, "");
+    lua_pop(in, 1);
+    count_steps(in, steps);
+    count_largest(in);
+    return cycles_ != before;
+}
+
+void vm::collect_all(lua_State* in) {
+    // What has become garbage since the present cycle began is found by the next one.
+    for (int cycle = 0; cycle < 2; ++cycle) {
+        while (!collect_some(in)) {
+        }
+    }
+}
+
 void vm::collect_if_full() noexcept {
-    // Twice: the first time may only finish what has begun.
-    for (int i = 0; i < 2 && used_ > max_bytes_ / 2; ++i) lua_gc(state_, LUA_GCCOLLECT, 0);
+    // Without memory it has to work, too.
+    may_raise_ = limited_ = false;
+    for (int cycle = 0; cycle < 2 && used_ > max_bytes_ / 2; ++cycle) {
+        const int status = lua_cpcall(
+            state_,
+            [](lua_State* in) -> int {
+                while (!of(in).collect_some(in)) {
+                }
+                return 0;
+            },
+            nullptr);
+        if (status != 0) lua_pop(state_, 1);
+    }
+    may_raise_ = limited_ = true;
     if (scratch_.capacity() > max_kept_scratch) scratch_ = byte_buffer();
 }
 

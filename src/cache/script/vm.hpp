@@ -46,7 +46,14 @@ public:
     void forget(int function) noexcept;
 
     /// Collects garbage when more than half of what may be taken is: Lua itself would rather fail.
+    /// Within a script it may leave it in the middle, but raises nothing.
     void collect_if_full() noexcept;
+    /// A step of the collector's, which takes microseconds, or longer for a large table. True when
+    /// it ended a cycle. Raises errors.
+    bool collect_some(lua_State* in);
+    /// A collection of all that is garbage now, as so many steps. May raise an error, and leave the
+    /// script in the middle.
+    void collect_all(lua_State* in);
 
     /// Everything anew: values that scripts have left behind are gone, functions too.
     void reset();
@@ -89,6 +96,8 @@ private:
 
     static void* allocate(void* self, void* block, std::size_t old_bytes, std::size_t bytes);
     static void hook(lua_State* in, lua_Debug*);
+    void watch_cycles(lua_State* in);
+    static int note_cycle(lua_State* in);
     void open();
     void close() noexcept;
     void look_at_clock(lua_State* in);
@@ -104,6 +113,8 @@ private:
     bool is_open_ = false;
     bool limited_ = false;
     bool looks_always_ = false;
+    bool may_raise_ = true;
+    unsigned cycles_ = 0;            // of the collector, so far
     int instructions_ = 0;           // between two looks, as the hook is set
     std::size_t largest_bytes_ = 0;  // what the largest block may have; 0 when none is large
     std::array<std::uint32_t, 64 - large_block_bits> large_blocks_{};  // by the bits of their size
