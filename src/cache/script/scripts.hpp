@@ -149,6 +149,8 @@ private:
     };
     void remove(cached& gone);
     void finish_late();
+    std::int64_t clock_ns() const noexcept;
+    std::int64_t look_ns() noexcept;
 
     engine::state& state_;
     own session_;
@@ -166,6 +168,7 @@ private:
     std::optional<call> call_;  // as the fiber sees it
     void (*body_)(call&) = nullptr;
     session* late_session_ = nullptr;
+    std::int64_t looked_ns_ = 0;  // what all looks at the clock would have taken
     std::int64_t began_ns_ = 0;
     std::int64_t slice_ends_ns_ = 0;
     std::int64_t load_ends_ns_ = 0;  // 0: no library is loaded

@@ -102,7 +102,7 @@ void vm::look_always(bool on) noexcept {
 int vm::instructions_wanted() const noexcept {
     if (looks_always_) return 1;
     if (largest_bytes_ == 0) return instructions_a_look;
-    const std::size_t times = largest_bytes_ / large_block;
+    const std::size_t times = largest_bytes_ / large_block_part;
     return std::max(1, instructions_a_look /
                            static_cast<int>(std::min<std::size_t>(times, instructions_a_look)));
 }

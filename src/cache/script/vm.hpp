@@ -89,10 +89,12 @@ public:
     static vm& of(lua_State* in) noexcept;
 
 private:
-    // One instruction may go through a text or a table as a whole. While there is a block of memory
-    // of this size or more, as many instructions fewer pass between two looks as it is larger.
+    // One instruction may go through a text or a table as a whole, and take a nanosecond a byte to
+    // make a number of it. While there is a block of memory of this size or more, as many times
+    // fewer instructions pass between two looks as it has parts.
     static constexpr int large_block_bits = 19;
     static constexpr std::size_t large_block = std::size_t{1} << large_block_bits;
+    static constexpr std::size_t large_block_part = 64 * 1024;
 
     static void* allocate(void* self, void* block, std::size_t old_bytes, std::size_t bytes);
     static void hook(lua_State* in, lua_Debug*);
