@@ -146,6 +146,17 @@ int main(int argc, char** argv) {
         b.row("hot HGET one", hot,
               [](std::size_t) { return arguments{"HGET", "myhash", "element:__rand_int__"}; });
         b.row("PING", hot, [](std::size_t) { return arguments{"PING"}; });
+        constexpr std::size_t scripts = 20'000;
+        b.row("script, one command", scripts, [](std::size_t) {
+            return arguments{"EVAL", "return redis.call('INCR', KEYS[1])", "1", "counter"};
+        });
+        b.row("script, JSON and a loop", scripts, [](std::size_t) {
+            return arguments{"EVAL",
+                             "local t = cjson.decode(ARGV[1]) "
+                             "for i = 1, #t.prices do t.sum = t.sum + t.prices[i] end "
+                             "return cjson.encode(t)",
+                             "0", R"({"name":"basket","prices":[1,2.5,3,4,5,6,7,8],"sum":0})"};
+        });
     }
     {
         bench b(keys, batch, chosen, rounds);

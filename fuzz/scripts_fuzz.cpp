@@ -15,7 +15,7 @@ namespace {
 
 using namespace eddy;
 
-constexpr std::array<std::string_view, 7> scripts{
+constexpr std::array<std::string_view, 11> scripts{
     "",  // the bytes themselves
     "return cjson.encode(cjson.decode(ARGV[1]))",
     "return cmsgpack.pack(cmsgpack.unpack(ARGV[1]))",
@@ -23,6 +23,15 @@ constexpr std::array<std::string_view, 7> scripts{
     "return {struct.unpack(ARGV[1], ARGV[1])}",
     "return struct.pack(ARGV[1], 1, 'two', 3, 4, 'five')",
     "return {struct.size(ARGV[1]), cjson.encode(ARGV[1])}",
+    "return string.format(ARGV[1], 1, 'two', 3.5, ARGV[1], 5, 'six', -7.25)",
+    "return {loadstring(ARGV[1]), load(function() return ARGV[1] end)}",
+    // An order that says anything, of which the table's end changes, too.
+    "local t, n = {ARGV[1]:byte(1, 200)}, 0 "
+    "table.sort(t, function(a, b) n = n + 1 local c = ARGV[1]:byte(n % #ARGV[1] + 1) "
+    "if c == 7 then t[#t] = nil end if c > 128 then return (a or 0) < (b or 0) end "
+    "return c % 2 == 0 end) return t",
+    "return {ARGV[1]:rep(#ARGV[1]), table.concat({ARGV[1]:byte(1, 200)}, ARGV[1]), "
+    "ARGV[1]:find(ARGV[1]), ARGV[1]:gsub(ARGV[1], ARGV[1])}",
 };
 
 }  // namespace

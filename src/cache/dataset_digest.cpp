@@ -153,25 +153,32 @@ void add_value(digest& to, environment& env, const entry& of) {
 
 }  // namespace
 
-digest sha1(std::string_view bytes) {
-    std::array<std::uint32_t, 5> state{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-    const auto* const from = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    const std::size_t whole = bytes.size() / 64 * 64;
-    for (std::size_t at = 0; at < whole; at += 64) sha1_block(state, from + at);
+void sha1_sum::add(std::string_view blocks) noexcept {
+    const auto* const from = reinterpret_cast<const std::uint8_t*>(blocks.data());
+    for (std::size_t at = 0; at < blocks.size(); at += block_bytes) sha1_block(state_, from + at);
+    bytes_ += blocks.size();
+}
+
+digest sha1_sum::end(std::string_view rest) noexcept {
+    const std::size_t whole = rest.size() / block_bytes * block_bytes;
+    add(rest.substr(0, whole));
+    rest.remove_prefix(whole);
+    bytes_ += rest.size();
     // The rest, a one, zeros, and the size in bits.
-    std::uint8_t last[128] = {};
-    const std::size_t rest = bytes.size() - whole;
-    if (rest > 0) std::memcpy(last, from + whole, rest);
-    last[rest] = 0x80;
-    const std::size_t padded = rest < 56 ? 64 : 128;
-    store_big_endian(last + padded - 8, std::uint64_t{bytes.size()} * 8, 8);
-    for (std::size_t at = 0; at < padded; at += 64) sha1_block(state, last + at);
+    std::uint8_t last[2 * block_bytes] = {};
+    if (!rest.empty()) std::memcpy(last, rest.data(), rest.size());
+    last[rest.size()] = 0x80;
+    const std::size_t padded = rest.size() < block_bytes - 8 ? block_bytes : 2 * block_bytes;
+    store_big_endian(last + padded - 8, bytes_ * 8, 8);
+    for (std::size_t at = 0; at < padded; at += block_bytes) sha1_block(state_, last + at);
     digest made;
-    for (std::size_t i = 0; i < state.size(); ++i) {
-        store_big_endian(made.data() + i * 4, state[i], 4);
+    for (std::size_t i = 0; i < state_.size(); ++i) {
+        store_big_endian(made.data() + i * 4, state_[i], 4);
     }
     return made;
 }
+
+digest sha1(std::string_view bytes) { return sha1_sum().end(bytes); }
 
 digest value_digest(environment& env, const entry& of) {
     digest made{};

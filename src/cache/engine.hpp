@@ -263,8 +263,8 @@ public:
     /// system's clock is set keys end by the new time, and waits, pauses and the lags of replicas
     /// go on as they were. Without it that is the time since 1970.
     void set_time(std::chrono::microseconds since_1970, std::chrono::microseconds steady) noexcept;
-    /// What upkeep() and evictions are timed by, in place of the system's steady clock; null: only
-    /// the number of their steps bounds them, so that a run can be repeated exactly.
+    /// What upkeep(), evictions and scripts are timed by, in place of the system's steady clock;
+    /// null: only the number of their steps bounds them, so that a run can be repeated exactly.
     void set_slice_clock(slice_clock by) noexcept;
 
     /// Executes the commands in order and appends their replies to `out`. Returns how many it has

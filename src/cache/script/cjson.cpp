@@ -45,6 +45,8 @@ public:
 
     // Of the value on top.
     void value(int depth) {
+        constexpr std::size_t steps_a_value = 5;
+        of_.count_steps(in_, steps_a_value);
         of_.check_scratch(in_);
         switch (lua_type(in_, -1)) {
             case LUA_TSTRING: text(); break;
@@ -73,13 +75,17 @@ private:
         std::size_t size = 0;
         const char* const bytes = lua_tolstring(in_, -1, &size);
         out_.append('"');
+        constexpr std::size_t most_plain = 4096;
         std::size_t plain = 0;
         for (std::size_t i = 0; i < size; ++i) {
             char escape[8];
             const std::string_view with = escaped(bytes[i], escape);
-            if (with.empty()) continue;
-            out_.append(std::string_view(bytes + plain, i - plain));
+            if (with.empty() && i - plain < most_plain) continue;
+            const std::size_t end = with.empty() ? i + 1 : i;
+            out_.append(std::string_view(bytes + plain, end - plain));
             out_.append(with);
+            of_.count_steps(in_, 5 + (end - plain) / 4);
+            of_.check_scratch(in_);
             plain = i + 1;
         }
         out_.append(std::string_view(bytes + plain, size - plain));
@@ -101,8 +107,10 @@ private:
         }
         const auto code = static_cast<unsigned char>(byte);
         if (code >= 32 && code != 127) return {};
-        const int size = std::snprintf(room, sizeof room, "\\u%04x", unsigned{code});
-        return {room, static_cast<std::size_t>(size)};
+        constexpr char digits[] = "0123456789abcdef";
+        const char made[] = {'\\', 'u', '0', '0', digits[code >> 4], digits[code & 15]};
+        std::memcpy(room, made, sizeof made);
+        return {room, sizeof made};
     }
 
     void number() {
@@ -118,6 +126,8 @@ private:
                 default: out_.append(std::string_view("null")); return;
             }
         }
+        constexpr std::size_t steps_a_number = 50;
+        of_.count_steps(in_, steps_a_number);
         char digits[40];
         const int size = std::snprintf(digits, sizeof digits, "%.*g", chosen_.precision, value);
         out_.append(std::string_view(digits, static_cast<std::size_t>(size)));
@@ -143,7 +153,9 @@ private:
     int array_size() {
         int largest = 0;
         int items = 0;
+        of_.count_largest(in_);
         for (lua_pushnil(in_); lua_next(in_, -2) != 0; lua_pop(in_, 1)) {
+            of_.count_steps(in_, 3);
             const double at = lua_type(in_, -2) == LUA_TNUMBER ? lua_tonumber(in_, -2) : 0;
             if (at < 1 || std::floor(at) != at || at > most) {
                 lua_pop(in_, 2);
@@ -308,7 +320,12 @@ private:
     }
 
     void next() {
-        while (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r') ++at_;
+        constexpr std::size_t steps_a_token = 10;
+        of_.count_steps(in_, steps_a_token);
+        while (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r') {
+            of_.count_steps(in_, 1);
+            ++at_;
+        }
         token_ = at_;
         switch (*at_) {
             case '{': return take(kind::object_begin);
@@ -359,6 +376,7 @@ private:
         char* end = nullptr;
         number_ = std::strtod(at_, &end);
         if (end == at_) return set_fault("invalid number", at_);
+        of_.count_steps(in_, static_cast<std::size_t>(end - at_));
         kind_ = kind::number;
         at_ = end;
     }
@@ -371,6 +389,7 @@ private:
             const char* const plain = at_;
             while (*at_ != '"' && *at_ != '\\' && *at_ != '\0') ++at_;
             out.append(std::string_view(plain, static_cast<std::size_t>(at_ - plain)));
+            of_.count_steps(in_, 2 + static_cast<std::size_t>(at_ - plain) / 4);
             if (*at_ == '"') break;
             if (*at_ == '\0') return set_fault("unexpected end of string", at_);
             switch (at_[1]) {

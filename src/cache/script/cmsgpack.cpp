@@ -21,6 +21,8 @@ public:
 
     // Packs the value on top, and pops it.
     void value(int depth) {
+        constexpr std::size_t steps_a_value = 5;
+        of_.count_steps(in_, steps_a_value);
         of_.check_scratch(in_);
         switch (lua_type(in_, -1)) {
             case LUA_TSTRING: text(); break;
@@ -56,6 +58,7 @@ private:
             tagged(0xda, size, 2);
         else
             tagged(0xdb, size, 4);
+        of_.count_steps(in_, size / bytes_a_step);
         out_.append(std::string_view(bytes, size));
     }
 
@@ -103,7 +106,9 @@ private:
         std::uint64_t items = 0;
         double largest = 0;
         bool is_array = true;
+        of_.count_largest(in_);
         for (lua_pushnil(in_); lua_next(in_, -2) != 0; lua_pop(in_, 1)) {
+            of_.count_steps(in_, 3);
             ++items;
             const double at = lua_type(in_, -2) == LUA_TNUMBER ? lua_tonumber(in_, -2) : 0;
             is_array = is_array && at >= 1 && at == std::floor(at);
@@ -158,13 +163,16 @@ int pack(lua_State* in) {
 
 class unpacker {
 public:
-    unpacker(lua_State* in, std::string_view bytes) noexcept : in_(in), left_(bytes) {}
+    unpacker(lua_State* in, std::string_view bytes) noexcept
+        : in_(in), machine_(vm::of(in)), left_(bytes) {}
 
     bool at_end() const noexcept { return left_.empty(); }
     std::size_t left() const noexcept { return left_.size(); }
 
     // Pushes one value.
     void value() {
+        constexpr std::size_t steps_a_value = 5;
+        machine_.count_steps(in_, steps_a_value);
         const auto type = static_cast<unsigned char>(take(1)[0]);
         if (type <= 0x7f) return lua_pushnumber(in_, type);
         if (type >= 0xe0) return lua_pushnumber(in_, static_cast<signed char>(type));
@@ -214,6 +222,7 @@ private:
     }
     void text(std::uint64_t size) {
         const std::string_view bytes = take(size);
+        machine_.count_steps(in_, bytes.size() / bytes_a_step);
         lua_pushlstring(in_, bytes.data(), bytes.size());
     }
     void array(std::uint64_t count) {
@@ -235,6 +244,7 @@ private:
     }
 
     lua_State* in_;
+    vm& machine_;
     std::string_view left_;
 };
 

@@ -216,6 +216,97 @@ TEST_P(differential_scripting, random_values_are_converted_the_same) {
     }
 }
 
+TEST_P(differential_scripting, orders_that_contradict_themselves_sort_the_same) {
+    static constexpr const char* orders[] = {
+        "a.n <= b.n",
+        "a.n >= b.n",
+        "true",
+        "a.n % 3 < 2",
+        "(a.n * 7 + b.n * 3) % 5 < 2",
+        "count * count % 7 < 3",
+        "a.n < b.n or count % 11 == 0",
+        "(a and a.n or 0) <= (b and b.n or 9)",
+    };
+    random_generator random(eddy::testing::seed_of_this_run());
+    for (int i = 0; i < 400; ++i) {
+        // Too few to be split so often that it would be sorted in another way.
+        std::string list;
+        for (std::uint64_t n = random.below(40); n > 0; --n)
+            list += "{n=" + std::to_string(random.below(30)) + "},";
+        const std::string order = orders[random.below(std::size(orders))];
+        ASSERT_TRUE(same({"EVAL",
+                          "local t, count = {" + list +
+                              "}, 0 for i = 1, #t do t[i].place = i end "
+                              "local ok, why = pcall(function() table.sort(t, function(a, b) "
+                              "count = count + 1 return " +
+                              order +
+                              " end) end) local made = {tostring(why), count} "
+                              "for i = 1, #t do made[i + 2] = t[i].place end return made",
+                          "0"}));
+    }
+}
+
+TEST_P(differential_scripting, random_formats_are_the_same) {
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    random_generator random(seed);
+    static constexpr const char* values[] = {"1",
+                                             "0",
+                                             "-1",
+                                             "65",
+                                             "3.7",
+                                             "-3.7",
+                                             "1e15",
+                                             "1e300",
+
+                                             "2^31",
+                                             "2^53 + 2",
+                                             "2^63",
+                                             "-2^63",
+                                             "2^64",
+                                             "1/3",
+                                             "1/0",
+                                             "-1/0",
+                                             "1e-300",
+                                             "nil",
+                                             "true",
+                                             "{}",
+                                             "'12'",
+                                             "'0x10'",
+                                             "'text'",
+                                             "''",
+                                             "print",
+                                             "'a\\0b'",
+                                             "'q\"\\r\\n\\\\z'",
+                                             "('long'):rep(40)",
+                                             "('%d'):rep(3)",
+                                             "123456789.125"};
+    const auto any_of = [&](std::string_view of) { return of[random.below(of.size())]; };
+    for (int i = 0; i < 3000; ++i) {
+        std::string format;
+        std::string args;
+        for (std::uint64_t items = random.below(4); items > 0; --items) {
+            if (random.below(3) == 0) format += random.below(4) == 0 ? "%%" : "a b";
+            format += '%';
+            while (random.below(3) == 0) format += any_of("-+ #0");
+            for (std::uint64_t digits = random.below(4); digits > 1; --digits)
+                format += any_of("0123456789");
+            if (random.below(3) == 0) {
+                format += '.';
+                for (std::uint64_t digits = random.below(4); digits > 0; --digits)
+                    format += any_of("0123456789");
+            }
+            format += random.below(20) == 0 ? any_of("apnySD %.") : any_of("cdiouxXeEfgGqss");
+            if (random.below(20) != 0)
+                args += std::string(", ") + values[random.below(std::size(values))];
+        }
+        if (random.below(30) == 0) format += '%';
+        // Nobody promises what these do with a text or a character.
+        const std::string script = "local ok, made = pcall(function() local s = string.format('" +
+                                   format + "'" + args + ") return {s} end) return made";
+        ASSERT_TRUE(same({"EVAL", script, "0"})) << "seed " << seed;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(protocols, differential_scripting, ::testing::Values(2, 3),
                          [](const auto& p) { return "resp" + std::to_string(p.param); });
 

@@ -9,9 +9,11 @@
 #include <lua.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace eddy::cache {
 namespace {
@@ -19,8 +21,6 @@ namespace {
 constexpr char escape = '%';
 /// Of a match within a match: what `?`, `*`, `-` and captures cost of the stack.
 constexpr int max_depth = 200;
-/// Bytes that are copied or compared in the time of a step.
-constexpr std::size_t bytes_a_step = 64;
 
 // Lua's characters are those of the locale C, whatever the process has.
 constexpr bool is_lower(unsigned char c) noexcept { return c >= 'a' && c <= 'z'; }
@@ -315,9 +315,17 @@ private:
     capture captures_[LUA_MAXCAPTURES];
 };
 
-bool has_specials(const char* pattern, std::size_t size) noexcept {
-    return std::any_of(pattern, pattern + size,
-                       [](char c) { return c != '\0' && std::strchr("^$*+?.([%-", c) != nullptr; });
+constexpr auto is_special = [] {
+    std::array<bool, 256> made{};
+    for (const char c : std::string_view("^$*+?.([%-")) made[static_cast<unsigned char>(c)] = true;
+    return made;
+}();
+
+bool has_specials(lua_State* in, std::string_view pattern) {
+    constexpr std::size_t chars_a_step = 8;
+    vm::of(in).count_steps(in, pattern.size() / chars_a_step);
+    return std::ranges::any_of(pattern,
+                               [](char c) { return is_special[static_cast<unsigned char>(c)]; });
 }
 
 // In pieces, between which it looks at the clock; memmem() takes as long as its texts are.
@@ -345,7 +353,7 @@ int find_or_match(lua_State* in, bool finds) {
     lua_Integer first = luaL_optinteger(in, 3, 1);
     first = std::clamp<lua_Integer>(first < 0 ? first + most : first - 1, 0, most);
     const char* s = subject + first;
-    if (finds && (lua_toboolean(in, 4) != 0 || !has_specials(pattern, length))) {
+    if (finds && (lua_toboolean(in, 4) != 0 || !has_specials(in, {pattern, length}))) {
         const char* const found =
             find_text(in, s, size - static_cast<std::size_t>(first), pattern, length);
         if (found == nullptr) {
@@ -486,7 +494,8 @@ int own_gsub(lua_State* in) {
 // The upvalue is Lua's own function, which is called with all arguments, once those are right that
 // it would complain of: its errors would not name it.
 int call_original(lua_State* in, std::size_t bytes) {
-    vm::of(in).count_steps(in, bytes / bytes_a_step + 1);
+    constexpr std::size_t chars_a_step = 8;
+    vm::of(in).count_steps(in, bytes / chars_a_step + 1);
     lua_pushvalue(in, lua_upvalueindex(1));
     lua_insert(in, 1);
     lua_call(in, lua_gettop(in) - 1, LUA_MULTRET);
@@ -495,14 +504,43 @@ int call_original(lua_State* in, std::size_t bytes) {
 
 int own_rep(lua_State* in) {
     std::size_t size = 0;
-    luaL_checklstring(in, 1, &size);
+    const char* const text = luaL_checklstring(in, 1, &size);
     const lua_Integer times = luaL_checkinteger(in, 2);
-    // More than there is memory for is refused at once.
-    constexpr std::size_t most = std::size_t{1} << 30;
+    vm& machine = vm::of(in);
     std::size_t bytes = 0;
-    if (times > 0 && __builtin_mul_overflow(size, static_cast<std::size_t>(times), &bytes))
-        bytes = most;
-    return call_original(in, std::min(bytes, most));
+    // More than there is memory for is refused at once.
+    if (times > 0 && (__builtin_mul_overflow(size, static_cast<std::size_t>(times), &bytes) ||
+                      bytes > machine.max_bytes()))
+        return luaL_error(in, "not enough memory");
+    byte_buffer& out = machine.scratch();
+    out.clear();
+    out.reserve(bytes);
+    out.append(std::string_view(text, std::min(size, bytes)));
+    // As much again of what is there, in pieces between which it looks at the clock.
+    constexpr std::size_t most = std::size_t{1} << 20;
+    while (out.size() < bytes) {
+        const std::size_t whole =
+            size * std::max<std::size_t>(1, std::min(out.size(), most) / size);
+        const std::size_t more = std::min({whole, out.size(), bytes - out.size()});
+        std::memcpy(out.reserve(more), out.text().data(), more);
+        out.commit(more);
+        machine.count_steps(in, 1 + more / bytes_a_step);
+    }
+    lua_pushlstring(in, out.text().data(), out.size());
+    return 1;
+}
+
+// The upvalue is Lua's own.
+int own_dump(lua_State* in) {
+    luaL_checktype(in, 1, LUA_TFUNCTION);
+    if (lua_iscfunction(in, 1) != 0) return luaL_error(in, "unable to dump given function");
+    lua_settop(in, 1);
+    lua_pushvalue(in, lua_upvalueindex(1));
+    lua_insert(in, 1);
+    lua_call(in, 1, 1);
+    constexpr std::size_t dumped_bytes_a_step = 4;
+    vm::of(in).count_steps(in, lua_objlen(in, -1) / dumped_bytes_a_step);
+    return 1;
 }
 
 int through_bytes(lua_State* in) {
@@ -523,12 +561,13 @@ void set_string_functions(lua_State* in, int from) {
     set("gmatch", own_gmatch);
     set("gfind", own_gmatch);
     set("gsub", own_gsub);
+    set("rep", own_rep);
     const auto wrap = [in, from](const char* name, lua_CFunction function) {
         lua_getfield(in, from, name);
         lua_pushcclosure(in, function, 1);
         lua_setfield(in, -2, name);
     };
-    wrap("rep", own_rep);
+    wrap("dump", own_dump);
     wrap("lower", through_bytes);
     wrap("upper", through_bytes);
     wrap("reverse", through_bytes);

@@ -3,15 +3,13 @@
 
 #include "base/test_seed.hpp"
 #include "cache/engine.hpp"
+#include "cache/script/original_lua.hpp"
 #include "cache/test_client.hpp"
 
 #include <gtest/gtest.h>
-#include <lua.hpp>
 
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace eddy::cache {
 namespace {
@@ -51,37 +49,6 @@ end))
 return table.concat(out, '|')
 )";
 
-/// What LuaJIT itself answers.
-class original {
-public:
-    original() : state_(luaL_newstate()) {
-        luaL_openlibs(state_.get());
-        EXPECT_EQ(luaL_loadbuffer(state_.get(), chunk.data(), chunk.size(), "@user_script"), 0);
-    }
-    std::string operator()(const std::vector<std::string>& arguments) {
-        lua_State* const in = state_.get();
-        lua_newtable(in);
-        for (std::size_t i = 0; i < arguments.size(); ++i) {
-            lua_pushlstring(in, arguments[i].data(), arguments[i].size());
-            lua_rawseti(in, -2, static_cast<int>(i) + 1);
-        }
-        lua_setglobal(in, "ARGV");
-        lua_pushvalue(in, 1);
-        if (lua_pcall(in, 0, 1, 0) != 0) ADD_FAILURE() << lua_tostring(in, -1);
-        std::size_t size = 0;
-        const char* const text = lua_tolstring(in, -1, &size);
-        std::string made(text, size);
-        lua_pop(in, 1);
-        return made;
-    }
-
-private:
-    struct closes {
-        void operator()(lua_State* it) const noexcept { lua_close(it); }
-    };
-    std::unique_ptr<lua_State, closes> state_;
-};
-
 class patterns : public ::testing::Test {
 protected:
     void expect_same(const std::string& subject, const std::string& pattern,
@@ -95,7 +62,7 @@ protected:
 
     engine engine_;
     test_client ask_{engine_};
-    original lua_;
+    testing::original_lua lua_{chunk};
 };
 
 TEST_F(patterns, are_luas) {

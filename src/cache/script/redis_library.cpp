@@ -89,7 +89,9 @@ int call_command(lua_State* in, bool raises) {
     std::string_view refusal;
     const std::string_view reply = of.execute(args, static_cast<std::size_t>(count), refusal);
     if (!refusal.empty()) return give_error(in, refusal, raises);
-    if (push_reply(in, reply) && raises) return lua_error(in);
+    const bool is_error = push_reply(in, reply);
+    of.count_executed(in);
+    if (is_error && raises) return lua_error(in);
     return 1;
 }
 
@@ -98,7 +100,15 @@ int redis_pcall(lua_State* in) { return call_command(in, false); }
 
 int redis_sha1hex(lua_State* in) {
     if (lua_gettop(in) != 1) raise(in, "wrong number of arguments");
-    const digest of = sha1(text_at(in, 1));
+    std::string_view left = text_at(in, 1);
+    constexpr std::size_t piece = 1024 * sha1_sum::block_bytes;
+    constexpr std::size_t hashed_bytes_a_step = 4;
+    sha1_sum sum;
+    for (; left.size() > piece; left.remove_prefix(piece)) {
+        sum.add(left.substr(0, piece));
+        vm::of(in).count_steps(in, piece / hashed_bytes_a_step);
+    }
+    const digest of = sum.end(left);
     char digits[2 * std::tuple_size_v<digest>];
     char* to = digits;
     for (const std::uint8_t each : of) {

@@ -41,13 +41,13 @@ bool push_real(lua_State* in, int index) {
     return false;
 }
 
-void refuse_protected(lua_State* in, int index) {
-    if (push_real(in, index)) raise(in, read_only_text);
-}
-
 int refuse_change(lua_State* in) { return luaL_error(in, "%s", read_only_text); }
 
 }  // namespace
+
+void refuse_protected(lua_State* in, int index) {
+    if (push_real(in, index)) raise(in, read_only_text);
+}
 
 int refuse_unknown_global(lua_State* in) {
     if (lua_isstring(in, 2) == 0)
@@ -150,51 +150,7 @@ int own_rawget(lua_State* in) {
     return 1;
 }
 
-int own_insert(lua_State* in) {
-    luaL_checktype(in, 1, LUA_TTABLE);
-    refuse_protected(in, 1);
-    const int end = static_cast<int>(lua_objlen(in, 1)) + 1;
-    int at = end;
-    switch (lua_gettop(in)) {
-        case 2: break;
-        case 3: {
-            at = static_cast<int>(luaL_checkinteger(in, 2));
-            vm& machine = vm::of(in);
-            for (int i = at > end ? at : end; i > at; --i) {
-                machine.count_steps(in, 1);
-                lua_rawgeti(in, 1, i - 1);
-                lua_rawseti(in, 1, i);
-            }
-            break;
-        }
-        default: return luaL_error(in, "wrong number of arguments to 'insert'");
-    }
-    lua_rawseti(in, 1, at);
-    return 0;
-}
-
 int obsolete_setn(lua_State* in) { return luaL_error(in, "'setn' is obsolete"); }
-
-// Text only: what is compiled already could do anything. The upvalue is Lua's own load().
-int load_text(lua_State* in) {
-    lua_settop(in, 2);
-    lua_pushvalue(in, lua_upvalueindex(1));
-    lua_insert(in, 1);
-    lua_pushliteral(in, "t");
-    lua_call(in, 3, LUA_MULTRET);
-    return lua_gettop(in);
-}
-
-int own_load(lua_State* in) {
-    luaL_checktype(in, 1, LUA_TFUNCTION);
-    return load_text(in);
-}
-
-int own_loadstring(lua_State* in) {
-    luaL_checkstring(in, 1);
-    lua_tostring(in, 1);
-    return load_text(in);
-}
 
 // A script must not turn the collector off for those after it.
 int own_collectgarbage(lua_State* in) {
@@ -202,15 +158,19 @@ int own_collectgarbage(lua_State* in) {
                                         "restart", "setpause", "setstepmul", nullptr};
     constexpr int usual = 200;
     switch (luaL_checkoption(in, 1, "collect", names)) {
-        case 0: lua_pushinteger(in, lua_gc(in, LUA_GCCOLLECT, 0)); break;
+        case 0:
+            vm::of(in).collect_all(in);
+            lua_pushinteger(in, 0);
+            break;
         case 1:
             lua_pushnumber(in, lua_gc(in, LUA_GCCOUNT, 0) + lua_gc(in, LUA_GCCOUNTB, 0) / 1024.0);
             break;
         case 2: {
-            constexpr int most = 1 << 20;
-            const auto wanted = luaL_optinteger(in, 2, 0);
-            const int step = wanted < 0 || wanted > most ? most : static_cast<int>(wanted);
-            lua_pushboolean(in, lua_gc(in, LUA_GCSTEP, step));
+            const lua_Integer wanted = luaL_optinteger(in, 2, 0);
+            bool ended = vm::of(in).collect_some(in);
+            for (lua_Integer done = 1; !ended && (wanted < 0 || done < wanted); ++done)
+                ended = vm::of(in).collect_some(in);
+            lua_pushboolean(in, ended ? 1 : 0);
             break;
         }
         case 3:
@@ -305,9 +265,12 @@ void open(lua_State* in, const char* name, lua_CFunction library) {
 
 // The library's table is on top, the original one at `from`.
 void add_own_parts(lua_State* in, const char* library, int from) {
-    if (std::strcmp(library, "string") == 0) set_string_functions(in, from);
+    if (std::strcmp(library, "string") == 0) {
+        set_string_functions(in, from);
+        set_format_function(in);
+    }
     if (std::strcmp(library, "table") == 0) {
-        set_function(in, "insert", own_insert);
+        set_table_functions(in, from);
         set_function(in, "setn", obsolete_setn);
     }
     if (std::strcmp(library, "math") == 0) {
@@ -385,14 +348,10 @@ void furnish(lua_State* in, vm& of) {
     const int globals = 2;
 
     for (const char* const name : base_names) copy_field(in, old, name, name);
-    const auto set_wrapped = [&](const char* name, lua_CFunction function, const char* of_name) {
-        lua_getfield(in, old, of_name);
-        lua_pushcclosure(in, function, 1);
-        lua_setfield(in, globals, name);
-    };
-    set_wrapped("pairs", own_pairs, "next");
-    set_wrapped("load", own_load, "load");
-    set_wrapped("loadstring", own_loadstring, "load");
+    lua_getfield(in, old, "next");
+    lua_pushcclosure(in, own_pairs, 1);
+    lua_setfield(in, globals, "pairs");
+    set_load_functions(in);
     set_function(in, "setmetatable", own_setmetatable);
     set_function(in, "pcall", own_pcall);
     set_function(in, "xpcall", own_xpcall);

@@ -93,6 +93,9 @@ private:
 
 constexpr std::array<std::string_view, 5> ends_block{"end", "else", "elseif", "until", ";"};
 
+// Tokens that are kept of a path: one more than is asked for.
+constexpr std::size_t longest_path = 4;
+
 // Functions that return one value.
 bool is_single(const std::vector<token>& path) noexcept {
     if (path.size() == 1) {
@@ -237,7 +240,7 @@ std::string without_tail_calls(std::string_view text) {
             const char c = one.kind == token_kind::sign ? one.text[0] : '\0';
             const bool was_path = last.is_path;
             last.is_path = was_path && (is_word || c == '.');
-            if (last.is_path) last.path.push_back(one);
+            if (last.is_path && last.path.size() < longest_path) last.path.push_back(one);
             if (c == '(' || c == '{' || c == '[') last.brackets.push_back(was_path ? c : ' ');
             if (c == ')' || c == '}' || c == ']') {
                 if (last.brackets.empty()) return std::string(text);

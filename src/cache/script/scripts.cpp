@@ -34,12 +34,9 @@ namespace {
 
 // A late script runs for so long at a time. Others wait as long for their BUSY.
 constexpr std::int64_t slice_ns = 5'000'000;
+// What passes between two looks at the clock, where no clock is to be looked at.
+constexpr std::int64_t look_takes_ns = 50'000;
 constexpr std::size_t kept_buffer = 64 * 1024;
-
-std::int64_t clock_ns() noexcept {
-    using namespace std::chrono;
-    return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
-}
 
 void clear(byte_buffer& buffer) {
     buffer.clear();
@@ -51,6 +48,18 @@ struct job {
     call& c;
     const scripts::task& what;
 };
+
+// What a command may have taken: as much as its arguments and reply suggest where its work is
+// bounded by them, else enough for a look at the clock.
+std::size_t steps_of(std::uint32_t flags, std::span<const std::string_view> args,
+                     std::size_t reply_bytes) noexcept {
+    constexpr std::uint32_t bounded = command_flag::fast | command_flag::brief;
+    if ((flags & bounded) == 0 || args.size() > slow_log::few_arguments) return instructions_a_look;
+    constexpr std::size_t least = 40;
+    std::size_t bytes = reply_bytes;
+    for (const std::string_view each : args) bytes += each.size();
+    return least + bytes / bytes_a_step;
+}
 
 void push_list(lua_State* in, const std::string_view* of, std::size_t count) {
     lua_createtable(in, static_cast<int>(count), 0);
@@ -155,6 +164,10 @@ scripts::cached* scripts::find(std::string_view name) noexcept {
 }
 
 scripts::cached* scripts::add(call& c, std::string_view text, bool loaded) {
+    if (text.size() > max_cached_bytes) {
+        c.error("ERR the script is longer than the cache of scripts may be");
+        return nullptr;
+    }
     const std::string name = hexadecimal(sha1(text));
     if (cached* const known = find(name)) {
         if (loaded && !known->loaded) {
@@ -221,8 +234,7 @@ public:
     }
     ~running_mark() {
         lua_settop(machine_, height_);
-        if (in_.killed_)
-            lua_sethook(machine_, lua_gethook(machine_), LUA_MASKCOUNT, instructions_a_look);
+        if (in_.killed_) vm::of(machine_).look_always(false);
         in_.killed_ = false;
         in_.running_ = nullptr;
         in_.running_call_ = nullptr;
@@ -374,12 +386,17 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
         state_.slow.run_unless_skipped(inner);
         record.end({args, count}, db);
     }
+    executed_steps_ = steps_of(flags, {args, count}, command_reply_.size());
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});
     ++state_.env.counters.commands;
     if ((state_.attention & attention::monitors) != 0) [[unlikely]]
         feed_monitors(inner);
     return command_reply_.text();
+}
+
+void scripts::count_executed(lua_State* in) {
+    vm::of(in).count_steps(in, std::exchange(executed_steps_, 0));
 }
 
 const command_spec* scripts::find_named_command(std::string_view name) const noexcept {
@@ -441,36 +458,37 @@ void scripts::on_fiber(call& c, void (*what)(call&)) {
 void scripts::limit_load(bool on) noexcept {
     load_is_over_ = false;
     load_ends_ns_ = on ? clock_ns() + libraries::max_load_ms * 1'000'000 : 0;
-    lua_State* const in = functions().machine().state();
-    lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, instructions_a_look);
+    functions().machine().look_always(false);
 }
 
 void scripts::look_at_clock(lua_State* in) {
     if (load_ends_ns_ != 0) {
-        if (clock_ns() < load_ends_ns_) return;
+        if (look_ns() < load_ends_ns_) return;
         load_is_over_ = true;
-        lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, 1);
+        vm::of(in).look_always(true);
         raise(in, "FUNCTION LOAD timeout");
     }
-    if (!killed_) {
-        const std::int64_t limit_ms = state_.options.busy_reply_ms;
-        if (running_ == nullptr || limit_ms == 0 || !fiber_.is_inside()) return;
-        const std::int64_t now = clock_ns();
-        if (late_session_ == nullptr) {
-            if (now - began_ns_ < limit_ms * 1'000'000) return;
-        } else if (now < slice_ends_ns_) {
-            return;
-        }
-        if (running_command_.empty()) {
-            const call& c = *running_call_;
-            for (std::size_t i = 0; i < c.count; ++i) running_command_.emplace_back(c.arg(i));
-        }
-        fiber_.suspend();
-        if (!killed_) return;
-    }
+    if (!killed_) pause_if_late();
+    if (!killed_) return;
     // From now on at every instruction: no pcall() of the script's keeps it alive.
-    lua_sethook(in, lua_gethook(in), LUA_MASKCOUNT, 1);
+    vm::of(in).look_always(true);
     raise(in, "Script killed by user with SCRIPT KILL...");
+}
+
+void scripts::pause_if_late() {
+    const std::int64_t limit_ms = state_.options.busy_reply_ms;
+    if (running_ == nullptr || limit_ms == 0 || !fiber_.is_inside()) return;
+    const std::int64_t now = look_ns();
+    if (late_session_ == nullptr) {
+        if (now - began_ns_ < limit_ms * 1'000'000) return;
+    } else if (now < slice_ends_ns_) {
+        return;
+    }
+    if (running_command_.empty()) {
+        const call& c = *running_call_;
+        for (std::size_t i = 0; i < c.count; ++i) running_command_.emplace_back(c.arg(i));
+    }
+    fiber_.suspend();
 }
 
 void scripts::go_on() {
@@ -534,6 +552,16 @@ void scripts::forget(session& who) {
     killed_ = true;
     while (is_late()) go_on();
     abandoned_ = false;
+}
+
+std::int64_t scripts::clock_ns() const noexcept {
+    const slice_clock by = state_.env.slice_time;
+    return by != nullptr ? by() : looked_ns_;
+}
+
+std::int64_t scripts::look_ns() noexcept {
+    looked_ns_ += look_takes_ns;
+    return clock_ns();
 }
 
 std::int64_t scripts::running_ms() const noexcept { return (clock_ns() - began_ns_) / 1'000'000; }

@@ -4,16 +4,17 @@
 //   commands_script.cpp    EVAL and SCRIPT, commands_function.cpp FUNCTION and FCALL
 //   vm.hpp                 a Lua state with its memory's limit; sandbox.cpp what scripts find in it
 //   redis_library.cpp      redis.call() and its like; values.hpp replies to values and back
-//   cjson.cpp, cmsgpack.cpp, struct.cpp   the libraries; patterns.cpp string.find() and its like
+//   cjson.cpp, cmsgpack.cpp, struct.cpp   the libraries; in the place of Lua's own functions
+//                          patterns.cpp, format.cpp, tables.cpp and loading.cpp
 //   script_text.hpp        what is done to a text before it is compiled
 //   fiber.hpp              how a script is left in the middle
 //
 // A script runs within its command, on a stack of its own. Every ten thousand of Lua's
-// instructions, or steps within a function of C that may have many, it looks at the clock. When it
-// has taken longer than busy_reply_ms it is late: engine::execute() returns with the session
-// blocked, other clients are told BUSY, and engine::go_on() runs the script for a few milliseconds
-// at a time until it ends or is killed. A transaction with a script in it runs on that stack as a
-// whole.
+// instructions, or steps within a function of C that may have many, it looks at the clock; more
+// often while it has a text or table so large that one instruction may take long. When it has taken
+// longer than busy_reply_ms it is late: engine::execute() returns with the session blocked, other
+// clients are told BUSY, and engine::go_on() runs the script for a few milliseconds at a time until
+// it ends or is killed. A transaction with a script in it runs on that stack as a whole.
 //
 // LuaJIT's compiler is off: compiled loops look at no clock, and what scripts do mostly is to call
 // functions of C, which end its traces. Its interpreter does twice what Redis's Lua does.
@@ -120,8 +121,10 @@ public:
     /// A library is loaded from now on, which may take max_load_ms; or no longer.
     void limit_load(bool on) noexcept;
 
-    /// Called by Lua's hook.
+    /// Called by Lua's hook, and by what counts steps. May raise an error.
     void look_at_clock(lua_State* in);
+    /// The same within what has to come to its end: what is killed goes on, too.
+    void pause_if_late();
     /// What runs is to end: none of its own error handlers is to be called.
     bool is_ending() const noexcept { return killed_ || load_is_over_; }
 
@@ -132,6 +135,9 @@ public:
     /// error is in `refusal`, a static text, if it was not executed.
     std::string_view execute(const std::string_view* args, std::size_t count,
                              std::string_view& refusal);
+    /// Counts what the last one has taken as steps of the script. May raise an error, and leave the
+    /// script in the middle.
+    void count_executed(lua_State* in);
 
     vm& eval_vm() noexcept { return eval_; }
     libraries& functions();
@@ -143,6 +149,8 @@ private:
     };
     void remove(cached& gone);
     void finish_late();
+    std::int64_t clock_ns() const noexcept;
+    std::int64_t look_ns() noexcept;
 
     engine::state& state_;
     own session_;
@@ -160,6 +168,7 @@ private:
     std::optional<call> call_;  // as the fiber sees it
     void (*body_)(call&) = nullptr;
     session* late_session_ = nullptr;
+    std::int64_t looked_ns_ = 0;  // what all looks at the clock would have taken
     std::int64_t began_ns_ = 0;
     std::int64_t slice_ends_ns_ = 0;
     std::int64_t load_ends_ns_ = 0;  // 0: no library is loaded
@@ -170,6 +179,7 @@ private:
     byte_buffer late_pushes_;  // what a late script has caused for its session
     std::vector<std::string> running_command_;
     bool load_is_over_ = false;
+    std::size_t executed_steps_ = 0;
     bool has_written_ = false;
     bool killed_ = false;
     bool abandoned_ = false;  // its session goes: all that it runs ends

@@ -36,6 +36,9 @@ protected:
         made.max_script_memory = 16U << 20;
         return made;
     }
+    // By steps, whatever the machine does: a script is late when it has taken two hundred thousand.
+    scripting() { engine_.set_slice_clock(nullptr); }
+
     std::string eval(test_client& by, const std::string& text, const arguments& rest = {"0"}) {
         arguments args{"EVAL", text};
         args.insert(args.end(), rest.begin(), rest.end());
@@ -116,6 +119,7 @@ TEST_F(scripting, those_who_track_hear_of_what_their_scripts_read) {
 }
 
 TEST_F(scripting, is_killed_wherever_it_is) {
+    for (int i = 0; i < 1000; ++i) b_("RPUSH list an element");
     for (const char* const script :
          {"while true do pcall(function() while true do end end) end",
           "table.sort({3,1,2}, function() while true do end end)",
@@ -123,8 +127,7 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "coroutine.wrap(function() while true do end end)()",
           "local t = setmetatable({}, {__index = function() while true do end end}) return t.x",
           "xpcall(function() while true do end end, function() while true do end end)",
-          "local function f() return f() end f()",
-          "for i = 1, 1e300 do redis.call('PING') end",
+          "local function f() return f() end f()", "for i = 1, 1e300 do redis.call('PING') end",
           "local f = loadstring('while true do end') f()",
           "while true do local ok = pcall(redis.call, 'NOSUCH') end",
           "while true do redis.pcall('GET') string.rep('x', 1000) end",
@@ -139,13 +142,136 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "while true do ('x'):rep(1000000) end",
           "local s = ('x'):rep(1000000) while true do s:upper() s:lower() s:reverse() end",
           "local t = {} for i = 1, 1000 do t[i] = i end while true do table.insert(t, 1, nil) end",
-          "local t = {} while true do pcall(table.insert, t, -2147483648, 1) end"}) {
-        EXPECT_EQ(eval(script), "") << script;
+          "local t = {} while true do pcall(table.insert, t, -2147483648, 1) end",
+          // What takes a while in a single instruction.
+          "local t = {} for i = 1, 4e5 do t[i] = math.random() end while true do table.sort(t) end",
+          "local t = {} for i = 1, 4e5 do t[i] = '' end while true do table.concat(t) end",
+          "local t = {} for i = 1, 4e5 do t[i] = i end for i = 1, 4e5 do t[i] = nil end "
+          "while true do next(t) table.maxn(t) cjson.encode({t, t, t}) end",
+          "local a = ('x'):rep(3e6) local b = a .. 'y' while true do local c = a .. 'y' end",
+          "local a = ('x'):rep(3e6) local b, c = a .. 'y', a .. 'z' while true do local d = b < c "
+          "end",
+          "local a = ('0'):rep(5e6) while true do local b = a + 1 tonumber(a, 16) end",
+          "local a = ('x'):rep(3e6) local b = a:sub(2) while true do a:sub(2) end",
+          "local f, t = ('%99.99f'):rep(7000), {} for i = 1, 7000 do t[i] = 1e308 end "
+          "while true do string.format(f, unpack(t)) end",
+          "local s = ('\\0'):rep(1e6) while true do string.format('%q', s) end",
+          "local t = 'x' for i = 1, 9 do t = {t, t, t, t} end while true do cjson.encode(t) end",
+          "local t = 'x' for i = 1, 9 do t = {t, t, t, t} end while true do cmsgpack.pack(t) end",
+          "local s = ('\1'):rep(1e6) while true do cjson.encode(s) end",
+          "local s = '[' .. ('1,'):rep(2e5) .. '1]' while true do cjson.decode(s) end",
+          "local s = '\\220\\255\\255' .. ('\\1'):rep(65535) while true do cmsgpack.unpack(s) end",
+          "local s = ('x'):rep(1e6) while true do struct.pack(s) struct.size(s) struct.unpack(s, "
+          "s) end",
+          "local s = ('x'):rep(3e6) while true do redis.sha1hex(s) pcall(error, s) end",
+          "local s = ('x={} '):rep(50000) while true do loadstring(s) end",
+          "local f = loadstring('return {' .. ('\"a\",1.5,'):rep(20000) .. '}') "
+          "while true do string.dump(f) end",
+          "local t = {} for i = 1, 5e4 do t[i] = {} end "
+          "while true do collectgarbage() collectgarbage('step', 1e6) end",
+          "for i = 1, 1e9 do redis.call('LRANGE', KEYS[1], 0, -1) end"}) {
+        EXPECT_EQ(eval(a_, script, {"1", "list"}), "") << script;
         EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n") << script;
         for (int i = 0; i < 10 && engine_.script_is_late(); ++i) engine_.go_on();
         ASSERT_FALSE(engine_.script_is_late()) << script;
         EXPECT_THAT(a_.pushed(), HasSubstr("Script killed by user")) << script;
     }
+}
+
+TEST_F(scripting, is_left_within_a_call_that_takes_long) {
+    constexpr std::size_t many = 200'000;
+    arguments list{"0"};
+    for (std::size_t i = 0; i < many; ++i) list.push_back(std::to_string(i * 7919 % many));
+    const auto text = [](std::string_view piece, std::size_t times) {
+        std::string all;
+        for (std::size_t i = 0; i < times; ++i) all += piece;
+        return arguments{"0", all};
+    };
+    const std::pair<const char*, arguments> calls[] = {
+        {"table.sort(ARGV)", list},
+        {"table.sort(ARGV, rawequal)", list},
+        {"return #table.concat(ARGV, ', ')", list},
+        {"return #cjson.encode(ARGV)", list},
+        {"return #cmsgpack.pack(ARGV)", list},
+        {"return ARGV", list},
+        {"return {set = ARGV}", list},
+        {"collectgarbage()", list},
+        {"return #cjson.decode('[' .. ARGV[1] .. '1]')", text("1,", many)},
+        {"return cjson.encode(ARGV[1])", text("\1", 1'000'000)},
+        {"return #cmsgpack.unpack('\\221\\0\\3\\13\\64' .. ARGV[1])", text("\1", many)},
+        {"return struct.size(ARGV[1])", text("b", 2'000'000)},
+        {"return #struct.pack(ARGV[1])", text("x", 1'000'000)},
+        {"return struct.unpack(ARGV[1], ARGV[1])", text("x", 1'000'000)},
+        {"return redis.sha1hex(ARGV[1])", text("x", 4'000'000)},
+        {"return #string.format(ARGV[1])", text("%%", 1'000'000)},
+        {"return #string.format('%q', ARGV[1])", text("\r", 2'000'000)},
+        {"return type(loadstring(ARGV[1]))", text("x=y ", 50'000)},
+        {"return type(loadstring(ARGV[1]))", text("--\n", 1'000'000)},
+        {"return #redis.call('LRANGE', KEYS[1], 0, -1)", {"1", "list"}}};
+    for (std::size_t i = 0; i < many; i += 1000) {
+        arguments push{"RPUSH", "list"};
+        push.insert(push.end(), list.begin() + 1, list.begin() + 1001);
+        b_.ask(push);
+    }
+    for (const auto& [script, args] : calls) {
+        const std::string reply = eval(a_, script, args);
+        EXPECT_EQ(reply.substr(0, 100), "") << script;
+        if (!reply.empty()) continue;
+        EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n") << script;
+        finish();
+        EXPECT_THAT(a_.pushed(), StartsWith("-ERR Script killed by user")) << script;
+    }
+}
+
+TEST_F(scripting, a_collection_of_garbage_frees_what_nobody_has) {
+    const std::string reply = run(a_,
+                                  "local before = collectgarbage('count') "
+                                  "local t = {} for i = 1, 3e4 do t[i] = {i} end "
+                                  "local with = collectgarbage('count') t = nil "
+                                  "local first = collectgarbage() "
+                                  "local after = collectgarbage('count') "
+                                  "local steps = 0 repeat steps = steps + 1 until "
+                                  "collectgarbage('step') or steps > 1e6 "
+                                  "return {with > before + 1000, after < before + 100, first, "
+                                  "steps > 1, steps < 1e6, collectgarbage('step', 1e6)}");
+    EXPECT_EQ(reply, "*6\r\n:1\r\n:1\r\n:0\r\n:1\r\n:1\r\n:1\r\n");
+}
+
+TEST_F(scripting, what_one_leaves_behind_is_collected_while_others_are_served) {
+    std::string reply = eval(a_,
+                             "local a, b, t = ARGV[1] .. 'a', ARGV[1] .. 'b', {} "
+                             "for i = 1, 1000 do t[i] = {i} end return #a + #b + #t",
+                             {"0", std::string(3'200'000, 'x')});
+    finish();
+    reply += a_.pushed();
+    EXPECT_EQ(reply, ":6401002\r\n");
+    EXPECT_LE(std::stoull(info("used_memory_vm_eval")), 8U << 20);
+}
+
+TEST_F(scripting, a_text_that_takes_too_long_to_compile_is_refused) {
+    // Each x is looked for among all that the functions around it have.
+    std::string text;
+    constexpr int functions = 150;
+    for (int f = 0; f < functions; ++f) {
+        text += "local function f() local a0";
+        for (int i = 1; i < 190; ++i) text += ",a" + std::to_string(i);
+        text += ' ';
+    }
+    for (int i = 0; i < 1'000'000; ++i) text += "x=x ";
+    for (int f = 0; f < functions; ++f) text += " end";
+    EXPECT_EQ(eval(text),
+              "-ERR Error compiling script (new function): to compile it takes too long\r\n");
+    EXPECT_EQ(a_.ask(arguments{"FUNCTION", "LOAD", "#!lua name=x\n" + text}),
+              "-ERR Error compiling function: to compile it takes too long\r\n");
+    EXPECT_EQ(eval("return 1"), ":1\r\n");
+}
+
+TEST_F(scripting, a_text_beyond_the_limit_is_refused) {
+    const std::string text = "return 1 --" + std::string(scripts::max_cached_bytes - 11, 'x');
+    EXPECT_EQ(eval(text), ":1\r\n");
+    const std::string why = "-ERR the script is longer than the cache of scripts may be\r\n";
+    EXPECT_EQ(eval(text + 'x'), why);
+    EXPECT_EQ(a_.ask(arguments{"SCRIPT", "LOAD", text + 'x'}), why);
 }
 
 TEST_F(scripting, a_late_script_that_wrote_is_not_killed_and_comes_to_its_end) {

@@ -1,4 +1,5 @@
 // The library struct: values as bytes, by a format.
+#include "cache/script/conversions.hpp"
 #include "cache/script/vm.hpp"
 
 #include <lua.hpp>
@@ -22,9 +23,12 @@ bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 // Goes through a format, and knows what has been set in it.
 class format_reader {
 public:
-    format_reader(lua_State* in, const char* format) noexcept : in_(in), at_(format) {}
+    format_reader(lua_State* in, const char* format) noexcept
+        : in_(in), machine_(vm::of(in)), at_(format) {}
 
     bool next() {
+        constexpr std::size_t steps_an_option = 3;
+        machine_.count_steps(in_, steps_an_option);
         if (*at_ == '\0') return false;
         option = *at_++;
         size = size_of_option();
@@ -69,6 +73,7 @@ private:
                 luaL_error(in_, "integral size overflow");
             }
             value = value * 10 + digit;
+            machine_.count_steps(in_, 1);
             ++at_;
         } while (is_digit(*at_));
         return value;
@@ -100,22 +105,13 @@ private:
     }
 
     lua_State* in_;
+    vm& machine_;
     const char* at_;
     std::size_t align_ = 1;
 };
 
 bool is_integer(char option) noexcept {
     return std::string_view("bBhHlLTiI").find(option) != std::string_view::npos;
-}
-
-// As the hardware of x86 converts.
-std::uint64_t to_bits(double value) noexcept {
-    constexpr double limit = 9223372036854775808.0;
-    if (value >= -limit && value < limit) {
-        return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
-    }
-    if (value >= limit && value < 2 * limit) return static_cast<std::uint64_t>(value);
-    return value > 0 ? 0 : std::uint64_t{1} << 63;
 }
 
 void append_bytes(byte_buffer& to, std::uint64_t value, std::size_t size, bool big_endian) {
@@ -145,7 +141,8 @@ int pack(lua_State* in) {
         of.check_scratch(in);
         for (std::size_t i = format.padding(out.size()); i > 0; --i) out.append('\0');
         if (is_integer(format.option)) {
-            append_bytes(out, to_bits(luaL_checknumber(in, arg++)), format.size, format.big_endian);
+            append_bytes(out, to_unsigned(luaL_checknumber(in, arg++)), format.size,
+                         format.big_endian);
             continue;
         }
         switch (format.option) {
@@ -166,6 +163,7 @@ int pack(lua_State* in) {
                 const char* const text = luaL_checklstring(in, arg++, &size);
                 const std::size_t wanted = format.size != 0 ? format.size : size;
                 luaL_argcheck(in, size >= wanted, arg, "string too short");
+                of.count_steps(in, wanted / bytes_a_step);
                 out.append(std::string_view(text, wanted));
                 if (format.option == 's') out.append('\0');
                 break;

@@ -1,6 +1,7 @@
 // Both ways, recursively; the depth is bounded by Lua's stack.
 #include "cache/script/values.hpp"
 
+#include "cache/script/conversions.hpp"
 #include "cache/script/scripts.hpp"
 #include "cache/script/vm.hpp"
 
@@ -10,7 +11,6 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <string>
 
 namespace eddy::cache {
@@ -19,16 +19,20 @@ namespace {
 // The name is Redis's; scripts can see it.
 constexpr const char* counted_already = "ignore_error_stats_update";
 
+constexpr std::size_t steps_a_value = 10;
+
 void push(lua_State* in, std::string_view text) { lua_pushlstring(in, text.data(), text.size()); }
 
 // Takes a reply apart which is known to be right.
 class reply_pusher {
 public:
-    reply_pusher(lua_State* in, std::string_view reply) noexcept : in_(in), left_(reply) {}
+    reply_pusher(lua_State* in, std::string_view reply) noexcept
+        : in_(in), machine_(vm::of(in)), left_(reply) {}
 
     // True for an error.
     bool value() {
         luaL_checkstack(in_, 8, "the reply is nested too deeply");
+        machine_.count_steps(in_, steps_a_value);
         const std::size_t end = left_.find('\r', 1);
         const char type = left_[0];
         const std::string_view head = left_.substr(1, end - 1);
@@ -141,15 +145,9 @@ private:
     }
 
     lua_State* in_;
+    vm& machine_;
     std::string_view left_;
 };
-
-// As the hardware of x86 converts, which scripts see.
-std::int64_t to_integer(double value) noexcept {
-    constexpr double limit = 9223372036854775808.0;
-    if (value >= -limit && value < limit) return static_cast<std::int64_t>(value);
-    return std::numeric_limits<std::int64_t>::min();
-}
 
 std::string_view text_at(lua_State* in, int index) {
     std::size_t size = 0;
@@ -173,9 +171,20 @@ bool push_field(lua_State* in, std::string_view name, int type) {
 // behind it. A table may stand in many places of itself, so no more of it is looked at then.
 [[nodiscard]] bool reply_with(call& c, lua_State* in);
 
-bool reply_with_map(call& c, lua_State* in) {
+// Of the table on top.
+std::size_t count_pairs(lua_State* in) {
+    vm& machine = vm::of(in);
+    machine.count_largest(in);
     std::size_t pairs = 0;
-    for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) ++pairs;
+    for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) {
+        machine.count_steps(in, 2);
+        ++pairs;
+    }
+    return pairs;
+}
+
+bool reply_with_map(call& c, lua_State* in) {
+    const std::size_t pairs = count_pairs(in);
     c.reply.map(pairs);
     lua_pushnil(in);
     while (lua_next(in, -2) != 0) {
@@ -188,8 +197,7 @@ bool reply_with_map(call& c, lua_State* in) {
 }
 
 bool reply_with_set(call& c, lua_State* in) {
-    std::size_t count = 0;
-    for (lua_pushnil(in); lua_next(in, -2) != 0; lua_pop(in, 1)) ++count;
+    const std::size_t count = count_pairs(in);
     c.reply.set(count);
     lua_pushnil(in);
     while (lua_next(in, -2) != 0) {
@@ -201,8 +209,10 @@ bool reply_with_set(call& c, lua_State* in) {
 }
 
 bool reply_with_array(call& c, lua_State* in) {
+    vm& machine = vm::of(in);
     int count = 0;
     for (;; ++count) {
+        machine.count_steps(in, 2);
         lua_rawgeti(in, -1, count + 1);
         const bool is_end = lua_isnil(in, -1);
         lua_pop(in, 1);
@@ -268,6 +278,7 @@ bool reply_with_table(call& c, lua_State* in) {
 
 // Pops the value.
 bool reply_with(call& c, lua_State* in) {
+    vm::of(in).count_steps(in, lua_istable(in, -1) ? 3 * steps_a_value : steps_a_value);
     if (c.reply_is_too_large()) return lua_pop(in, 1), false;
     if (lua_checkstack(in, 6) == 0) {
         lua_pop(in, 1);
@@ -277,7 +288,7 @@ bool reply_with(call& c, lua_State* in) {
     bool whole = true;
     switch (lua_type(in, -1)) {
         case LUA_TSTRING: c.reply.bulk(text_at(in, -1)); break;
-        case LUA_TNUMBER: c.reply.integer(to_integer(lua_tonumber(in, -1))); break;
+        case LUA_TNUMBER: c.reply.integer(to_signed(lua_tonumber(in, -1))); break;
         case LUA_TBOOLEAN:
             // Scripts that have asked for RESP3 know of booleans.
             if (vm::of(in).owner().own_session().protocol > 2) {

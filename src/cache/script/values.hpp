@@ -11,7 +11,7 @@ struct lua_State;
 namespace eddy::cache {
 
 /// Pushes one value for a whole reply, which one of our own commands has written. True when it is
-/// an error: a table that says so.
+/// an error: a table that says so. May leave the script in the middle, as what raises errors may.
 bool push_reply(lua_State* in, std::string_view reply);
 
 /// Whether the error whose table is on top is a reply to a command: INFO has counted it then.
@@ -21,7 +21,7 @@ bool is_counted_error(lua_State* in);
 void reply_with_script_error(call& c, std::string text, bool is_counted);
 
 /// Replies with the value on top of the stack, which is popped; RESP3's types as far as the client
-/// has them. Raises no errors but Lua's "not enough memory".
+/// has them. Raises Lua's "not enough memory", and that the script is killed.
 void reply_with_value(call& c, lua_State* in);
 
 }  // namespace eddy::cache

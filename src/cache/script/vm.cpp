@@ -8,19 +8,22 @@
 
 #include <lua.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <new>
+#include <utility>
 
 namespace eddy::cache {
 namespace {
 
 constexpr std::size_t max_kept_scratch = 256 * 1024;
 
-void look_at_clock(lua_State* in, lua_Debug*) { vm::of(in).owner().look_at_clock(in); }
-
-// Called protected: the vm to furnish is its argument.
-int furnish_protected(lua_State* in) {
-    furnish(in, *static_cast<vm*>(lua_touserdata(in, 1)));
-    return 0;
+// Called protected, with the vm's metatable of a userdata on top: of one that nobody has.
+void leave_behind(lua_State* in) {
+    lua_newuserdata(in, 1);
+    lua_insert(in, -2);
+    lua_setmetatable(in, -2);
+    lua_pop(in, 1);
 }
 
 int keep_function(lua_State* in) {
@@ -40,6 +43,8 @@ vm::~vm() { close(); }
 void vm::open() {
     limited_ = false;
     used_ = 0;
+    largest_bytes_ = 0;
+    large_blocks_ = {};
     state_ = luaL_newstate();
     if (state_ == nullptr) throw std::bad_alloc();
     // LuaJIT's own allocator below ours: it is fast, and closing the state gives all back at once.
@@ -48,14 +53,23 @@ void vm::open() {
     allocate_ = lua_getallocf(state_, &allocator_);
     lua_setallocf(state_, &vm::allocate, this);
     luaJIT_setmode(state_, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
-    const int status = lua_cpcall(state_, furnish_protected, this);
+    const int status = lua_cpcall(
+        state_,
+        [](lua_State* in) -> int {
+            vm& me = *static_cast<vm*>(lua_touserdata(in, 1));
+            furnish(in, me);
+            me.watch_cycles(in);
+            return 0;
+        },
+        this);
     EDDY_ASSERT(status == 0);
-    lua_sethook(state_, &eddy::cache::look_at_clock, LUA_MASKCOUNT, instructions_a_look);
-    limited_ = true;
+    looks_always_ = false;
+    set_hook(instructions_wanted());
+    limited_ = is_open_ = true;
 }
 
 void vm::close() noexcept {
-    limited_ = false;
+    limited_ = is_open_ = false;
     lua_sethook(state_, nullptr, 0, 0);
     lua_setallocf(state_, allocate_, allocator_);
     lua_close(state_);
@@ -69,7 +83,48 @@ void vm::reset() {
 
 void vm::look_at_clock(lua_State* in) {
     steps_ = 0;
-    owner_.look_at_clock(in);
+    may_raise_ ? owner_.look_at_clock(in) : owner_.pause_if_late();
+}
+
+void vm::hook(lua_State* in, lua_Debug*) {
+    vm& me = of(in);
+    // Only here it gets longer: what comes and goes all the time would put the look off for ever.
+    const int wanted = me.instructions_wanted();
+    if (wanted != me.instructions_) me.set_hook(wanted);
+    me.look_at_clock(in);
+}
+
+void vm::look_always(bool on) noexcept {
+    looks_always_ = on;
+    set_hook(instructions_wanted());
+}
+
+int vm::instructions_wanted() const noexcept {
+    if (looks_always_) return 1;
+    if (largest_bytes_ == 0) return instructions_a_look;
+    const std::size_t times = largest_bytes_ / large_block_part;
+    return std::max(1, instructions_a_look /
+                           static_cast<int>(std::min<std::size_t>(times, instructions_a_look)));
+}
+
+void vm::set_hook(int instructions) noexcept {
+    instructions_ = instructions;
+    lua_sethook(state_, &vm::hook, LUA_MASKCOUNT, instructions);
+}
+
+void vm::note_blocks(std::size_t gone, std::size_t made) noexcept {
+    const auto counter = [this](std::size_t bytes) -> std::uint32_t& {
+        return large_blocks_[static_cast<std::size_t>(std::bit_width(bytes)) - 1 -
+                             large_block_bits];
+    };
+    // One may be older than the counters.
+    if (gone >= large_block && counter(gone) != 0) --counter(gone);
+    if (made >= large_block) ++counter(made);
+    std::size_t kinds = large_blocks_.size();
+    while (kinds != 0 && large_blocks_[kinds - 1] == 0) --kinds;
+    largest_bytes_ = kinds == 0 ? 0 : large_block << kinds;
+    // Also in the middle of an instruction: the hook may be set at any time.
+    if (is_open_ && instructions_wanted() < instructions_) set_hook(instructions_wanted());
 }
 
 void vm::check_scratch(lua_State* in) const {
@@ -96,18 +151,22 @@ void* vm::allocate(void* self, void* block, std::size_t old_bytes, std::size_t b
         return nullptr;
     }
     void* const made = me.allocate_(me.allocator_, block, old_bytes, bytes);
-    if (made != nullptr || bytes == 0) me.used_ += bytes - old_bytes;
+    if (made == nullptr && bytes != 0) return nullptr;
+    me.used_ += bytes - old_bytes;
+    if (bytes >= large_block || old_bytes >= large_block) [[unlikely]]
+        me.note_blocks(old_bytes, bytes);
     return made;
 }
 
 int vm::compile(std::string_view text, const char* name, std::string& why) {
     collect_if_full();
     const std::string changed = without_tail_calls(text);
-    int status = luaL_loadbufferx(state_, changed.data(), changed.size(), name, "t");
+    const auto ends = std::chrono::steady_clock::now() + max_compile_time;
+    int status = load_within(state_, changed, name, ends);
     if (status == LUA_ERRSYNTAX && changed != text) {
         // Its error shall speak of the text as it was written.
         lua_pop(state_, 1);
-        status = luaL_loadbufferx(state_, text.data(), text.size(), name, "t");
+        status = load_within(state_, text, name, ends);
     }
     if (status == 0) {
         lua_pushcfunction(state_, keep_function);
@@ -126,9 +185,65 @@ int vm::compile(std::string_view text, const char* name, std::string& why) {
     return function;
 }
 
+// --- The collector -------------------------------------------------------------------------------
+// lua_gc() may do any amount of work at once. What is called here, as by any allocation that has
+// passed the collector's threshold, is a single step of it. What tells that a cycle has ended is a
+// userdata that is garbage: the last thing in a cycle is to call its finalizer.
+
+int vm::note_cycle(lua_State* in) {
+    vm& me = *static_cast<vm*>(lua_touserdata(in, lua_upvalueindex(1)));
+    ++me.cycles_;
+    if (!me.is_open_) return 0;
+    const bool was_limited = std::exchange(me.limited_, false);
+    lua_getmetatable(in, 1);
+    leave_behind(in);
+    me.limited_ = was_limited;
+    return 0;
+}
+
+void vm::watch_cycles(lua_State* in) {
+    lua_createtable(in, 0, 1);
+    lua_pushlightuserdata(in, this);
+    lua_pushcclosure(in, note_cycle, 1);
+    lua_setfield(in, -2, "__gc");
+    leave_behind(in);
+}
+
+bool vm::collect_some(lua_State* in) {
+    // It goes through some thousand bytes, or one table.
+    constexpr std::size_t steps = 400;
+    const unsigned before = cycles_;
+    lua_gc(in, LUA_GCRESTART, 0);
+    lua_pushliteral(in, "");
+    lua_pop(in, 1);
+    count_steps(in, steps);
+    count_largest(in);
+    return cycles_ != before;
+}
+
+void vm::collect_all(lua_State* in) {
+    // What has become garbage since the present cycle began is found by the next one.
+    for (int cycle = 0; cycle < 2; ++cycle) {
+        while (!collect_some(in)) {
+        }
+    }
+}
+
 void vm::collect_if_full() noexcept {
-    // Twice: the first time may only finish what has begun.
-    for (int i = 0; i < 2 && used_ > max_bytes_ / 2; ++i) lua_gc(state_, LUA_GCCOLLECT, 0);
+    // Without memory it has to work, too.
+    may_raise_ = limited_ = false;
+    for (int cycle = 0; cycle < 2 && used_ > max_bytes_ / 2; ++cycle) {
+        const int status = lua_cpcall(
+            state_,
+            [](lua_State* in) -> int {
+                while (!of(in).collect_some(in)) {
+                }
+                return 0;
+            },
+            nullptr);
+        if (status != 0) lua_pop(state_, 1);
+    }
+    may_raise_ = limited_ = true;
     if (scratch_.capacity() > max_kept_scratch) scratch_ = byte_buffer();
 }
 

@@ -3,11 +3,14 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+struct lua_Debug;
 struct lua_State;
 
 namespace eddy::cache {
@@ -16,6 +19,8 @@ class scripts;
 
 /// Instructions between two looks at the clock: some fifty microseconds.
 inline constexpr int instructions_a_look = 10'000;
+/// Bytes that are copied or compared in the time of an instruction.
+inline constexpr std::size_t bytes_a_step = 64;
 
 class vm {
 public:
@@ -32,13 +37,23 @@ public:
     scripts& owner() const noexcept { return owner_; }
     purpose what() const noexcept { return purpose_; }
     std::size_t used_bytes() const noexcept { return used_; }
+    std::size_t max_bytes() const noexcept { return max_bytes_; }
 
+    /// To compile a text may take so long.
+    static constexpr std::chrono::milliseconds max_compile_time{500};
     /// Compiles the text and keeps the function; 0 with the reason when it does not compile.
     int compile(std::string_view text, const char* name, std::string& why);
     void forget(int function) noexcept;
 
     /// Collects garbage when more than half of what may be taken is: Lua itself would rather fail.
+    /// Within a script it may leave it in the middle, but raises nothing.
     void collect_if_full() noexcept;
+    /// A step of the collector's, which takes microseconds, or longer for a large table. True when
+    /// it ended a cycle. Raises errors.
+    bool collect_some(lua_State* in);
+    /// A collection of all that is garbage now, as so many steps. May raise an error, and leave the
+    /// script in the middle.
+    void collect_all(lua_State* in);
 
     /// Everything anew: values that scripts have left behind are gone, functions too.
     void reset();
@@ -60,21 +75,51 @@ public:
             look_at_clock(in);
     }
 
+    /// The same for what may go through any one text or table there is, whose size it cannot ask
+    /// for.
+    void count_largest(lua_State* in) {
+        if (largest_bytes_ != 0) [[unlikely]]
+            count_steps(in, largest_bytes_ / bytes_a_step);
+    }
+
+    /// Whether the clock is looked at by every instruction from now on, as what runs has to end.
+    void look_always(bool on) noexcept;
+
     /// The one that a Lua state belongs to.
     static vm& of(lua_State* in) noexcept;
 
 private:
+    // One instruction may go through a text or a table as a whole, and take a nanosecond a byte to
+    // make a number of it. While there is a block of memory of this size or more, as many times
+    // fewer instructions pass between two looks as it has parts.
+    static constexpr int large_block_bits = 19;
+    static constexpr std::size_t large_block = std::size_t{1} << large_block_bits;
+    static constexpr std::size_t large_block_part = 64 * 1024;
+
     static void* allocate(void* self, void* block, std::size_t old_bytes, std::size_t bytes);
+    static void hook(lua_State* in, lua_Debug*);
+    void watch_cycles(lua_State* in);
+    static int note_cycle(lua_State* in);
     void open();
     void close() noexcept;
     void look_at_clock(lua_State* in);
+    void note_blocks(std::size_t gone, std::size_t made) noexcept;
+    int instructions_wanted() const noexcept;
+    void set_hook(int instructions) noexcept;
 
     scripts& owner_;
     purpose purpose_;
     std::size_t max_bytes_;
     std::size_t used_ = 0;
     std::size_t steps_ = 0;
+    bool is_open_ = false;
     bool limited_ = false;
+    bool looks_always_ = false;
+    bool may_raise_ = true;
+    unsigned cycles_ = 0;            // of the collector, so far
+    int instructions_ = 0;           // between two looks, as the hook is set
+    std::size_t largest_bytes_ = 0;  // what the largest block may have; 0 when none is large
+    std::array<std::uint32_t, 64 - large_block_bits> large_blocks_{};  // by the bits of their size
     lua_State* state_ = nullptr;
     byte_buffer scratch_;
     std::uint64_t random_ = 0;
@@ -87,14 +132,26 @@ private:
 void furnish(lua_State* in, vm& of);
 /// Pushes a table that looks like the one on top, takes its place, and cannot be changed.
 void protect(lua_State* in);
+/// Raises an error when the value there is such a table.
+void refuse_protected(lua_State* in, int index);
 /// __index of what has no other names: raises an error that says which one.
 int refuse_unknown_global(lua_State* in);
 /// Sets a name of the real table of globals to the value on top, which is popped.
 void set_global(lua_State* in, const char* name);
 
-/// Sets what goes through whole strings in the library's table on top: find, match, gmatch, gsub
-/// and more; Lua's own look at no clock. Its own table is at `from`.
+// What goes through whole texts and tables: Lua's own look at no clock. Each sets its functions in
+// the library's table on top; Lua's own table is at `from`.
+/// patterns.cpp: find, match, gmatch, gsub, and more.
 void set_string_functions(lua_State* in, int from);
+/// format.cpp: format.
+void set_format_function(lua_State* in);
+/// tables.cpp: sort, concat, insert, maxn.
+void set_table_functions(lua_State* in, int from);
+/// loading.cpp: load and loadstring, of texts alone, in the table of globals on top.
+void set_load_functions(lua_State* in);
+/// As lua_load() of a text, which fails if it is not done by `ends`.
+int load_within(lua_State* in, std::string_view text, const char* name,
+                std::chrono::steady_clock::time_point ends);
 
 /// While a library is loaded, "redis" is what may be used then; afterwards what functions use.
 void use_load_library(lua_State* in, bool loading);
