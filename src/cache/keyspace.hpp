@@ -55,7 +55,7 @@ public:
     static constexpr std::size_t newcomers_share = 10;
     static constexpr std::size_t least_newcomers = 64;
     /// While new keys are evicted, the hand passes a bucket, some ten keys, for so many of them.
-    static constexpr std::size_t evictions_a_bucket = 64;
+    static constexpr std::size_t evictions_a_bucket = 16;
 
     /// `number` is for those who are told of its keys.
     explicit keyspace(environment& env, unsigned number = 0) noexcept
