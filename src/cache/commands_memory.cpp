@@ -50,7 +50,7 @@ void stats(call& c) {
     };
     const std::size_t overhead = m.tables + startup_bytes;
     const std::size_t dataset = m.used > overhead ? m.used - overhead : 0;
-    constexpr std::size_t fields = 25;
+    constexpr std::size_t fields = 27;
     c.reply.map(fields + m.databases);
     count("peak.allocated", m.peak);
     count("total.allocated", m.used);
@@ -87,6 +87,8 @@ void stats(call& c) {
     count("allocator-fragmentation.bytes", m.reserved > m.used ? m.reserved - m.used : 0);
     ratio("allocator-rss.ratio", m.reserved, m.reserved, 1);
     count("allocator-rss.bytes", 0);
+    ratio("rss-overhead.ratio", m.reserved, m.reserved, 1);
+    count("rss-overhead.bytes", 0);
     ratio("fragmentation", m.reserved, m.used, 1);
     count("fragmentation.bytes", m.reserved > m.used ? m.reserved - m.used : 0);
 }
