@@ -336,7 +336,8 @@ class CacheWishes(GuardTest):
             got, wanted = ours(*line.split()), theirs(*line.split())
             self.assertEqual(*((as_7_0(got), as_7_0(wanted)) if line == "ACL LIST" else (got, wanted)), line)
         for script in ("return redis.pcall('fetch','a')", "return redis.pcall('get','a').err"):
-            self.assertEqual(ours("EVAL", script, "0"), theirs("EVAL", script, "0"), script)
+            if "scripts" in harness.parts():
+                self.assertEqual(ours("EVAL", script, "0"), theirs("EVAL", script, "0"), script)
 
     def test_shutdown_stops_the_runtime_for_good(self):
         folder, disk = self.folder(), self.folder()

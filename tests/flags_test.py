@@ -411,6 +411,7 @@ class CacheFlags(FlagTest):
 
     @effect_of("cache", "hooks", "hook-threads", "hook-deadline", "hook-fallback", "hook-negative-ttl",
                "hook-max-misses")
+    @harness.needs("scripts")
     def test_hooks_of_misses(self):
         daemon = self.daemon()
         slow = os.path.join(daemon.folder, "slow")
@@ -448,6 +449,7 @@ class CacheFlags(FlagTest):
         self.assertTrue(ask_cache(port, "GET wrong").startswith("-ERR on_miss failed"))
 
     @effect_of("cache", "hook-stale-for", "hook-stale-memory")
+    @harness.needs("scripts")
     def test_stale_values(self):
         daemon = self.daemon()
         script = self.hooks(daemon, "function on_miss(key) error('it is away') end")
@@ -462,6 +464,7 @@ class CacheFlags(FlagTest):
             self.assertTrue(got.startswith("-ERR on_miss failed") if more else got == "$1", (more, got))
 
     @effect_of("cache", "hook-queue", "hook-full", "hook-retries", "hook-flush")
+    @harness.needs("scripts")
     def test_hooks_of_changes(self):
         daemon = self.daemon()
         script = self.hooks(daemon, "function on_write(key) error('it is away') end")

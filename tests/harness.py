@@ -403,6 +403,18 @@ def sanitized(binary=BINARY):
     return b"__asan_init" in content or b"__tsan_init" in content
 
 
+@functools.cache
+def parts():
+    """What the program was built with, of what can be left out: io_uring, tls, scripts."""
+    return json.loads(subprocess.run([BINARY, "version", "--json"], stdout=subprocess.PIPE, check=True,
+                                     timeout=DEADLINE_S).stdout)["built_with"]
+
+
+def needs(part):
+    """Before a test, or a class of them, that is skipped where the program was built without it."""
+    return unittest.skipUnless(part in parts(), f"this program was built without {part}")
+
+
 def is_root():
     return os.geteuid() == 0
 

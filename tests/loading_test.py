@@ -278,6 +278,7 @@ class Start(LoadingTest):
 
 
 @harness.on_each_backend
+@harness.needs("scripts")
 class EndlessScript(LoadingTest):
     def begin(self):
         """A start in the middle of a script that does not end."""

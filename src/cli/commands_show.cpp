@@ -217,10 +217,12 @@ int show_version(context& with, const arguments&) {
     if (answer && answer->status == 200) daemon = json::parse(answer->body, nullptr, false);
     if (!daemon.is_object()) daemon = nullptr;
     if (with.json) {
-        print(pretty({{"version", with.version}, {"daemon", daemon}}));
+        print(pretty({{"version", with.version}, {"built_with", with.parts}, {"daemon", daemon}}));
         return exit_ok;
     }
-    print(fmt::format("eddy {}\n", with.version));
+    print(fmt::format("eddy {}\nbuilt with: {}\n", with.version,
+                      with.parts.empty() ? "no io_uring, TLS or scripts"
+                                         : fmt::format("{}", fmt::join(with.parts, ", "))));
     if (daemon.is_object())
         print(fmt::format("daemon {} at {}: pid {}, backend {}, up {}\n",
                           text_of(daemon, "version"), with.socket, text_of(daemon, "pid"),
@@ -310,7 +312,7 @@ command logs_command() {
 command version_command() {
     command c;
     c.name = "version";
-    c.summary = "show the version of this program and of the daemon";
+    c.summary = "show the version and parts of this program, and the daemon's version";
     c.run = show_version;
     return c;
 }

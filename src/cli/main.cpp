@@ -175,6 +175,7 @@ int main(int count, char** values) {
         const std::vector<std::string> words(values + 1, values + count);
         context with;
         with.version = eddy::daemon::version();
+        with.parts = eddy::daemon::parts();
         with.default_socket = eddy::daemon::default_socket();
         with.types = type_flags();
         std::vector<eddy::cli::command> commands = eddy::cli::all_commands();

@@ -31,6 +31,7 @@ struct type_flags {
 /// What every command is given.
 struct context {
     std::string version;
+    std::vector<std::string> parts;  ///< what this build has of what can be left out
     std::string default_socket;
     std::vector<type_flags> types;
 

@@ -18,6 +18,7 @@ namespace {
 context test_context() {
     context with;
     with.version = "1.2.3";
+    with.parts = {"epoll", "magic"};
     with.default_socket = "/nonexistent/eddy.sock";
     with.types = {{"cache",
                    "keys and values",
@@ -164,6 +165,12 @@ TEST(program, version_works_without_a_daemon) {
     EXPECT_NE(shown.out.find("eddy 1.2.3"), std::string::npos);
     EXPECT_EQ(run({"--version"}).out, "eddy 1.2.3\n");
     EXPECT_EQ(run({"--json", "version"}).out.find("daemon\": null") == std::string::npos, false);
+}
+
+TEST(program, version_tells_what_it_was_built_with) {
+    EXPECT_NE(run({"version"}).out.find("\nbuilt with: epoll, magic\n"), std::string::npos);
+    const auto told = nlohmann::json::parse(run({"--json", "version"}).out);
+    EXPECT_EQ(told["built_with"], nlohmann::json({"epoll", "magic"}));
 }
 
 TEST(program, socket_may_stand_anywhere) {

@@ -306,6 +306,14 @@ std::string default_state() {
 
 std::string version() { return EDDY_VERSION; }
 
+std::vector<std::string> parts() {
+    std::vector<std::string> made;
+    if (EDDY_HAS_URING) made.emplace_back("io_uring");
+    if (EDDY_HAS_TLS) made.emplace_back("tls");
+    if (EDDY_HAS_SCRIPTS) made.emplace_back("scripts");
+    return made;
+}
+
 int run_daemon(const daemon_options& options) {
     fill_standard_descriptors();
     ::umask(0077);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace eddy::daemon {
 
@@ -39,6 +40,8 @@ std::string default_socket();
 std::string default_state();
 /// The version of this build, "0.1.0".
 std::string version();
+/// What this build has of what can be left out: "io_uring", "tls", "scripts".
+std::vector<std::string> parts();
 
 /// Runs a daemon on this thread until SIGTERM or SIGINT; SIGHUP has it read its state again. Prints
 /// one line on standard output when it is ready, and its log on standard error. Returns the
