@@ -90,9 +90,9 @@ def ping(port, core, started, stop, waits):
         due = time.monotonic()
         while not stop.is_set():
             due += PING_EVERY_S
-            before = due
-            if time.monotonic() < due:
-                time.sleep(due - time.monotonic())
+            before, left = due, due - time.monotonic()
+            if left > 0:
+                time.sleep(left)
                 before = time.monotonic()
             ask(client, b"PING\r\n", b"+PONG\r\n")
             took.append(time.monotonic() - before)
@@ -109,6 +109,8 @@ def pings_during(server, core, work):
     done = work()
     stop.set()
     other.join()
+    if other.exitcode != 0 or waits[0] == 0:
+        raise harness.Failure("the client that sends PINGs has failed")
     return *waits, done
 
 

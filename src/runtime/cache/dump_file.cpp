@@ -2,27 +2,23 @@
 #include "runtime/cache/dump_file.hpp"
 
 #include <eddy/base/byte_buffer.hpp>
-#include <eddy/io/blocking.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 
 #include "cache/engine_state.hpp"
 #include "cache/persistence.hpp"
 #include "runtime/cache/give_way.hpp"
+#include "runtime/cache/patient_disk.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <new>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace eddy::runtime::cache {
@@ -45,67 +41,6 @@ constexpr std::size_t written_slice = 48 * 1024;
 /// Of a file in one go; keys are made of it, which takes longer.
 constexpr std::size_t read_slice = 16 * 1024;
 constexpr duration report_pause = std::chrono::seconds(2);
-
-/// Writes a file that nobody waits for, from threads that leave their core to the loop's. The
-/// kernel's own thread for the writes of a ring would have the core like any other, and keep the
-/// loop from it for milliseconds.
-class patient_writer {
-public:
-    explicit patient_writer(const file& to) : fd_(to.native_handle()) {}
-
-    task<result<>> write_at(std::uint64_t offset, const_bytes bytes) {
-        return run([fd = fd_, offset, bytes] { return write_whole(fd, offset, bytes); });
-    }
-    task<result<>> sync_data() {
-        return run([fd = fd_]() -> result<> {
-            if (::fdatasync(fd) != 0) return fail_errno();
-            return {};
-        });
-    }
-    task<result<>> sync() {
-        return run([fd = fd_]() -> result<> {
-            if (::fsync(fd) != 0) return fail_errno();
-            return {};
-        });
-    }
-
-private:
-    /// setpriority(2)'s, of the thread alone. The process's others get nine times its share of a
-    /// core that all want, so that it gets on all the same.
-    static constexpr int niceness = 10;
-
-    template <class Work>
-    task<result<>> run(Work work) {
-        if (loop::current().kind() == backend_kind::sim) co_return work();
-        co_return co_await run_blocking(threads(), [work] {
-            thread_local bool stepped_back = false;
-            if (!std::exchange(stepped_back, true))
-                static_cast<void>(
-                    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness));
-            return work();
-        });
-    }
-
-    /// For all caches: ending a thread that has its core last would keep the loop waiting.
-    static blocking_pool& threads() {
-        static blocking_pool all({.max_threads = 4});
-        return all;
-    }
-
-    static result<> write_whole(int fd, std::uint64_t offset, const_bytes bytes) {
-        while (!bytes.empty()) {
-            const ssize_t done =
-                ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-            if (done < 0 && errno == EINTR) continue;
-            if (done < 0) return fail_errno();
-            offset += static_cast<std::uint64_t>(done);
-            bytes = bytes.subspan(static_cast<std::size_t>(done));
-        }
-        return {};
-    }
-
-    int fd_;
-};
 
 }  // namespace
 
@@ -160,11 +95,11 @@ task<outcome<std::uint64_t>> write_dump(snapshot& image, std::string path) {
         written = refuse(500, fmt::format("could not write {}: there is no memory", path));
     }
     if (written) {
-        const result<> renamed = co_await file::rename(temporary, path);
+        const result<> renamed = co_await patient_rename(temporary, path);
         if (!renamed) written = disk_problem("rename the new", path, renamed.error());
     }
     // What is left of it is of no use.
-    if (!written) static_cast<void>(co_await file::remove(temporary));
+    if (!written) static_cast<void>(co_await patient_remove(temporary));
     co_return written;
 }
 

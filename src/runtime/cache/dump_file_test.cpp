@@ -1,5 +1,6 @@
 // A cache that keeps its keys in a dump file: saving, loading, and what goes wrong with either.
 #include "base/temporary_folder.hpp"
+#include "runtime/cache/patient_disk.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -48,6 +49,26 @@ task<void> fill(talker& client, int keys) {
         const std::string n = std::to_string(i);
         EXPECT_EQ(co_await ask(client, "SET key" + n + " value" + n), "+OK");
     }
+}
+
+// A dump that is copied to another place while the next one replaces it.
+TEST_P(cache_dump, a_file_that_is_replaced_stays_whole_for_who_reads_it) {
+    run([&]() -> task<void> {
+        const std::string old(3 << 20, 'o');
+        const temporary_folder folder;
+        const std::string path = folder.path() + "/dump.rdb";
+        write(path, old);
+        write(path + ".tmp", "new");
+        std::ifstream reading(path);
+        EXPECT_EQ(reading.get(), 'o');
+        EXPECT_TRUE((co_await cache::patient_rename(path + ".tmp", path)).has_value());
+        EXPECT_EQ(std::string(std::istreambuf_iterator<char>(reading), {}), old.substr(1));
+        EXPECT_EQ(content(path), "new");
+        EXPECT_TRUE((co_await cache::patient_remove(path)).has_value());
+        EXPECT_FALSE(std::filesystem::exists(path));
+        EXPECT_EQ((co_await cache::patient_remove(path)).error(),
+                  std::errc::no_such_file_or_directory);
+    });
 }
 
 TEST_P(cache_dump, keys_are_there_again_after_an_orderly_stop) {

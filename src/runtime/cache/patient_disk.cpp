@@ -1,0 +1,111 @@
+// Threads with a lower priority than the loops'.
+#include "runtime/cache/patient_disk.hpp"
+
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/loop.hpp>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+/// setpriority(2)'s, of the thread alone. The process's others get nine times its share of a core
+/// that all want, so that it gets on all the same.
+constexpr int niceness = 10;
+
+/// For all caches: ending a thread that has its core last would keep the loop waiting.
+blocking_pool& threads() {
+    static blocking_pool all({.max_threads = 4});
+    return all;
+}
+
+template <class Work>
+task<std::invoke_result_t<Work&>> patiently(Work work) {
+    if (loop::current().kind() == backend_kind::sim) co_return work();
+    co_return co_await run_blocking(threads(), [&work] {
+        thread_local bool stepped_back = false;
+        if (!std::exchange(stepped_back, true))
+            static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness));
+        return work();
+    });
+}
+
+result<> write_whole(int fd, std::uint64_t offset, const_bytes bytes) {
+    while (!bytes.empty()) {
+        const ssize_t done = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return fail_errno();
+        offset += static_cast<std::uint64_t>(done);
+        bytes = bytes.subspan(static_cast<std::size_t>(done));
+    }
+    return {};
+}
+
+/// A file that is open keeps what it has without a name, too. Nothing when there is none.
+task<result<unique_fd>> hold(const std::string& path) {
+    return patiently([&path]() -> result<unique_fd> {
+        return unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    });
+}
+
+/// Closes it, which ends a file that has no name any more. What memory has of it goes in pieces
+/// before: the kernel lets go of all at once without a look at who else wants the core. Others may
+/// read the file still, so it is not cut.
+task<void> let_go(result<unique_fd> held) {
+    constexpr off_t piece = off_t{2} << 20;
+    if (!held || !*held) co_return;
+    static_cast<void>(co_await patiently([&held]() -> result<> {
+        const int fd = held->get();
+        struct stat found{};
+        const off_t size = ::fstat(fd, &found) == 0 && found.st_nlink == 0 ? found.st_size : 0;
+        for (off_t at = 0; at < size; at += piece)
+            static_cast<void>(::posix_fadvise(fd, at, piece, POSIX_FADV_DONTNEED));
+        held->reset();
+        return {};
+    }));
+}
+
+}  // namespace
+
+task<result<>> patient_writer::write_at(std::uint64_t offset, const_bytes bytes) {
+    return patiently([fd = fd_, offset, bytes] { return write_whole(fd, offset, bytes); });
+}
+
+task<result<>> patient_writer::sync_data() {
+    return patiently([fd = fd_]() -> result<> {
+        if (::fdatasync(fd) != 0) return fail_errno();
+        return {};
+    });
+}
+
+task<result<>> patient_writer::sync() {
+    return patiently([fd = fd_]() -> result<> {
+        if (::fsync(fd) != 0) return fail_errno();
+        return {};
+    });
+}
+
+task<result<>> patient_rename(std::string from, std::string to) {
+    result<unique_fd> old = co_await hold(to);
+    const result<> renamed = co_await file::rename(std::move(from), std::move(to));
+    co_await let_go(std::move(old));
+    co_return renamed;
+}
+
+task<result<>> patient_remove(std::string path) {
+    result<unique_fd> old = co_await hold(path);
+    const result<> removed = co_await file::remove(std::move(path));
+    co_await let_go(std::move(old));
+    co_return removed;
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,34 @@
+// Work on files that nobody waits for: threads do it that leave their core to the loop's. The
+// kernel would give its own threads for a ring's requests the core like any other, and keep the
+// loop from it for milliseconds.
+#pragma once
+
+#include <eddy/base/bytes.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/io/file.hpp>
+#include <eddy/io/task.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace eddy::runtime::cache {
+
+/// Writes a file, which must stay open as long as this is used. The bytes must stay until the end.
+class patient_writer {
+public:
+    explicit patient_writer(const file& to) : fd_(to.native_handle()) {}
+
+    task<result<>> write_at(std::uint64_t offset, const_bytes bytes);
+    task<result<>> sync_data();
+    task<result<>> sync();
+
+private:
+    int fd_;
+};
+
+/// As file::rename() and file::remove(), for large files: to free what the last name's end leaves,
+/// of its blocks on the disk and in memory, takes the kernel tens of milliseconds.
+task<result<>> patient_rename(std::string from, std::string to);
+task<result<>> patient_remove(std::string path);
+
+}  // namespace eddy::runtime::cache
