@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -376,7 +377,7 @@ TEST_P(faults_kernel_io, a_full_unix_backlog_is_an_answer_and_no_wait) {
     run([this]() -> task<> {
         listen_options one;
         one.backlog = 0;
-        const endpoint name = must(endpoint::unix_path("@eddy-full-" + std::to_string(random()())));
+        const endpoint name = must(endpoint::unix_path("@eddy-full-" + std::to_string(::getpid())));
         listener accepting = must(here().listen(name, one));
         std::vector<stream> clients;
         std::error_code refused;
