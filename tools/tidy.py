@@ -56,8 +56,8 @@ SKIPPED_FOLDERS = {".git", "build", "corpus", "__pycache__", "node_modules", ".c
 CPP_FOLDERS = ("src/", "include/", "tests/", "fuzz/", "bench/", "examples/")
 
 AWAITED = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:eddy::)?(?:awaiting|task)<.*\w\(")
-# The layers whose objects belong to a loop, and what tells it.
-THREADED = {"io", "net", "tls", "transport"}
+# The layers of the library whose headers say which threads may use them, and what tells it.
+THREADED = {"base", "io", "wire", "net", "tls", "transport"}
 THREADS = re.compile(r"\bthreads?\b", re.I)
 FALLIBLE = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:task<)?(?:eddy::)?(?:result<|std::expected<)[^=]*?\w\(")
 ERRORS = re.compile(r"errc::|\b[Ff]ails?\b|\b[Ee]rrors?\b|\bE[A-Z]{3,}\b|\bThe same\b|\b[Aa]s \w+(::\w+)*\(\)")
@@ -288,8 +288,8 @@ def bare(code):
 
 
 def check_threads(tree):
-    """A public header with I/O says where Doxygen shows it, in `///`, which threads may use it: at each class, or for the
-    whole file in a `/// \\file`. One without classes says it somewhere, such as at its namespace.
+    """A public header of the library says where Doxygen shows it, in `///`, which threads may use it: at each class, or for
+    the whole file in a `/// \\file`. One without classes says it somewhere, such as at its namespace.
     """
     for path, text in tree.files.items():
         if not path.startswith("include/") or layer_of(path) not in THREADED:

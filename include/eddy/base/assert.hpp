@@ -5,7 +5,8 @@ namespace eddy::detail {
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line) noexcept;
 }  // namespace eddy::detail
 
-/// Prints the expression and its place to standard error and aborts when `condition` is false.
+/// Prints the expression and its place to standard error and aborts when `condition` is false. Any
+/// thread.
 #define EDDY_ASSERT(condition)                         \
     (__builtin_expect(static_cast<bool>(condition), 1) \
          ? static_cast<void>(0)                        \

@@ -9,7 +9,8 @@
 
 namespace eddy {
 
-/// Bytes to read, owned by somebody else.
+/// Bytes to read, owned by somebody else. Like all views here: any thread, while nobody writes to
+/// the bytes.
 using const_bytes = std::span<const std::byte>;
 /// Room to write, owned by somebody else.
 using mutable_bytes = std::span<std::byte>;

@@ -13,10 +13,11 @@ namespace eddy {
 ///     [^a]    one byte that is none of these      \x      x itself, in a class too
 ///
 /// A class without its ']' ends with the pattern; a lone backslash at the end is itself. Time is
-/// at most pattern × text, with no recursion and no memory, whatever the pattern.
+/// at most pattern × text, with no recursion and no memory, whatever the pattern. Any thread.
 bool glob_match(std::string_view pattern, std::string_view text) noexcept;
 
 /// Whether `pattern` has any of * ? [ or a backslash; without them it matches itself alone.
+/// Any thread.
 bool glob_has_wildcard(std::string_view pattern) noexcept;
 
 }  // namespace eddy

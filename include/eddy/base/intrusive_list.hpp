@@ -6,7 +6,8 @@
 namespace eddy {
 
 /// A link; an element inherits it once for each list that it can be in at the same time. `Tag`
-/// tells those apart. Destroying a linked element is a bug.
+/// tells those apart. Destroying a linked element is a bug. While it is in a list, that list's
+/// thread.
 template <class Tag = void>
 class list_link {
 public:

@@ -47,7 +47,8 @@ inline std::error_code make_error_code(errc e) noexcept {
     return {static_cast<int>(e), error_category()};
 }
 
-/// A value, or the error code that says why there is none.
+/// A value, or the error code that says why there is none. One thread at a time, as any value;
+/// codes, categories and the functions of this header may be used by any thread.
 template <class T = void>
 using result = std::expected<T, std::error_code>;
 

@@ -5,7 +5,7 @@
 
 namespace eddy {
 
-/// Owns a file descriptor and closes it; -1 means none.
+/// Owns a file descriptor and closes it; -1 means none. Any thread, one at a time.
 class unique_fd {
 public:
     unique_fd() noexcept = default;

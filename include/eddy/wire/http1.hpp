@@ -208,7 +208,7 @@ private:
 };
 
 /// Server side. Statuses of errors: 400, 413, 414, 431, 501 (a transfer coding that is unknown),
-/// 505.
+/// 505. One thread.
 class request_parser final : public message_parser {
 public:
     /// Begins with the first byte of a connection.
@@ -230,7 +230,7 @@ private:
     request_head head_;
 };
 
-/// Client side. The status of every error is 502, what a proxy answers.
+/// Client side. The status of every error is 502, what a proxy answers. One thread.
 class response_parser final : public message_parser {
 public:
     /// Begins with the first byte of a connection.

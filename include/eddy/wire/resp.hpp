@@ -14,3 +14,7 @@
 #include <eddy/wire/resp/reply_parser.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 #include <eddy/wire/resp/request.hpp>
+
+/// RESP, the Redis protocol, without I/O. A parser, a writer or a counter belongs to one thread;
+/// different ones share nothing.
+namespace eddy::resp {}

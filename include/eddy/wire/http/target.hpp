@@ -56,7 +56,7 @@ struct query_parameter {
 ///     if (reader.malformed()) return bad_request();
 ///
 /// '+' is a space; a name without '=' has an empty value; empty parts (a=1&&b=2) are skipped. Views
-/// the query until its last use.
+/// the query until its last use. One thread. The functions of this header: any thread.
 class query_reader {
 public:
     /// `query` is without its '?'.

@@ -9,7 +9,7 @@ namespace eddy::resp {
 
 /// One command: argv[0] is its name as it was sent (any case, any bytes). The views, and the array
 /// that they stand in, live as long as the parser's documentation says: until its next call, and no
-/// longer than the input that was parsed.
+/// longer than the input that was parsed. The thread of that parser.
 struct command {
     /// The name and the arguments, `argc` of them.
     const std::string_view* argv = nullptr;

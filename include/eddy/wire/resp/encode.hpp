@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+/// What the writers share. No state: any thread, each on memory of its own.
 namespace eddy::resp::detail {
 
 /// Bytes that one head may write: a type, a sign, 20 digits, CR LF, rounded up. put_decimal() fits
@@ -24,6 +25,7 @@ inline constexpr auto digit_pairs = [] {
     return pairs;
 }();
 
+/// Writes the end of a line; returns the end.
 inline char* put_crlf(char* to) noexcept {
     std::memcpy(to, "\r\n", 2);
     return to + 2;
@@ -84,6 +86,7 @@ inline char* put_decimal(char* to, std::uint64_t value) noexcept {
     return to + size;
 }
 
+/// The same, with a sign where it is negative.
 inline char* put_decimal(char* to, std::int64_t value) noexcept {
     auto magnitude = static_cast<std::uint64_t>(value);
     if (value < 0) {
