@@ -1,6 +1,7 @@
 // The generator's loop: every connection sends a pipeline encoded beforehand, counts the replies as
 // they come, and sends the next one. Values are checked in a second pass, which is not timed. A
 // row says how busy both sides were, and is void when the generator was the limit.
+#include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/histogram.hpp>
 #include <eddy/io/loop.hpp>
@@ -53,9 +54,14 @@ struct row {
     histogram latency;
 
     double rate() const { return static_cast<double>(requests) / seconds; }
+    /// Every reply was there, none was an error, and those that were looked at were the right ones.
+    bool is_right() const { return verified && errors == 0; }
     /// The generator had no time left while the server had: the figure is the generator's.
     bool is_void() const { return generator_cpu > 0.95 && server_cpu > 0 && server_cpu < 0.95; }
 };
+
+constexpr const char* not_resp = "the server sent something that is not RESP";
+constexpr const char* too_many_replies = "the server sent more replies than it was sent commands";
 
 [[noreturn]] void give_up(const std::string& message) { throw std::runtime_error(message); }
 
@@ -103,11 +109,12 @@ public:
                     fail("the server closed a connection: " + received.error().message());
                     co_return;
                 }
-                missing -= replies.count(received->text());
-                if (replies.malformed()) {
-                    fail("the server sent something that is not RESP");
+                const std::uint64_t came = replies.count(received->text());
+                if (replies.malformed() || came > missing) {
+                    fail(replies.malformed() ? not_resp : too_many_replies);
                     co_return;
                 }
+                missing -= came;
             }
             latency_.record(static_cast<std::uint64_t>((steady::now() - sent_at).count()));
             done_ += work_.pipeline();
@@ -123,8 +130,8 @@ public:
     const std::string& failure() const { return failure_; }
 
 private:
-    void fail(std::string why) {
-        if (failure_.empty()) failure_ = std::move(why);
+    void fail(std::string_view why) {
+        if (failure_.empty()) failure_ = why;
     }
 
     const workload& work_;
@@ -144,10 +151,8 @@ public:
     task<void> operator()(std::vector<row>& rows) {
         co_await connect();
         for (const std::string& name : options_.tests) {
-            auto work = workload::make(name, options_.shape);
-            if (!work)
-                give_up(fmt::format("there is no test '{}'; there are: {}", name,
-                                    fmt::join(workload::names(), ", ")));
+            const auto work = workload::make(name, options_.shape);
+            EDDY_ASSERT(work.has_value());  // read_tests() has looked
             co_await prepare(*work);
             rows.push_back(co_await measure(*work));
             rows.back().verified = co_await verify(*work);
@@ -187,8 +192,9 @@ private:
             auto received = co_await connection.read();
             if (!received) give_up("the server closed: " + received.error().message());
             replies.count(received->text());
-            if (replies.malformed()) give_up("the server sent something that is not RESP");
+            if (replies.malformed()) give_up(not_resp);
         }
+        if (replies.replies() > count) give_up(too_many_replies);
     }
 
     task<void> prepare(const workload& work) {
@@ -280,7 +286,8 @@ private:
             ++seen;
             input.consume(next.consumed);
         }
-        co_return true;
+        const bool nothing_more = input.text().empty();
+        co_return nothing_more;
     }
 
     static bool as_expected(const workload& work, const resp::reply_event& reply,
@@ -324,9 +331,9 @@ void print_table(const std::vector<row>& rows, const options& wanted) {
                    static_cast<double>(each.latency.percentile(99)) / 1e3,
                    server ? fmt::format("{:.1f}", each.server_cpu * 1e9 / each.rate()) : "-",
                    server ? fmt::format("{:.2f}", each.server_cpu) : "-", each.generator_cpu,
-                   each.is_void()    ? "void: the generator was the limit"
-                   : !each.verified  ? "WRONG REPLIES"
+                   !each.verified    ? "WRONG REPLIES"
                    : each.errors > 0 ? fmt::format("{} error replies", each.errors)
+                   : each.is_void()  ? "void: the generator was the limit"
                                      : "ok");
     }
 }
@@ -367,6 +374,26 @@ bool read_number(const arguments& given, std::string_view name, std::uint64_t le
     return true;
 }
 
+/// The names of tests, with commas between; false, with the reason told, when there is none or one
+/// that no test has.
+bool read_tests(std::string_view list, std::vector<std::string>& into) {
+    const std::vector<std::string_view> known = workload::names();
+    into.clear();
+    for (bool more = true; more;) {
+        const std::size_t comma = list.find(',');
+        const std::string_view name = list.substr(0, comma);
+        if (std::ranges::find(known, name) == known.end()) {
+            complain(fmt::format("--tests: there is no test '{}'; there are: {}", name,
+                                 fmt::join(known, ", ")));
+            return false;
+        }
+        into.emplace_back(name);
+        more = comma != std::string_view::npos;
+        if (more) list.remove_prefix(comma + 1);
+    }
+    return true;
+}
+
 bool read_options(const context& with, const arguments& given, options& wanted) {
     if (given.positional()[0] != "resp") {
         complain(
@@ -376,15 +403,7 @@ bool read_options(const context& with, const arguments& given, options& wanted) 
     wanted.host = given.value("host", wanted.host);
     wanted.json = with.json;
     if (given.is_set("no-progress")) wanted.progress = false;
-    if (given.has("tests")) {
-        wanted.tests.clear();
-        std::string_view rest = given.value("tests");
-        while (!rest.empty()) {
-            const std::size_t comma = std::min(rest.find(','), rest.size());
-            wanted.tests.emplace_back(rest.substr(0, comma));
-            rest.remove_prefix(std::min(comma + 1, rest.size()));
-        }
-    }
+    if (given.has("tests") && !read_tests(given.value("tests"), wanted.tests)) return false;
     const auto kind = parse_backend_kind(given.value("backend", "auto"));
     if (!kind || *kind == backend_kind::sim) {
         complain(fmt::format("--backend cannot be \"{}\"; it may be auto, uring or epoll",
@@ -419,7 +438,7 @@ int run_bench(context& with, const arguments& given) {
             print_json(rows);
         else
             print_table(rows, wanted);
-        return std::ranges::all_of(rows, &row::verified) ? exit_ok : exit_fatal;
+        return std::ranges::all_of(rows, &row::is_right) ? exit_ok : exit_fatal;
     } catch (const std::exception& error) {
         if (wanted.progress) std::fprintf(stderr, "\r\x1b[K");
         complain(error.what());

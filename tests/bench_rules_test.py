@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""The rules by which benchmarks are judged (bench/harness.py): who begins, what is void, what is wrong."""
+
+import contextlib
+import importlib.util
+import io
+import os
+import sys
+import unittest
+from unittest import mock
+
+
+def bench_harness():
+    """bench/harness.py under another name: the tests have a harness of their own."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench", "harness.py")
+    spec = importlib.util.spec_from_file_location("bench_harness", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+bench = bench_harness()
+
+
+def turn(rate=100.0, void=False, verified=True, errors=0, lost=0.0, ns=1000.0):
+    return {"ops_per_second": rate, "void": void, "verified": verified, "errors": errors, "lost": lost,
+            "server_ns_per_op": ns}
+
+
+def rates(**sides):
+    return bench.Comparison({side: [turn(rate) for rate in of] for side, of in sides.items()})
+
+
+class Turns(unittest.TestCase):
+    def test_sides_begin_by_turns(self):
+        self.assertEqual(list(bench.turns(["a", "b", "c"], 3)),
+                         [(0, "a"), (0, "b"), (0, "c"), (1, "c"), (1, "b"), (1, "a"), (2, "a"), (2, "b"), (2, "c")])
+
+    def test_an_even_number_of_rounds_lets_each_of_two_sides_begin_as_often(self):
+        for pairs in (2, 4, bench.MIN_PAIRS):
+            order = list(bench.turns(["a", "b"], pairs))
+            begun = [side for number, side in order[::2]]
+            self.assertEqual(begun.count("a"), begun.count("b"), pairs)
+            for side in "ab":
+                self.assertEqual([number for number, who in order if who == side], list(range(pairs)))
+
+    def test_other_numbers_of_rounds_are_refused(self):
+        for pairs in ("3", "7", "0", "-2"):
+            said = io.StringIO()
+            with mock.patch.object(sys, "argv", ["run_x.py", "--pairs", pairs]), contextlib.redirect_stderr(said), \
+                    self.assertRaises(SystemExit) as ended:
+                bench.begin("A benchmark.")
+            self.assertNotEqual(ended.exception.code, 0)
+            self.assertIn("--pairs must be even", said.getvalue())
+
+    def test_the_rounds_of_the_documentation_are_even(self):
+        self.assertEqual(bench.MIN_PAIRS % 2, 0)
+
+
+class Rows(unittest.TestCase):
+    def test_void_is_what_was_void_in_half_of_the_turns_of_a_side(self):
+        for voids, turns, expected in ((0, 1, False), (1, 1, True), (1, 2, True), (1, 3, False), (2, 3, True),
+                                       (2, 6, False), (3, 6, True), (6, 6, True)):
+            row = bench.Comparison({"eddy": [turn(void=i < voids) for i in range(turns)], "redis": [turn()] * turns})
+            self.assertEqual(row.is_void("eddy"), expected, (voids, turns))
+            self.assertEqual(row.is_void("redis", "eddy"), expected, (voids, turns))
+            self.assertFalse(row.is_void("redis"), "the turns of a side that was not asked for")
+
+    def test_halves_of_two_sides_do_not_add_up(self):
+        row = bench.Comparison({"eddy": [turn(void=True), turn(), turn()], "redis": [turn(void=True), turn(), turn()]})
+        self.assertFalse(row.is_void("eddy", "redis"))
+
+    def test_one_wrong_turn_of_any_side_is_a_fault(self):
+        right = [turn() for _ in range(5)]
+        self.assertEqual(bench.Comparison({"eddy": right, "redis": right}).faults(), [])
+        row = bench.Comparison({"eddy": [*right, turn(verified=False)], "redis": [*right, turn(errors=1)]})
+        self.assertEqual(row.faults(), ["eddy: wrong replies", "redis: error replies"])
+        row = bench.Comparison({"eddy": [*right, turn(verified=False, errors=7)], "redis": right})
+        self.assertEqual(row.faults(), ["eddy: wrong replies", "eddy: error replies"])
+
+    def test_a_ratio_is_taken_round_by_round(self):
+        # The second round was disturbed for both, which tells nothing about either.
+        ratio = rates(eddy=[200.0, 20.0, 220.0], redis=[100.0, 10.0, 100.0]).ratio("eddy", "redis")
+        self.assertEqual((ratio.median, ratio.low, ratio.high), (2.0, 2.0, 2.2))
+
+    def test_the_best_is_the_one_with_the_highest_median(self):
+        row = rates(a=[1.0, 2.0, 900.0], b=[3.0, 3.0, 3.0], c=[2.0, 2.0, 2.0])
+        self.assertEqual(row.best(["a", "b", "c"]), "b")
+        self.assertEqual(row.best(["a", "c"]), "a")
+
+    def test_what_was_lost_is_the_worst_turn_of_all(self):
+        row = bench.Comparison({"eddy": [turn(lost=0.01), turn(lost=0.02)], "redis": [turn(lost=0.4), turn()]})
+        self.assertEqual(row.lost(), 0.4)
+
+
+class Verdicts(unittest.TestCase):
+    def test_what_is_wrong_comes_before_what_is_void_and_that_before_what_is_met(self):
+        faults = ["eddy: wrong replies", "redis: error replies"]
+        for met in (True, False, None):
+            for disturbed in (True, False):
+                for void in (True, False):
+                    self.assertEqual(bench.verdict(met, void, faults, disturbed),
+                                     "INVALID: eddy: wrong replies, redis: error replies")
+                self.assertEqual(bench.verdict(met, True, [], disturbed), "void: the load was the limit")
+            self.assertEqual(bench.verdict(met, False, [], True), "void: other load was there")
+        self.assertEqual(bench.verdict(True, False, []), "met")
+        self.assertEqual(bench.verdict(False, False, []), "missed")
+        self.assertEqual(bench.verdict(None, False, []), "", "a row that has no goal")
+
+    def test_a_goal_of_rates_is_held_against_the_fastest_rival(self):
+        goal = bench.RateGoal("≥ 1.5 ×", 1.5, "redis", "valkey")
+        self.assertEqual(goal.judge(rates(eddy=[150.0] * 2, redis=[100.0] * 2, valkey=[90.0] * 2)), "met")
+        self.assertEqual(goal.judge(rates(eddy=[149.0] * 2, redis=[100.0] * 2, valkey=[90.0] * 2)), "**missed**")
+        self.assertEqual(goal.judge(rates(eddy=[150.0] * 2, redis=[50.0] * 2, valkey=[101.0] * 2)), "**missed**")
+
+    def test_rates_that_are_void_prove_nothing(self):
+        for voided in ("eddy", "redis"):
+            samples = {"eddy": [turn(900.0, ns=500.0)] * 2, "redis": [turn(100.0, ns=1000.0)] * 2}
+            samples[voided] = [dict(each, void=True) for each in samples[voided]]
+            row = bench.Comparison(samples)
+            self.assertEqual(bench.RateGoal("", 2.0, "redis").judge(row), "void")
+            # Where the server's CPU may stand for them, it must be as much less.
+            self.assertEqual(bench.RateGoal("", 2.0, "redis", or_cpu=True).judge(row), "met by CPU")
+            self.assertEqual(bench.RateGoal("", 2.1, "redis", or_cpu=True).judge(row), "**missed** by CPU")
+
+    def test_the_void_turns_of_a_side_that_is_no_rival_do_not_count(self):
+        row = bench.Comparison({"eddy": [turn(200.0)] * 2, "redis": [turn()] * 2, "memcached": [turn(void=True)] * 2})
+        self.assertEqual(bench.RateGoal("", 2.0, "redis").judge(row), "met")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
