@@ -501,6 +501,27 @@ TEST_F(server_commands, debug_digests_values_whatever_their_order) {
     EXPECT_NE(client_("DEBUG DIGEST-VALUE s"), one);
 }
 
+TEST_F(server_commands, debug_takes_the_settings_that_test_suites_make) {
+    for (const char* const line :
+         {"DEBUG LOG x", "DEBUG LISTPACK-THRESHOLD", "DEBUG LISTPACK-THRESHOLD 1 2",
+          "DEBUG SET-DISABLE-DENY-SCRIPTS 1", "DEBUG PAUSE-CRON 0", "DEBUG DICT-RESIZING 1",
+          "DEBUG QUICKLIST-PACKED-THRESHOLD 200b", "DEBUG QUICKLIST-PACKED-THRESHOLD 3gb"}) {
+        expect(line, "+OK\r\n");
+    }
+    for (const char* const size : {"4gb", "x", "1x", "-1"}) {
+        expect(std::string("DEBUG QUICKLIST-PACKED-THRESHOLD ") + size,
+               "-ERR argument must be a memory value bigger than 1 and smaller than 4gb\r\n");
+    }
+    client_("HSET h a 1");
+    client_("RPUSH l a");
+    expect("DEBUG LISTPACK h", "+Listpack structure printed on stdout\r\n");
+    expect("DEBUG LISTPACK l", "-ERR Not a listpack encoded object.\r\n");
+    expect("DEBUG LISTPACK none", "-ERR no such key\r\n");
+    expect("DEBUG QUICKLIST l", "+Quicklist structure printed on stdout\r\n");
+    expect("DEBUG QUICKLIST h", "-ERR Not a quicklist encoded object.\r\n");
+    expect("DEBUG QUICKLIST none", "-ERR no such key\r\n");
+}
+
 TEST_F(server_commands, odds_and_ends) {
     expect("ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
     expect("WAIT 0 0", ":0\r\n");

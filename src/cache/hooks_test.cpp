@@ -6,9 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace eddy::cache {
@@ -386,6 +389,92 @@ TEST_F(HooksTest, changes_are_told_in_order_and_coalesce) {
     c("INCR m");
     c("EXEC");
     EXPECT_EQ(next(), "write m=2");
+}
+
+// What each command that writes strings tells, as docs/hooks.md says: jobs in the order of their
+// text.
+TEST_F(HooksTest, what_each_command_tells) {
+    struct row {
+        const char* before;  // commands with "; " between, whose jobs are not looked at
+        const char* command;
+        const char* told;
+    };
+    constexpr row rows[] = {
+        {"", "SET a 1", "write a=1"},
+        {"", "SET a 1 EX 5", "write a=1 5000"},
+        {"SETEX a 5 1", "SET a 2", "write a=2"},
+        {"SETEX a 5 1", "SET a 2 KEEPTTL", "write a=2 5000"},
+        {"SET a 1", "SET a 1", "write a=1"},
+        {"RPUSH a x", "SET a 1", "write a=1"},
+        {"SET a 1", "SET a 2 NX", ""},
+        {"", "SET a 2 XX", ""},
+        {"", "SETEX a 5 1", "write a=1 5000"},
+        {"SET a 0", "SETEX a 5 1", "write a=1 5000"},
+        {"", "SETEX a 0 1", ""},
+        {"", "PSETEX a 700 1", "write a=1 700"},
+        {"", "SETNX a 1", "write a=1"},
+        {"SET a 1", "SETNX a 2", ""},
+        {"", "MSET a 1 b 2", "write a=1, write b=2"},
+        {"", "MSET a 1 a 2", "write a=2"},
+        {"SETEX a 5 1", "MSET a 2", "write a=2"},
+        {"", "MSETNX a 1 b 2", "write a=1, write b=2"},
+        {"SET b 0", "MSETNX a 1 b 2", ""},
+        {"", "GETSET a 1", "write a=1"},
+        {"SETEX a 5 1", "GETSET a 2", "write a=2"},
+        {"RPUSH a x", "GETSET a 2", ""},
+        {"", "APPEND a 1", "write a=1"},
+        {"SETEX a 5 1", "APPEND a 2", "write a=12 5000"},
+        {"", "INCR a", "write a=1"},
+        {"SETEX a 5 1", "INCR a", "write a=2 5000"},
+        {"SET a x", "INCR a", ""},
+        {"SET a 1", "DECRBY a 3", "write a=-2"},
+        {"SET a 1", "INCRBYFLOAT a 0.5", "write a=1.5"},
+        {"SET a 1", "SETRANGE a 1 xy", "write a=1xy"},
+        {"SET a 1", "SETBIT a 6 1", "write a=3"},
+        // What changes the expiry alone.
+        {"SET a 1", "GETEX a EX 5", "write a=1 5000"},
+        {"SETEX a 5 1", "GETEX a PX 700", "write a=1 700"},
+        {"SETEX a 5 1", "GETEX a PERSIST", "write a=1"},
+        {"SET a 1", "GETEX a PERSIST", ""},
+        {"SET a 1", "GETEX a", ""},
+        {"", "GETEX a EX 5", ""},
+        {"RPUSH a x", "GETEX a EX 5", ""},
+        {"SET a 1", "GETEX a EXAT 1", "erase a"},
+        {"SET a 1", "EXPIRE a 5", "write a=1 5000"},
+        {"SET a 1", "EXPIRE a 5 XX", ""},
+        {"SET a 1", "EXPIRE a 0", "erase a"},
+        {"SETEX a 5 1", "PERSIST a", "write a=1"},
+        {"SET a 1", "PERSIST a", ""},
+        // What takes a string away, puts it elsewhere, or only reads it.
+        {"SET a 1", "GETDEL a", "erase a"},
+        {"SET a 1", "DEL a", "erase a"},
+        {"SETEX a 5 1", "COPY a b", "write b=1 5000"},
+        {"SETEX a 5 1", "RENAME a b", "erase a, write b=1 5000"},
+        {"SET a 1", "SUNIONSTORE a none", "erase a"},
+        {"SET a 1", "GET a", ""},
+        {"SET a 1", "MGET a b", ""},
+        {"SET a 1", "TOUCH a", ""},
+    };
+    for (const row& each : rows) {
+        SCOPED_TRACE(std::string(each.before) + "; " + each.command);
+        begin_exactly(all());
+        test_client c(*home_);
+        std::string_view before = each.before;
+        while (!before.empty()) {
+            const std::size_t end = std::min(before.find("; "), before.size());
+            c(before.substr(0, end));
+            before.remove_prefix(std::min(end + 2, before.size()));
+        }
+        for (std::string job = next(); !job.empty(); job = next()) give_none(job);
+        ASSERT_TRUE(hooks_->flushed());
+        c(each.command);
+        std::vector<std::string> told;
+        for (std::string job = next(); !job.empty(); job = next()) told.push_back(job);
+        std::ranges::sort(told);
+        std::string text;
+        for (const std::string& job : told) text += (text.empty() ? "" : ", ") + job;
+        EXPECT_EQ(text, each.told);
+    }
 }
 
 TEST_F(HooksTest, a_key_that_the_cache_lacks_is_deleted_from_the_backend) {
