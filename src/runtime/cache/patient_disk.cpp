@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -57,18 +56,10 @@ task<result<unique_fd>> hold(const std::string& path) {
     });
 }
 
-/// Closes it, which ends a file that has no name any more. What memory has of it goes in pieces
-/// before: the kernel lets go of all at once without a look at who else wants the core. Others may
-/// read the file still, so it is not cut.
+/// Closes it, which ends a file that has no name any more.
 task<void> let_go(result<unique_fd> held) {
-    constexpr off_t piece = off_t{2} << 20;
     if (!held || !*held) co_return;
     static_cast<void>(co_await patiently([&held]() -> result<> {
-        const int fd = held->get();
-        struct stat found{};
-        const off_t size = ::fstat(fd, &found) == 0 && found.st_nlink == 0 ? found.st_size : 0;
-        for (off_t at = 0; at < size; at += piece)
-            static_cast<void>(::posix_fadvise(fd, at, piece, POSIX_FADV_DONTNEED));
         held->reset();
         return {};
     }));
