@@ -203,8 +203,8 @@ std::uint64_t keyspace::look_at_bucket() {
 const entry* keyspace::some_volatile(slice_limit& slice) {
     for (std::size_t n = 0; n < max_buckets_passed; ++n) {
         evict_cursor_ = look_at_bucket();
-        // The hash has thrown the dice.
-        if (!seen_.empty()) return dictionary::entry_of(seen_[0]);
+        // A bucket's first are those that came first.
+        if (!seen_.empty()) return dictionary::entry_of(seen_[env_.random.below(seen_.size())]);
         if (slice.is_over_after(bucket_weight)) break;
     }
     return nullptr;

@@ -424,6 +424,76 @@ TEST_F(a_keyspace, what_ends_soonest_is_evicted_first_of_a_few) {
     }
 }
 
+TEST_F(a_keyspace, volatile_eviction_spares_what_is_used) {
+    for (const eviction policy : {eviction::volatile_lru, eviction::volatile_lfu}) {
+        env.set_policy(policy);
+        for (int i = 0; i < 1'000; ++i) {
+            const std::string key = "key" + std::to_string(i);
+            put(key, "v");
+            put("kept" + std::to_string(i), "v");
+            keys.set_expiry(keys.find(key), env.now_ms + 1'000'000);
+        }
+        for (int round = 0; round < 900; ++round) {
+            for (int i = 0; i < 50; ++i) static_cast<void>(get("key" + std::to_string(i)));
+            ASSERT_TRUE(evict_one());
+        }
+        for (int i = 0; i < 50; ++i) EXPECT_EQ(get("key" + std::to_string(i)), "v") << i;
+        EXPECT_EQ(keys.size(), 1'100U);
+        keys.clear();
+    }
+}
+
+// What was used often is worth more to LFU than what was used once, and since.
+TEST_F(a_keyspace, lfu_knows_how_often_a_key_was_used) {
+    const auto often_left = [&](eviction policy) {
+        keys.clear();
+        env.set_policy(policy);
+        for (int i = 0; i < 1'000; ++i) {
+            put("often" + std::to_string(i), "v");
+            put("once" + std::to_string(i), "v");
+        }
+        // They are no newcomers any more.
+        for (int i = 0; i < 1'000; ++i) put("later" + std::to_string(i), "v");
+        for (int i = 0; i < 1'000; ++i) {
+            for (int n = 0; n < 5; ++n) static_cast<void>(get("often" + std::to_string(i)));
+        }
+        for (int i = 0; i < 1'000; ++i) static_cast<void>(get("once" + std::to_string(i)));
+        for (int i = 0; i < 1'900; ++i) EXPECT_TRUE(evict_one());
+        int left = 0;
+        for (int i = 0; i < 1'000; ++i) left += get("often" + std::to_string(i)) == "v";
+        return left;
+    };
+    for (const eviction policy : {eviction::allkeys_lfu}) EXPECT_GE(often_left(policy), 950);
+    EXPECT_LE(often_left(eviction::allkeys_lru), 700);
+}
+
+// Neither when a key came, nor whether it is used, says how likely it is to go.
+TEST_F(a_keyspace, random_eviction_takes_all_alike) {
+    for (const eviction policy : {eviction::allkeys_random, eviction::volatile_random}) {
+        env.set_policy(policy);
+        for (int i = 0; i < 4'000; ++i) {
+            const std::string key = "key" + std::to_string(i);
+            put(key, "v");
+            keys.set_expiry(keys.find(key), env.now_ms + 1'000'000);
+        }
+        for (int round = 0; round < 2'000; ++round) {
+            for (int i = 0; i < 4'000; i += 400)
+                static_cast<void>(get("key" + std::to_string(i + round % 2)));
+            ASSERT_TRUE(evict_one());
+        }
+        int early = 0, even = 0;
+        for (int i = 0; i < 4'000; ++i) {
+            const bool is_there = get("key" + std::to_string(i)) == "v";
+            early += is_there && i < 2'000;
+            even += is_there && i % 2 == 0;
+        }
+        // Of 2,000 that are left a half on average, and 16 more or fewer; 8 times that.
+        EXPECT_NEAR(early, 1'000, 130);
+        EXPECT_NEAR(even, 1'000, 130);
+        keys.clear();
+    }
+}
+
 TEST_F(a_keyspace, random_eviction_takes_all_in_the_end) {
     env.set_policy(eviction::allkeys_random);
     for (int i = 0; i < 1'000; ++i) put("key" + std::to_string(i), "v");
