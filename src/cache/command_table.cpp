@@ -73,7 +73,7 @@ constexpr command_spec table[] = {
     {"asking", commands::asking, 1, fast, 0, 0, 0},
     {"role", commands::role, 1, fast | always | noscript, 0, 0, 0},
     {"wait", commands::wait, 3, blocking, 0, 0, 0},
-    {"waitaof", commands::waitaof, 4, blocking, 0, 0, 0},
+    {"waitaof", commands::waitaof, 4, blocking | noscript, 0, 0, 0},
     {"replicaof", commands::replicaof, 3, admin | noscript | stale, 0, 0, 0},
     {"slaveof", commands::replicaof, 3, admin | noscript | stale, 0, 0, 0},
     {"failover", commands::failover, -1, admin | noscript | stale, 0, 0, 0},

@@ -181,6 +181,38 @@ TEST_F(server_commands, latency_keeps_samples_by_the_second) {
     expect("LATENCY RESET command", ":1\r\n");
     expect("LATENCY HISTORY command", "*0\r\n");
     expect("LATENCY GRAPH command", "-ERR No samples available for event 'command'\r\n");
+    // A command that is called fast has an event of its own: this one's keys are many.
+    client_("DEBUG POPULATE 1000000 k 10");
+    expect("CONFIG SET latency-monitor-threshold 1", "+OK\r\n");
+    std::vector<std::string> many{"EXISTS"};
+    for (int i = 0; i < 200'000; ++i) many.push_back("k:" + std::to_string(i));
+    EXPECT_EQ(client_.ask(many), ":200000\r\n");
+    EXPECT_GE(parse_reply(client_("LATENCY HISTORY fast-command")).children.size(), 1U);
+}
+
+// COMMAND tells what is done.
+TEST_F(server_commands, commands_have_the_flags_that_they_say) {
+    constexpr std::pair<std::string_view, std::uint32_t> flags[] = {
+        {"write", command_flag::write},       {"readonly", command_flag::readonly},
+        {"denyoom", command_flag::denyoom},   {"admin", command_flag::admin},
+        {"pubsub", command_flag::pubsub},     {"noscript", command_flag::noscript},
+        {"loading", command_flag::loading},   {"stale", command_flag::stale},
+        {"fast", command_flag::fast},         {"no_auth", command_flag::noauth},
+        {"no_multi", command_flag::no_multi},
+    };
+    for (const command_spec& each : all_commands()) {
+        if ((each.flags & command_flag::has_forms) != 0) continue;
+        const auto told = parse_reply(client_("COMMAND INFO " + std::string(each.name)));
+        const auto& names = told.children[0].children[2].children;
+        for (const auto& [name, flag] : flags) {
+            // What a script's own flags decide.
+            if (flag == command_flag::readonly && (each.flags & command_flag::runs_script) != 0)
+                continue;
+            const bool is_told =
+                std::ranges::any_of(names, [&](const auto& n) { return n.text == name; });
+            EXPECT_EQ((each.flags & flag) != 0, is_told) << each.name << ' ' << name;
+        }
+    }
 }
 
 TEST_F(server_commands, cluster_of_one_node_is_there_for_those_who_insist) {

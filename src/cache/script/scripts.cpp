@@ -263,9 +263,7 @@ void scripts::run(call& c, const task& what) {
             return c.error("READONLY You can not run script with write flag on readonly replica.");
         }
         if (memory_is_short_ && (what.flags & script_flag::allow_oom) == 0) {
-            return c.error(
-                "OOM allow-oom flag is not set on the script, can not run it when used memory > "
-                "'maxmemory'");
+            return c.error("OOM command not allowed when used memory > 'maxmemory'.");
         }
     }
     if (is_stale_ && (what.flags & (script_flag::unsaid | script_flag::allow_stale)) == 0) {
@@ -472,7 +470,8 @@ void scripts::look_at_clock(lua_State* in) {
     if (!killed_) return;
     // From now on at every instruction: no pcall() of the script's keeps it alive.
     vm::of(in).look_always(true);
-    raise(in, "Script killed by user with SCRIPT KILL...");
+    raise(in, running_->is_function ? "Script killed by user with FUNCTION KILL."
+                                    : "Script killed by user with SCRIPT KILL.");
 }
 
 void scripts::pause_if_late() {
