@@ -250,7 +250,6 @@ void send_broadcasts(engine::state& s) {
     struct place {
         name_topic* prefix;
         std::size_t rank;  // in the order of keys
-        auto operator<=>(const place&) const noexcept = default;
     };
     std::vector<place> places;
     for (std::size_t i = 0; i < ordered.size(); ++i) {
@@ -258,7 +257,8 @@ void send_broadcasts(engine::state& s) {
         for_each_prefix(table, ordered[i]->key,
                         [&](name_topic& topic) { places.push_back({&topic, i}); });
     }
-    std::ranges::sort(places);
+    // As Redis has it, and the same each time.
+    std::ranges::sort(places, {}, [](const place& p) { return std::pair(p.prefix->name, p.rank); });
     std::vector<const tracking_table::change*> of_one;
     for (std::size_t i = 0; i < places.size();) {
         name_topic* const prefix = places[i].prefix;
