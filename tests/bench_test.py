@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import threading
+import time
 
 import harness
 from cache_client import Redis, client_of
@@ -288,6 +289,30 @@ class Bench(harness.EddyTest):
         self.assert_wrong(self.instead("SET", lambda text: b"-ERR no\r\n", lambda number: number == 110), "-t", "set")
         self.assert_given_up(self.instead("SET", lambda text: b"-ERR no\r\n"), "a preparation with an error",
                              "-t", "get")
+
+    def test_a_server_that_falls_silent(self):
+        patience = ("--timeout", "1", "-t")
+        nothing = self.instead("SET", lambda text: b"", lambda number: number >= 30)
+        self.assert_given_up(nothing, "has not answered for 1 s", *patience, "set")
+        # One reply of a pipeline, while it is timed and while it is checked.
+        for missing in (55, 105):
+            one = self.instead("SET", lambda text: b"", lambda number, missing=missing: number == missing)
+            self.assert_given_up(one, "has not answered for 1 s; --timeout", *patience, "set")
+        # While the key is set that GET finds.
+        self.assert_given_up(self.instead("SET", lambda text: b""), "has not answered for 1 s", *patience, "get")
+        # One that does not even read.
+        with socket.create_server(("127.0.0.1", free_port())) as server:
+            result = self.resp(server.getsockname()[1], "-c", "1", "-P", "1000", "-n", "100000", "-d", "100000",
+                               *patience, "set")
+        self.assert_refused(result, 2, "has not answered for 1 s")
+
+    def test_a_slow_server_is_waited_for_while_it_answers(self):
+        def slowly(words, number):
+            if number % 10 == 0:
+                time.sleep(0.2)
+            return b"+PONG\r\n"
+        result = self.ask_fake(slowly, "--timeout", "1", "-t", "ping")
+        self.assertEqual(result.status, 0, result)
 
     def test_no_resp_at_all(self):
         self.assert_given_up(self.instead("SET", lambda text: b"HTTP/1.1 400 Bad Request\r\n\r\n"), "not RESP",

@@ -6,6 +6,7 @@
 #include <eddy/base/histogram.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
 #include <eddy/wire/resp.hpp>
 
 #include "cli/bench_workload.hpp"
@@ -37,6 +38,7 @@ struct options {
     bench_shape shape;
     std::vector<std::string> tests = {"set", "get", "lpush", "lpop", "sadd", "hset"};
     int server_pid = 0;
+    int timeout_s = 10;
     bool json = false;
     bool progress = isatty(STDERR_FILENO) == 1;
     backend_kind backend = backend_kind::automatic;
@@ -115,6 +117,7 @@ public:
                     co_return;
                 }
                 missing -= came;
+                replies_ += came;
             }
             latency_.record(static_cast<std::uint64_t>((steady::now() - sent_at).count()));
             done_ += work_.pipeline();
@@ -124,20 +127,22 @@ public:
     }
 
     std::uint64_t done() const { return done_; }
+    /// Also those of pipelines that are not whole yet.
+    std::uint64_t replies() const { return replies_; }
     std::uint64_t errors() const { return errors_; }
     const histogram& latency() const { return latency_; }
     steady::time_point finished() const { return finished_; }
     const std::string& failure() const { return failure_; }
-
-private:
     void fail(std::string_view why) {
         if (failure_.empty()) failure_ = why;
     }
 
+private:
     const workload& work_;
     std::uint64_t left_;
     std::size_t next_ = 0;
     std::uint64_t done_ = 0;
+    std::uint64_t replies_ = 0;
     std::uint64_t errors_ = 0;
     steady::time_point finished_{};
     histogram latency_;
@@ -164,7 +169,7 @@ private:
         auto server = endpoint::ip(options_.host, options_.port);
         if (!server) give_up(fmt::format("'{}' is no numeric address", options_.host));
         for (std::size_t i = 0; i < options_.clients; ++i) {
-            auto connected = co_await loop::current().connect(*server);
+            auto connected = co_await with_timeout(patience(), loop::current().connect(*server));
             if (!connected)
                 give_up(fmt::format("cannot connect to {}: {}. Is the server running?",
                                     server->to_string(), connected.error().message()));
@@ -186,10 +191,10 @@ private:
         if (auto sent = co_await connection.write_all(commands); !sent)
             give_up("sending failed: " + sent.error().message());
     }
-    static task<void> count_replies(stream& connection, resp::reply_counter& replies,
-                                    std::size_t count) {
+    task<void> count_replies(stream& connection, resp::reply_counter& replies, std::size_t count) {
         while (replies.replies() < count) {
-            auto received = co_await connection.read();
+            auto received = co_await with_timeout(patience(), connection.read());
+            if (!received && received.error() == errc::timed_out) give_up(no_answer());
             if (!received) give_up("the server closed: " + received.error().message());
             replies.count(received->text());
             if (replies.malformed()) give_up(not_resp);
@@ -236,7 +241,7 @@ private:
         const auto begun = steady::now();
         co_await join_scope([&](scope& children) -> task<void> {
             for (stream& connection : connections_) children.spawn(timed.drive(connection));
-            co_await show_progress(children, timed, work, begun);
+            co_await attend(children, timed, work, begun);
         });
         const double seconds = std::chrono::duration<double>(timed.finished() - begun).count();
         if (!timed.failure().empty()) give_up(timed.failure());
@@ -252,13 +257,20 @@ private:
         co_return made;
     }
 
-    task<void> show_progress(scope& children, const run& timed, const workload& work,
-                             steady::time_point begun) {
-        if (!options_.progress) co_return;
+    /// Until they are done: shows how far they are, and ends them when no reply comes any more.
+    task<void> attend(scope& children, run& timed, const workload& work, steady::time_point begun) {
+        std::uint64_t replies = 0;
+        auto heard = begun;
         while (children.children() > 0) {
             // Short enough that a quick run is not prolonged noticeably by the last nap.
             static_cast<void>(co_await loop::current().sleep_for(std::chrono::milliseconds(20)));
-            const double seconds = std::chrono::duration<double>(steady::now() - begun).count();
+            const auto now = steady::now();
+            if (std::exchange(replies, timed.replies()) != timed.replies()) heard = now;
+            if (now - heard >= patience()) {
+                timed.fail(no_answer());
+                children.cancel();
+            }
+            const double seconds = std::chrono::duration<double>(now - begun).count();
             progress(fmt::format("{}: {:.0f} % {:.2f} M/s", work.name(),
                                  100.0 * static_cast<double>(timed.done()) /
                                      static_cast<double>(batches() * options_.shape.pipeline),
@@ -266,10 +278,18 @@ private:
         }
     }
 
+    duration patience() const { return std::chrono::seconds(options_.timeout_s); }
+    std::string no_answer() const {
+        return fmt::format("the server has not answered for {} s; --timeout makes the wait longer",
+                           options_.timeout_s);
+    }
+
     /// Sends one pipeline again and looks at every reply.
     task<bool> verify(const workload& work) {
         stream& connection = connections_[0];
-        if (auto sent = co_await connection.write_all(work.batch(0)); !sent) co_return false;
+        auto sent = co_await with_timeout(patience(), connection.write_all(work.batch(0)));
+        if (!sent && sent.error() == errc::timed_out) give_up(no_answer());
+        if (!sent) co_return false;
         resp::reply_parser parser;
         byte_buffer input;
         std::int64_t last = 0;
@@ -277,7 +297,8 @@ private:
             const resp::reply_outcome next = parser.next(input.text());
             if (next.status == resp::parse_status::error) co_return false;
             if (next.status == resp::parse_status::need_more) {
-                auto received = co_await connection.read();
+                auto received = co_await with_timeout(patience(), connection.read());
+                if (!received && received.error() == errc::timed_out) give_up(no_answer());
                 if (!received) co_return false;
                 input.append(received->text());
                 continue;
@@ -418,6 +439,7 @@ bool read_options(const context& with, const arguments& given, options& wanted) 
            read_number(given, "keys", 1, 1'000'000'000, wanted.shape.keys) &&
            read_number(given, "value-size", 0, 1 << 20, wanted.shape.value_size) &&
            read_number(given, "seed", 0, UINT64_MAX, wanted.shape.seed) &&
+           read_number(given, "timeout", 1, 3'600, wanted.timeout_s) &&
            read_number(given, "server-pid", 1, 1 << 22, wanted.server_pid);
 }
 
@@ -496,6 +518,10 @@ command bench_command() {
         {.name = "server-pid",
          .value_name = "PID",
          .help = "take the server's CPU time from this process"},
+        {.name = "timeout",
+         .value_name = "SECONDS",
+         .help = "give up when the server sends nothing for so long",
+         .default_value = "10"},
         {.name = "seed", .value_name = "N", .help = "of the random keys", .default_value = "1"},
         {.name = "backend",
          .value_name = "KIND",
