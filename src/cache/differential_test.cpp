@@ -19,6 +19,7 @@ namespace eddy::cache {
 namespace {
 
 using testing::arguments;
+using testing::test_client;
 
 class differential : public testing::differential {};
 
@@ -286,6 +287,22 @@ TEST_P(differential, unknown_commands_repeat_what_was_asked) {
     same({"CLIENT", "SETNAME", "a b"});
     same({"CLIENT", "SETNAME", ""});
     same({"CLIENT", "GETNAME"});
+}
+
+TEST_P(differential, values_of_all_types_of_the_protocol_are_written_as_redis_writes_them) {
+    const auto theirs = redis_->open();
+    theirs->ask({"HELLO", std::to_string(GetParam())});
+    engine_options options;
+    options.mode = access_mode::admin;
+    engine home(options);
+    test_client ours(home);
+    ours.ask(arguments{"HELLO", std::to_string(GetParam())});
+    for (const char* const type :
+         {"string", "integer", "double", "bignum", "null", "array", "set", "map", "attrib", "push",
+          "verbatim", "true", "false", "ATTRIB", "nosuch", ""}) {
+        const arguments args{"DEBUG", "PROTOCOL", type};
+        EXPECT_EQ(ours.ask(args), theirs->ask_for_all(args)) << type;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(protocols, differential, ::testing::Values(2, 3),

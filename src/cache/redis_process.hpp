@@ -80,6 +80,17 @@ public:
             if (!receive(reply, 0)) return {};
         }
     }
+    /// Sends, and returns all that comes before the reply to a PING behind it: also what is no
+    /// reply, as a push.
+    std::string ask_for_all(const std::vector<std::string>& args) {
+        constexpr std::string_view end = "+PONG\r\n";
+        if (!send(args) || !send({"PING"})) return {};
+        std::string got;
+        while (!got.ends_with(end)) {
+            if (!receive(got, 0)) return {};
+        }
+        return got.substr(0, got.size() - end.size());
+    }
     /// What has come already.
     std::string take_available() {
         std::string got;
