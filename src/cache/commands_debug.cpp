@@ -153,10 +153,11 @@ void protocol(call& c) {
     }
     if (is_word(kind, "push")) {
         if (reply.protocol() == 2) return c.error("ERR RESP2 is not supported by this command");
+        // What a command itself causes is pushed behind its reply, since Redis 7.2.
+        reply.bulk("Some real reply following the push reply");
         reply.push(2);
         reply.bulk("server-cpu-usage");
-        reply.integer(42);
-        return reply.bulk("Some real reply following the push reply");
+        return reply.integer(42);
     }
     if (is_word(kind, "verbatim")) return reply.verbatim("txt", "This is a verbatim\nstring");
     if (is_word(kind, "true")) return reply.boolean(true);

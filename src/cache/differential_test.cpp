@@ -300,6 +300,8 @@ TEST_P(differential, values_of_all_types_of_the_protocol_are_written_as_redis_wr
     for (const char* const type :
          {"string", "integer", "double", "bignum", "null", "array", "set", "map", "attrib", "push",
           "verbatim", "true", "false", "ATTRIB", "nosuch", ""}) {
+        // Redis 7.0 has the push before the reply.
+        if (std::string_view(type) == "push" && redis_->is_7_0()) continue;
         const arguments args{"DEBUG", "PROTOCOL", type};
         EXPECT_EQ(ours.ask(args), theirs->ask_for_all(args)) << type;
     }
