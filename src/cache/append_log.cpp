@@ -44,10 +44,11 @@ void append_log::interrupt() noexcept {
     host_.append_interrupted();
 }
 
-void append_log::set_listed() noexcept {
+void append_log::set_listed() {
     is_listed = true;
     is_interrupted_ = false;
     let_or_hold_writes();
+    tell_waiting();
 }
 
 void append_log::let_or_hold_writes() noexcept {
@@ -57,10 +58,11 @@ void append_log::let_or_hold_writes() noexcept {
         let_write(state_, write_hold::file);
 }
 
-void append_log::note_options() noexcept {
+void append_log::note_options() {
     if (!state_.options.append.enabled) is_interrupted_ = false;
     let_or_hold_writes();
     host_.append_wanted();
+    tell_waiting();
 }
 
 void append_log::changed(std::span<const change> unit) noexcept {
@@ -104,7 +106,17 @@ bool append_log::was_given_up(session& of) const noexcept {
 
 void append_log::note_synced(std::uint64_t position) {
     synced = position;
+    tell_waiting();
+}
+
+// To be called after all that has_on_disk() depends on.
+void append_log::tell_waiting() {
     if (state_.replicating != nullptr) state_.replicating->disk_advanced();
+}
+
+bool append_log::is_about_to_rewrite() const noexcept {
+    if (rewriting || state_.image != nullptr || lacks_data(state_)) return false;
+    return rewrite_wanted || (state_.options.append.enabled && !on_ && failures_in_a_row == 0);
 }
 
 void append_log::fail(std::string why) {
@@ -118,6 +130,7 @@ void append_log::recover() {
     fault.clear();
     note_save_trouble(state_);
     let_or_hold_writes();
+    tell_waiting();
 }
 
 void note_append_options(engine::state& s) noexcept {

@@ -53,14 +53,14 @@ public:
     /// nothing that is written would be found after a crash: with `always` it waits.
     void interrupt() noexcept;
     /// The files that are appended to count at a start.
-    void set_listed() noexcept;
+    void set_listed();
     /// Whether commands that write wait until the files hold what there is.
     bool holds_writes() const noexcept {
         return is_interrupted_ && fault.empty() && state_.options.append.enabled &&
                state_.options.append.fsync == fsync_policy::always;
     }
     /// The options may have changed.
-    void note_options() noexcept;
+    void note_options();
 
     /// What comes next stands at the beginning of a file: it says which database it is for.
     void begin_file() noexcept { writer_.forget(); }
@@ -96,6 +96,9 @@ public:
     }
     /// The disk has what came up to this byte.
     void note_synced(std::uint64_t position);
+    /// Whether the first image, or one that was asked for, begins as soon as the server comes to
+    /// it.
+    bool is_about_to_rewrite() const noexcept;
 
     /// The disk has refused; the text says why. Commands that write are refused until it is well.
     void fail(std::string why);
@@ -126,6 +129,7 @@ public:
 
 private:
     void note_changed_by() noexcept;
+    void tell_waiting();
     void let_or_hold_writes() noexcept;
 
     engine::state& state_;

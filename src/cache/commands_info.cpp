@@ -205,11 +205,14 @@ void append_fields(call& c, info_text& to) {
     const auto flag = [&to](std::string_view name, bool value) {
         to.field(name, std::uint64_t{value ? 1U : 0U});
     };
-    const bool is_on = log != nullptr && log->is_on();
+    const bool is_on = log != nullptr && (log->is_on() || c.state.options.append.enabled);
     const bool rewriting = log != nullptr && log->rewriting;
+    // Scripts ask for a rewrite and look at once whether it is over.
+    const bool is_to_come = log != nullptr && log->is_about_to_rewrite();
     flag("aof_enabled", is_on);
-    flag("aof_rewrite_in_progress", rewriting);
-    flag("aof_rewrite_scheduled", log != nullptr && log->rewrite_wanted && !rewriting);
+    flag("aof_rewrite_in_progress", rewriting || is_to_come);
+    flag("aof_rewrite_scheduled",
+         log != nullptr && log->rewrite_wanted && !rewriting && !is_to_come);
     to.field("aof_last_rewrite_time_sec",
              std::to_string(log == nullptr ? -1 : log->rewrite_took_s));
     to.field("aof_current_rewrite_time_sec",

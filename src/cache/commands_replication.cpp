@@ -330,14 +330,12 @@ void waitaof(call& c) {
             "replicas are just local and are not propagated.");
     }
     const append_log* const log = c.state.appending.get();
-    if (*own == 1 && !c.state.options.append.enabled) {
-        return c.error(
-            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
-    }
     awaited_copies wanted;
     wanted.replicas = static_cast<std::size_t>(*many);
     wanted.on_disks = true;
     wanted.own_disk = *own == 1;
+    if (replication::of(c.state).lacks_own_disk(wanted))
+        return c.error(replication::no_own_disk_text);
     // What others wrote is waited for, too: an append-only file has one order.
     wanted.log_position = log == nullptr ? 0 : log->appended;
     wait_for(c, wanted, *timeout_ms);

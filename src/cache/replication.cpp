@@ -398,6 +398,10 @@ std::size_t replication::late_replicas() const noexcept {
 
 // --- WAIT -------------------------------------------------------------------------------------
 
+bool replication::lacks_own_disk(const awaited_copies& wanted) const noexcept {
+    return wanted.own_disk && !state_.options.append.enabled;
+}
+
 replication::copies replication::count(std::uint64_t offset,
                                        const awaited_copies& wanted) const noexcept {
     const append_log* const log = state_.appending.get();
@@ -450,7 +454,12 @@ void replication::answer(session& who, const copies& have) {
     who.special &= static_cast<std::uint16_t>(~session::reply_skip);
     if (!is_quiet) {
         resp::reply_writer reply(extras.outbox, who.protocol);
-        reply_copies(reply, extras.awaited.on_disks, have.own_disk, have.replicas);
+        if (lacks_own_disk(extras.awaited)) {
+            reply.error(no_own_disk_text);
+            state_.count_error(no_own_disk_text);
+        } else {
+            reply_copies(reply, extras.awaited.on_disks, have.own_disk, have.replicas);
+        }
     }
     cache::forget_wait(state_, who);
     who.wake();
@@ -459,8 +468,9 @@ void replication::answer(session& who, const copies& have) {
 void replication::serve_waits() {
     for (std::size_t i = 0; i < waits_.size();) {
         session& who = *waits_[i];
-        const copies have = count(who.written_offset, who.extras->awaited);
-        if (have.are_enough)
+        const awaited_copies& wanted = who.extras->awaited;
+        const copies have = count(who.written_offset, wanted);
+        if (have.are_enough || lacks_own_disk(wanted))
             answer(who, have);  // takes it out of the row
         else
             ++i;

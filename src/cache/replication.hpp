@@ -162,11 +162,15 @@ public:
     void ask_for_acknowledgements();
     /// Whether commands that write are refused, as too few replicas are there.
     bool lacks_replicas() const noexcept;
+    /// Whether what this server's own disk never will have is waited for.
+    bool lacks_own_disk(const awaited_copies& wanted) const noexcept;
+    static constexpr std::string_view no_own_disk_text =
+        "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
     /// Replies to WAIT or WAITAOF if there are enough copies already.
     bool has_copies(call& c, const awaited_copies& wanted) const;
     /// The command waits for them.
     void wait_for_copies(call& c, const awaited_copies& wanted, std::int64_t deadline_us);
-    /// This server's disk has more.
+    /// This server's disk has more, or never will.
     void disk_advanced() { serve_waits(); }
     /// Its time is over.
     void end_wait(session& who);

@@ -288,6 +288,32 @@ TEST_P(cache_replication, waitaof_tells_whose_disk_has_it) {
     });
 }
 
+TEST_P(cache_replication, waitaof_waits_for_a_file_that_begins_and_ends_with_it) {
+    run([&]() -> task<void> {
+        const temporary_folder own;
+        json options = usual;
+        options.update({{"dir", own.path()}});
+        server it(options);
+        co_await it.start();
+        talker other = co_await talker::to((*it.cache)->local());
+        for (int i = 0; i < 3; ++i) {
+            // What it waits for is executed before the file begins.
+            co_await other.say("CONFIG SET appendonly yes\r\nSET a 1\r\nWAITAOF 1 0 0\r\n");
+            for (const char* const reply : {"+OK", "+OK", "*2", ":1", ":0"})
+                EXPECT_EQ(co_await other.line(), std::string(reply) + "\r");
+            EXPECT_EQ(co_await it.ask("CONFIG SET appendfsync no"), "+OK");
+            co_await other.say("SET a 2\r\nWAITAOF 1 0 0\r\n");
+            EXPECT_EQ(co_await other.line(), "+OK\r");
+            while (co_await it.info("clients", "blocked_clients") != "1")
+                must(co_await loop::current().sleep_for(2ms));
+            EXPECT_EQ(co_await it.ask("CONFIG SET appendonly no"), "+OK");
+            EXPECT_THAT(co_await other.line(), HasSubstr("appendonly is disabled"));
+            EXPECT_EQ(co_await it.ask("CONFIG SET appendfsync everysec"), "+OK");
+        }
+        co_await it.stop();
+    });
+}
+
 TEST_P(cache_replication, too_few_replicas_refuse_writes) {
     run([&]() -> task<void> {
         server leader;
