@@ -329,9 +329,12 @@ TEST_P(cache_threads, no_element_is_lost_when_a_stop_comes_while_some_wait_for_i
             co_await cache.start();
             const endpoint where = cache->local();
             const int before = taken;
+            constexpr int clients = 8;
+            std::atomic<int> connected{0};
             scope tasks;
-            tasks.spawn(in_parallel(8, [&](int number) {
+            tasks.spawn(in_parallel(clients, [&](int number) {
                 blocking_client c(where);
+                ++connected;
                 try {
                     for (;;) {
                         if (number < 5) {
@@ -347,7 +350,7 @@ TEST_P(cache_threads, no_element_is_lost_when_a_stop_comes_while_some_wait_for_i
                     // The end of its connection.
                 }
             }));
-            co_await until([&] { return taken > before + 100; });
+            co_await until([&] { return connected == clients && taken > before + 100; });
             co_await cache->stop(5s);
             co_await tasks.join();
         }
