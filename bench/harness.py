@@ -175,6 +175,15 @@ def settled_rss(pid, quiet_s=0.4, within_s=15):
 
 # --- Other load -------------------------------------------------------------------------------
 
+def busy_seconds(core):
+    """For which these cores have worked since boot, for whomever."""
+    names = {f"cpu{one}" for one in cores_of(core)}
+    with open("/proc/stat") as file:
+        lines = [line.split() for line in file]
+    ticks = sum(sum(map(int, fields[1:4] + fields[6:8])) for fields in lines if fields[0] in names)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def busy_ticks():
     """(busy, stolen by the hypervisor) clock ticks of all cores since boot."""
     with open("/proc/stat") as file:
@@ -477,10 +486,11 @@ def measure(server, core, argv):
     """Runs a load that prints JSON; its rows, each with the share of time that was lost to others.
 
     That is what the server waited for its core, less the deferred work of its own system calls; where the load
-    has the same cores, only what the hypervisor took.
+    has the same cores, only what the hypervisor took. The server's threads also wait for one another (those that
+    write a file, in the kernel, for the loop): no more was lost than the time in which its core worked for others.
     """
-    busy, stolen = busy_ticks()
-    waited, deferred = schedule_of(server.pid)[1], deferred_work(server.core)
+    stolen = busy_ticks()[1]
+    (ran, waited), deferred, busy = schedule_of(server.pid), deferred_work(server.core), busy_seconds(server.core)
     started = time.monotonic()
     load = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True, start_new_session=True, preexec_fn=settle(core))
@@ -499,7 +509,10 @@ def measure(server, core, argv):
     except ValueError:
         raise Failure(f"the load on {server.name} printed no JSON: {(out + err).strip()[:300]}") from None
     rows = rows if isinstance(rows, list) else [rows]
-    waited = (schedule_of(server.pid)[1] - waited) / 1e9 / seconds
+    ran_later, waited_later = schedule_of(server.pid)
+    busy = (busy_seconds(server.core) - busy) / seconds
+    others = max(0.0, busy - (ran_later - ran) / 1e9 / seconds)
+    waited = min((waited_later - waited) / 1e9 / seconds, others)
     deferred = (deferred_work(server.core) - deferred) / 1e9 / seconds
     stolen = (busy_ticks()[1] - stolen) / os.sysconf("SC_CLK_TCK") / seconds
     lost = stolen / len(cores_of(server.core)) if server.shares_cores else max(waited - deferred, stolen)

@@ -341,11 +341,15 @@ class Group:
         return next(value.median for side, value, _ in self.bars if side == self.rival)
 
 
+# Of the scale below bars, in multiples of the rival.
+STEPS = (0.2, 0.25, 0.5, *(digit * 10 ** power for power in range(9) for digit in (1, 2, 5)))
+
+
 def bars(title, subtitle, groups):
     """An SVG of horizontal bars: each group in units of its rival, whiskers from least to greatest."""
     most = max(max(value.high / group.unit() for _, value, _ in group.bars) for group in groups)
     most = max([most] + [group.goal for group in groups if group.goal]) * 1.02
-    step = next(s for s in (0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100) if most / s <= 8)
+    step = next(s for s in STEPS if most / s <= 8)
     height_of = {id(g): len(g.bars) * (BAR + GAP) - GAP for g in groups}
     top = 92
     bottom = top + sum(height_of.values()) + GROUP_GAP * (len(groups) - 1) + 10
