@@ -482,12 +482,19 @@ def here(chosen, loads):
     return [load.without_uring() for load in loads]
 
 
+def lost_to_others(waited, others_ran, deferred, stolen):
+    """Of shares of time: the server waited for its core, on which others ran, some of them its own deferred work.
+
+    Its threads also wait for one another, as the kernel's that write its files do for its loop. That is no loss.
+    """
+    return max(min(waited, others_ran) - deferred, stolen)
+
+
 def measure(server, core, argv):
     """Runs a load that prints JSON; its rows, each with the share of time that was lost to others.
 
     That is what the server waited for its core, less the deferred work of its own system calls; where the load
-    has the same cores, only what the hypervisor took. The server's threads also wait for one another (those that
-    write a file, in the kernel, for the loop): no more was lost than the time in which its core worked for others.
+    has the same cores, only what the hypervisor took.
     """
     stolen = busy_ticks()[1]
     (ran, waited), deferred, busy = schedule_of(server.pid), deferred_work(server.core), busy_seconds(server.core)
@@ -510,12 +517,14 @@ def measure(server, core, argv):
         raise Failure(f"the load on {server.name} printed no JSON: {(out + err).strip()[:300]}") from None
     rows = rows if isinstance(rows, list) else [rows]
     ran_later, waited_later = schedule_of(server.pid)
+    ran, waited = (ran_later - ran) / 1e9 / seconds, (waited_later - waited) / 1e9 / seconds
     busy = (busy_seconds(server.core) - busy) / seconds
-    others = max(0.0, busy - (ran_later - ran) / 1e9 / seconds)
-    waited = min((waited_later - waited) / 1e9 / seconds, others)
     deferred = (deferred_work(server.core) - deferred) / 1e9 / seconds
     stolen = (busy_ticks()[1] - stolen) / os.sysconf("SC_CLK_TCK") / seconds
-    lost = stolen / len(cores_of(server.core)) if server.shares_cores else max(waited - deferred, stolen)
+    if server.shares_cores:
+        lost = stolen / len(cores_of(server.core))
+    else:
+        lost = lost_to_others(waited, busy - ran, deferred, stolen)
     for row in rows:
         row.update(lost=round(lost, 5), waited=round(waited, 5), deferred=round(deferred, 5))
     return rows

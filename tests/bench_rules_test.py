@@ -10,16 +10,18 @@ import unittest
 from unittest import mock
 
 
-def bench_harness():
-    """bench/harness.py under another name: the tests have a harness of their own."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench", "harness.py")
-    spec = importlib.util.spec_from_file_location("bench_harness", path)
+def from_bench(name):
+    """bench/NAME.py under another name: the tests have a harness of their own."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench", name + ".py")
+    spec = importlib.util.spec_from_file_location("bench_" + name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-bench = bench_harness()
+bench = from_bench("harness")
+with mock.patch.dict(sys.modules, harness=bench):
+    report = from_bench("report")
 
 
 def turn(rate=100.0, void=False, verified=True, errors=0, lost=0.0, ns=1000.0):
@@ -91,6 +93,25 @@ class Rows(unittest.TestCase):
     def test_what_was_lost_is_the_worst_turn_of_all(self):
         row = bench.Comparison({"eddy": [turn(lost=0.01), turn(lost=0.02)], "redis": [turn(lost=0.4), turn()]})
         self.assertEqual(row.lost(), 0.4)
+
+
+class Losses(unittest.TestCase):
+    def test_what_a_server_waits_for_its_own_threads_is_no_loss(self):
+        self.assertAlmostEqual(bench.lost_to_others(waited=0.40, others_ran=0.01, deferred=0, stolen=0), 0.01)
+
+    def test_nor_is_what_its_own_system_calls_left_to_do(self):
+        self.assertAlmostEqual(bench.lost_to_others(waited=0.30, others_ran=0.25, deferred=0.25, stolen=0), 0)
+
+    def test_what_others_took_is_one(self):
+        self.assertAlmostEqual(bench.lost_to_others(waited=0.10, others_ran=0.30, deferred=0, stolen=0.02), 0.10)
+        self.assertAlmostEqual(bench.lost_to_others(waited=0, others_ran=0, deferred=0, stolen=0.02), 0.02)
+
+
+class Scales(unittest.TestCase):
+    def test_a_figure_has_room_for_any_ratio(self):
+        for most in (1.0, 900.0, 2e6):
+            group = report.Group("row", [("eddy", bench.Spread([most]), ""), ("redis", bench.Spread([1.0]), "")], "redis")
+            self.assertIn("</svg>", report.bars("title", "subtitle", [group]))
 
 
 class Verdicts(unittest.TestCase):
