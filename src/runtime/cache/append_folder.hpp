@@ -107,9 +107,9 @@ inline void copy(const temporary_folder& from, const temporary_folder& to) {
     }
 }
 
-/// Of the data that a cache finds there.
-inline task<std::string> digest_in(const temporary_folder& folder) {
-    subject cache("cache", kept_in(folder));
+/// Of the data that a cache with these options finds.
+inline task<std::string> digest_with(json options) {
+    subject cache("cache", std::move(options));
     co_await cache.start();
     std::string digest;
     {
@@ -119,4 +119,9 @@ inline task<std::string> digest_in(const temporary_folder& folder) {
     co_await cache->stop(1s);
     co_return digest;
 }
+
+inline task<std::string> digest_in(const temporary_folder& folder) {
+    return digest_with(kept_in(folder));
+}
+
 }  // namespace eddy::runtime::testing

@@ -3,7 +3,7 @@
 #include <eddy/base/unique_fd.hpp>
 
 #include "base/temporary_folder.hpp"
-#include "runtime/testing.hpp"
+#include "runtime/cache/append_folder.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,10 +12,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -28,41 +26,14 @@ using ::testing::StartsWith;
 
 EDDY_ON_EVERY_BACKEND(cache_disk_faults);
 
-json kept_in(const temporary_folder& folder, json more = json::object()) {
+json saved_in(const temporary_folder& folder, json more = json::object()) {
     json options = {{"port", 0}, {"dir", folder.path()}, {"mode", "admin"}};
     options.update(more);
     return options;
 }
 
-task<std::string> line_of(talker& client) {
-    std::string line = co_await client.line();
-    if (line.ends_with('\r')) line.pop_back();
-    co_return line;
-}
-
-/// One line to it, one line from it.
-task<std::string> ask(talker& client, std::string command) {
-    co_await client.say(command + "\r\n");
-    co_return co_await line_of(client);
-}
-
-/// The value of a field of INFO persistence.
-task<std::string> info(talker& client, std::string name) {
-    const std::string head = co_await ask(client, "INFO persistence");
-    const std::string all = co_await client.bytes(std::stoul(head.substr(1)) + 2);
-    const std::size_t at = all.find("\n" + name + ":");
-    if (at == std::string::npos) throw std::runtime_error("no field " + name);
-    const std::size_t begin = at + name.size() + 2;
-    co_return all.substr(begin, all.find('\r', begin) - begin);
-}
-
 task<void> until_written(talker& client, std::string command) {
     while (co_await ask(client, command) != "+OK") must(co_await loop::current().sleep_for(1ms));
-}
-
-std::string content(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// Of the data that a cache finds there, after a crash now.
@@ -70,15 +41,7 @@ task<std::string> digest_after_crash(const temporary_folder& folder, json option
     const temporary_folder crashed;
     std::filesystem::copy(folder.path(), crashed.path(), std::filesystem::copy_options::recursive);
     options["dir"] = crashed.path();
-    subject cache("cache", options);
-    co_await cache.start();
-    std::string digest;
-    {
-        talker client = co_await talker::to(cache->local());
-        digest = co_await ask(client, "DEBUG DIGEST");
-    }
-    co_await cache->stop(1s);
-    co_return digest;
+    co_return co_await digest_with(std::move(options));
 }
 
 /// While it lives what is written to the open file is lost, which its sync tells: fsync(2) of the
@@ -113,7 +76,7 @@ TEST_P(cache_disk_faults, a_sync_that_fails_is_answered_by_nothing_and_mended_by
     run([&]() -> task<void> {
         const temporary_folder folder;
         const json options =
-            kept_in(folder, {{"save", "off"}, {"appendonly", "yes"}, {"appendfsync", "always"}});
+            saved_in(folder, {{"save", "off"}, {"appendonly", "yes"}, {"appendfsync", "always"}});
         subject cache("cache", options);
         co_await cache.start();
         {
@@ -148,7 +111,7 @@ TEST_P(cache_disk_faults, a_sync_that_fails_later_has_writes_refused_until_a_rew
     run([&]() -> task<void> {
         const temporary_folder folder;
         const json options =
-            kept_in(folder, {{"save", "off"}, {"appendonly", "yes"}, {"appendfsync", "everysec"}});
+            saved_in(folder, {{"save", "off"}, {"appendonly", "yes"}, {"appendfsync", "everysec"}});
         subject cache("cache", options);
         co_await cache.start();
         {
@@ -178,7 +141,7 @@ TEST_P(cache_disk_faults, a_sync_that_fails_later_has_writes_refused_until_a_rew
 TEST_P(cache_disk_faults, a_file_with_what_no_server_writes_is_refused) {
     run([&]() -> task<void> {
         const temporary_folder folder;
-        const json options = kept_in(folder, {{"save", "off"}, {"appendonly", "yes"}});
+        const json options = saved_in(folder, {{"save", "off"}, {"appendonly", "yes"}});
         subject cache("cache", options);
         co_await cache.start();
         co_await cache->stop(1s);
@@ -198,7 +161,7 @@ TEST_P(cache_disk_faults, a_snapshot_that_the_disk_does_not_keep_leaves_the_old_
             SCOPED_TRACE(device);
             const temporary_folder folder;
             const std::string path = folder.file("dump.rdb");
-            const json options = kept_in(folder, {{"save", "3600 1"}});
+            const json options = saved_in(folder, {{"save", "3600 1"}});
             subject cache("cache", options);
             co_await cache.start();
             {
@@ -233,7 +196,7 @@ TEST_P(cache_disk_faults, a_rewrite_that_the_disk_does_not_keep_leaves_the_old_f
         for (const char* const device : {"/dev/null", "/dev/full"}) {
             SCOPED_TRACE(device);
             const temporary_folder folder;
-            const json options = kept_in(
+            const json options = saved_in(
                 folder, {{"save", "off"}, {"appendonly", "yes"}, {"appendfsync", "always"}});
             subject cache("cache", options);
             co_await cache.start();
