@@ -58,11 +58,10 @@ void append_log::let_or_hold_writes() noexcept {
         let_write(state_, write_hold::file);
 }
 
-void append_log::note_options() {
+void append_log::note_options() noexcept {
     if (!state_.options.append.enabled) is_interrupted_ = false;
     let_or_hold_writes();
     host_.append_wanted();
-    tell_waiting();
 }
 
 void append_log::changed(std::span<const change> unit) noexcept {
@@ -133,8 +132,10 @@ void append_log::recover() {
     tell_waiting();
 }
 
-void note_append_options(engine::state& s) noexcept {
-    if (s.appending != nullptr) s.appending->note_options();
+void note_append_options(engine::state& s) {
+    if (s.appending == nullptr) return;
+    s.appending->note_options();
+    s.appending->tell_waiting();
 }
 
 namespace commands {

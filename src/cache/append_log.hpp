@@ -60,7 +60,9 @@ public:
                state_.options.append.fsync == fsync_policy::always;
     }
     /// The options may have changed.
-    void note_options();
+    void note_options() noexcept;
+    /// Whoever waits for the disk looks again; that may need memory.
+    void tell_waiting();
 
     /// What comes next stands at the beginning of a file: it says which database it is for.
     void begin_file() noexcept { writer_.forget(); }
@@ -129,7 +131,6 @@ public:
 
 private:
     void note_changed_by() noexcept;
-    void tell_waiting();
     void let_or_hold_writes() noexcept;
 
     engine::state& state_;
@@ -141,6 +142,6 @@ private:
 };
 
 /// Tells the server that redis.conf's parameters have changed.
-void note_append_options(engine::state& s) noexcept;
+void note_append_options(engine::state& s);
 
 }  // namespace eddy::cache

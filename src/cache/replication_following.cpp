@@ -99,7 +99,8 @@ void replication::clear_data() {
 
 // From now on files may be written.
 void replication::have_data() noexcept {
-    if (std::exchange(lacks_data_, false)) note_append_options(state_);
+    if (std::exchange(lacks_data_, false) && state_.appending != nullptr)
+        state_.appending->note_options();
 }
 
 void replication::begin_load() {
