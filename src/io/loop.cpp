@@ -277,20 +277,21 @@ void loop::post(posted_work& work) noexcept {
     gate_->leave();
 }
 
-shared_turns::shared_turns() : home_(loop::current()) {
-    if (home_.turns_) {
-        ++home_.turns_->owners;
-        return;
+shared_turns::shared_turns(turn_listener* told) : home_(loop::current()), told_(told) {
+    const bool is_first = home_.turns_ == nullptr;
+    if (is_first) {
+        home_.turns_ = std::make_unique<detail::turn_lock>();
+        // This is a turn of the loop.
+        home_.turns_->enter();
+        home_.backend_->set_turns(home_.turns_.get());
     }
-    home_.turns_ = std::make_unique<detail::turn_lock>();
-    home_.turns_->owners = 1;
-    // This is a turn of the loop.
-    home_.turns_->enter();
-    home_.backend_->set_turns(home_.turns_.get());
+    ++home_.turns_->owners;
+    if (told_ != nullptr) home_.turns_->add(*told_);
 }
 
 shared_turns::~shared_turns() {
     EDDY_ASSERT(current_loop == &home_);
+    if (told_ != nullptr) home_.turns_->remove(*told_);
     if (--home_.turns_->owners > 0) return;
     home_.backend_->set_turns(nullptr);
     home_.turns_->leave();
@@ -317,6 +318,16 @@ void visit::leave() noexcept {
     current_loop = own_;
     detail::current_frame_memory = own_frame_memory_;
     home_->turns_->end_visit();
+}
+
+shared_visit::shared_visit(shared_turns* to) noexcept {
+    if (to == nullptr || &to->home() == current_loop) return;
+    home_ = &to->home();
+    home_->turns_->begin_shared();
+}
+
+shared_visit::~shared_visit() {
+    if (home_ != nullptr) home_->turns_->end_shared();
 }
 
 void loop::arm(timer& node, time_point when) noexcept { timers_.insert(node, when); }

@@ -417,5 +417,117 @@ TEST_P(turns, loops_visit_one_of_them) {
     });
 }
 
+TEST_P(turns, shared_visits_take_place_at_the_same_time) {
+    run([&]() -> task<void> {
+        shared_turns shared;
+        loop* const home = &loop::current();
+        event done;
+        std::atomic<int> inside{0};
+        const auto meet = [&] {
+            const shared_visit here(&shared);
+            ++inside;
+            const auto deadline = std::chrono::steady_clock::now() + 10s;
+            while (inside < 2 && std::chrono::steady_clock::now() < deadline)
+                std::this_thread::sleep_for(1ms);
+            return inside == 2;
+        };
+        bool met_there = false;
+        bool met_here = false;
+        std::thread other([&] {
+            std::thread third([&] { met_there = meet(); });
+            met_here = meet();
+            third.join();
+            const visit here(shared);
+            done.set();
+        });
+        EXPECT_TRUE(co_await done.wait());
+        other.join();
+        EXPECT_TRUE(met_here);
+        EXPECT_TRUE(met_there);
+        // At home it is nothing, as is one to nobody.
+        const shared_visit at_home(&shared);
+        const shared_visit nowhere(nullptr);
+        EXPECT_EQ(&loop::current(), home);
+    });
+}
+
+/// Is told of turns.
+struct counting_listener final : turn_listener {
+    void is_alone() noexcept override {
+        ++turns;
+        if (sharing != 0) ++broken;
+    }
+    std::atomic<int> sharing{0};
+    int turns = 0;
+    int broken = 0;
+};
+
+TEST_P(turns, nobody_is_alone_beside_a_shared_visit) {
+    run([&]() -> task<void> {
+        counting_listener told;
+        shared_turns shared(&told);
+        constexpr int rounds = 500;
+        int alone = 0;  // no atomic
+        std::atomic<int> broken{0};
+        std::atomic<int> left{4};
+        std::vector<std::thread> others;
+        for (int number = 0; number < 4; ++number) {
+            others.emplace_back([&, number] {
+                for (int i = 0; i < rounds; ++i) {
+                    if (number == 0 || i % 50 == 0) {
+                        const visit here(shared);
+                        ++alone;
+                        broken += told.sharing != 0;
+                    } else {
+                        const shared_visit here(&shared);
+                        ++told.sharing;
+                        const int seen = alone;
+                        std::this_thread::yield();
+                        broken += seen != alone;
+                        --told.sharing;
+                    }
+                }
+                --left;
+            });
+        }
+        int turns_here = 0;
+        while (left > 0) {
+            broken += told.sharing != 0;
+            ++alone;
+            ++turns_here;
+            co_await loop::current().yield();
+            EXPECT_TRUE(co_await loop::current().sleep_for(1ms));
+        }
+        for (std::thread& each : others) each.join();
+        EXPECT_EQ(broken, 0);
+        EXPECT_EQ(told.broken, 0);
+        EXPECT_EQ(alone, rounds + 3 * rounds / 50 + turns_here);
+        // Each visit and each turn is told of.
+        EXPECT_GE(told.turns, rounds + 3 * rounds / 50 + turns_here / 2);
+    });
+}
+
+TEST_P(turns, the_loop_has_its_turn_however_many_share_theirs) {
+    run([&]() -> task<void> {
+        shared_turns shared;
+        std::atomic<bool> stops{false};
+        std::atomic<int> left{3};
+        std::vector<std::thread> others;
+        for (int number = 0; number < 3; ++number) {
+            others.emplace_back([&] {
+                while (!stops) {
+                    const shared_visit here(&shared);
+                    std::this_thread::sleep_for(1ms);
+                }
+                --left;
+            });
+        }
+        for (int i = 0; i < 50; ++i) EXPECT_TRUE(co_await loop::current().sleep_for(1ms));
+        stops = true;
+        while (left > 0) EXPECT_TRUE(co_await loop::current().sleep_for(1ms));
+        for (std::thread& each : others) each.join();
+    });
+}
+
 }  // namespace
 }  // namespace eddy::testing

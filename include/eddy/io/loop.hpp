@@ -23,6 +23,7 @@ class blocking_pool;
 class executor;
 class scope;
 class shared_turns;
+class shared_visit;
 class visit;
 struct file_access;
 struct pipe_ends;
@@ -352,6 +353,7 @@ private:
     friend class executor;
     friend class operation;
     friend class shared_turns;
+    friend class shared_visit;
     friend class visit;
     friend struct file_access;
     friend result<pipe_ends> make_pipe();

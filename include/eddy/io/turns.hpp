@@ -21,12 +21,24 @@
 
 namespace eddy {
 
+/// Is told when shared visits are over.
+class turn_listener {
+public:
+    /// The loop, or a visit that is not shared, has its turn: called on its thread before it does
+    /// anything, each time.
+    virtual void is_alone() noexcept = 0;
+
+protected:
+    ~turn_listener() = default;
+};
+
 /// Shares the turns of the loop of this thread as long as it lives. Made and destroyed while that
 /// loop runs, on its thread; it may be made several times. By its end no visit() to it is under
 /// way, and none begins later.
 class shared_turns {
 public:
-    shared_turns();
+    /// `told`, unless null, outlives it.
+    explicit shared_turns(turn_listener* told = nullptr);
     ~shared_turns();
     shared_turns(const shared_turns&) = delete;
     shared_turns& operator=(const shared_turns&) = delete;
@@ -36,6 +48,7 @@ public:
 
 private:
     loop& home_;
+    turn_listener* told_;
 };
 
 /// As long as it lives, the calling thread acts for the loop that is visited: loop::current() is
@@ -73,6 +86,23 @@ private:
     loop* home_ = nullptr;  // null where there is nothing to do
     loop* own_ = nullptr;   // of this thread
     std::pmr::memory_resource* own_frame_memory_ = nullptr;
+};
+
+/// A visit that other threads' shared visits do not wait for: what they all touch is theirs to
+/// lock. Neither the loop nor a visit() has its turn meanwhile. The calling thread stays with its
+/// own loop: events, timers and tasks of the loop that is visited are out of reach. Those who want
+/// to be alone come first: while one waits, who comes later waits for it.
+class [[nodiscard]] shared_visit {
+public:
+    /// Waits for its turn. On that loop's own thread, and with null, it does nothing. `to` outlives
+    /// it.
+    explicit shared_visit(shared_turns* to) noexcept;
+    ~shared_visit();
+    shared_visit(const shared_visit&) = delete;
+    shared_visit& operator=(const shared_visit&) = delete;
+
+private:
+    loop* home_ = nullptr;  // null where there is nothing to do
 };
 
 }  // namespace eddy
