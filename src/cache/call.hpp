@@ -21,6 +21,14 @@ namespace eddy::cache {
 
 struct command_spec;
 
+/// What a command counts that others may execute at the same time.
+struct own_counts {
+    std::uint64_t hits = 0;
+    std::uint64_t misses = 0;
+    std::uint64_t changes = 0;
+    bool fails = false;  ///< it has an error to reply, which is for who is alone
+};
+
 inline constexpr std::string_view wrong_type_text =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr std::string_view not_an_integer_text =
@@ -45,6 +53,8 @@ struct call {
     std::size_t reply_begin = 0;        ///< where in the buffer this command's reply begins
     bool in_exec = false;               ///< a part of a transaction or script: it cannot wait
     bool in_script = false;
+    own_counts* apart = nullptr;  ///< null: nobody else executes one
+    slot* known = nullptr;        ///< of the first key, where others do
 
     std::string_view arg(std::size_t i) const noexcept { return args[i]; }
     std::int64_t now_ms() const noexcept { return state.env.now_ms; }
@@ -52,7 +62,7 @@ struct call {
 
     /// The slot of the first key, or null; counts a hit or a miss. See keyspace::find_to_read()
     /// for what may be changed in it.
-    slot* find_to_read() { return counted(keys->find_to_read(args[1], hash), args[1]); }
+    slot* find_to_read() { return counted(find_first(), args[1]); }
     slot* find_to_read(std::string_view key) { return counted(keys->find_to_read(key), key); }
     slot* find_to_read(std::string_view key, std::uint64_t its_hash) {
         return counted(keys->find_to_read(key, its_hash), key);
@@ -62,10 +72,10 @@ struct call {
     slot* find_to_read_and_change() { return counted(keys->find(args[1], hash), args[1]); }
     slot* find_to_read_and_change(std::string_view key) { return counted(keys->find(key), key); }
     /// The slot of the first key for a command that changes it.
-    slot* find_to_write() { return keys->find(args[1], hash); }
+    slot* find_to_write() { return apart != nullptr ? known : keys->find(args[1], hash); }
     /// The same for one that only replaces, moves or removes its value, or changes its expiry, by
     /// the keyspace's functions: they tell a snapshot what it has to know.
-    slot* find_to_replace() { return keys->find_to_read(args[1], hash); }
+    slot* find_to_replace() { return find_first(); }
 
     /// True, with the error replied, when the key holds something else.
     bool is_not(const slot* place, value_type type) {
@@ -81,7 +91,7 @@ struct call {
     /// elements added or removed, mostly.
     void changed(key_event kind, std::string_view name, std::string_view key,
                  std::uint64_t changes = 1) {
-        state.changes += changes;
+        (apart != nullptr ? apart->changes : state.changes) += changes;
         also_happened(kind, name, key);
     }
     /// The same for an event that follows from a change that is counted already: "del", after the
@@ -108,6 +118,10 @@ struct call {
 
     /// Replies with an error; `text` begins with its code word.
     void error(std::string_view text) {
+        if (apart != nullptr) [[unlikely]] {
+            apart->fails = true;
+            return;
+        }
         state.count_error(text);
         pass_on_error(text);
     }
@@ -173,9 +187,13 @@ struct call {
     bool fits_text(std::uint64_t size, std::uint64_t added = 0);
 
 private:
+    slot* find_first() { return apart != nullptr ? known : keys->find_to_read(args[1], hash); }
     void refuse_reply();
     slot* counted(slot* place, std::string_view key) {
-        ++(place != nullptr ? state.env.counters.hits : state.env.counters.misses);
+        if (apart != nullptr) [[unlikely]]
+            ++(place != nullptr ? apart->hits : apart->misses);
+        else
+            ++(place != nullptr ? state.env.counters.hits : state.env.counters.misses);
         if (place == nullptr && state.listeners != 0) [[unlikely]]
             also_happened(key_event::key_miss, "keymiss", key);
         return place;

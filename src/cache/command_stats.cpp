@@ -63,11 +63,22 @@ void command_stats::timed(const call& c, std::uint64_t took_ns) noexcept {
     const std::uint64_t stands_for = is_sample ? its->calls - its->accounted : 1;
     its->spent_ns += took_ns * stands_for;
     its->accounted += stands_for;
-    if (!keeps_latency_) return;
     // Those that are timed for they have many arguments would be too many among the samples.
     if (!is_sample && (c.spec->flags & bounded) != 0) return;
-    if (its->latency == nullptr) its->latency.reset(new (std::nothrow) histogram);
-    if (its->latency != nullptr) its->latency->record(took_ns);
+    keep_latency(*its, took_ns);
+}
+
+void command_stats::add_sample(const command_spec& what, std::uint64_t took_ns) noexcept {
+    counts& its = cells_[index_of(what)].all;
+    its.spent_ns += took_ns * (its.calls - its.accounted);
+    its.accounted = its.calls;
+    keep_latency(its, took_ns);
+}
+
+void command_stats::keep_latency(counts& of, std::uint64_t took_ns) const noexcept {
+    if (!keeps_latency_) return;
+    if (of.latency == nullptr) of.latency.reset(new (std::nothrow) histogram);
+    if (of.latency != nullptr) of.latency->record(took_ns);
 }
 
 void command_stats::failed(const call& c) noexcept {

@@ -64,6 +64,12 @@ public:
     }
     /// A call that count() was told of took so long.
     void timed(const call& c, std::uint64_t took_ns) noexcept;
+    /// The same of calls elsewhere, of a command without forms: how many there were since it was
+    /// told, and how long one of them took.
+    void add(const command_spec& what, std::uint64_t calls) noexcept {
+        cells_[index_of(what)].all.calls += calls;
+    }
+    void add_sample(const command_spec& what, std::uint64_t took_ns) noexcept;
     /// An error is its reply.
     void failed(const call& c) noexcept;
     /// That is since it was refused.
@@ -89,6 +95,7 @@ private:
     }
     /// Null for a form that there is not, or without memory for it.
     counts* of(const call& c) noexcept;
+    void keep_latency(counts& of, std::uint64_t took_ns) const noexcept;
 
     const command_spec* first_ = all_commands().data();
     std::vector<cell> cells_;  // as all_commands()

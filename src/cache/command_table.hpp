@@ -34,6 +34,9 @@ inline constexpr std::uint32_t brief = 1 << 15;
 inline constexpr std::uint32_t runs_script = 1 << 24;
 /// acl_forms.hpp has its forms, as of CONFIG GET and SET. COMMAND does not tell it.
 inline constexpr std::uint32_t has_forms = 1 << 25;
+/// It touches nothing but what its keys hold, and replies with an error before it has changed any
+/// of that: see lane.hpp. COMMAND does not tell it.
+inline constexpr std::uint32_t local = 1 << 26;
 }  // namespace command_flag
 
 struct command_spec {

@@ -345,6 +345,7 @@ void stats_section(call& c, info_text& to) {
         to.field(std::string("acl_access_denied_") + name, c.state.refusals.count(why));
     to.field("client_output_buffer_limit_disconnections", n.output_closed);
     to.field("eventloop_cycles", n.rounds);
+    to.field("parallel_commands", n.parallel_commands);
     to.field("instantaneous_eventloop_cycles_per_sec", rates.a_second(flow::rounds));
 }
 

@@ -4,14 +4,16 @@
 #include <eddy/base/assert.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 
 namespace eddy::cache {
 namespace {
 
-// A segment this empty looks for its other half to join; together they must be far from full.
-constexpr std::size_t merge_below = 8;  // parts of a segment's places
+// A table of one segment gets a smaller one when only so little of its places is in use.
+constexpr std::size_t shrink_below = 8;
+// And two segments are joined when all of their keys take so little of one.
 constexpr std::size_t merged_limit = 4;
 
 // A scan's cursor: the segment's depth, the first 32 bits of the hash, the eight that choose the
@@ -35,13 +37,52 @@ dictionary::slot* dictionary::insert(entry* added, std::uint64_t hash) {
     EDDY_ASSERT((address(added) & ~address_mask) == 0);
     for (;;) {
         segment* const owner = root(hash).owner;
-        if (owner != nullptr && owner->count < fill_limit(bucket_count())) [[likely]] {
-            ++owner->count;
-            ++count_;
+        // Who holds its buckets has seen that there is room.
+        if (owner != nullptr && (is_held() || owner->count < fill_limit(bucket_count())))
+            [[likely]] {
+            count(*owner, 1);
             return place(owner->buckets, address(added) | (hash & hash_mask), hash);
         }
         grow(hash);
     }
+}
+
+void dictionary::count(segment& owner, int more) noexcept {
+    if (is_held()) [[unlikely]] {
+        std::atomic_ref(owner.count)
+            .fetch_add(static_cast<std::uint32_t>(more), std::memory_order_relaxed);
+        holding::current().keys += more;
+        return;
+    }
+    owner.count += static_cast<std::uint32_t>(more);
+    count_ += static_cast<std::size_t>(more);
+}
+
+bool dictionary::holding::take_further(const dictionary& of, std::uint64_t hash) noexcept {
+    bucket* const buckets = of.root(hash).buckets;
+    for (std::size_t at = of.home(hash); buckets[at].passed_over != 0;) {
+        at = (at + 1) & of.bucket_mask_;
+        if (!take(buckets + at)) return false;
+    }
+    return true;
+}
+
+bool dictionary::holding::take_place(const dictionary& of, std::uint64_t hash) noexcept {
+    if (of.depth_ == 0 || of.keys_of_segment(hash) >= fill_limit(full_buckets) + overfill)
+        return false;
+    bucket* const buckets = of.root(hash).buckets;
+    for (std::size_t at = of.home(hash);; at = (at + 1) & of.bucket_mask_) {
+        if (!take(buckets + at)) return false;
+        if (buckets[at].occupied() != bucket::full_mask) return true;
+    }
+}
+
+void dictionary::resize_around(std::uint64_t hash) {
+    if (depth_ == 0) return;
+    if (root(hash).owner->count >= fill_limit(full_buckets))
+        split(hash);
+    else if (root(hash).owner->count < merge_limit)
+        merge(hash);
 }
 
 // Some place of the segment is free.
@@ -54,7 +95,7 @@ dictionary::slot* dictionary::place(bucket* buckets, slot with, std::uint64_t ha
             const auto i = static_cast<unsigned>(__builtin_ctz(free));
             b.tags[i] = tag(hash);
             b.slots[i] = with;
-            if (at != own) ++b.guests;
+            if (at != own) b.add_guests(1);
             return &b.slots[i];
         }
         if (b.passed_over != 0xff) ++b.passed_over;
@@ -69,19 +110,19 @@ void dictionary::erase(slot* place, std::uint64_t hash) noexcept {
     b->tags[place - b->slots] = 0;
     const std::size_t own = home(hash);
     if (at != own) {
-        --b->guests;
+        b->add_guests(-1);
         for (std::size_t i = own; i != at; i = (i + 1) & bucket_mask_) {
             bucket& passed = owner->buckets[i];
             if (passed.passed_over != 0xff) --passed.passed_over;
         }
     }
-    --owner->count;
-    --count_;
+    count(*owner, -1);
+    if (is_held()) return;
     if (count_ == 0) {
         clear();
     } else if (depth_ > 0) {
-        if (owner->count < full_buckets * bucket::width / merge_below) merge(hash);
-    } else if (bucket_mask_ > 0 && count_ < bucket_count() * bucket::width / merge_below) {
+        if (owner->count < merge_limit) merge(hash);
+    } else if (bucket_mask_ > 0 && count_ < bucket_count() * bucket::width / shrink_below) {
         resize_first(log2_of(bucket_count()) - 1);
     }
 }
@@ -134,13 +175,15 @@ void dictionary::split(std::uint64_t hash) {
     static_assert(max_moved == fill_limit(full_buckets));
     segment* const low = root(hash).owner;
     EDDY_ASSERT(low->depth < max_depth);
+    // Before anything changes, as it may fail.
+    std::vector<slot> unsettled;
+    unsettled.reserve(low->count);
     if (low->depth == depth_) double_directory();
     moved_ += low->count;
     const unsigned bit = 63 - low->depth;
     bucket* const buckets = allocate_buckets(full_buckets);
     segment* const high = allocate_segment(buckets, ++low->depth);
 
-    std::vector<slot> unsettled;
     for (std::size_t at = 0; at < full_buckets; ++at) {
         bucket& from = low->buckets[at];
         bucket& to = buckets[at];
@@ -272,7 +315,8 @@ bool dictionary::drop_some(std::size_t& at) noexcept {
     return false;
 }
 
-dictionary::dictionary(dictionary&& other) noexcept : memory_(other.memory_), hash_(other.hash_) {
+dictionary::dictionary(dictionary&& other) noexcept
+    : is_shared_(other.is_shared_), memory_(other.memory_), hash_(other.hash_) {
     first_ = other.first_;
     directory_ = other.depth_ == 0 ? &first_ : other.directory_;
     bucket_mask_ = other.bucket_mask_;

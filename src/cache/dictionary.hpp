@@ -17,12 +17,15 @@
 // A table begins with one small segment that doubles up to full size; it shrinks by the same steps.
 #pragma once
 
+#include <eddy/base/assert.hpp>
 #include <eddy/base/random.hpp>
 
 #include "cache/entry.hpp"
 #include "cache/key_hash.hpp"
 #include "cache/slab.hpp"
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -32,7 +35,33 @@
 #include <emmintrin.h>
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+#define EDDY_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define EDDY_THREAD_SANITIZER 1
+#endif
+#endif
+
+// The thread sanitizer takes a failed attempt at `guests` for a write, and these loads for reads of
+// it, whatever they make of that byte.
+#if defined(__SSE2__) && !defined(EDDY_THREAD_SANITIZER)
+#define EDDY_BUCKET_IN_ONE_LOAD 1
+#endif
+
 namespace eddy::cache {
+
+/// Asks for a line of memory that is to be written: another core gives it up now, and not when the
+/// first byte is written.
+inline void prefetch_to_write(const void* at) noexcept {
+#if defined(__x86_64__)
+    // The compiler's own would only ask for a copy, as the oldest processors know no other way;
+    // where it is unknown this does nothing.
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
+#else
+    __builtin_prefetch(at, 1);
+#endif
+}
 
 /// Fourteen places; two cache lines.
 struct alignas(128) bucket {
@@ -44,9 +73,32 @@ struct alignas(128) bucket {
     std::uint8_t guests;       // entries that stand here and belong to an earlier bucket
     std::uint64_t slots[width];
 
+    /// In `guests`, while somebody has the bucket to himself among several threads. So a lock costs
+    /// no line of memory beside those that the search needs.
+    static constexpr std::uint8_t taken = 0x80;
+
+    /// Never waits.
+    bool try_take() noexcept {
+        const std::atomic_ref word(guests);
+        std::uint8_t now = word.load(std::memory_order_relaxed);
+        return (now & taken) == 0 &&
+               word.compare_exchange_strong(now, now | taken, std::memory_order_acquire,
+                                            std::memory_order_relaxed);
+    }
+    void give_back() noexcept {
+        const std::atomic_ref word(guests);
+        word.store(word.load(std::memory_order_relaxed) & ~taken & 0xff, std::memory_order_release);
+    }
+    /// By who has it, while others try.
+    void add_guests(int more) noexcept {
+        const std::atomic_ref word(guests);
+        word.store(static_cast<std::uint8_t>(word.load(std::memory_order_relaxed) + more),
+                   std::memory_order_relaxed);
+    }
+
     /// A bit for each place with this tag.
     unsigned match(std::uint8_t tag) const noexcept {
-#if defined(__SSE2__)
+#ifdef EDDY_BUCKET_IN_ONE_LOAD
         const __m128i line = _mm_load_si128(reinterpret_cast<const __m128i*>(tags));
         const __m128i wanted = _mm_set1_epi8(static_cast<char>(tag));
         return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(line, wanted))) & full_mask;
@@ -58,7 +110,7 @@ struct alignas(128) bucket {
     }
     /// A bit for each place in use.
     unsigned occupied() const noexcept {
-#if defined(__SSE2__)
+#ifdef EDDY_BUCKET_IN_ONE_LOAD
         const __m128i line = _mm_load_si128(reinterpret_cast<const __m128i*>(tags));
         return static_cast<unsigned>(_mm_movemask_epi8(line)) & full_mask;
 #else
@@ -69,7 +121,8 @@ struct alignas(128) bucket {
 static_assert(sizeof(bucket) == 128);
 
 /// Owns its buckets, not its entries. Keys are unique. Slots and entries' places are good until the
-/// next insert() or erase(). One thread.
+/// next insert() or erase(). One thread, or several that have each taken the buckets of the keys
+/// that they look for, add and erase, and do nothing else meanwhile: see `holding`.
 class dictionary {
 public:
     using slot = std::uint64_t;
@@ -85,8 +138,78 @@ public:
     /// What one insert() or erase() finds new places for at most: a full segment's entries.
     static constexpr std::size_t max_moved = full_buckets * bucket::width * 7 / 8;
 
-    /// Both must outlive it.
-    dictionary(slab& memory, const key_hash& hash) noexcept : memory_(memory), hash_(hash) {}
+    /// Buckets that one thread has to itself. With those of a key it can find the key, add it and
+    /// erase it, without regard to what others do with theirs.
+    class holding {
+    public:
+        /// More at a time are refused.
+        static constexpr std::size_t most = 64;
+
+        /// A thread has one at a time.
+        holding() noexcept {
+            EDDY_ASSERT(in_use_ == nullptr);
+            in_use_ = this;
+        }
+        holding(const holding&) = delete;
+        holding& operator=(const holding&) = delete;
+        ~holding() {
+            give_back();
+            in_use_ = nullptr;
+        }
+
+        /// Takes what a search for the key looks at, beside what there is or instead of it. False
+        /// when another thread has some of it.
+        [[gnu::always_inline]] bool take(const dictionary& of, std::uint64_t hash) noexcept {
+            bucket* const home = of.root(hash).buckets + of.home(hash);
+            return take(home) && (home->passed_over == 0 || take_further(of, hash));
+        }
+        /// The same of a key for which that was taken, after others were added by who has it.
+        [[gnu::always_inline]] bool take_more(const dictionary& of, std::uint64_t hash) noexcept {
+            const bucket* const home = of.root(hash).buckets + of.home(hash);
+            return home->passed_over == 0 || take_further(of, hash);
+        }
+        /// Of a key that is not there and for which that was taken: takes what adding it needs, for
+        /// one key. False when another thread has some of it, or when the table has to grow first.
+        bool take_place(const dictionary& of, std::uint64_t hash) noexcept;
+
+        void give_back() noexcept {
+            while (count_ > 0) at_[--count_]->give_back();
+        }
+
+        /// What was added and erased by who has it. One count for all threads would be wanted by
+        /// all of them at each addition: who is alone calls count_in() with their sum.
+        struct counts {
+            std::ptrdiff_t keys = 0;
+            std::ptrdiff_t expiring = 0;  ///< the keyspace's
+        };
+        const counts& counted() const noexcept { return counted_; }
+        /// The thread's own, while it has one.
+        static counts& current() noexcept { return in_use_->counted_; }
+
+    private:
+        bool has(const bucket* which) const noexcept {
+            for (std::size_t i = 0; i < count_; ++i) {
+                if (at_[i] == which) return true;
+            }
+            return false;
+        }
+        bool take_further(const dictionary& of, std::uint64_t hash) noexcept;
+        bool take(bucket* which) noexcept {
+            if (count_ == most || !which->try_take()) return has(which);
+            at_[count_++] = which;
+            return true;
+        }
+
+        std::array<bucket*, most> at_;
+        std::size_t count_ = 0;
+        counts counted_;
+        inline static thread_local constinit holding* in_use_ = nullptr;
+    };
+
+    /// Both must outlive it. While stocks of that memory are in use a table that `is_shared` is one
+    /// of which threads hold buckets; any other one is still for one thread.
+    dictionary(slab& memory, const key_hash& hash, bool is_shared = false) noexcept
+        : is_shared_(is_shared), memory_(memory), hash_(hash) {}
     /// Takes over the other's entries and leaves it empty.
     dictionary(dictionary&& other) noexcept;
     dictionary(const dictionary&) = delete;
@@ -147,6 +270,21 @@ public:
     /// Adds an entry whose key is not there. Returns its slot.
     slot* insert(entry* added, std::uint64_t hash);
 
+    /// Of adding and erasing by who holds buckets, which leaves the table as large as it is:
+    /// whether resize_around() would do something for the segment of this hash.
+    bool is_to_resize(std::uint64_t hash) const noexcept {
+        const std::uint32_t keys = keys_of_segment(hash);
+        return keys >= fill_limit(full_buckets) || keys < merge_limit;
+    }
+    /// Whether the two are of one segment.
+    bool are_close(std::uint64_t a, std::uint64_t b) const noexcept {
+        return root(a).owner == root(b).owner;
+    }
+    /// For who is alone: takes in what a holding has counted.
+    void count_in(std::ptrdiff_t keys) noexcept { count_ += static_cast<std::size_t>(keys); }
+    /// For who is alone: splits that segment if it is full, or joins it if it is nearly empty.
+    void resize_around(std::uint64_t hash);
+
     /// Takes the entry out of its slot; the block is the caller's to release. `hash` is its key's.
     void erase(slot* place, std::uint64_t hash) noexcept;
 
@@ -160,16 +298,31 @@ public:
         __builtin_prefetch(b);
         __builtin_prefetch(reinterpret_cast<const char*>(b) + 64);
     }
-    void prefetch_entry(std::uint64_t hash) const noexcept {
+    /// The same for who is to hold it.
+    void prefetch_to_hold(std::uint64_t hash) const noexcept {
+        const bucket* const b = root(hash).buckets + home(hash);
+        prefetch_to_write(b);
+        __builtin_prefetch(reinterpret_cast<const char*>(b) + 64);
+    }
+    /// Others may hold the bucket and change it meanwhile: what is fetched then is in vain.
+    void prefetch_entry([[maybe_unused]] std::uint64_t hash,
+                        [[maybe_unused]] bool to_write = false) const noexcept {
+#ifndef EDDY_THREAD_SANITIZER  // which would not know that
         const bucket& b = root(hash).buckets[home(hash)];
         for (unsigned found = b.match(tag(hash)); found != 0; found &= found - 1) {
             const slot place = b.slots[__builtin_ctz(found)];
             if (((place ^ hash) & hash_mask) != 0) continue;
             const char* const at = reinterpret_cast<const char*>(entry_of(place));
-            __builtin_prefetch(at);
-            __builtin_prefetch(at + 64);
+            if (to_write) {
+                prefetch_to_write(at);
+                prefetch_to_write(at + 64);
+            } else {
+                __builtin_prefetch(at);
+                __builtin_prefetch(at + 64);
+            }
             return;
         }
+#endif
     }
 
     /// clear() in steps: forgets all entries, and frees a segment's buckets. `at`, which is 0 at
@@ -248,6 +401,11 @@ private:
     static constexpr slot address_mask = (slot{1} << 48) - 1;
     static constexpr slot hash_mask = ~((slot{1} << 49) - 1);
 
+    // A segment with fewer keys looks for its other half to join: an eighth of its places.
+    static constexpr std::uint32_t merge_limit = full_buckets * bucket::width / 8;
+    // Who holds buckets fills a segment so much further, at most.
+    static constexpr std::uint32_t overfill = 128;
+
     static std::uint64_t address(const entry* e) noexcept {
         return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(e));
     }
@@ -268,6 +426,11 @@ private:
         return directory_[directory_index(hash)];
     }
 
+    std::uint32_t keys_of_segment(std::uint64_t hash) const noexcept {
+        return std::atomic_ref(root(hash).owner->count).load(std::memory_order_relaxed);
+    }
+    bool is_held() const noexcept { return is_shared_ && memory_.is_in_shared_use(); }
+    void count(segment& owner, int more) noexcept;
     slot* place(bucket* buckets, slot with, std::uint64_t hash) const noexcept;
     void grow(std::uint64_t hash);
     void resize_first(unsigned bucket_bits);
@@ -290,6 +453,7 @@ private:
     std::size_t bucket_mask_ = 0;
     std::uint8_t bucket_shift_ = max_bucket_bits;
     std::uint8_t depth_ = 0;
+    bool is_shared_ = false;
     std::uint32_t moved_ = 0;
     std::size_t count_ = 0;
     slab& memory_;

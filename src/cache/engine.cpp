@@ -15,6 +15,7 @@
 #include "cache/field_expiry.hpp"
 #include "cache/hooks.hpp"
 #include "cache/messages.hpp"
+#include "cache/planner.hpp"
 #include "cache/propagation.hpp"
 #include "cache/replication.hpp"
 #include "cache/script/scripting.hpp"
@@ -33,11 +34,6 @@
 
 namespace eddy::cache {
 namespace {
-
-struct planned {
-    const command_spec* spec;
-    std::uint64_t hash;
-};
 
 // Whose commands are executed. A client that is given up in the middle leaves nothing that the next
 // one would get.
@@ -130,35 +126,6 @@ double share_of(const engine::state& s, std::size_t buckets) noexcept {
     const double passed = static_cast<double>(buckets + 1) * keys_a_bucket;
     return keys == 0 ? 1 : std::min(passed / static_cast<double>(keys), 1.0);
 }
-
-// Looks commands up; clients mostly send the same one again and again.
-class planner {
-public:
-    planner(const key_hash& hash, const command_names* renamed, bool is_trusted) noexcept
-        : hash_(hash), renamed_(renamed), is_trusted_(is_trusted) {}
-
-    planned plan(const resp::command& what) noexcept {
-        if (!what.repeats_name || !has_last_) look_up(what.argv[0]);
-        const bool has_key = last_spec_ != nullptr && last_spec_->first_key == 1 && what.argc > 1;
-        return {last_spec_, has_key ? hash_(what.argv[1]) : 0};
-    }
-
-private:
-    void look_up(std::string_view as_sent) noexcept {
-        has_last_ = true;
-        const command_name name = fold_command_name(as_sent);
-        if (name == last_name_) return;
-        last_name_ = name;
-        last_spec_ = is_trusted_ ? find_trusted(renamed_, name) : find_named(renamed_, name);
-    }
-
-    const key_hash& hash_;
-    const command_names* renamed_;
-    bool is_trusted_;
-    bool has_last_ = false;
-    command_name last_name_;
-    const command_spec* last_spec_ = nullptr;
-};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 //   dictionary.hpp            the hash table; slab.hpp the memory
 //   list.hpp, collection.hpp  the values; strings are in keyspace.hpp
 //   timed_fields.hpp          hashes of which fields end; field_expiry.hpp ends them
+//   lane.hpp                  several threads that execute commands at the same time
 //   execution.hpp             what a command goes through before it runs: MULTI, pauses, refusals
 //   messages.hpp              what sessions send each other; session_extras.hpp keeps it
 //   notifications.hpp         who is told that a key changed
@@ -231,7 +232,8 @@ struct engine_options {
 };
 
 /// 16 databases and their clients. One thread at a time: that of its loop, or one that visits it
-/// (shared_turns). The same holds for all in src/cache that says so; nothing there is thread-local.
+/// (shared_turns). The same holds for all in src/cache that says so. Several threads at a time
+/// execute commands by lanes alone.
 class engine {
 public:
     static constexpr unsigned databases = 16;
@@ -281,6 +283,10 @@ public:
                         std::vector<large_argument>& large, byte_buffer& out);
     /// Frees them a piece at a time, in upkeep(), and empties the list.
     void discard(std::vector<large_argument>& large) noexcept;
+
+    /// Takes in what lanes have done, see lane.hpp. Call it before anything else, after any of them
+    /// may have been in use.
+    void settle_lanes() noexcept;
 
     /// A script takes longer than busy_reply_ms. Until it ends its session is blocked, and all
     /// others are told BUSY. go_on() runs it for a few milliseconds: call it again and again, and

@@ -16,6 +16,8 @@
 #include "cache/traffic.hpp"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -32,6 +34,7 @@ class append_log;
 class client_memory;
 class command_names;
 class hooks;
+class lane;
 class propagation;
 class replication;
 class scripts;
@@ -209,6 +212,9 @@ struct engine::state final : key_listener {
     std::unique_ptr<const command_names> renamed;   // commands by other names
     engine* home = nullptr;                         // whose state it is
     server_host* server = nullptr;                  // files, and the daemon
+
+    std::vector<lane*> lanes;  // of the threads that execute commands at the same time
+    alignas(64) std::atomic<std::chrono::nanoseconds> lanes_take_turns_until{};
 
     std::unique_ptr<scripts, scripts_deleter> scripting;  // null until the first one
 };

@@ -215,6 +215,22 @@ void release_value(environment& env, entry& of) noexcept {
     }
 }
 
+bool is_freed_in_slices(const entry& of) noexcept {
+    switch (of.held_as) {
+        case encoding::bytes:
+        case encoding::integer:
+        case encoding::packed: return false;
+        case encoding::external:
+            return sizeof(text_block) + of.pointer<text_block>()->capacity > text_freed_at_once;
+        case encoding::list:
+        case encoding::table:
+        case encoding::sorted_table: return elements_of(of) > freed_at_once;
+        case encoding::stream:
+        case encoding::timed_table: return true;
+    }
+    return true;
+}
+
 void release_entry(environment& env, entry* gone) noexcept {
     release_value(env, *gone);
     env.memory.release(gone, gone->size());

@@ -134,6 +134,9 @@ private:
 /// Frees what the entry's value holds beside the entry's own block.
 void release_value(environment& env, entry& of) noexcept;
 
+/// Whether release_value() leaves something to be freed later.
+bool is_freed_in_slices(const entry& of) noexcept;
+
 /// Frees the value and the block.
 void release_entry(environment& env, entry* gone) noexcept;
 

@@ -255,7 +255,7 @@ char* keyspace::put_blank(slot* place, std::string_view key, std::uint64_t hash,
 
 void keyspace::remove(slot* place, std::uint64_t hash) {
     entry* const gone = at(place);
-    if ((*place & dictionary::expires_bit) != 0) --expiring_;
+    if ((*place & dictionary::expires_bit) != 0) count_expiring(-1);
     table_.erase(place, hash);
     if (keeper_ != nullptr && keeper_->removed(*gone, hash)) [[unlikely]]
         return;
@@ -282,7 +282,7 @@ void keyspace::set_expiry(slot* place, expiry_time at_ms) {
     if (!e->has(entry::has_expiry_room)) e = reshape(place, e->value_size, true, true);
     if ((*place & dictionary::expires_bit) == 0) {
         *place |= dictionary::expires_bit;
-        ++expiring_;
+        count_expiring(1);
     }
     e->set_expiry(at_ms);
 }
@@ -292,7 +292,7 @@ bool keyspace::drop_expiry(slot* place) {
     if ((*place & dictionary::expires_bit) == 0) return false;
     before_change(place);
     *place &= ~dictionary::expires_bit;
-    --expiring_;
+    count_expiring(-1);
     at(place)->set_expiry(no_expiry);
     return true;
 }
@@ -303,7 +303,7 @@ void keyspace::move_value(keyspace& source, slot* from, std::uint64_t from_hash,
     source.before_change(from);
     entry* const old = at(from);
     const expiry_time expiry = old->expiry();
-    if ((*from & dictionary::expires_bit) != 0) --source.expiring_;
+    if ((*from & dictionary::expires_bit) != 0) source.count_expiring(-1);
     source.table_.erase(from, from_hash);
     const std::size_t size = entry::size_for(to.size(), old->value_size, expiry != no_expiry);
     entry* const made =

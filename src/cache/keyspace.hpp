@@ -36,7 +36,7 @@ protected:
 };
 
 /// Owns its entries. Slots and entries are good until the next call that adds, removes or reshapes.
-/// `hash` is always the key's own, from hash(). One thread.
+/// `hash` is always the key's own, from hash(). One thread, or several that hold() what they use.
 class keyspace {
 public:
     using slot = dictionary::slot;
@@ -59,7 +59,7 @@ public:
 
     /// `number` is for those who are told of its keys.
     explicit keyspace(environment& env, unsigned number = 0) noexcept
-        : env_(env), table_(env.memory, env.hash), number_(number) {}
+        : env_(env), table_(env.memory, env.hash, true), number_(number) {}
     ~keyspace() { clear(); }
 
     std::size_t size() const noexcept { return table_.size(); }
@@ -164,8 +164,19 @@ public:
     /// As move_value, with a copy of all that the value holds. O(its size).
     void copy_value(const slot* from, std::string_view to, std::uint64_t to_hash);
 
+    /// Takes in what was counted in a database that several threads have used.
+    void count_in(const dictionary::holding::counts& counted) noexcept {
+        table_.count_in(counted.keys);
+        expiring_ += static_cast<std::size_t>(counted.expiring);
+    }
+    /// As dictionary::resize_around().
+    void resize_around(std::uint64_t hash) { table_.resize_around(hash); }
+
     void prefetch_bucket(std::uint64_t hash) const noexcept { table_.prefetch_bucket(hash); }
-    void prefetch_entry(std::uint64_t hash) const noexcept { table_.prefetch_entry(hash); }
+    void prefetch_to_hold(std::uint64_t hash) const noexcept { table_.prefetch_to_hold(hash); }
+    void prefetch_entry(std::uint64_t hash, bool to_write = false) const noexcept {
+        table_.prefetch_entry(hash, to_write);
+    }
 
     /// As dictionary::scan(), without the keys whose time is over.
     std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found) const;
@@ -221,6 +232,12 @@ private:
     void tell_added(std::string_view key) {
         if (env_.listener != nullptr) [[unlikely]]
             env_.listener->key_happened(number_, key_event::new_key, "new", key);
+    }
+    void count_expiring(int more) noexcept {
+        if (env_.memory.is_in_shared_use()) [[unlikely]]
+            dictionary::holding::current().expiring += more;
+        else
+            expiring_ += static_cast<std::size_t>(more);
     }
     entry* reshape(slot* place, std::size_t value_size, bool with_expiry, bool keep_value);
     void set_aside(slot* place, std::uint64_t hash);

@@ -170,7 +170,75 @@ void slab::unlink_full(unsigned index) noexcept {
     if (full->next != nullptr) full->next->previous = nullptr;
 }
 
-void slab::release(void* block, std::size_t size) noexcept {
+void* slab::allocate_shared(std::size_t size) {
+    stock& mine = *in_use_;
+    EDDY_ASSERT(&mine.of_ == this);
+    const unsigned index = class_of(size);
+    mine.taken_ += capacity(size);
+    if (index < fine_classes) return mine.take(index);
+    const std::lock_guard alone(sharing_);
+    return allocate_alone(size);
+}
+
+void slab::release_shared(void* block, std::size_t size) noexcept {
+    stock& mine = *in_use_;
+    EDDY_ASSERT(&mine.of_ == this);
+    const unsigned index = class_of(size);
+    if (index < fine_classes) {
+        poison(block, class_size(index));
+        return mine.put(static_cast<free_block*>(block), index);
+    }
+    const std::lock_guard alone(sharing_);
+    release_alone(block, size);
+}
+
+slab::stock::~stock() {
+    for (unsigned index = 0; index < fine_classes; ++index) {
+        while (piles_[index].first != nullptr) {
+            of_.release_alone(take(index), class_size(index));
+        }
+    }
+    settle();
+}
+
+// The links stand in the blocks themselves, as a page's free ones have theirs.
+void* slab::stock::take(unsigned index) {
+    static_assert(std::tuple_size_v<decltype(piles_)> == fine_classes);
+    pile& its = piles_[index];
+    const std::size_t size = class_size(index);
+    if (its.first == nullptr) {
+        const std::lock_guard alone(of_.sharing_);
+        for (unsigned i = 0; i < at_a_time; ++i) {
+            void* const block = of_.allocate_alone(size);
+            poison(block, size);
+            put(static_cast<free_block*>(block), index);
+        }
+    }
+    free_block* const block = its.first;
+    unpoison(block, size);
+    its.first = block->next;
+    --its.count;
+    bytes_ -= size;
+    return block;
+}
+
+void slab::stock::put(free_block* block, unsigned index) noexcept {
+    pile& its = piles_[index];
+    const std::size_t size = class_size(index);
+    unpoison(block, size);
+    block->next = its.first;
+    poison(block, size);
+    its.first = block;
+    bytes_ += size;
+    if (++its.count <= most) return;
+    const std::lock_guard alone(of_.sharing_);
+    for (unsigned i = 0; i < at_a_time; ++i) {
+        void* const surplus = take(index);
+        of_.release_alone(surplus, size);
+    }
+}
+
+void slab::release_alone(void* block, std::size_t size) noexcept {
     const unsigned index = class_of(size);
     if (index == large_class) {
         used_ -= capacity(size) + malloc_overhead;

@@ -7,16 +7,22 @@
 // malloc. allocate() and release() are O(1): a free list, a counter, now and then a page.
 #pragma once
 
+#include <eddy/base/assert.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 namespace eddy::cache {
 
 /// Blocks by size. The caller remembers each block's size and gives it back with it. Blocks are
 /// aligned to 8 bytes, and to their size (128 at most) where that is a power of two. Running out of
-/// memory ends the process, as it ends Redis. One thread.
+/// memory ends the process, as it ends Redis. One thread, or several at a time that each have a
+/// `stock` in use; nobody else uses it meanwhile.
 class slab {
+    struct free_block;
+
 public:
     static constexpr std::size_t chunk_bytes = 2U << 20;
     static constexpr std::size_t page_bytes = 64U << 10;
@@ -28,6 +34,57 @@ public:
     /// idle cache takes no more than what it touches.
     static constexpr std::size_t chunks_without_huge_pages = 1;
 
+    /// Small blocks that one thread has at hand, so that several need not wait for each other.
+    class stock {
+    public:
+        /// Free blocks of one class, at most, and how many come and go at a time.
+        static constexpr unsigned most = 32;
+        static constexpr unsigned at_a_time = most / 2;
+
+        explicit stock(slab& of) noexcept : of_(of) { of.has_stocks_ = true; }
+        stock(const stock&) = delete;
+        stock& operator=(const stock&) = delete;
+        /// Gives the blocks back. Nobody else uses the slab then.
+        ~stock();
+
+        /// Bytes that were allocated through it since it was settled.
+        std::size_t taken() const noexcept { return taken_; }
+        /// Has the slab count its free blocks as such. Nobody else uses the slab then.
+        void settle() noexcept {
+            of_.stocked_ += bytes_ - settled_;
+            settled_ = bytes_;
+            taken_ = 0;
+        }
+
+        /// As long as it lives, what its thread allocates and releases goes through the stock.
+        class use {
+        public:
+            explicit use(stock& by) noexcept {
+                EDDY_ASSERT(in_use_ == nullptr);
+                in_use_ = &by;
+            }
+            ~use() { in_use_ = nullptr; }
+            use(const use&) = delete;
+            use& operator=(const use&) = delete;
+        };
+
+    private:
+        friend class slab;
+        struct pile {
+            free_block* first = nullptr;
+            unsigned count = 0;
+        };
+
+        void* take(unsigned index);
+        void put(free_block* block, unsigned index) noexcept;
+
+        slab& of_;
+        std::size_t bytes_ = 0;    // in its free blocks
+        std::size_t settled_ = 0;  // of them, those that the slab knows of
+        std::size_t taken_ = 0;
+        std::array<pile, 65> piles_;  // one for each fine class
+    };
+
     slab() noexcept = default;
     slab(const slab&) = delete;
     slab& operator=(const slab&) = delete;
@@ -35,20 +92,16 @@ public:
     ~slab();
 
     [[nodiscard]] void* allocate(std::size_t size) {
-        const unsigned index = class_of(size);
-        if (index == large_class) return allocate_large(size);
-        page* const from = partial_[index];
-        if (from == nullptr || from->free == nullptr) return allocate_slow(index);
-        free_block* const block = from->free;
-        unpoison(block, from->block_size);
-        from->free = block->next;
-        ++from->live;
-        used_ += from->block_size;
-        if (from->free == nullptr && from->fresh == from->end) unlink_full(index);
-        return block;
+        if (is_in_shared_use()) [[unlikely]]
+            return allocate_shared(size);
+        return allocate_alone(size);
     }
 
-    void release(void* block, std::size_t size) noexcept;
+    void release(void* block, std::size_t size) noexcept {
+        if (is_in_shared_use()) [[unlikely]]
+            return release_shared(block, size);
+        release_alone(block, size);
+    }
 
     /// Takes a block of `size` bytes that came from malloc, above max_segment: it is as if
     /// allocate() had given it.
@@ -57,6 +110,9 @@ public:
     /// Gives the system back the whole pages between two places in a block of more than 1 MiB that
     /// is to be released; what stood there is lost. The block still counts with all of its size.
     static void forget_bytes(void* block, std::size_t from, std::size_t to) noexcept;
+
+    /// Whether this thread has a stock in use: others may use the slab at the same time.
+    bool is_in_shared_use() const noexcept { return has_stocks_ && in_use_ != nullptr; }
 
     /// What a block of `size` bytes has room for.
     static std::size_t capacity(std::size_t size) noexcept {
@@ -69,8 +125,9 @@ public:
         return capacity(a) == capacity(b);
     }
 
-    /// Bytes in blocks that are in use, each counted with its whole capacity.
-    std::size_t used_bytes() const noexcept { return used_; }
+    /// Bytes in blocks that are in use, each counted with its whole capacity. Not while stocks are
+    /// in use, nor before they are settled.
+    std::size_t used_bytes() const noexcept { return used_ - stocked_; }
     /// How often memory has gone back to the system so far. That takes a microsecond and more each
     /// time, so whoever releases many blocks in slices of time counts it.
     std::uint64_t returns() const noexcept { return returns_; }
@@ -119,6 +176,23 @@ private:
         return (9U + step % 8) << (6 + step / 8);
     }
 
+    void* allocate_alone(std::size_t size) {
+        const unsigned index = class_of(size);
+        if (index == large_class) return allocate_large(size);
+        page* const from = partial_[index];
+        if (from == nullptr || from->free == nullptr) return allocate_slow(index);
+        free_block* const block = from->free;
+        unpoison(block, from->block_size);
+        from->free = block->next;
+        ++from->live;
+        used_ += from->block_size;
+        if (from->free == nullptr && from->fresh == from->end) unlink_full(index);
+        return block;
+    }
+    void release_alone(void* block, std::size_t size) noexcept;
+    void* allocate_shared(std::size_t size);
+    void release_shared(void* block, std::size_t size) noexcept;
+
     static void unpoison(void* block, std::size_t size) noexcept;
     static void poison(void* block, std::size_t size) noexcept;
 
@@ -136,8 +210,12 @@ private:
     std::size_t chunk_count_ = 0;
     std::size_t free_chunks_ = 0;  // chunks with no page in use
     std::size_t used_ = 0;
+    std::size_t stocked_ = 0;  // of them, free blocks in stocks
     std::size_t large_ = 0;
     std::uint64_t returns_ = 0;
+    bool has_stocks_ = false;
+    alignas(64) std::mutex sharing_;  // who has a stock in use takes it for all else
+    inline static thread_local constinit stock* in_use_ = nullptr;
 };
 
 }  // namespace eddy::cache

@@ -8,19 +8,20 @@ namespace eddy::cache {
 
 /// Counters since the engine's start or CONFIG RESETSTAT, and gauges of the moment.
 struct statistics {
-    std::uint64_t commands = 0;          ///< executed or refused
-    std::uint64_t errors = 0;            ///< error replies
-    std::uint64_t rounds = 0;            ///< of the loop, in which there was something to do
-    std::uint64_t hits = 0;              ///< keys that a reading command found
-    std::uint64_t misses = 0;            ///< keys that a reading command did not find
-    std::uint64_t expired_keys = 0;      ///< keys removed because their time was over
-    std::uint64_t evicted_keys = 0;      ///< keys removed to stay below maxmemory
-    std::uint64_t output_closed = 0;     ///< clients closed because they did not take their output
-    std::uint64_t evicted_clients = 0;   ///< clients closed to stay below maxmemory-clients
-    std::uint64_t sessions = 0;          ///< gauge: connected clients
-    std::uint64_t total_sessions = 0;    ///< clients that ever connected
-    std::uint64_t keys = 0;              ///< gauge, all databases
-    std::uint64_t keys_with_expiry = 0;  ///< gauge, all databases
+    std::uint64_t commands = 0;           ///< executed or refused
+    std::uint64_t parallel_commands = 0;  ///< of them, by lanes: others could run at that time
+    std::uint64_t errors = 0;             ///< error replies
+    std::uint64_t rounds = 0;             ///< of the loop, in which there was something to do
+    std::uint64_t hits = 0;               ///< keys that a reading command found
+    std::uint64_t misses = 0;             ///< keys that a reading command did not find
+    std::uint64_t expired_keys = 0;       ///< keys removed because their time was over
+    std::uint64_t evicted_keys = 0;       ///< keys removed to stay below maxmemory
+    std::uint64_t output_closed = 0;      ///< clients closed because they did not take their output
+    std::uint64_t evicted_clients = 0;    ///< clients closed to stay below maxmemory-clients
+    std::uint64_t sessions = 0;           ///< gauge: connected clients
+    std::uint64_t total_sessions = 0;     ///< clients that ever connected
+    std::uint64_t keys = 0;               ///< gauge, all databases
+    std::uint64_t keys_with_expiry = 0;   ///< gauge, all databases
     std::uint64_t fields_with_expiry = 0;  ///< gauge, hashes that have such fields
     std::size_t used_memory = 0;           ///< gauge: bytes in keys, values and tables
     std::size_t peak_memory = 0;           ///< the highest used_memory that was looked at

@@ -109,16 +109,18 @@ private:
     }
     void end_alone() noexcept { sharing_.fetch_and(~alone, std::memory_order_release); }
 
-    std::mutex turn_;
-    std::mutex head_;
-    std::condition_variable turn_over_;  // the loop's
+    // What each visit writes comes from the core that wrote it last with one line of memory.
+    alignas(64) std::mutex turn_;
     std::atomic<std::uint32_t> sharing_{0};
-    std::mutex looking_;
-    std::condition_variable nobody_shares_;
-    std::vector<turn_listener*> listeners_;
     std::atomic<bool> loop_waits_{false};
     bool woken_ = false;  // since the loop's last turn
     int kept_out_ = 0;    // visitors in wait_for_loop()
+
+    alignas(64) std::vector<turn_listener*> listeners_;
+    std::mutex head_;
+    std::condition_variable turn_over_;  // the loop's
+    std::mutex looking_;
+    std::condition_variable nobody_shares_;
 };
 
 /// Lets visitors in while it lives. Null: there are none.

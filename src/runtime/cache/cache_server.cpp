@@ -275,7 +275,7 @@ task<outcome<>> cache_server::make_workers() {
                                               "fewer --threads",
                                               config_.threads, started.error().message()));
         running_->threads = std::move(*started);
-        place.turns = std::make_unique<shared_turns>();
+        place.turns = std::make_unique<shared_turns>(&place);
     }
     running_->at_home = std::make_unique<worker>(place, limits());
     for (std::size_t i = 0; running_->threads && i < running_->threads->size(); ++i) {
@@ -388,6 +388,7 @@ counters cache_server::count() const {
         {"hits_total", static_cast<double>(now.hits)},
         {"misses_total", static_cast<double>(now.misses)},
         {"expired_keys_total", static_cast<double>(now.expired_keys)},
+        {"parallel_commands_total", static_cast<double>(now.parallel_commands)},
         {"evicted_clients_total", static_cast<double>(now.evicted_clients)},
         {"evicted_keys_total", static_cast<double>(now.evicted_keys)},
         {"keys", static_cast<double>(now.keys)},

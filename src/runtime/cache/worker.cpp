@@ -47,6 +47,10 @@ void workplace::note_no_memory(counters& its, std::uint64_t client_id) const noe
     }
 }
 
+bool workplace::holds_replies() const noexcept {
+    return append != nullptr && append->holds_replies();
+}
+
 // ---- clients and news
 
 client::own_session::own_session(client& whose, std::string_view address,
@@ -115,7 +119,12 @@ worker::worker(workplace& of, const limits& chosen)
     : place_(of), remote_(!of.home.is_current()), clients_(counted_, of.events) {
     set_limits(chosen);
     seats_.all_taken = &of.clients_elsewhere;
-    if (!remote_) clients_.count_also(of.clients_elsewhere);
+    if (!remote_) {
+        clients_.count_also(of.clients_elsewhere);
+        return;
+    }
+    const visit here(of.turns.get());
+    lane_ = std::make_unique<eddy::cache::lane>(of.engine);
 }
 
 void worker::set_limits(const limits& chosen) noexcept {
@@ -128,6 +137,7 @@ void worker::set_limits(const limits& chosen) noexcept {
 worker::~worker() {
     const visit here(place_.turns.get());
     EDDY_ASSERT(untold_.empty() && !mail_is_posted_);
+    lane_.reset();
 }
 
 void worker::take(stream accepted, seat taken) {
@@ -232,7 +242,7 @@ void worker::look(client& c) noexcept {
         held_by_disk_ = append_file::mark();
         return;
     }
-    if (!place_.append->holds_replies()) return;
+    if (!place_.holds_replies()) return;
     append_file::mark now = place_.append->present();
     if (held_by_disk_) now.given_up = held_by_disk_->given_up;
     held_by_disk_ = now;
@@ -448,6 +458,21 @@ worker::next worker::execute(client& c, std::string_view input, std::size_t& use
 /// How many of them the engine has executed.
 std::size_t worker::visit_engine(client& c, std::span<const resp::command> commands) {
     const time_point now = loop::current().now();
+    const bool has_large = c.rest && !c.rest->large.empty();
+    std::size_t beside_others = 0;
+    if (lane_ && !has_large && lane_->is_of_use(now.time_since_epoch())) {
+        const shared_visit here(place_.turns.get());
+        if (place_.clock.is_told(now) && !place_.holds_replies()) {
+            const auto done = lane_->execute(*c.session, commands, replies_);
+            if (done.is_over) return done.executed;
+            beside_others = done.executed;
+        }
+    }
+    return beside_others + visit_alone(c, now, commands.subspan(beside_others));
+}
+
+std::size_t worker::visit_alone(client& c, time_point now,
+                                std::span<const resp::command> commands) {
     const visit here(place_.turns.get());
     place_.clock.tell(now);
     place_.ask_upkeep();
@@ -526,7 +551,7 @@ bool worker::send_now(client& c) {
     if (batches_++ % batches_a_sample == 0) {
         const auto took = static_cast<std::uint64_t>(
             std::max<std::int64_t>((precise_now() - c.touched_at()).count(), 0));
-        const visit here(place_.turns.get());
+        const shared_visit here(place_.turns.get());
         latency_->record(took);
     }
     return true;

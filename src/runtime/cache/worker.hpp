@@ -16,6 +16,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/wire/resp/request.hpp>
 
+#include "cache/lane.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/client.hpp"
 #include "runtime/cache/workplace.hpp"
@@ -119,6 +120,7 @@ private:
     next execute_rest(client& c);
     next execute(client& c, std::string_view input, std::size_t& used);
     std::size_t visit_engine(client& c, std::span<const resp::command> commands);
+    std::size_t visit_alone(client& c, time_point now, std::span<const resp::command> commands);
     void look(client& c) noexcept;
     void keep(client& c, std::string_view bytes);
     static void note_input(client& c) noexcept;
@@ -147,6 +149,7 @@ private:
 
     workplace& place_;
     bool remote_;
+    std::unique_ptr<eddy::cache::lane> lane_;  // null at home
     executor here_ = executor::current();
     counters counted_;
     std::unique_ptr<histogram> latency_ = std::make_unique<histogram>();

@@ -48,6 +48,10 @@ public:
         steady_ = *began_ + even;
         engine_.set_time(of_day_, steady_);
     }
+    /// Whether the engine's time is right enough. Also within a shared visit.
+    bool is_told(time_point now) const noexcept {
+        return now - told_ < std::chrono::milliseconds(1);
+    }
     /// The engine's steady time, as it was last told.
     std::chrono::microseconds steady() const noexcept { return steady_; }
 
@@ -74,14 +78,19 @@ struct handshake_ender {
 using handshake = std::unique_ptr<std::atomic<std::uint64_t>, handshake_ender>;
 
 /// One for each start of a cache; it outlives the workers.
-struct workplace {
+struct workplace final : turn_listener {
     workplace(eddy::cache::engine& its_engine, journal& its_events)
         : engine(its_engine), events(its_events), clock(its_engine) {}
+
+    void is_alone() noexcept override { engine.settle_lanes(); }
 
     /// Has keys that end looked for, and memory given back.
     void ask_upkeep() noexcept {
         if (!work_done.is_set()) work_done.set();
     }
+
+    /// Whether replies must wait for the disk. Also within a shared visit.
+    bool holds_replies() const noexcept;
 
     /// A client was closed for want of memory: counted by the caller's own counters, and told if
     /// there is memory for that. Its id is 0 when it had no session yet. Any thread.
