@@ -64,10 +64,12 @@ void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noe
 inline void call_function(call& c) {
     keyspace& keys = *c.keys;
     const std::span<const std::string_view> args(c.args, c.count);
+    // Beside others it has its keys alone.
+    const std::size_t last = c.apart != nullptr && c.spec->last_key == 1 ? 1 : c.count - 1;
     try {
         c.spec->run(c);
     } catch (...) {
-        drop_empty_values(keys, args);
+        drop_empty_values(keys, args.subspan(1, last));
         throw;
     }
 }

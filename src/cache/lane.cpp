@@ -1,3 +1,4 @@
+// What a lane executes itself, what it leaves to who is alone, and what that one takes in.
 #include "cache/lane.hpp"
 
 #include "cache/command_table.hpp"

@@ -252,8 +252,8 @@ std::vector<option> option_table() {
          .value_name = "N",
          .default_value = "1",
          .help = "threads that serve clients. One is the fastest a core; more receive, parse, "
-                 "encrypt and send at the same time, beside the loop that has the keys, and take "
-                 "turns with these",
+                 "encrypt, send and execute the usual commands on single keys at the same time, "
+                 "beside the loop that has the keys, and take turns for all other commands",
          .minimum = 1,
          .maximum = max_threads},
         max_connections_option(),
