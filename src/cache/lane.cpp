@@ -19,9 +19,7 @@ std::size_t number_of(const command_spec& what) noexcept {
     return static_cast<std::size_t>(&what - all_commands().data());
 }
 
-bool is_write(const command_spec* what) noexcept {
-    return what != nullptr && (what->flags & command_flag::write) != 0;
-}
+bool is_write(const command_spec& what) noexcept { return (what.flags & command_flag::write) != 0; }
 
 }  // namespace
 
@@ -98,16 +96,18 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
     planned plans[engine::max_batch];
     outcome done;
     while (done.is_over && done.executed < commands.size()) {
-        const std::size_t batch = std::min(commands.size() - done.executed, engine::max_batch);
         const resp::command* const next = commands.data() + done.executed;
+        const std::size_t most = std::min(commands.size() - done.executed, engine::max_batch);
+        std::size_t batch = 0;
         is_of_one_key_ = true;
-        for (std::size_t i = 0; i < batch; ++i) {
-            plans[i] = planner.plan(next[i]);
-            is_of_one_key_ = is_of_one_key_ && plans[i].hash == plans[0].hash;
-            keys->prefetch_to_hold(plans[i].hash);
+        for (; batch < most; ++batch) {
+            planned& its = plans[batch] = planner.plan(next[batch]);
+            if (!is_permitted(its.spec)) break;
+            is_of_one_key_ = is_of_one_key_ && its.hash == plans[0].hash;
+            keys->prefetch_to_hold(its.hash);
         }
         for (std::size_t i = 0; i < batch; ++i)
-            keys->prefetch_entry(plans[i].hash, is_write(plans[i].spec));
+            keys->prefetch_entry(plans[i].hash, is_write(*plans[i].spec));
         for (std::size_t i = 0; i < batch && done.is_over;) {
             const std::size_t taken = take_some(c, {plans + i, batch - i}, mine.held);
             for (const std::size_t end = i + std::max<std::size_t>(taken, 1); i < end; ++i) {
@@ -119,8 +119,14 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
             }
             mine.held.give_back();
         }
+        if (batch < most) done.is_over = false;
     }
     return done;
+}
+
+bool lane::is_permitted(const command_spec* what) const noexcept {
+    return what != nullptr && (what->flags & command_flag::local) != 0 &&
+           (permitted_ == permitted::all || !is_write(*what));
 }
 
 // The buckets of the next few commands' first keys; how many commands these are. Taking a bucket
@@ -130,8 +136,6 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
                                                           dictionary::holding& held) noexcept {
     std::size_t taken = 0;
     for (; taken < std::min(next.size(), most_taken); ++taken) {
-        const command_spec* const spec = next[taken].spec;
-        if (spec == nullptr || (spec->flags & command_flag::local) == 0) break;
         // Meanwhile the others are executed: it may have been given back by then.
         if (!held.take(c.keys->table(), next[taken].hash)) {
             has_met_others_ = taken == 0;
@@ -148,7 +152,7 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
                                                  keyspace::slot*& place) {
     const dictionary& table = c.keys->table();
     const environment& env = state_.env;
-    const bool writes = is_write(c.spec);
+    const bool writes = is_write(*c.spec);
     const bool adds = (c.spec->flags & command_flag::denyoom) != 0;
     place = table.find(key, hash);
     if (place == nullptr) {
@@ -195,11 +199,7 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
 // False, with nothing done, when it is for who is alone.
 bool lane::run(call& c, const resp::command& what, const planned& plan, dictionary::holding& held) {
     const command_spec* const spec = plan.spec;
-    if (spec == nullptr || (spec->flags & command_flag::local) == 0 ||
-        (permitted_ == permitted::reads && is_write(spec)) || !arity_fits(*spec, what.argc) ||
-        !state_.slow.skips(spec->flags, what.argc)) {
-        return false;
-    }
+    if (!arity_fits(*spec, what.argc) || !state_.slow.skips(spec->flags, what.argc)) return false;
     c.spec = spec;
     c.args = what.argv;
     c.count = what.argc;

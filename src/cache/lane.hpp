@@ -108,6 +108,7 @@ private:
     enum class permitted : std::uint8_t { nothing, reads, all };
 
     permitted may_run(const session& who, const keyspace* keys) const noexcept;
+    bool is_permitted(const command_spec* what) const noexcept;
     std::size_t take_some(const call& c, std::span<const planned> next,
                           dictionary::holding& held) noexcept;
     bool run(call& c, const resp::command& what, const planned& plan, dictionary::holding& held);
