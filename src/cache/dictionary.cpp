@@ -60,8 +60,10 @@ void dictionary::count(segment& owner, int more) noexcept {
 
 bool dictionary::holding::take_further(const dictionary& of, std::uint64_t hash) noexcept {
     bucket* const buckets = of.root(hash).buckets;
-    for (std::size_t at = of.home(hash); buckets[at].passed_over != 0;) {
+    const std::size_t home = of.home(hash);
+    for (std::size_t at = home; buckets[at].passed_over != 0;) {
         at = (at + 1) & of.bucket_mask_;
+        if (at == home) break;  // once around, as the search
         if (!take(buckets + at)) return false;
     }
     return true;

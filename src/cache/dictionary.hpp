@@ -157,8 +157,8 @@ public:
             in_use_ = nullptr;
         }
 
-        /// Takes what a search for the key looks at, beside what there is or instead of it. False
-        /// when another thread has some of it.
+        /// Takes what a search for the key looks at, beside what it has already. False when another
+        /// thread has some of it, or when that would be too many.
         [[gnu::always_inline]] bool take(const dictionary& of, std::uint64_t hash) noexcept {
             bucket* const home = of.root(hash).buckets + of.home(hash);
             return take(home) && (home->passed_over == 0 || take_further(of, hash));

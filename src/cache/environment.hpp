@@ -45,7 +45,7 @@ enum class expired_keys : std::uint8_t {
     stay,  ///< it is found: for that server's commands, and a file's
 };
 
-/// One for each engine; everything in it is used by one thread at a time.
+/// One for each engine; used by one thread at a time, and by lanes at once as lane.hpp says.
 struct environment {
     explicit environment(std::uint64_t seed) noexcept;
     environment(const environment&) = delete;

@@ -36,7 +36,7 @@ protected:
 };
 
 /// Owns its entries. Slots and entries are good until the next call that adds, removes or reshapes.
-/// `hash` is always the key's own, from hash(). One thread, or several that hold() what they use.
+/// `hash` is always the key's own, from hash(). One thread, or several: see dictionary::holding.
 class keyspace {
 public:
     using slot = dictionary::slot;

@@ -4,6 +4,7 @@
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"
+#include "cache/marked_block.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -21,11 +22,7 @@
 namespace eddy::cache {
 namespace {
 
-struct held {
-    unsigned char* block;
-    std::size_t size;
-    unsigned char mark;
-};
+using testing::marked_block;
 
 TEST(slab, capacities_cover_their_sizes_with_little_waste) {
     for (std::size_t size = 1; size <= 40'000; ++size) {
@@ -43,7 +40,7 @@ TEST(slab, blocks_are_apart_and_keep_their_bytes) {
     SCOPED_TRACE(seed);
     random_generator random(seed);
     slab memory;
-    std::vector<held> blocks;
+    std::vector<marked_block> blocks;
     std::size_t used = memory.used_bytes();
     EXPECT_EQ(used, 0U);
     for (int i = 0; i < 200'000; ++i) {
@@ -57,7 +54,7 @@ TEST(slab, blocks_are_apart_and_keep_their_bytes) {
             blocks.push_back({block, size, mark});
         } else {
             const std::size_t at = random.below(blocks.size());
-            const held gone = blocks[at];
+            const marked_block gone = blocks[at];
             blocks[at] = blocks.back();
             blocks.pop_back();
             for (std::size_t b = 0; b < gone.size; b += gone.size / 7 + 1) {
@@ -67,7 +64,7 @@ TEST(slab, blocks_are_apart_and_keep_their_bytes) {
         }
     }
     EXPECT_GE(memory.reserved_bytes(), memory.used_bytes());
-    for (const held& each : blocks) memory.release(each.block, each.size);
+    for (const marked_block& each : blocks) memory.release(each.block, each.size);
     EXPECT_EQ(memory.used_bytes(), 0U);
 }
 
@@ -84,7 +81,7 @@ TEST(slab, counts_the_capacity_of_each_block) {
 
 TEST(slab, segment_sized_blocks_are_aligned_to_two_cache_lines) {
     slab memory;
-    std::vector<held> blocks;
+    std::vector<marked_block> blocks;
     for (std::size_t size = 128; size <= slab::max_segment; size *= 2) {
         for (int i = 0; i < 40; ++i) {
             auto* const block = static_cast<unsigned char*>(memory.allocate(size));
@@ -92,7 +89,7 @@ TEST(slab, segment_sized_blocks_are_aligned_to_two_cache_lines) {
             blocks.push_back({block, size, 0});
         }
     }
-    for (const held& each : blocks) memory.release(each.block, each.size);
+    for (const marked_block& each : blocks) memory.release(each.block, each.size);
 }
 
 TEST(slab, what_one_size_gives_back_another_can_use) {

@@ -2,6 +2,7 @@
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"
+#include "cache/marked_block.hpp"
 #include "cache/slab.hpp"
 
 #include <gtest/gtest.h>
@@ -18,11 +19,7 @@
 namespace eddy::cache {
 namespace {
 
-struct held {
-    unsigned char* block;
-    std::size_t size;
-    unsigned char mark;
-};
+using testing::marked_block;
 
 TEST(slab_threads, threads_with_stocks_have_blocks_of_their_own) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
@@ -33,7 +30,7 @@ TEST(slab_threads, threads_with_stocks_have_blocks_of_their_own) {
     for (std::size_t i = 0; i < threads; ++i)
         stocks.push_back(std::make_unique<slab::stock>(memory));
     // What one thread allocates another one may release.
-    std::array<std::vector<held>, threads> blocks;
+    std::array<std::vector<marked_block>, threads> blocks;
     std::array<std::mutex, threads> of_blocks;
     std::vector<std::thread> running;
     for (std::size_t number = 0; number < threads; ++number) {
@@ -51,7 +48,7 @@ TEST(slab_threads, threads_with_stocks_have_blocks_of_their_own) {
                     blocks[which].push_back({block, size, mark});
                     continue;
                 }
-                held gone{};
+                marked_block gone{};
                 {
                     const std::lock_guard alone(of_blocks[which]);
                     if (blocks[which].empty()) continue;
@@ -69,7 +66,7 @@ TEST(slab_threads, threads_with_stocks_have_blocks_of_their_own) {
     std::size_t used = 0;
     constexpr std::size_t malloc_overhead = 16;
     for (const auto& all : blocks) {
-        for (const held& each : all) {
+        for (const marked_block& each : all) {
             const std::size_t room = slab::capacity(each.size);
             const bool is_large = each.size > slab::max_small && each.size != 8192 &&
                                   each.size != 16384 && each.size != slab::max_segment;
@@ -78,7 +75,7 @@ TEST(slab_threads, threads_with_stocks_have_blocks_of_their_own) {
     }
     EXPECT_EQ(memory.used_bytes(), used);
     for (const auto& all : blocks) {
-        for (const held& each : all) memory.release(each.block, each.size);
+        for (const marked_block& each : all) memory.release(each.block, each.size);
     }
     EXPECT_EQ(memory.used_bytes(), 0U);
     stocks.clear();

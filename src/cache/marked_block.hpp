@@ -1,0 +1,14 @@
+// For tests of the slab: a block and what was written to all of it.
+#pragma once
+
+#include <cstddef>
+
+namespace eddy::cache::testing {
+
+struct marked_block {
+    unsigned char* block;
+    std::size_t size;
+    unsigned char mark;
+};
+
+}  // namespace eddy::cache::testing
