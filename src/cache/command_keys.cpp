@@ -118,6 +118,24 @@ std::vector<key_argument> keys_of_sort(arguments args) {
     return found;
 }
 
+// MIGRATE: the key, or those behind KEYS, which may also be a password.
+std::optional<std::vector<key_argument>> keys_of_migrate(arguments args) {
+    constexpr std::string_view flags = "RW access delete";
+    for (std::size_t i = 6; i < args.size(); ++i) {
+        if (is_word(args[i], "auth")) {
+            ++i;
+        } else if (is_word(args[i], "auth2")) {
+            i += 2;
+        } else if (is_word(args[i], "keys")) {
+            if (!args[3].empty()) return std::nullopt;
+            std::vector<key_argument> found;
+            while (++i < args.size()) found.push_back({i, flags});
+            return found;
+        }
+    }
+    return {{{3, flags}}};
+}
+
 }  // namespace
 
 std::vector<key_spec> parse_key_specs(std::string_view text) {
@@ -161,6 +179,7 @@ bool has_keys(const command_spec& spec, arguments args) {
 std::optional<std::vector<key_argument>> find_key_arguments(const command_spec& spec,
                                                             arguments args) {
     if (spec.name == "sort") return keys_of_sort(args);
+    if (spec.name == "migrate" && args.size() > 3) return keys_of_migrate(args);
     if (spec.name == "set") return {{{1, flags_of_set(args)}}};
     if (spec.name == "bitfield") return {{{1, flags_of_bitfield(args)}}};
     std::vector<key_argument> found;

@@ -251,6 +251,10 @@ memory|purge@4.0.0 -- Gives unused memory back.
 memory|stats@4.0.0 -- Returns what the memory is used for.
 memory|usage@4.0.0 key [SAMPLES count/int] -- Returns how many bytes a key takes.
 mget key...
+migrate host port/int (key-selector: key|''<empty-string>) destination-db/int timeout/int
+    [COPY@3.0.0] [REPLACE@3.0.0]
+    [authentication: AUTH auth=password@4.0.7|AUTH2 (auth2@6.0.0: username password)]
+    [KEYS keys=key/key#1@3.0.6...]
 module
 module|help@5.0.0 -- Explains the command.
 module|list@4.0.0 -- Lists the modules.

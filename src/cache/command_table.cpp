@@ -241,6 +241,7 @@ constexpr command_spec table[] = {
     // Values as bytes
     {"dump", commands::dump, 2, readonly, 1, 1, 1},
     {"restore", commands::restore, -4, grow, 1, 1, 1},
+    {"migrate", commands::migrate, -6, write, 3, 3, 1},
     {"restore-asking", commands::restore, -4, grow, 1, 1, 1},
 
     // Expiry

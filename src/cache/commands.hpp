@@ -326,6 +326,7 @@ void time(call&);
 // commands_dump.cpp
 void dump(call&);
 void restore(call&);
+void migrate(call&);
 
 // commands_admin.cpp
 void shutdown(call&);

@@ -216,14 +216,19 @@ void reply_arguments(call& c, std::span<const command_argument> arguments) {
     for (const command_argument& each : arguments) {
         const bool is_group = !each.arguments.empty();
         const bool has_flags = each.optional || each.multiple;
-        c.reply.map(3U + (each.key_group >= 0) + !each.token.empty() + !each.since.empty() +
+        // MIGRATE's word for no key is an empty one.
+        const bool has_token = !each.token.empty() || each.type == "pure-token";
+        c.reply.map(3U + (each.key_group >= 0) + has_token + !each.since.empty() +
                     !each.deprecated_since.empty() + has_flags);
         reply_text(c, "name", each.name);
         reply_text(c, "type", each.type);
         if (!is_group)
             reply_text(c, "display_text", each.display.empty() ? each.name : each.display);
         if (each.key_group >= 0) reply_number(c, "key_spec_index", each.key_group);
-        reply_text(c, "token", each.token);
+        if (has_token) {
+            c.reply.bulk("token");
+            c.reply.bulk(each.token);
+        }
         reply_text(c, "since", each.since);
         reply_text(c, "deprecated_since", each.deprecated_since);
         if (has_flags) {

@@ -4,12 +4,9 @@
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
 #include "cache/propagation.hpp"
-#include "cache/rdb/crc64.hpp"
-#include "cache/rdb/format.hpp"
 #include "cache/rdb/payload.hpp"
 #include "cache/rdb/reader.hpp"
 #include "cache/rdb/value_builder.hpp"
-#include "cache/rdb/value_writer.hpp"
 
 #include <string_view>
 #include <vector>
@@ -61,17 +58,11 @@ struct restore_options {
 }  // namespace
 
 void dump(call& c) {
-    constexpr std::size_t piece = 64U << 10;
     const slot* const place = c.find_to_read();
     if (place == nullptr) return c.reply.null();
     byte_buffer payload;
-    rdb::value_writer writer(c.state.env);
-    writer.begin_value(*keyspace::at(place));
-    while (!writer.write(payload, payload.size() + piece)) {
-        if (payload.size() > c.state.options.max_reply) break;
-    }
-    rdb::put_little(payload, rdb::value_writer::version_for(c.state.env, *keyspace::at(place)), 2);
-    rdb::put_little(payload, rdb::crc64(0, payload.text()), rdb::checksum_bytes);
+    // Where it is too large, so is the reply.
+    rdb::write_payload(c.state.env, *keyspace::at(place), payload, c.state.options.max_reply);
     c.reply.bulk(payload.text());
     static_cast<void>(c.reply_is_too_large());
 }

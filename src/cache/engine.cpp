@@ -15,6 +15,7 @@
 #include "cache/field_expiry.hpp"
 #include "cache/hooks.hpp"
 #include "cache/messages.hpp"
+#include "cache/migration.hpp"
 #include "cache/planner.hpp"
 #include "cache/propagation.hpp"
 #include "cache/replication.hpp"

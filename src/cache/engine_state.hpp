@@ -35,6 +35,7 @@ class client_memory;
 class command_names;
 class hooks;
 class lane;
+struct migrations;
 class propagation;
 class replication;
 class scripts;
@@ -71,6 +72,7 @@ inline constexpr std::uint16_t loading = 64;      ///< the data is not whole yet
 inline constexpr std::uint16_t hooks = 128;       ///< scripts are told of misses and changes
 inline constexpr std::uint16_t image = 256;       ///< a snapshot is being written
 inline constexpr std::uint16_t starting = 512;    ///< the files are not read, or not made, yet
+inline constexpr std::uint16_t migration = 1024;  ///< keys are on their way to another server
 /// Clients are told LOADING.
 inline constexpr std::uint16_t not_ready = loading | starting;
 }  // namespace attention
@@ -170,6 +172,9 @@ struct engine::state final : key_listener {
     // Clients that act on each other: notifications.cpp, messages.cpp, waits.cpp.
     void key_happened(unsigned database, key_event kind, std::string_view name,
                       std::string_view key) override;
+    /// The part of it that is for clients, and not for scripts.
+    void tell_clients(unsigned database, key_event kind, std::string_view name,
+                      std::string_view key);
     /// The part of it that those who watch the key see.
     void tell_watchers(unsigned database, key_event kind, std::string_view key);
     /// The part of it that is published.
@@ -208,6 +213,7 @@ struct engine::state final : key_listener {
     std::unique_ptr<append_log> appending;     // the append-only file
     std::unique_ptr<replication> replicating;  // masters and replicas
     std::unique_ptr<hooks> hooked;             // the scripts that are told of misses and changes
+    std::unique_ptr<migrations> migrating;     // keys on their way to other servers
     std::unique_ptr<client_memory> clients_memory;  // of maxmemory-clients
     std::unique_ptr<const command_names> renamed;   // commands by other names
     engine* home = nullptr;                         // whose state it is

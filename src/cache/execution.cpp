@@ -11,6 +11,7 @@
 #include "cache/hooks.hpp"
 #include "cache/image_gate.hpp"
 #include "cache/messages.hpp"
+#include "cache/migration.hpp"
 #include "cache/persistence.hpp"
 #include "cache/propagation.hpp"
 #include "cache/replication.hpp"
@@ -375,7 +376,7 @@ fate fate_of(call& c) {
                                  commands::watch, commands::quit, commands::reset})) {
         return fate::queued;
     }
-    if (!obeys && waits_for_image(c)) return fate::waits;
+    if (!obeys && (waits_for_migration(c) || waits_for_image(c))) return fate::waits;
     switch (ask_hooks(c)) {
         case hooks::verdict::wait: return fate::waits;
         case hooks::verdict::refused: return fate::refused;

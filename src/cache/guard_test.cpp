@@ -8,6 +8,7 @@
 #include "cache/command_names.hpp"
 #include "cache/engine.hpp"
 #include "cache/engine_state.hpp"
+#include "cache/migration.hpp"
 #include "cache/server_host.hpp"
 #include "cache/test_client.hpp"
 
@@ -195,6 +196,7 @@ struct noting_host final : server_host {
         who = session;
         asked = how;
     }
+    void migrate(std::uint64_t session, std::unique_ptr<migration>) override { who = session; }
     bool can_shut_down() const noexcept override { return true; }
     bool abort_shutdown() override { return std::exchange(in_progress, false); }
     bool can_keep_config() const noexcept override { return true; }

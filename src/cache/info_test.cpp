@@ -3,6 +3,7 @@
 #include "cache/command_stats.hpp"
 #include "cache/engine.hpp"
 #include "cache/engine_state.hpp"
+#include "cache/migration.hpp"
 #include "cache/persistence.hpp"
 #include "cache/redis_process.hpp"
 #include "cache/server_host.hpp"
@@ -361,6 +362,7 @@ struct moving_host final : server_host {
     void load_users(std::uint64_t) override {}
     void keep_config(std::uint64_t) override {}
     void shut_down(std::uint64_t, shutdown_request) override {}
+    void migrate(std::uint64_t, std::unique_ptr<migration>) override {}
     bool can_shut_down() const noexcept override { return false; }
     bool abort_shutdown() override { return false; }
     bool can_keep_config() const noexcept override { return false; }

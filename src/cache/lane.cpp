@@ -71,7 +71,7 @@ lane::permitted lane::may_run(const session& who, const keyspace* keys) const no
     }
     if (s.attention == 0 && s.listeners == 0) return permitted::all;
     constexpr std::uint16_t of_writes =
-        attention::propagates | attention::save_trouble | attention::image;
+        attention::propagates | attention::save_trouble | attention::image | attention::migration;
     constexpr auto of_reads = static_cast<std::uint32_t>(key_event::key_miss);
     const bool may_read = (s.attention & ~of_writes) == 0 && (s.listeners & of_reads) == 0;
     return may_read ? permitted::reads : permitted::nothing;

@@ -84,9 +84,16 @@ void engine::state::key_happened(unsigned database, key_event kind, std::string_
     std::optional<recorded_alone> told;
     if (by_itself && (listeners & listening::to_propagation) != 0)
         told.emplace(*this, database, std::initializer_list<std::string_view>{"DEL", key});
-    if (is_change && (listeners & listening::to_watchers) != 0) tell_watchers(database, kind, key);
     if (is_change && (listeners & listening::to_hooks) != 0)
         hooked->key_happened(database, kind, name, key);
+    tell_clients(database, kind, name, key);
+}
+
+void engine::state::tell_clients(unsigned database, key_event kind, std::string_view name,
+                                 std::string_view key) {
+    const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
+    const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
+    if (is_change && (listeners & listening::to_watchers) != 0) tell_watchers(database, kind, key);
     if (is_change && (listeners & listening::to_waiters) != 0) note_ready(*this, {database, key});
     if (is_change && (listeners & listening::to_trackers) != 0) {
         invalidate(*this, key, by_itself ? nullptr : executing);

@@ -22,6 +22,19 @@ bool is_secret_of_hello(std::span<const std::string_view> args, std::size_t i) n
     return false;
 }
 
+// MIGRATE with AUTH password or AUTH2 user password.
+bool is_secret_of_migrate(std::span<const std::string_view> args, std::size_t i) noexcept {
+    std::size_t option = 6;
+    while (option < i) {
+        if (is_word(args[option], "keys")) return false;
+        const bool has_user = is_word(args[option], "auth2");
+        const std::size_t next = option + (has_user ? 3 : is_word(args[option], "auth") ? 2 : 1);
+        if (i < next) return true;
+        option = next;
+    }
+    return false;
+}
+
 }  // namespace
 
 bool is_secret(const command_spec& what, std::span<const std::string_view> args,
@@ -29,6 +42,7 @@ bool is_secret(const command_spec& what, std::span<const std::string_view> args,
     const auto run = what.run;
     if (run == commands::auth) return i > 0;
     if (run == commands::hello) return is_secret_of_hello(args, i);
+    if (run == commands::migrate) return is_secret_of_migrate(args, i);
     if (run == commands::acl) return i > 1 && is_word(args[1], "setuser");
     // CONFIG SET: names and values in turn.
     return run == commands::config && i > 2 && i % 2 == 1 && is_word(args[1], "set") &&

@@ -1,15 +1,18 @@
-// What commands want that is not the engine's to do: files of users, the daemon's settings, the
-// end.
+// What commands want that is not the engine's to do: files of users, the daemon's settings,
+// other servers, the end.
 #pragma once
 
 #include "cache/call.hpp"
 #include "cache/traffic.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace eddy::cache {
+
+class migration;
 
 /// What SHUTDOWN is told.
 struct shutdown_request {
@@ -38,6 +41,8 @@ public:
     virtual void keep_config(std::uint64_t session) = 0;
     /// Saves as told and has the cache stopped; answers only if that was not to be.
     virtual void shut_down(std::uint64_t session, shutdown_request how) = 0;
+    /// Sends the keys to the other server and removes them here.
+    virtual void migrate(std::uint64_t session, std::unique_ptr<migration> what) = 0;
     /// Whether there is anybody who could stop it.
     virtual bool can_shut_down() const noexcept = 0;
     /// Gives up those that have not come to the end; false when there are none. Answers them later.
@@ -58,5 +63,7 @@ protected:
 void wait_for_server(call& c);
 /// Answers the session, if it still waits: OK, or the fault as an error behind "ERR ".
 void answer(engine::state& s, std::uint64_t session, std::string_view fault);
+/// The same with an error that begins with a code of its own.
+void answer_error(engine::state& s, std::uint64_t session, const std::string& error);
 
 }  // namespace eddy::cache

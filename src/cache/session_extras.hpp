@@ -74,16 +74,17 @@ using serve_function = bool (*)(call& c, std::string_view key);
 
 enum class wait_kind : std::uint8_t {
     none,
-    key,       ///< until a key is ready
-    pause,     ///< until a pause of all clients ends; the command has not run
-    save,      ///< SAVE: until the dump file is there
-    script,    ///< until the script that it has called ends
-    replicas,  ///< WAIT, WAITAOF: until so many have what it wrote
-    hook,      ///< until a script has answered for a key that was missing
-    image,     ///< until a snapshot has written the value that is to change; it has not run
-    room,      ///< until a snapshot has room for what will change; it has not run
-    server,    ///< until a file is read or written, or the daemon has answered
-    time       ///< DEBUG SLEEP
+    key,        ///< until a key is ready
+    pause,      ///< until a pause of all clients ends; the command has not run
+    save,       ///< SAVE: until the dump file is there
+    script,     ///< until the script that it has called ends
+    replicas,   ///< WAIT, WAITAOF: until so many have what it wrote
+    hook,       ///< until a script has answered for a key that was missing
+    image,      ///< until a snapshot has written the value that is to change; it has not run
+    room,       ///< until a snapshot has room for what will change; it has not run
+    migration,  ///< until a key that is to change has gone to another server; it has not run
+    server,     ///< until a file is read or written, or the daemon has answered
+    time        ///< DEBUG SLEEP
 };
 
 /// What WAIT and WAITAOF wait for: copies of what their session wrote.

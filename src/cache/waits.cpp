@@ -303,6 +303,19 @@ void end_room_waits(engine::state& s) noexcept {
     });
 }
 
+void wait_for_migration(session& who) {
+    session_extras& extras = extras_of(who);
+    extras.waits_for = wait_kind::migration;
+    extras.deadline_us = session::no_deadline;
+    who.blocked = true;
+}
+
+void end_migration_waits(engine::state& s) noexcept {
+    s.sessions.for_each([&](session& each) {
+        if (each.extras && each.extras->waits_for == wait_kind::migration) finish(s, each);
+    });
+}
+
 void wait_for_save(call& c) {
     session_extras& extras = extras_of(c.client);
     extras.waits_for = wait_kind::save;
@@ -337,19 +350,32 @@ void wait_for_server(call& c) {
     c.client.blocked = true;
 }
 
-void answer(engine::state& s, std::uint64_t number, std::string_view fault) {
+namespace {
+
+// Empty: OK.
+void answer_with(engine::state& s, std::uint64_t number, const std::string& error) {
     session* const who = find_session(s, number);
     if (who == nullptr || !who->blocked || who->extras->waits_for != wait_kind::server) return;
     if (!takes_no_reply(*who)) {
         resp::reply_writer reply(who->extras->outbox, who->protocol);
-        if (fault.empty()) {
+        if (error.empty()) {
             reply.ok();
         } else {
-            reply.error("ERR " + std::string(fault));
-            s.count_error("ERR");
+            reply.error(error);
+            s.count_error(error);
         }
     }
     finish(s, *who);
+}
+
+}  // namespace
+
+void answer(engine::state& s, std::uint64_t number, std::string_view fault) {
+    answer_with(s, number, fault.empty() ? std::string() : "ERR " + std::string(fault));
+}
+
+void answer_error(engine::state& s, std::uint64_t number, const std::string& error) {
+    answer_with(s, number, error);
 }
 
 void wait_for_time(call& c, std::int64_t until_us) {

@@ -1,4 +1,4 @@
-// Commands that wait: for a key, for the end of a pause, or for a snapshot.
+// Commands that wait: for a key, for the end of a pause, for a snapshot or another server.
 //
 // Who waits for a key is served in the order of arrival, after the command that made the key ready
 // (a whole EXEC counts as one), as long as there is something left.
@@ -68,6 +68,11 @@ void end_image_waits(engine::state& s);
 void wait_for_room(session& who, std::int64_t until_us);
 /// Lets those go on who wait for that.
 void end_room_waits(engine::state& s) noexcept;
+
+/// Makes the session wait until keys have gone to another server.
+void wait_for_migration(session& who);
+/// Lets those look again who wait for that.
+void end_migration_waits(engine::state& s) noexcept;
 
 /// Makes the command, SAVE, wait until the dump file is there.
 void wait_for_save(call& c);

@@ -1,9 +1,13 @@
-// The end of what DUMP and FUNCTION DUMP give: a version and a checksum.
+// What DUMP gives; and the end of that, and of what FUNCTION DUMP gives: a version and a checksum.
 #pragma once
+
+#include <eddy/base/byte_buffer.hpp>
 
 #include "cache/rdb/crc64.hpp"
 #include "cache/rdb/format.hpp"
+#include "cache/rdb/value_writer.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -21,6 +25,21 @@ inline std::optional<std::string_view> checked_payload(std::string_view payload)
     std::memcpy(&version, payload.data() + summed - sizeof version, sizeof version);
     if (version > max_version || crc64(0, payload.substr(0, summed)) != sum) return std::nullopt;
     return payload.substr(0, summed - sizeof version);
+}
+
+/// Appends the value as DUMP gives it, or false when it takes more than about `most` bytes: then a
+/// part of it is there. As long as the value takes to be read, which nobody interrupts.
+inline bool write_payload(environment& env, entry& of, byte_buffer& to, std::size_t most) {
+    constexpr std::size_t piece = 64U << 10;
+    const std::size_t begin = to.size();
+    value_writer writer(env);
+    writer.begin_value(of);
+    while (!writer.write(to, to.size() + piece)) {
+        if (to.size() - begin > most) return false;
+    }
+    put_little(to, value_writer::version_for(env, of), 2);
+    put_little(to, crc64(0, to.text().substr(begin)), checksum_bytes);
+    return true;
 }
 
 }  // namespace eddy::cache::rdb

@@ -160,7 +160,7 @@ task<outcome<>> cache_server::start() {
     running_->helper = std::make_unique<services>(
         running_->engine, running_->background, events_, options_, above_,
         [this] { return moved(); }, [this] { note_limits(); },
-        [this] { running_->outputs_due.set(); });
+        [this] { running_->outputs_due.set(); }, [this] { tell_time(); });
     running_->engine.internals().server = running_->helper.get();
     running_->engine.internals().forget_moved();
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));

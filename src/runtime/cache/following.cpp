@@ -41,20 +41,6 @@ constexpr duration turn_pause = std::chrono::milliseconds(10);
 constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
 
-/// How the master is reached. By TLS its certificate counts, and not its name, which Sentinel and
-/// REPLICAOF give as an address: as with Redis.
-transport::address address_of(const eddy::cache::tls_settings& secure, std::string host,
-                              std::uint16_t port) {
-    transport::address made;
-    made.host = std::move(host);
-    made.port = port;
-    if (!secure.replication) return made;
-    made.kind = transport::scheme::tls;
-    made.tls = tls_parameters_of(secure);
-    made.tls.verify = "chain";
-    return made;
-}
-
 /// Where those who ask the master for its replicas are sent.
 std::uint16_t announced_port(const eddy::cache::engine_options& of) {
     if (of.replication.announce_port != 0) return of.replication.announce_port;
@@ -261,7 +247,7 @@ task<void> follower::follow_once() {
     const std::string name = fmt::format("{}:{}", its.master_host(), its.master_port());
     its.set_link(link_state::connecting);
     const transport::address where =
-        address_of(parts_.engine.options().tls, its.master_host(), its.master_port());
+        server_address(parts_.engine.options().tls, its.master_host(), its.master_port());
     tcp::connect_options how;
     how.timeout = std::chrono::seconds(std::max<std::int64_t>(options.timeout_s, 1));
     result<stream> connected = co_await transport::connect(where, how);

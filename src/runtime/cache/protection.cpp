@@ -82,6 +82,18 @@ transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& tol
     return made;
 }
 
+transport::address server_address(const eddy::cache::tls_settings& told, std::string host,
+                                  std::uint16_t port) {
+    transport::address made;
+    made.host = std::move(host);
+    made.port = port;
+    if (!told.replication) return made;
+    made.kind = scheme::tls;
+    made.tls = tls_parameters_of(told);
+    made.tls.verify = "chain";
+    return made;
+}
+
 outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
                                                               eddy::cache::tls_settings& told) {
     const auto text = [&](std::string_view name) {

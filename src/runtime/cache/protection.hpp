@@ -19,6 +19,11 @@ namespace eddy::runtime::cache {
 /// The files, versions and ciphers that the options around --tls-port name, for who listens.
 transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& told);
 
+/// How another Redis server is reached: by TLS if `told` says so. Then its certificate counts, and
+/// not its name, which Sentinel, REPLICAOF and MIGRATE give as an address: as with Redis.
+transport::address server_address(const eddy::cache::tls_settings& told, std::string host,
+                                  std::uint16_t port);
+
 /// What --tls-port and the options around it ask for; none without them.
 outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
                                                               eddy::cache::tls_settings& told);

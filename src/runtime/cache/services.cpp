@@ -12,6 +12,7 @@
 #include "cache/waits.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/leading.hpp"
+#include "runtime/cache/migrating.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/parameters.hpp"
 
@@ -133,7 +134,8 @@ nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& optio
 services::services(eddy::cache::engine& engine, scope& background, journal& events,
                    settings& chosen, std::shared_ptr<supervisor> above,
                    std::function<eddy::cache::traffic()> moved,
-                   std::function<void()> limits_changed, std::function<void()> outputs_due)
+                   std::function<void()> limits_changed, std::function<void()> outputs_due,
+                   std::function<void()> tell_time)
     : engine_(engine),
       background_(background),
       events_(events),
@@ -141,7 +143,8 @@ services::services(eddy::cache::engine& engine, scope& background, journal& even
       above_(std::move(above)),
       moved_(std::move(moved)),
       limits_changed_(std::move(limits_changed)),
-      outputs_due_(std::move(outputs_due)) {}
+      outputs_due_(std::move(outputs_due)),
+      tell_time_(std::move(tell_time)) {}
 
 void services::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::answer(engine_.internals(), session, fault);
@@ -162,6 +165,11 @@ void services::keep_config(std::uint64_t session) {
 void services::shut_down(std::uint64_t session, eddy::cache::shutdown_request how) {
     ++shutdowns_;
     background_.spawn(answered(session, shut_down_there(session, how, shutdown_turn_)));
+}
+
+void services::migrate(std::uint64_t session, std::unique_ptr<eddy::cache::migration> what) {
+    background_.spawn(
+        answered(session, migrate_keys(engine_, session, std::move(what), tell_time_)));
 }
 
 /// Who asked is told when there is no memory for it; nobody else notices.

@@ -1,5 +1,5 @@
 // What the cache's commands ask of the world around the engine: ACL SAVE and LOAD, SHUTDOWN,
-// CONFIG REWRITE.
+// CONFIG REWRITE, MIGRATE.
 #pragma once
 
 #include <eddy/io/scope.hpp>
@@ -24,17 +24,20 @@ public:
 
     /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
     /// `moved` counts what the cache's connections have sent and received; `limits_changed` has
-    /// them keep those that CONFIG SET was told; `outputs_due` has slow clients looked at.
-    /// All references outlive it; tasks run in `background`, which ends before it.
+    /// them keep those that CONFIG SET was told; `outputs_due` has slow clients looked at;
+    /// `tell_time` tells the engine the time. All references outlive it; tasks run in `background`,
+    /// which ends before it.
     services(eddy::cache::engine& engine, scope& background, journal& events, settings& chosen,
              std::shared_ptr<supervisor> above, std::function<eddy::cache::traffic()> moved,
-             std::function<void()> limits_changed, std::function<void()> outputs_due);
+             std::function<void()> limits_changed, std::function<void()> outputs_due,
+             std::function<void()> tell_time);
 
     eddy::cache::traffic moved() const noexcept override { return moved_(); }
     void save_users(std::uint64_t session, std::string text) override;
     void load_users(std::uint64_t session) override;
     void keep_config(std::uint64_t session) override;
     void shut_down(std::uint64_t session, eddy::cache::shutdown_request how) override;
+    void migrate(std::uint64_t session, std::unique_ptr<eddy::cache::migration> what) override;
     bool can_shut_down() const noexcept override { return above_ != nullptr; }
     bool abort_shutdown() override;
     void limits_changed() noexcept override { limits_changed_(); }
@@ -61,6 +64,7 @@ private:
     std::function<eddy::cache::traffic()> moved_;  // does not throw
     std::function<void()> limits_changed_;         // nor this
     std::function<void()> outputs_due_;            // nor this
+    std::function<void()> tell_time_;
     saving at_end_ = saving::by_points;
     std::uint64_t shutdowns_ = 0;      // asked for and not given up
     std::uint64_t shutdown_turn_ = 0;  // changes when those that wait are given up

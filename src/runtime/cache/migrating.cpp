@@ -1,0 +1,202 @@
+// Errors are Redis's, as programs look at them.
+#include "runtime/cache/migrating.hpp"
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+#include <eddy/transport/transport.hpp>
+#include <eddy/wire/resp/reply_writer.hpp>
+
+#include "cache/number.hpp"
+#include "cache/server_host.hpp"
+#include "runtime/cache/protection.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <initializer_list>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::cache {
+namespace {
+
+using eddy::cache::migration;
+using eddy::cache::migration_order;
+
+/// While writes are held up it is looked so often whether they go on.
+constexpr duration look_again = std::chrono::milliseconds(5);
+
+/// The patience is for so many bytes at most: more may take longer.
+constexpr std::size_t most_without_progress = 64U << 10;
+
+constexpr const char* not_connected_text = "IOERR error or timeout connecting to the client";
+constexpr const char* not_sent_text = "IOERR error or timeout writing to target instance";
+constexpr const char* not_answered_text = "IOERR error or timeout reading to target instance";
+
+// Why it goes no further: what the client is told. Empty when the work is cancelled.
+struct trouble {
+    std::string error;
+};
+
+// The connection to the other server.
+class other_server {
+public:
+    other_server(stream connected, duration patience)
+        : socket_(std::move(connected)), patience_(patience) {}
+
+    task<void> send(const byte_buffer& commands) {
+        const_bytes left = commands.bytes();
+        while (!left.empty()) {
+            const const_bytes piece = left.first(std::min(left.size(), most_without_progress));
+            const result<> sent = co_await with_timeout(patience_, socket_.write_all(piece));
+            if (!sent) throw trouble{sent.error() == errc::cancelled ? "" : not_sent_text};
+            left = left.subspan(piece.size());
+        }
+    }
+    task<std::string> line() {
+        for (;;) {
+            const std::string_view text = in_.text();
+            const std::size_t end = text.find("\r\n");
+            if (end != std::string_view::npos && end <= most_migration_answer) {
+                std::string found(text.substr(0, end));
+                in_.consume(end + 2);
+                co_return found;
+            }
+            if (text.size() > most_migration_answer) throw trouble{not_answered_text};
+            const result<lease> got = co_await with_timeout(patience_, socket_.read());
+            if (!got) throw trouble{got.error() == errc::cancelled ? "" : not_answered_text};
+            in_.append(got->text());
+        }
+    }
+    task<std::string> ask(std::initializer_list<std::string_view> words) {
+        const std::vector<std::string_view> copied(words);
+        byte_buffer out;
+        resp::write_command(out, copied);
+        co_await send(out);
+        co_return co_await line();
+    }
+
+private:
+    stream socket_;
+    duration patience_;
+    byte_buffer in_;
+};
+
+std::string refusal_in(std::string answer) {
+    answer.erase(0, 1);
+    std::ranges::replace(answer, '\n', ' ');
+    std::ranges::replace(answer, '\r', ' ');
+    return "ERR Target instance replied with error: " + answer;
+}
+
+task<other_server> connect(const eddy::cache::engine& of, const migration_order& order) {
+    const auto port = eddy::cache::parse_integer(order.port);
+    if (!port || *port <= 0 || *port > 65535) throw trouble{not_connected_text};
+    tcp::connect_options how;
+    how.timeout = order.patience;
+    result<stream> connected = co_await transport::connect(
+        server_address(of.options().tls, order.host, static_cast<std::uint16_t>(*port)), how);
+    if (!connected) throw trouble{connected.error() == errc::cancelled ? "" : not_connected_text};
+    co_return other_server(std::move(*connected), order.patience);
+}
+
+// Before any key: one that came to another database, or to a stranger, would be lost.
+task<void> introduce(other_server& to, const migration_order& order) {
+    if (order.has_password) {
+        std::string answer;
+        if (order.user.empty())
+            answer = co_await to.ask({"AUTH", order.password});
+        else
+            answer = co_await to.ask({"AUTH", order.user, order.password});
+        if (answer.starts_with('-')) throw trouble{refusal_in(answer)};
+    }
+    const std::string answer = co_await to.ask({"SELECT", std::to_string(order.database)});
+    if (answer.starts_with('-')) throw trouble{refusal_in(answer)};
+}
+
+// Sends the keys, and notes which of them the other server has. A key that it refuses does not keep
+// the others from moving; the first refusal is noted.
+task<void> send_keys(other_server& to, const migration& what,
+                     const std::function<void()>& tell_time, std::vector<std::size_t>& taken,
+                     std::string& refusal) {
+    const std::size_t keys = what.order().keys.size();
+    std::vector<std::size_t> sent;
+    byte_buffer out;
+    for (std::size_t next = 0; next < keys;) {
+        tell_time();
+        bool is_too_large = false;
+        while (next < keys && !is_too_large && out.size() < most_migrated_at_once &&
+               sent.size() < most_keys_migrated_at_once) {
+            switch (what.write(next, out)) {
+                case migration::written::whole: sent.push_back(next); break;
+                case migration::written::gone: break;
+                case migration::written::too_large: is_too_large = true; break;
+            }
+            ++next;
+        }
+        if (!out.empty()) co_await to.send(out);
+        out = byte_buffer();
+        for (const std::size_t each : sent) {
+            const std::string answer = co_await to.line();
+            if (answer.starts_with('+'))
+                taken.push_back(each);
+            else if (refusal.empty())
+                refusal = refusal_in(answer);
+        }
+        sent.clear();
+        if (is_too_large)
+            throw trouble{
+                "ERR the value of a key takes more bytes than a reply may, as DUMP gives "
+                "it"};
+    }
+}
+
+// Removes what the other server has, as soon as that is allowed.
+task<std::string> remove_taken(migration& what, const std::vector<std::size_t>& taken,
+                               const std::function<void()>& tell_time) {
+    tell_time();
+    while (!what.may_remove()) {
+        if (!co_await loop::current().sleep_for(look_again)) co_return std::string();
+        tell_time();
+    }
+    const std::string why = what.remove(taken);
+    co_return why.empty() ? std::string()
+                          : "ERR the other server has the keys, and they stay here as well: " + why;
+}
+
+}  // namespace
+
+task<void> migrate_keys(eddy::cache::engine& of, std::uint64_t session,
+                        std::unique_ptr<migration> what, std::function<void()> tell_time) {
+    // The command that began it has to end first.
+    co_await loop::current().yield();
+    std::vector<std::size_t> taken;
+    std::string refusal;
+    try {
+        other_server to = co_await connect(of, what->order());
+        co_await introduce(to, what->order());
+        co_await send_keys(to, *what, tell_time, taken, refusal);
+    } catch (const trouble& known) {
+        if (known.error.empty()) co_return;
+        if (refusal.empty()) refusal = known.error;
+    } catch (const std::bad_alloc&) {
+        if (refusal.empty()) refusal = "ERR there is no memory for it";
+    }
+    if (!taken.empty() && !what->order().copies) {
+        std::string stays = co_await remove_taken(*what, taken, tell_time);
+        if (!stays.empty()) refusal = std::move(stays);
+    }
+    tell_time();
+    what.reset();
+    if (refusal.empty())
+        eddy::cache::answer(of.internals(), session, {});
+    else
+        eddy::cache::answer_error(of.internals(), session, refusal);
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,29 @@
+// MIGRATE: connecting to the other server, sending it the keys, removing here what it has taken.
+#pragma once
+
+#include <eddy/io/task.hpp>
+
+#include "cache/engine.hpp"
+#include "cache/migration.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace eddy::runtime::cache {
+
+/// Bytes of keys that are sent before answers are read; one key more, however large it is.
+inline constexpr std::size_t most_migrated_at_once = 1U << 20;
+/// The same in keys.
+inline constexpr std::size_t most_keys_migrated_at_once = 1000;
+/// A line of the other server's; a longer one ends the connection.
+inline constexpr std::size_t most_migration_answer = 4096;
+
+/// Does what was ordered, and answers the session. What the other server has taken is removed
+/// here, whatever becomes of the rest; cancelled, it leaves all keys where they are. On the
+/// engine's loop's thread; `tell_time` tells the engine the time.
+task<void> migrate_keys(eddy::cache::engine& of, std::uint64_t session,
+                        std::unique_ptr<eddy::cache::migration> what,
+                        std::function<void()> tell_time);
+
+}  // namespace eddy::runtime::cache
