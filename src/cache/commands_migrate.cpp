@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 namespace eddy::cache::commands {
@@ -63,8 +65,10 @@ std::optional<migration_order> order_of(call& c) {
     order.host = c.arg(1);
     order.port = c.arg(2);
     order.from = c.keys->number();
+    std::unordered_set<std::string_view> seen;
     for (std::size_t i = first; i < end; ++i) {
-        if (c.find_to_read(c.arg(i)) != nullptr) order.keys.emplace_back(c.arg(i));
+        const bool is_there = c.find_to_read(c.arg(i)) != nullptr;
+        if (is_there && seen.insert(c.arg(i)).second) order.keys.emplace_back(c.arg(i));
     }
     return order;
 }

@@ -53,20 +53,33 @@ migration::migration(engine::state& s, migration_order what) : state_(s), order_
         for (const std::string& each : order_.keys)
             state_.migrating->held[order_.from].insert(each);
     } catch (const std::bad_alloc&) {
-        let_go();
+        leave();
         throw;
     }
 }
 
 migration::~migration() {
-    let_go();
+    leave();
     end_migration_waits(state_);
 }
 
-void migration::let_go() noexcept {
-    migrations& all = *state_.migrating;
-    for (const std::string& each : order_.keys) all.held[order_.from].erase(each);
-    if (--all.count != 0) return;
+void migration::release(std::size_t end) noexcept {
+    let_go(end);
+    end_migration_waits(state_);
+}
+
+void migration::let_go(std::size_t end) noexcept {
+    for (; released_ < end; ++released_) {
+        std::string& key = order_.keys[released_];
+        state_.migrating->held[order_.from].erase(key);
+        // A million of them are not to be freed at once, at the end.
+        std::string().swap(key);
+    }
+}
+
+void migration::leave() noexcept {
+    let_go(order_.keys.size());
+    if (--state_.migrating->count != 0) return;
     state_.migrating.reset();
     state_.attention &= static_cast<std::uint16_t>(~attention::migration);
 }

@@ -33,7 +33,7 @@ struct migration_order {
     std::string user;  ///< empty: none is named
     std::string password;
     unsigned from = 0;              ///< the database here
-    std::vector<std::string> keys;  ///< those that were there
+    std::vector<std::string> keys;  ///< those that were there, each once
 };
 
 /// One that is under way. It ends with this object; then those go on who waited for a key of it.
@@ -59,11 +59,16 @@ public:
     /// that may not be any more, or empty. Only when may_remove().
     std::string remove(const std::vector<std::size_t>& indexes);
 
+    /// The keys before this index are settled, and are forgotten: who waits for them goes on.
+    void release(std::size_t end) noexcept;
+
 private:
-    void let_go() noexcept;
+    void let_go(std::size_t end) noexcept;
+    void leave() noexcept;
 
     engine::state& state_;
     migration_order order_;
+    std::size_t released_ = 0;
 };
 
 /// Of one engine: which keys are held, and for how many migrations.

@@ -246,6 +246,24 @@ TEST_F(migrate, ends_for_those_who_wait_whatever_becomes_of_it) {
     EXPECT_EQ(there("GET a"), "$1\r\n2\r\n");
 }
 
+TEST_F(migrate, keys_are_let_go_as_soon_as_they_have_gone) {
+    client("MSET a 1 b 1");
+    EXPECT_EQ(client("MIGRATE h 1 '' 0 5 KEYS a b a"), "");
+    EXPECT_THAT(order().keys, ElementsAre("a", "b")) << "each once";
+    test_client third(home);
+    EXPECT_EQ(other("INCR a"), "");
+    EXPECT_EQ(third("INCR b"), "");
+    EXPECT_EQ(host.under_way[0]->remove({0}), "");
+    EXPECT_EQ(other.pushed(), "") << "not yet";
+    host.under_way[0]->release(1);
+    EXPECT_EQ(other.pushed(), ":1\r\n");
+    EXPECT_EQ(third.pushed(), "");
+    EXPECT_TRUE(third.who().blocked);
+    host.under_way.clear();
+    EXPECT_EQ(third.pushed(), ":2\r\n");
+    answer(home.internals(), host.who, {});
+}
+
 TEST_F(migrate, copies_stay_where_they_are) {
     client("SET a 1");
     EXPECT_EQ(client("MIGRATE h 1 a 0 5 COPY"), "");

@@ -38,7 +38,7 @@ constexpr const char* not_connected_text = "IOERR error or timeout connecting to
 constexpr const char* not_sent_text = "IOERR error or timeout writing to target instance";
 constexpr const char* not_answered_text = "IOERR error or timeout reading to target instance";
 
-// Why it goes no further: what the client is told. Empty when the work is cancelled.
+// Why it goes no further: what the client is told.
 struct trouble {
     std::string error;
 };
@@ -49,12 +49,12 @@ public:
     other_server(stream connected, duration patience)
         : socket_(std::move(connected)), patience_(patience) {}
 
-    task<void> send(const byte_buffer& commands) {
+    task<void> send(byte_buffer commands) {
         const_bytes left = commands.bytes();
         while (!left.empty()) {
             const const_bytes piece = left.first(std::min(left.size(), most_without_progress));
             const result<> sent = co_await with_timeout(patience_, socket_.write_all(piece));
-            if (!sent) throw trouble{sent.error() == errc::cancelled ? "" : not_sent_text};
+            if (!sent) throw trouble{not_sent_text};
             left = left.subspan(piece.size());
         }
     }
@@ -69,7 +69,7 @@ public:
             }
             if (text.size() > most_migration_answer) throw trouble{not_answered_text};
             const result<lease> got = co_await with_timeout(patience_, socket_.read());
-            if (!got) throw trouble{got.error() == errc::cancelled ? "" : not_answered_text};
+            if (!got) throw trouble{not_answered_text};
             in_.append(got->text());
         }
     }
@@ -77,7 +77,7 @@ public:
         const std::vector<std::string_view> copied(words);
         byte_buffer out;
         resp::write_command(out, copied);
-        co_await send(out);
+        co_await send(std::move(out));
         co_return co_await line();
     }
 
@@ -101,7 +101,7 @@ task<other_server> connect(const eddy::cache::engine& of, const migration_order&
     how.timeout = order.patience;
     result<stream> connected = co_await transport::connect(
         server_address(of.options().tls, order.host, static_cast<std::uint16_t>(*port)), how);
-    if (!connected) throw trouble{connected.error() == errc::cancelled ? "" : not_connected_text};
+    if (!connected) throw trouble{not_connected_text};
     co_return other_server(std::move(*connected), order.patience);
 }
 
@@ -119,16 +119,35 @@ task<void> introduce(other_server& to, const migration_order& order) {
     if (answer.starts_with('-')) throw trouble{refusal_in(answer)};
 }
 
-// Sends the keys, and notes which of them the other server has. A key that it refuses does not keep
-// the others from moving; the first refusal is noted.
-task<void> send_keys(other_server& to, const migration& what,
-                     const std::function<void()>& tell_time, std::vector<std::size_t>& taken,
-                     std::string& refusal) {
+// What comes of the keys.
+struct outcome_of_keys {
+    std::vector<std::size_t> taken;  // by the other server, and still here
+    std::string refusal;             // the first one; empty: there was none
+};
+
+// Removes what the other server has, as soon as that is allowed.
+task<void> remove_taken(migration& what, outcome_of_keys& of,
+                        const std::function<void()>& tell_time) {
+    const std::vector<std::size_t> taken = std::exchange(of.taken, {});
+    if (taken.empty() || what.order().copies) co_return;
+    tell_time();
+    while (!what.may_remove()) {
+        if (!co_await loop::current().sleep_for(look_again))
+            throw trouble{"ERR the keys could not be removed here: the cache is stopping"};
+        tell_time();
+    }
+    if (const std::string why = what.remove(taken); !why.empty())
+        throw trouble{"ERR the other server has the keys, and they stay here as well: " + why};
+}
+
+// A key that the other server refuses does not keep the others from moving.
+task<void> send_keys(other_server& to, migration& what, const std::function<void()>& tell_time,
+                     outcome_of_keys& of) {
     const std::size_t keys = what.order().keys.size();
     std::vector<std::size_t> sent;
-    byte_buffer out;
     for (std::size_t next = 0; next < keys;) {
         tell_time();
+        byte_buffer out;
         bool is_too_large = false;
         while (next < keys && !is_too_large && out.size() < most_migrated_at_once &&
                sent.size() < most_keys_migrated_at_once) {
@@ -139,34 +158,40 @@ task<void> send_keys(other_server& to, const migration& what,
             }
             ++next;
         }
-        if (!out.empty()) co_await to.send(out);
-        out = byte_buffer();
+        if (!out.empty()) co_await to.send(std::move(out));
         for (const std::size_t each : sent) {
             const std::string answer = co_await to.line();
             if (answer.starts_with('+'))
-                taken.push_back(each);
-            else if (refusal.empty())
-                refusal = refusal_in(answer);
+                of.taken.push_back(each);
+            else if (of.refusal.empty())
+                of.refusal = refusal_in(answer);
         }
         sent.clear();
+        co_await remove_taken(what, of, tell_time);
+        what.release(next);
         if (is_too_large)
             throw trouble{
-                "ERR the value of a key takes more bytes than a reply may, as DUMP gives "
-                "it"};
+                "ERR the value of a key takes more bytes than a reply may, as DUMP gives it"};
     }
 }
 
-// Removes what the other server has, as soon as that is allowed.
-task<std::string> remove_taken(migration& what, const std::vector<std::size_t>& taken,
-                               const std::function<void()>& tell_time) {
-    tell_time();
-    while (!what.may_remove()) {
-        if (!co_await loop::current().sleep_for(look_again)) co_return std::string();
-        tell_time();
+task<void> move_keys(const eddy::cache::engine& of, migration& what,
+                     const std::function<void()>& tell_time, outcome_of_keys& of_keys) {
+    other_server to = co_await connect(of, what.order());
+    co_await introduce(to, what.order());
+    co_await send_keys(to, what, tell_time, of_keys);
+}
+
+// Why the work could not be done, or empty.
+task<std::string> error_of(task<void> work) {
+    try {
+        co_await std::move(work);
+    } catch (const trouble& known) {
+        co_return known.error;
+    } catch (const std::bad_alloc&) {
+        co_return "ERR there is no memory for it";
     }
-    const std::string why = what.remove(taken);
-    co_return why.empty() ? std::string()
-                          : "ERR the other server has the keys, and they stay here as well: " + why;
+    co_return std::string();
 }
 
 }  // namespace
@@ -175,28 +200,18 @@ task<void> migrate_keys(eddy::cache::engine& of, std::uint64_t session,
                         std::unique_ptr<migration> what, std::function<void()> tell_time) {
     // The command that began it has to end first.
     co_await loop::current().yield();
-    std::vector<std::size_t> taken;
-    std::string refusal;
-    try {
-        other_server to = co_await connect(of, what->order());
-        co_await introduce(to, what->order());
-        co_await send_keys(to, *what, tell_time, taken, refusal);
-    } catch (const trouble& known) {
-        if (known.error.empty()) co_return;
-        if (refusal.empty()) refusal = known.error;
-    } catch (const std::bad_alloc&) {
-        if (refusal.empty()) refusal = "ERR there is no memory for it";
-    }
-    if (!taken.empty() && !what->order().copies) {
-        std::string stays = co_await remove_taken(*what, taken, tell_time);
-        if (!stays.empty()) refusal = std::move(stays);
-    }
+    outcome_of_keys of_keys;
+    std::string error = co_await error_of(move_keys(of, *what, tell_time, of_keys));
+    if (!of_keys.refusal.empty()) error = of_keys.refusal;
+    // What the other server has taken before it went silent.
+    std::string stays = co_await error_of(remove_taken(*what, of_keys, tell_time));
+    if (error.empty()) error = std::move(stays);
     tell_time();
     what.reset();
-    if (refusal.empty())
+    if (error.empty())
         eddy::cache::answer(of.internals(), session, {});
     else
-        eddy::cache::answer_error(of.internals(), session, refusal);
+        eddy::cache::answer_error(of.internals(), session, error);
 }
 
 }  // namespace eddy::runtime::cache
