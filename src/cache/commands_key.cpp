@@ -152,7 +152,8 @@ void type(call& c) {
 void exists(call& c) { c.reply.integer(count_keys(c)); }
 // Also of a client with CLIENT NO-TOUCH, for which execution.cpp has switched it off.
 void touch(call& c) {
-    c.state.env.most_uses = counted_uses(c.state.env.policy);
+    if ((c.client.special & session::no_touch) != 0)
+        c.state.env.most_uses = counted_uses(c.state.env.policy);
     c.reply.integer(count_keys(c));
 }
 

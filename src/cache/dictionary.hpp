@@ -172,6 +172,9 @@ public:
         /// one key. False when another thread has some of it, or when the table has to grow first.
         bool take_place(const dictionary& of, std::uint64_t hash) noexcept;
 
+        /// Whether nothing more is taken.
+        bool is_full() const noexcept { return count_ == most; }
+
         void give_back() noexcept {
             while (count_ > 0) at_[--count_]->give_back();
         }

@@ -171,7 +171,6 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
         (e.held_as == encoding::timed_table || (writes && is_freed_in_slices(e)))) {
         return false;
     }
-    if (env.most_uses != 0) e.count_use(env.most_uses);
     return true;
 }
 
@@ -183,17 +182,27 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
         for (std::size_t i = 1; i < c.count; ++i) wanted += c.args[i].size();
         if (wanted > room_) return false;
     }
-    has_met_others_ = !held.take_more(c.keys->table(), c.hash);
-    if (has_met_others_ || !may_use(c, c.args[1], c.hash, held, c.known)) return false;
+    if (!note_taken(held.take_more(c.keys->table(), c.hash), held) ||
+        !may_use(c, c.args[1], c.hash, held, c.known)) {
+        return false;
+    }
     if (c.spec->last_key == 1) [[likely]]
         return true;
     for (std::size_t i = 2; i < c.count; ++i) {
         const std::uint64_t hash = c.keys->hash(c.args[i]);
         keyspace::slot* place = nullptr;
-        has_met_others_ = !held.take(c.keys->table(), hash);
-        if (has_met_others_ || !may_use(c, c.args[i], hash, held, place)) return false;
+        if (!note_taken(held.take(c.keys->table(), hash), held) ||
+            !may_use(c, c.args[i], hash, held, place)) {
+            return false;
+        }
     }
     return true;
+}
+
+// Whether it was; if not, whether another thread has it. A command may just have too many keys.
+bool lane::note_taken(bool taken, const dictionary::holding& held) noexcept {
+    has_met_others_ = !taken && !held.is_full();
+    return taken;
 }
 
 // False, with nothing done, when it is for who is alone.
@@ -206,6 +215,13 @@ bool lane::run(call& c, const resp::command& what, const planned& plan, dictiona
     c.hash = plan.hash;
     c.reply_begin = c.reply.buffer().size();
     if (!take_keys(c, held)) return false;
+    // Commands of several keys count by themselves.
+    entry* const used = state_.env.most_uses != 0 && spec->last_key == 1 && c.known != nullptr
+                            ? keyspace::at(c.known)
+                            : nullptr;
+    const std::uint8_t flags_before = used != nullptr ? used->flags : std::uint8_t{0};
+    if (used != nullptr) [[unlikely]]
+        used->count_use(state_.env.most_uses);
     const own_counts before = counts_;
     const std::size_t samples = sample_count_;
     if (spec != running_.what) [[unlikely]]
@@ -217,6 +233,8 @@ bool lane::run(call& c, const resp::command& what, const planned& plan, dictiona
         return true;
     --running_.calls;
     counts_ = before;
+    // It has changed nothing.
+    if (used != nullptr) used->flags = flags_before;
     sample_count_ = samples;
     c.reply.buffer().truncate(c.reply_begin);
     return false;

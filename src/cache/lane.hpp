@@ -113,6 +113,7 @@ private:
                           dictionary::holding& held) noexcept;
     bool run(call& c, const resp::command& what, const planned& plan, dictionary::holding& held);
     bool take_keys(call& c, dictionary::holding& held);
+    bool note_taken(bool taken, const dictionary::holding& held) noexcept;
     bool may_use(const call& c, std::string_view key, std::uint64_t hash, dictionary::holding& held,
                  keyspace::slot*& place);
     void run_first(call& c);

@@ -4,11 +4,13 @@
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"
+#include "cache/command_names.hpp"
 #include "cache/command_table.hpp"
 #include "cache/dataset_digest.hpp"
 #include "cache/differential_commands.hpp"
 #include "cache/mirror.hpp"
 #include "cache/random_commands.hpp"
+#include "cache/rdb/snapshot.hpp"
 #include "cache/test_client.hpp"
 
 #include <gmock/gmock.h>
@@ -138,11 +140,15 @@ TEST(lane, is_for_commands_of_keys_at_known_places) {
     }
 }
 
-TEST(lane, random_commands_have_the_replies_and_effects_of_one_thread) {
+class lane_with_policy : public ::testing::TestWithParam<eviction> {};
+
+TEST_P(lane_with_policy, random_commands_have_the_replies_and_effects_of_one_thread) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
     SCOPED_TRACE(seed);
     engine_options options;
     options.seed = seed + 1;
+    options.policy = GetParam();
+    if (options.policy != eviction::none) options.max_memory = 1U << 30;
     options.mode = access_mode::readwrite;
     turns beside(options);
     engine alone(options);
@@ -184,7 +190,11 @@ TEST(lane, random_commands_have_the_replies_and_effects_of_one_thread) {
                 << lines;
         });
     }
-    EXPECT_GT(one.by_lanes, commands / 10);
+    EXPECT_GT(one.by_lanes, commands / 20);
+    for (int i = 0; i < 9 && GetParam() == eviction::allkeys_lfu; ++i) {
+        const std::string line = "OBJECT FREQ k" + std::to_string(i);
+        EXPECT_EQ(one(line), other(line)) << line;
+    }
     const statistics ours = beside.alone([&] { return beside.home.stats(); });
     const statistics theirs = alone.stats();
     EXPECT_EQ(ours.commands, theirs.commands);
@@ -207,6 +217,28 @@ TEST(lane, random_commands_have_the_replies_and_effects_of_one_thread) {
         [&](std::string_view name, const command_stats::counts& its) {
             EXPECT_THAT(calls, ::testing::Contains(std::pair(std::string(name), its.calls)));
         });
+}
+
+INSTANTIATE_TEST_SUITE_P(policies, lane_with_policy,
+                         ::testing::Values(eviction::none, eviction::allkeys_lru,
+                                           eviction::allkeys_lfu),
+                         [](const auto& p) { return std::to_string(static_cast<int>(p.param)); });
+
+TEST(lane, counts_the_uses_of_a_key_as_one_thread_does) {
+    engine_options options;
+    options.max_memory = 1U << 30;
+    options.policy = eviction::allkeys_lfu;
+    turns beside(options);
+    engine alone(options);
+    fill(beside.home);
+    fill(alone);
+    lane_client one(beside);
+    test_client other(alone);
+    for (const std::string_view line :
+         {"SET a 1", "MGET a", "OBJECT FREQ a", "GET a", "OBJECT FREQ a", "SET b x", "INCR b",
+          "OBJECT FREQ b", "SET c x", "EXISTS c c", "OBJECT FREQ c", "TOUCH c", "OBJECT FREQ c"})
+        EXPECT_EQ(one(line), other(line)) << line;
+    EXPECT_GT(one.by_lanes, 3U);
 }
 
 TEST(lane, executes_each_of_its_commands) {
@@ -377,6 +409,31 @@ TEST(lane, takes_turns_for_a_while_where_batches_keep_meeting_others) {
     beside.home.settle_lanes();
 }
 
+// Of a full table it takes more buckets than a thread may have.
+TEST(lane, a_command_of_too_many_keys_is_no_reason_to_take_turns) {
+    using namespace std::chrono_literals;
+    constexpr std::size_t keys = 46'000;
+    turns beside;
+    fill(beside.home, keys);
+    session who(beside.home, "test:1", "test:0");
+    lane mine(beside.home);
+    random_generator random(7);
+    std::chrono::milliseconds now = 1s;
+    int left_alone = 0;
+    for (int i = 0; i < 1000; ++i, now += 1ms) {
+        arguments words{"MGET"};
+        for (int k = 0; k < 31; ++k) words.push_back("fill:" + std::to_string(random.below(keys)));
+        const std::vector<std::string_view> views(words.begin(), words.end());
+        const resp::command commands[] = {{views.data(), views.size()}};
+        byte_buffer out;
+        ASSERT_TRUE(mine.is_of_use(now));
+        left_alone += mine.execute(who, commands, out).is_over ? 0 : 1;
+    }
+    EXPECT_GT(left_alone, 0);
+    EXPECT_LT(left_alone, 500);
+    beside.home.settle_lanes();
+}
+
 TEST(lane, counts_an_error_once_and_changes_nothing_for_it) {
     turns beside;
     fill(beside.home);
@@ -506,6 +563,94 @@ TEST(lane, what_many_threads_change_at_once_adds_up) {
     }
     EXPECT_EQ(beside.home.stats().used_memory, 0U);
     EXPECT_GT(used_before, 0U);
+}
+
+// Keys end, and a snapshot begins and is given up, between what they do.
+TEST(lane, many_threads_may_execute_each_of_its_commands_at_once) {
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
+    turns beside;
+    std::chrono::milliseconds now{1'700'000'000'000};
+    beside.home.set_time(now);
+    fill(beside.home);
+    std::string templates;
+    for (const std::string_view line : separate(command_templates)) {
+        const command_spec* const what = find_named(nullptr, fold_command_name(split(line)[0]));
+        if (what != nullptr && (what->flags & command_flag::local) != 0)
+            templates += std::string(line) + ";";
+    }
+    templates += "TOUCH %k %k";
+    constexpr int threads = 4;
+    constexpr int rounds = 3000;
+    std::vector<std::unique_ptr<lane_client>> clients;
+    for (int i = 0; i < threads; ++i) clients.push_back(std::make_unique<lane_client>(beside));
+    std::atomic<int> left{threads};
+    std::vector<std::thread> running;
+    for (int number = 0; number < threads; ++number) {
+        running.emplace_back([&, number] {
+            random_commands random(templates, seed + static_cast<std::uint64_t>(number));
+            for (int i = 0; i < rounds; ++i) {
+                std::vector<arguments> batch;
+                for (std::uint64_t n = 1 + random.below(6); n > 0; --n) {
+                    batch.push_back(random.next());
+                    // Three hundred for each of the few that it knows.
+                    for (std::string& word : batch.back()) {
+                        if (word.size() == 2 && word[0] == 'k')
+                            word += std::to_string(random.below(300));
+                    }
+                }
+                clients[static_cast<std::size_t>(number)]->ask(batch);
+            }
+            --left;
+        });
+    }
+    rdb::snapshot* image = nullptr;
+    int steps = 0;
+    while (left > 0) {
+        beside.alone([&] {
+            now += std::chrono::milliseconds(7);
+            beside.home.set_time(now);
+            beside.home.upkeep();
+            if (image == nullptr && rdb::snapshot::may_begin(beside.home)) {
+                image = rdb::snapshot::begin(beside.home);
+                steps = 6;
+            } else if (image != nullptr) {
+                byte_buffer out;
+                if (--steps > 0 && image->step(out, 1000) == rdb::snapshot::status::writing) return;
+                image->end();
+                image = nullptr;
+            }
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    for (std::thread& each : running) each.join();
+    if (image != nullptr) image->end();
+    std::size_t by_lanes = 0;
+    for (const auto& each : clients) by_lanes += each->by_lanes;
+    EXPECT_GT(by_lanes, static_cast<std::size_t>(threads * rounds) / 2);
+    clients.clear();
+    beside.home.settle_lanes();
+    while (beside.home.upkeep()) {
+    }
+    keyspace& keys = beside.home.internals().database(0);
+    std::size_t seen = 0;
+    std::size_t expiring = 0;
+    dictionary::iterator all(keys.table());
+    while (keyspace::slot* const place = all.next()) {
+        const entry& its = *keyspace::at(place);
+        const bool ends = (*place & dictionary::expires_bit) != 0;
+        ++seen;
+        expiring += ends;
+        EXPECT_EQ(ends, its.expiry() != no_expiry);
+        EXPECT_EQ(keys.table().find(its.key(), keys.hash(its.key())), place);
+    }
+    EXPECT_EQ(seen, keys.size());
+    EXPECT_EQ(expiring, keys.expiring());
+    test_client ask(beside.home);
+    EXPECT_EQ(ask("FLUSHALL"), "+OK\r\n");
+    while (beside.home.upkeep()) {
+    }
+    EXPECT_EQ(beside.home.stats().used_memory, 0U);
 }
 
 TEST(lane, tables_grow_and_shrink_beside_it) {

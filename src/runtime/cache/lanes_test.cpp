@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -145,6 +146,40 @@ TEST_P(cache_threads_many_keys, transactions_and_scripts_are_seen_whole_or_not_a
             EXPECT_EQ(c.ask("GET a"), "600");
             EXPECT_GT(info(c, "parallel_commands"), 0U);
         });
+        co_await cache->stop(0s);
+    });
+}
+
+// Nothing that runs for all threads wakes the search for keys that end.
+TEST_P(cache_threads_many_keys, keys_end_however_they_were_set) {
+    run([&]() -> task<void> {
+        subject cache("cache", {{"port", 0}, {"threads", threads}});
+        co_await cache.start();
+        const endpoint where = cache->local();
+        const auto keys = [&] {
+            double found = 0;
+            const counters now = cache->count();
+            for (const auto& [name, value] : now.more) {
+                if (name == "keys") found = value;
+            }
+            return found;
+        };
+        constexpr double filled = 2.0 * eddy::cache::lane::least_keys;
+        std::optional<blocking_client> c;
+        co_await in_parallel(1, [&](int) {
+            c.emplace(where);
+            fill(*c);
+        });
+        // Shortly before, and shortly after, it is seen that nothing is left to be done.
+        for (int i = 0; i < 6; ++i) {
+            co_await in_parallel(1, [&](int) {
+                EXPECT_EQ(c->ask("PING"), "+PONG");
+                std::this_thread::sleep_for(99ms + i * 500us);
+                EXPECT_EQ(c->ask("SET ends v PX 20"), "+OK");
+            });
+            co_await until([&] { return keys() == filled; });
+        }
+        c.reset();
         co_await cache->stop(0s);
     });
 }

@@ -462,7 +462,8 @@ std::size_t worker::visit_engine(client& c, std::span<const resp::command> comma
     std::size_t beside_others = 0;
     if (lane_ && !has_large && lane_->is_of_use(now.time_since_epoch())) {
         const shared_visit here(place_.turns.get());
-        if (place_.clock.is_told(now) && !place_.holds_replies()) {
+        // Upkeep that has come to its end is asked for anew by who is alone.
+        if (place_.clock.is_told(now) && place_.work_done.is_set() && !place_.holds_replies()) {
             const auto done = lane_->execute(*c.session, commands, replies_);
             if (done.is_over) return done.executed;
             beside_others = done.executed;
