@@ -309,6 +309,28 @@ TEST(acl, a_password_of_the_options_is_that_of_the_default_user) {
     EXPECT_NE(user.find(to_hex(sha256("secret"))), std::string::npos);
 }
 
+// Where the search for a word would find another one than the command does.
+TEST(acl, no_word_hides_a_key) {
+    engine home;
+    test_client admin(home);
+    test_client client(home);
+    admin("ACL SETUSER u on nopass ~mine* +@all");
+    admin("XADD secret 1-1 f v");
+    admin("XGROUP CREATE secret g 0");
+    client("AUTH u x");
+    for (const char* const line :
+         {"GEORADIUS mine 1 1 1 km STORE mine STORE secret",
+          "GEORADIUS mine 1 1 1 km STOREDIST mine STORE secret",
+          "GEORADIUSBYMEMBER mine m 1 km STORE mine2 STOREDIST secret",
+          "XREADGROUP GROUP g streams STREAMS secret >",
+          "XREADGROUP COUNT 1 GROUP streams mine STREAMS secret >", "XREAD STREAMS secret 0",
+          "XREAD COUNT 1 STREAMS mine secret 0 0"})
+        EXPECT_THAT(client(line), StartsWith("-NOPERM")) << line;
+    EXPECT_EQ(client("GEORADIUS mine 1 1 1 km STORE mine2 STOREDIST mine3"), ":0\r\n");
+    EXPECT_EQ(client("XREAD STREAMS mine mine2 0 0"), "*-1\r\n");
+    EXPECT_THAT(client("XREADGROUP GROUP g streams STREAMS mine >"), StartsWith("-NOGROUP"));
+}
+
 TEST(acl, a_waiting_client_that_loses_its_permission_takes_nothing) {
     engine home;
     test_client admin(home);

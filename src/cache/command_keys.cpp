@@ -118,6 +118,31 @@ std::vector<key_argument> keys_of_sort(arguments args) {
     return found;
 }
 
+// GEORADIUS and GEORADIUSBYMEMBER: whatever stands behind STORE, of which there may be several: a
+// search for the word finds the first, and the last one counts.
+std::vector<key_argument> keys_of_georadius(arguments args, std::size_t first_option) {
+    std::vector<key_argument> found{{1, "RO access"}};
+    for (std::size_t i = first_option; i + 1 < args.size(); ++i) {
+        if (is_word(args[i], "store") || is_word(args[i], "storedist"))
+            found.push_back({++i, "OW update"});
+    }
+    return found;
+}
+
+// XREAD and XREADGROUP: a group or a consumer may be called "streams".
+std::vector<key_argument> keys_of_xread(arguments args) {
+    std::vector<key_argument> found;
+    std::size_t i = 1;
+    while (i < args.size() && !is_word(args[i], "streams")) {
+        const bool has_value = is_word(args[i], "count") || is_word(args[i], "block");
+        i += is_word(args[i], "group") ? 3 : has_value ? 2 : 1;
+    }
+    if (i >= args.size()) return found;
+    const std::size_t keys = (args.size() - i - 1) / 2;
+    for (std::size_t k = 1; k <= keys; ++k) found.push_back({i + k, "RO access"});
+    return found;
+}
+
 // MIGRATE: the key, or those behind KEYS, which may also be a password.
 std::optional<std::vector<key_argument>> keys_of_migrate(arguments args) {
     constexpr std::string_view flags = "RW access delete";
@@ -179,6 +204,9 @@ bool has_keys(const command_spec& spec, arguments args) {
 std::optional<std::vector<key_argument>> find_key_arguments(const command_spec& spec,
                                                             arguments args) {
     if (spec.name == "sort") return keys_of_sort(args);
+    if (spec.name == "georadius") return keys_of_georadius(args, 6);
+    if (spec.name == "georadiusbymember") return keys_of_georadius(args, 5);
+    if (spec.name == "xread" || spec.name == "xreadgroup") return keys_of_xread(args);
     if (spec.name == "migrate" && args.size() > 3) return keys_of_migrate(args);
     if (spec.name == "set") return {{{1, flags_of_set(args)}}};
     if (spec.name == "bitfield") return {{{1, flags_of_bitfield(args)}}};
