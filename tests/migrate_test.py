@@ -239,6 +239,13 @@ class BetweenCaches(Migration):
         eventually(lambda: replica("DBSIZE") == 3, "the copy")
         self.assertEqual(self.move(source, target, "a", "b"), "+OK")
         eventually(lambda: replica("KEYS", "*") == [b"c"], "the replica to hear of it")
+        # WAIT is about it, as about each change that the client has made.
+        self.assertEqual(source("WAIT", 1, WAIT_MS), 1)
+        self.assertEqual(replica("CLIENT", "PAUSE", WAIT_MS, "WRITE"), "+OK")
+        self.assertEqual(self.move(source, target, "c"), "+OK")
+        self.assertEqual(source("WAIT", 1, SHORT_MS), 0)
+        self.assertEqual(replica("CLIENT", "UNPAUSE"), "+OK")
+        self.assertEqual(source("WAIT", 1, WAIT_MS), 1)
 
     def test_a_silent_server_holds_up_those_alone_who_write_its_keys(self):
         source = self.cache(self.daemon(), "source")

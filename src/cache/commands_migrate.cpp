@@ -53,6 +53,11 @@ std::optional<migration_order> order_of(call& c) {
             return std::nullopt;
         }
     }
+    if (end - first > migration::most_keys) {
+        c.error("ERR MIGRATE takes " + std::to_string(migration::most_keys) +
+                " keys at most: send the others with another one");
+        return std::nullopt;
+    }
     const auto patience_ms = c.integer(5);
     if (!patience_ms) return std::nullopt;
     const auto database = c.integer(4);
@@ -88,12 +93,12 @@ void migrate(call& c) {
     if (!order->copies && s.replicating != nullptr && s.replicating->is_following())
         return c.error("ERR a replica's keys are its master's: use MIGRATE with COPY");
     if (s.server == nullptr) return c.error("ERR there is no server that could connect");
-    if (s.migrating != nullptr && s.migrating->count >= migration::most) {
+    if (s.migrating != nullptr && s.migrating->count() >= migration::most) {
         return c.error("ERR " + std::to_string(migration::most) +
                        " MIGRATE commands are under way: try again later, or send several keys "
                        "with one");
     }
-    auto made = std::make_unique<migration>(s, std::move(*order));
+    auto made = std::make_unique<migration>(s, c.client.id, std::move(*order));
     wait_for_server(c);
     s.server->migrate(c.client.id, std::move(made));
 }

@@ -35,7 +35,7 @@ class client_memory;
 class command_names;
 class hooks;
 class lane;
-struct migrations;
+class migrations;
 class propagation;
 class replication;
 class scripts;
@@ -58,6 +58,7 @@ inline constexpr std::uint32_t to_waiters = 1 << 17;
 inline constexpr std::uint32_t to_trackers = 1 << 18;
 inline constexpr std::uint32_t to_propagation = 1 << 19;  ///< keys that end by themselves
 inline constexpr std::uint32_t to_hooks = 1 << 20;
+inline constexpr std::uint32_t to_migrations = 1 << 21;
 }  // namespace listening
 
 /// What makes every command take the longer way, see execution.cpp.

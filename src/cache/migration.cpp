@@ -8,11 +8,13 @@
 #include "cache/commands.hpp"
 #include "cache/execution.hpp"
 #include "cache/hooks.hpp"
+#include "cache/messages.hpp"
 #include "cache/propagation.hpp"
 #include "cache/rdb/payload.hpp"
 #include "cache/replication.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/tracking.hpp"
 #include "cache/waits.hpp"
 
 #include <algorithm>
@@ -25,33 +27,64 @@ namespace {
 
 using arguments = std::span<const std::string_view>;
 
-// Whether it may change one of the keys that are held.
+// Whether it changes one of the keys that are held, as far as it names those that it changes.
 bool changes_held_key(const migrations& its, unsigned database, const command_spec& spec,
                       arguments args) {
-    const std::uint32_t flags = flags_of(spec, args.data(), args.size());
-    if (!writes_keys(flags)) return false;
-    // EVAL_RO and FCALL_RO do not have it.
-    if ((flags & command_flag::runs_script) != 0) return (flags & command_flag::may_replicate) != 0;
+    if (!writes_keys(flags_of(spec, args.data(), args.size()))) return false;
     const auto found = find_key_arguments(spec, args);
     if (!found) return false;
-    if (found->empty()) return true;  // FLUSHALL, SWAPDB
+    // One of their keys may be another database's.
+    const bool is_of_any = spec.run == commands::copy || spec.run == commands::move;
     return std::ranges::any_of(*found, [&](const key_argument& each) {
         // XREADGROUP reads the entries, and changes the group.
         const bool only_reads = each.flags.starts_with("RO") && spec.run != commands::xreadgroup;
-        return !only_reads && its.held[database].contains(args[each.index]);
+        const std::string_view key = args[each.index];
+        return !only_reads && (is_of_any ? its.holds(key) : its.holds(database, key));
     });
 }
 
+// While it lives what happens is that session's doing, which waits; null: nobody's.
+class doing_of {
+public:
+    doing_of(engine::state& s, session* who)
+        : state_(s),
+          outer_(std::exchange(s.executing, who)),
+          outer_pushes_(std::exchange(s.own_pushes, {})) {}
+    ~doing_of() {
+        state_.executing = outer_;
+        state_.own_pushes = std::move(outer_pushes_);
+    }
+    doing_of(const doing_of&) = delete;
+    doing_of& operator=(const doing_of&) = delete;
+
+private:
+    engine::state& state_;
+    session* outer_;
+    byte_buffer outer_pushes_;
+};
+
 }  // namespace
 
-migration::migration(engine::state& s, migration_order what) : state_(s), order_(std::move(what)) {
+void migrations::note_change(unsigned database, std::string_view key) noexcept {
+    const auto found = held_[database].find(key);
+    if (found != held_[database].end()) found->second = true;
+}
+
+void migrations::note_changes(unsigned database) noexcept {
+    for (auto& each : held_[database]) each.second = true;
+}
+
+migration::migration(engine::state& s, std::uint64_t asked_by, migration_order what)
+    : state_(s), asked_by_(asked_by), order_(std::move(what)) {
     if (state_.migrating == nullptr) state_.migrating = std::make_unique<migrations>();
-    ++state_.migrating->count;
+    ++state_.migrating->count_;
     state_.attention |= attention::migration;
+    state_.note_listeners();
     try {
         // Who names a key that another one has waits for that, so nobody has these yet.
-        for (const std::string& each : order_.keys)
-            state_.migrating->held[order_.from].insert(each);
+        auto& held = state_.migrating->held_[order_.from];
+        held.reserve(held.size() + order_.keys.size());
+        for (const std::string& each : order_.keys) held.emplace(each, false);
     } catch (const std::bad_alloc&) {
         leave();
         throw;
@@ -63,25 +96,37 @@ migration::~migration() {
     end_migration_waits(state_);
 }
 
-void migration::release(std::size_t end) noexcept {
+bool migration::release(std::size_t end) noexcept {
+    if (end <= released_) return false;
     let_go(end);
     end_migration_waits(state_);
+    return true;
 }
 
 void migration::let_go(std::size_t end) noexcept {
     for (; released_ < end; ++released_) {
         std::string& key = order_.keys[released_];
-        state_.migrating->held[order_.from].erase(key);
-        // A million of them are not to be freed at once, at the end.
+        state_.migrating->held_[order_.from].erase(key);
+        // Many of them are not to be freed at once, at the end.
         std::string().swap(key);
     }
 }
 
 void migration::leave() noexcept {
     let_go(order_.keys.size());
-    if (--state_.migrating->count != 0) return;
+    note_unsent(0);
+    if (--state_.migrating->count_ != 0) return;
     state_.migrating.reset();
     state_.attention &= static_cast<std::uint16_t>(~attention::migration);
+    state_.note_listeners();
+}
+
+bool migration::is_wanted() const noexcept { return find_session(state_, asked_by_) != nullptr; }
+
+bool migration::is_crowded() const noexcept { return state_.migrating->unsent_ >= most_unsent; }
+
+void migration::note_unsent(std::size_t bytes) noexcept {
+    state_.migrating->unsent_ += bytes - std::exchange(unsent_, bytes);
 }
 
 migration::written migration::write(std::size_t index, byte_buffer& to) const {
@@ -114,10 +159,18 @@ std::string migration::remove(const std::vector<std::size_t>& indexes) {
     engine::state& s = state_;
     if (s.replicating != nullptr && s.replicating->is_following())
         return "this server follows another one since";
+    session* const who = find_session(s, asked_by_);
+    const doing_of its(s, who);
     keyspace& keys = s.database(order_.from);
+    const auto& held = s.migrating->held_[order_.from];
+    bool some_changed = false;
     for (const std::size_t index : indexes) {
         const std::string& key = order_.keys[index];
         if (keys.find_to_read(key) == nullptr) continue;
+        if (held.at(key)) {
+            some_changed = true;
+            continue;
+        }
         const recorded_alone told(s, order_.from, {"DEL", key});
         // Scripts write through to what lies behind the cache, and there it is not deleted.
         if (s.hooked != nullptr)
@@ -126,7 +179,10 @@ std::string migration::remove(const std::vector<std::size_t>& indexes) {
         ++s.changes;
         s.tell_clients(order_.from, key_event::generic, "del", key);
     }
-    return {};
+    if (who != nullptr && !s.own_pushes.empty()) extras_of(*who).outbox.append(s.own_pushes.text());
+    return some_changed ? "they were changed meanwhile, by a script or the like. Send them again, "
+                          "with REPLACE"
+                        : "";
 }
 
 bool waits_for_migration(call& c) {

@@ -1,22 +1,24 @@
 // Keys on their way to another server: MIGRATE, as the engine sees it. Connecting and sending is a
 // server_host's affair.
 //
-// MIGRATE waits for that; all others go on. Until it is over nobody changes the keys: commands that
-// would wait, and so do those of which nobody knows what they change, as scripts and FLUSHALL. Who
-// reads them does, until they have gone. What expires or is evicted meanwhile has gone as well.
+// MIGRATE waits for that; all others go on. Commands that would change one of its keys wait until
+// the other server has it; who reads it does not. What changes a key without naming it, such as a
+// script that did not declare it, does not wait: then the key stays, and the client is told. What
+// expires or is evicted meanwhile has gone as well.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
 
 #include "cache/call.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 namespace eddy::cache {
@@ -42,13 +44,25 @@ class migration {
 public:
     /// At a time; each has a connection. One more is refused.
     static constexpr std::size_t most = 64;
+    /// Keys of one, named or there. More are refused: they are looked up in one turn.
+    static constexpr std::size_t most_keys = 1U << 16;
+    /// Bytes of all of them that are written and not sent yet, from which on is_crowded(); one key
+    /// more may go over it.
+    static constexpr std::size_t most_unsent = 64U << 20;
 
-    migration(engine::state& s, migration_order what);
+    /// `asked_by` is the number of the session that is to be answered.
+    migration(engine::state& s, std::uint64_t asked_by, migration_order what);
     ~migration();
     migration(const migration&) = delete;
     migration& operator=(const migration&) = delete;
 
     const migration_order& order() const noexcept { return order_; }
+    /// Whether the session that has asked is still there. O(sessions).
+    bool is_wanted() const noexcept;
+    /// Whether nothing more is to be written now.
+    bool is_crowded() const noexcept;
+    /// Bytes that write() gave and that are not sent.
+    void note_unsent(std::size_t bytes) noexcept;
 
     enum class written : std::uint8_t { whole, gone, too_large };
     /// Appends the command that brings the key of this index, and no other, to the other server.
@@ -56,26 +70,45 @@ public:
     /// Whether keys may be removed now: not while commands that write are held up.
     bool may_remove() const;
     /// Removes these keys, as DEL does, but for hooks they are evicted: they are not deleted. Why
-    /// that may not be any more, or empty. Only when may_remove().
+    /// some of them may not go any more, and have stayed, or empty. Only when may_remove().
     std::string remove(const std::vector<std::size_t>& indexes);
-
     /// The keys before this index are settled, and are forgotten: who waits for them goes on.
-    void release(std::size_t end) noexcept;
+    /// Whether there were any.
+    bool release(std::size_t end) noexcept;
 
 private:
     void let_go(std::size_t end) noexcept;
     void leave() noexcept;
 
     engine::state& state_;
+    std::uint64_t asked_by_;
     migration_order order_;
     std::size_t released_ = 0;
+    std::size_t unsent_ = 0;
 };
 
-/// Of one engine: which keys are held, and for how many migrations.
-struct migrations {
-    /// By database; the names are those in their orders.
-    std::array<std::unordered_set<std::string_view>, engine::databases> held;
-    std::size_t count = 0;
+/// All of one engine's.
+class migrations {
+public:
+    bool holds(unsigned database, std::string_view key) const {
+        return held_[database].contains(key);
+    }
+    /// In any database.
+    bool holds(std::string_view key) const {
+        return std::ranges::any_of(held_, [&](const auto& each) { return each.contains(key); });
+    }
+    /// The key, or all keys of the database, may be others than those that were sent.
+    void note_change(unsigned database, std::string_view key) noexcept;
+    void note_changes(unsigned database) noexcept;
+    std::size_t count() const noexcept { return count_; }
+
+private:
+    friend class migration;
+
+    /// By database, and whether they have changed; the names are those in their orders.
+    std::array<std::unordered_map<std::string_view, bool>, engine::databases> held_;
+    std::size_t count_ = 0;
+    std::size_t unsent_ = 0;
 };
 
 /// True when the command is to wait for the end of a migration, and does.

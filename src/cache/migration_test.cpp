@@ -9,6 +9,7 @@
 #include "cache/engine_state.hpp"
 #include "cache/hooks_fixture.hpp"
 #include "cache/propagation.hpp"
+#include "cache/replication.hpp"
 #include "cache/server_host.hpp"
 #include "cache/test_client.hpp"
 
@@ -16,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -195,17 +197,24 @@ TEST_F(migrate, who_changes_its_keys_waits_and_who_reads_them_does_not) {
     for (const char* const line :
          {"INCR a", "DEL x a", "EXPIRE a 100", "RENAME b a", "COPY b a REPLACE", "GETDEL a",
           "LPOP a", "SORT x STORE a", "BLPOP x a 0", "XREADGROUP GROUP g c STREAMS a >",
-          "MIGRATE h 1 a 0 5", "MIGRATE h 1 '' 0 5 KEYS b a", "FLUSHALL", "FLUSHDB ASYNC",
-          "SWAPDB 0 1", "MOVE a 1", "RESTORE a 0 x", "EVAL return(1) 0"}) {
+          "MIGRATE h 1 a 0 5", "MIGRATE h 1 '' 0 5 KEYS b a", "MOVE a 1", "RESTORE a 0 x",
+          "EVAL return(1) 2 x a", "GEORADIUS g 1 1 1 km STORE x STORE a",
+          "XREADGROUP COUNT 1 GROUP g streams STREAMS a >"}) {
         waiting.push_back(std::make_unique<test_client>(home));
         EXPECT_EQ((*waiting.back())(line), "") << line;
         EXPECT_TRUE(waiting.back()->who().blocked) << line;
     }
     waiting.clear();
-    EXPECT_EQ(other("EVAL_RO return(1) 0"), ":1\r\n");
+    EXPECT_EQ(other("EVAL return(1) 1 b"), ":1\r\n");
     EXPECT_EQ(other("GET a"), "$1\r\n1\r\n");
-    // Of another database.
+    // Of another database, and from there.
     EXPECT_EQ(other("SELECT 1"), "+OK\r\n");
+    for (const char* const line : {"COPY x a DB 0 REPLACE", "MOVE a 0"}) {
+        test_client there(home);
+        there("SELECT 1");
+        EXPECT_EQ(there(line), "");
+        EXPECT_TRUE(there.who().blocked) << line;
+    }
     EXPECT_EQ(other("INCR a"), ":1\r\n");
     EXPECT_EQ(other("INCR a"), ":2\r\n");
     EXPECT_EQ(other("MULTI"), "+OK\r\n");
@@ -236,11 +245,13 @@ TEST_F(migrate, ends_for_those_who_wait_whatever_becomes_of_it) {
     EXPECT_EQ(client.pushed(), "-IOERR error or timeout reading to target instance\r\n");
     EXPECT_EQ(other.pushed(), ":2\r\n");
     EXPECT_THAT(client("INFO errorstats"), HasSubstr("errorstat_IOERR:count=1"));
-    // Who asked has gone: it is done all the same.
+    // Who asked has gone.
     {
         test_client leaves(home);
         leaves("MIGRATE h 1 a 0 5");
+        EXPECT_TRUE(host.under_way[0]->is_wanted());
     }
+    EXPECT_FALSE(host.under_way[0]->is_wanted());
     finish();
     EXPECT_EQ(client("EXISTS a"), ":0\r\n");
     EXPECT_EQ(there("GET a"), "$1\r\n2\r\n");
@@ -262,6 +273,85 @@ TEST_F(migrate, keys_are_let_go_as_soon_as_they_have_gone) {
     host.under_way.clear();
     EXPECT_EQ(third.pushed(), ":2\r\n");
     answer(home.internals(), host.who, {});
+}
+
+// Whatever does not wait: the key stays, and whoever moves it hears of it.
+TEST_F(migrate, what_was_changed_after_all_is_not_removed) {
+    const auto stays = [&](std::string_view what, const std::function<void()>& changes) {
+        host.under_way.clear();
+        client("FLUSHALL");
+        client("SET k old");
+        client("RPUSH l old");
+        std::unique_ptr<test_client> mover = std::make_unique<test_client>(home);
+        EXPECT_EQ((*mover)("MIGRATE h 1 '' 0 5 KEYS k l"), "") << what;
+        changes();
+        EXPECT_THAT(host.under_way[0]->remove({0, 1}), HasSubstr("changed")) << what;
+        host.under_way.clear();
+    };
+    stays("a script", [&] { client({"EVAL", "redis.call('SET', 'k', 'new')", "0"}); });
+    EXPECT_EQ(client("GET k"), "$3\r\nnew\r\n");
+    EXPECT_EQ(client("EXISTS l"), ":0\r\n") << "that one has gone";
+    // Who waits for a key is served wherever it has to go.
+    test_client waits(home);
+    EXPECT_EQ(waits("BLMOVE q l LEFT RIGHT 0"), "");
+    stays("BLMOVE", [&] { client("RPUSH q new"); });
+    EXPECT_EQ(waits.pushed(), "$3\r\nnew\r\n");
+    EXPECT_EQ(client("LRANGE l 0 -1"), "*2\r\n$3\r\nold\r\n$3\r\nnew\r\n");
+    stays("FLUSHALL", [&] {
+        client("FLUSHALL");
+        client({"EVAL", "redis.call('SET', 'k', 'newer')", "0"});
+    });
+    EXPECT_EQ(client("GET k"), "$5\r\nnewer\r\n");
+    stays("SWAPDB", [&] {
+        client("SWAPDB 0 1");
+        client({"EVAL", "redis.call('SET', 'k', 'newest')", "0"});
+    });
+    EXPECT_EQ(client("GET k"), "$6\r\nnewest\r\n");
+    stays("another server's data", [&] {
+        replication& its = replication::of(home.internals());
+        client("REPLICAOF 127.0.0.1 1");
+        its.begin_load();
+        its.fail_load();
+        client("REPLICAOF NO ONE");
+        client({"EVAL", "redis.call('SET', 'k', 'theirs')", "0"});
+    });
+    EXPECT_EQ(client("GET k"), "$6\r\ntheirs\r\n");
+}
+
+TEST_F(migrate, a_field_that_ends_is_no_change) {
+    client("HSET h f 1 g 2");
+    client("HPEXPIRE h 100 FIELDS 1 f");
+    EXPECT_EQ(client("MIGRATE h 1 h 0 5"), "");
+    home.set_time(std::chrono::seconds(1'700'000'001));
+    while (home.upkeep()) {
+    }
+    EXPECT_EQ(other("HLEN h"), ":1\r\n");
+    EXPECT_EQ(host.under_way[0]->remove({0}), "");
+    EXPECT_EQ(other("EXISTS h"), ":0\r\n");
+    host.under_way.clear();
+}
+
+TEST_F(migrate, so_many_keys_may_be_named) {
+    arguments words{"MIGRATE", "h", "1", "", "0", "5", "KEYS"};
+    words.resize(7 + migration::most_keys, "nothing");
+    EXPECT_EQ(client.ask(words), "+NOKEY\r\n");
+    words.emplace_back("nothing");
+    EXPECT_THAT(client.ask(words), StartsWith("-ERR MIGRATE takes 65536 keys at most"));
+}
+
+TEST_F(migrate, what_waits_to_be_sent_is_counted) {
+    client("MSET a 1 b 1");
+    client("MIGRATE h 1 a 0 5");
+    other("MIGRATE h 1 b 0 5");
+    migration& first = *host.under_way[0];
+    first.note_unsent(migration::most_unsent);
+    EXPECT_TRUE(host.under_way[1]->is_crowded());
+    first.note_unsent(migration::most_unsent - 1);
+    EXPECT_FALSE(host.under_way[1]->is_crowded());
+    host.under_way[1]->note_unsent(10);
+    EXPECT_TRUE(first.is_crowded());
+    host.under_way.pop_back();
+    EXPECT_FALSE(first.is_crowded());
 }
 
 TEST_F(migrate, copies_stay_where_they_are) {
@@ -419,7 +509,7 @@ TEST_F(migrate_beside_hooks, what_goes_is_written_and_not_erased) {
     give_none("write a=1");
     migration_order order;
     order.keys = {"a", "b"};
-    EXPECT_EQ(migration(home_->internals(), order).remove({0, 1}), "");
+    EXPECT_EQ(migration(home_->internals(), c.who().id, order).remove({0, 1}), "");
     EXPECT_EQ(c("DBSIZE"), ":0\r\n");
     EXPECT_EQ(next(), "write b=1") << "nobody was told of it yet";
     give_none("write b=1");

@@ -3,6 +3,7 @@
 
 #include "cache/hooks.hpp"
 #include "cache/messages.hpp"
+#include "cache/migration.hpp"
 #include "cache/propagation.hpp"
 #include "cache/tracking.hpp"
 #include "cache/waits.hpp"
@@ -73,6 +74,7 @@ void engine::state::note_listeners() noexcept {
     if (tracking.clients > 0) now |= listening::to_trackers;
     if ((attention & attention::propagates) != 0) now |= listening::to_propagation;
     if (hooked != nullptr) now |= listening::to_hooks;
+    if (migrating != nullptr) now |= listening::to_migrations;
     listeners = now;
     env.listener = now != 0 ? this : nullptr;
 }
@@ -86,6 +88,9 @@ void engine::state::key_happened(unsigned database, key_event kind, std::string_
         told.emplace(*this, database, std::initializer_list<std::string_view>{"DEL", key});
     if (is_change && (listeners & listening::to_hooks) != 0)
         hooked->key_happened(database, kind, name, key);
+    // Fields end there as well.
+    if (is_change && (listeners & listening::to_migrations) != 0 && name != "hexpired")
+        migrating->note_change(database, key);
     tell_clients(database, kind, name, key);
 }
 
@@ -130,6 +135,7 @@ void engine::state::publish_event(unsigned database, key_event, std::string_view
 }
 
 void touch_watched(engine::state& s, const keyspace& gone, const keyspace* instead) {
+    if (s.migrating != nullptr) s.migrating->note_changes(gone.number());
     if ((s.listeners & listening::to_watchers) == 0) return;
     s.watched.for_each([&](name_topic& topic) {
         if (topic.scope != gone.number()) return;

@@ -3,6 +3,7 @@
 
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
@@ -31,6 +32,8 @@ using eddy::cache::migration_order;
 /// While writes are held up it is looked so often whether they go on.
 constexpr duration look_again = std::chrono::milliseconds(5);
 
+/// It is looked so often whether the client is still there.
+constexpr duration look_for_client = std::chrono::milliseconds(500);
 /// The patience is for so many bytes at most: more may take longer.
 constexpr std::size_t most_without_progress = 64U << 10;
 
@@ -59,6 +62,7 @@ public:
         }
     }
     task<std::string> line() {
+        const time_point until = loop::current().after(patience_);
         for (;;) {
             const std::string_view text = in_.text();
             const std::size_t end = text.find("\r\n");
@@ -68,7 +72,7 @@ public:
                 co_return found;
             }
             if (text.size() > most_migration_answer) throw trouble{not_answered_text};
-            const result<lease> got = co_await with_timeout(patience_, socket_.read());
+            const result<lease> got = co_await with_deadline(until, socket_.read());
             if (!got) throw trouble{not_answered_text};
             in_.append(got->text());
         }
@@ -137,7 +141,7 @@ task<void> remove_taken(migration& what, outcome_of_keys& of,
         tell_time();
     }
     if (const std::string why = what.remove(taken); !why.empty())
-        throw trouble{"ERR the other server has the keys, and they stay here as well: " + why};
+        throw trouble{"ERR the other server has some keys, and they stay here as well: " + why};
 }
 
 // A key that the other server refuses does not keep the others from moving.
@@ -146,6 +150,9 @@ task<void> send_keys(other_server& to, migration& what, const std::function<void
     const std::size_t keys = what.order().keys.size();
     std::vector<std::size_t> sent;
     for (std::size_t next = 0; next < keys;) {
+        while (what.is_crowded()) {
+            if (!co_await loop::current().sleep_for(look_again)) throw trouble{not_sent_text};
+        }
         tell_time();
         byte_buffer out;
         bool is_too_large = false;
@@ -158,7 +165,9 @@ task<void> send_keys(other_server& to, migration& what, const std::function<void
             }
             ++next;
         }
+        what.note_unsent(out.size());
         if (!out.empty()) co_await to.send(std::move(out));
+        what.note_unsent(0);
         for (const std::size_t each : sent) {
             const std::string answer = co_await to.line();
             if (answer.starts_with('+'))
@@ -182,6 +191,21 @@ task<void> move_keys(const eddy::cache::engine& of, migration& what,
     co_await send_keys(to, what, tell_time, of_keys);
 }
 
+// The same, until it is done or the client has gone: then nobody else is to wait for it.
+task<void> move_keys_while_wanted(const eddy::cache::engine& of, migration& what,
+                                  const std::function<void()>& tell_time,
+                                  outcome_of_keys& of_keys) {
+    cancel_source unwanted(co_await current_source());
+    co_await with_scope([&](scope& looking) -> task<void> {
+        looking.spawn([](const migration& its, cancel_source& end) -> task<void> {
+            while (co_await loop::current().sleep_for(look_for_client)) {
+                if (!its.is_wanted()) co_return end.request();
+            }
+        }(what, unwanted));
+        co_await move_keys(of, what, tell_time, of_keys).under(unwanted);
+    });
+}
+
 // Why the work could not be done, or empty.
 task<std::string> error_of(task<void> work) {
     try {
@@ -201,11 +225,16 @@ task<void> migrate_keys(eddy::cache::engine& of, std::uint64_t session,
     // The command that began it has to end first.
     co_await loop::current().yield();
     outcome_of_keys of_keys;
-    std::string error = co_await error_of(move_keys(of, *what, tell_time, of_keys));
+    std::string error = co_await error_of(move_keys_while_wanted(of, *what, tell_time, of_keys));
     if (!of_keys.refusal.empty()) error = of_keys.refusal;
     // What the other server has taken before it went silent.
     std::string stays = co_await error_of(remove_taken(*what, of_keys, tell_time));
     if (error.empty()) error = std::move(stays);
+    // Those that are left, where it did not come to its end.
+    for (std::size_t end = most_keys_migrated_at_once; end < what->order().keys.size();
+         end += most_keys_migrated_at_once) {
+        if (what->release(end)) co_await loop::current().yield();
+    }
     tell_time();
     what.reset();
     if (error.empty())

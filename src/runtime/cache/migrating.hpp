@@ -20,8 +20,8 @@ inline constexpr std::size_t most_keys_migrated_at_once = 1000;
 inline constexpr std::size_t most_migration_answer = 4096;
 
 /// Does what was ordered, and answers the session. What the other server has taken is removed
-/// here, whatever becomes of the rest: of Redis's errors, the first. Cancelled, it ends soon. On
-/// the engine's loop's thread; `tell_time` tells the engine the time.
+/// here, whatever becomes of the rest. It ends soon when it is cancelled, or the client has gone.
+/// On the engine's loop's thread; `tell_time` tells the engine the time.
 task<void> migrate_keys(eddy::cache::engine& of, std::uint64_t session,
                         std::unique_ptr<eddy::cache::migration> what,
                         std::function<void()> tell_time);

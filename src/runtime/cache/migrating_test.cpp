@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -168,6 +169,54 @@ TEST_P(cache_migration, others_go_on_while_it_waits) {
         co_await tasks.join();
         EXPECT_THAT(co_await moves.line(), StartsWith("-IOERR"));
         EXPECT_EQ(co_await writes.line(), ":2\r");
+        co_await source.stop();
+    });
+}
+
+TEST_P(cache_migration, nobody_waits_for_one_whose_client_has_gone) {
+    run([&]() -> task<void> {
+        server source;
+        co_await source.start();
+        EXPECT_EQ(co_await source.ask("MSET a 1 b 1"), "+OK");
+        pretender other({"+OK\r\n", "+OK\r\n"});
+        scope tasks(co_await current_source());
+        tasks.spawn(other.serve());
+        std::optional<talker> moves = co_await talker::to((*source.cache)->local());
+        co_await moves->say(order(other.port(), "\"\" 0 1000000000 KEYS a b\r\n"));
+        while (co_await source.ask("EXISTS a b") != ":2" || other.connections == 0)
+            must(co_await loop::current().sleep_for(1ms));
+        talker writes = co_await talker::to((*source.cache)->local());
+        co_await writes.say("INCR b\r\n");
+        moves.reset();
+        EXPECT_EQ(co_await writes.line(), ":2\r");
+        // The other server had said that it has this one.
+        EXPECT_EQ(co_await source.ask("EXISTS a"), ":0");
+        tasks.cancel();
+        co_await tasks.join();
+        co_await source.stop();
+    });
+}
+
+// One byte now and then is no answer.
+TEST_P(cache_migration, an_answer_has_its_time_however_it_comes) {
+    run([&]() -> task<void> {
+        server source;
+        co_await source.start();
+        EXPECT_EQ(co_await source.ask("SET a 1"), "+OK");
+        listener listening = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        scope tasks(co_await current_source());
+        tasks.spawn([](listener& at) -> task<void> {
+            result<stream> peer = co_await at.accept();
+            while (peer && co_await peer->write_all("+") &&
+                   co_await loop::current().sleep_for(20ms)) {
+            }
+        }(listening));
+        const time_point began = loop::current().now();
+        EXPECT_EQ(co_await source.ask(order(std::to_string(listening.local().port()), "a 0 200")),
+                  "-IOERR error or timeout reading to target instance");
+        EXPECT_LT(loop::current().now() - began, 20s);
+        tasks.cancel();
+        co_await tasks.join();
         co_await source.stop();
     });
 }
