@@ -129,7 +129,7 @@ void migration::note_unsent(std::size_t bytes) noexcept {
     state_.migrating->unsent_ += bytes - std::exchange(unsent_, bytes);
 }
 
-migration::written migration::write(std::size_t index, byte_buffer& to) const {
+migration::written migration::write(std::size_t index, byte_buffer& to) {
     const std::string& key = order_.keys[index];
     keyspace& keys = state_.database(order_.from);
     const keyspace::slot* const place = keys.find_to_read(key);
@@ -148,6 +148,7 @@ migration::written migration::write(std::size_t index, byte_buffer& to) const {
         state_.options.emulates_cluster ? "RESTORE-ASKING" : "RESTORE", key, time, payload.text(),
         "REPLACE"};
     resp::write_command(to, std::span(words).first(order_.replaces ? 5 : 4));
+    state_.migrating->held_[order_.from].at(key) = false;
     return written::whole;
 }
 

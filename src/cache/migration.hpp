@@ -65,8 +65,9 @@ public:
     void note_unsent(std::size_t bytes) noexcept;
 
     enum class written : std::uint8_t { whole, gone, too_large };
-    /// Appends the command that brings the key of this index, and no other, to the other server.
-    written write(std::size_t index, byte_buffer& to) const;
+    /// Appends the command that brings the key of this index, and no other, to the other server, as
+    /// it is now.
+    written write(std::size_t index, byte_buffer& to);
     /// Whether keys may be removed now: not while commands that write are held up.
     bool may_remove() const;
     /// Removes these keys, as DEL does, but for hooks they are evicted: they are not deleted. Why

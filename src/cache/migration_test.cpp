@@ -318,6 +318,16 @@ TEST_F(migrate, what_was_changed_after_all_is_not_removed) {
     EXPECT_EQ(client("GET k"), "$6\r\ntheirs\r\n");
 }
 
+TEST_F(migrate, what_was_changed_before_it_was_sent_goes_as_it_is) {
+    client("SET k old");
+    EXPECT_EQ(client("MIGRATE h 1 k 0 5"), "");
+    other({"EVAL", "redis.call('SET', 'k', 'new')", "0"});
+    finish();
+    EXPECT_EQ(client.pushed(), "+OK\r\n");
+    EXPECT_EQ(client("EXISTS k"), ":0\r\n");
+    EXPECT_EQ(there("GET k"), "$3\r\nnew\r\n");
+}
+
 TEST_F(migrate, a_field_that_ends_is_no_change) {
     client("HSET h f 1 g 2");
     client("HPEXPIRE h 100 FIELDS 1 f");

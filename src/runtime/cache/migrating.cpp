@@ -132,14 +132,14 @@ struct outcome_of_keys {
 // Removes what the other server has, as soon as that is allowed.
 task<void> remove_taken(migration& what, outcome_of_keys& of,
                         const std::function<void()>& tell_time) {
-    const std::vector<std::size_t> taken = std::exchange(of.taken, {});
-    if (taken.empty() || what.order().copies) co_return;
+    if (of.taken.empty() || what.order().copies) co_return;
     tell_time();
     while (!what.may_remove()) {
         if (!co_await loop::current().sleep_for(look_again))
-            throw trouble{"ERR the keys could not be removed here: the cache is stopping"};
+            throw trouble{"ERR it was given up before the keys could be removed here"};
         tell_time();
     }
+    const std::vector<std::size_t> taken = std::exchange(of.taken, {});
     if (const std::string why = what.remove(taken); !why.empty())
         throw trouble{"ERR the other server has some keys, and they stay here as well: " + why};
 }
@@ -177,6 +177,7 @@ task<void> send_keys(other_server& to, migration& what, const std::function<void
         }
         sent.clear();
         co_await remove_taken(what, of, tell_time);
+        of.taken.clear();  // of copies
         what.release(next);
         if (is_too_large)
             throw trouble{
@@ -227,7 +228,8 @@ task<void> migrate_keys(eddy::cache::engine& of, std::uint64_t session,
     outcome_of_keys of_keys;
     std::string error = co_await error_of(move_keys_while_wanted(of, *what, tell_time, of_keys));
     if (!of_keys.refusal.empty()) error = of_keys.refusal;
-    // What the other server has taken before it went silent.
+    what->note_unsent(0);
+    // What the other server has taken before it went silent, or the client went.
     std::string stays = co_await error_of(remove_taken(*what, of_keys, tell_time));
     if (error.empty()) error = std::move(stays);
     // Those that are left, where it did not come to its end.

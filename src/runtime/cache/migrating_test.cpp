@@ -33,19 +33,24 @@ struct pretender {
     std::string port() const { return std::to_string(listening.local().port()); }
     task<void> serve() {
         for (;;) {
-            result<stream> peer = co_await listening.accept();
-            if (!peer) co_return;
+            result<stream> accepted = co_await listening.accept();
+            if (!accepted) co_return;
+            peer = std::move(*accepted);
             ++connections;
             for (const std::string& each : answers) {
                 if (!co_await peer->read() || !co_await peer->write_all(each)) break;
             }
             while (const result<lease> got = co_await peer->read()) heard += got->size();
+            peer.reset();
+            ++ended;
         }
     }
     listener listening;
+    std::optional<stream> peer;  // the last one
     std::vector<std::string> answers;
     std::size_t connections = 0;
     std::size_t heard = 0;
+    std::size_t ended = 0;  // connections
 };
 
 TEST_P(cache_migration, more_keys_than_are_sent_at_once_arrive_whole) {
@@ -191,6 +196,31 @@ TEST_P(cache_migration, nobody_waits_for_one_whose_client_has_gone) {
         EXPECT_EQ(co_await writes.line(), ":2\r");
         // The other server had said that it has this one.
         EXPECT_EQ(co_await source.ask("EXISTS a"), ":0");
+        tasks.cancel();
+        co_await tasks.join();
+        co_await source.stop();
+    });
+}
+
+TEST_P(cache_migration, what_has_gone_is_removed_after_a_pause_though_its_client_has_gone) {
+    run([&]() -> task<void> {
+        server source;
+        co_await source.start();
+        EXPECT_EQ(co_await source.ask("SET a 1"), "+OK");
+        pretender other({"+OK\r\n"});
+        scope tasks(co_await current_source());
+        tasks.spawn(other.serve());
+        std::optional<talker> moves = co_await talker::to((*source.cache)->local());
+        co_await moves->say(order(other.port(), "a 0 30000\r\n"));
+        while (other.heard == 0) must(co_await loop::current().sleep_for(1ms));
+        EXPECT_EQ(co_await source.ask("CLIENT PAUSE 30000 WRITE"), "+OK");
+        must(co_await other.peer->write_all("+OK\r\n"));
+        moves.reset();
+        while (other.ended == 0) must(co_await loop::current().sleep_for(1ms));
+        EXPECT_EQ(co_await source.text("GET a"), "1");
+        EXPECT_EQ(co_await source.ask("CLIENT UNPAUSE"), "+OK");
+        while (co_await source.ask("EXISTS a") != ":0")
+            must(co_await loop::current().sleep_for(1ms));
         tasks.cancel();
         co_await tasks.join();
         co_await source.stop();
