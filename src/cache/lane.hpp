@@ -16,8 +16,8 @@
 //
 // Whoever wants to hear of changes, or has them written down, has all commands that write executed
 // by who is alone: replicas, the append-only file, a snapshot while it is written, MIGRATE, WATCH,
-// CLIENT TRACKING, keyspace notifications, clients that wait for a key. Hooks and MONITOR want to hear of
-// reads as well.
+// CLIENT TRACKING, keyspace notifications, clients that wait for a key. Hooks and MONITOR want to
+// hear of reads as well.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
