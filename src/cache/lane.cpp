@@ -121,7 +121,18 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
         }
         if (batch < most) done.is_over = false;
     }
+    note_use(done);
     return done;
+}
+
+// Where another thread had the key the next batch may be luckier.
+void lane::note_use(const outcome& of) noexcept {
+    if (of.executed > 0 || has_met_others_) {
+        useless_ = 0;
+    } else if (++useless_ >= most_useless) {
+        useless_ = most_useless - 1;
+        batches_left_ = batches_without_use;
+    }
 }
 
 bool lane::is_permitted(const command_spec* what) const noexcept {

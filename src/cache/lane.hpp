@@ -94,7 +94,9 @@ private:
     static constexpr std::uint32_t same_key_weight = 32;
     static constexpr std::uint32_t most_meetings = 64;
     static constexpr std::chrono::milliseconds turns_last{20};
-    // So many batches are left to who is alone before it is tried again whether more is permitted.
+    // After so many batches in a row of which not even the first command was for a lane, or one
+    // that nothing was permitted for, so many are left to who is alone before it is tried again.
+    static constexpr std::uint32_t most_useless = 16;
     static constexpr std::uint32_t batches_without_use = 32;
     // Segments that wait to be resized, and those that are when all lanes are settled: some ten
     // microseconds each.
@@ -120,6 +122,7 @@ private:
     void note_size(unsigned database, std::uint64_t hash) noexcept;
     void count_running() noexcept;
     void note_meeting() noexcept;
+    void note_use(const outcome& of) noexcept;
     void settle() noexcept;
     void resize(std::size_t& left) noexcept;
 
@@ -137,6 +140,7 @@ private:
     bool has_met_others_ = false;
     bool is_of_one_key_ = false;
     std::uint32_t meetings_ = 0;
+    std::uint32_t useless_ = 0;  // batches in a row
     std::uint32_t batches_left_ = 0;
     repeated running_;
     std::vector<std::uint32_t> calls_;    // of each command since it was settled

@@ -409,6 +409,43 @@ TEST(lane, takes_turns_for_a_while_where_batches_keep_meeting_others) {
     beside.home.settle_lanes();
 }
 
+TEST(lane, is_left_alone_for_a_while_where_no_batch_is_for_it) {
+    using namespace std::chrono_literals;
+    turns beside;
+    fill(beside.home);
+    session who(beside.home, "test:1", "test:0");
+    lane mine(beside.home);
+    // True when it took a command.
+    const auto tries = [&](std::vector<std::string_view> words) {
+        const resp::command commands[] = {{words.data(), words.size()}};
+        byte_buffer out;
+        return mine.execute(who, commands, out).executed > 0;
+    };
+    const auto left_alone = [&] {
+        int batches = 0;
+        while (!mine.is_of_use(1s)) ++batches;
+        return batches;
+    };
+    for (int i = 0; i < 100; ++i) {
+        // One of ten is enough for it.
+        EXPECT_EQ(tries({i % 10 == 0 ? "GET" : "RENAME", "a"}), i % 10 == 0);
+        EXPECT_EQ(left_alone(), 0);
+    }
+    int useless = 0;
+    while (left_alone() == 0) {
+        EXPECT_FALSE(tries({"RENAME", "a"}));
+        ++useless;
+    }
+    EXPECT_LT(useless, 20);
+    // The next one that is of no use is enough.
+    EXPECT_FALSE(tries({"RENAME", "a"}));
+    EXPECT_GT(left_alone(), 10);
+    EXPECT_TRUE(tries({"GET", "a"}));
+    EXPECT_FALSE(tries({"RENAME", "a"}));
+    EXPECT_EQ(left_alone(), 0);
+    beside.home.settle_lanes();
+}
+
 // Of a full table it takes more buckets than a thread may have.
 TEST(lane, a_command_of_too_many_keys_is_no_reason_to_take_turns) {
     using namespace std::chrono_literals;
