@@ -53,6 +53,14 @@ struct pretender {
     std::size_t ended = 0;  // connections
 };
 
+// A client that moves the key "a", which the other server has got and not answered for.
+task<talker> begin_to_move(server& source, const pretender& other) {
+    talker client = co_await talker::to((*source.cache)->local());
+    co_await client.say(order(other.port(), "a 0 30000\r\n"));
+    while (other.heard == 0) must(co_await loop::current().sleep_for(1ms));
+    co_return client;
+}
+
 TEST_P(cache_migration, more_keys_than_are_sent_at_once_arrive_whole) {
     run([&]() -> task<void> {
         server source;
@@ -163,9 +171,7 @@ TEST_P(cache_migration, others_go_on_while_it_waits) {
         pretender other({"+OK\r\n"});
         scope tasks(co_await current_source());
         tasks.spawn(other.serve());
-        talker moves = co_await talker::to((*source.cache)->local());
-        co_await moves.say(order(other.port(), "a 0 30000\r\n"));
-        while (other.heard == 0) must(co_await loop::current().sleep_for(1ms));
+        talker moves = co_await begin_to_move(source, other);
         talker writes = co_await talker::to((*source.cache)->local());
         co_await writes.say("INCR b\r\nINCR a\r\n");
         EXPECT_EQ(co_await writes.line(), ":2\r");
@@ -210,9 +216,7 @@ TEST_P(cache_migration, what_has_gone_is_removed_after_a_pause_though_its_client
         pretender other({"+OK\r\n"});
         scope tasks(co_await current_source());
         tasks.spawn(other.serve());
-        std::optional<talker> moves = co_await talker::to((*source.cache)->local());
-        co_await moves->say(order(other.port(), "a 0 30000\r\n"));
-        while (other.heard == 0) must(co_await loop::current().sleep_for(1ms));
+        std::optional<talker> moves = co_await begin_to_move(source, other);
         EXPECT_EQ(co_await source.ask("CLIENT PAUSE 30000 WRITE"), "+OK");
         must(co_await other.peer->write_all("+OK\r\n"));
         moves.reset();
@@ -259,9 +263,7 @@ TEST_P(cache_migration, a_stop_ends_it_and_keeps_the_key) {
         pretender other({"+OK\r\n"});
         scope tasks(co_await current_source());
         tasks.spawn(other.serve());
-        talker moves = co_await talker::to((*source.cache)->local());
-        co_await moves.say(order(other.port(), "a 0 30000\r\n"));
-        while (other.heard == 0) must(co_await loop::current().sleep_for(1ms));
+        talker moves = co_await begin_to_move(source, other);
         co_await source.stop();
         tasks.cancel();
         co_await tasks.join();
