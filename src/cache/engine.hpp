@@ -223,7 +223,8 @@ struct engine_options {
     static constexpr std::size_t max_latency_percentiles = 128;
     /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
     bool emulates_cluster = false;
-    /// A script that takes longer is late: others are told BUSY, and it can be killed. 0: never.
+    /// While a script takes longer its cache's other clients get BUSY; before, they wait. 0: they
+    /// wait until it ends.
     std::int64_t busy_reply_ms = 5000;
     /// What all values of scripts may take together, and as much again those of functions.
     std::size_t max_script_memory = 256U << 20;
@@ -288,12 +289,13 @@ public:
     /// may have been in use.
     void settle_lanes() noexcept;
 
-    /// A script takes longer than busy_reply_ms. Until it ends its session is blocked, and all
-    /// others are told BUSY. go_on() runs it for a few milliseconds: call it again and again, and
-    /// let others have their turn between.
+    /// A script has taken some milliseconds and was left in the middle. Until it ends its session
+    /// is blocked, and all others wait, or get BUSY after busy_reply_ms. go_on() runs it for a few
+    /// milliseconds: call it again and again, and let others have their turn between.
     bool script_is_late() const noexcept;
-    /// Whether clients wait for such a script, or until a snapshot has written a huge value that
-    /// they change: go_on() is at that, too.
+    bool script_is_busy() const noexcept;
+    /// Whether there is such a script, clients wait for it, or until a snapshot has written a huge
+    /// value that they change: go_on() is at that, too.
     bool is_behind() const noexcept;
     void go_on();
     /// Whether that script is this session's, which must not be destroyed then: a script that is

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -202,6 +203,11 @@ struct engine::state final : key_listener {
     };
     std::deque<ready_key> ready_keys;
     std::size_t blocked_sessions = 0;
+    // Those that wait for the end of another's script, in the order in which they began to; and how
+    // many of them may look again at once.
+    std::map<std::uint64_t, session*> script_waits;
+    std::uint64_t script_waits_begun = 0;
+    std::size_t script_waits_ended_at_once = 1;
     bool some_wait_for_image = false;                    // sessions, or the end of fields
     std::int64_t outputs_due_us = session::no_deadline;  // see engine::outputs_due_us()
     std::int64_t paused_until_us = 0;                    // by CLIENT PAUSE; 0: they are not

@@ -191,12 +191,20 @@ bool is_paused(call& c) {
            (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
 }
 
+bool runs_script(const call& c) noexcept {
+    const bool ends_transaction = c.spec->run == commands::exec && in(c, session::in_transaction);
+    const std::uint32_t flags = ends_transaction ? c.client.extras->queued_flags : c.spec->flags;
+    return (flags & command_flag::runs_script) != 0;
+}
+
 // Whether a late script keeps the command from running.
-bool is_busy(const call& c) {
+bool is_held_by_script(const call& c) {
     if ((c.state.attention & attention::script) == 0) return false;
     constexpr std::uint32_t allow_busy = 1 << 19;
     const command_facts* const its = find_facts(c.spec->name);
     if (its != nullptr && (its->flags & allow_busy) != 0) return false;
+    // Otherwise a task waits for a time without scripts.
+    if (!scripting::is_late(c.state)) return runs_script(c);
     const runner what = c.spec->run;
     if (c.count < 2) return true;
     const std::string_view form = c.arg(1);
@@ -363,7 +371,11 @@ fate fate_of(call& c) {
         refuse_stray(c);
         return fate::refused;
     }
-    if (!obeys && is_busy(c)) {
+    if (!obeys && is_held_by_script(c)) {
+        if (!scripting::is_busy(c.state)) {
+            wait_for_script(c.state, c.client);
+            return fate::waits;
+        }
         c.error(scripting::busy_text(c.state));
         return fate::refused;
     }
@@ -423,7 +435,7 @@ bool execute_with_attention(call& c) {
 void settle(engine::state& s, byte_buffer& out) {
     s.unsettled = false;
     // What a late script has made ready is served when it has ended.
-    if ((s.attention & attention::script) == 0) serve_waiting(s);
+    if (!scripting::is_late(s)) serve_waiting(s);
     s.unsettled = false;
     out.append(s.own_pushes.text());
     s.own_pushes.clear();

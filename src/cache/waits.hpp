@@ -69,6 +69,13 @@ void wait_for_room(session& who, std::int64_t until_us);
 /// Lets those go on who wait for that.
 void end_room_waits(engine::state& s) noexcept;
 
+/// Makes the session wait until the script that is late has ended, or is busy.
+void wait_for_script(engine::state& s, session& who);
+/// Ends such waits, the oldest first.
+void end_script_waits(engine::state& s, std::size_t most) noexcept;
+/// Ends some of them after a script, more with each call until another script is late.
+void end_script_waits_in_turn(engine::state& s) noexcept;
+
 /// Makes the session wait until keys have gone to another server.
 void wait_for_migration(session& who);
 /// Lets those look again who wait for that.

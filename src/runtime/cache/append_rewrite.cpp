@@ -5,6 +5,7 @@
 #include "cache/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication.hpp"
+#include "cache/script_gap.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
@@ -161,13 +162,15 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         if (!listed) co_return listed;
     }
     // Half of what a script does must not be in the image without the other half.
-    while (!snapshot::may_begin(engine_) || engine_.script_is_late() || lacks_whole_data()) {
+    eddy::cache::script_gap gap(engine_);
+    while (!gap.is_there(snapshot::may_begin(engine_) && !lacks_whole_data())) {
         static_cast<void>(engine_.upkeep());
         if (!co_await loop::current().sleep_for(instant_pause))
             co_return refuse(unwanted, "the cache is stopping");
     }
     if (goes_on && !state.is_on())
         co_return refuse(unwanted, "a master's keys have replaced those that were there");
+    gap.release();
     tell_time_();
     // The instant: nothing is executed until all of this is done.
     image_ = snapshot::begin(engine_, {.aof_base = true});

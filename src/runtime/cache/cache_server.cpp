@@ -12,6 +12,7 @@
 #include <eddy/net/tcp.hpp>
 
 #include "cache/persistence.hpp"
+#include "cache/script_gap.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/dump_file.hpp"
@@ -638,18 +639,24 @@ task<outcome<>> cache_server::load() {
 /// Writes what the engine was asked to save, and begins by itself what the save points say.
 task<void> cache_server::keep_saved() {
     constexpr duration look_again = std::chrono::seconds(1);
+    constexpr duration script_pause = std::chrono::milliseconds(5);
     eddy::cache::engine::state& state = running_->engine.internals();
+    eddy::cache::script_gap gap(running_->engine);
     event& wanted = running_->saving.wanted;
     // Its task has lacked memory; what it has given would be missing in another file.
     end_image(no_memory_text);
+    bool waits_for_script = false;
     for (;;) {
-        const result<> woken = co_await with_timeout(look_again, wanted.wait());
+        const result<> woken =
+            co_await with_timeout(waits_for_script ? script_pause : look_again, wanted.wait());
         if (!woken && woken.error() != errc::timed_out) co_return;
         wanted.reset();
         tell_time();
         // Half of what a script does must not be in the file without the other half.
-        if (!running_->engine.script_is_late() && eddy::cache::save_is_due(state))
-            eddy::cache::begin_save(state);
+        const bool is_due = eddy::cache::save_is_due(state);
+        waits_for_script = is_due && !gap.is_there();
+        if (is_due && !waits_for_script) eddy::cache::begin_save(state);
+        if (!waits_for_script) gap.release();
         while (state.saves.image != nullptr) {
             co_await write_save();
             if (running_->background.source().requested()) co_return;

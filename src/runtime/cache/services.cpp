@@ -9,6 +9,7 @@
 #include "cache/engine_state.hpp"
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
+#include "cache/script_gap.hpp"
 #include "cache/waits.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/leading.hpp"
@@ -268,11 +269,12 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
     if ((state.attention & eddy::cache::attention::loading) != 0) co_return std::string();
     if (eddy::cache::lacks_data(state)) co_return "it has not got its master's data";
     // One that is on its way may be of an earlier instant; a script that is late is half done.
-    while (state.saves.image != nullptr || engine_.script_is_late() ||
-           !eddy::cache::begin_save(state)) {
+    eddy::cache::script_gap gap(engine_);
+    while (!gap.is_there(state.saves.image == nullptr) || !eddy::cache::begin_save(state)) {
         if (given_up() || !co_await loop::current().sleep_for(look_again))
             co_return "it was given up";
     }
+    gap.release();
     const std::uint64_t before = state.saves.count;
     while (state.saves.image != nullptr) {
         if (!co_await loop::current().sleep_for(look_again)) co_return "it was given up";
