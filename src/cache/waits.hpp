@@ -49,6 +49,7 @@ enum class write_hold : std::uint8_t {
     failover = 1,
     file = 2,      ///< the append-only file lacks what there is: append_log::holds_writes()
     shutdown = 4,  ///< the cache is about to stop, and replicas are to have everything
+    stop = 8,      ///< its files have everything, as it is about to stop
 };
 void hold_writes(engine::state& s, write_hold why) noexcept;
 void let_write(engine::state& s, write_hold why) noexcept;

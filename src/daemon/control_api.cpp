@@ -308,11 +308,16 @@ task<http_response> control_api::edit_runtime(http_request request, parameters w
     co_return json_response(200, shown);
 }
 
-task<http_response> control_api::remove_runtime(http_request, parameters with) {
+task<http_response> control_api::remove_runtime(http_request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
-    auto removed = co_await runtimes_.remove(*found);
+    const auto force = flag_parameter(request, "force");
+    if (!force) co_return error_response(force.error());
+    auto removed = co_await runtimes_.remove(*found, *force ? unsaved::lost : unsaved::kept);
     if (!removed) co_return error_response(removed.error());
+    const managed_runtime& gone = **found;
+    if (!gone.lost.empty())
+        co_return json_response(200, {{"name", gone.record.name}, {"lost", gone.lost}});
     http_response response;
     response.status = 204;
     co_return response;
@@ -326,10 +331,12 @@ task<http_response> control_api::start_runtime(http_request, parameters with) {
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http_response> control_api::stop_runtime(http_request, parameters with) {
+task<http_response> control_api::stop_runtime(http_request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
-    auto stopped = co_await runtimes_.stop(*found);
+    const auto force = flag_parameter(request, "force");
+    if (!force) co_return error_response(force.error());
+    auto stopped = co_await runtimes_.stop(*found, *force ? unsaved::lost : unsaved::kept);
     if (!stopped) co_return error_response(stopped.error());
     co_return json_response(200, runtimes_.describe(**found));
 }

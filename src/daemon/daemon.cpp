@@ -98,6 +98,7 @@ private:
     task<outcome<>> serve();
     task<outcome<>> open_control_socket();
     task<outcome<>> open_metrics_port();
+    task<void> await_end(scope& services);
     task<void> await_signals(scope& services);
     task<void> reread();
     task<void> force_end();
@@ -189,7 +190,7 @@ task<outcome<>> daemon_process::serve() {
         services.spawn(control_->run());
         if (metrics_server_) services.spawn(metrics_server_->run());
         announce();
-        co_await await_signals(services);
+        co_await await_end(services);
         control_->stop_accepting();
         services.spawn(force_end());
         co_await stop();
@@ -240,6 +241,26 @@ void daemon_process::announce() const {
     fmt::print("eddy daemon ready: socket {}, state {}, backend {}, pid {}\n", options_.socket,
                options_.state, facts_.backend, ::getpid());
     std::fflush(stdout);
+}
+
+/// Returns when the daemon is to end: at a signal, once all that must last is written; at the next
+/// one in any case.
+task<void> daemon_process::await_end(scope& services) {
+    for (bool is_last = false;; is_last = true) {
+        co_await await_signals(services);
+        if (is_last) co_return;
+        scope watching(co_await current_source());
+        watching.spawn(force_end());
+        auto ready = co_await runtimes_->prepare_shutdown(options_.drain);
+        watching.cancel();
+        co_await watching.join();
+        if (ready) co_return;
+        log_error("daemon",
+                  fmt::format("not stopped, and goes on as before: {}. Mend that and send "
+                              "SIGTERM again: the second one stops the daemon in any "
+                              "case, and what still cannot be saved is lost",
+                              ready.error().message));
+    }
 }
 
 /// Returns at the signal that ends the daemon.

@@ -90,20 +90,48 @@ task<bool> host::give_up_start_there(std::uint64_t number) {
     co_return found != starting_.end();
 }
 
-task<outcome<>> host::stop(std::uint64_t number, duration drain, duration file_time) {
-    auto stopped = flatten(co_await run_on(group_, index_, stop_there(number, drain),
-                                           drain + file_time + loop_patience));
+task<outcome<outcome<>>> host::prepare_stop(std::uint64_t number, duration patience,
+                                            duration file_time) {
+    auto ready = co_await run_on(group_, index_, prepare_there(number, patience),
+                                 patience + file_time + loop_patience);
+    // What was begun may go on there.
+    if (!ready) resume(number);
+    co_return ready;
+}
+
+task<outcome<>> host::prepare_there(std::uint64_t number, duration patience) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return outcome<>();
+    // Held, since a stop may come that does not wait for this.
+    const auto leaving = found->second;
+    co_return co_await leaving->instance->prepare_stop(patience);
+}
+
+void host::resume(std::uint64_t number) {
+    // Without the loop there is no instance.
+    static_cast<void>(group_.post(index_, resume_there(number)));
+}
+
+task<void> host::resume_there(std::uint64_t number) {
+    const auto found = guests_.find(number);
+    if (found != guests_.end()) found->second->instance->resume();
+    co_return;
+}
+
+task<outcome<std::string>> host::stop(std::uint64_t number, duration drain, duration file_time) {
+    auto stopped = co_await run_on(group_, index_, stop_there(number, drain),
+                                   drain + file_time + loop_patience);
     if (stopped) --load_;
     co_return stopped;
 }
 
-task<outcome<>> host::stop_there(std::uint64_t number, duration drain) {
+task<std::string> host::stop_there(std::uint64_t number, duration drain) {
     const auto found = guests_.find(number);
-    if (found == guests_.end()) co_return outcome<>();
+    if (found == guests_.end()) co_return std::string();
     const auto leaving = found->second;
     co_await leaving->instance->stop(drain);
     guests_.erase(number);
-    co_return outcome<>();
+    co_return leaving->instance->lost();
 }
 
 task<outcome<std::uint64_t>> host::send(std::uint64_t number, std::string message) {

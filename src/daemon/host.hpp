@@ -55,10 +55,17 @@ public:
     /// Has the start under this number end soon, without success; nothing when it has ended.
     task<void> give_up_start(std::uint64_t number);
 
+    /// instance::prepare_stop(). The outer error is one of the loop, which did not answer; the
+    /// inner one is the instance's reason. After either the instance serves on as before.
+    task<outcome<outcome<>>> prepare_stop(std::uint64_t number, duration patience,
+                                          duration file_time = {});
+    /// No stop() follows a prepare_stop().
+    void resume(std::uint64_t number);
+
     /// Stops and destroys an instance; connections get `drain` to finish, and its files `file_time`
-    /// to be written. When the loop does not
+    /// to be written. Yields what was lost, see instance::lost(). When the loop does not
     /// answer the instance stays there, and stop() may be tried again.
-    task<outcome<>> stop(std::uint64_t number, duration drain, duration file_time = {});
+    task<outcome<std::string>> stop(std::uint64_t number, duration drain, duration file_time = {});
 
     task<outcome<std::uint64_t>> send(std::uint64_t number, std::string message);
     task<outcome<>> apply(std::uint64_t number, runtime::settings changed);
@@ -84,7 +91,9 @@ private:
                                         std::shared_ptr<runtime::supervisor> above,
                                         std::shared_ptr<start_ticket> ticket);
     task<bool> give_up_start_there(std::uint64_t number);
-    task<outcome<>> stop_there(std::uint64_t number, duration drain);
+    task<outcome<>> prepare_there(std::uint64_t number, duration patience);
+    task<void> resume_there(std::uint64_t number);
+    task<std::string> stop_there(std::uint64_t number, duration drain);
     task<outcome<std::uint64_t>> send_there(std::uint64_t number, std::string message);
     task<outcome<>> apply_there(std::uint64_t number, runtime::settings changed);
     task<outcome<>> check_there(std::uint64_t number);

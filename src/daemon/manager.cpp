@@ -260,6 +260,7 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
 
     which->status = runtime_status::starting;
     which->reason.clear();
+    which->lost.clear();
     which->number = ++last_number_;
     which->where = &least_loaded();
     auto started =
@@ -283,25 +284,64 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
     co_return outcome<>();
 }
 
+duration manager::file_time_of(const managed_runtime& which) {
+    const bool has_files = which.type && which.type->file_time && which.options;
+    return has_files ? which.type->file_time(*which.options) : duration{};
+}
+
+/// Its loop does not answer.
+outcome<> manager::cannot_stop(managed_runtime& which, problem why) {
+    which.status = runtime_status::failed;
+    which.reason = fmt::format("it could not be stopped: {}", why.message);
+    log_error(which.record.name, which.reason);
+    return with_context(fmt::format("\"{}\" could not be stopped", which.record.name),
+                        std::move(why));
+}
+
+/// Has it write what must last; on failure it serves as before.
+task<outcome<>> manager::prepare_stop(runtime_ref which, duration drain) {
+    if (!which->where) co_return outcome<>();
+    auto ready = co_await which->where->prepare_stop(which->number, drain, file_time_of(*which));
+    if (!ready) co_return cannot_stop(*which, std::move(ready.error()));
+    if (*ready) co_return outcome<>();
+    log_error(which->record.name, fmt::format("not stopped: {}", ready->error().message));
+    co_return std::move(*ready);
+}
+
+task<outcome<>> manager::take_down(runtime_ref which, duration drain, unsaved data) {
+    if (data == unsaved::kept) {
+        auto ready = co_await prepare_stop(which, drain);
+        if (!ready && which->status == runtime_status::failed) co_return ready;
+        if (!ready) {
+            const std::string& name = which->record.name;
+            ready.error().message += fmt::format(
+                ". Mend that, or lose what was not saved with: eddy stop --force {}", name);
+            co_return with_context(
+                fmt::format("\"{}\" was not stopped, and goes on as before", name),
+                std::move(ready.error()));
+        }
+    }
+    co_return co_await take_down(which, drain);
+}
+
+/// Without prepare_stop() before, what cannot be written is lost.
 task<outcome<>> manager::take_down(runtime_ref which, duration drain) {
     if (!which->where) co_return outcome<>();
     which->status = runtime_status::stopping;
-    const bool has_files = which->type && which->type->file_time && which->options;
-    auto stopped = co_await which->where->stop(
-        which->number, drain, has_files ? which->type->file_time(*which->options) : duration{});
-    if (!stopped) {
-        which->status = runtime_status::failed;
-        which->reason = fmt::format("it could not be stopped: {}", stopped.error().message);
-        log_error(which->record.name, which->reason);
-        co_return with_context(fmt::format("\"{}\" could not be stopped", which->record.name),
-                               std::move(stopped.error()));
-    }
+    auto stopped = co_await which->where->stop(which->number, drain, file_time_of(*which));
+    if (!stopped) co_return cannot_stop(*which, std::move(stopped.error()));
     which->where = nullptr;
     which->status = runtime_status::stopped;
     which->last.counted.connections_now = 0;
     which->last.local = {};
-    which->journal->write("stopped");
-    log_info(which->record.name, "stopped");
+    which->lost = std::move(*stopped);
+    if (which->lost.empty()) {
+        which->journal->write("stopped");
+        log_info(which->record.name, "stopped");
+    } else {
+        which->journal->write(fmt::format("stopped; lost {}", which->lost));
+        log_warn(which->record.name, fmt::format("stopped; lost {}", which->lost));
+    }
     co_return outcome<>();
 }
 
@@ -337,7 +377,7 @@ task<bool> manager::give_up_start(runtime_ref which) {
     co_return true;
 }
 
-task<outcome<>> manager::stop(runtime_ref which) {
+task<outcome<>> manager::stop(runtime_ref which, unsaved data) {
     const std::string name = which->record.name;
     const bool was_starting = co_await give_up_start(which);
     {
@@ -346,7 +386,7 @@ task<outcome<>> manager::stop(runtime_ref which) {
         const turn_guard turn(which->turn);
         if (which->removed) co_return vanished(*which);
         if (which->where) {
-            auto down = co_await take_down(which, drain_of(*which));
+            auto down = co_await take_down(which, drain_of(*which), data);
             if (!down) co_return down;
         } else if (was_starting && which->status == runtime_status::failed) {
             which->status = runtime_status::stopped;
@@ -363,14 +403,14 @@ task<outcome<>> manager::stop(runtime_ref which) {
             which->record.running = false;
         }
     }
-    co_return co_await stop_children(name);
+    co_return co_await stop_children(name, data);
 }
 
-task<outcome<>> manager::stop_children(std::string owner) {
+task<outcome<>> manager::stop_children(std::string owner, unsaved data) {
     outcome<> all_stopped;
     for (const runtime_ref& child : children_of(owner)) {
         if (child->removed || !child->record.running) continue;
-        auto stopped = co_await stop(child);
+        auto stopped = co_await stop(child, data);
         if (!stopped) all_stopped = std::move(stopped);
     }
     co_return all_stopped;
@@ -389,7 +429,7 @@ task<outcome<>> manager::reload(runtime_ref which) {
     if (auto good = co_await which->where->check_restart(which->number); !good)
         co_return with_context(fmt::format("\"{}\" was not reloaded, and goes on as before", name),
                                std::move(good.error()));
-    auto down = co_await take_down(which, drain_of(*which));
+    auto down = co_await take_down(which, drain_of(*which), unsaved::kept);
     if (!down) co_return down;
     auto up = co_await bring_up(which);
     if (!up)
@@ -462,7 +502,7 @@ task<outcome<runtime_ref>> manager::create(runtime_request request) {
     co_return entry;
 }
 
-task<outcome<>> manager::remove(runtime_ref which) {
+task<outcome<>> manager::remove(runtime_ref which, unsaved data) {
     const std::string name = which->record.name;
     static_cast<void>(co_await give_up_start(which));
     {
@@ -470,8 +510,9 @@ task<outcome<>> manager::remove(runtime_ref which) {
         if (!entered) co_return interrupted();
         const turn_guard turn(which->turn);
         if (which->removed) co_return outcome<>();
+        which->lost.clear();
         if (which->where) {
-            auto down = co_await take_down(which, drain_of(*which));
+            auto down = co_await take_down(which, drain_of(*which), data);
             if (!down) co_return down;
         }
         auto erased = co_await erase(name);
@@ -486,7 +527,7 @@ task<outcome<>> manager::remove(runtime_ref which) {
     }
     outcome<> all_removed;
     for (const runtime_ref& child : children_of(name)) {
-        auto removed = co_await remove(child);
+        auto removed = co_await remove(child, data);
         if (!removed) all_removed = std::move(removed);
     }
     co_return all_removed;
@@ -591,7 +632,7 @@ task<outcome<edit_effect>> manager::put_into_effect(runtime_ref which, runtime_r
         which->journal->write("options changed");
         co_return edit_effect::live;
     }
-    auto down = co_await take_down(which, drain_of(*which));
+    auto down = co_await take_down(which, drain_of(*which), unsaved::kept);
     if (!down) co_return std::unexpected(std::move(down.error()));
     runtime::settings old_options = std::move(*which->options);
     which->options = std::move(options);
@@ -655,6 +696,7 @@ json manager::describe(const managed_runtime& which) const {
                   {"loop", nullptr},
                   {"options", without_secrets(which.type, which.record.options)}};
     if (which.status == runtime_status::failed) shown["reason"] = which.reason;
+    if (!which.lost.empty()) shown["lost"] = which.lost;
     if (which.where) {
         shown["loop"] = which.where->index();
         const auto up = loop::current().now() - which.started_at;

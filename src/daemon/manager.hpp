@@ -48,6 +48,12 @@ private:
     event freed_;
 };
 
+/// What a stop does when not everything that must last can be written.
+enum class unsaved : std::uint8_t {
+    kept,  ///< it is refused, and the runtime serves on
+    lost,  ///< it goes on
+};
+
 /// One runtime, running or not. The control loop's.
 struct managed_runtime {
     runtime_record record;
@@ -62,6 +68,7 @@ struct managed_runtime {
     std::uint64_t number = 0;  ///< the instance's, on its host
     time_point started_at{};
     runtime_vitals last;  ///< as of the last refresh
+    std::string lost;     ///< by the last stop, see runtime::instance::lost()
     turnstile turn;
 };
 
@@ -112,15 +119,19 @@ public:
     /// change are left alone; one whose file is gone keeps running, and its file is written anew.
     task<outcome<reread_summary>> reread();
 
+    /// Has every instance write what must last, and hold changes until shut_down(). Refuses with
+    /// the reasons of those that cannot; all go on as before then.
+    task<outcome<>> prepare_shutdown(duration drain);
     /// Stops every instance, with `drain` for all of them together, and keeps the saved state, so
     /// that they run again with the next daemon. False when a loop did not answer.
     task<bool> shut_down(duration drain);
 
     task<outcome<runtime_ref>> create(runtime_request request);
     task<outcome<>> start(runtime_ref which);
-    task<outcome<>> stop(runtime_ref which);
+    /// managed_runtime::lost says then what was lost. The same for those that it owns.
+    task<outcome<>> stop(runtime_ref which, unsaved data = unsaved::kept);
     task<outcome<>> reload(runtime_ref which);
-    task<outcome<>> remove(runtime_ref which);
+    task<outcome<>> remove(runtime_ref which, unsaved data = unsaved::kept);
     /// Merges `options` into those of the runtime (null takes one back) and sets owner and group
     /// where given. A running runtime is told, or restarted where that is not enough; when it does
     /// not start with the new options, it goes on with the old ones.
@@ -161,12 +172,18 @@ private:
 
     // These expect the caller to have the runtime's turn, and leave the saved state alone.
     task<outcome<>> bring_up(runtime_ref which);
+    task<outcome<>> prepare_stop(runtime_ref which, duration drain);
     task<outcome<>> take_down(runtime_ref which, duration drain);
+    task<outcome<>> take_down(runtime_ref which, duration drain, unsaved data);
+    outcome<> cannot_stop(managed_runtime& which, problem why);
+    static duration file_time_of(const managed_runtime& which);
 
     /// Whoever starts it has the turn, maybe for long. Yields whether somebody does.
     static task<bool> give_up_start(runtime_ref which);
-    task<outcome<>> stop_children(std::string owner);
+    task<outcome<>> stop_children(std::string owner, unsaved data);
     task<void> start_restored(runtime_ref which, duration grace);
+    task<void> prepare_for_shutdown(runtime_ref which, duration drain,
+                                    std::vector<std::string>& refusals);
     task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
     task<outcome<>> apply_record(runtime_ref which, runtime_record fresh);
     task<outcome<edit_effect>> put_into_effect(runtime_ref which, runtime_record fresh,

@@ -140,13 +140,38 @@ task<outcome<>> manager::apply_record(runtime_ref which, runtime_record fresh) {
                                std::move(options.error()));
     const bool run = fresh.running;
     if (which->where && !run) {
-        auto down = co_await take_down(which, drain_of(*which));
+        auto down = co_await take_down(which, drain_of(*which), unsaved::kept);
         if (!down) co_return down;
     }
     auto effect = co_await put_into_effect(which, std::move(fresh), std::move(*options));
     if (!effect) co_return std::unexpected(std::move(effect.error()));
     if (!which->where && run) co_return co_await bring_up(which);
     co_return outcome<>();
+}
+
+task<outcome<>> manager::prepare_shutdown(duration drain) {
+    std::vector<std::string> refusals;
+    scope preparing(co_await current_source());
+    for (const runtime_ref& entry : all())
+        preparing.spawn(prepare_for_shutdown(entry, drain, refusals));
+    co_await preparing.join();
+    if (refusals.empty()) co_return outcome<>();
+    for (const runtime_ref& entry : all())
+        if (entry->where) entry->where->resume(entry->number);
+    co_return refuse(503, fmt::format("{}", fmt::join(refusals, "; ")));
+}
+
+task<void> manager::prepare_for_shutdown(runtime_ref which, duration drain,
+                                         std::vector<std::string>& refusals) {
+    // What has yet to come up has nothing to save.
+    if (which->status == runtime_status::starting) co_return;
+    const auto entered = co_await which->turn.enter();
+    if (!entered) co_return;
+    const turn_guard turn(which->turn);
+    auto ready = co_await prepare_stop(which, drain);
+    // A loop that does not answer is shut_down()'s affair.
+    if (!ready && which->status != runtime_status::failed)
+        refusals.push_back(fmt::format("\"{}\": {}", which->record.name, ready.error().message));
 }
 
 task<bool> manager::shut_down(duration drain) {

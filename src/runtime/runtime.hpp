@@ -183,9 +183,20 @@ public:
     /// care.
     virtual void give_up_start() noexcept {}
 
-    /// Stops accepting, lets connections finish for at most `drain`, then closes the rest. The
-    /// instance may be destroyed or started again afterwards.
+    /// First half of a stop that loses nothing: files get what they lack while clients are still
+    /// served. After success changes wait until stop() or resume(). Fails with the reason when
+    /// something cannot be written; the instance then serves as before. `patience` limits the
+    /// waits for others, such as replicas, not the writing itself.
+    virtual task<outcome<>> prepare_stop(duration /*patience*/) { co_return outcome<>(); }
+    /// No stop follows: ends prepare_stop(), finished or not, and lets changes go on.
+    virtual void resume() noexcept {}
+
+    /// Stops accepting, lets connections finish for at most `drain`, then closes the rest. Without
+    /// prepare_stop() before, what cannot be written is lost. The instance may be destroyed or
+    /// started again afterwards.
     virtual task<void> stop(duration drain) = 0;
+    /// Data that the last stop() has lost, such as "100407 keys: it has no --dir"; empty if none.
+    virtual std::string lost() const { return {}; }
 
     virtual counters count() const = 0;
 

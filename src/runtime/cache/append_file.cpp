@@ -31,6 +31,8 @@ using eddy::cache::fsync_policy;
 constexpr duration sync_pause = std::chrono::seconds(1);
 /// After the disk has refused.
 constexpr duration retry_pause = std::chrono::seconds(1);
+/// How often the end of what save_all() waits for is polled for.
+constexpr duration poll_pause = std::chrono::milliseconds(5);
 constexpr mode_t folder_mode = 0755;
 
 /// In bytes; none when there is no such file.
@@ -271,7 +273,12 @@ task<void> append_file::write_on() {
         }
         if (!woken) co_return;
         wanted_.reset();
-        co_await flush(false);
+        const bool syncs_all = std::exchange(sync_wanted_, false);
+        const bool is_flushed = co_await flush(syncs_all);
+        if (syncs_all) {
+            flushed_whole_ = is_flushed;
+            ++whole_flushes_;
+        }
         if (log().has_missed()) {
             abandon("there was no memory to note a change");
         } else if (log().has_failed() &&
@@ -444,19 +451,54 @@ void append_file::append_interrupted() noexcept {
     append_wanted();
 }
 
-task<void> append_file::close() {
-    co_await end_image();
-    if (log().is_on() && !co_await flush(true))
-        events_.write(fmt::format("{} bytes of changes are not in the append-only file",
-                                  log().appended - log().written));
-    if (options().enabled && (!log().is_on() || !log().is_listed || log().has_missed()))
-        co_await write_anew();
-    log().end();
-    forget_files();
+/// What a start would find is older than what there is.
+bool append_file::lacks_base() const noexcept {
+    return options().enabled &&
+           (!log().is_on() || !log().is_listed || log().has_missed() || sync_failed_);
 }
 
-/// What was abandoned is not to be lost at an orderly end.
-task<void> append_file::write_anew() {
+task<outcome<>> append_file::save_all(std::function<bool()> is_given_up) {
+    const auto given_up = [] { return refuse(503, "the stop was given up"); };
+    if (lacks_whole_data()) co_return outcome<>();
+    const std::uint64_t rewrites = log().rewrites;
+    while (lacks_base()) {
+        if (log().rewrites != rewrites)
+            co_return refuse(507, fmt::format("the append-only file in {} could not be written: {}",
+                                              folder_, rewrite_fault_));
+        rewrite_from_ = {};
+        append_wanted();
+        if (!log().rewriting && !rewrite_wanted_.is_set()) rewrite_wanted_.set();
+        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause)) co_return given_up();
+    }
+    if (!log().is_on()) co_return outcome<>();
+    const std::uint64_t flushes = whole_flushes_;
+    sync_wanted_ = true;
+    append_wanted();
+    while (whole_flushes_ == flushes) {
+        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause)) co_return given_up();
+    }
+    if (flushed_whole_) co_return outcome<>();
+    co_return refuse(507, fmt::format("the append-only file in {} could not be written: {}",
+                                      folder_, log().fault));
+}
+
+task<bool> append_file::close() {
+    bool is_whole = true;
+    co_await end_image();
+    if (log().is_on() && !co_await flush(true)) {
+        is_whole = false;
+        events_.write(fmt::format("{} bytes of changes are not in the append-only file",
+                                  log().appended - log().written));
+    }
+    if (options().enabled && (!log().is_on() || !log().is_listed || log().has_missed()))
+        is_whole = co_await write_anew();
+    log().end();
+    forget_files();
+    co_return is_whole;
+}
+
+/// What was abandoned is not to be lost at an orderly end. False when it is.
+task<bool> append_file::write_anew() {
     log().end();
     forget_files();
     outcome<> done;
@@ -468,6 +510,7 @@ task<void> append_file::write_anew() {
     if (!done)
         events_.write(fmt::format("the append-only file in {} lacks the latest changes: {}",
                                   folder_, done.error().message));
+    co_return done.has_value();
 }
 
 void append_file::forget_files() {

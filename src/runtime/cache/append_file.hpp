@@ -54,8 +54,12 @@ public:
     /// Write and rewrite until they are cancelled; follow the options, which may change.
     task<void> write_on();
     task<void> rewrite_on();
-    /// Writes what is left and waits until the disk has it; then nothing more is appended.
-    task<void> close();
+    /// Has the disk get all that was appended, and the file a base where it lacks one, by the tasks
+    /// above. Fails with the reason once they have tried; then they go on as before.
+    task<outcome<>> save_all(std::function<bool()> is_given_up);
+    /// Writes what is left and waits until the disk has it; then nothing more is appended. The
+    /// tasks must have ended. False when the files lack something.
+    task<bool> close();
 
     /// Whether replies must wait for the disk.
     bool holds_replies() const noexcept { return log().holds_replies(); }
@@ -109,7 +113,8 @@ private:
     task<outcome<>> rewrite();
     task<outcome<>> write_base(append_manifest::part increment, bool appends);
     task<void> end_image();
-    task<void> write_anew();
+    bool lacks_base() const noexcept;
+    task<bool> write_anew();
     void forget_files();
     void abandon(std::string_view why);
 
@@ -135,6 +140,11 @@ private:
     std::size_t waited_ = 0;         // for the last sync, or the next one, as it ended
     std::size_t waited_before_ = 0;  // the same of the one before
     time_point rewrite_from_{};      // not before, after failures
+
+    bool sync_wanted_ = false;         // the next flush is to sync everything
+    std::uint64_t whole_flushes_ = 0;  // that synced everything, or failed to
+    bool flushed_whole_ = false;       // the last one of them did
+    std::string rewrite_fault_;        // of the last rewrite; empty: it succeeded
 
     event wanted_;
     event rewrite_wanted_;

@@ -118,6 +118,7 @@ task<outcome<>> append_file::rewrite() {
     state.rewrite_took_s = (engine_.internals().env.steady_us - state.rewrite_began_us) / second_us;
     state.rewrite_succeeded = done.has_value();
     ++state.rewrites;
+    rewrite_fault_ = done ? std::string() : done.error().message;
     if (done) {
         state.failures_in_a_row = 0;
         sync_failed_ = false;

@@ -1,0 +1,253 @@
+// One task writes all dumps; who needs one begins a snapshot and waits for its end.
+#include "runtime/cache/cache_files.hpp"
+
+#include <eddy/io/file.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "cache/persistence.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "cache/replication.hpp"
+#include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/give_way.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <new>
+#include <optional>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+/// How often the end of a save is polled for.
+constexpr duration poll_pause = std::chrono::milliseconds(5);
+constexpr std::string_view no_memory_text = "there is no memory";
+
+std::unexpected<problem> given_up() { return refuse(503, "the stop was given up"); }
+
+}  // namespace
+
+cache_files::cache_files(eddy::cache::engine& of, workplace& place, counters& counted,
+                         journal& events, std::function<void()> tell_time)
+    : engine_(of),
+      place_(place),
+      counted_(counted),
+      events_(events),
+      tell_time_(std::move(tell_time)),
+      append_(of, events, tell_time_) {}
+
+std::string cache_files::dump_path() const { return options().dir + "/" + options().dbfilename; }
+
+// --- The start -------------------------------------------------------------------------------
+
+/// Nobody gets or changes a key before all is there. Of the two kinds of files the append-only one
+/// has the later changes.
+task<outcome<>> cache_files::open() {
+    tell_time_();
+    bool has_loaded = false;
+    if (options().append.enabled) {
+        const outcome<bool> loaded = co_await append_.load();
+        if (!loaded) co_return std::unexpected(loaded.error());
+        has_loaded = *loaded;
+        // What the file's commands did is not what clients have asked for.
+        state().commands.reset();
+        state().rates = {};
+    }
+    if (!has_loaded) {
+        if (auto loaded = co_await load(); !loaded) co_return loaded;
+    }
+    if (!options().append.enabled) co_return outcome<>();
+    co_return co_await append_.open();
+}
+
+void cache_files::attach() {
+    state().saves.host = this;
+    eddy::cache::note_saved_time(state());
+}
+
+task<outcome<>> cache_files::load() {
+    const std::string path = dump_path();
+    // Left by a daemon that was killed.
+    static_cast<void>(co_await file::remove(temporary_of(path)));
+    tell_time_();
+    const time_point began = loop::current().now();
+    const auto loaded = co_await load_dump(engine_, path, {}, events_);
+    if (!loaded) co_return std::unexpected(loaded.error());
+    if (!*loaded) {
+        events_.write(fmt::format("there is no {} yet: it begins without keys", path));
+        co_return outcome<>();
+    }
+    const eddy::cache::rdb::load_counts& counts = **loaded;
+    eddy::cache::note_loaded(state(), counts.keys, counts.expired);
+    const std::chrono::duration<double> took = loop::current().now() - began;
+    events_.write(fmt::format("loaded {} keys from {} in {:.3f} s; {} had expired", counts.keys,
+                              path, took.count(), counts.expired));
+    if (counts.libraries > 0)
+        events_.write(fmt::format("loaded {} libraries of functions", counts.libraries));
+    co_return outcome<>();
+}
+
+// --- While it runs ---------------------------------------------------------------------------
+
+task<void> cache_files::keep_saved() {
+    constexpr duration look_again = std::chrono::seconds(1);
+    cancel_source* const source = co_await current_source();
+    // Its task has lacked memory; what it has given would be missing in another file.
+    end_image(no_memory_text);
+    for (;;) {
+        const result<> woken = co_await with_timeout(look_again, wanted_.wait());
+        if (!woken && woken.error() != errc::timed_out) co_return;
+        wanted_.reset();
+        tell_time_();
+        // Half of what a script does must not be in the file without the other half.
+        if (!engine_.script_is_late() && eddy::cache::save_is_due(state()))
+            eddy::cache::begin_save(state());
+        while (state().saves.image != nullptr) {
+            co_await write_save();
+            if (source != nullptr && source->requested()) co_return;
+        }
+    }
+}
+
+/// Ends the snapshot that has begun, if there is one. It is not named any more when it has gone.
+void cache_files::end_image(std::string_view fault) {
+    if (state().saves.image == nullptr) return;
+    state().saves.image->end();
+    eddy::cache::end_save(state(), fault);
+}
+
+/// Writes the snapshot that has begun.
+task<void> cache_files::write_save() {
+    eddy::cache::rdb::snapshot& image = *state().saves.image;
+    const std::string path = dump_path();
+    const std::uint64_t keys = image.keys();
+    const time_point began = loop::current().now();
+    const outcome<std::uint64_t> written = co_await write_dump(image, path);
+    image.end();
+    // What is left to clear up after a failure; the next one can begin when it is told.
+    try {
+        while (eddy::cache::rdb::snapshot::is_clearing(engine_)) {
+            static_cast<void>(engine_.upkeep());
+            co_await give_way();
+        }
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
+    }
+    tell_time_();
+    save_fault_ = written ? problem() : written.error();
+    eddy::cache::end_save(state(), save_fault_.message);
+    // What was removed meanwhile is only freed now.
+    place_.ask_upkeep();
+    if (written) {
+        const std::chrono::duration<double> took = loop::current().now() - began;
+        events_.write(fmt::format("saved {} keys, {} bytes, to {} in {:.3f} s", keys, *written,
+                                  path, took.count()));
+    } else {
+        ++counted_.errors;
+        events_.write(fmt::format("not saved: {}; the last file stays", save_fault_.message));
+    }
+}
+
+// --- The end ---------------------------------------------------------------------------------
+
+bool cache_files::wants_dump(last_save::saving wanted) const noexcept {
+    return wanted == last_save::saving::always ||
+           (wanted == last_save::saving::by_points && !options().save_points.empty());
+}
+
+task<outcome<>> cache_files::save_before_stop(last_save how) {
+    // What is there is not whole: the files stay as they are.
+    if ((state().attention & eddy::cache::attention::loading) != 0 ||
+        eddy::cache::lacks_data(state()))
+        co_return outcome<>();
+    if (how.wanted != last_save::saving::never) {
+        if (auto kept = co_await append_.save_all(how.is_given_up); !kept) co_return kept;
+    }
+    if (!wants_dump(how.wanted) ||
+        (!how.even_unchanged && !eddy::cache::has_unsaved_changes(state())))
+        co_return outcome<>();
+    const bool succeeded_before = state().saves.succeeded;
+    auto written = co_await write_dump_before_stop(how);
+    // Clients are served as before, whose writes a failed save by itself would refuse.
+    if (!written && !state().saves.succeeded) {
+        state().saves.succeeded = succeeded_before;
+        eddy::cache::note_save_trouble(state());
+    }
+    co_return written;
+}
+
+task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
+    if (auto begun = co_await wait_for_instant(how); !begun) co_return begun;
+    const std::uint64_t before = state().saves.count;
+    while (state().saves.image != nullptr) {
+        if (how.is_given_up() || !co_await loop::current().sleep_for(poll_pause))
+            co_return given_up();
+    }
+    if (state().saves.count != before) co_return outcome<>();
+    co_return std::unexpected(save_fault_);
+}
+
+/// Begins the snapshot once no other one is on its way, which may be of an earlier instant, and no
+/// script is half done.
+task<outcome<>> cache_files::wait_for_instant(const last_save& how) {
+    loop& here = loop::current();
+    time_point patience_ends = here.now() + how.patience;
+    while (state().saves.image != nullptr || engine_.script_is_late() ||
+           !eddy::cache::begin_save(state())) {
+        if (how.is_given_up() || !co_await here.sleep_for(poll_pause)) co_return given_up();
+        tell_time_();
+        if (here.now() < patience_ends || state().saves.image != nullptr) continue;
+        if (engine_.script_is_late())
+            co_return refuse(409,
+                             "a script is running, and half of what it does would be saved; end it "
+                             "with SCRIPT KILL");
+        // A replica that is slow to take a copy keeps the only snapshot; it gets another one later.
+        if (state().replicating) state().replicating->disconnect_replicas();
+        patience_ends = here.now() + how.patience;
+    }
+    co_return outcome<>();
+}
+
+task<void> cache_files::close(last_save::saving wanted, bool is_saved) {
+    bool lacked_memory = false;
+    bool is_appended = true;
+    try {
+        end_image(no_memory_text);
+        is_appended = co_await append_.close();
+    } catch (const std::bad_alloc&) {
+        lacked_memory = true;
+        is_appended = false;
+    }
+    try {
+        if (!is_saved) co_await save_at_end(wanted);
+        if (lacked_memory)
+            events_.write("not all that was to be kept at the end could be: there was no memory");
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+        save_fault_.message = no_memory_text;
+    }
+    if (options().append.enabled) {
+        if (!is_appended) lost_ = "the latest changes: the append-only file could not be written";
+        co_return;
+    }
+    const std::uint64_t changes = state().changes - state().saves.saved_changes;
+    if (changes == 0 || (is_saved && wants_dump(wanted))) co_return;
+    lost_ = fmt::format("{} changes since the last save: {}", changes,
+                        !save_fault_.message.empty() ? std::string_view(save_fault_.message)
+                        : wants_dump(wanted)         ? "there was no time to save"
+                                                     : "saving was not wanted");
+}
+
+std::string cache_files::lost() const { return lost_; }
+
+/// The changes that no file has yet, when there are save points: as Redis does it.
+task<void> cache_files::save_at_end(last_save::saving wanted) {
+    if (state().saves.host == nullptr || !wants_dump(wanted)) co_return;
+    if (!eddy::cache::has_unsaved_changes(state())) co_return;
+    tell_time_();
+    state().saves.scheduled = false;
+    if (eddy::cache::begin_save(state())) co_await write_save();
+}
+
+}  // namespace eddy::runtime::cache
