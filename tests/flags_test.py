@@ -597,6 +597,26 @@ class CommandFlags(FlagTest):
         shown = daemon.show("b")
         self.assertEqual((shown["owner"], shown["group"]), ("", ""))
 
+    @effect_of("edit", "discard-keys")
+    @effect_of("reload", "discard-keys")
+    def test_discard_keys(self):
+        # The rest is in keeping_test.py.
+        daemon, disk = self.daemon(), self.folder()
+        port = self.create(daemon, "cache", "other", "--dir", disk)
+        self.assertEqual(ask_cache(port, "SET theirs 1"), "+OK")
+        daemon.must("stop", "other")
+        port = self.create(daemon, "cache")
+        self.assertEqual(ask_cache(port, "SET ours 1"), "+OK")
+        self.assert_refused(daemon.run("edit", "r", "--dir", disk), 1, "--discard-keys")
+        daemon.must("edit", "r", "--dir", disk, "--discard-keys")
+        self.assertEqual(ask_cache(port, "EXISTS theirs"), ":1")
+        self.assertEqual(ask_cache(port, "EXISTS ours"), ":0")
+        daemon.must("edit", "r", "--unset", "dir")
+        daemon.must("reload", "r")
+        self.assertEqual(ask_cache(port, "EXISTS theirs"), ":1")
+        daemon.must("reload", "r", "--discard-keys")
+        self.assertEqual(ask_cache(port, "EXISTS theirs"), ":0")
+
     @effect_of("stop", "force")
     @effect_of("remove", "force")
     def test_stop_and_remove_what_cannot_save(self):

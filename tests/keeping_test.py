@@ -5,11 +5,13 @@ edits and reloads carry the keys over.
 
 import os
 import pty
+import shutil
 import signal
+import socket
 import subprocess
 
 import harness
-from cache_client import client_of
+from cache_client import Client, client_of
 from harness import eventually, free_port
 
 KEYS = 1000
@@ -172,6 +174,225 @@ class Stops(KeepingTest):
             self.assertEqual(daemon.run("create", *words).err, "")
         result = daemon.run("--json", "create", "cache", "d", "-p", str(free_port()))
         self.assertEqual(result.err, "")
+
+
+@harness.on_each_backend
+class Edits(KeepingTest):
+    def edited(self, daemon, *flags):
+        result = daemon.run("edit", "db", *flags)
+        self.assertEqual((result.status, result.err), (0, ""), result)
+        return result.out
+
+    def test_what_config_set_changes_is_changed_while_running(self):
+        daemon, disk = self.daemon(), self.folder()
+        client = self.cache(daemon, "--dir", disk)
+        for flags, name, value in ((["--maxmemory", "20M"], "maxmemory", b"20971520"),
+                                   (["--eviction", "allkeys-lru"], "maxmemory-policy", b"allkeys-lru"),
+                                   (["--config", "hz 50; slowlog-max-len 7"], "slowlog-max-len", b"7"),
+                                   (["--maxmemory-clients", "5M"], "maxmemory-clients", b"5242880"),
+                                   (["--save", "off"], "save", b""),
+                                   (["--appendonly", "yes"], "appendonly", b"yes"),
+                                   (["--appendfsync", "always"], "appendfsync", b"always"),
+                                   (["--idle-timeout", "1500ms"], "timeout", b"1")):
+            self.assertEqual(self.edited(daemon, *flags), "db changed while running\n")
+            self.assertEqual(client("CONFIG", "GET", name), [name.encode(), value])
+            self.assertEqual(client("DBSIZE"), KEYS)
+            if name == "timeout":
+                self.edited(daemon, "--unset", "idle-timeout")
+        client = client_of(self, client.port)
+        self.edited(daemon, "--mode", "readonly")
+        self.assertTrue(client("SET", "a", "1").startswith("-"))
+        self.edited(daemon, "--mode", "readwrite")
+        self.assertEqual(client("SET", "key 0", "1"), "+OK")
+        self.edited(daemon, "--config", "requirepass secret")
+        self.assertTrue(Client(client.port)("PING").startswith("-NOAUTH"))
+        # What CONFIG SET says stays until the option itself changes.
+        client("CONFIG", "SET", "maxmemory", "30000000")
+        self.edited(daemon, "--config", "requirepass secret; hz 20")
+        self.assertEqual(client("CONFIG", "GET", "maxmemory"), [b"maxmemory", b"30000000"])
+
+    def test_a_restart_carries_the_keys_over(self):
+        for folder in ([], ["--dir", self.folder()], ["--dir", self.folder(), "--save", "off"],
+                       ["--dir", self.folder(), "--save", "off", "--appendonly", "yes"]):
+            daemon = self.daemon()
+            client = self.cache(daemon, *folder, "--mode", "admin")
+            client.all([("SELECT", 5), ("RPUSH", "list", *range(3000)), ("PEXPIREAT", "list", 2 ** 42),
+                        ("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() return 7 end)"),
+                        ("SELECT", 0)])
+            digest, port = client("DEBUG", "DIGEST"), client.port
+            for flags in (["--threads", "2"], ["--max-queue", "2MiB"], ["-p", str(free_port())],
+                          ["--threads", "1", "--maxmemory", "100M"]):
+                self.assertEqual(self.edited(daemon, *flags), "db changed and restarted\n")
+                port = daemon.show("db")["port"]
+                client = client_of(self, port)
+                self.assertEqual(client("DEBUG", "DIGEST"), digest, flags)
+                self.assertEqual(client("FCALL", "f", 0), 7)
+            self.assertEqual(daemon.run("reload", "db").err, "")
+            client = client_of(self, port)
+            self.assertEqual(client("DEBUG", "DIGEST"), digest)
+            self.assertEqual(client("SET", "key 0", "again"), "+OK")
+            self.assertNotIn("lost", daemon.read_log())
+            daemon.must("remove", "db")
+
+    def test_a_folder_for_a_running_cache_begins_with_its_keys(self):
+        folder = self.folder()
+        disk = os.path.join(self.folder(), "lib", "db")
+        first = self.daemon(folder=folder)
+        client = self.cache(first)
+        self.edited(first, "--dir", disk, "--save", "off")
+        self.assertEqual(os.listdir(disk), ["dump.rdb"])
+        for each in (disk, os.path.dirname(disk)):
+            self.assertEqual(os.stat(each).st_mode & 0o777, 0o700)
+        first.kill()
+        second = self.daemon(folder=folder)
+        self.assertEqual(self.keys_at(client.port), KEYS)
+        # From one folder to another, and to none.
+        other = self.folder()
+        self.edited(second, "--dir", other, "--appendonly", "yes")
+        self.assertEqual(self.keys_at(client.port), KEYS)
+        second.kill()
+        third = self.daemon(folder=folder)
+        self.assertEqual(self.keys_at(client.port), KEYS)
+        self.edited(third, *(word for name in ("dir", "save", "appendonly") for word in ("--unset", name)))
+        self.assertEqual(self.keys_at(client.port), KEYS)
+
+    def test_of_two_sets_of_keys_the_user_says_which_one_counts(self):
+        daemon, disk = self.daemon(), self.folder()
+        other = self.cache(daemon, "--dir", disk, name="other")
+        other("SET", "only here", "1")
+        daemon.must("stop", "other")
+        client = self.cache(daemon)
+        self.assert_refused(daemon.run("edit", "db", "--dir", disk), 1, f"{disk}/dump.rdb",
+                            f"has {KEYS} keys", "--discard-keys")
+        self.assert_serves(client)
+        self.assertIn("restarted", self.edited(daemon, "--dir", disk, "--discard-keys"))
+        self.assertEqual(client_of(self, client.port)("EXISTS", "only here"), 1)
+
+    def test_a_refused_edit_changes_nothing(self):
+        daemon, folder = self.daemon(), self.folder()
+        client = self.cache(daemon)
+        damaged = os.path.join(folder, "damaged")
+        with open(damaged, "w", encoding="ascii") as file:
+            file.write("damaged\n")
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            taken = str(other.getsockname()[1])
+            before = daemon.show("db")
+            for flags in (["-p", taken], ["--tls-port", taken, "--tls-cert-file", damaged, "--tls-auth-clients", "no"],
+                          ["--tls-port", "0", "--tls-cert-file", damaged, "--tls-auth-clients", "no"],
+                          ["--tls-port", "0", "--tls-cert-file", folder + "/none", "--tls-auth-clients", "no"],
+                          ["--hooks", damaged], ["--hooks", folder + "/none"], ["--aclfile", damaged],
+                          ["--aclfile", folder + "/none"], ["--bind", "192.0.2.1"], ["--dir", damaged + "/below"],
+                          ["--maxmemory", "1M", "--rename-command", "GET=SET"]):
+                result = daemon.run("edit", "db", *flags)
+                self.assertIn(result.status, (1, 2), flags)
+                self.assertNotIn("is stopped", result.err)
+                self.assert_serves(client)
+                self.assertEqual(daemon.show("db")["options"], before["options"])
+            self.assertEqual(daemon.show("db")["status"], "running")
+        self.assertIn("restarted", self.edited(daemon, "-p", taken))
+
+    def test_what_fails_only_later_gives_the_keys_back(self):
+        daemon, disk = self.daemon(), self.folder()
+        client = self.cache(daemon)
+        with open(os.path.join(disk, "dump.rdb"), "w", encoding="ascii") as file:
+            file.write("damaged\n")
+        self.assert_refused(daemon.run("edit", "db", "--dir", disk, "--discard-keys"), 2,
+                            "keeps its old options", "dump.rdb")
+        self.assertEqual(self.keys_at(client.port), KEYS)
+        self.assertNotIn("dir", daemon.show("db")["options"])
+        # The first dump of a new folder.
+        empty = self.folder()
+        self.obstacle(empty)
+        self.assert_refused(daemon.run("edit", "db", "--dir", empty), 2, "keeps its old options", "dump.rdb.tmp")
+        self.assertEqual(self.keys_at(client.port), KEYS)
+
+    def test_keys_that_cannot_be_carried_over_stay(self):
+        if not harness.is_root():
+            self.skipTest("only root can mount a small disk")
+        folder = self.folder()
+        with harness.small_disk(os.path.join(folder, "disk"), 1024) as disk:
+            if disk is None:
+                self.skipTest("no file system can be mounted here")
+            daemon = self.daemon(folder=folder, state=os.path.join(disk, "state"))
+            client = self.cache(daemon)
+            client("SET", "big", os.urandom(2 << 20))
+            for words in (["edit", "db", "--threads", "2"], ["reload", "db"]):
+                self.assert_refused(daemon.run(*words), 2, f"its {KEYS + 1} keys cannot be carried over",
+                                    "the disk is full", disk, "--discard-keys")
+                self.assert_serves(client, KEYS + 1)
+            self.assertNotIn("threads", daemon.show("db")["options"])
+            daemon.must("edit", "db", "--threads", "2", "--discard-keys")
+            self.assertEqual(self.keys_at(client.port), 0)
+            daemon.stop()
+
+    def test_a_replica_never_copies_emptiness(self):
+        daemon = self.daemon()
+        client = self.cache(daemon)
+        daemon.must("create", "cache", "replica", "-p", str(free_port()), "--replicate",
+                    f"127.0.0.1:{client.port}", "-s")
+        replica = client_of(self, daemon.show("replica")["port"])
+        eventually(lambda: replica("DBSIZE") == KEYS, "the copy")
+        self.edited(daemon, "--threads", "2")
+        client = client_of(self, client.port)
+        client("SET", "later", "1")
+        eventually(lambda: replica("EXISTS", "later") == 1, "the link")
+        self.assertEqual(replica("DBSIZE"), KEYS + 1)
+
+    def test_a_cache_whose_dump_cannot_be_written_restarts_with_its_keys(self):
+        daemon, disk = self.daemon(), self.folder()
+        client = self.cache(daemon, "--dir", disk)
+        self.assertEqual(client("SAVE"), "+OK")
+        client("SET", "later", "1")
+        obstacle = self.obstacle(disk)
+        self.edited(daemon, "--threads", "2")
+        self.assertEqual(self.keys_at(client.port), KEYS + 1)
+        os.rmdir(obstacle)
+        daemon.must("stop", "db")
+        daemon.must("start", "db")
+        self.assertEqual(self.keys_at(client.port), KEYS + 1)
+
+
+@harness.on_each_backend
+class Certificates(KeepingTest):
+    def subject(self, made, port):
+        with made.connect(port) as connection:
+            return connection.getpeercert()["serialNumber"]
+
+    def test_renewed_files_are_read_without_a_restart(self):
+        daemon = self.daemon()
+        made, renewed = (harness.Certificates(self.folder()) for _ in range(2))
+        port = free_port()
+        for threads in ("1", "2"):
+            flags = ["--tls-port", str(port), "--tls-cert-file", made.cert, "--tls-key-file", made.key,
+                     "--tls-auth-clients", "no", "--threads", threads]
+            try:
+                client = self.cache(daemon, *flags)
+            except AssertionError as refused:
+                if "does not have" in str(refused):
+                    self.skipTest("this build has no TLS")
+                raise
+            good = {}
+            for path, name in ((made.cert, "cert"), (made.key, "key")):
+                with open(path, "rb") as file:
+                    good[name] = file.read()
+            before = self.subject(made, port)
+            with open(made.cert, "w", encoding="ascii") as file:
+                file.write("x\n")
+            self.assert_refused(daemon.run("reload", "db"), 1, "was not reloaded, and goes on as before", made.cert)
+            self.assertEqual(self.subject(made, port), before)
+            shutil.copy(renewed.cert, made.cert)
+            self.assert_refused(daemon.run("reload", "db"), 1, "was not reloaded, and goes on as before")
+            self.assertEqual(self.subject(made, port), before, "its key is another one")
+            shutil.copy(renewed.key, made.key)
+            self.assertEqual(daemon.must("reload", "db").split()[:2], ["db", "reloaded"])
+            self.assertNotEqual(self.subject(renewed, port), before)
+            self.assert_serves(client)
+            for path, name in ((made.cert, "cert"), (made.key, "key")):
+                with open(path, "wb") as file:
+                    file.write(good[name])
+            daemon.must("remove", "db")
 
 
 class Removing(KeepingTest):

@@ -265,12 +265,16 @@ command reload_command() {
     command c;
     c.name = "reload";
     c.operands = "<name|pattern>...";
-    c.summary = "stop running runtimes and start them again";
+    c.summary =
+        "have runtimes read their files again; where that takes a restart, caches keep their keys";
+    c.flags = {
+        {.name = "discard-keys", .help = "restart a cache also where its keys cannot be kept"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy reload chat", ""}};
     c.run = [](context& with, const arguments& given) {
-        return change_each(with, given, "POST", "/reload", "reloaded");
+        const std::string_view query = given.is_set("discard-keys") ? discard_query : "";
+        return change_each(with, given, "POST", fmt::format("/reload{}", query), "reloaded");
     };
     return c;
 }

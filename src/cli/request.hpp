@@ -25,6 +25,9 @@ std::expected<json, int> ask(const context& with, control_request request);
 /// The target of a runtime: "/v1/runtimes/NAME" and what follows.
 std::string runtime_target(std::string_view name, std::string_view rest = "");
 
+/// Behind a target: a restart need not keep keys.
+inline constexpr std::string_view discard_query = "?discard_keys=true";
+
 /// The runtimes that match a name, a pattern or a @group, as the daemon shows them.
 std::expected<json, int> list_matching(const context& with, std::string_view pattern);
 

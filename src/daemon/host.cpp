@@ -32,16 +32,18 @@ struct host::start_ticket {
 task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& type,
                                     std::string name, runtime::settings options,
                                     std::shared_ptr<runtime_journal> events,
-                                    std::shared_ptr<runtime::supervisor> above) {
+                                    std::shared_ptr<runtime::supervisor> above,
+                                    std::shared_ptr<const runtime::handover> inherited) {
     ++load_;
     auto ticket = std::make_shared<start_ticket>();
-    const duration patience =
-        start_patience + (type.file_time ? type.file_time(options) : duration{});
-    auto started =
-        flatten(co_await run_on(group_, index_,
-                                start_there(number, type, std::move(name), std::move(options),
-                                            std::move(events), std::move(above), ticket),
-                                patience));
+    const duration patience = start_patience +
+                              (type.file_time ? type.file_time(options) : duration{}) +
+                              (inherited ? handover_patience : duration{});
+    auto started = flatten(co_await run_on(
+        group_, index_,
+        start_there(number, type, std::move(name), std::move(options), std::move(events),
+                    std::move(above), std::move(inherited), ticket),
+        patience));
     if (started) co_return started;
     // When it came up in the very moment in which the patience ended, it is taken down again.
     if (ticket->change_to(start_ticket::given_up))
@@ -55,11 +57,12 @@ task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::t
                                           std::string name, runtime::settings options,
                                           std::shared_ptr<runtime_journal> events,
                                           std::shared_ptr<runtime::supervisor> above,
+                                          std::shared_ptr<const runtime::handover> inherited,
                                           std::shared_ptr<start_ticket> ticket) {
     auto made = std::make_shared<guest>();
     made->events = std::move(events);
-    made->instance =
-        type.make({std::move(name), std::move(options), made->events.get(), std::move(above)});
+    made->instance = type.make({std::move(name), std::move(options), made->events.get(),
+                                std::move(above), std::move(inherited)});
     starting_.emplace(number, made);
     outcome<> started;
     {
@@ -105,6 +108,24 @@ task<outcome<>> host::prepare_there(std::uint64_t number, duration patience) {
     // Held, since a stop may come that does not wait for this.
     const auto leaving = found->second;
     co_return co_await leaving->instance->prepare_stop(patience);
+}
+
+task<outcome<outcome<>>> host::hand_over(std::uint64_t number, runtime::settings next,
+                                         std::shared_ptr<runtime::handover> to, duration patience,
+                                         duration file_time) {
+    auto handed = co_await run_on(group_, index_,
+                                  hand_over_there(number, std::move(next), std::move(to), patience),
+                                  patience + file_time + handover_patience);
+    if (!handed) resume(number);
+    co_return handed;
+}
+
+task<outcome<>> host::hand_over_there(std::uint64_t number, runtime::settings next,
+                                      std::shared_ptr<runtime::handover> to, duration patience) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return gone();
+    const auto leaving = found->second;
+    co_return co_await leaving->instance->hand_over(std::move(next), std::move(to), patience);
 }
 
 void host::resume(std::uint64_t number) {
@@ -158,15 +179,29 @@ task<outcome<>> host::apply_there(std::uint64_t number, runtime::settings change
     co_return found->second->instance->apply(changed);
 }
 
-task<outcome<>> host::check_restart(std::uint64_t number) {
-    co_return flatten(co_await run_on(group_, index_, check_there(number), send_patience));
+task<outcome<>> host::check_restart(std::uint64_t number, runtime::settings next,
+                                    bool discards_data) {
+    co_return flatten(co_await run_on(
+        group_, index_, check_there(number, std::move(next), discards_data), send_patience));
 }
 
-task<outcome<>> host::check_there(std::uint64_t number) {
+task<outcome<>> host::check_there(std::uint64_t number, runtime::settings next,
+                                  bool discards_data) {
     const auto found = guests_.find(number);
     if (found == guests_.end()) co_return gone();
     const auto asked = found->second;
-    co_return co_await asked->instance->check_restart();
+    co_return co_await asked->instance->check_restart(std::move(next), discards_data);
+}
+
+task<outcome<bool>> host::reread(std::uint64_t number) {
+    co_return flatten(co_await run_on(group_, index_, reread_there(number), send_patience));
+}
+
+task<outcome<bool>> host::reread_there(std::uint64_t number) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return gone();
+    const auto asked = found->second;
+    co_return co_await asked->instance->reread();
 }
 
 task<outcome<vitals_by_number>> host::vitals() {

@@ -1,4 +1,4 @@
-// Changes to runtimes: create, start, stop, reload, edit, remove.
+// Changes to runtimes: create, start, stop, remove.
 #include "daemon/manager.hpp"
 
 #include <eddy/base/glob.hpp>
@@ -20,10 +20,6 @@
 namespace eddy::daemon {
 namespace {
 
-std::unexpected<problem> vanished(const managed_runtime& which) {
-    return refuse(404, fmt::format("the runtime \"{}\" was removed meanwhile", which.record.name));
-}
-
 std::string new_id() {
     // Twelve hexadecimal digits: unique among the few that one daemon keeps.
     return fmt::format("{:012x}", entropy_seed() >> 16);
@@ -31,12 +27,6 @@ std::string new_id() {
 
 std::string address_text(const endpoint& where) {
     return where.family() == AF_UNSPEC ? std::string() : where.to_string();
-}
-
-std::string json_name(std::string_view option) {
-    std::string name(option);
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
 }
 
 /// Without secrets: what is shown ends up in reports and logs.
@@ -51,26 +41,11 @@ json without_secrets(const runtime::type* of, json all) {
     return all;
 }
 
-/// Who has read options and sends them back means the secrets that are there.
-outcome<> put_secrets_back(const runtime::type& of, const json& now, json& changed) {
-    for (const runtime::option& each : of.options) {
-        if (each.shown == nullptr) continue;
-        const auto found = changed.find(json_name(each.name));
-        if (found == changed.end() || !found->is_string()) continue;
-        const auto& text = found->get_ref<const std::string&>();
-        const auto own = now.find(json_name(each.name));
-        if (own != now.end() && own->is_string() && each.shown(own->get<std::string>()) == text) {
-            changed.erase(found);
-        } else if (text.find(runtime::hidden) != std::string::npos) {
-            return refuse(400, fmt::format("--{} has {} in the place of a password: write the "
-                                           "password itself",
-                                           each.name, runtime::hidden));
-        }
-    }
-    return {};
-}
-
 }  // namespace
+
+std::unexpected<problem> vanished(const managed_runtime& which) {
+    return refuse(404, fmt::format("the runtime \"{}\" was removed meanwhile", which.record.name));
+}
 
 outcome<runtime::settings> check_options(const runtime::type& type, const json& given) {
     auto options = runtime::settings::parse(type.options, given);
@@ -263,9 +238,9 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
     which->lost.clear();
     which->number = ++last_number_;
     which->where = &least_loaded();
-    auto started =
-        co_await which->where->start(which->number, *which->type, name, *which->options,
-                                     which->journal, supervise(self_, name, which->number));
+    auto started = co_await which->where->start(
+        which->number, *which->type, name, *which->options, which->journal,
+        supervise(self_, name, which->number), which->carried);
     if (!started) {
         which->where = nullptr;
         which->status = runtime_status::failed;
@@ -274,6 +249,7 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
         log_warn(name, fmt::format("could not start: {}", which->reason));
         co_return std::unexpected(std::move(started.error()));
     }
+    which->carried.reset();
     which->status = runtime_status::running;
     which->started_at = loop::current().now();
     which->last = {};
@@ -416,29 +392,6 @@ task<outcome<>> manager::stop_children(std::string owner, unsaved data) {
     co_return all_stopped;
 }
 
-task<outcome<>> manager::reload(runtime_ref which) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return interrupted();
-    const turn_guard turn(which->turn);
-    if (which->removed) co_return vanished(*which);
-    const std::string& name = which->record.name;
-    if (!which->where)
-        co_return refuse(
-            409, fmt::format("\"{}\" is not running; start it with: eddy start {}", name, name));
-    // What it has in memory must not go for a mistake in a file.
-    if (auto good = co_await which->where->check_restart(which->number); !good)
-        co_return with_context(fmt::format("\"{}\" was not reloaded, and goes on as before", name),
-                               std::move(good.error()));
-    auto down = co_await take_down(which, drain_of(*which), unsaved::kept);
-    if (!down) co_return down;
-    auto up = co_await bring_up(which);
-    if (!up)
-        co_return with_context(
-            fmt::format("\"{}\" is stopped and could not be started again", name),
-            std::move(up.error()));
-    co_return outcome<>();
-}
-
 // --- Making and removing --------------------------------------------------------------------
 
 task<outcome<runtime_ref>> manager::create(runtime_request request) {
@@ -531,124 +484,6 @@ task<outcome<>> manager::remove(runtime_ref which, unsaved data) {
         if (!removed) all_removed = std::move(removed);
     }
     co_return all_removed;
-}
-
-// --- Changing -------------------------------------------------------------------------------
-
-bool manager::all_live(const managed_runtime& which, const runtime::settings& fresh) const {
-    const json before = which.options->to_json();
-    const json after = fresh.to_json();
-    for (const runtime::option& option : which.type->options) {
-        if (option.live) continue;
-        const std::string name = json_name(option.name);
-        const json old_value = before.contains(name) ? before.at(name) : json();
-        const json new_value = after.contains(name) ? after.at(name) : json();
-        if (old_value != new_value) return false;
-    }
-    return true;
-}
-
-task<outcome<edit_effect>> manager::edit(runtime_ref which, json options,
-                                         std::optional<std::string> owner,
-                                         std::optional<std::string> group) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return interrupted();
-    const turn_guard turn(which->turn);
-    if (which->removed) co_return vanished(*which);
-    if (!which->type) co_return refuse(409, which->reason);
-
-    runtime_record fresh = which->record;
-    if (owner) {
-        if (auto valid = check_owner(*owner, fresh.name); !valid)
-            co_return std::unexpected(std::move(valid.error()));
-        fresh.owner = std::move(*owner);
-    }
-    if (group) {
-        if (!group->empty()) {
-            if (auto valid = check_group_name(*group); !valid)
-                co_return std::unexpected(std::move(valid.error()));
-        }
-        fresh.group = std::move(*group);
-    }
-    if (auto known = put_secrets_back(*which->type, fresh.options, options); !known)
-        co_return std::unexpected(std::move(known.error()));
-    fresh.options.merge_patch(options);
-    auto checked = check_options(*which->type, fresh.options);
-    if (!checked) co_return std::unexpected(std::move(checked.error()));
-    fresh.options = checked->to_json();
-    if (fresh == which->record) co_return edit_effect::none;
-
-    const runtime_record before = which->record;
-    auto saved = co_await save(fresh);
-    if (!saved)
-        co_return with_context(fmt::format("\"{}\" was not changed", fresh.name),
-                               std::move(saved.error()));
-    auto effect = co_await put_into_effect(which, std::move(fresh), std::move(*checked));
-    if (!effect) {
-        auto restored = co_await save(before);
-        if (!restored) log_error(before.name, restored.error().message);
-    }
-    co_return effect;
-}
-
-task<outcome<>> manager::keep_options(runtime_ref which, json options) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return interrupted();
-    const turn_guard turn(which->turn);
-    if (which->removed) co_return vanished(*which);
-    runtime_record fresh = which->record;
-    fresh.options.merge_patch(options);
-    auto checked = check_options(*which->type, fresh.options);
-    if (!checked) co_return std::unexpected(std::move(checked.error()));
-    fresh.options = checked->to_json();
-    auto saved = co_await save(fresh);
-    if (!saved) co_return saved;
-    which->record = std::move(fresh);
-    which->options = std::move(*checked);
-    co_return outcome<>();
-}
-
-/// Makes a running runtime follow a record that was saved already. On failure the entry is as it
-/// was, running again where that is possible.
-task<outcome<edit_effect>> manager::put_into_effect(runtime_ref which, runtime_record fresh,
-                                                    runtime::settings options) {
-    const bool same_options = which->options && fresh.options == which->record.options;
-    if (!which->where || same_options) {
-        which->record = std::move(fresh);
-        which->options = std::move(options);
-        // What was wrong with the old options is no longer.
-        if (!which->where && which->status == runtime_status::failed) {
-            which->status = runtime_status::stopped;
-            which->reason.clear();
-        }
-        co_return edit_effect::saved;
-    }
-    const std::string context = fmt::format("\"{}\" keeps its old options", fresh.name);
-    if (all_live(*which, options)) {
-        auto applied = co_await which->where->apply(which->number, options);
-        if (!applied) co_return with_context(context, std::move(applied.error()));
-        which->record = std::move(fresh);
-        which->options = std::move(options);
-        which->journal->write("options changed");
-        co_return edit_effect::live;
-    }
-    auto down = co_await take_down(which, drain_of(*which), unsaved::kept);
-    if (!down) co_return std::unexpected(std::move(down.error()));
-    runtime::settings old_options = std::move(*which->options);
-    which->options = std::move(options);
-    auto up = co_await bring_up(which);
-    if (up) {
-        which->record = std::move(fresh);
-        co_return edit_effect::restarted;
-    }
-    which->options = std::move(old_options);
-    auto again = co_await bring_up(which);
-    if (!again)
-        co_return with_context(fmt::format("\"{}\" is stopped, and did not start with its old "
-                                           "options either ({})",
-                                           fresh.name, again.error().message),
-                               std::move(up.error()));
-    co_return with_context(context, std::move(up.error()));
 }
 
 task<outcome<std::uint64_t>> manager::send(runtime_ref which, std::string message) {

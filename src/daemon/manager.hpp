@@ -54,6 +54,12 @@ enum class unsaved : std::uint8_t {
     lost,  ///< it goes on
 };
 
+/// What becomes of a runtime's data in a restart.
+enum class restart_data : std::uint8_t {
+    kept,       ///< the next instance has it, or there is no restart
+    discarded,  ///< the next instance begins with what its files have
+};
+
 /// One runtime, running or not. The control loop's.
 struct managed_runtime {
     runtime_record record;
@@ -69,6 +75,8 @@ struct managed_runtime {
     time_point started_at{};
     runtime_vitals last;  ///< as of the last refresh
     std::string lost;     ///< by the last stop, see runtime::instance::lost()
+    /// Data of the last instance for the next one, until that has started.
+    std::shared_ptr<const runtime::handover> carried;
     turnstile turn;
 };
 
@@ -130,14 +138,17 @@ public:
     task<outcome<>> start(runtime_ref which);
     /// managed_runtime::lost says then what was lost. The same for those that it owns.
     task<outcome<>> stop(runtime_ref which, unsaved data = unsaved::kept);
-    task<outcome<>> reload(runtime_ref which);
+    /// Has it read its files again while it runs; where that is not possible, restarts it.
+    task<outcome<>> reload(runtime_ref which, restart_data data = restart_data::kept);
     task<outcome<>> remove(runtime_ref which, unsaved data = unsaved::kept);
     /// Merges `options` into those of the runtime (null takes one back) and sets owner and group
-    /// where given. A running runtime is told, or restarted where that is not enough; when it does
-    /// not start with the new options, it goes on with the old ones.
+    /// where given. A running runtime is told, or restarted with its data where that is not enough.
+    /// What can be checked is checked before it stops; when it still does not start with the new
+    /// options, it goes on with the old ones.
     task<outcome<edit_effect>> edit(runtime_ref which, json options,
                                     std::optional<std::string> owner,
-                                    std::optional<std::string> group);
+                                    std::optional<std::string> group,
+                                    restart_data data = restart_data::kept);
     task<outcome<std::uint64_t>> send(runtime_ref which, std::string message);
     /// Merges `options` into those of the runtime, for its next start: one that runs is not told,
     /// because it was itself that asked for it.
@@ -187,7 +198,12 @@ private:
     task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
     task<outcome<>> apply_record(runtime_ref which, runtime_record fresh);
     task<outcome<edit_effect>> put_into_effect(runtime_ref which, runtime_record fresh,
-                                               runtime::settings options);
+                                               runtime::settings options, restart_data data);
+    task<outcome<>> restart(runtime_ref which, runtime::settings next, restart_data data);
+    task<outcome<std::shared_ptr<runtime::handover>>> prepare_restart(runtime_ref which,
+                                                                      runtime::settings next,
+                                                                      restart_data data);
+    task<std::shared_ptr<runtime::handover>> make_handover();
     task<void> refresh_from(host& where);
     bool all_live(const managed_runtime& which, const runtime::settings& fresh) const;
 

@@ -143,7 +143,8 @@ task<outcome<>> manager::apply_record(runtime_ref which, runtime_record fresh) {
         auto down = co_await take_down(which, drain_of(*which), unsaved::kept);
         if (!down) co_return down;
     }
-    auto effect = co_await put_into_effect(which, std::move(fresh), std::move(*options));
+    auto effect =
+        co_await put_into_effect(which, std::move(fresh), std::move(*options), restart_data::kept);
     if (!effect) co_return std::unexpected(std::move(effect.error()));
     if (!which->where && run) co_return co_await bring_up(which);
     co_return outcome<>();

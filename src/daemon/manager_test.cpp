@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace eddy::daemon {
 namespace {
@@ -292,6 +293,72 @@ TEST_F(manager_test, an_edit_that_fails_changes_nothing) {
         EXPECT_EQ(a->record.options, json({{"port", 80}}));
     });
     EXPECT_EQ(saved("a").at("options"), json({{"port", 80}}));
+}
+
+bool has_line(const managed_runtime& of, std::string_view text) {
+    for (const journal_line& each : of.journal->read(0, 100))
+        if (each.text == text) return true;
+    return false;
+}
+
+TEST_F(manager_test, a_restart_hands_data_over) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
+        EXPECT_TRUE(co_await runtimes.start(a));
+        EXPECT_TRUE(co_await runtimes.send(a, "keep this"));
+        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 81}}, {}, {}), edit_effect::restarted);
+        EXPECT_TRUE(has_line(*a, "has this"));
+        EXPECT_EQ(a->carried, nullptr) << "the new instance has it";
+        EXPECT_TRUE(co_await runtimes.send(a, "keep that"));
+        EXPECT_TRUE(co_await runtimes.reload(a));
+        EXPECT_TRUE(has_line(*a, "has that"));
+        // It starts with neither: the data waits for the next start.
+        EXPECT_TRUE(co_await runtimes.send(a, "keep more"));
+        const auto number = a->number;
+        EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 665}}, {}, {}));
+        EXPECT_EQ(a->number, number) << "what is known before stops nothing";
+        EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 666}}, {}, {}));
+        EXPECT_EQ(a->status, runtime_status::running);
+        EXPECT_TRUE(has_line(*a, "has more")) << "given back to the old options";
+        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 82}}, {}, {}, restart_data::discarded),
+                  edit_effect::restarted);
+        EXPECT_TRUE(co_await runtimes.stop(a));
+        EXPECT_EQ(a->lost, "") << "it had none any more";
+    });
+}
+
+TEST_F(manager_test, what_cannot_be_written_is_not_stopped_unless_it_may_be_lost) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"full", true}}));
+        const runtime_ref b = co_await make(runtimes, wanted("b"));
+        for (const runtime_ref& each : {a, b}) {
+            EXPECT_TRUE(co_await runtimes.start(each));
+            EXPECT_TRUE(co_await runtimes.send(each, "keep " + each->record.name));
+        }
+        const auto number = a->number;
+        for (const auto& refused : {co_await runtimes.stop(a), co_await runtimes.remove(a),
+                                    co_await runtimes.reload(a)}) {
+            EXPECT_FALSE(refused);
+            if (!refused)
+                EXPECT_NE(refused.error().message.find("the disk is full"), std::string::npos);
+        }
+        EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 81}}, {}, {}));
+        const auto all = co_await runtimes.prepare_shutdown(std::chrono::seconds(1));
+        EXPECT_FALSE(all);
+        if (!all) EXPECT_NE(all.error().message.find("\"a\": the disk is full"), std::string::npos);
+        EXPECT_EQ(a->number, number);
+        for (const runtime_ref& each : {a, b}) EXPECT_EQ(each->status, runtime_status::running);
+        // Behind what was posted to its loop.
+        co_await runtimes.refresh();
+        EXPECT_TRUE(has_line(*b, "resumed"));
+
+        EXPECT_TRUE(co_await runtimes.stop(a, unsaved::lost));
+        EXPECT_EQ(a->lost, "a");
+        EXPECT_EQ(runtimes.describe(*a).at("lost"), "a");
+        EXPECT_TRUE(co_await runtimes.start(a));
+        EXPECT_EQ(a->lost, "");
+        EXPECT_TRUE(co_await runtimes.prepare_shutdown(std::chrono::seconds(1)));
+    });
 }
 
 TEST_F(manager_test, a_change_that_cannot_be_saved_is_undone) {

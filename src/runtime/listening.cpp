@@ -229,7 +229,8 @@ outcome<noted_listener> listen_in_parts_on(const address& where, const std::stri
     result<transport::listener_parts> opened = transport::listen_in_parts(where);
     if (!opened) return std::unexpected(explain_failure(where, opened.error()));
     address_note note(opened->below.local(), false, name);
-    return noted_listener{std::move(opened->below), std::move(note), std::move(opened->finish)};
+    return noted_listener{std::move(opened->below), std::move(note), std::move(opened->finish),
+                          std::move(opened->renew)};
 }
 
 outcome<noted_datagram> bind_datagram_on(const address& where, const std::string& name) {
@@ -237,6 +238,32 @@ outcome<noted_datagram> bind_datagram_on(const address& where, const std::string
     if (!opened) return std::unexpected(explain_failure(where, opened.error()));
     address_note note(opened->local(), true, name);
     return noted_datagram{std::move(*opened), std::move(note)};
+}
+
+outcome<> try_address(address wanted, std::span<const endpoint> own, const std::string& name) {
+    const bool is_path = wanted.kind == scheme::unix_socket;
+    const auto has_it = [&](const endpoint& each) {
+        if (!is_path) return !each.is_unix() && each.port() == wanted.port;
+        const result<endpoint> path = endpoint::unix_path(wanted.path);
+        return path && each == *path;
+    };
+    const bool is_own = std::any_of(own.begin(), own.end(), has_it);
+    if (is_own && is_path) return {};
+    if (is_own) wanted.port = 0;
+    if (wanted.kind == scheme::udp) {
+        auto opened = bind_datagram_on(wanted, name);
+        if (!opened) return std::unexpected(std::move(opened.error()));
+        return {};
+    }
+    auto opened = listen_on(wanted, name);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    return {};
+}
+
+outcome<> renew_certificates(noted_listener& of, const address& where) {
+    const result<> renewed = of.renew ? of.renew(where) : transport::renew(of.socket, where);
+    if (!renewed) return std::unexpected(explain_failure(where, renewed.error()));
+    return {};
 }
 
 address_note::address_note(const endpoint& where, bool datagram, std::string runtime) {

@@ -181,6 +181,10 @@ inline constexpr duration pressed_handshake_timeout = std::chrono::seconds(1);
 listener listen(listener plain, context as, duration timeout = default_handshake_timeout,
                 std::size_t max_handshakes = default_max_handshakes);
 
+/// Has a listener of listen() use another server's context, from the next handshake that it begins.
+/// False when it is none.
+bool renew(listener& of, context as);
+
 /// What was agreed on with a peer.
 struct connection_info {
     std::string version;         ///< "TLSv1.3"

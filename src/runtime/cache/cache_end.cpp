@@ -33,37 +33,47 @@ task<outcome<>> cache_server::prepare_stop(duration patience) {
     // A client has asked for this end, whatever it loses.
     if (running_->helper->is_forced()) co_return outcome<>();
     const std::uint64_t own = preparation_;
-    const auto is_given_up = [this, own] { return preparation_ != own; };
     is_preparing_ = true;
     // Without files there is nothing that a change could be late for.
     if (running_->files)
         eddy::cache::hold_writes(running_->engine.internals(), eddy::cache::write_hold::stop);
-    outcome<> ready;
+    outcome<> ready = co_await save_before_end(patience, own);
+    co_return finish_preparation(own, std::move(ready));
+}
+
+/// Replicas and files get what they lack.
+task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t own) {
+    const auto is_given_up = [this, own] { return preparation_ != own; };
     try {
         const std::chrono::seconds longest(
             running_->engine.options().replication.shutdown_timeout_s);
         co_await await_replicas(running_->engine, events_, std::min<duration>(patience, longest),
                                 is_given_up);
-        ready = co_await save_all({.wanted = running_->helper->at_end(),
-                                   .even_unchanged = false,
-                                   .patience = patience,
-                                   .is_given_up = is_given_up});
+        last_save how;
+        how.wanted = running_->helper->at_end();
+        how.patience = patience;
+        how.is_given_up = is_given_up;
+        co_return co_await save_all(std::move(how));
     } catch (const std::bad_alloc&) {
-        ready = refuse(503, std::string(no_memory_text));
+        ++counted_.errors;
     }
+    co_return refuse(503, std::string(no_memory_text));
+}
+
+outcome<> cache_server::finish_preparation(std::uint64_t own, outcome<> ready) {
     is_preparing_ = false;
-    if (is_given_up()) co_return refuse(503, "the stop was given up");
+    if (preparation_ != own) return refuse(503, "the stop was given up");
     is_prepared_ = ready.has_value();
-    if (ready) co_return ready;
+    if (ready) return ready;
     ++counted_.errors;
     events_.write(fmt::format("does not stop: {}", ready.error().message));
     resume();
-    co_return ready;
+    return ready;
 }
 
 void cache_server::resume() noexcept {
     ++preparation_;
-    is_prepared_ = false;
+    is_prepared_ = is_handed_over_ = false;
     if (!running_) return;
     eddy::cache::engine::state& state = running_->engine.internals();
     eddy::cache::let_write(state, eddy::cache::write_hold::stop);
@@ -116,6 +126,7 @@ task<void> cache_server::stop(duration drain) {
 
 /// A replica loses nothing: its master has the data.
 void cache_server::note_loss() {
+    if (std::exchange(is_handed_over_, false)) return;
     const eddy::cache::engine::state& state = running_->engine.internals();
     if (state.replicating && state.replicating->is_following()) return;
     try {

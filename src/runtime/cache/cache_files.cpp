@@ -10,8 +10,10 @@
 #include "cache/replication.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
+#include "runtime/cache/handing_over.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <new>
@@ -29,6 +31,26 @@ std::unexpected<problem> given_up() { return refuse(503, "the stop was given up"
 
 }  // namespace
 
+task<outcome<>> await_instant(eddy::cache::engine& of, last_save how,
+                              std::function<void()> tell_time, std::function<bool()> begin) {
+    loop& here = loop::current();
+    eddy::cache::engine::state& state = of.internals();
+    time_point patience_ends = here.now() + how.patience;
+    while (of.script_is_late() || !begin()) {
+        if (how.is_given_up() || !co_await here.sleep_for(poll_pause)) co_return given_up();
+        tell_time();
+        if (here.now() < patience_ends || state.saves.image != nullptr) continue;
+        if (of.script_is_late())
+            co_return refuse(409,
+                             "a script is running, and half of what it does would be saved; end it "
+                             "with SCRIPT KILL");
+        // It gets another one later.
+        if (state.replicating) state.replicating->disconnect_replicas();
+        patience_ends = here.now() + how.patience;
+    }
+    co_return outcome<>();
+}
+
 cache_files::cache_files(eddy::cache::engine& of, workplace& place, counters& counted,
                          journal& events, std::function<void()> tell_time)
     : engine_(of),
@@ -44,10 +66,13 @@ std::string cache_files::dump_path() const { return options().dir + "/" + option
 
 /// Nobody gets or changes a key before all is there. Of the two kinds of files the append-only one
 /// has the later changes.
-task<outcome<>> cache_files::open() {
+task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
     tell_time_();
-    bool has_loaded = false;
-    if (options().append.enabled) {
+    bool has_loaded = inherited != nullptr;
+    if (inherited) {
+        if (auto loaded = co_await load_handover(engine_, *inherited, events_); !loaded)
+            co_return loaded;
+    } else if (options().append.enabled) {
         const outcome<bool> loaded = co_await append_.load();
         if (!loaded) co_return std::unexpected(loaded.error());
         has_loaded = *loaded;
@@ -58,8 +83,20 @@ task<outcome<>> cache_files::open() {
     if (!has_loaded) {
         if (auto loaded = co_await load(); !loaded) co_return loaded;
     }
+    if (inherited && ::access(dump_path().c_str(), F_OK) != 0) {
+        if (auto written = co_await write_first_dump(); !written) co_return written;
+    }
     if (!options().append.enabled) co_return outcome<>();
     co_return co_await append_.open();
+}
+
+/// Of a cache that had another folder before, or none.
+task<outcome<>> cache_files::write_first_dump() {
+    state().saves.host = this;
+    if (!eddy::cache::begin_save(state())) co_return outcome<>();
+    co_await write_save();
+    if (save_fault_.message.empty()) co_return outcome<>();
+    co_return std::unexpected(save_fault_);
 }
 
 void cache_files::attach() {
@@ -178,7 +215,9 @@ task<outcome<>> cache_files::save_before_stop(last_save how) {
 }
 
 task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
-    if (auto begun = co_await wait_for_instant(how); !begun) co_return begun;
+    auto begun = co_await await_instant(engine_, how, tell_time_,
+                                        [this] { return eddy::cache::begin_save(state()); });
+    if (!begun) co_return begun;
     const std::uint64_t before = state().saves.count;
     while (state().saves.image != nullptr) {
         if (how.is_given_up() || !co_await loop::current().sleep_for(poll_pause))
@@ -186,27 +225,6 @@ task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
     }
     if (state().saves.count != before) co_return outcome<>();
     co_return std::unexpected(save_fault_);
-}
-
-/// Begins the snapshot once no other one is on its way, which may be of an earlier instant, and no
-/// script is half done.
-task<outcome<>> cache_files::wait_for_instant(const last_save& how) {
-    loop& here = loop::current();
-    time_point patience_ends = here.now() + how.patience;
-    while (state().saves.image != nullptr || engine_.script_is_late() ||
-           !eddy::cache::begin_save(state())) {
-        if (how.is_given_up() || !co_await here.sleep_for(poll_pause)) co_return given_up();
-        tell_time_();
-        if (here.now() < patience_ends || state().saves.image != nullptr) continue;
-        if (engine_.script_is_late())
-            co_return refuse(409,
-                             "a script is running, and half of what it does would be saved; end it "
-                             "with SCRIPT KILL");
-        // A replica that is slow to take a copy keeps the only snapshot; it gets another one later.
-        if (state().replicating) state().replicating->disconnect_replicas();
-        patience_ends = here.now() + how.patience;
-    }
-    co_return outcome<>();
 }
 
 task<void> cache_files::close(last_save::saving wanted, bool is_saved) {

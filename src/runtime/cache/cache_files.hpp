@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,11 @@ struct last_save {
     std::function<bool()> is_given_up;
 };
 
+/// Until `begin` has begun a snapshot, which there is one of at a time, and no script is half done.
+/// A replica that is slow to take a copy is closed when the patience ends.
+task<outcome<>> await_instant(eddy::cache::engine& of, last_save how,
+                              std::function<void()> tell_time, std::function<bool()> begin);
+
 /// Of one engine with a folder. One loop's thread; all references outlive it.
 class cache_files final : eddy::cache::save_host {
 public:
@@ -38,8 +44,10 @@ public:
     cache_files(const cache_files&) = delete;
     cache_files& operator=(const cache_files&) = delete;
 
-    /// Fills the empty engine with what is in the folder, and opens the append-only file.
-    task<outcome<>> open();
+    /// Fills the empty engine with what is in the folder, and opens the append-only file. With
+    /// `inherited`, data of the instance before, that counts in place of what is in the folder; the
+    /// folder then has a first dump, too.
+    task<outcome<>> open(std::shared_ptr<const handover> inherited);
     /// After open(): commands can save from now on.
     void attach();
     append_file& append() noexcept { return append_; }
@@ -61,8 +69,8 @@ public:
 private:
     void save_began() noexcept override { wanted_.set(); }
     task<outcome<>> load();
+    task<outcome<>> write_first_dump();
     task<outcome<>> write_dump_before_stop(const last_save& how);
-    task<outcome<>> wait_for_instant(const last_save& how);
     task<void> write_save();
     task<void> save_at_end(last_save::saving wanted);
     void end_image(std::string_view fault);

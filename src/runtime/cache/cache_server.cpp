@@ -9,6 +9,7 @@
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
+#include "runtime/cache/handing_over.hpp"
 #include "runtime/cache/lasting.hpp"
 
 #include <fmt/format.h>
@@ -53,7 +54,8 @@ cache_server::cache_server(creation from)
     : name_(std::move(from.name)),
       options_(std::move(from.options)),
       events_(*from.events),
-      above_(std::move(from.above)) {}
+      above_(std::move(from.above)),
+      inherited_(std::move(from.inherited)) {}
 
 cache_server::~cache_server() = default;
 
@@ -128,7 +130,8 @@ task<outcome<>> cache_server::start() {
     // Who comes while files are read may subscribe, too.
     spawn_lasting([this] { return check_outputs(); });
     eddy::cache::engine::state& state = running_->engine.internals();
-    if (!config_.engine.dir.empty()) {
+    const bool loads = !config_.engine.dir.empty() || inherited_;
+    if (loads) {
         tell_time();
         eddy::cache::note_load_began(state, 0);
         state.attention |= eddy::cache::attention::starting;
@@ -140,6 +143,9 @@ task<outcome<>> cache_server::start() {
             opened_files = refuse(503, "it was stopped before it had read its files");
         running_->opening.reset();
         if (!opened_files) co_return co_await give_up(std::move(opened_files));
+        inherited_.reset();
+    }
+    if (running_->files) {
         cache_files& files = *running_->files;
         files.attach();
         spawn_lasting([its = &files] { return its->keep_saved(); });
@@ -163,7 +169,7 @@ task<outcome<>> cache_server::start() {
     spawn_lasting([this] { return keep_up(); });
     spawn_lasting([this] { return catch_up(); });
     spawn_lasting([this] { return keep_limits(); });
-    if (config_.engine.dir.empty()) open_door();
+    if (!loads) open_door();
     // Who has come before was told LOADING.
     state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::starting);
     co_return outcome<>();
@@ -305,33 +311,6 @@ counters cache_server::count() const {
 }
 
 endpoint cache_server::local() const { return running_ ? running_->address : endpoint(); }
-
-task<outcome<>> cache_server::check_restart() {
-    if (!running_ || !running_->hooks) co_return outcome<>();
-    co_return co_await running_->hooks->check();
-}
-
-outcome<> cache_server::apply(const settings& changed) {
-    outcome<config> read = read_config(changed);
-    if (!read) return std::unexpected(read.error());
-    // CONFIG REWRITE may have changed the options since they were read.
-    const outcome<config> before = read_config(options_);
-    if (!before) return std::unexpected(before.error());
-    config_.write_timeout = read->write_timeout;
-    options_ = changed;
-    if (!running_) return {};
-    // What CONFIG SET says meanwhile stays, unless this option changes.
-    eddy::cache::engine_options& now = running_->engine.internals().options;
-    const auto take = [&](auto member) {
-        const auto& wanted = read->engine.*member;
-        if (wanted != before->engine.*member) now.*member = wanted;
-    };
-    take(&eddy::cache::engine_options::protected_mode);
-    take(&eddy::cache::engine_options::max_clients);
-    take(&eddy::cache::engine_options::client_timeout);
-    set_limits();
-    return {};
-}
 
 task<outcome<std::uint64_t>> cache_server::send(std::string) {
     co_return refuse(400, fmt::format("{} is a cache, which takes commands, not messages; use "
@@ -491,12 +470,14 @@ void cache_server::trim_workers() {
     for (running::remote_worker& each : running_->remote) each.its->trim_later();
 }
 
-/// Fills the engine from the folder.
+/// Fills the engine.
 task<outcome<>> cache_server::open_files() {
+    if (config_.engine.dir.empty())
+        co_return co_await load_handover(running_->engine, *inherited_, events_);
     if (auto usable = co_await check_folder(config_.engine.dir); !usable) co_return usable;
     running_->files = std::make_unique<cache_files>(running_->engine, running_->place, counted_,
                                                     events_, [this] { tell_time(); });
-    co_return co_await running_->files->open();
+    co_return co_await running_->files->open(inherited_);
 }
 
 /// Runs a script that takes too long, and writes huge values into a snapshot before they change, a

@@ -41,7 +41,10 @@ public:
     endpoint local() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;
-    task<outcome<>> check_restart() override;
+    task<outcome<>> check_restart(settings next, bool discards_data) override;
+    task<outcome<>> hand_over(settings next, std::shared_ptr<handover> to,
+                              duration patience) override;
+    task<outcome<bool>> reread() override;
 
 private:
     eddy::cache::traffic moved() const noexcept;
@@ -61,6 +64,11 @@ private:
     task<outcome<>> open_files();
     task<outcome<>> save_all(last_save how);
     task<void> end_preparation();
+    task<outcome<>> save_before_end(duration patience, std::uint64_t own);
+    outcome<> finish_preparation(std::uint64_t own, outcome<> ready);
+    bool finds_all(const config& next) const;
+    task<outcome<>> write_keys(const handover& to, duration patience, std::uint64_t own);
+    outcome<> check_new_folder(const config& next) const;
     void note_loss();
     void spawn_lasting(std::function<task<void>()> make);
     task<void> keep_up();
@@ -78,6 +86,7 @@ private:
     settings options_;
     journal& events_;
     std::shared_ptr<supervisor> above_;
+    std::shared_ptr<const handover> inherited_;  // until it has started
     config config_;
     counters counted_;
     histogram latency_;  // of workers that have ended
@@ -87,6 +96,7 @@ private:
     std::uint64_t preparation_ = 0;  // another one when it is given up
     bool is_preparing_ = false;
     bool is_prepared_ = false;
+    bool is_handed_over_ = false;  // the next instance has all
     std::string lost_;  // by the last stop
 
     // While it runs.

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -159,12 +160,17 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
 }
 
 task<outcome<>> check_folder(std::string folder) {
+    // The daemon's umask has it be this user's alone.
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error)
+        co_return refuse(400, fmt::format("--dir {} cannot be made: {}. Choose another one", folder,
+                                          error.message()));
     const std::string probe = folder + "/.eddy-probe";
     const result<file> made = co_await file::open(probe, O_WRONLY | O_CREAT, 0600);
     if (!made) {
-        co_return refuse(400, fmt::format("--dir {} cannot be used: {}. Make the folder, or choose "
-                                          "another one",
-                                          folder, made.error().message()));
+        co_return refuse(400, fmt::format("--dir {} cannot be used: {}. Choose another one", folder,
+                                          made.error().message()));
     }
     static_cast<void>(co_await file::remove(probe));
     co_return outcome<>();

@@ -40,7 +40,7 @@ task<outcome<std::optional<eddy::cache::rdb::load_counts>>> load_dump(
     eddy::cache::engine& to, std::string path, eddy::cache::rdb::load_options options,
     journal& events);
 
-/// Whether files can be made in the folder.
+/// Whether files can be made in the folder, which is made where it is missing, with those above it.
 task<outcome<>> check_folder(std::string folder);
 
 }  // namespace eddy::runtime::cache

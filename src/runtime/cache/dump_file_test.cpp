@@ -341,6 +341,20 @@ TEST_P(cache_dump, a_save_that_fails_is_told_and_leaves_the_old_file) {
     });
 }
 
+TEST_P(cache_dump, a_folder_that_is_missing_is_made) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache("cache", {{"port", 0}, {"dir", folder.file("lib/eddy/db")}});
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(client, "SET a 1"), "+OK");
+        }
+        co_await cache->stop(1s);
+        EXPECT_TRUE(std::filesystem::exists(folder.file("lib/eddy/db/dump.rdb")));
+    });
+}
+
 TEST_P(cache_dump, what_cannot_work_is_refused) {
     run([&]() -> task<void> {
         const temporary_folder folder;
@@ -348,8 +362,10 @@ TEST_P(cache_dump, what_cannot_work_is_refused) {
             subject cache("cache", options);
             co_return co_await cache.failure_to_start();
         };
-        EXPECT_THAT(co_await refusal({{"port", 0}, {"dir", folder.file("none")}}),
-                    HasSubstr("cannot be used"));
+        std::ofstream(folder.file("file")) << "in the way";
+        EXPECT_THAT(co_await refusal({{"port", 0}, {"dir", folder.file("file/none")}}),
+                    HasSubstr("cannot be made"));
+        std::filesystem::remove(folder.file("file"));
         EXPECT_THAT(co_await refusal({{"port", 0}, {"dir", "here"}}), HasSubstr("the whole path"));
         EXPECT_THAT(co_await refusal({{"port", 0}, {"save", "1 1"}}), HasSubstr("without --dir"));
         EXPECT_THAT(co_await refusal({{"port", 0}, {"dbfilename", "a"}}),

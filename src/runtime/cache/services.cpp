@@ -268,11 +268,12 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
     const bool is_loading = (state.attention & eddy::cache::attention::loading) != 0;
     if (is_wanted && state.saves.host != nullptr && !is_loading && eddy::cache::lacks_data(state))
         co_return "it has not got its master's data";
-    const outcome<> saved =
-        co_await save_all_({.wanted = how.saves,
-                            .even_unchanged = true,
-                            .patience = patience,
-                            .is_given_up = [this, turn] { return turn != shutdown_turn_; }});
+    last_save last;
+    last.wanted = how.saves;
+    last.even_unchanged = true;
+    last.patience = patience;
+    last.is_given_up = [this, turn] { return turn != shutdown_turn_; };
+    const outcome<> saved = co_await save_all_(std::move(last));
     co_return saved ? std::string() : saved.error().message;
 }
 
