@@ -220,9 +220,8 @@ command edit_command() {
                   {"eddy edit db --unset max-connections", ""}};
     c.more =
         "The flags are those of `eddy create` for the runtime's type. What cannot change while it\n"
-        "runs restarts it, a cache with its keys; when it does not start again, it goes on with "
-        "the\n"
-        "old options.";
+        "runs restarts it, a cache with its keys. When it does not start again, it goes on with\n"
+        "the old options.";
     c.run = edit;
     c.more_flags = flags_for_edit;
     return c;

@@ -265,8 +265,7 @@ command reload_command() {
     command c;
     c.name = "reload";
     c.operands = "<name|pattern>...";
-    c.summary =
-        "have runtimes read their files again; where that takes a restart, caches keep their keys";
+    c.summary = "have runtimes read their files again, or restart them; caches keep their keys";
     c.flags = {
         {.name = "discard-keys", .help = "restart a cache also where its keys cannot be kept"}};
     c.least = 1;

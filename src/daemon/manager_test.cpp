@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace eddy::daemon {
 namespace {
@@ -336,8 +337,11 @@ TEST_F(manager_test, what_cannot_be_written_is_not_stopped_unless_it_may_be_lost
             EXPECT_TRUE(co_await runtimes.send(each, "keep " + each->record.name));
         }
         const auto number = a->number;
-        for (const auto& refused : {co_await runtimes.stop(a), co_await runtimes.remove(a),
-                                    co_await runtimes.reload(a)}) {
+        std::vector<runtime::outcome<>> all_refused;
+        all_refused.push_back(co_await runtimes.stop(a));
+        all_refused.push_back(co_await runtimes.remove(a));
+        all_refused.push_back(co_await runtimes.reload(a));
+        for (const auto& refused : all_refused) {
             EXPECT_FALSE(refused);
             if (!refused)
                 EXPECT_NE(refused.error().message.find("the disk is full"), std::string::npos);

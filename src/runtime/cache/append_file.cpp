@@ -458,7 +458,6 @@ bool append_file::lacks_base() const noexcept {
 }
 
 task<outcome<>> append_file::save_all(std::function<bool()> is_given_up) {
-    const auto given_up = [] { return refuse(503, "the stop was given up"); };
     if (lacks_whole_data()) co_return outcome<>();
     const std::uint64_t rewrites = log().rewrites;
     while (lacks_base()) {
@@ -468,14 +467,16 @@ task<outcome<>> append_file::save_all(std::function<bool()> is_given_up) {
         rewrite_from_ = {};
         append_wanted();
         if (!log().rewriting && !rewrite_wanted_.is_set()) rewrite_wanted_.set();
-        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause)) co_return given_up();
+        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause))
+            co_return stop_given_up();
     }
     if (!log().is_on()) co_return outcome<>();
     const std::uint64_t flushes = whole_flushes_;
     sync_wanted_ = true;
     append_wanted();
     while (whole_flushes_ == flushes) {
-        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause)) co_return given_up();
+        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause))
+            co_return stop_given_up();
     }
     if (flushed_whole_) co_return outcome<>();
     co_return refuse(507, fmt::format("the append-only file in {} could not be written: {}",

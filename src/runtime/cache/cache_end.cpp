@@ -5,6 +5,7 @@
 #include "cache/replication.hpp"
 #include "cache/waits.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
+#include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/leading.hpp"
 
 #include <fmt/format.h>
@@ -62,12 +63,15 @@ task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t o
 
 outcome<> cache_server::finish_preparation(std::uint64_t own, outcome<> ready) {
     is_preparing_ = false;
-    if (preparation_ != own) return refuse(503, "the stop was given up");
+    if (preparation_ != own) return stop_given_up();
     is_prepared_ = ready.has_value();
     if (ready) return ready;
     ++counted_.errors;
-    events_.write(fmt::format("does not stop: {}", ready.error().message));
     resume();
+    try {
+        events_.write(fmt::format("does not stop: {}", ready.error().message));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): who has asked is told
+    }
     return ready;
 }
 

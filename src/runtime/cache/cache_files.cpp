@@ -27,8 +27,6 @@ namespace {
 constexpr duration poll_pause = std::chrono::milliseconds(5);
 constexpr std::string_view no_memory_text = "there is no memory";
 
-std::unexpected<problem> given_up() { return refuse(503, "the stop was given up"); }
-
 }  // namespace
 
 task<outcome<>> await_instant(eddy::cache::engine& of, last_save how,
@@ -37,7 +35,7 @@ task<outcome<>> await_instant(eddy::cache::engine& of, last_save how,
     eddy::cache::engine::state& state = of.internals();
     time_point patience_ends = here.now() + how.patience;
     while (of.script_is_late() || !begin()) {
-        if (how.is_given_up() || !co_await here.sleep_for(poll_pause)) co_return given_up();
+        if (how.is_given_up() || !co_await here.sleep_for(poll_pause)) co_return stop_given_up();
         tell_time();
         if (here.now() < patience_ends || state.saves.image != nullptr) continue;
         if (of.script_is_late())
@@ -221,7 +219,7 @@ task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
     const std::uint64_t before = state().saves.count;
     while (state().saves.image != nullptr) {
         if (how.is_given_up() || !co_await loop::current().sleep_for(poll_pause))
-            co_return given_up();
+            co_return stop_given_up();
     }
     if (state().saves.count != before) co_return outcome<>();
     co_return std::unexpected(save_fault_);
@@ -241,20 +239,25 @@ task<void> cache_files::close(last_save::saving wanted, bool is_saved) {
         if (!is_saved) co_await save_at_end(wanted);
         if (lacked_memory)
             events_.write("not all that was to be kept at the end could be: there was no memory");
+        note_loss(wanted, is_saved, is_appended);
     } catch (const std::bad_alloc&) {
         ++counted_.errors;
-        save_fault_.message = no_memory_text;
     }
+}
+
+void cache_files::note_loss(last_save::saving wanted, bool is_saved, bool is_appended) {
     if (options().append.enabled) {
         if (!is_appended) lost_ = "the latest changes: the append-only file could not be written";
-        co_return;
+        return;
     }
     const std::uint64_t changes = state().changes - state().saves.saved_changes;
-    if (changes == 0 || (is_saved && wants_dump(wanted))) co_return;
-    lost_ = fmt::format("{} changes since the last save: {}", changes,
-                        !save_fault_.message.empty() ? std::string_view(save_fault_.message)
-                        : wants_dump(wanted)         ? "there was no time to save"
-                                                     : "saving was not wanted");
+    if (changes == 0 || (is_saved && wants_dump(wanted))) return;
+    std::string_view why = "saving was not wanted";
+    if (!save_fault_.message.empty())
+        why = save_fault_.message;
+    else if (wants_dump(wanted))
+        why = "there was no time to save";
+    lost_ = fmt::format("{} changes since the last save: {}", changes, why);
 }
 
 std::string cache_files::lost() const { return lost_; }

@@ -113,13 +113,17 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
     is_preparing_ = true;
     eddy::cache::hold_writes(running_->engine.internals(), eddy::cache::write_hold::stop);
     outcome<> ready = co_await save_before_end(patience, own);
-    if (preparation_ == own && (!ready || !finds_all(*wanted))) {
-        ready = co_await write_keys(*to, patience, own);
-        to->is_used = is_handed_over_ = ready.has_value();
-        if (!ready)
-            ready.error().message =
-                fmt::format("its {} keys cannot be carried over: {}", running_->engine.stats().keys,
-                            ready.error().message);
+    try {
+        if (preparation_ == own && (!ready || !finds_all(*wanted))) {
+            ready = co_await write_keys(*to, patience, own);
+            to->is_used = is_handed_over_ = ready.has_value();
+            if (!ready)
+                ready.error().message =
+                    fmt::format("its {} keys cannot be carried over: {}",
+                                running_->engine.stats().keys, ready.error().message);
+        }
+    } catch (const std::bad_alloc&) {
+        ready = refuse(503, std::string(no_memory_text));
     }
     co_return finish_preparation(own, std::move(ready));
 }
@@ -139,7 +143,12 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
             return image != nullptr;
         });
     if (!begun) co_return begun;
-    auto written = co_await write_handover(*image, to);
+    outcome<> written;
+    try {
+        written = co_await write_handover(*image, to);
+    } catch (const std::bad_alloc&) {
+        written = refuse(503, std::string(no_memory_text));
+    }
     image->end();
     try {
         while (snapshot::is_clearing(engine)) {

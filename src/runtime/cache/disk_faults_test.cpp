@@ -132,7 +132,7 @@ TEST_P(cache_disk_faults, a_stop_that_cannot_save_is_refused_and_changes_nothing
             co_await writer.say("SET c 1\r\n");
             EXPECT_EQ(co_await ask(client, "GET c"), "$-1");
             cache->resume();
-            EXPECT_EQ(co_await writer.line(), "+OK");
+            EXPECT_EQ(co_await writer.line(), "+OK\r");
             must_do(co_await cache->prepare_stop(1s));
         }
         co_await cache->stop(1s);

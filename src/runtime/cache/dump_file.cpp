@@ -52,6 +52,8 @@ std::unexpected<problem> disk_problem(std::string_view what, const std::string& 
     return refuse(500, fmt::format("could not {} {}: {}", what, path, error.message()));
 }
 
+std::unexpected<problem> stop_given_up() { return refuse(503, "the stop was given up"); }
+
 task<outcome<std::uint64_t>> write_image(snapshot& image, std::string path) {
     result<file> opened = co_await file::open(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (!opened) co_return disk_problem("create", path, opened.error());
