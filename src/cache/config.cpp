@@ -57,6 +57,16 @@ refusal set_max_text(options_type& o, std::string_view value) {
     return {};
 }
 
+refusal set_query_buffer(options_type& o, std::string_view value) {
+    constexpr std::size_t least = 1024 * 1024;
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    if (*bytes < least || *bytes > INT64_MAX)
+        return "argument must be between 1048576 and 9223372036854775807 inclusive";
+    o.max_query_buffer = *bytes;
+    return {};
+}
+
 refusal set_policy(options_type& o, std::string_view value) {
     for (const eviction_name& each : eviction_names) {
         if (!is_word(value, each.name)) continue;
@@ -403,6 +413,8 @@ constexpr parameter parameters[] = {
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
     {"busy-reply-threshold", busy_reply_text, set_busy_reply},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
+    {"client-query-buffer-limit",
+     [](const options_type& o) { return std::to_string(o.max_query_buffer); }, set_query_buffer},
     {"cluster-enabled",
      [](const options_type& o) { return std::string(o.emulates_cluster ? "yes" : "no"); },
      set_cluster},
@@ -688,7 +700,8 @@ void config_set(call& c) {
     }
     const bool has_limits = changed.max_clients != c.state.options.max_clients ||
                             changed.client_timeout != c.state.options.client_timeout ||
-                            changed.max_text != c.state.options.max_text;
+                            changed.max_text != c.state.options.max_text ||
+                            changed.max_query_buffer != c.state.options.max_query_buffer;
     if (changed.output_limits != c.state.options.output_limits)
         note_outputs_due(c.state, c.state.env.steady_us);
     c.state.options = changed;

@@ -154,6 +154,9 @@ struct engine_options {
     std::size_t max_reply = 512U << 20;
     /// The longest string, as proto-max-bulk-len.
     std::size_t max_text = 512U << 20;
+    /// client-query-buffer-limit, which the server keeps: bytes of one client's commands that wait
+    /// for others, or for it to take its replies.
+    std::size_t max_query_buffer = 64U << 20;
     /// Commands queued by one MULTI, with what keeps them; beyond it they are refused, and so is
     /// EXEC.
     std::size_t max_transaction = 256U << 20;

@@ -116,6 +116,7 @@ worker::limits cache_server::limits() const noexcept {
     chosen.of_connections.idle = now.client_timeout;
     chosen.of_connections.stuck = config_.write_timeout;
     chosen.max_argument = now.max_text;
+    chosen.max_query_buffer = now.max_query_buffer;
     return chosen;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cache/engine.hpp"
 #include "cache/large_argument.hpp"
+#include "runtime/cache/byte_queue.hpp"
 #include "runtime/connections.hpp"
 
 #include <atomic>
@@ -123,15 +124,20 @@ public:
     };
     std::unique_ptr<leftover> rest;
 
-    /// Of a client that others send something to, or that waits for them: one task reads what
-    /// comes, another one executes and sends. Made when that begins; it stays until the end.
+    /// Separate tasks for reading, executing and writing: of a client that others send something
+    /// to, or that waits for them, until its end; of any other one while its replies wait.
     struct attentive {
-        event something;  ///< input came, output came, or a wait has ended
-        event room;       ///< the reader may go on
-        event feed;       ///< there is more for a replica
+        event something;      ///< input came, output came or went, or a wait has ended
+        event room;           ///< the reader may go on
+        event feed;           ///< there is more for a replica
+        byte_queue received;  ///< commands behind those in `rest`: the query buffer
+        byte_queue unsent;    ///< replies that the connection has not taken
         bool feeds = false;
-        bool sending = false;
-        bool at_end = false;  ///< nothing more will come
+        bool is_writing = false;       ///< a task writes what is unsent
+        bool is_broken = false;        ///< nothing more can be written
+        bool awaits_disk = false;      ///< replies that are not among the unsent ones
+        bool execution_waits = false;  ///< for others, for the disk, or for replies to be taken
+        bool at_end = false;           ///< nothing more will come
     };
     std::unique_ptr<attentive> attention;
 

@@ -267,17 +267,17 @@ std::vector<option> option_table() {
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "60s",
-         .help = "close a client that takes nothing of its replies for so long; 0 is never",
+         .help = "close a client that neither takes its replies nor sends commands for so long; 0 is "
+                 "never",
          .live = true},
         {.name = "max-queue",
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "1GiB",
-         .help =
-             "largest reply, such as that of a GET or LRANGE: a larger one closes its client; more "
-             "replies than that never wait, as nothing is read from a client that does not take "
-             "its "
-             "replies",
+         .help = "largest reply, such as that of a GET or LRANGE: a larger one closes its client. "
+                 "When so many replies wait, or 8 MiB, the execution of a client's commands pauses "
+                 "until it takes some; client-query-buffer-limit says how many commands may come "
+                 "meanwhile",
          .minimum = 16 * 1024,
          .maximum = std::int64_t{1} << 40},
     };
