@@ -176,7 +176,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
             next_.emplace(std::move(*opened), state.appended);
         } else {
             state.written = state.synced = state.appended;
-            file_.emplace(std::move(*opened));
+            file_ = std::make_shared<file>(std::move(*opened));
             size_ = 0;
             older_size_ = 0;
             dirty_ = false;

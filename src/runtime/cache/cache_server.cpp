@@ -195,6 +195,7 @@ task<outcome<>> cache_server::start() {
         eddy::cache::note_saved_time(state);
         spawn_lasting([this] { return keep_saved(); });
         spawn_lasting([its = running_->append.get()] { return its->write_on(); });
+        spawn_lasting([its = running_->append.get()] { return its->sync_on(); });
         spawn_lasting([its = running_->append.get()] { return its->rewrite_on(); });
         running_->place.append = running_->append.get();
     }

@@ -41,6 +41,8 @@ bool workplace::holds_replies() const noexcept {
     return append != nullptr && append->holds_replies();
 }
 
+bool workplace::holds_reads() const noexcept { return append != nullptr && append->holds_reads(); }
+
 // ---- clients and news
 
 client::own_session::own_session(client& whose, std::string_view address,
@@ -454,7 +456,7 @@ std::size_t worker::visit_engine(client& c, std::span<const resp::command> comma
     if (lane_ && !has_large && lane_->is_of_use(now.time_since_epoch())) {
         const shared_visit here(place_.turns.get());
         // Upkeep that has come to its end is asked for anew by who is alone.
-        if (place_.clock.is_told(now) && place_.work_done.is_set() && !place_.holds_replies()) {
+        if (place_.clock.is_told(now) && place_.work_done.is_set() && !place_.holds_reads()) {
             const auto done = lane_->execute(*c.session, commands, replies_);
             if (done.is_over) return done.executed;
             beside_others = done.executed;
@@ -511,16 +513,36 @@ void worker::keep_spare(byte_buffer sent) {
         spare_buffers_.push_back(std::move(sent));
 }
 
-/// Until the disk has what the replies tell of, or has so much that more may be executed. False,
-/// with the replies dropped, when it refuses: nobody is told of what may be lost.
+/// Until the append-only file, or the disk, has what the replies tell of. False, with the replies
+/// dropped, when the disk refuses what it was to have: nobody is told of what may be lost.
 [[gnu::noinline]] task<bool> worker::wait_for_disk(append_file::mark until) {
     byte_buffer waiting = set_replies_aside();
+    if (!until.waits_for_disk) {
+        // One write for all clients whose commands have arrived, see wait_for_turn_end().
+        const std::size_t size = waiting.size();
+        waiting_bytes_ += size;
+        if (waiting_bytes_ <= most_waiting_bytes) co_await loop::current().yield();
+        waiting_bytes_ -= size;
+        if (write_appended(until)) {
+            take_up(std::move(waiting));
+            co_return true;
+        }
+    }
     const bool is_settled =
         remote_ ? (co_await resume_on(place_.home, place_.append->settled(until))).value_or(false)
                 : co_await place_.append->settled(until);
     if (!is_settled) co_return false;
     take_up(std::move(waiting));
     co_return true;
+}
+
+/// Has the file take it, if that needs no wait.
+bool worker::write_appended(append_file::mark until) {
+    if (until.position <= written_to_file_) return true;
+    const visit here(place_.turns.get());
+    if (!place_.append->write_now(until)) return false;
+    written_to_file_ = until.position;
+    return true;
 }
 
 /// False, with the reply dropped, when it is too large: the connection is over.

@@ -149,6 +149,7 @@ private:
     void take_up(byte_buffer replies);
     void keep_spare(byte_buffer sent);
     task<bool> wait_for_disk(append_file::mark until);
+    bool write_appended(append_file::mark until);
     bool fits_queue(client& c);
     bool send_now(client& c);
     void set_unsent(client& c, std::size_t bytes);
@@ -191,9 +192,11 @@ private:
     std::uint32_t batches_ = 0;
     std::size_t max_query_buffer_ = 0;
 
-    /// Of the client that is being served: what the disk must have before its replies go out. Of
-    /// its visits the first one knows what was given up before, the last one how far it is.
+    /// Of the client that is being served: what the append-only file, or the disk, must have before
+    /// its replies go out. Of its visits the first one knows what was given up before, the last one
+    /// how far it is.
     std::optional<append_file::mark> held_by_disk_;
+    std::uint64_t written_to_file_ = 0;  // so far it was, at the last look
 
     // The engine's, as the sessions in it.
     intrusive_list<client::own_session, client> untold_;
