@@ -173,15 +173,20 @@ class Daemon:
         return words
 
     def start(self):
-        self.log = open(os.path.join(self.folder, "log"), "ab")
-        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=self.log,
-                                        env=self.environment())
+        self.begin()
         line = self._first_line()
         if not line.startswith("eddy daemon ready: "):
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"the daemon said {line!r}; its log:\n{self.read_log()}")
         self.ready_line = line
+        return self
+
+    def begin(self):
+        """Starts it without waiting until it is ready."""
+        self.log = open(os.path.join(self.folder, "log"), "ab")
+        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=self.log,
+                                        env=self.environment())
         return self
 
     def _first_line(self):

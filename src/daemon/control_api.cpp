@@ -211,6 +211,7 @@ task<http_response> control_api::get_daemon(http_request, parameters) {
                                   {"socket", facts_.socket},
                                   {"state", facts_.state},
                                   {"uptime_s", std::chrono::duration<double>(up).count()},
+                                  {"ready", facts_.ready},
                                   {"runtimes", runtimes_.all().size()}});
 }
 

@@ -8,12 +8,15 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/unix.hpp>
 
+#include "base/descriptors.hpp"
 #include "daemon/control_api.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <exception>
+#include <utility>
 
 namespace eddy::daemon {
 namespace {
@@ -35,12 +38,12 @@ bool may_control(uid_t peer, uid_t own) noexcept { return peer == own || peer ==
 
 task<void> control_server::run() {
     scope sessions(co_await current_source());
-    bool starved = false;
     for (;;) {
         auto accepted = co_await listener_.accept();
         if (accepted) {
-            if (starved) log_info("daemon", "accepting control connections again");
-            starved = false;
+            if (const result<> room = co_await wait_for_room(*accepted); !room) break;
+            if (starved_) log_info("daemon", "accepting control connections again");
+            starved_ = false;
             if (open_ < limits_.connections) {
                 sessions.spawn(serve(std::move(*accepted)));
             } else {
@@ -54,23 +57,37 @@ task<void> control_server::run() {
         if (accepted.error() == errc::cancelled || accepted.error() == errc::closed) break;
         // A connection that went before it was accepted, or a shortage that will pass: neither
         // may end the daemon.
-        if (!starved) {
-            log_warn("daemon",
-                     fmt::format("control connections wait: {}{}", accepted.error().message(),
-                                 is_shortage(accepted.error())
-                                     ? "; raise the limit (ulimit -n) or close some "
-                                       "connections"
-                                     : ""));
-        }
-        starved = true;
-        const auto slept = co_await loop::current().sleep_for(limits_.starved_pause);
-        if (!slept) break;
+        if (!co_await wait_for_descriptors(accepted.error())) break;
     }
     // Without a listener the sessions stay until this task is cancelled.
     event never;
     if (sessions.children() > 0) static_cast<void>(co_await never.wait());
     sessions.cancel();
     co_await sessions.join();
+}
+
+task<result<>> control_server::wait_for_descriptors(std::error_code error) {
+    if (!std::exchange(starved_, true)) {
+        log_warn("daemon",
+                 fmt::format("control connections wait: {}{}", error.message(),
+                             is_shortage(error) ? "; raise the limit (ulimit -n) or close some "
+                                                  "connections"
+                                                : ""));
+    }
+    co_return co_await loop::current().sleep_for(limits_.starved_pause);
+}
+
+/// The last descriptors are for the state, files and outgoing connections: a connection that has
+/// one of them waits until others have left. Those of other users, on a TCP port, leave more.
+task<result<>> control_server::wait_for_room(const stream& accepted) {
+    using namespace descriptors;
+    const use kind = ask_who_ ? use::control : use::client;
+    if (!in_reserve(accepted.native_handle(), kind)) co_return result<>();
+    while (!has_room(kind)) {
+        const result<> slept = co_await wait_for_descriptors(errno_code(EMFILE));
+        if (!slept) co_return slept;
+    }
+    co_return result<>();
 }
 
 task<void> control_server::serve(stream peer) {

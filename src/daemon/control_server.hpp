@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <string>
+#include <system_error>
 
 namespace eddy::daemon {
 
@@ -48,6 +49,8 @@ private:
     task<void> serve(stream peer);
     task<void> converse(stream peer);
     task<void> turn_away(stream peer);
+    task<result<>> wait_for_descriptors(std::error_code error);
+    task<result<>> wait_for_room(const stream& accepted);
 
     listener listener_;
     request_handler& handler_;
@@ -55,6 +58,7 @@ private:
     server_limits limits_;
     bool ask_who_;
     std::size_t open_ = 0;
+    bool starved_ = false;
 };
 
 }  // namespace eddy::daemon

@@ -102,6 +102,7 @@ private:
     task<void> reread();
     task<void> force_end();
     task<void> stop();
+    task<void> start_runtimes();
     void announce() const;
 
     const daemon_options& options_;
@@ -110,6 +111,7 @@ private:
     std::optional<state_lock> lock_;
     daemon_facts facts_;
     daemon_counters counted_;
+    bool is_stopping_ = false;
     blocking_pool disk_;
     std::unique_ptr<loop> loop_;
     std::unique_ptr<loop_group> loops_;
@@ -181,15 +183,17 @@ int daemon_process::run() {
 }
 
 task<outcome<>> daemon_process::serve() {
-    auto restored = co_await runtimes_->restore();
-    if (restored) restored = co_await open_control_socket();
-    if (restored) restored = co_await open_metrics_port();
-    if (restored) {
+    auto opened = co_await runtimes_->load();
+    if (opened) opened = co_await open_control_socket();
+    if (opened) opened = co_await open_metrics_port();
+    if (opened) {
         scope services(co_await current_source());
         services.spawn(control_->run());
         if (metrics_server_) services.spawn(metrics_server_->run());
-        announce();
+        // Files may be large: requests and signals are served meanwhile.
+        services.spawn(start_runtimes());
         co_await await_signals(services);
+        is_stopping_ = true;
         control_->stop_accepting();
         services.spawn(force_end());
         co_await stop();
@@ -202,11 +206,18 @@ task<outcome<>> daemon_process::serve() {
     loop_group& loops = *loops_;
     static_cast<void>(co_await run_blocking(disk_, [&loops] { loops.stop(); }));
     co_await loop_->yield();
-    if (restored) {
+    if (opened) {
         lock_->release();
         log_info("daemon", "stopped");
     }
-    co_return restored;
+    co_return opened;
+}
+
+task<void> daemon_process::start_runtimes() {
+    co_await runtimes_->start_loaded();
+    if (is_stopping_) co_return;
+    facts_.ready = true;
+    announce();
 }
 
 task<outcome<>> daemon_process::open_control_socket() {

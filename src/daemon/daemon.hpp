@@ -43,8 +43,9 @@ std::string version();
 /// What this build has of what can be left out: "io_uring", "tls", "scripts".
 std::vector<std::string> parts();
 
-/// Runs a daemon on this thread until SIGTERM or SIGINT; SIGHUP has it read its state again. Prints
-/// one line on standard output when it is ready, and its log on standard error. Returns the
+/// Runs a daemon on this thread until SIGTERM or SIGINT; SIGHUP has it read its state again. The
+/// control socket answers while runtimes start; when each has started or failed it prints one line
+/// on standard output, "eddy daemon ready: ...". Its log goes to standard error. Returns the
 /// process's exit status: 0, or 2 when it could not start. Once a process.
 int run_daemon(const daemon_options& options);
 

@@ -257,6 +257,10 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
     if (which->where)
         co_return refuse(503, fmt::format("\"{}\" is still there: {}", name, which->reason));
     if (!which->type || !which->options) co_return refuse(409, which->reason);
+    if (shutting_down_) {
+        which->status = runtime_status::stopped;
+        co_return interrupted();
+    }
 
     which->status = runtime_status::starting;
     which->reason.clear();
@@ -332,8 +336,9 @@ task<outcome<>> manager::start(runtime_ref which) {
 }
 
 task<bool> manager::give_up_start(runtime_ref which) {
-    if (which->status != runtime_status::starting || which->where == nullptr) co_return false;
-    co_await which->where->give_up_start(which->number);
+    if (which->status != runtime_status::starting) co_return false;
+    which->start_given_up.set();
+    if (which->where != nullptr) co_await which->where->give_up_start(which->number);
     co_return true;
 }
 
@@ -344,11 +349,13 @@ task<outcome<>> manager::stop(runtime_ref which) {
         const auto entered = co_await which->turn.enter();
         if (!entered) co_return interrupted();
         const turn_guard turn(which->turn);
+        which->start_given_up.reset();
         if (which->removed) co_return vanished(*which);
         if (which->where) {
             auto down = co_await take_down(which, drain_of(*which));
             if (!down) co_return down;
-        } else if (was_starting && which->status == runtime_status::failed) {
+        } else if (which->status == runtime_status::starting ||
+                   (was_starting && which->status == runtime_status::failed)) {
             which->status = runtime_status::stopped;
             which->reason.clear();
         }
@@ -377,8 +384,7 @@ task<outcome<>> manager::stop_children(std::string owner) {
 }
 
 task<outcome<>> manager::reload(runtime_ref which) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return interrupted();
+    if (auto taken = co_await take_turn(which, "reload"); !taken) co_return taken;
     const turn_guard turn(which->turn);
     if (which->removed) co_return vanished(*which);
     const std::string& name = which->record.name;
@@ -510,8 +516,8 @@ bool manager::all_live(const managed_runtime& which, const runtime::settings& fr
 task<outcome<edit_effect>> manager::edit(runtime_ref which, json options,
                                          std::optional<std::string> owner,
                                          std::optional<std::string> group) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return interrupted();
+    if (auto taken = co_await take_turn(which, "edit"); !taken)
+        co_return std::unexpected(std::move(taken.error()));
     const turn_guard turn(which->turn);
     if (which->removed) co_return vanished(*which);
     if (!which->type) co_return refuse(409, which->reason);
@@ -612,6 +618,10 @@ task<outcome<edit_effect>> manager::put_into_effect(runtime_ref which, runtime_r
 
 task<outcome<std::uint64_t>> manager::send(runtime_ref which, std::string message) {
     const std::string& name = which->record.name;
+    if (which->status == runtime_status::starting)
+        co_return refuse(409, fmt::format("\"{}\" is still starting; try again when `eddy ls` "
+                                          "shows it running",
+                                          name));
     if (!which->where || which->status != runtime_status::running)
         co_return refuse(
             409, fmt::format("\"{}\" is not running; start it with: eddy start {}", name, name));

@@ -30,6 +30,9 @@
 
 namespace eddy::daemon {
 
+/// How long a change waits for a runtime that is starting, before it is refused.
+inline constexpr duration starting_patience = std::chrono::seconds(2);
+
 /// How many runtimes a daemon keeps.
 inline constexpr std::size_t runtime_limit = 1000;
 
@@ -63,6 +66,7 @@ struct managed_runtime {
     time_point started_at{};
     runtime_vitals last;  ///< as of the last refresh
     turnstile turn;
+    event start_given_up;  ///< set by what ends a start, until it has the turn
 };
 
 using runtime_ref = std::shared_ptr<managed_runtime>;
@@ -85,8 +89,8 @@ struct manager_options {
     /// For a runtime whose own options do not say how long its connections may take to finish.
     duration drain = std::chrono::seconds(5);
     std::size_t runtimes = runtime_limit;  ///< kept at most
-    /// For so long restore() tries again to start what finds its address taken: after a crash the
-    /// kernel may still be closing the sockets of the daemon before.
+    /// For so long start_loaded() tries again to start what finds its address taken: after a crash
+    /// the kernel may still be closing the sockets of the daemon before.
     duration address_grace{};
 };
 
@@ -97,9 +101,13 @@ public:
             manager_options options);
     ~manager();
 
-    /// Reads the state folder and starts what is to run. Failures of single runtimes are logged and
-    /// shown as their status; the error is one of the folder as a whole.
-    task<outcome<>> restore();
+    /// Reads the state folder. What is to run is "starting" from then on; the error is one of the
+    /// folder as a whole.
+    task<outcome<>> load();
+    /// Starts what load() has found, each on its loop, and returns when all have started or failed.
+    /// Failures are logged and shown as the runtime's status. Other requests are served meanwhile,
+    /// and stop(), remove() and shut_down() end a start.
+    task<void> start_loaded();
 
     /// What reread() came to.
     struct reread_summary {
@@ -113,7 +121,8 @@ public:
     task<outcome<reread_summary>> reread();
 
     /// Stops every instance, with `drain` for all of them together, and keeps the saved state, so
-    /// that they run again with the next daemon. False when a loop did not answer.
+    /// that they run again with the next daemon. Nothing is started from then on. False when a loop
+    /// did not answer.
     task<bool> shut_down(duration drain);
 
     task<outcome<runtime_ref>> create(runtime_request request);
@@ -165,6 +174,9 @@ private:
 
     /// Whoever starts it has the turn, maybe for long. Yields whether somebody does.
     static task<bool> give_up_start(runtime_ref which);
+    /// Waits for the turn, but not for long while the runtime is starting. `change` is the command
+    /// that wants it.
+    static task<outcome<>> take_turn(runtime_ref which, std::string_view change);
     task<outcome<>> stop_children(std::string owner);
     task<void> start_restored(runtime_ref which, duration grace);
     task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
@@ -182,7 +194,9 @@ private:
     manager_options options_;
     std::vector<std::unique_ptr<host>> hosts_;
     std::map<std::string, runtime_ref, std::less<>> runtimes_;
+    std::vector<runtime_ref> loaded_;  // to be started by start_loaded()
     std::uint64_t last_number_ = 0;
+    bool shutting_down_ = false;
 };
 
 }  // namespace eddy::daemon

@@ -3,8 +3,7 @@
 
 #include <eddy/io/scope.hpp>
 
-#include "base/temporary_folder.hpp"
-#include "daemon/testing.hpp"
+#include "daemon/manager_fixture.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,72 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_runtimes = 8;
+using testing::make;
+using testing::most_runtimes;
+using testing::wanted;
 
-class manager_test : public ::testing::Test {
-protected:
-    void SetUp() override {
-        store_ = std::make_unique<state_store>(folder_);
-        ASSERT_TRUE(store_->prepare());
-    }
-    void TearDown() override { EXPECT_EQ(testing::instances.load(), 0) << "instances were lost"; }
-
-    using steps = task<void> (*)(manager&);
-
-    /// Runs `body` with a manager over the folder of state, as one daemon's life. What runs at the
-    /// end is shut down, as by SIGTERM.
-    void live(steps body) {
-        loop_options options;
-        options.kind = backend_kind::epoll;
-        auto control = std::move(*loop::create(options));
-        loop_group_options group;
-        group.threads = 2;
-        group.loop = options;
-        auto loops = std::move(*loop_group::start(group));
-        blocking_pool disk;
-        manager_options managing;
-        managing.types = types_;
-        managing.runtimes = most_runtimes;
-        managing.drain = duration::zero();
-        manager runtimes(*store_, disk, *loops, managing);
-        control->run(lead(runtimes, body));
-    }
-
-    static task<void> lead(manager& runtimes, steps body) {
-        const auto restored = co_await runtimes.restore();
-        EXPECT_TRUE(restored);
-        co_await body(runtimes);
-        const bool complete = co_await runtimes.shut_down(std::chrono::seconds(1));
-        EXPECT_TRUE(complete);
-    }
-
-    std::string file(const std::string& name) const {
-        return folder_ + "/runtimes/" + name + ".json";
-    }
-    json saved(const std::string& name) const {
-        std::ifstream stream(file(name));
-        return json::parse(stream, nullptr, false);
-    }
-
-    const eddy::testing::temporary_folder temporary_;
-    const std::string folder_ = temporary_.path();
-    std::unique_ptr<state_store> store_;
-    std::vector<runtime::type> types_ = testing::fake_types();
-};
-
-runtime_request wanted(std::string name, json options = json::object()) {
-    runtime_request request;
-    request.type = "fake";
-    request.name = std::move(name);
-    request.options = std::move(options);
-    return request;
-}
-
-task<runtime_ref> make(manager& runtimes, runtime_request request) {
-    auto made = co_await runtimes.create(std::move(request));
-    EXPECT_TRUE(made) << (made ? "" : made.error().message);
-    co_return made ? *made : nullptr;
-}
+class manager_test : public testing::manager_fixture {};
 
 task<void> nothing(manager&) { co_return; }
 

@@ -3,6 +3,7 @@
 
 #include <eddy/base/unique_fd.hpp>
 
+#include "base/regular_file.hpp"
 #include "daemon/runtime_name.hpp"
 
 #include <fcntl.h>
@@ -29,14 +30,13 @@ constexpr std::string_view suffix = ".json";
 
 std::string errno_text() { return std::generic_category().message(errno); }
 
-std::unexpected<problem> disk_problem(std::string_view what, const std::string& path) {
-    const int error = errno;
-    if (error == ENOSPC || error == EDQUOT)
+std::unexpected<problem> disk_problem(std::string_view what, const std::string& path,
+                                      std::error_code error = errno_code(errno)) {
+    if (error == errno_code(ENOSPC) || error == errno_code(EDQUOT))
         return refuse(507, fmt::format("could not {} {}: the disk is full. Free some space and "
                                        "try again",
                                        what, path));
-    return refuse(500, fmt::format("could not {} {}: {}", what, path,
-                                   std::generic_category().message(error)));
+    return refuse(500, fmt::format("could not {} {}: {}", what, path, error.message()));
 }
 
 bool write_all(int fd, std::string_view text) {
@@ -143,9 +143,9 @@ outcome<> state_store::save(const runtime_record& record) const {
     const std::string fresh = fmt::format("{}/runtimes/.{}{}.new", directory_, record.name, suffix);
     const std::string text = dump_json(to_json(record), 2) + "\n";
 
-    unique_fd file(
-        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file) return disk_problem("write", fresh);
+    auto opened = open_regular(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+    if (!opened) return disk_problem("write", fresh, opened.error());
+    unique_fd file = std::move(*opened);
     if (!write_all(file.get(), text) || ::fsync(file.get()) != 0) {
         auto failed = disk_problem("write", fresh);
         ::unlink(fresh.c_str());

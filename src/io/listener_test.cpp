@@ -180,6 +180,31 @@ TEST_P(listener_kernel_io, too_many_open_files_passes_when_some_are_closed) {
     });
 }
 
+TEST_P(listener_kernel_io, where_descriptors_are_few_none_is_taken_ahead_of_an_accept) {
+    if (sanitizer_needs_descriptors()) GTEST_SKIP() << "UBSan needs descriptors of its own";
+    run([this]() -> task<> {
+        rlimit before;
+        EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+        rlimit few = before;
+        few.rlim_cur = 256;
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+        listener accepting = must(here().listen(loopback()));
+        stream client = must(co_await here().connect(accepting.local()));
+        stream server = must(co_await accepting.accept());
+        constexpr int more = 20;
+        std::vector<stream> clients;
+        for (int i = 0; i < more; ++i)
+            clients.push_back(must(co_await here().connect(accepting.local())));
+        const auto lowest = [] { return unique_fd(open("/dev/null", O_RDONLY | O_CLOEXEC)).get(); };
+        const int free = lowest();
+        for (int turn = 0; turn < 50; ++turn)
+            must(co_await here().sleep_for(std::chrono::milliseconds(1)));
+        EXPECT_EQ(lowest(), free) << "those that connected wait in the kernel's queue";
+        for (int i = 0; i < more; ++i) clients.push_back(must(co_await accepting.accept()));
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    });
+}
+
 TEST_P(listener_kernel_io, takes_a_unix_path_and_removes_it) {
     run([this]() -> task<> {
         temporary_folder folder;

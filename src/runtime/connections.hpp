@@ -81,8 +81,8 @@ public:
     void count_also(const std::atomic<std::uint64_t>& others) noexcept { others_ = &others; }
 
     /// Awaits the next connection that is within the limit; the others get `refusal`, which must
-    /// outlive this object, and are closed. Out of descriptors it waits for some to be free. Fails
-    /// when cancelled.
+    /// outlive this object, and are closed. When no descriptors are free but those that are kept
+    /// for the daemon itself, it waits for others to be. Fails when cancelled.
     task<result<stream>> accept(listener& from, std::string_view refusal);
 
     bool draining() const noexcept { return draining_; }
@@ -104,7 +104,8 @@ private:
     void fire() noexcept override;
     void watch() noexcept;
     duration shortest() const noexcept;
-    task<void> wait_for_descriptors(std::error_code error);
+    task<result<>> wait_for_descriptors(std::error_code error);
+    task<result<>> wait_for_room(const stream& accepted);
 
     counters& counted_;
     journal& events_;

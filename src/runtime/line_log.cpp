@@ -1,6 +1,8 @@
 // Opening the file and writing it on a thread.
 #include "runtime/line_log.hpp"
 
+#include "base/regular_file.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,15 +29,14 @@ result<> write_fully(int file, std::string_view bytes) {
 
 outcome<> line_log::open(const std::string& path) {
     constexpr mode_t private_to_group = 0640;
-    const int opened = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY,
-                              private_to_group);
-    if (opened < 0) {
-        const std::error_code error = errno_code(errno);
-        const bool permission = error == std::errc::permission_denied;
-        return refuse(permission ? 403 : 400,
-                      fmt::format("--log: cannot append to {}: {}", path, error.message()));
+    result<unique_fd> opened =
+        open_regular(path.c_str(), O_WRONLY | O_APPEND | O_CREAT, private_to_group);
+    if (!opened) {
+        const bool permission = opened.error() == std::errc::permission_denied;
+        return refuse(permission ? 403 : 400, fmt::format("--log: cannot append to {}: {}", path,
+                                                          opened.error().message()));
     }
-    file_.reset(opened);
+    file_ = std::move(*opened);
     path_ = path;
     blocking_options one_thread;
     one_thread.max_threads = 1;

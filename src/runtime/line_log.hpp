@@ -29,7 +29,8 @@ public:
 
     bool is_open() const noexcept { return static_cast<bool>(file_); }
 
-    /// Opens `path` for appending, or creates it; a failure says what to do.
+    /// Opens `path`, a regular file or /dev/null, for appending, or creates it; a failure says what
+    /// to do.
     outcome<> open(const std::string& path);
 
     /// Takes whole messages; false when there was no room and they were dropped.

@@ -108,6 +108,12 @@ TEST_F(line_logs, a_file_that_cannot_be_opened_says_why) {
     EXPECT_THAT(missing.error().message, HasSubstr("No such file or directory"));
     const auto directory = log.open(folder_.file(""));
     EXPECT_THAT(directory.error().message, HasSubstr("Is a directory"));
+    // Opening it would wait for a reader, and writing to it for as long as that one likes.
+    const std::string fifo = folder_.file("fifo");
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    const auto blocking = log.open(fifo);
+    EXPECT_THAT(blocking.error().message, HasSubstr(fifo + ": it is a FIFO"));
+    EXPECT_THAT(log.open("/dev/zero").error().message, HasSubstr("it is a character device"));
     EXPECT_FALSE(log.is_open());
 }
 

@@ -69,8 +69,9 @@ struct client_options {
     /// the server, so `ca` should sign for nobody else. For servers reached by addresses that stand
     /// in no certificate.
     bool verify_name = true;
-    /// Whom to trust: a PEM file, PEM text, or a folder as of openssl-rehash(1). Empty: the
-    /// system's own list. A self-signed certificate is trusted by naming it here.
+    /// Whom to trust: a PEM file, PEM text, or a folder as of openssl-rehash(1), which is read when
+    /// the context is made. Empty: the system's own list. A self-signed certificate is trusted by
+    /// naming it here.
     std::string ca = {};
     /// Application protocols, best first, as "h2" (RFC 7301); each 1 to 255 bytes.
     std::vector<std::string> alpn = {};

@@ -41,12 +41,13 @@ std::optional<std::uint64_t> size_of(const std::string& path) noexcept {
 }
 
 task<result<std::string>> read_all(const std::string& path, std::size_t most) {
-    result<file> opened = co_await file::open(path, O_RDONLY);
+    result<file> opened = co_await file::open_regular(path, O_RDONLY);
     if (!opened) co_return std::unexpected(opened.error());
-    std::string text(most, '\0');
+    std::string text(most + 1, '\0');
     const result<std::size_t> got =
         co_await opened->read_at(0, std::as_writable_bytes(std::span(text)));
     if (!got) co_return std::unexpected(got.error());
+    if (*got > most) co_return fail(errc::limit_reached);
     text.resize(*got);
     co_return text;
 }
@@ -121,7 +122,7 @@ task<outcome<bool>> append_file::read_manifest() {
     if (manifest_.base && manifest_.base->name == options().filename) {
         const std::string old = engine_.options().dir + "/" + options().filename;
         const std::string here = path_of(options().filename);
-        const result<file> moved = co_await file::open(here, O_RDONLY);
+        const result<file> moved = co_await file::open_regular(here, O_RDONLY);
         if (!moved && moved.error() == std::errc::no_such_file_or_directory)
             static_cast<void>(co_await file::rename(old, here));
     }
@@ -132,8 +133,9 @@ task<outcome<bool>> append_file::read_manifest() {
 task<outcome<bool>> append_file::adopt_single_file() {
     const std::string& name = options().filename;
     const std::string old = engine_.options().dir + "/" + name;
-    const result<file> opened = co_await file::open(old, O_RDONLY);
-    if (!opened) co_return false;
+    const result<file> opened = co_await file::open_regular(old, O_RDONLY);
+    if (!opened && opened.error() == std::errc::no_such_file_or_directory) co_return false;
+    if (!opened) co_return disk_problem("open", old, opened.error());
     append_manifest made;
     made.base = append_manifest::part{name, 1};
     made.last_base = 1;
@@ -151,7 +153,7 @@ task<outcome<>> append_file::write_manifest(append_manifest changed) {
     const std::string temporary = path_of("temp-" + options().filename + ".manifest");
     const std::string text = to_text(changed);
     {
-        result<file> opened = co_await file::open(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+        result<file> opened = co_await file::open_regular(temporary, O_WRONLY | O_CREAT | O_TRUNC);
         if (!opened) co_return disk_problem("create", temporary, opened.error());
         const result<> written = co_await opened->write_at(0, as_bytes(std::string_view(text)));
         if (!written) co_return disk_problem("write", temporary, written.error());
@@ -233,8 +235,8 @@ task<outcome<>> append_file::open() {
         const std::uint64_t number = ++more.last_increment;
         more.increments.push_back(
             {fmt::format("{}.{}.incr.aof", options().filename, number), number});
-        result<file> made =
-            co_await file::open(path_of(more.increments.back().name), O_WRONLY | O_CREAT | O_TRUNC);
+        result<file> made = co_await file::open_regular(path_of(more.increments.back().name),
+                                                        O_WRONLY | O_CREAT | O_TRUNC);
         if (!made) co_return disk_problem("create", folder_, made.error());
         outcome<> listed = co_await write_manifest(std::move(more));
         if (!listed) co_return listed;
@@ -242,7 +244,7 @@ task<outcome<>> append_file::open() {
         file_.emplace(std::move(*made));
     } else {
         const std::string path = path_of(manifest_.increments.back().name);
-        result<file> opened = co_await file::open(path, O_WRONLY);
+        result<file> opened = co_await file::open_regular(path, O_WRONLY);
         if (!opened) co_return disk_problem("open", path, opened.error());
         file_.emplace(std::move(*opened));
     }

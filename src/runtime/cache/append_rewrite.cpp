@@ -148,7 +148,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     std::optional<file> opened;
     if (appends) {
         const std::string path = path_of(increment.name);
-        result<file> made = co_await file::open(path, O_WRONLY | O_CREAT | O_TRUNC);
+        result<file> made = co_await file::open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
         if (!made) co_return disk_problem("create", path, made.error());
         opened.emplace(std::move(*made));
     }

@@ -257,8 +257,17 @@ task<outcome<>> cache_server::give_up(outcome<> why) {
     running_->background.cancel();
     co_await running_->background.join();
     co_await end_workers();
+    co_await forget_keys();
     running_.reset();
     co_return why;
+}
+
+/// Frees the keys in slices, since there may be many.
+task<void> cache_server::forget_keys() {
+    try {
+        while (running_->engine.wind_up()) co_await loop::current().yield();
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it goes at once
+    }
 }
 
 /// One at home, and as many others as --threads says when that is more than one.
@@ -347,10 +356,7 @@ task<void> cache_server::stop(duration drain) {
     last_stats_ = running_->engine.stats();
     last_stats_.keys = last_stats_.keys_with_expiry = 0;
     last_stats_.used_memory = last_stats_.reserved_memory = 0;
-    try {
-        while (running_->engine.wind_up()) co_await loop::current().yield();
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it goes at once
-    }
+    co_await forget_keys();
     running_.reset();
 }
 

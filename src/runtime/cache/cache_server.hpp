@@ -46,6 +46,7 @@ private:
     task<void> close_door();
     task<void> drain_workers(duration limit);
     task<outcome<>> give_up(outcome<> why);
+    task<void> forget_keys();
     task<void> accept_all(noted_listener& from, bool is_secure);
     void admit(stream accepted, noted_listener& from);
     void deal(stream accepted, noted_listener& from);

@@ -57,7 +57,7 @@ task<result<>> write_whole(std::string path, std::string text) {
     result<> done;
     {
         result<file> opened =
-            co_await file::open(temporary, O_WRONLY | O_CREAT | O_EXCL, users_mode);
+            co_await file::open_regular(temporary, O_WRONLY | O_CREAT | O_EXCL, users_mode);
         if (!opened) co_return fail(opened.error());
         done = co_await opened->write_at(0, std::as_bytes(std::span(text)));
         if (done) done = co_await opened->sync();
@@ -68,7 +68,7 @@ task<result<>> write_whole(std::string path, std::string text) {
 }
 
 task<result<std::string>> read_whole(std::string path) {
-    result<file> opened = co_await file::open(path, O_RDONLY);
+    result<file> opened = co_await file::open_regular(path, O_RDONLY);
     if (!opened) co_return fail(opened.error());
     const result<std::uint64_t> size = co_await opened->size();
     if (!size) co_return fail(size.error());
