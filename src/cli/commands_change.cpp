@@ -49,7 +49,7 @@ std::expected<std::vector<flag>, std::string> flags_for_create(context& with,
 
 std::string place_of(const json& runtime) {
     const std::string address = text_of(runtime, "address");
-    return address.empty() ? "" : " on " + address;
+    return address.empty() ? "" : " on " + printable(address);
 }
 
 int create(context& with, const arguments& given) {
@@ -82,9 +82,11 @@ int create(context& with, const arguments& given) {
     if (with.json)
         print(pretty(*made));
     else if (text_of(*made, "status") == "running")
-        print(fmt::format("{} created and started{}\n", text_of(*made, "name"), place_of(*made)));
+        print(fmt::format("{} created and started{}\n", printable(text_of(*made, "name")),
+                          place_of(*made)));
     else
-        print(fmt::format("{0} created; start it with: eddy start {0}\n", text_of(*made, "name")));
+        print(fmt::format("{0} created; start it with: eddy start {0}\n",
+                          printable(text_of(*made, "name"))));
     return exit_ok;
 }
 

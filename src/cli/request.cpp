@@ -4,11 +4,14 @@
 #include <eddy/base/glob.hpp>
 #include <eddy/wire/http/target.hpp>
 
+#include "base/terminal_text.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
@@ -123,9 +126,23 @@ int exit_status_for(int status) noexcept {
     return status >= 500 ? exit_fatal : exit_bad_input;
 }
 
-std::string pretty(const json& value) {
-    return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+std::string dump_for_terminal(const json& value, int indent) {
+    const std::string text = value.dump(indent, ' ', false, json::error_handler_t::replace);
+    std::string safe;
+    safe.reserve(text.size());
+    for (std::string_view rest = text; !rest.empty();) {
+        const text_unit unit = first_unit(rest);
+        // What is not printable stands in strings, but for the newlines of indentation.
+        if (unit.is_printable || rest.front() == '\n')
+            safe += rest.substr(0, unit.size);
+        else
+            safe += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(unit.code));
+        rest.remove_prefix(unit.size);
+    }
+    return safe;
 }
+
+std::string pretty(const json& value) { return dump_for_terminal(value, 2) + "\n"; }
 
 std::string text_of(const json& object, std::string_view name) {
     const auto found = object.find(name);

@@ -48,6 +48,10 @@ std::string error_message(int status, std::string_view body);
 /// The exit status for an answer's HTTP status.
 int exit_status_for(int status) noexcept;
 
+/// A value as JSON in which what could drive a terminal is \uNNNN; bytes that are no UTF-8 become
+/// U+FFFD. An `indent` of -1 puts it all on one line.
+std::string dump_for_terminal(const json& value, int indent = -1);
+
 /// A value as indented JSON with a newline behind it.
 std::string pretty(const json& value);
 

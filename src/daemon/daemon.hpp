@@ -33,10 +33,12 @@ inline constexpr std::size_t loop_limit = 64;
 /// The most loops that are chosen when nobody asks.
 inline constexpr std::size_t automatic_loop_limit = 4;
 
-/// The socket when nobody says: $XDG_RUNTIME_DIR/eddy.sock, for root /run/eddy/eddy.sock, else
-/// /tmp/eddy-UID/eddy.sock.
+/// The default control socket: for root /run/eddy/eddy.sock; for another user eddy.sock in
+/// $XDG_RUNTIME_DIR or /run/user/UID, the first that is a folder of that user alone, else in
+/// /tmp/eddy-UID.
 std::string default_socket();
-/// The folder of state when nobody says: ~/.local/state/eddy, for root /var/lib/eddy.
+/// The default folder of state: for root /var/lib/eddy, for another user $XDG_STATE_HOME/eddy or
+/// ~/.local/state/eddy, and without a home /tmp/eddy-UID/state.
 std::string default_state();
 /// The version of this build, "0.1.0".
 std::string version();

@@ -222,6 +222,28 @@ TEST_P(listener_kernel_io, replaces_a_stale_socket_file_but_no_other) {
     });
 }
 
+TEST_P(listener_kernel_io, removes_its_own_socket_file_and_no_other_of_its_path) {
+    run([this]() -> task<> {
+        temporary_folder folder;
+        const std::string path = folder.file("socket");
+        const endpoint where = must(endpoint::unix_path(path));
+        listener first = must(here().listen(where));
+        std::filesystem::remove(path);
+        std::ofstream(path) << "precious";
+        first.close();
+        EXPECT_EQ(std::filesystem::file_size(path), 8u) << "a file of another program";
+
+        std::filesystem::remove(path);
+        first = must(here().listen(where));
+        std::filesystem::remove(path);
+        listener second = must(here().listen(where));
+        first.close();
+        co_await expect_conversation(here(), second, where);
+        second.close();
+        EXPECT_FALSE(std::filesystem::exists(path));
+    });
+}
+
 TEST_P(listener_kernel_io, says_why_a_unix_path_cannot_be_had) {
     run([this]() -> task<> {
         temporary_folder folder;

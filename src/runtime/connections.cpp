@@ -70,7 +70,7 @@ duration connections::shortest() const noexcept {
 void connections::watch() noexcept {
     if (armed() || count_ == 0 || shortest() == duration{}) return;
     loop& here = loop::current();
-    here.arm(*this, here.now() + shortest());
+    here.arm(*this, here.after(shortest()));
 }
 
 void connections::fire() noexcept {

@@ -115,6 +115,21 @@ TEST_P(idle_times, a_client_that_does_not_read_is_idle_however_much_is_queued_fo
     });
 }
 
+TEST_P(idle_times, the_longest_limit_closes_no_client) {
+    run_with_threads([&]() -> task<void> {
+        const json options = {{"port", 0}, {"bind", "127.0.0.1"}, {"idle_timeout", "876600h"}};
+        subject server("server", options);
+        co_await server.start();
+        talker client = co_await talker::to(server->local());
+        static_cast<void>(co_await here().sleep_for(10h));
+        EXPECT_EQ(server->count().connections_now, 1U);
+        must_do(server->apply(server.parse(options)));
+        static_cast<void>(co_await here().sleep_for(10h));
+        EXPECT_EQ(server->count().connections_now, 1U);
+        co_await server->stop(0s);
+    });
+}
+
 TEST_P(idle_times, a_limit_given_to_a_running_server_counts_from_the_last_byte) {
     run_with_threads([&]() -> task<void> {
         const json options = {{"port", 0}, {"bind", "127.0.0.1"}};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/event.hpp>
@@ -16,6 +17,11 @@
 #include <string_view>
 
 namespace eddy::runtime {
+
+/// Appends whole lines to a file. After a short write, of a disk that is full, the beginning of a
+/// line that it left is taken away again; where that is not possible, `torn` becomes true and the
+/// next call begins a new line first. So each line stands alone. Errors are write(2)'s.
+result<> append_lines(int file, std::string_view lines, bool& torn) noexcept;
 
 /// Collects what is appended and writes it out by a thread of its own, in large pieces. When the
 /// disk is slower than the messages, those that do not fit are dropped and counted. One loop's
@@ -52,6 +58,7 @@ private:
     bool finishing_ = false;
     bool said_full_ = false;
     bool said_failed_ = false;
+    bool torn_ = false;  // the file ends within a line
 };
 
 }  // namespace eddy::runtime

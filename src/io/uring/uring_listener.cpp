@@ -118,7 +118,7 @@ void uring_listener::cancel(accept_operation& op) noexcept {
 void uring_listener::close() noexcept {
     closing_ = true;
     backend_.driver_closed();
-    remove_socket_file(local());
+    remove_socket_file(local(), file_);
     // The port is free for others now, not only when the accept request has ended.
     ::shutdown(socket_.get(), SHUT_RDWR);
     if (waiter_) {

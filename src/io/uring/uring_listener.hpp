@@ -10,8 +10,8 @@ namespace eddy {
 
 class uring_listener final : public listener_driver {
 public:
-    uring_listener(uring_backend& backend, unique_fd socket) noexcept
-        : backend_(backend), socket_(std::move(socket)) {
+    uring_listener(uring_backend& backend, opened_listener opened) noexcept
+        : backend_(backend), socket_(std::move(opened.socket)), file_(opened.file) {
         backend_.driver_opened();
     }
 
@@ -38,6 +38,7 @@ private:
 
     uring_backend& backend_;
     unique_fd socket_;
+    socket_file file_;
     accept_operation* waiter_ = nullptr;
     std::vector<unique_fd> waiting_;  // from first_waiting_ on; keeps its memory
     std::size_t first_waiting_ = 0;

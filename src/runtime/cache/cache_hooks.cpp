@@ -190,7 +190,7 @@ task<void> cache_hooks::run() {
 }
 
 task<void> cache_hooks::flush() {
-    const time_point end = loop::current().now() + config_.flush;
+    const time_point end = loop::current().after(config_.flush);
     while (!hooks_->flushed()) {
         progress_.reset();
         const duration left = end - loop::current().now();

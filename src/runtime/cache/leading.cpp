@@ -176,7 +176,7 @@ task<void> await_replicas(eddy::cache::engine& of, journal& events, duration lim
     eddy::cache::hold_writes(state, eddy::cache::write_hold::shutdown);
     if (its->late_replicas() == 0) co_return;
     its->ask_for_acknowledgements();
-    const time_point end = loop::current().now() + limit;
+    const time_point end = loop::current().after(limit);
     while (its->late_replicas() > 0 && loop::current().now() < end) {
         if (is_given_up && is_given_up()) co_return;
         if (!co_await loop::current().sleep_for(look_again)) break;

@@ -112,7 +112,7 @@ task<outcome<>> stream_server::start() {
 
 task<void> stream_server::stop(duration drain) {
     if (!running_) co_return;
-    const time_point until = loop::current().now() + drain;
+    const time_point until = loop::current().after(drain);
     running_->accepting.cancel();
     co_await running_->accepting.join();
     running_->listening.socket.close();
