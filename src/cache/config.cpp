@@ -14,6 +14,7 @@
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
 #include "cache/server_host.hpp"
+#include "cache/tracking.hpp"
 
 #include <array>
 #include <chrono>
@@ -700,6 +701,7 @@ void config_set(call& c) {
     c.state.slow.configure(changed);
     c.state.commands.configure(changed);
     configure_client_memory(c.state);
+    limit_tracking_table(c.state);
     if (sets_password) {
         c.state.users.set_default_password(changed.password);
         note_all_permissions(c.state);

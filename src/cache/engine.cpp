@@ -448,7 +448,8 @@ constexpr upkeep_part upkeep_parts[] = {
                 });
      },
      sweep_keys},
-    {[](const engine::state& s) { return may_sweep(s) && has_fields_to_end(s); }, sweep_fields}};
+    {[](const engine::state& s) { return may_sweep(s) && has_fields_to_end(s); }, sweep_fields},
+    {is_over_tracking_limit, shrink_tracking_table}};
 
 }  // namespace
 

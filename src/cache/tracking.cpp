@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t max_change_bytes = std::size_t{1} << 20;
 constexpr std::size_t change_overhead = sizeof(tracking_table::change);
 // Keys that one command takes out of a table that is over its limit.
-constexpr int max_forgotten = 100;
+constexpr std::size_t max_forgotten = 100;
 constexpr std::string_view channel = "__redis__:invalidate";
 
 bool tracks(const session& who) noexcept { return (who.special & session::tracking) != 0; }
@@ -215,11 +215,27 @@ void remember_reads(call& c, const command_spec& spec, std::span<const std::stri
     } else if (const auto keys = find_key_arguments(spec, args)) {
         for (const key_argument& each : *keys) remember(args[each.index]);
     }
+    limit_tracking_table(s);
+}
+
+void limit_tracking_table(engine::state& s) {
+    if (!is_over_tracking_limit(s)) return;
+    slice_limit slice(s.env.slice_time, longest_slice_ns);
+    shrink_tracking_table(s, max_forgotten, slice);
+}
+
+bool is_over_tracking_limit(const engine::state& s) noexcept {
     const std::size_t limit = s.options.tracking_table_max_keys;
-    if (limit == 0) return;
-    for (int i = 0; i < max_forgotten && s.tracking.keys.size() > limit; ++i) {
+    return limit != 0 && s.tracking.keys.size() > limit;
+}
+
+bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slice) {
+    for (; most > 0 && is_over_tracking_limit(s); --most) {
+        const std::size_t before = s.tracking.keys.items();
         tell_readers(s, s.tracking.keys.some_key());
+        if (slice.is_over_after(before - s.tracking.keys.items())) break;
     }
+    return is_over_tracking_limit(s);
 }
 
 void invalidate(engine::state& s, std::string_view key, const session* by) {

@@ -99,6 +99,24 @@ TEST(tracking, the_table_forgets_keys_over_its_limit_and_tells_so) {
     EXPECT_EQ(info_field(a, "tracking_total_keys"), "10");
 }
 
+TEST(tracking, a_lowered_limit_of_the_table_holds_without_another_read) {
+    engine home;
+    test_client reader(home);
+    test_client other(home);
+    reader("HELLO 3");
+    reader("CLIENT TRACKING ON");
+    for (int i = 0; i < 1'000; ++i) reader("GET k" + std::to_string(i));
+    other("CONFIG SET tracking-table-max-keys 10");
+    while (home.upkeep()) {
+    }
+    EXPECT_EQ(info_field(other, "tracking_total_keys"), "10");
+    const std::string all = reader.pushed();
+    std::size_t invalidated = 0;
+    for (std::size_t at = 0; (at = all.find("invalidate", at)) != std::string::npos; ++at)
+        ++invalidated;
+    EXPECT_EQ(invalidated, 990U);
+}
+
 TEST(tracking, clients_that_are_gone_do_not_add_up) {
     engine home;
     test_client stays(home);
