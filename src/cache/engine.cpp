@@ -502,6 +502,7 @@ bool engine::is_behind() const noexcept {
 void engine::go_on() {
     state& s = *state_;
     if (scripting::is_late(s)) scripting::go_on(s);
+    if (!s.tracking.changes.empty()) send_broadcasts(s);
     if (s.some_wait_for_image && (s.image == nullptr || s.image->write_ahead())) end_image_waits(s);
 }
 

@@ -608,6 +608,21 @@ TEST_F(scripting, functions_are_late_and_killed_as_scripts_are) {
     EXPECT_EQ(info("number_of_functions"), "1");
 }
 
+TEST_F(scripting, changes_of_a_late_script_are_broadcast_when_they_happen) {
+    test_client reader{engine_};
+    reader("HELLO 3");
+    reader("CLIENT TRACKING ON BCAST");
+    EXPECT_EQ(eval("for i = 1, 1e6 do end redis.call('SET', 'x', 1) for i = 1, 1e7 do end"), "");
+    std::string got;
+    while (got.empty() && engine_.script_is_late()) {
+        engine_.go_on();
+        got = reader.pushed();
+    }
+    EXPECT_EQ(got, ">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk("x"));
+    EXPECT_TRUE(engine_.script_is_late());
+    finish();
+}
+
 TEST_F(scripting, random_numbers_come_from_a_seed) {
     EXPECT_EQ(eval("math.randomseed(42) return {math.random(1000), math.random(1000), "
                    "math.random(5, 10)}"),
