@@ -123,6 +123,7 @@ struct session_extras {
     std::uint8_t tracking = 0;      ///< of tracking_option
     std::uint64_t redirection = 0;  ///< the number of the session that is told instead; 0: itself
     name_set prefixes;
+    std::size_t redirections = 0;  ///< of other sessions, to this one
 
     /// Of another server that has said REPLCONF or PSYNC: replication.hpp.
     std::shared_ptr<replica> follower;

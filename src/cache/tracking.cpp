@@ -149,6 +149,22 @@ void send_changes(engine::state& s, name_topic& prefix,
     });
 }
 
+// A target gets output at any time: it is not idle, nor is it when it rests already.
+void add_redirection(session& to) {
+    if (extras_of(to).redirections++ > 0) return;
+    to.special |= session::redirect_target;
+    to.wake();
+}
+
+void remove_redirection(engine::state& s, const session& from) {
+    const auto found = s.tracking.sessions.find(from.extras->redirection);
+    if (from.extras->redirection == 0 || found == s.tracking.sessions.end()) return;
+    session& to = *found->second;
+    if (--to.extras->redirections > 0) return;
+    to.special &= static_cast<std::uint16_t>(~session::redirect_target);
+    to.wake();
+}
+
 }  // namespace
 
 session* find_session(engine::state& s, std::uint64_t id) noexcept {
@@ -162,13 +178,20 @@ session* find_session(engine::state& s, std::uint64_t id) noexcept {
 void start_tracking(engine::state& s, session& who, std::uint64_t redirection, std::uint8_t options,
                     std::span<const std::string_view> prefixes) {
     session_extras& extras = extras_of(who);
-    if (!tracks(who)) ++s.tracking.clients;
+    s.tracking.sessions[who.id] = &who;
+    if (redirection != 0) {
+        session& to = *find_session(s, redirection);
+        s.tracking.sessions[redirection] = &to;
+        add_redirection(to);
+    }
+    if (tracks(who))
+        remove_redirection(s, who);
+    else
+        ++s.tracking.clients;
     who.special |= session::tracking;
     // CLIENT CACHING's effect outlives a second CLIENT TRACKING, as in Redis.
     extras.tracking = options | (extras.tracking & tracking_option::caching);
     extras.redirection = redirection;
-    s.tracking.sessions[who.id] = &who;
-    if (redirection != 0) s.tracking.sessions[redirection] = find_session(s, redirection);
     if ((options & tracking_option::broadcast) != 0) {
         if (prefixes.empty()) follow(s, who, {});
         for (const std::string_view each : prefixes) follow(s, who, each);
@@ -180,6 +203,7 @@ void stop_tracking(engine::state& s, session& who) {
     if (!tracks(who)) return;
     who.special &= static_cast<std::uint16_t>(~session::tracking);
     follow_none(s, who);
+    remove_redirection(s, who);
     who.extras->tracking = 0;
     who.extras->redirection = 0;
     if (--s.tracking.clients == 0) {

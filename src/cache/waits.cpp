@@ -98,6 +98,8 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
             });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
         extras.outbox.append(s.own_pushes.text());
+        // Without a reply nothing else wakes it.
+        if (!served && !s.own_pushes.empty()) who.wake();
     } catch (const std::bad_alloc&) {
         // It is the one to be closed, not who has made the key ready.
         extras.outbox.truncate(reply_begin);

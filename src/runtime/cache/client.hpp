@@ -9,6 +9,7 @@
 #include "cache/engine.hpp"
 #include "cache/large_argument.hpp"
 #include "runtime/connections.hpp"
+#include "runtime/interruption.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -100,9 +102,15 @@ public:
     /// Takes in what the engine has told.
     void hear(std::uint8_t what) noexcept {
         if ((what & to_close) != 0) cancel.request();
-        if (!attention) return;
-        if ((what & woken) != 0) attention->something.set();
-        if ((what & fed) != 0) attention->feed.set();
+        if ((what & woken) != 0) {
+            if (attention) {
+                attention->something.set();
+            } else {
+                has_output = true;
+                reading.request();
+            }
+        }
+        if ((what & fed) != 0 && attention) attention->feed.set();
     }
 
     /// What is left of the received bytes, when they ended within a command or when replies must be
@@ -134,6 +142,15 @@ public:
         bool at_end = false;  ///< nothing more will come
     };
     std::unique_ptr<attentive> attention;
+
+    /// Output of other clients' commands came before there was any of that: push mode begins, at
+    /// once where the client waits for bytes.
+    bool has_output = false;
+    interruption reading;
+    /// Whether that is why a read has failed.
+    bool is_interrupted(std::error_code failure) const noexcept {
+        return has_output && failure == errc::cancelled && !cancel.requested();
+    }
 
     /// What its session was like at the end of the last visit.
     const view& seen() const noexcept { return session->seen; }

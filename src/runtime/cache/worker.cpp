@@ -263,15 +263,17 @@ task<void> worker::serve(std::unique_ptr<client> c) {
             } else if (then == next::read) {
                 if (!c->rest && clients_.draining()) co_return;
                 c->enter(c->rest ? activity::reading : activity::resting);
-                result<lease> got = co_await c->socket.read();
-                if (!got) co_return;
+                result<lease> got = co_await c->reading.wait(c->socket.read());
+                if (!got && !c->is_interrupted(got.error())) co_return;
                 // From here to the next rest a stop lets it finish.
                 c->enter(activity::working);
-                c->touch();
-                counted_.bytes_in += got->size();
-                ++counted_.reads;
                 held_by_disk_.reset();
-                then = receive(*c, got->text());
+                if (got) {
+                    c->touch();
+                    counted_.bytes_in += got->size();
+                    ++counted_.reads;
+                    then = receive(*c, got->text());
+                }
             } else {
                 held_by_disk_.reset();
                 then = execute_rest(*c);
@@ -289,7 +291,8 @@ task<void> worker::serve(std::unique_ptr<client> c) {
                 if (!co_await wait_for_disk(*held_by_disk_)) co_return;
             }
             // A wait may have ended while earlier replies were on their way: its answer waits.
-            if (then == next::wait || (then != next::close && c->seen().waits_for_others)) {
+            if (then == next::wait ||
+                (then != next::close && (c->seen().waits_for_others || c->has_output))) {
                 co_await serve_attentively(*c);
                 break;
             }
@@ -362,10 +365,14 @@ bool worker::begins_large_argument(const client& c) noexcept {
                                                                rest.bytes.text().substr(offset));
     rest.bytes.truncate(offset);
     while (!its.is_whole()) {
+        while (c.has_output) {
+            if (!co_await send_output(c)) co_return false;
+        }
         c.enter(activity::reading);
-        const result<std::size_t> got = co_await c.socket.read_some(its.room());
-        if (!got) co_return false;
+        const result<std::size_t> got = co_await c.reading.wait(c.socket.read_some(its.room()));
         c.enter(activity::working);
+        if (!got && c.is_interrupted(got.error())) continue;
+        if (!got) co_return false;
         c.touch();
         counted_.bytes_in += *got;
         ++counted_.reads;
@@ -374,6 +381,19 @@ bool worker::begins_large_argument(const client& c) noexcept {
     }
     rest.parser->place_argument(its.text().data());
     co_return true;
+}
+
+/// Sends the output of other clients' commands while a large argument is on its way; false when the
+/// connection is over.
+[[gnu::noinline]] task<bool> worker::send_output(client& c) {
+    c.has_output = false;
+    held_by_disk_.reset();
+    static_cast<void>(take_output(c));
+    if (!fits_queue(c)) co_return false;
+    if (held_by_disk_ && !co_await wait_for_disk(*held_by_disk_)) co_return false;
+    if (replies_.empty()) co_return true;
+    if (!send_now(c)) co_return false;
+    co_return replies_.empty() || co_await send_rest(c);
 }
 
 /// Appends to what is left.

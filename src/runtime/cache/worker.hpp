@@ -136,6 +136,7 @@ private:
     void set_unsent(client& c, std::size_t bytes);
     static bool begins_large_argument(const client& c) noexcept;
     task<bool> receive_large_argument(client& c);
+    task<bool> send_output(client& c);
     task<void> serve_attentively(client& c);
     task<void> part_with(client& c);
     task<void> attend(client& c, scope& tasks);
