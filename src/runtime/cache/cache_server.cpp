@@ -746,7 +746,7 @@ task<void> cache_server::save_at_end() {
     if (!eddy::cache::has_unsaved_changes(state)) co_return;
     tell_time();
     state.saves.scheduled = false;
-    if (eddy::cache::begin_save(state)) co_await write_save();
+    if (eddy::cache::begin_save(state, eddy::cache::save_kind::foreground)) co_await write_save();
 }
 
 }  // namespace eddy::runtime::cache

@@ -179,6 +179,13 @@ TEST_P(cache_disk_faults, a_snapshot_that_the_disk_does_not_keep_leaves_the_old_
                 EXPECT_EQ(content(path), good);
                 EXPECT_FALSE(std::filesystem::is_symlink(path + ".tmp"));
                 EXPECT_TRUE(std::filesystem::exists(device));
+                EXPECT_EQ(co_await info(client, "rdb_last_bgsave_status"), "ok");
+                EXPECT_EQ(co_await ask(client, "SET behind 2"), "+OK");
+                std::filesystem::create_symlink(device, path + ".tmp");
+                EXPECT_EQ(co_await ask(client, "BGSAVE"), "+Background saving started");
+                while (co_await info(client, "rdb_bgsave_in_progress") == "1") {
+                }
+                EXPECT_EQ(content(path), good);
                 EXPECT_EQ(co_await info(client, "rdb_last_bgsave_status"), "err");
                 EXPECT_THAT(co_await ask(client, "SET refused 1"), StartsWith("-MISCONF"));
                 EXPECT_EQ(co_await digest_after_crash(folder, options), digest);

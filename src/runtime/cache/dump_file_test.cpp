@@ -330,7 +330,12 @@ TEST_P(cache_dump, a_save_that_fails_is_told_and_leaves_the_old_file) {
             EXPECT_THAT(co_await ask(client, "SAVE"), StartsWith("-ERR could not create"));
             EXPECT_TRUE(cache.events.has("the last file stays"));
             EXPECT_EQ(content(path), good);
-            EXPECT_THAT(co_await ask(client, "SET more 2"), StartsWith("-MISCONF"));
+            EXPECT_EQ(co_await ask(client, "SET more 2"), "+OK");
+            EXPECT_EQ(co_await ask(client, "BGSAVE"), "+Background saving started");
+            std::string refusal;
+            while ((refusal = co_await ask(client, "SET more 3")) == "+OK") {
+            }
+            EXPECT_THAT(refusal, StartsWith("-MISCONF"));
             EXPECT_EQ(co_await ask(client, "EXISTS more"), ":1");
             std::filesystem::remove_all(path + ".tmp");
             EXPECT_EQ(co_await ask(client, "SAVE"), "+OK");

@@ -269,7 +269,7 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
     if (eddy::cache::lacks_data(state)) co_return "it has not got its master's data";
     // One that is on its way may be of an earlier instant; a script that is late is half done.
     while (state.saves.image != nullptr || engine_.script_is_late() ||
-           !eddy::cache::begin_save(state)) {
+           !eddy::cache::begin_save(state, eddy::cache::save_kind::foreground)) {
         if (given_up() || !co_await loop::current().sleep_for(look_again))
             co_return "it was given up";
     }
