@@ -67,10 +67,12 @@ std::expected<std::vector<flag>, std::string> flags_for_edit(context& with,
 }
 
 int apply(const context& with, std::string_view name, const json& change) {
+    auto text = request_body(change);
+    if (!text) return text.error();
     control_request request;
     request.method = "PATCH";
     request.target = runtime_target(name);
-    request.body = change.dump(-1, ' ', false, json::error_handler_t::replace);
+    request.body = std::move(*text);
     auto answer = ask(with, std::move(request));
     if (!answer) return answer.error();
     if (with.json) {

@@ -73,10 +73,12 @@ int create(context& with, const arguments& given) {
         std::replace(key.begin(), key.end(), '-', '_');
         body["options"][key] = value;
     }
+    auto text = request_body(body);
+    if (!text) return text.error();
     control_request request;
     request.method = "POST";
     request.target = "/v1/runtimes";
-    request.body = body.dump(-1, ' ', false, json::error_handler_t::replace);
+    request.body = std::move(*text);
     auto made = ask(with, std::move(request));
     if (!made) return made.error();
     if (with.json)

@@ -52,6 +52,41 @@ std::expected<std::string, std::string> read_input(std::size_t limit, std::strin
     }
 }
 
+namespace {
+
+bool is_utf8(const json& value) {
+    try {
+        static_cast<void>(value.dump());
+        return true;
+    } catch (const json::type_error&) {
+        return false;
+    }
+}
+
+/// The flag whose value it is, as far as that can be said.
+std::string flag_beyond_utf8(const json& body) {
+    for (const json& each : {body.value("options", json::object()), body}) {
+        for (const auto& [name, value] : each.items()) {
+            if (is_utf8(value) || value.is_object()) continue;
+            std::string shown = "--" + name;
+            std::replace(shown.begin(), shown.end(), '_', '-');
+            return shown;
+        }
+    }
+    return "a word of the command line";
+}
+
+}  // namespace
+
+std::expected<std::string, int> request_body(const json& value) {
+    if (is_utf8(value)) return value.dump();
+    complain(
+        fmt::format("{} is no UTF-8, so it cannot be kept as it is. In a value of a cache's "
+                    "--config write such a byte as \\xHH within double quotes",
+                    flag_beyond_utf8(value)));
+    return std::unexpected(exit_bad_input);
+}
+
 std::string runtime_target(std::string_view name, std::string_view rest) {
     return fmt::format("/v1/runtimes/{}{}", http::percent_encode(name), rest);
 }

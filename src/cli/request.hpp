@@ -22,6 +22,10 @@ inline constexpr std::size_t message_limit = 1024 * 1024;
 /// Asks the daemon. On failure the message has been printed and the error is the exit status.
 std::expected<json, int> ask(const context& with, control_request request);
 
+/// The body of a request as JSON. JSON is UTF-8: other text is refused, as by ask(), since the
+/// daemon would get another text.
+std::expected<std::string, int> request_body(const json& value);
+
 /// The target of a runtime: "/v1/runtimes/NAME" and what follows.
 std::string runtime_target(std::string_view name, std::string_view rest = "");
 
