@@ -175,6 +175,8 @@ engine::state::room engine::state::make_room(slice_limit& slice) {
     if ((attention & (attention::follower | attention::loading)) != 0) return room::there;
     // What replicas are sent must come to an end. What needs room waits as well.
     if ((attention & attention::pause) != 0) return room::there;
+    // No client adds a key. Hooks do, and keys must go for those.
+    if (options.mode == access_mode::readonly && hooked == nullptr) return room::there;
     if (limit == 0 || env.memory.used_bytes() <= limit) return room::there;
     // What was deleted but not freed yet comes first. A huge value is freed in slices, more in each
     // than a command adds, and no other key need go for it.

@@ -53,8 +53,8 @@ namespace eddy::cache {
 /// What clients may do.
 enum class access_mode : std::uint8_t {
     readwrite,
-    readonly,  ///< commands that write are refused with READONLY
-    admin,     ///< all, also what stops or debugs the server once there are such commands
+    readonly,  ///< what changes keys, files, users or settings is refused with READONLY
+    admin,     ///< all, also what stops or debugs the server
 };
 
 /// When a client that does not take its output is closed; client-output-buffer-limit's classes.

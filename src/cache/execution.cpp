@@ -244,9 +244,21 @@ std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
     if (form == nullptr) return spec.flags;
     std::uint32_t flags = spec.flags & ~(same_bits | permitting_flags);
     flags |= form->flags & same_bits;
+    if (form->alters) flags |= command_flag::alters;
     if ((form->flags & form_loading) != 0) flags |= command_flag::loading;
     if ((form->flags & form_stale) != 0) flags |= command_flag::stale;
     return flags;
+}
+
+std::string_view refusal_by_mode(access_mode mode, std::uint32_t flags) noexcept {
+    if (mode != access_mode::admin && (flags & command_flag::dangerous) != 0) {
+        return "ERR this command is refused, as it can stop or debug the cache: create the cache "
+               "with --mode admin to allow it";
+    }
+    constexpr std::uint32_t changing = command_flag::write | command_flag::alters;
+    if (mode == access_mode::readonly && (flags & changing) != 0)
+        return readonly_mode_error.substr(1);
+    return {};
 }
 
 void after_refusal(call& c) {
@@ -277,18 +289,9 @@ bool admit_after_checks(call& c) {
         c.error(out_of_memory_text);
         return false;
     }
-    if (options.mode != access_mode::admin && (spec->flags & command_flag::dangerous) != 0) {
-        c.error(
-            "ERR this command is refused, as it can stop or debug the cache: create the cache with "
-            "--mode admin to allow it");
-        return false;
-    }
-    if (options.mode == access_mode::readonly &&
-        (flags_of(*spec, c.args, c.count) & command_flag::write) != 0) {
-        c.error("READONLY This cache is in readonly mode: it takes no command that writes.");
-        return false;
-    }
-    return true;
+    const std::string_view why = refusal_by_mode(options.mode, flags_of(*spec, c.args, c.count));
+    if (!why.empty()) c.error(why);
+    return why.empty();
 }
 
 void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noexcept {

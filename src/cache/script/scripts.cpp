@@ -259,7 +259,8 @@ void scripts::run(call& c, const task& what) {
         if (what.read_only) {
             return c.error("ERR Can not execute a script with write flag using *_ro command.");
         }
-        if (options.mode == access_mode::readonly || is_read_only_replica(state_, c.client)) {
+        if (!refusal_by_mode(options.mode, command_flag::write).empty() ||
+            is_read_only_replica(state_, c.client)) {
             return c.error("READONLY You can not run script with write flag on readonly replica.");
         }
         if (memory_is_short_ && (what.flags & script_flag::allow_oom) == 0) {
@@ -347,10 +348,9 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
             return reject("Write commands are not allowed from read-only scripts.");
         }
         if ((flags & command_flag::write) != 0) {
-            if (state_.options.mode == access_mode::readonly &&
+            if (!refusal_by_mode(state_.options.mode, flags).empty() &&
                 (running_call_->client.special & session::master) == 0) {
-                return reject(
-                    "-READONLY This cache is in readonly mode: it takes no command that writes.");
+                return reject(readonly_mode_error);
             }
             if (is_read_only_replica(state_, running_call_->client)) {
                 return reject("-READONLY You can't write against a read only replica.");
