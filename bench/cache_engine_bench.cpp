@@ -74,7 +74,12 @@ public:
             std::string_view input = each.bytes;
             while (!input.empty()) {
                 const auto parsed = batch_parser_.parse(parser_, input);
-                done += engine_.execute(client_, parsed.commands, out_);
+                // A script that the machine holds up is left in the middle.
+                for (std::size_t i = 0; i < parsed.commands.size();) {
+                    i += engine_.execute(client_, std::span(parsed.commands).subspan(i), out_);
+                    while (engine_.is_behind()) engine_.go_on();
+                }
+                done += parsed.commands.size();
                 input.remove_prefix(parsed.consumed);
             }
             out_.clear();

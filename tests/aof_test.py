@@ -170,9 +170,15 @@ class Queue:
 @harness.on_each_backend
 class Aof(AofTest):
     def test_what_was_acknowledged_survives_kill_9(self):
+        self.kill_while_clients_write("always")
+
+    def test_it_does_so_without_a_sync_for_each(self):
+        self.kill_while_clients_write("everysec")
+
+    def kill_while_clients_write(self, policy):
         folder, disk, port = self.folder(), self.folder(), free_port()
         daemon = self.daemon(folder=folder)
-        self.cache(daemon, port, disk, "--appendfsync", "always")
+        self.cache(daemon, port, disk, "--appendfsync", policy)
         chance = random.Random(os.environ.get("EDDY_SEED", "1"))
         writers = [Rows("one"), Rows("another"), Scripts("script"), Large("large"), Queue("queue")]
         for crash in range(CRASHES):

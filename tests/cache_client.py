@@ -9,6 +9,20 @@ import subprocess
 from harness import DEADLINE_S, eventually, free_port
 
 
+# What a dump file says of the memory of the server that wrote it.
+USED_MEMORY = 123_456_789
+
+
+def dump(keys, size, memory=USED_MEMORY):
+    """A dump file with so many strings of that size, without a checksum."""
+    def text(content):
+        length = len(content)
+        return (bytes([length]) if length < 64 else bytes([0x40 | length >> 8, length & 255])) + content
+    head = b"REDIS0009\xfa" + text(b"used-mem") + text(b"%d" % memory) + b"\xfe\0"
+    value = text(b"x" * size)
+    return head + b"".join(b"\0" + text(b"key:%d" % i) + value for i in range(keys)) + b"\xff" + bytes(8)
+
+
 class Client:
     """Speaks RESP 2: one command, one reply. Errors come as text that begins with "-"."""
 

@@ -387,6 +387,35 @@ class CacheWishes(GuardTest):
         self.assertEqual(client("CONFIG", "REWRITE"), "+OK")
         self.assertNotIn("config", daemon.show("db")["options"])
 
+    def test_passwords_may_have_any_byte(self):
+        folder, users = self.folder(), os.path.join(self.folder(), "users.acl")
+        with open(users, "wb"):
+            pass
+        daemon = self.daemon(folder=folder)
+        client, guarded = self.cache(daemon), self.cache(daemon, "--aclfile", users, name="users")
+        every = bytes(range(256))
+        for password in (every, b"p\xff", b"\xc3\x28", "p\u00e4ss".encode(), b"\xef\xbf\xbd"):
+            self.assertEqual(client("CONFIG", "SET", "requirepass", password, "masterauth", password[::-1]), "+OK")
+            self.assertEqual(client("CONFIG", "REWRITE"), "+OK")
+            self.assertEqual(guarded("ACL", "SETUSER", "u", "reset", "on", "+@all", b">" + password), "+OK")
+            self.assertEqual(guarded("ACL", "SAVE"), "+OK")
+            daemon.kill()
+            daemon = self.daemon(folder=folder)
+            eventually(lambda now=daemon: {each["status"] for each in now.list().values()} == {"running"}, "the start")
+            client, guarded = (self.client(daemon.list()[name]["port"]) for name in ("db", "users"))
+            self.assertTrue(client("AUTH", password + b"x").startswith("-WRONGPASS"))
+            self.assertEqual(client("AUTH", password), "+OK")
+            self.assertEqual(client("CONFIG", "GET", "masterauth"), [b"masterauth", password[::-1]])
+            self.assertEqual(guarded("AUTH", "u", password), "+OK")
+        # A replica gives the same bytes; options that are no UTF-8 are refused, not changed.
+        copy = self.cache(daemon, "--replicate", f"127.0.0.1:{client.port}",
+                          "--config", "masterauth \"\\xef\\xbf\\xbd\"", name="copy")
+        eventually(lambda: copy.info("replication").get("master_link_status") == "up", "the link")
+        for words in (["edit", "copy", "--config", "masterauth p\udcff"], ["edit", "copy", "--dir", "/tmp/p\udcff"],
+                      ["create", "cache", "other", "--config", "requirepass p\udcff"]):
+            self.assert_refused(daemon.run(*words), 1, words[-2], "no UTF-8")
+        self.assertEqual(daemon.show("copy")["options"]["config"], "masterauth ***")
+
     def test_passwords_are_not_shown_and_stay_when_other_options_change(self):
         daemon = self.daemon()
         port = free_port()

@@ -597,6 +597,40 @@ class CommandFlags(FlagTest):
         shown = daemon.show("b")
         self.assertEqual((shown["owner"], shown["group"]), ("", ""))
 
+    @effect_of("edit", "discard-keys")
+    @effect_of("reload", "discard-keys")
+    def test_discard_keys(self):
+        # The rest is in keeping_test.py.
+        daemon, disk = self.daemon(), self.folder()
+        port = self.create(daemon, "cache", "other", "--dir", disk)
+        self.assertEqual(ask_cache(port, "SET theirs 1"), "+OK")
+        daemon.must("stop", "other")
+        port = self.create(daemon, "cache")
+        self.assertEqual(ask_cache(port, "SET ours 1"), "+OK")
+        self.assert_refused(daemon.run("edit", "r", "--dir", disk), 1, "--discard-keys")
+        daemon.must("edit", "r", "--dir", disk, "--discard-keys")
+        self.assertEqual(ask_cache(port, "EXISTS theirs"), ":1")
+        self.assertEqual(ask_cache(port, "EXISTS ours"), ":0")
+        daemon.must("edit", "r", "--unset", "dir")
+        daemon.must("reload", "r")
+        self.assertEqual(ask_cache(port, "EXISTS theirs"), ":1")
+        daemon.must("reload", "r", "--discard-keys")
+        self.assertEqual(ask_cache(port, "EXISTS theirs"), ":0")
+
+    @effect_of("stop", "force")
+    @effect_of("remove", "force")
+    def test_stop_and_remove_what_cannot_save(self):
+        # The rest is in keeping_test.py.
+        daemon, disk = self.daemon(), self.folder()
+        port = self.create(daemon, "cache", "r", "--dir", disk)
+        os.mkdir(os.path.join(disk, "dump.rdb.tmp"))
+        for command, done in (("stop", "stopped"), ("remove", "removed")):
+            self.assertEqual(ask_cache(port, "SET k v"), "+OK")
+            self.assert_refused(daemon.run(command, "r"), 2, "was not stopped")
+            self.assertEqual(daemon.must(command, "--force", "r"), f"r {done}\n")
+            if command == "stop":
+                daemon.must("start", "r")
+
     @effect_of("ls", "quiet", "format")
     @effect_of("ps", "quiet", "format")
     def test_ls_and_ps(self):

@@ -173,15 +173,20 @@ class Daemon:
         return words
 
     def start(self):
-        self.log = open(os.path.join(self.folder, "log"), "ab")
-        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=self.log,
-                                        env=self.environment())
+        self.begin()
         line = self._first_line()
         if not line.startswith("eddy daemon ready: "):
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"the daemon said {line!r}; its log:\n{self.read_log()}")
         self.ready_line = line
+        return self
+
+    def begin(self):
+        """Starts it without waiting until it is ready."""
+        self.log = open(os.path.join(self.folder, "log"), "ab")
+        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=self.log,
+                                        env=self.environment())
         return self
 
     def _first_line(self):
@@ -385,6 +390,13 @@ class EddyTest(unittest.TestCase):
         self.addCleanup(daemon.__exit__)
         return daemon.start()
 
+    def assert_does_not_start(self, daemon, pattern):
+        """A daemon that refuses to start, with a text that has `pattern` in its log."""
+        self.addCleanup(daemon.stop)  # in case it does
+        with self.assertRaisesRegex(AssertionError, pattern):
+            daemon.start()
+        self.assertEqual(daemon.stop(), 2)
+
     def folder(self):
         path = tempfile.mkdtemp(prefix="eddy-")
         self.addCleanup(shutil.rmtree, path, ignore_errors=True)
@@ -417,6 +429,32 @@ def needs(part):
 
 def is_root():
     return os.geteuid() == 0
+
+
+OTHER_USER = 65534
+
+
+def as_user(user, *words):
+    """The command line that runs `words` as that user id, for root."""
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *words]
+
+
+@functools.cache
+def why_no_other_user():
+    """Why the program cannot be run as another user here; empty where it can."""
+    if not is_root():
+        return "only root can become another user"
+    if not shutil.which("setpriv"):
+        return "there is no setpriv(1)"
+    if subprocess.run(as_user(OTHER_USER, BINARY, "--version"), capture_output=True, check=False).returncode:
+        return "another user cannot run the program where it lies"
+    return ""
+
+
+def needs_other_user(test):
+    """Before a test, or a class of them, that is skipped where the program cannot be run as another user."""
+    reason = why_no_other_user()
+    return unittest.skipIf(reason, reason)(test)
 
 
 class Certificates:

@@ -191,7 +191,7 @@ class PostgresHooks(HooksTest):
         self.assertEqual(c("SET", "long", "life", "EX", 1000), "+OK")
         self.drained(daemon)
         # A second cache finds what the first has left.
-        daemon.must("reload", "c")
+        daemon.must("reload", "c", "--discard-keys")
         c = self.client()
         self.assertEqual(c("GET", "greeting"), b"good day!")
         self.assertEqual(c("GET", every_byte), every_byte)

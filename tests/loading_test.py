@@ -7,25 +7,14 @@ import socket
 import threading
 
 import harness
-from cache_client import Client, Redis
+from cache_client import USED_MEMORY, Client, Redis, dump
 from harness import DEADLINE_S, eventually, free_port
 
 LOADING = "-LOADING Redis is loading the dataset in memory"
 FIELDS = ["loading_start_time", "loading_total_bytes", "loading_rdb_used_mem", "loading_loaded_bytes",
           "loading_loaded_perc", "loading_eta_seconds"]
-USED_MEMORY = 123_456_789
 # The server whose replies are compared: 7.2 where there is one.
 REDIS = os.environ.get("EDDY_REDIS_7_2") or "redis-server"
-
-
-def dump(keys, size, memory=USED_MEMORY):
-    """A dump file with so many strings of that size, without a checksum."""
-    def text(content):
-        length = len(content)
-        return (bytes([length]) if length < 64 else bytes([0x40 | length >> 8, length & 255])) + content
-    head = b"REDIS0009\xfa" + text(b"used-mem") + text(b"%d" % memory) + b"\xfe\0"
-    value = text(b"x" * size)
-    return head + b"".join(b"\0" + text(b"key:%d" % i) + value for i in range(keys)) + b"\xff" + bytes(8)
 
 
 def sections(client, *names):

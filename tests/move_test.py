@@ -4,8 +4,12 @@ read: nothing that was acknowledged is lost, and nothing is done twice.
 """
 
 import contextlib
+import os
 import random
+import re
+import shutil
 import socket
+import subprocess
 import threading
 import time
 
@@ -13,6 +17,7 @@ import harness
 from cache_client import Client, Redis, client_of
 from harness import eventually, free_port
 
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "cache.md")
 WRITERS = 4
 COUNTERS = 10
 # Longer than the steps can take, as in the document: until the old server takes no writes any more.
@@ -284,6 +289,127 @@ class Moving(harness.EddyTest):
         self.writers.append(late)
         self.go_on()
         self.check_all(ours, self.old)
+
+
+def page_commands():
+    """The commands of docs/cache.md on moving, in order: for each of its parts a list of blocks."""
+    with open(PAGE, encoding="utf-8") as page:
+        whole = page.read()
+    section = whole.split("## Moving over, and back\n")[1].split("\n## ")[0]
+    parts = {}
+    for part in section.split("\n### ")[1:]:
+        title, text = part.split("\n", 1)
+        blocks, previous = [], ""
+        for line in text.splitlines():
+            found = re.match(r" {4,7}(?=(eddy|redis-cli|cp|mkdir) )(.*)", line)
+            if found and not previous:
+                blocks.append([])
+            if found:
+                blocks[-1].append(found.group(2))
+            previous = line.strip() and found
+        parts[title] = blocks
+    return parts
+
+
+class MovingByThePage(harness.EddyTest):
+    """Each command as it stands in docs/cache.md, but for ports, hosts and folders."""
+
+    KEYS = 2000
+
+    def setUp(self):
+        if shutil.which("redis-cli") is None:
+            self.skipTest("redis-cli is not installed")
+        self.redis = Redis(self)
+        self.running = self.daemon()
+        self.port = free_port()
+        # Neither it nor what is above it is there.
+        self.disk = os.path.join(self.folder(), "lib", "eddy", "db")
+        self.old = client_of(self, self.redis.port)
+        self.old.all([("SET", f"key {i}", i) for i in range(self.KEYS)])
+        self.old("CONFIG", "SET", "repl-ping-replica-period", "3600")
+
+    def run_line(self, line):
+        """Its output, or None when it has failed."""
+        for text, here in (("-h 10.0.0.1 -p 6379", f"-p {self.redis.port}"),
+                           ("10.0.0.1:6379", f"127.0.0.1:{self.redis.port}"),
+                           ("-p 6379", f"-p {self.redis.port}"), ("-p 6380", f"-p {self.port}"), ("HOST 6380", f"127.0.0.1 {self.port}"),
+                           ("/var/lib/eddy/db", self.disk), ("/var/lib/redis", self.redis.folder)):
+            line = line.replace(text, here)
+        path = os.path.dirname(os.path.abspath(harness.BINARY)) + ":" + os.environ["PATH"]
+        done = subprocess.run(["sh", "-c", line], env=dict(self.running.environment(), PATH=path),
+                              capture_output=True, timeout=harness.DEADLINE_S, check=False)
+        out = done.stdout.decode().strip()
+        return out if done.returncode == 0 and not out.startswith("ERR") else None
+
+    def must_run(self, block):
+        """A line that waits, by grep, is repeated until it succeeds."""
+        outputs = []
+        for line in block:
+            if "grep" in line:
+                outputs.append(eventually(lambda line=line: self.run_line(line), line))
+            else:
+                outputs.append(self.run_line(line))
+                self.assertIsNotNone(outputs[-1], line)
+        return outputs
+
+    def until_equal(self, block):
+        """The last two lines show the same."""
+        def are_equal():
+            *_, one, other = self.must_run(block)
+            return one == other
+        eventually(are_equal, " and ".join(block))
+
+    def check_keys(self, port, count):
+        client = client_of(self, port)
+        self.assertEqual(client("DBSIZE"), count)
+        self.assertEqual(client("GET", "key 7"), b"7")
+        return client
+
+    def check_kept(self, count):
+        """Over a stop, and as a master."""
+        self.assertEqual(os.stat(self.disk).st_mode & 0o777, 0o700)
+        self.assertNotIn("replicate", self.running.show("db")["options"])
+        self.running.must("stop", "db")
+        self.running.must("start", "db")
+        self.assertEqual(self.check_keys(self.port, count).info("replication")["role"], "master")
+
+    def test_the_page_has_these_parts(self):
+        self.assertEqual(sorted(page_commands()),
+                         ["By one command", "With a stop, by the dump file", "Without a stop"])
+
+    def test_without_a_stop(self):
+        create, wait, hold, lead, keep, end, back = page_commands()["Without a stop"]
+        self.must_run(create)
+        self.until_equal(wait)
+        self.must_run(hold[:1])
+        self.until_equal(hold[1:])
+        self.must_run(lead)
+        new = self.check_keys(self.port, self.KEYS)
+        self.must_run(keep)
+        self.assertEqual(new("SET", "later", "1"), "+OK")
+        eventually(lambda: self.old("GET", "later") == b"1", "the old one to follow")
+        self.assertEqual(new.info("stats")["sync_full"], "0")
+        self.run_line(end[0])
+        self.redis.process.wait(harness.DEADLINE_S)
+        self.redis.start()
+        again = client_of(self, self.redis.port)
+        self.must_run(back)
+        eventually(lambda: again("DBSIZE") == self.KEYS + 1, "the way back")
+        self.check_kept(self.KEYS + 1)
+
+    def test_by_one_command(self):
+        (block,) = page_commands()["By one command"]
+        self.must_run(block)
+        self.check_kept(self.KEYS)
+
+    def test_by_the_dump_file(self):
+        there, back = page_commands()["With a stop, by the dump file"]
+        *_, size = self.must_run(there)
+        self.assertEqual(size, str(self.KEYS))
+        self.check_keys(self.redis.port, self.KEYS)("SET", "later", "1")
+        self.must_run(back)
+        self.redis.start()
+        self.check_keys(self.redis.port, self.KEYS + 1)
 
 
 if __name__ == "__main__":

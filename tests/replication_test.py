@@ -52,14 +52,15 @@ class Stranger:
         return self.line()
 
     def take_copy(self):
-        """After +FULLRESYNC."""
+        """After +FULLRESYNC. Returns the dataset, as a dump file has it."""
         mark = self.line().removeprefix("$EOF:").encode()
-        received = b""
-        while mark not in received:
+        received = bytearray()
+        while (end := received.find(mark, max(0, len(received) - 65536 - len(mark)))) < 0:
             piece = self.client.stream.read1(65536)
             if not piece:
                 raise ConnectionError("the connection ended")
             received += piece
+        return bytes(received[:end])
 
     def acknowledge(self, *what):
         self.client.send("REPLCONF", "ACK", *what)

@@ -1,6 +1,9 @@
 // Formatting of log records, and the sink that they go to.
 #include <eddy/base/log.hpp>
 
+#include "base/log_colour.hpp"
+#include "base/terminal_text.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,12 +60,7 @@ void write_to_stderr(std::string_view text) {
 }
 
 void default_sink(log_level level, std::string_view line) {
-    const std::string_view colour = stderr_in_colour() ? colour_of(level) : "";
-    if (colour.empty()) return write_to_stderr(line);
-    line.remove_suffix(1);
-    std::string coloured(colour);
-    coloured.append(line).append("\x1b[0m\n");
-    write_to_stderr(coloured);
+    write_to_stderr(log_line_for_stderr(level, line));
 }
 
 void append_number(std::string& out, std::uint64_t value, std::size_t digits) {
@@ -100,21 +98,21 @@ void append_time(std::string& out, std::chrono::system_clock::time_point when) {
 
 // Stops when the line is full: what follows would be cut anyway.
 void append_escaped(std::string& out, std::string_view text) {
-    constexpr char hex[] = "0123456789abcdef";
-    for (const char c : text) {
-        if (out.size() > log_line_limit) return;
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte >= 0x20 && byte != 0x7f) {
-            out += c;
-        } else if (c == '\n') {
+    while (!text.empty() && out.size() <= log_line_limit) {
+        const text_unit unit = first_unit(text);
+        const std::string_view bytes = text.substr(0, unit.size);
+        if (unit.is_printable) {
+            out += bytes;
+        } else if (bytes == "\n") {
             out += "\\n";
-        } else if (c == '\t') {
+        } else if (bytes == "\t") {
             out += "\\t";
-        } else if (c == '\r') {
+        } else if (bytes == "\r") {
             out += "\\r";
         } else {
-            out += {'\\', 'x', hex[byte >> 4], hex[byte & 15]};
+            append_hex_escaped(out, bytes);
         }
+        text.remove_prefix(unit.size);
     }
 }
 
@@ -130,6 +128,15 @@ void cut(std::string& line) {
 }
 
 }  // namespace
+
+std::string log_line_for_stderr(log_level level, std::string_view line) {
+    const std::string_view colour = stderr_in_colour() ? colour_of(level) : "";
+    if (colour.empty()) return std::string(line);
+    line.remove_suffix(1);
+    std::string coloured(colour);
+    coloured.append(line).append("\x1b[0m\n");
+    return coloured;
+}
 
 std::string format_log_line(std::chrono::system_clock::time_point when, log_level level,
                             std::string_view subject, std::string_view message) {

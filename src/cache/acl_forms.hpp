@@ -14,6 +14,7 @@ struct command_form {
     int arity;                 ///< with both words; negative: so many at least
     std::uint32_t flags;       ///< bits, in the order of command_flag_names
     std::string_view tips;     ///< separated by commas
+    bool alters = false;       ///< as command_flag::alters
 };
 
 /// In order of their names, so that those of one command stand together. Commands that the cache

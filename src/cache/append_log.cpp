@@ -99,8 +99,7 @@ void append_log::note_changed_by() noexcept {
 bool append_log::was_given_up(session& of) const noexcept {
     if (!of.extras) return false;
     const std::uint64_t position = std::exchange(of.extras->appended_up_to, 0);
-    return position != 0 && position <= given_up &&
-           state_.options.append.fsync == fsync_policy::always;
+    return position != 0 && position <= given_up && waits_for_disk();
 }
 
 void append_log::note_synced(std::uint64_t position) {

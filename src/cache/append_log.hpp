@@ -34,8 +34,8 @@ protected:
 /// Made by the server where there is a folder. One thread.
 class append_log final : public change_sink {
 public:
-    /// Bytes that may wait to be written before clients have to; what one command, transaction or
-    /// script adds comes on top.
+    /// Bytes that may wait to be written before a master's stream has to, and before the file ends
+    /// where the disk refuses; what one command, transaction or script adds comes on top.
     static constexpr std::size_t max_pending = 64U << 20;
 
     append_log(engine::state& s, append_host& host) noexcept : state_(s), host_(host) {}
@@ -57,7 +57,7 @@ public:
     /// Whether commands that write wait until the files hold what there is.
     bool holds_writes() const noexcept {
         return is_interrupted_ && fault.empty() && state_.options.append.enabled &&
-               state_.options.append.fsync == fsync_policy::always;
+               waits_for_disk();
     }
     /// The options may have changed.
     void note_options() noexcept;
@@ -75,10 +75,17 @@ public:
     /// that write are refused, until this ends and begins anew.
     bool has_missed() const noexcept { return missed_; }
 
-    /// Whether what was executed must wait for the disk before it is answered. Not while it
-    /// refuses, as commands that write are then refused, too.
+    /// Whether what was executed must wait before it is answered: with `always` for the disk, else
+    /// for the kernel, which keeps it though this process is killed. Not while the disk refuses, as
+    /// commands that write are then refused, too.
     bool holds_replies() const noexcept {
         return on_ && (fault.empty() || missed_) && is_behind(appended, given_up);
+    }
+    /// Whether replies that tell of changes, and make none, must wait: with `always` alone.
+    bool holds_reads() const noexcept { return waits_for_disk() && holds_replies(); }
+    /// Whether replies wait for the disk, and not for the kernel alone.
+    bool waits_for_disk() const noexcept {
+        return state_.options.append.fsync == fsync_policy::always;
     }
     /// Whether the session is about to be told of a change that nobody waits for any more, which
     /// the disk may not have. To be asked whenever its output is taken.
@@ -87,9 +94,7 @@ public:
     bool lags() const noexcept { return on_ && fault.empty() && appended - written > max_pending; }
     /// Whether what came up to this byte must wait.
     bool is_behind(std::uint64_t position, std::uint64_t excused) const noexcept {
-        if (position <= excused) return false;
-        if (state_.options.append.fsync == fsync_policy::always) return synced < position;
-        return written + max_pending < position;
+        return position > excused && (waits_for_disk() ? synced : written) < position;
     }
 
     /// Whether a start would find what came up to this byte, whatever happens to the machine.

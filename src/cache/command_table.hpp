@@ -37,6 +37,9 @@ inline constexpr std::uint32_t has_forms = 1 << 25;
 /// It touches nothing but what its keys hold, and replies with an error before it has changed any
 /// of that: see lane.hpp. COMMAND does not tell it.
 inline constexpr std::uint32_t local = 1 << 26;
+/// It changes files, users, settings or the server's role, and so is refused in readonly mode as
+/// `write` is. COMMAND does not tell it.
+inline constexpr std::uint32_t alters = 1 << 27;
 }  // namespace command_flag
 
 struct command_spec {

@@ -129,7 +129,14 @@ void pfcount(call& c) {
     if (place == nullptr) return c.reply.integer(0);
     const auto counter = counter_in(c, place);
     if (!counter) return;
-    // The cardinality is kept in the string, which nobody takes for a change of the key.
+    // The cardinality is kept in the string, which nobody takes for a change of the key, but in
+    // readonly mode the string stays as it is.
+    if (c.state.options.mode == access_mode::readonly) {
+        const auto kept = hyperloglog::cached(*counter);
+        const auto counted = kept ? kept : hyperloglog::count(*counter);
+        if (!counted) return c.error(damaged_text);
+        return c.reply.integer(static_cast<std::int64_t>(*counted));
+    }
     char* const text = c.keys->open_text(place, counter->size());
     const std::string_view opened(text, text_size(*keyspace::at(place)));
     if (const auto kept = hyperloglog::cached(opened)) {

@@ -343,6 +343,7 @@ void stats_section(call& c, info_text& to) {
          {std::pair{"auth", acl::refusal::password}, std::pair{"cmd", acl::refusal::command},
           std::pair{"key", acl::refusal::key}, std::pair{"channel", acl::refusal::channel}})
         to.field(std::string("acl_access_denied_") + name, c.state.refusals.count(why));
+    to.field("client_query_buffer_limit_disconnections", n.query_closed);
     to.field("client_output_buffer_limit_disconnections", n.output_closed);
     to.field("eventloop_cycles", n.rounds);
     to.field("parallel_commands", n.parallel_commands);

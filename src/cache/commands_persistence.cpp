@@ -41,7 +41,7 @@ bool may_save(call& c) {
 // The others go on meanwhile; only this client waits for the file.
 void save(call& c) {
     if (!may_save(c)) return;
-    if (!begin_save(c.state)) return c.error(in_progress_text);
+    if (!begin_save(c.state, save_kind::foreground)) return c.error(in_progress_text);
     wait_for_save(c);
 }
 

@@ -183,10 +183,6 @@ void replicaof(call& c) {
     if (c.state.replicating != nullptr && c.state.replicating->is_failing_over()) {
         return c.error("ERR REPLICAOF not allowed while failing over.");
     }
-    if (c.state.options.mode == access_mode::readonly) {
-        return c.error(
-            "ERR this cache is in readonly mode: its option --replicate says whom it follows");
-    }
     if (is_word(c.arg(1), "no") && is_word(c.arg(2), "one")) {
         if (follows(c)) c.state.replicating->lead();
         return c.reply.ok();

@@ -14,6 +14,7 @@
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
 #include "cache/server_host.hpp"
+#include "cache/tracking.hpp"
 
 #include <array>
 #include <chrono>
@@ -54,6 +55,16 @@ refusal set_max_text(options_type& o, std::string_view value) {
     if (*bytes < least || *bytes > largest_text)
         return "argument must be between 1048576 and 2147483647";
     o.max_text = *bytes;
+    return {};
+}
+
+refusal set_query_buffer(options_type& o, std::string_view value) {
+    constexpr std::size_t least = 1024 * 1024;
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    if (*bytes < least || *bytes > INT64_MAX)
+        return "argument must be between 1048576 and 9223372036854775807 inclusive";
+    o.max_query_buffer = *bytes;
     return {};
 }
 
@@ -403,6 +414,8 @@ constexpr parameter parameters[] = {
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
     {"busy-reply-threshold", busy_reply_text, set_busy_reply},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
+    {"client-query-buffer-limit",
+     [](const options_type& o) { return std::to_string(o.max_query_buffer); }, set_query_buffer},
     {"cluster-enabled",
      [](const options_type& o) { return std::string(o.emulates_cluster ? "yes" : "no"); },
      set_cluster},
@@ -656,6 +669,41 @@ bool is_secret_parameter(std::string_view name) noexcept {
     return false;
 }
 
+// Has the engine go on with them.
+static void take_options(engine::state& s, const engine_options& changed, bool sets_password) {
+    const bool has_limits = changed.max_clients != s.options.max_clients ||
+                            changed.client_timeout != s.options.client_timeout ||
+                            changed.max_text != s.options.max_text ||
+                            changed.max_query_buffer != s.options.max_query_buffer;
+    if (changed.output_limits != s.options.output_limits) note_outputs_due(s, s.env.steady_us);
+    s.options = changed;
+    if (has_limits && s.server != nullptr) s.server->limits_changed();
+    s.env.set_policy(changed.policy);
+    s.note_listeners();
+    note_save_trouble(s);
+    note_append_options(s);
+    s.slow.configure(changed);
+    s.commands.configure(changed);
+    configure_client_memory(s);
+    limit_tracking_table(s);
+    if (sets_password) {
+        s.users.set_default_password(changed.password);
+        note_all_permissions(s);
+    }
+}
+
+std::expected<void, std::string> set_parameters(
+    engine::state& s, const std::vector<std::pair<std::string, std::string>>& values) {
+    engine_options changed = s.options;
+    bool sets_password = false;
+    for (const auto& [name, value] : values) {
+        if (auto set = set_parameter(changed, name, value); !set) return set;
+        sets_password |= is_word(name, "requirepass");
+    }
+    take_options(s, changed, sets_password);
+    return {};
+}
+
 void config_set(call& c) {
     if (c.count % 2 != 0) return c.syntax_error();
     engine_options changed = c.state.options;
@@ -686,24 +734,7 @@ void config_set(call& c) {
             return c.error(why);
         }
     }
-    const bool has_limits = changed.max_clients != c.state.options.max_clients ||
-                            changed.client_timeout != c.state.options.client_timeout ||
-                            changed.max_text != c.state.options.max_text;
-    if (changed.output_limits != c.state.options.output_limits)
-        note_outputs_due(c.state, c.state.env.steady_us);
-    c.state.options = changed;
-    if (has_limits && c.state.server != nullptr) c.state.server->limits_changed();
-    c.state.env.set_policy(changed.policy);
-    c.state.note_listeners();
-    note_save_trouble(c.state);
-    note_append_options(c.state);
-    c.state.slow.configure(changed);
-    c.state.commands.configure(changed);
-    configure_client_memory(c.state);
-    if (sets_password) {
-        c.state.users.set_default_password(changed.password);
-        note_all_permissions(c.state);
-    }
+    take_options(c.state, changed, sets_password);
     c.reply.ok();
 }
 

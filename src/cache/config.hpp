@@ -28,6 +28,10 @@ std::vector<std::pair<std::string, std::string>> changed_parameters(const engine
 std::expected<void, std::string> set_parameter(engine_options& of, std::string_view name,
                                                std::string_view value);
 
+/// The same in a running engine, as CONFIG SET: all of them, or none and why not.
+std::expected<void, std::string> set_parameters(
+    engine::state& s, const std::vector<std::pair<std::string, std::string>>& values);
+
 /// "noeviction" or "allkeys-lru".
 std::string_view policy_name(eviction policy) noexcept;
 

@@ -20,6 +20,7 @@
 #include "cache/propagation.hpp"
 #include "cache/replication.hpp"
 #include "cache/script/scripting.hpp"
+#include "cache/script_gap.hpp"
 #include "cache/server_host.hpp"
 #include "cache/session_extras.hpp"
 #include "cache/timed_fields.hpp"
@@ -173,8 +174,12 @@ engine::state::room engine::state::make_room(slice_limit& slice) {
     const std::size_t limit = options.max_memory;
     // Another server, or a file, says which keys there are.
     if ((attention & (attention::follower | attention::loading)) != 0) return room::there;
+    // Within a script no key goes by itself. What needs room waits as well.
+    if (scripting::is_late(*this)) return room::there;
     // What replicas are sent must come to an end. What needs room waits as well.
     if ((attention & attention::pause) != 0) return room::there;
+    // No client adds a key. Hooks do, and keys must go for those.
+    if (options.mode == access_mode::readonly && hooked == nullptr) return room::there;
     if (limit == 0 || env.memory.used_bytes() <= limit) return room::there;
     // What was deleted but not freed yet comes first. A huge value is freed in slices, more in each
     // than a command adds, and no other key need go for it.
@@ -448,7 +453,8 @@ constexpr upkeep_part upkeep_parts[] = {
                 });
      },
      sweep_keys},
-    {[](const engine::state& s) { return may_sweep(s) && has_fields_to_end(s); }, sweep_fields}};
+    {[](const engine::state& s) { return may_sweep(s) && has_fields_to_end(s); }, sweep_fields},
+    {is_over_tracking_limit, shrink_tracking_table}};
 
 }  // namespace
 
@@ -490,17 +496,44 @@ bool engine::wind_up() {
 
 bool engine::script_is_late() const noexcept { return scripting::is_late(*state_); }
 
+bool script_gap::is_there(bool is_wanted) noexcept {
+    if (!is_wanted) {
+        release();
+        return false;
+    }
+    engine::state& s = home_.internals();
+    if (!scripting::is_late(s)) return true;
+    if (!std::exchange(holds_scripts_, true)) scripting::hold_back(s);
+    return false;
+}
+
+void script_gap::release() noexcept {
+    if (std::exchange(holds_scripts_, false)) scripting::let_begin(home_.internals());
+}
+
+// Those that a script_gap has wait go on with its end.
+static bool ends_script_waits(const engine::state& s) noexcept {
+    return !s.script_waits.empty() && (s.attention & attention::script) == 0;
+}
+
+bool engine::script_is_busy() const noexcept { return scripting::is_busy(*state_); }
+
 bool engine::script_is_late(const session& of) const noexcept {
     return of.blocked && of.extras->waits_for == wait_kind::script;
 }
 
 bool engine::is_behind() const noexcept {
-    return state_->some_wait_for_image || scripting::is_late(*state_);
+    const state& s = *state_;
+    return s.some_wait_for_image || scripting::is_late(s) || ends_script_waits(s);
 }
 
 void engine::go_on() {
     state& s = *state_;
-    if (scripting::is_late(s)) scripting::go_on(s);
+    if (scripting::is_late(s))
+        scripting::go_on(s);
+    else if (ends_script_waits(s))
+        end_script_waits_in_turn(s);
+    if (!s.tracking.changes.empty()) send_broadcasts(s);
     if (s.some_wait_for_image && (s.image == nullptr || s.image->write_ahead())) end_image_waits(s);
 }
 

@@ -53,8 +53,8 @@ namespace eddy::cache {
 /// What clients may do.
 enum class access_mode : std::uint8_t {
     readwrite,
-    readonly,  ///< commands that write are refused with READONLY
-    admin,     ///< all, also what stops or debugs the server once there are such commands
+    readonly,  ///< what changes keys, files, users or settings is refused with READONLY
+    admin,     ///< all, also what stops or debugs the server
 };
 
 /// When a client that does not take its output is closed; client-output-buffer-limit's classes.
@@ -154,6 +154,9 @@ struct engine_options {
     std::size_t max_reply = 512U << 20;
     /// The longest string, as proto-max-bulk-len.
     std::size_t max_text = 512U << 20;
+    /// client-query-buffer-limit, which the server keeps: bytes of one client's commands that wait
+    /// for others, or for it to take its replies.
+    std::size_t max_query_buffer = 64U << 20;
     /// Commands queued by one MULTI, with what keeps them; beyond it they are refused, and so is
     /// EXEC.
     std::size_t max_transaction = 256U << 20;
@@ -223,7 +226,8 @@ struct engine_options {
     static constexpr std::size_t max_latency_percentiles = 128;
     /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
     bool emulates_cluster = false;
-    /// A script that takes longer is late: others are told BUSY, and it can be killed. 0: never.
+    /// While a script takes longer its cache's other clients get BUSY; before, they wait. 0: they
+    /// wait until it ends.
     std::int64_t busy_reply_ms = 5000;
     /// What all values of scripts may take together, and as much again those of functions.
     std::size_t max_script_memory = 256U << 20;
@@ -288,12 +292,13 @@ public:
     /// may have been in use.
     void settle_lanes() noexcept;
 
-    /// A script takes longer than busy_reply_ms. Until it ends its session is blocked, and all
-    /// others are told BUSY. go_on() runs it for a few milliseconds: call it again and again, and
-    /// let others have their turn between.
+    /// A script has taken some milliseconds and was left in the middle. Until it ends its session
+    /// is blocked, and all others wait, or get BUSY after busy_reply_ms. go_on() runs it for a few
+    /// milliseconds: call it again and again, and let others have their turn between.
     bool script_is_late() const noexcept;
-    /// Whether clients wait for such a script, or until a snapshot has written a huge value that
-    /// they change: go_on() is at that, too.
+    bool script_is_busy() const noexcept;
+    /// Whether there is such a script, clients wait for it, or until a snapshot has written a huge
+    /// value that they change: go_on() is at that, too.
     bool is_behind() const noexcept;
     void go_on();
     /// Whether that script is this session's, which must not be destroyed then: a script that is

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,7 +66,7 @@ inline constexpr std::uint32_t to_migrations = 1 << 21;
 namespace attention {
 inline constexpr std::uint16_t monitors = 1;
 inline constexpr std::uint16_t pause = 2;
-inline constexpr std::uint16_t save_trouble = 4;  ///< the last save failed: nothing is written
+inline constexpr std::uint16_t save_trouble = 4;  ///< a background save failed: nothing is written
 inline constexpr std::uint16_t script = 8;        ///< one is late: others are told BUSY
 inline constexpr std::uint16_t propagates = 16;   ///< changes are written down as commands
 inline constexpr std::uint16_t follower = 32;     ///< another server's commands change the data
@@ -93,9 +94,10 @@ struct save_state {
     save_host* host = nullptr;       ///< null: nobody can write
     rdb::snapshot* image = nullptr;  ///< the save on its way
     bool scheduled = false;          ///< one is to begin when that has ended
-    bool succeeded = true;           ///< the last one
+    bool is_background = true;       ///< the one on its way, or the last one
+    bool succeeded = true;           ///< the last one, but for a failure in the foreground
     std::int64_t began_us = 0;
-    std::int64_t tried_us = 0;     ///< the end of the last one
+    std::int64_t tried_us = 0;     ///< the end of the last one in the background
     std::int64_t saved_us = 0;     ///< of the last one that succeeded, or the server's start
     std::int64_t saved_at_us = 0;  ///< the same, since 1970
     std::int64_t took_s = -1;
@@ -202,6 +204,11 @@ struct engine::state final : key_listener {
     };
     std::deque<ready_key> ready_keys;
     std::size_t blocked_sessions = 0;
+    // Those that wait for the end of another's script, in the order in which they began to; and how
+    // many of them may look again at once.
+    std::map<std::uint64_t, session*> script_waits;
+    std::uint64_t script_waits_begun = 0;
+    std::size_t script_waits_ended_at_once = 1;
     bool some_wait_for_image = false;                    // sessions, or the end of fields
     std::int64_t outputs_due_us = session::no_deadline;  // see engine::outputs_due_us()
     std::int64_t paused_until_us = 0;                    // by CLIENT PAUSE; 0: they are not

@@ -277,7 +277,7 @@ TEST(engine, one_command_evicts_for_a_short_time_only) {
     EXPECT_GT(e.stats().evicted_keys, before + evicted) << "the next command goes on";
 }
 
-TEST(engine, readonly_mode_refuses_what_writes) {
+TEST(engine, readonly_mode_refuses_what_changes_anything) {
     engine_options options;
     options.mode = access_mode::readonly;
     engine e(options);
@@ -286,9 +286,12 @@ TEST(engine, readonly_mode_refuses_what_writes) {
         arguments args(static_cast<std::size_t>(std::abs(each.arity)), "1");
         args[0] = each.name;
         const bool refused = c.ask(args).starts_with("-READONLY ");
-        // Of several forms some may write, and "1" is none of them.
-        constexpr std::uint32_t kinds = command_flag::write | command_flag::has_forms;
-        EXPECT_EQ(refused, (each.flags & kinds) == command_flag::write) << each.name;
+        // Of several forms some may write, and "1" is none of them. What is dangerous has another
+        // refusal.
+        using namespace command_flag;
+        const bool changes = (each.flags & (write | alters)) != 0;
+        const bool is_asked = (each.flags & (has_forms | dangerous)) == 0;
+        EXPECT_EQ(refused, changes && is_asked) << each.name;
     }
     EXPECT_EQ(e.stats().keys, 0U);
 }
@@ -299,11 +302,46 @@ TEST(engine, readonly_mode_looks_at_what_a_subcommand_does) {
     engine e(options);
     test_client c(e);
     const auto refused = [&](std::string_view line) { return c(line).starts_with("-READONLY "); };
-    for (const char* const line : {"FUNCTION LOAD x", "FUNCTION DELETE x", "FUNCTION FLUSH",
-                                   "FUNCTION RESTORE x", "XGROUP CREATE k g $ MKSTREAM"})
+    for (const char* const line :
+         {"FUNCTION LOAD x", "FUNCTION DELETE x", "FUNCTION FLUSH", "FUNCTION RESTORE x",
+          "XGROUP CREATE k g $ MKSTREAM", "CONFIG SET maxmemory 1", "CONFIG REWRITE",
+          "ACL SETUSER u on", "ACL DELUSER u", "ACL LOAD", "ACL SAVE"})
         EXPECT_TRUE(refused(line)) << line;
-    for (const char* const line : {"FUNCTION LIST", "FUNCTION STATS", "XGROUP HELP"})
+    for (const char* const line :
+         {"FUNCTION LIST", "FUNCTION STATS", "XGROUP HELP", "CONFIG GET maxmemory",
+          "CONFIG RESETSTAT", "ACL LIST", "ACL LOG RESET", "SLOWLOG RESET", "SCRIPT FLUSH"})
         EXPECT_FALSE(refused(line)) << line;
+    EXPECT_EQ(c("MULTI"), "+OK\r\n");
+    EXPECT_TRUE(refused("CONFIG SET maxmemory 1"));
+    EXPECT_TRUE(c("EXEC").starts_with("-EXECABORT "));
+}
+
+// What a file has brought, or a limit that was lowered since, is kept.
+TEST(engine, readonly_mode_evicts_nothing_and_counts_without_a_change) {
+    engine_options options;
+    options.mode = access_mode::readonly;
+    engine e(options);
+    test_client c(e);
+    engine::state& s = e.internals();
+    s.options.mode = access_mode::readwrite;
+    for (int i = 0; i < 1'000; ++i)
+        c.ask(arguments{"SET", "k" + std::to_string(i), std::string(100, 'v')});
+    c("PFADD counter a b c");
+    const std::string counter = c("GET counter");
+    s.options.mode = access_mode::readonly;
+    s.options.max_memory = 1;
+    s.options.policy = eviction::allkeys_random;
+    s.env.set_policy(s.options.policy);
+    EXPECT_TRUE(c("SET k0 1").starts_with("-READONLY "));
+    EXPECT_TRUE(c("EVAL return redis.call('SET','k0','1') 0").starts_with("-"));
+    while (e.upkeep()) {
+    }
+    EXPECT_EQ(c("DBSIZE"), ":1001\r\n");
+    EXPECT_EQ(c("PFCOUNT counter"), ":3\r\n");
+    EXPECT_EQ(c("GET counter"), counter);
+    s.options.mode = access_mode::readwrite;
+    c("PING");
+    EXPECT_LT(e.stats().keys, 1'001U);
 }
 
 TEST(engine, only_admin_mode_allows_what_stops_or_debugs_it) {

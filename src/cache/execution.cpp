@@ -191,12 +191,20 @@ bool is_paused(call& c) {
            (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
 }
 
+bool runs_script(const call& c) noexcept {
+    const bool ends_transaction = c.spec->run == commands::exec && in(c, session::in_transaction);
+    const std::uint32_t flags = ends_transaction ? c.client.extras->queued_flags : c.spec->flags;
+    return (flags & command_flag::runs_script) != 0;
+}
+
 // Whether a late script keeps the command from running.
-bool is_busy(const call& c) {
+bool is_held_by_script(const call& c) {
     if ((c.state.attention & attention::script) == 0) return false;
     constexpr std::uint32_t allow_busy = 1 << 19;
     const command_facts* const its = find_facts(c.spec->name);
     if (its != nullptr && (its->flags & allow_busy) != 0) return false;
+    // Otherwise a task waits for a time without scripts.
+    if (!scripting::is_late(c.state)) return runs_script(c);
     const runner what = c.spec->run;
     if (c.count < 2) return true;
     const std::string_view form = c.arg(1);
@@ -244,9 +252,21 @@ std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
     if (form == nullptr) return spec.flags;
     std::uint32_t flags = spec.flags & ~(same_bits | permitting_flags);
     flags |= form->flags & same_bits;
+    if (form->alters) flags |= command_flag::alters;
     if ((form->flags & form_loading) != 0) flags |= command_flag::loading;
     if ((form->flags & form_stale) != 0) flags |= command_flag::stale;
     return flags;
+}
+
+std::string_view refusal_by_mode(access_mode mode, std::uint32_t flags) noexcept {
+    if (mode != access_mode::admin && (flags & command_flag::dangerous) != 0) {
+        return "ERR this command is refused, as it can stop or debug the cache: create the cache "
+               "with --mode admin to allow it";
+    }
+    constexpr std::uint32_t changing = command_flag::write | command_flag::alters;
+    if (mode == access_mode::readonly && (flags & changing) != 0)
+        return readonly_mode_error.substr(1);
+    return {};
 }
 
 void after_refusal(call& c) {
@@ -277,18 +297,9 @@ bool admit_after_checks(call& c) {
         c.error(out_of_memory_text);
         return false;
     }
-    if (options.mode != access_mode::admin && (spec->flags & command_flag::dangerous) != 0) {
-        c.error(
-            "ERR this command is refused, as it can stop or debug the cache: create the cache with "
-            "--mode admin to allow it");
-        return false;
-    }
-    if (options.mode == access_mode::readonly &&
-        (flags_of(*spec, c.args, c.count) & command_flag::write) != 0) {
-        c.error("READONLY This cache is in readonly mode: it takes no command that writes.");
-        return false;
-    }
-    return true;
+    const std::string_view why = refusal_by_mode(options.mode, flags_of(*spec, c.args, c.count));
+    if (!why.empty()) c.error(why);
+    return why.empty();
 }
 
 void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noexcept {
@@ -363,7 +374,11 @@ fate fate_of(call& c) {
         refuse_stray(c);
         return fate::refused;
     }
-    if (!obeys && is_busy(c)) {
+    if (!obeys && is_held_by_script(c)) {
+        if (!scripting::is_busy(c.state)) {
+            wait_for_script(c.state, c.client);
+            return fate::waits;
+        }
         c.error(scripting::busy_text(c.state));
         return fate::refused;
     }
@@ -423,7 +438,7 @@ bool execute_with_attention(call& c) {
 void settle(engine::state& s, byte_buffer& out) {
     s.unsettled = false;
     // What a late script has made ready is served when it has ended.
-    if ((s.attention & attention::script) == 0) serve_waiting(s);
+    if (!scripting::is_late(s)) serve_waiting(s);
     s.unsettled = false;
     out.append(s.own_pushes.text());
     s.own_pushes.clear();

@@ -23,6 +23,15 @@ inline bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
 std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
                        std::size_t count) noexcept;
 
+/// What a client is told in readonly mode, as RESP begins it.
+inline constexpr std::string_view readonly_mode_error =
+    "-READONLY This cache is in readonly mode: it takes no command that changes keys, files, users "
+    "or settings.";
+
+/// Why engine_options::mode refuses a client's command of these flags, of all its forms' the one
+/// that it has; empty: it does not. No other place compares commands with the mode.
+std::string_view refusal_by_mode(access_mode mode, std::uint32_t flags) noexcept;
+
 /// Whether commands of these flags may change keys.
 inline bool writes_keys(std::uint32_t flags) noexcept {
     const bool runs_script = (flags & command_flag::runs_script) != 0;

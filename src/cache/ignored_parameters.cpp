@@ -20,7 +20,6 @@ constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t least_int = std::numeric_limits<std::int32_t>::min();
 constexpr std::int64_t most_long = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t most_port = std::numeric_limits<std::uint16_t>::max();
-constexpr std::int64_t mebibyte = 1024 * 1024;
 
 consteval ignored_parameter fixed(std::string_view name, std::string_view usual) {
     return {name, usual, kind::immutable};
@@ -70,7 +69,6 @@ constexpr ignored_parameter ignored[] = {
     yes_no("aof-rewrite-incremental-fsync", "yes"),
     yes_no("aof-timestamp-enabled", "no"),
     text("bind-source-addr", ""),
-    bytes("client-query-buffer-limit", "1073741824", mebibyte),
     yes_no("cluster-allow-pubsubshard-when-down", "yes"),
     yes_no("cluster-allow-reads-when-down", "no"),
     yes_no("cluster-allow-replica-migration", "yes"),

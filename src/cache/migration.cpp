@@ -180,7 +180,11 @@ std::string migration::remove(const std::vector<std::size_t>& indexes) {
         ++s.changes;
         s.tell_clients(order_.from, key_event::generic, "del", key);
     }
-    if (who != nullptr && !s.own_pushes.empty()) extras_of(*who).outbox.append(s.own_pushes.text());
+    if (!s.tracking.changes.empty()) send_broadcasts(s);
+    if (who != nullptr && !s.own_pushes.empty()) {
+        extras_of(*who).outbox.append(s.own_pushes.text());
+        who->wake();
+    }
     return some_changed ? "they were changed meanwhile, by a script or the like. Send them again, "
                           "with REPLACE"
                         : "";

@@ -397,6 +397,17 @@ TEST_F(migrate, says_of_what_it_removes_as_del_does) {
     remove_sink(home.internals(), changes);
 }
 
+TEST_F(migrate, what_it_removes_is_broadcast_at_once) {
+    test_client reader(home);
+    reader("HELLO 3");
+    reader("CLIENT TRACKING ON BCAST");
+    client("SET a 1");
+    reader.pushed();
+    EXPECT_EQ(client("MIGRATE h 1 a 0 5"), "");
+    finish();
+    EXPECT_EQ(reader.pushed(), ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n");
+}
+
 TEST_F(migrate, keys_that_end_meanwhile_are_not_sent) {
     client("SET a 1 PX 50");
     client("SET b 1 PX 100000");

@@ -29,7 +29,7 @@ void note_saved_time(engine::state& s) noexcept {
     s.saves.saved_at_us = s.env.now_us;
 }
 
-bool begin_save(engine::state& s) {
+bool begin_save(engine::state& s, save_kind kind) {
     save_state& saves = s.saves;
     if (s.options.dir.empty() || saves.host == nullptr) return false;
     // What is there is not whole.
@@ -37,6 +37,7 @@ bool begin_save(engine::state& s) {
     saves.image = rdb::snapshot::begin(s);
     if (saves.image == nullptr) return false;
     saves.scheduled = false;
+    saves.is_background = kind == save_kind::background;
     saves.began_us = s.env.steady_us;
     saves.changes_at_begin = s.changes;
     saves.host->save_began();
@@ -46,10 +47,14 @@ bool begin_save(engine::state& s) {
 void end_save(engine::state& s, std::string_view fault) {
     save_state& saves = s.saves;
     saves.image = nullptr;
-    saves.took_s = (s.env.steady_us - saves.began_us) / second_us;
-    saves.tried_us = s.env.steady_us;
-    saves.succeeded = fault.empty();
-    if (saves.succeeded) {
+    const bool succeeded = fault.empty();
+    if (saves.is_background) {
+        saves.took_s = (s.env.steady_us - saves.began_us) / second_us;
+        saves.tried_us = s.env.steady_us;
+        saves.succeeded = succeeded;
+    }
+    if (succeeded) {
+        saves.succeeded = true;
         ++saves.count;
         note_saved_time(s);
         saves.saved_changes = saves.changes_at_begin;

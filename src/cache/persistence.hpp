@@ -13,9 +13,13 @@
 
 namespace eddy::cache {
 
+/// As in Redis, only a background save that fails has writes refused, waits before the next try and
+/// is `rdb_last_bgsave_status`. SAVE tells its client of a failure, SHUTDOWN stays up.
+enum class save_kind : bool { background, foreground };
+
 /// Takes the instant and tells the server, which writes state.saves.image and calls end_save().
 /// False while there is a snapshot already, or nowhere to write to.
-bool begin_save(engine::state& s);
+bool begin_save(engine::state& s, save_kind kind = save_kind::background);
 /// The file is there, or `fault` says why not; the snapshot has ended. Answers who waits for it.
 void end_save(engine::state& s, std::string_view fault);
 /// The times of save points count from now on.

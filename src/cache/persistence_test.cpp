@@ -188,7 +188,37 @@ TEST(cache_persistence, save_points_say_when_it_is_time) {
     EXPECT_TRUE(it.due());
 }
 
-TEST(cache_persistence, after_a_failed_save_nothing_is_written) {
+TEST(cache_persistence, a_failed_save_in_the_foreground_refuses_no_write) {
+    cache_with_disk it;
+    it.set_time(1000);
+    it.change(5);
+    EXPECT_EQ(it.ask("SAVE"), "");
+    it.write("no");
+    EXPECT_EQ(it.ask.pushed(), "-ERR no\r\n");
+    EXPECT_EQ(it.ask("SET a 1"), "+OK\r\n");
+    EXPECT_EQ(it.ask("PING"), "+PONG\r\n");
+    EXPECT_EQ(it.told("rdb_last_bgsave_status"), "ok");
+    EXPECT_EQ(it.told("rdb_last_bgsave_time_sec"), "-1");
+    EXPECT_EQ(it.told("rdb_changes_since_last_save"), "6");
+    // The save points go on as if it had not been.
+    EXPECT_TRUE(it.due());
+    it.ask("BGSAVE");
+    it.write("no");
+    EXPECT_EQ(it.told("rdb_last_bgsave_status"), "err");
+    EXPECT_TRUE(it.ask("SET a 1").starts_with("-MISCONF "));
+    // One that fails changes nothing of that; one that succeeds ends it.
+    it.ask("SAVE");
+    it.write("no");
+    EXPECT_EQ(it.ask.pushed(), "-ERR no\r\n");
+    EXPECT_TRUE(it.ask("SET a 1").starts_with("-MISCONF "));
+    it.ask("SAVE");
+    it.write();
+    EXPECT_EQ(it.ask.pushed(), "+OK\r\n");
+    EXPECT_EQ(it.told("rdb_last_bgsave_status"), "ok");
+    EXPECT_EQ(it.ask("SET a 1"), "+OK\r\n");
+}
+
+TEST(cache_persistence, after_a_failed_background_save_nothing_is_written) {
     cache_with_disk it;
     it.change(1);
     it.ask("BGSAVE");

@@ -24,16 +24,17 @@ class user;
 struct session : list_link<> {
     /// Bits of `special`: what makes a session's commands take the longer way.
     enum mode : std::uint16_t {
-        in_transaction = 1,   ///< commands are queued, until EXEC
-        subscriber = 2,       ///< to channels or patterns
-        reply_off = 4,        ///< CLIENT REPLY OFF
-        reply_skip_next = 8,  ///< CLIENT REPLY SKIP: for the next command,
-        reply_skip = 16,      ///< and that command
-        monitoring = 32,      ///< MONITOR
-        no_touch = 64,        ///< CLIENT NO-TOUCH
-        tracking = 128,       ///< CLIENT TRACKING
-        replica = 256,        ///< another server that follows this one
-        master = 512,         ///< the server that this one follows, or the append-only file
+        in_transaction = 1,      ///< commands are queued, until EXEC
+        subscriber = 2,          ///< to channels or patterns
+        reply_off = 4,           ///< CLIENT REPLY OFF
+        reply_skip_next = 8,     ///< CLIENT REPLY SKIP: for the next command,
+        reply_skip = 16,         ///< and that command
+        monitoring = 32,         ///< MONITOR
+        no_touch = 64,           ///< CLIENT NO-TOUCH
+        tracking = 128,          ///< CLIENT TRACKING
+        replica = 256,           ///< another server that follows this one
+        master = 512,            ///< the server that this one follows, or the append-only file
+        redirect_target = 1024,  ///< of another session's CLIENT TRACKING
     };
     static constexpr std::int64_t no_deadline = std::numeric_limits<std::int64_t>::max();
 
@@ -71,7 +72,9 @@ struct session : list_link<> {
 
     /// Whether others may send something to it at any time, or it waits for them: it is not idle.
     bool waits_for_others() const noexcept {
-        return blocked || (special & (subscriber | monitoring | tracking | replica)) != 0;
+        constexpr std::uint16_t modes =
+            subscriber | monitoring | tracking | replica | redirect_target;
+        return blocked || (special & modes) != 0;
     }
 
     engine& home;

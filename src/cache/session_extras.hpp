@@ -74,12 +74,13 @@ using serve_function = bool (*)(call& c, std::string_view key);
 
 enum class wait_kind : std::uint8_t {
     none,
-    key,        ///< until a key is ready
-    pause,      ///< until a pause of all clients ends; the command has not run
-    save,       ///< SAVE: until the dump file is there
-    script,     ///< until the script that it has called ends
-    replicas,   ///< WAIT, WAITAOF: until so many have what it wrote
-    hook,       ///< until a script has answered for a key that was missing
+    key,                ///< until a key is ready
+    pause,              ///< until a pause of all clients ends; the command has not run
+    save,               ///< SAVE: until the dump file is there
+    script,             ///< until the script that it has called ends
+    script_of_another,  ///< until another's script ends, or is busy; the command has not run
+    replicas,           ///< WAIT, WAITAOF: until so many have what it wrote
+    hook,               ///< until a script has answered for a key that was missing
     image,      ///< until a snapshot has written the value that is to change; it has not run
     room,       ///< until a snapshot has room for what will change; it has not run
     migration,  ///< until a key that is to change has gone to another server; it has not run
@@ -111,6 +112,7 @@ struct session_extras {
 
     // A wait.
     wait_kind waits_for = wait_kind::none;
+    std::uint64_t script_wait = 0;  // its place among those that wait for another's script
     std::int64_t deadline_us = session::no_deadline;
     std::int64_t worked_us = 0;  // before the wait, where slow_log times the command
     serve_function serve = nullptr;
@@ -123,6 +125,7 @@ struct session_extras {
     std::uint8_t tracking = 0;      ///< of tracking_option
     std::uint64_t redirection = 0;  ///< the number of the session that is told instead; 0: itself
     name_set prefixes;
+    std::size_t redirections = 0;  ///< of other sessions, to this one
 
     /// Of another server that has said REPLCONF or PSYNC: replication.hpp.
     std::shared_ptr<replica> follower;

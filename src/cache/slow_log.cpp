@@ -11,12 +11,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
 
 namespace eddy::cache {
 namespace {
+
+constexpr std::int64_t second_us = 1'000'000;
 
 // CLIENT LIST tells which form of its last command a client has sent.
 void note_form(call& c) noexcept {
@@ -27,6 +30,11 @@ void note_form(call& c) noexcept {
 
 bool waits_for_key(const session& who) noexcept {
     return who.blocked && who.extras->waits_for == wait_kind::key;
+}
+
+// A transaction's commands have come to their end, though its session still waits for itself.
+bool goes_on_later(const call& c) noexcept {
+    return c.client.blocked && c.client.extras->waits_for == wait_kind::script && !c.in_exec;
 }
 
 std::string shortened(std::string_view arg) {
@@ -73,6 +81,8 @@ void slow_log::run(call& c) {
     c.spec = &spec;
     c.args = args;
     c.count = count;
+    if (goes_on_later(c)) [[unlikely]]
+        return note_late(c, began);
     const auto took = steady_clock::now() - began + microseconds(pretended_us_);
     c.state.commands.timed(c, static_cast<std::uint64_t>(duration_cast<nanoseconds>(took).count()));
     const std::int64_t took_us = duration_cast<microseconds>(took).count();
@@ -81,10 +91,35 @@ void slow_log::run(call& c) {
         c.client.extras->worked_us = took_us;
     else if (spec.run != commands::exec)
         keep_if_slow(c, took_us);
-    const std::int64_t took_ms = took_us / 1000;
-    if (event_from_ms_ > 0 && took_ms >= event_from_ms_) {
-        const bool fast = (spec.flags & command_flag::fast) != 0;
-        keep_event(fast ? "fast-command" : "command", c.state.env.now_us / 1'000'000, took_ms);
+    keep_event_of(c, took_us);
+}
+
+void slow_log::note_late(const call& c, std::chrono::steady_clock::time_point began) noexcept {
+    try {
+        late_ = late_command{c.spec, began, record_of(c)};
+    } catch (const std::bad_alloc&) {
+        // Then it is not timed.
+        late_.reset();
+    }
+}
+
+void slow_log::end_late(call& c) {
+    using namespace std::chrono;
+    if (!late_) return;
+    late_command its = std::move(*late_);
+    late_.reset();
+    c.spec = its.spec;
+    c.args = nullptr;
+    c.count = 0;
+    const auto took = steady_clock::now() - its.began;
+    const std::int64_t took_us = duration_cast<microseconds>(took).count();
+    c.state.commands.timed(c, static_cast<std::uint64_t>(duration_cast<nanoseconds>(took).count()));
+    const bool is_slow = slower_than_us_ >= 0 && took_us >= slower_than_us_;
+    try {
+        if (is_slow && its.spec->run != commands::exec)
+            keep(std::move(its.slow), c.state.env.now_us / second_us, took_us);
+        keep_event_of(c, took_us);
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then it is not kept
     }
 }
 
@@ -94,15 +129,15 @@ void slow_log::keep_waited(const call& c, std::int64_t served_us) {
 }
 
 void slow_log::keep_if_slow(const call& c, std::int64_t took_us) {
-    if (slower_than_us_ >= 0 && took_us >= slower_than_us_) keep(c, took_us);
+    if (max_records_ != 0 && slower_than_us_ >= 0 && took_us >= slower_than_us_)
+        keep(record_of(c), c.state.env.now_us / second_us, took_us);
 }
 
-void slow_log::keep(const call& c, std::int64_t took_us) {
-    if (max_records_ == 0) return;
+slow_log::record slow_log::record_of(const call& c) const {
+    record made{};
     // A script's commands are nobody's, as in Redis.
-    const std::string address = c.in_script ? std::string() : c.client.address;
-    record made{next_id_++, c.state.env.now_us / 1'000'000, took_us, {},
-                address,    std::string(c.client.name())};
+    if (!c.in_script) made.address = c.client.address;
+    made.client = c.client.name();
     const std::size_t whole = c.count > max_arguments ? max_arguments - 1 : c.count;
     const std::span<const std::string_view> args(c.args, c.count);
     for (std::size_t i = 0; i < whole; ++i) {
@@ -112,6 +147,14 @@ void slow_log::keep(const call& c, std::int64_t took_us) {
     if (whole < c.count) {
         made.args.push_back("... (" + std::to_string(c.count - whole) + " more arguments)");
     }
+    return made;
+}
+
+void slow_log::keep(record made, std::int64_t at_s, std::int64_t took_us) {
+    if (max_records_ == 0) return;
+    made.id = next_id_++;
+    made.at_s = at_s;
+    made.took_us = took_us;
     records_.push_front(std::move(made));
     if (records_.size() > max_records_) records_.pop_back();
 }
@@ -119,6 +162,13 @@ void slow_log::keep(const call& c, std::int64_t took_us) {
 slow_log::event* slow_log::find_event(std::string_view name) noexcept {
     const auto found = std::ranges::find(events_, name, &event::name);
     return found == events_.end() ? nullptr : &*found;
+}
+
+void slow_log::keep_event_of(const call& c, std::int64_t took_us) {
+    const std::int64_t took_ms = took_us / 1000;
+    if (event_from_ms_ == 0 || took_ms < event_from_ms_) return;
+    const bool fast = (c.spec->flags & command_flag::fast) != 0;
+    keep_event(fast ? "fast-command" : "command", c.state.env.now_us / second_us, took_ms);
 }
 
 void slow_log::keep_event(std::string_view name, std::int64_t at_s, std::int64_t took_ms) {

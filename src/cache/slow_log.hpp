@@ -4,9 +4,11 @@
 // bounded by their few arguments, unless the threshold is so low that somebody wants to see them.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@
 namespace eddy::cache {
 
 struct call;
+struct command_spec;
 struct engine_options;
 
 /// Belongs to one engine; one thread.
@@ -63,6 +66,9 @@ public:
     /// `served_us` after it. The wait itself does not count.
     void keep_waited(const call& c, std::int64_t served_us);
 
+    /// A command has come to its end whose script was left in the middle; run() returned then.
+    void end_late(call& c);
+
     /// DEBUG SLEEP: the command that runs counts as this much longer, without anybody waiting.
     void pretend(std::int64_t us) noexcept { pretended_us_ = us; }
 
@@ -74,8 +80,18 @@ public:
     event* find_event(std::string_view name) noexcept;
 
 private:
+    /// One command at a time is left in the middle. Its arguments are gone when it ends.
+    struct late_command {
+        const command_spec* spec;
+        std::chrono::steady_clock::time_point began;
+        record slow;
+    };
+
+    void note_late(const call& c, std::chrono::steady_clock::time_point began) noexcept;
+    record record_of(const call& c) const;
     void keep_if_slow(const call& c, std::int64_t took_us);
-    void keep(const call& c, std::int64_t took_us);
+    void keep(record made, std::int64_t at_s, std::int64_t took_us);
+    void keep_event_of(const call& c, std::int64_t took_us);
     void keep_event(std::string_view name, std::int64_t at_s, std::int64_t took_ms);
 
     std::uint16_t untimed_ = 0xffff;
@@ -83,6 +99,7 @@ private:
     std::int64_t event_from_ms_ = 0;
     std::size_t max_records_ = 0;
     std::int64_t pretended_us_ = 0;
+    std::optional<late_command> late_;
     std::uint64_t next_id_ = 0;
     std::deque<record> records_;
     std::vector<event> events_;

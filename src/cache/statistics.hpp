@@ -17,6 +17,7 @@ struct statistics {
     std::uint64_t expired_keys = 0;       ///< keys removed because their time was over
     std::uint64_t evicted_keys = 0;       ///< keys removed to stay below maxmemory
     std::uint64_t output_closed = 0;      ///< clients closed because they did not take their output
+    std::uint64_t query_closed = 0;       ///< the same by client-query-buffer-limit
     std::uint64_t evicted_clients = 0;    ///< clients closed to stay below maxmemory-clients
     std::uint64_t sessions = 0;           ///< gauge: connected clients
     std::uint64_t total_sessions = 0;     ///< clients that ever connected

@@ -53,9 +53,16 @@ class test_client {
 public:
     explicit test_client(engine& home) : engine_(home), session_(home) {}
 
-    /// What the client is sent at once. Nothing for a command that waits, or that comes behind one
-    /// which does.
+    /// What the client is sent at once, or when its script has ended that is left in the middle
+    /// and not busy. Nothing for a command that waits, or that comes behind one which does.
     std::string ask(std::span<const std::string> args) {
+        std::string all = begin(args);
+        if (!engine_.script_is_late(session_)) return all;
+        while (engine_.script_is_late(session_) && !engine_.script_is_busy()) engine_.go_on();
+        return all + pushed();
+    }
+    /// What the client is sent at once; its script may be left in the middle.
+    std::string begin(std::span<const std::string> args) {
         waiting_.emplace_back(args.begin(), args.end());
         out_.clear();
         execute_waiting();

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t max_change_bytes = std::size_t{1} << 20;
 constexpr std::size_t change_overhead = sizeof(tracking_table::change);
 // Keys that one command takes out of a table that is over its limit.
-constexpr int max_forgotten = 100;
+constexpr std::size_t max_forgotten = 100;
 constexpr std::string_view channel = "__redis__:invalidate";
 
 bool tracks(const session& who) noexcept { return (who.special & session::tracking) != 0; }
@@ -149,6 +149,22 @@ void send_changes(engine::state& s, name_topic& prefix,
     });
 }
 
+// A target gets output at any time: it is not idle, nor is it when it rests already.
+void add_redirection(session& to) {
+    if (extras_of(to).redirections++ > 0) return;
+    to.special |= session::redirect_target;
+    to.wake();
+}
+
+void remove_redirection(engine::state& s, const session& from) {
+    const auto found = s.tracking.sessions.find(from.extras->redirection);
+    if (from.extras->redirection == 0 || found == s.tracking.sessions.end()) return;
+    session& to = *found->second;
+    if (--to.extras->redirections > 0) return;
+    to.special &= static_cast<std::uint16_t>(~session::redirect_target);
+    to.wake();
+}
+
 }  // namespace
 
 session* find_session(engine::state& s, std::uint64_t id) noexcept {
@@ -162,13 +178,20 @@ session* find_session(engine::state& s, std::uint64_t id) noexcept {
 void start_tracking(engine::state& s, session& who, std::uint64_t redirection, std::uint8_t options,
                     std::span<const std::string_view> prefixes) {
     session_extras& extras = extras_of(who);
-    if (!tracks(who)) ++s.tracking.clients;
+    s.tracking.sessions[who.id] = &who;
+    if (redirection != 0) {
+        session& to = *find_session(s, redirection);
+        s.tracking.sessions[redirection] = &to;
+        add_redirection(to);
+    }
+    if (tracks(who))
+        remove_redirection(s, who);
+    else
+        ++s.tracking.clients;
     who.special |= session::tracking;
     // CLIENT CACHING's effect outlives a second CLIENT TRACKING, as in Redis.
     extras.tracking = options | (extras.tracking & tracking_option::caching);
     extras.redirection = redirection;
-    s.tracking.sessions[who.id] = &who;
-    if (redirection != 0) s.tracking.sessions[redirection] = find_session(s, redirection);
     if ((options & tracking_option::broadcast) != 0) {
         if (prefixes.empty()) follow(s, who, {});
         for (const std::string_view each : prefixes) follow(s, who, each);
@@ -180,6 +203,7 @@ void stop_tracking(engine::state& s, session& who) {
     if (!tracks(who)) return;
     who.special &= static_cast<std::uint16_t>(~session::tracking);
     follow_none(s, who);
+    remove_redirection(s, who);
     who.extras->tracking = 0;
     who.extras->redirection = 0;
     if (--s.tracking.clients == 0) {
@@ -215,11 +239,27 @@ void remember_reads(call& c, const command_spec& spec, std::span<const std::stri
     } else if (const auto keys = find_key_arguments(spec, args)) {
         for (const key_argument& each : *keys) remember(args[each.index]);
     }
+    limit_tracking_table(s);
+}
+
+void limit_tracking_table(engine::state& s) {
+    if (!is_over_tracking_limit(s)) return;
+    slice_limit slice(s.env.slice_time, longest_slice_ns);
+    shrink_tracking_table(s, max_forgotten, slice);
+}
+
+bool is_over_tracking_limit(const engine::state& s) noexcept {
     const std::size_t limit = s.options.tracking_table_max_keys;
-    if (limit == 0) return;
-    for (int i = 0; i < max_forgotten && s.tracking.keys.size() > limit; ++i) {
+    return limit != 0 && s.tracking.keys.size() > limit;
+}
+
+bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slice) {
+    for (; most > 0 && is_over_tracking_limit(s); --most) {
+        const std::size_t before = s.tracking.keys.items();
         tell_readers(s, s.tracking.keys.some_key());
+        if (slice.is_over_after(before - s.tracking.keys.items())) break;
     }
+    return is_over_tracking_limit(s);
 }
 
 void invalidate(engine::state& s, std::string_view key, const session* by) {

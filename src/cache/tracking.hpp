@@ -8,6 +8,7 @@
 
 #include "cache/call.hpp"
 #include "cache/session_extras.hpp"
+#include "cache/slice_limit.hpp"
 #include "cache/tracking_table.hpp"
 
 #include <cstddef>
@@ -52,5 +53,13 @@ void invalidate_all(engine::state& s);
 
 /// Sends what those who follow prefixes have to hear.
 void send_broadcasts(engine::state& s);
+
+/// Whether more keys are remembered than tracking-table-max-keys allows.
+bool is_over_tracking_limit(const engine::state& s) noexcept;
+/// Invalidates keys at random until the table is within that limit: at most `most`, and until the
+/// slice is over. True while there are more.
+bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slice);
+/// A command's part of that; upkeep() does the rest.
+void limit_tracking_table(engine::state& s);
 
 }  // namespace eddy::cache

@@ -99,6 +99,54 @@ TEST(tracking, the_table_forgets_keys_over_its_limit_and_tells_so) {
     EXPECT_EQ(info_field(a, "tracking_total_keys"), "10");
 }
 
+TEST(tracking, a_lowered_limit_of_the_table_holds_without_another_read) {
+    engine home;
+    test_client reader(home);
+    test_client other(home);
+    reader("HELLO 3");
+    reader("CLIENT TRACKING ON");
+    for (int i = 0; i < 1'000; ++i) reader("GET k" + std::to_string(i));
+    other("CONFIG SET tracking-table-max-keys 10");
+    while (home.upkeep()) {
+    }
+    EXPECT_EQ(info_field(other, "tracking_total_keys"), "10");
+    const std::string all = reader.pushed();
+    std::size_t invalidated = 0;
+    for (std::size_t at = 0; (at = all.find("invalidate", at)) != std::string::npos; ++at)
+        ++invalidated;
+    EXPECT_EQ(invalidated, 990U);
+}
+
+TEST(tracking, a_target_waits_for_others_while_there_is_a_redirection_to_it) {
+    engine home;
+    test_client target(home);
+    test_client one(home);
+    const std::string to_target = "CLIENT TRACKING ON REDIRECT " + std::to_string(target.who().id);
+    EXPECT_FALSE(target.who().waits_for_others());
+    one(to_target);
+    EXPECT_TRUE(target.who().waits_for_others());
+    EXPECT_TRUE(target.woken());
+    one(to_target + " OPTIN");
+    {
+        test_client two(home);
+        two(to_target);
+        one("CLIENT TRACKING OFF");
+        EXPECT_TRUE(target.who().waits_for_others());
+    }
+    EXPECT_FALSE(target.who().waits_for_others());
+    one(to_target);
+    EXPECT_TRUE(target.who().waits_for_others());
+    // It is another one's now.
+    one("CLIENT TRACKING ON REDIRECT " + std::to_string(one.who().id));
+    EXPECT_FALSE(target.who().waits_for_others());
+    one(to_target);
+    one("RESET");
+    EXPECT_FALSE(target.who().waits_for_others());
+    one(to_target);
+    target("RESET");
+    EXPECT_TRUE(target.who().waits_for_others());
+}
+
 TEST(tracking, clients_that_are_gone_do_not_add_up) {
     engine home;
     test_client stays(home);

@@ -98,6 +98,8 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
             });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
         extras.outbox.append(s.own_pushes.text());
+        // Without a reply nothing else wakes it.
+        if (!served && !s.own_pushes.empty()) who.wake();
     } catch (const std::bad_alloc&) {
         // It is the one to be closed, not who has made the key ready.
         extras.outbox.truncate(reply_begin);
@@ -303,6 +305,31 @@ void end_room_waits(engine::state& s) noexcept {
     });
 }
 
+void wait_for_script(engine::state& s, session& who) {
+    session_extras& extras = extras_of(who);
+    extras.script_wait = s.script_waits_begun + 1;
+    s.script_waits.emplace(extras.script_wait, &who);
+    ++s.script_waits_begun;
+    extras.waits_for = wait_kind::script_of_another;
+    extras.deadline_us = session::no_deadline;
+    who.blocked = true;
+}
+
+void end_script_waits(engine::state& s, std::size_t most) noexcept {
+    for (; most > 0 && !s.script_waits.empty(); --most) {
+        session& oldest = *s.script_waits.begin()->second;
+        finish(s, oldest);
+    }
+}
+
+// One first: what it runs may be a script that takes long, for which the others would wait anew,
+// behind those that come meanwhile.
+void end_script_waits_in_turn(engine::state& s) noexcept {
+    constexpr std::size_t most_at_once = 64;
+    end_script_waits(s, s.script_waits_ended_at_once);
+    s.script_waits_ended_at_once = std::min(2 * s.script_waits_ended_at_once, most_at_once);
+}
+
 void wait_for_migration(session& who) {
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::migration;
@@ -428,6 +455,8 @@ void forget_wait(engine::state& s, session& who) {
         s.note_listeners();
     } else if (extras.waits_for == wait_kind::pause) {
         --s.blocked_sessions;
+    } else if (extras.waits_for == wait_kind::script_of_another) {
+        s.script_waits.erase(extras.script_wait);
     } else if (extras.waits_for == wait_kind::replicas) {
         s.replicating->forget_wait(who);
     }

@@ -49,6 +49,7 @@ enum class write_hold : std::uint8_t {
     failover = 1,
     file = 2,      ///< the append-only file lacks what there is: append_log::holds_writes()
     shutdown = 4,  ///< the cache is about to stop, and replicas are to have everything
+    stop = 8,      ///< its files have everything, as it is about to stop
 };
 void hold_writes(engine::state& s, write_hold why) noexcept;
 void let_write(engine::state& s, write_hold why) noexcept;
@@ -68,6 +69,13 @@ void end_image_waits(engine::state& s);
 void wait_for_room(session& who, std::int64_t until_us);
 /// Lets those go on who wait for that.
 void end_room_waits(engine::state& s) noexcept;
+
+/// Makes the session wait until the script that is late has ended, or is busy.
+void wait_for_script(engine::state& s, session& who);
+/// Ends such waits, the oldest first.
+void end_script_waits(engine::state& s, std::size_t most) noexcept;
+/// Ends some of them after a script, more with each call until another script is late.
+void end_script_waits_in_turn(engine::state& s) noexcept;
 
 /// Makes the session wait until keys have gone to another server.
 void wait_for_migration(session& who);

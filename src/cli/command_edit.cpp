@@ -32,7 +32,10 @@ std::vector<flag> edit_flags() {
         {.name = "group", .letter = 'g', .value_name = "NAME", .help = "its group; \"\" for none"},
         {.name = "unset",
          .value_name = "OPTION",
-         .help = "give an option its default value back; may be repeated"}};
+         .help = "give an option its default value back; may be repeated"},
+        {.name = "discard-keys",
+         .help = "restart a cache also where its keys cannot be kept, or begin with those that the "
+                 "new --dir has"}};
 }
 
 std::expected<json, int> fetch(const context& with, std::string_view name) {
@@ -66,11 +69,13 @@ std::expected<std::vector<flag>, std::string> flags_for_edit(context& with,
     return every;
 }
 
-int apply(const context& with, std::string_view name, const json& change) {
+int apply(const context& with, std::string_view name, const json& change, bool discards_keys) {
+    auto text = request_body(change);
+    if (!text) return text.error();
     control_request request;
     request.method = "PATCH";
-    request.target = runtime_target(name);
-    request.body = change.dump(-1, ' ', false, json::error_handler_t::replace);
+    request.target = runtime_target(name, discards_keys ? discard_query : "");
+    request.body = std::move(*text);
     auto answer = ask(with, std::move(request));
     if (!answer) return answer.error();
     if (with.json) {
@@ -143,7 +148,7 @@ json difference(const json& before, const json& after) {
     return change;
 }
 
-int edit_in_editor(const context& with, const std::string& name) {
+int edit_in_editor(const context& with, const std::string& name, bool discards_keys) {
     auto runtime = fetch(with, name);
     if (!runtime) return runtime.error();
     const json before = {{"options", runtime->value("options", json::object())},
@@ -176,7 +181,7 @@ int edit_in_editor(const context& with, const std::string& name) {
     }
     json change = difference(before, after);
     change["options"] = difference(before["options"], after["options"]);
-    const int applied = apply(with, name, change);
+    const int applied = apply(with, name, change, discards_keys);
     if (applied != exit_ok) {
         file.keep();
         complain(fmt::format("your text is kept in {}", file.path()));
@@ -189,7 +194,7 @@ int edit(context& with, const arguments& given) {
     json change = {{"options", json::object()}};
     bool any = false;
     for (const auto& [flag_name, value] : given.values()) {
-        if (flag_name == "socket" || flag_name == "json") continue;
+        if (flag_name == "socket" || flag_name == "json" || flag_name == "discard-keys") continue;
         any = true;
         if (flag_name == "owner" || flag_name == "group")
             change[flag_name] = value;
@@ -198,7 +203,9 @@ int edit(context& with, const arguments& given) {
         else
             change["options"][json_name(flag_name)] = value;
     }
-    return any ? apply(with, name, change) : edit_in_editor(with, name);
+    const bool discards_keys = given.is_set("discard-keys");
+    return any ? apply(with, name, change, discards_keys)
+               : edit_in_editor(with, name, discards_keys);
 }
 
 }  // namespace
@@ -215,7 +222,8 @@ command edit_command() {
                   {"eddy edit db --unset max-connections", ""}};
     c.more =
         "The flags are those of `eddy create` for the runtime's type. What cannot change while it\n"
-        "runs restarts it; when it does not start again, it goes on with the old options.";
+        "runs restarts it, a cache with its keys. When it does not start again, it goes on with\n"
+        "the old options.";
     c.run = edit;
     c.more_flags = flags_for_edit;
     return c;

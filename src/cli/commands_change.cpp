@@ -7,6 +7,7 @@
 #include "cli/table.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -49,7 +50,7 @@ std::expected<std::vector<flag>, std::string> flags_for_create(context& with,
 
 std::string place_of(const json& runtime) {
     const std::string address = text_of(runtime, "address");
-    return address.empty() ? "" : " on " + address;
+    return address.empty() ? "" : " on " + printable(address);
 }
 
 int create(context& with, const arguments& given) {
@@ -73,19 +74,37 @@ int create(context& with, const arguments& given) {
         std::replace(key.begin(), key.end(), '-', '_');
         body["options"][key] = value;
     }
+    auto text = request_body(body);
+    if (!text) return text.error();
     control_request request;
     request.method = "POST";
     request.target = "/v1/runtimes";
-    request.body = body.dump(-1, ' ', false, json::error_handler_t::replace);
+    request.body = std::move(*text);
     auto made = ask(with, std::move(request));
     if (!made) return made.error();
-    if (with.json)
+    if (with.json) {
         print(pretty(*made));
-    else if (text_of(*made, "status") == "running")
-        print(fmt::format("{} created and started{}\n", text_of(*made, "name"), place_of(*made)));
+        return exit_ok;
+    }
+    const std::string name = printable(text_of(*made, "name"));
+    if (text_of(*made, "status") == "running")
+        print(fmt::format("{} created and started{}\n", name, place_of(*made)));
     else
-        print(fmt::format("{0} created; start it with: eddy start {0}\n", text_of(*made, "name")));
+        print(fmt::format("{0} created; start it with: eddy start {0}\n", name));
+    const bool can_keep = std::any_of(type->flags.begin(), type->flags.end(),
+                                      [](const flag& f) { return f.name == "dir"; });
+    if (can_keep && !given.has("dir"))
+        complain(
+            fmt::format("{0} keeps nothing on disk, and a stop loses its keys; to keep them: "
+                        "eddy edit {0} --dir FOLDER",
+                        name));
     return exit_ok;
+}
+
+/// What a stop has lost.
+void report_loss(const std::string& name, const json& answer) {
+    const std::string lost = text_of(answer, "lost");
+    if (!lost.empty()) complain(fmt::format("{} lost {}", printable(name), lost));
 }
 
 /// Does something to each runtime that the words mean, and says `done` of each.
@@ -94,11 +113,13 @@ int change_each(context& with, const arguments& given, std::string_view method,
     json answers = json::array();
     const int status =
         ask_each(with, given, method, action, [&](const std::string& name, json& answer) {
-            if (with.json)
+            if (with.json) {
                 answers.push_back(answer.is_null() ? json{{"name", name}} : std::move(answer));
-            else
+            } else {
                 print(fmt::format("{} {}{}\n", printable(name), done,
                                   answer.is_object() ? place_of(answer) : ""));
+                if (answer.is_object()) report_loss(name, answer);
+            }
         });
     if (with.json) print(pretty(answers));
     return status;
@@ -119,6 +140,45 @@ int start(context& with, const arguments& given) {
     }
     const int started = change_each(with, given, "POST", "/start", "started");
     return started == exit_ok ? attach(with, names->front()) : started;
+}
+
+constexpr std::string_view force_query = "?force=true";
+
+int stop(context& with, const arguments& given) {
+    const std::string action =
+        given.is_set("force") ? fmt::format("/stop{}", force_query) : "/stop";
+    return change_each(with, given, "POST", action, "stopped");
+}
+
+/// The names of those that run, of all that the words mean.
+std::expected<std::vector<std::string>, int> running_of(const context& with,
+                                                        const arguments& given) {
+    std::vector<std::string> names;
+    for (const std::string& word : given.positional()) {
+        auto list = list_matching(with, word);
+        if (!list) return std::unexpected(list.error());
+        for (const json& each : *list)
+            if (text_of(each, "status") == "running") names.push_back(text_of(each, "name"));
+    }
+    return names;
+}
+
+int remove(context& with, const arguments& given) {
+    if (given.is_set("force")) return change_each(with, given, "DELETE", force_query, "removed");
+    // A slip of the hand is to be noticed; scripts know what they do.
+    if (::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0) {
+        const auto running = running_of(with, given);
+        if (!running) return running.error();
+        if (!running->empty()) {
+            const std::string names = fmt::format("{}", fmt::join(*running, " "));
+            complain(
+                fmt::format("nothing was removed, as these run: {0}; to stop and remove them: "
+                            "eddy remove -f {0}",
+                            printable(names)));
+            return exit_bad_input;
+        }
+    }
+    return change_each(with, given, "DELETE", "", "removed");
 }
 
 int send(context& with, const arguments& given) {
@@ -193,12 +253,13 @@ command stop_command() {
     c.name = "stop";
     c.operands = "<name|pattern>...";
     c.summary = "stop runtimes; connections may finish first";
+    c.flags = {{.name = "force",
+                .help = "also where data cannot be saved, which is lost then; without it such a "
+                        "runtime goes on"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy stop db", ""}, {"eddy stop '*'", "all of them"}};
-    c.run = [](context& with, const arguments& given) {
-        return change_each(with, given, "POST", "/stop", "stopped");
-    };
+    c.run = stop;
     return c;
 }
 
@@ -206,12 +267,15 @@ command reload_command() {
     command c;
     c.name = "reload";
     c.operands = "<name|pattern>...";
-    c.summary = "stop running runtimes and start them again";
+    c.summary = "have runtimes read their files again, or restart them; caches keep their keys";
+    c.flags = {
+        {.name = "discard-keys", .help = "restart a cache also where its keys cannot be kept"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy reload chat", ""}};
     c.run = [](context& with, const arguments& given) {
-        return change_each(with, given, "POST", "/reload", "reloaded");
+        const std::string_view query = given.is_set("discard-keys") ? discard_query : "";
+        return change_each(with, given, "POST", fmt::format("/reload{}", query), "reloaded");
     };
     return c;
 }
@@ -221,12 +285,14 @@ command remove_command() {
     c.name = "remove";
     c.operands = "<name|pattern>...";
     c.summary = "stop and forget runtimes";
+    c.flags = {{.name = "force",
+                .letter = 'f',
+                .help = "also those that run, which a terminal is asked for, and where data cannot "
+                        "be saved"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy remove db", ""}, {"eddy remove 'test-?'", ""}};
-    c.run = [](context& with, const arguments& given) {
-        return change_each(with, given, "DELETE", "", "removed");
-    };
+    c.run = remove;
     return c;
 }
 

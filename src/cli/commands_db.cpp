@@ -280,7 +280,7 @@ private:
         int status = exit_ok;
         const bool shows_prompt = ::isatty(STDIN_FILENO) == 1 && form_ == form::people;
         for (;;) {
-            if (shows_prompt) print(given_.positional().front() + "> ");
+            if (shows_prompt) print(printable(given_.positional().front()) + "> ");
             std::fflush(stdout);
             auto line = lines.next();
             if (!line) co_return status;

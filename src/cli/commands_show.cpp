@@ -225,10 +225,11 @@ int show_version(context& with, const arguments&) {
                                          : fmt::format("{}", fmt::join(with.parts, ", "))));
     if (daemon.is_object())
         print(fmt::format("daemon {} at {}: pid {}, backend {}, up {}\n",
-                          text_of(daemon, "version"), with.socket, text_of(daemon, "pid"),
-                          text_of(daemon, "backend"), format_age(number_of(daemon, "uptime_s"))));
+                          printable(text_of(daemon, "version")), printable(with.socket),
+                          printable(text_of(daemon, "pid")), printable(text_of(daemon, "backend")),
+                          format_age(number_of(daemon, "uptime_s"))));
     else
-        print(fmt::format("daemon: none at {}\n", with.socket));
+        print(fmt::format("daemon: none at {}\n", printable(with.socket)));
     return exit_ok;
 }
 

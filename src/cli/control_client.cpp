@@ -3,13 +3,28 @@
 
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/io/endpoint.hpp>
+#include <eddy/net/unix.hpp>
 #include <eddy/wire/http1.hpp>
 
+#include "base/private_folder.hpp"
+
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 namespace eddy::cli {
+namespace {
+
+/// The folder of a socket's file; of an abstract name, which is in none, empty.
+std::string folder_of(const std::string& socket) {
+    if (socket.starts_with('@')) return {};
+    return std::filesystem::absolute(socket).lexically_normal().parent_path().string();
+}
+
+}  // namespace
 
 std::expected<control_answer, unreachable> control_client::ask(control_request request) {
     return follow(std::move(request), nullptr);
@@ -40,9 +55,20 @@ std::expected<control_answer, unreachable> control_client::follow(control_reques
 task<result<control_answer>> control_client::exchange(control_request request, body_sink sink) {
     const auto address = endpoint::unix_path(socket_path_);
     if (!address) co_return fail(address.error());
+    const std::string folder = own_folder_in_tmp();
+    if ((folder_of(socket_path_) + "/").starts_with(folder + "/")) {
+        if (const std::string fault = private_folder_fault(folder); !fault.empty()) {
+            distrust_ = fmt::format(
+                "the folder {} {}, so the socket in it may be another user's trap. Remove it, or "
+                "name the daemon's socket with --socket or EDDY_SOCKET",
+                folder, fault);
+            co_return fail(errno_code(EPERM));
+        }
+    }
     auto connected = co_await loop::current().connect(*address);
     if (!connected) co_return fail(connected.error());
     stream daemon = std::move(*connected);
+    if (!is_trusted(daemon)) co_return fail(errno_code(EPERM));
 
     byte_buffer out;
     http::head_writer writer(out);
@@ -94,7 +120,24 @@ task<result<control_answer>> control_client::exchange(control_request request, b
     }
 }
 
+bool control_client::is_trusted(const stream& daemon) {
+    const auto peer = unix_socket::peer_credentials(daemon);
+    const uid_t own = ::geteuid();
+    if (peer && (peer->uid == own || peer->uid == 0)) return true;
+    struct stat folder{};
+    if (peer && own == 0 && ::stat(folder_of(socket_path_).c_str(), &folder) == 0 &&
+        folder.st_uid == peer->uid)
+        return true;
+    distrust_ = fmt::format(
+        "what listens on {} runs as {}, not as you (user id {}) or root{}: nothing was sent to it. "
+        "Run this as its user, or name the socket of your own daemon with --socket or EDDY_SOCKET",
+        socket_path_, peer ? fmt::format("user id {}", peer->uid) : "an unknown user", own,
+        own == 0 ? ", nor as the owner of the folder" : "");
+    return false;
+}
+
 std::string control_client::explain(std::error_code error) const {
+    if (error == std::errc::operation_not_permitted && !distrust_.empty()) return distrust_;
     if (error == std::errc::no_such_file_or_directory || error == std::errc::connection_refused)
         return fmt::format("the daemon is not running at {}. Start it with: eddy daemon",
                            socket_path_);

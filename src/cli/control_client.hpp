@@ -3,6 +3,7 @@
 
 #include <eddy/base/result.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 
 #include <cstddef>
@@ -37,6 +38,10 @@ struct unreachable {
 using body_sink = std::function<bool(std::string_view piece)>;
 
 /// A client of one daemon. It has a loop of its own and blocks; one thread.
+///
+/// Requests may hold passwords, so nothing is sent to a daemon of a user who is neither this one
+/// nor root, nor through a folder in /tmp that is not this user's alone. Root may use another
+/// user's daemon, in a folder of that user.
 class control_client {
 public:
     /// The largest answer that is kept in memory.
@@ -61,8 +66,11 @@ public:
     std::string explain(std::error_code error) const;
 
 private:
+    bool is_trusted(const stream& daemon);
+
     std::string socket_path_;
     std::unique_ptr<loop> loop_;
+    std::string distrust_;  // what explain() says of errc::operation_not_permitted
 };
 
 }  // namespace eddy::cli

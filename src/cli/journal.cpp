@@ -3,6 +3,7 @@
 
 #include <eddy/io/scope.hpp>
 
+#include "base/terminal_text.hpp"
 #include "cli/request.hpp"
 
 #include <fmt/format.h>
@@ -101,9 +102,10 @@ private:
 }  // namespace
 
 body_sink journal_printer(bool as_json) {
-    return [as_json, rest = std::string()](std::string_view piece) mutable {
+    return [as_json, rest = std::string(),
+            escaper = terminal_escaper()](std::string_view piece) mutable {
         if (!as_json) {
-            print(piece);
+            print(escaper.next(piece));
         } else {
             // One JSON object a line: {"time": ..., "line": ...}.
             rest += piece;
@@ -114,7 +116,7 @@ body_sink journal_printer(bool as_json) {
                 const json line = {
                     {"time", text.substr(0, space)},
                     {"line", space == std::string::npos ? "" : text.substr(space + 1)}};
-                print(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+                print(dump_for_terminal(line) + "\n");
             }
         }
         return std::fflush(stdout) == 0;

@@ -106,11 +106,12 @@ int run_daemon(context& with, const arguments& given) {
     }
     if (given.has("drain")) {
         const auto drain = eddy::runtime::parse_duration(given.value("drain"));
-        if (!drain) {
+        if (!drain || *drain > eddy::runtime::largest_duration) {
             complain(
-                fmt::format("--drain cannot be \"{}\"; write a time, such as 30 (seconds), "
-                            "100ms or 2m",
-                            given.value("drain")));
+                fmt::format("--drain cannot be \"{}\"; write a time of at most {}, such as 30 "
+                            "(seconds), 100ms or 2m",
+                            given.value("drain"),
+                            eddy::runtime::format_duration(eddy::runtime::largest_duration)));
             return eddy::cli::exit_bad_input;
         }
         options.drain = eddy::duration(*drain);

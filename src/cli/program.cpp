@@ -3,6 +3,7 @@
 
 #include <eddy/base/nearest.hpp>
 
+#include "base/terminal_text.hpp"
 #include "cli/table.hpp"
 
 #include <fmt/format.h>
@@ -236,7 +237,9 @@ std::string describe_command(const context& with, const command& which, std::str
     return text;
 }
 
-void complain(std::string_view message) { fmt::print(stderr, "eddy: {}\n", message); }
+void complain(std::string_view message) {
+    fmt::print(stderr, "eddy: {}\n", escaped_for_terminal(message));
+}
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 

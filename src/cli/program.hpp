@@ -78,10 +78,10 @@ int run_program(context& with, std::span<const command> commands,
 /// The help of a command. `type` is a type of runtime or empty.
 std::string describe_command(const context& with, const command& which, std::string_view type);
 
-/// Writes "eddy: MESSAGE" to standard error.
+/// Writes "eddy: MESSAGE" to standard error, without what could drive a terminal.
 void complain(std::string_view message);
 
-/// Writes to standard output.
+/// Writes to standard output, as it is.
 void print(std::string_view text);
 
 }  // namespace eddy::cli

@@ -1,6 +1,9 @@
 // The forms are redis-cli's, so that scripts which read them need no change.
 #include "cli/reply_text.hpp"
 
+#include "base/terminal_text.hpp"
+#include "cli/request.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -58,9 +61,9 @@ std::string_view empty_text(reply_type type) noexcept {
 std::string show(const reply& of, const std::string& indent) {
     switch (of.type) {
         case reply_type::simple:
-        case reply_type::big_number: return of.text + "\n";
-        case reply_type::verbatim: return of.text + "\n";
-        case reply_type::error: return "(error) " + of.text + "\n";
+        case reply_type::big_number:
+        case reply_type::verbatim: return escaped_for_terminal(of.text) + "\n";
+        case reply_type::error: return "(error) " + escaped_for_terminal(of.text) + "\n";
         case reply_type::integer: return fmt::format("(integer) {}\n", of.integer);
         case reply_type::bulk: return in_quotes(of.text) + "\n";
         case reply_type::null: return "(nil)\n";
@@ -225,7 +228,7 @@ std::string raw_reply(const reply& of) {
     return text += '\n';
 }
 
-std::string json_reply(const reply& of) { return to_json(of).dump() + "\n"; }
+std::string json_reply(const reply& of) { return dump_for_terminal(to_json(of)) + "\n"; }
 
 std::expected<std::vector<std::string>, std::string> split_line(std::string_view line) {
     std::vector<std::string> words;

@@ -4,11 +4,14 @@
 #include <eddy/base/glob.hpp>
 #include <eddy/wire/http/target.hpp>
 
+#include "base/terminal_text.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
@@ -50,6 +53,41 @@ std::expected<std::string, std::string> read_input(std::size_t limit, std::strin
             return std::unexpected(
                 fmt::format("standard input has more than {} bytes, {}", limit, what));
     }
+}
+
+namespace {
+
+bool is_utf8(const json& value) {
+    try {
+        static_cast<void>(value.dump());
+        return true;
+    } catch (const json::type_error&) {
+        return false;
+    }
+}
+
+/// The flag whose value it is, as far as that can be said.
+std::string flag_beyond_utf8(const json& body) {
+    for (const json& each : {body.value("options", json::object()), body}) {
+        for (const auto& [name, value] : each.items()) {
+            if (is_utf8(value) || value.is_object()) continue;
+            std::string shown = "--" + name;
+            std::replace(shown.begin(), shown.end(), '_', '-');
+            return shown;
+        }
+    }
+    return "a word of the command line";
+}
+
+}  // namespace
+
+std::expected<std::string, int> request_body(const json& value) {
+    if (is_utf8(value)) return value.dump();
+    complain(
+        fmt::format("{} is no UTF-8, so it cannot be kept as it is. In a value of a cache's "
+                    "--config write such a byte as \\xHH within double quotes",
+                    flag_beyond_utf8(value)));
+    return std::unexpected(exit_bad_input);
 }
 
 std::string runtime_target(std::string_view name, std::string_view rest) {
@@ -123,9 +161,23 @@ int exit_status_for(int status) noexcept {
     return status >= 500 ? exit_fatal : exit_bad_input;
 }
 
-std::string pretty(const json& value) {
-    return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+std::string dump_for_terminal(const json& value, int indent) {
+    const std::string text = value.dump(indent, ' ', false, json::error_handler_t::replace);
+    std::string safe;
+    safe.reserve(text.size());
+    for (std::string_view rest = text; !rest.empty();) {
+        const text_unit unit = first_unit(rest);
+        // What is not printable stands in strings, but for the newlines of indentation.
+        if (unit.is_printable || rest.front() == '\n')
+            safe += rest.substr(0, unit.size);
+        else
+            safe += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(unit.code));
+        rest.remove_prefix(unit.size);
+    }
+    return safe;
 }
+
+std::string pretty(const json& value) { return dump_for_terminal(value, 2) + "\n"; }
 
 std::string text_of(const json& object, std::string_view name) {
     const auto found = object.find(name);

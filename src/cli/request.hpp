@@ -22,8 +22,15 @@ inline constexpr std::size_t message_limit = 1024 * 1024;
 /// Asks the daemon. On failure the message has been printed and the error is the exit status.
 std::expected<json, int> ask(const context& with, control_request request);
 
+/// The body of a request as JSON. JSON is UTF-8: other text is refused, as by ask(), since the
+/// daemon would get another text.
+std::expected<std::string, int> request_body(const json& value);
+
 /// The target of a runtime: "/v1/runtimes/NAME" and what follows.
 std::string runtime_target(std::string_view name, std::string_view rest = "");
+
+/// Behind a target: a restart need not keep keys.
+inline constexpr std::string_view discard_query = "?discard_keys=true";
 
 /// The runtimes that match a name, a pattern or a @group, as the daemon shows them.
 std::expected<json, int> list_matching(const context& with, std::string_view pattern);
@@ -47,6 +54,10 @@ std::string error_message(int status, std::string_view body);
 
 /// The exit status for an answer's HTTP status.
 int exit_status_for(int status) noexcept;
+
+/// A value as JSON in which what could drive a terminal is \uNNNN; bytes that are no UTF-8 become
+/// U+FFFD. An `indent` of -1 puts it all on one line.
+std::string dump_for_terminal(const json& value, int indent = -1);
 
 /// A value as indented JSON with a newline behind it.
 std::string pretty(const json& value);

@@ -1,6 +1,8 @@
 // Laying out tables and writing quantities for people.
 #include "cli/table.hpp"
 
+#include "base/terminal_text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,9 +38,13 @@ std::string tinted(std::string_view text, tint colour, bool colours) {
 }
 
 std::string printable(std::string_view text) {
-    std::string shown(text);
-    for (char& c : shown)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    std::string shown;
+    shown.reserve(text.size());
+    while (!text.empty()) {
+        const text_unit unit = first_unit(text);
+        shown += unit.is_printable ? text.substr(0, unit.size) : "?";
+        text.remove_prefix(unit.size);
+    }
     return shown;
 }
 

@@ -17,7 +17,7 @@ struct cell {
 };
 
 /// A table whose columns are as wide as their widest cell. Text counts by characters of UTF-8, and
-/// control bytes are shown as '?', so that nobody's name can drive the terminal.
+/// what printable() replaces is shown as '?', so that no name can drive the terminal.
 class table {
 public:
     explicit table(std::vector<std::string> header) : header_(std::move(header)) {}
@@ -36,7 +36,8 @@ private:
 /// Wraps a text in the escape sequences of its tint, when `colours`.
 std::string tinted(std::string_view text, tint colour, bool colours);
 
-/// A text without what drives a terminal: control bytes become '?'; newlines too.
+/// A text without what drives a terminal or reorders text: each such character becomes '?';
+/// newlines too.
 std::string printable(std::string_view text);
 
 /// "3s", "12m 5s", "7h 30m", "12d 4h".

@@ -32,7 +32,8 @@ TEST(table, colours_do_not_change_the_layout) {
 TEST(table, a_name_cannot_drive_the_terminal) {
     table t({"A"});
     t.add({{"\x1b[2Jgone\n"}});
-    EXPECT_EQ(t.to_string(false), "A\n?[2Jgone?\n");
+    t.add({{"\u009b2Jgone\x9b\u202eä"}});
+    EXPECT_EQ(t.to_string(false), "A\n?[2Jgone?\n?2Jgone??ä\n");
 }
 
 TEST(table, missing_cells_are_empty_and_further_ones_are_left_out) {

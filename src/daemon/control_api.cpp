@@ -68,6 +68,12 @@ outcome<bool> flag_parameter(const http_request& request, std::string_view name)
     return refuse(400, fmt::format("{} must be true or false, not \"{}\"", name, *given));
 }
 
+outcome<restart_data> restart_data_parameter(const http_request& request) {
+    const auto discards = flag_parameter(request, "discard_keys");
+    if (!discards) return std::unexpected(discards.error());
+    return *discards ? restart_data::discarded : restart_data::kept;
+}
+
 outcome<std::size_t> count_parameter(const http_request& request, std::string_view name,
                                      std::size_t otherwise) {
     const auto given = request.parameter(name);
@@ -211,6 +217,7 @@ task<http_response> control_api::get_daemon(http_request, parameters) {
                                   {"socket", facts_.socket},
                                   {"state", facts_.state},
                                   {"uptime_s", std::chrono::duration<double>(up).count()},
+                                  {"ready", facts_.ready},
                                   {"runtimes", runtimes_.all().size()}});
 }
 
@@ -300,19 +307,26 @@ task<http_response> control_api::edit_runtime(http_request request, parameters w
     if (!owner) co_return error_response(owner.error());
     auto group = optional_text(*body, "group");
     if (!group) co_return error_response(group.error());
-    auto effect =
-        co_await runtimes_.edit(*found, std::move(*options), std::move(*owner), std::move(*group));
+    const auto data = restart_data_parameter(request);
+    if (!data) co_return error_response(data.error());
+    auto effect = co_await runtimes_.edit(*found, std::move(*options), std::move(*owner),
+                                          std::move(*group), *data);
     if (!effect) co_return error_response(effect.error());
     json shown = runtimes_.describe(**found);
     shown["effect"] = to_string(*effect);
     co_return json_response(200, shown);
 }
 
-task<http_response> control_api::remove_runtime(http_request, parameters with) {
+task<http_response> control_api::remove_runtime(http_request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
-    auto removed = co_await runtimes_.remove(*found);
+    const auto force = flag_parameter(request, "force");
+    if (!force) co_return error_response(force.error());
+    auto removed = co_await runtimes_.remove(*found, *force ? unsaved::lost : unsaved::kept);
     if (!removed) co_return error_response(removed.error());
+    const managed_runtime& gone = **found;
+    if (!gone.lost.empty())
+        co_return json_response(200, {{"name", gone.record.name}, {"lost", gone.lost}});
     http_response response;
     response.status = 204;
     co_return response;
@@ -326,18 +340,22 @@ task<http_response> control_api::start_runtime(http_request, parameters with) {
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http_response> control_api::stop_runtime(http_request, parameters with) {
+task<http_response> control_api::stop_runtime(http_request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
-    auto stopped = co_await runtimes_.stop(*found);
+    const auto force = flag_parameter(request, "force");
+    if (!force) co_return error_response(force.error());
+    auto stopped = co_await runtimes_.stop(*found, *force ? unsaved::lost : unsaved::kept);
     if (!stopped) co_return error_response(stopped.error());
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http_response> control_api::reload_runtime(http_request, parameters with) {
+task<http_response> control_api::reload_runtime(http_request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
-    auto reloaded = co_await runtimes_.reload(*found);
+    const auto data = restart_data_parameter(request);
+    if (!data) co_return error_response(data.error());
+    auto reloaded = co_await runtimes_.reload(*found, *data);
     if (!reloaded) co_return error_response(reloaded.error());
     co_return json_response(200, runtimes_.describe(**found));
 }

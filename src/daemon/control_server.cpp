@@ -8,18 +8,25 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/unix.hpp>
 
+#include "base/descriptors.hpp"
 #include "daemon/control_api.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <exception>
+#include <utility>
 
 namespace eddy::daemon {
 namespace {
 
 /// How long a connection that is one too many may take to hear so.
 constexpr duration turn_away_time = std::chrono::seconds(1);
+
+/// Strangers cannot fill the log: at most a line about them in so long.
+constexpr duration stranger_log_pause = std::chrono::seconds(1);
 
 bool is_shortage(std::error_code error) {
     return error == std::errc::too_many_files_open ||
@@ -29,42 +36,41 @@ bool is_shortage(std::error_code error) {
 
 task<result<>> transmit(stream& to, const_bytes bytes) { co_return co_await to.write_all(bytes); }
 
+/// serve_http() with a value, as a wait with a timeout needs one.
+task<result<>> serve_to_end(stream peer, request_handler& handler, session_limits limits) {
+    co_await serve_http(std::move(peer), handler, limits);
+    co_return result<>();
+}
+
 }  // namespace
 
 bool may_control(uid_t peer, uid_t own) noexcept { return peer == own || peer == 0; }
 
 task<void> control_server::run() {
     scope sessions(co_await current_source());
-    bool starved = false;
     for (;;) {
         auto accepted = co_await listener_.accept();
         if (accepted) {
-            if (starved) log_info("daemon", "accepting control connections again");
-            starved = false;
-            if (open_ < limits_.connections) {
-                sessions.spawn(serve(std::move(*accepted)));
-            } else {
-                ++counted_.connections_refused;
-                // Whoever floods is not worth more memory than the others have.
-                if (sessions.children() < 2 * limits_.connections)
-                    sessions.spawn(turn_away(std::move(*accepted)));
+            // Of a TCP port's clients nothing is known, and nothing is kept from them.
+            std::optional<uid_t> user = 0;
+            if (ask_who_) {
+                const auto peer = unix_socket::peer_credentials(*accepted);
+                user = peer ? std::optional(peer->uid) : std::nullopt;
             }
+            if (!user || !may_control(*user, ::geteuid())) {
+                refuse_stranger(std::move(*accepted), user, sessions);
+                continue;
+            }
+            if (const result<> room = co_await wait_for_room(*accepted); !room) break;
+            if (starved_) log_info("daemon", "accepting control connections again");
+            starved_ = false;
+            admit(std::move(*accepted), *user, sessions);
             continue;
         }
         if (accepted.error() == errc::cancelled || accepted.error() == errc::closed) break;
         // A connection that went before it was accepted, or a shortage that will pass: neither
         // may end the daemon.
-        if (!starved) {
-            log_warn("daemon",
-                     fmt::format("control connections wait: {}{}", accepted.error().message(),
-                                 is_shortage(accepted.error())
-                                     ? "; raise the limit (ulimit -n) or close some "
-                                       "connections"
-                                     : ""));
-        }
-        starved = true;
-        const auto slept = co_await loop::current().sleep_for(limits_.starved_pause);
-        if (!slept) break;
+        if (!co_await wait_for_descriptors(accepted.error())) break;
     }
     // Without a listener the sessions stay until this task is cancelled.
     event never;
@@ -73,11 +79,61 @@ task<void> control_server::run() {
     co_await sessions.join();
 }
 
+void control_server::admit(stream peer, uid_t user, scope& sessions) {
+    const std::size_t reserved = user == 0 ? 0 : std::min(limits_.for_root, limits_.connections);
+    const std::size_t limit = limits_.connections - reserved;
+    if (open_ < limit) {
+        sessions.spawn(serve(std::move(peer)));
+        return;
+    }
+    ++counted_.connections_refused;
+    // A flood is not worth more memory than the connections that are served.
+    if (sessions.children() < 2 * limits_.connections + limits_.strangers)
+        sessions.spawn(turn_away(std::move(peer), limit));
+}
+
+void control_server::refuse_stranger(stream peer, std::optional<uid_t> user, scope& sessions) {
+    ++counted_.connections_refused;
+    std::string name = user ? fmt::format("user id {}", *user) : "an unknown user";
+    const time_point now = loop::current().now();
+    if (stranger_logged_ == time_point() || now - stranger_logged_ >= stranger_log_pause) {
+        stranger_logged_ = now;
+        log_warn("daemon", fmt::format("refused a control connection of {}", name));
+    }
+    if (strangers_ < limits_.strangers)
+        sessions.spawn(answer_stranger(std::move(peer), std::move(name)));
+}
+
+task<result<>> control_server::wait_for_descriptors(std::error_code error) {
+    if (!std::exchange(starved_, true)) {
+        log_warn("daemon",
+                 fmt::format("control connections wait: {}{}", error.message(),
+                             is_shortage(error) ? "; raise the limit (ulimit -n) or close some "
+                                                  "connections"
+                                                : ""));
+    }
+    co_return co_await loop::current().sleep_for(limits_.starved_pause);
+}
+
+/// The last descriptors are for the state, files and outgoing connections: a connection that
+/// has one of them waits until others have left. Those of other users, on a TCP port, leave
+/// more.
+task<result<>> control_server::wait_for_room(const stream& accepted) {
+    using namespace descriptors;
+    const use kind = ask_who_ ? use::control : use::client;
+    if (!in_reserve(accepted.native_handle(), kind)) co_return result<>();
+    while (!has_room(kind)) {
+        const result<> slept = co_await wait_for_descriptors(errno_code(EMFILE));
+        if (!slept) co_return slept;
+    }
+    co_return result<>();
+}
+
 task<void> control_server::serve(stream peer) {
     ++open_;
     ++counted_.connections;
     try {
-        co_await converse(std::move(peer));
+        co_await serve_http(std::move(peer), handler_, limits_.session);
     } catch (const std::exception& failure) {
         // Such as a lack of memory: it ends this connection and nothing else.
         log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
@@ -86,28 +142,25 @@ task<void> control_server::serve(stream peer) {
     --open_;
 }
 
-task<void> control_server::converse(stream peer) {
-    if (ask_who_) {
-        const auto who = unix_socket::peer_credentials(peer);
-        if (!who || !may_control(who->uid, ::geteuid())) {
-            const std::string name = who ? fmt::format("user id {}", who->uid) : "an unknown user";
-            log_warn("daemon", fmt::format("refused a control connection of {}", name));
-            closed_door door(403,
-                             fmt::format("{} may not control this daemon: it takes orders from "
-                                         "its own user (id {}) and from root. Use sudo, or "
-                                         "start a daemon of your own",
-                                         name, ::geteuid()));
-            co_await serve_http(std::move(peer), door, limits_.session);
-            co_return;
-        }
+task<void> control_server::answer_stranger(stream peer, std::string name) {
+    ++strangers_;
+    try {
+        closed_door door(403, fmt::format("{} may not control this daemon: it takes orders from "
+                                          "its own user (id {}) and from root. Use sudo, or "
+                                          "start a daemon of your own",
+                                          name, ::geteuid()));
+        static_cast<void>(co_await with_timeout(
+            limits_.stranger_time, serve_to_end(std::move(peer), door, limits_.session)));
+    } catch (const std::exception& failure) {
+        log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
     }
-    co_await serve_http(std::move(peer), handler_, limits_.session);
+    --strangers_;
 }
 
-task<void> control_server::turn_away(stream peer) {
+task<void> control_server::turn_away(stream peer, std::size_t limit) {
     const http_response refusal = error_response(
         503, fmt::format("there are {} control connections, which is the limit; try again later",
-                         limits_.connections));
+                         limit));
     byte_buffer out;
     http::head_writer writer(out);
     writer.response(503).field("Content-Type", refusal.content_type).field("Connection", "close");

@@ -12,12 +12,21 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <system_error>
 
 namespace eddy::daemon {
 
 struct server_limits {
     std::size_t connections = 128;  ///< further ones get 503
+    /// Of these, as many are for root alone, where the daemon is another user's: that user's
+    /// programs cannot keep root out.
+    std::size_t for_root = 8;
+    /// Connections of users who may not control the daemon take no place of the others. At most so
+    /// many are answered (403) at the same time, each within this time; further ones are closed.
+    std::size_t strangers = 16;
+    duration stranger_time = std::chrono::seconds(10);
     /// How long to wait before accepting again when descriptors have run out.
     duration starved_pause = std::chrono::milliseconds(100);
     session_limits session{};
@@ -45,9 +54,13 @@ public:
     void stop_accepting() noexcept { listener_.close(); }
 
 private:
+    void admit(stream peer, uid_t user, scope& sessions);
+    void refuse_stranger(stream peer, std::optional<uid_t> user, scope& sessions);
     task<void> serve(stream peer);
-    task<void> converse(stream peer);
-    task<void> turn_away(stream peer);
+    task<void> answer_stranger(stream peer, std::string name);
+    task<void> turn_away(stream peer, std::size_t limit);
+    task<result<>> wait_for_descriptors(std::error_code error);
+    task<result<>> wait_for_room(const stream& accepted);
 
     listener listener_;
     request_handler& handler_;
@@ -55,6 +68,9 @@ private:
     server_limits limits_;
     bool ask_who_;
     std::size_t open_ = 0;
+    std::size_t strangers_ = 0;
+    time_point stranger_logged_{};
+    bool starved_ = false;
 };
 
 }  // namespace eddy::daemon

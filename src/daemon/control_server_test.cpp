@@ -51,6 +51,7 @@ public:
         EXPECT_TRUE(listening);
         server_limits limits;
         limits.connections = 2;
+        limits.for_root = 0;
         control_server server(std::move(*listening), handler_, counted_, limits, true);
         scope running(co_await current_source());
         running.spawn(server.run());

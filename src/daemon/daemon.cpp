@@ -10,10 +10,14 @@
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/unix.hpp>
 
+#include "base/log_colour.hpp"
+#include "base/private_folder.hpp"
+#include "base/terminal_text.hpp"
 #include "daemon/control_api.hpp"
 #include "daemon/control_server.hpp"
 #include "daemon/manager.hpp"
 #include "daemon/metrics.hpp"
+#include "daemon/output_writer.hpp"
 #include "daemon/single_instance.hpp"
 #include "daemon/state_store.hpp"
 
@@ -27,7 +31,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -43,7 +46,21 @@ std::string environment(const char* name) {
     return value ? value : "";
 }
 
-void complain(const std::string& message) { fmt::print(stderr, "eddy daemon: {}\n", message); }
+/// All that the daemon prints: none of it waits for a reader.
+struct outputs {
+    output_writer standard{STDOUT_FILENO, "standard output"};
+    output_writer error{STDERR_FILENO, "standard error"};
+
+    void complain(std::string_view message) {
+        error.write(fmt::format("eddy daemon: {}\n", escaped_for_terminal(message)));
+    }
+    /// Ends the process without waiting for anything but these.
+    [[noreturn]] void end_at_once() const {
+        static_cast<void>(standard.flush());
+        static_cast<void>(error.flush());
+        std::_Exit(exit_fatal);
+    }
+};
 
 /// Descriptors 0 to 2 must be taken, or a socket gets one of them and what is printed goes there.
 void fill_standard_descriptors() {
@@ -63,6 +80,16 @@ void raise_descriptor_limit() {
         log_warn("daemon", "the limit on open files could not be raised");
 }
 
+/// Signals without a meaning here whose default effect is the end of the process: timers and
+/// notifications that were meant for another program, or sent by mistake. SIGPIPE and SIGXFSZ come
+/// back as errors of the write.
+void ignore_other_signals() {
+    for (const int number : {SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO,
+                             SIGPWR, SIGSTKFLT})
+        std::signal(number, SIG_IGN);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) std::signal(number, SIG_IGN);
+}
+
 std::size_t choose_loops(std::size_t asked) {
     if (asked > 0) return std::min(asked, loop_limit);
     cpu_set_t usable;
@@ -71,13 +98,27 @@ std::size_t choose_loops(std::size_t asked) {
                                    automatic_loop_limit);
 }
 
-/// Makes the folder of the socket where it is missing, for this user alone.
+/// Makes this user's folder in /tmp if `path` is below it, and sees that it is not another user's
+/// trap: once it is known to be this user's own, others cannot replace it.
+outcome<> prepare_folder_in_tmp(const std::string& path) {
+    const std::string folder = own_folder_in_tmp();
+    if (!path.starts_with(folder + "/")) return {};
+    static_cast<void>(::mkdir(folder.c_str(), 0700));  // what is there then decides
+    const std::string fault = private_folder_fault(folder);
+    if (fault.empty()) return {};
+    return refuse(403, fmt::format("the folder {} {}, so another user could take the place of this "
+                                   "daemon. Remove it, or choose other paths with --socket and "
+                                   "--state",
+                                   folder, fault));
+}
+
+/// Makes the folder of the socket where it is missing, by the umask for this user alone.
 outcome<> prepare_socket_folder(const std::string& socket) {
     if (socket.starts_with('@')) return {};
     const std::filesystem::path folder = std::filesystem::path(socket).parent_path();
     if (folder.empty()) return {};
     std::error_code error;
-    if (std::filesystem::create_directories(folder, error)) ::chmod(folder.c_str(), 0700);
+    std::filesystem::create_directories(folder, error);
     if (error)
         return refuse(500, fmt::format("could not make the folder {}: {}. Choose another socket "
                                        "with --socket or EDDY_SOCKET",
@@ -88,8 +129,8 @@ outcome<> prepare_socket_folder(const std::string& socket) {
 /// Everything that lives as long as the daemon; the members end in the reverse order.
 class daemon_process {
 public:
-    daemon_process(const daemon_options& options, signal_set signals)
-        : options_(options), signals_(std::move(signals)), store_(options.state) {}
+    daemon_process(const daemon_options& options, signal_set signals, outputs& out)
+        : options_(options), out_(out), signals_(std::move(signals)), store_(options.state) {}
 
     int run();
 
@@ -98,18 +139,23 @@ private:
     task<outcome<>> serve();
     task<outcome<>> open_control_socket();
     task<outcome<>> open_metrics_port();
+    task<void> await_end(scope& services);
     task<void> await_signals(scope& services);
     task<void> reread();
     task<void> force_end();
     task<void> stop();
+    task<void> start_runtimes();
+    [[noreturn]] void end_at_once();
     void announce() const;
 
     const daemon_options& options_;
+    outputs& out_;
     signal_set signals_;
     state_store store_;
     std::optional<state_lock> lock_;
     daemon_facts facts_;
     daemon_counters counted_;
+    bool is_stopping_ = false;
     blocking_pool disk_;
     std::unique_ptr<loop> loop_;
     std::unique_ptr<loop_group> loops_;
@@ -121,6 +167,8 @@ private:
 };
 
 outcome<> daemon_process::prepare() {
+    for (const std::string& path : {options_.socket, options_.state})
+        if (auto ready = prepare_folder_in_tmp(path); !ready) return ready;
     if (auto ready = store_.prepare(); !ready) return ready;
     auto lock = state_lock::take(store_.directory());
     if (!lock) return std::unexpected(std::move(lock.error()));
@@ -162,7 +210,7 @@ outcome<> daemon_process::prepare() {
 
 int daemon_process::run() {
     if (auto ready = prepare(); !ready) {
-        complain(ready.error().message);
+        out_.complain(ready.error().message);
         return exit_fatal;
     }
     manager_options managing;
@@ -174,22 +222,24 @@ int daemon_process::run() {
     metrics_ = std::make_unique<metrics_page>(*runtimes_, facts_, counted_);
     auto served = loop_->run(serve());
     if (!served) {
-        complain(served.error().message);
+        out_.complain(served.error().message);
         return exit_fatal;
     }
     return 0;
 }
 
 task<outcome<>> daemon_process::serve() {
-    auto restored = co_await runtimes_->restore();
-    if (restored) restored = co_await open_control_socket();
-    if (restored) restored = co_await open_metrics_port();
-    if (restored) {
+    auto opened = co_await runtimes_->load();
+    if (opened) opened = co_await open_control_socket();
+    if (opened) opened = co_await open_metrics_port();
+    if (opened) {
         scope services(co_await current_source());
         services.spawn(control_->run());
         if (metrics_server_) services.spawn(metrics_server_->run());
-        announce();
-        co_await await_signals(services);
+        // Files may be large: requests and signals are served meanwhile.
+        services.spawn(start_runtimes());
+        co_await await_end(services);
+        is_stopping_ = true;
         control_->stop_accepting();
         services.spawn(force_end());
         co_await stop();
@@ -202,11 +252,18 @@ task<outcome<>> daemon_process::serve() {
     loop_group& loops = *loops_;
     static_cast<void>(co_await run_blocking(disk_, [&loops] { loops.stop(); }));
     co_await loop_->yield();
-    if (restored) {
+    if (opened) {
         lock_->release();
         log_info("daemon", "stopped");
     }
-    co_return restored;
+    co_return opened;
+}
+
+task<void> daemon_process::start_runtimes() {
+    co_await runtimes_->start_loaded();
+    if (is_stopping_) co_return;
+    facts_.ready = true;
+    announce();
 }
 
 task<outcome<>> daemon_process::open_control_socket() {
@@ -237,9 +294,28 @@ task<outcome<>> daemon_process::open_metrics_port() {
 }
 
 void daemon_process::announce() const {
-    fmt::print("eddy daemon ready: socket {}, state {}, backend {}, pid {}\n", options_.socket,
-               options_.state, facts_.backend, ::getpid());
-    std::fflush(stdout);
+    out_.standard.write(fmt::format("eddy daemon ready: socket {}, state {}, backend {}, pid {}\n",
+                                    options_.socket, options_.state, facts_.backend, ::getpid()));
+}
+
+/// Returns when the daemon is to end: at a signal, once all that must last is written; at the next
+/// one in any case.
+task<void> daemon_process::await_end(scope& services) {
+    for (bool is_last = false;; is_last = true) {
+        co_await await_signals(services);
+        if (is_last) co_return;
+        scope watching(co_await current_source());
+        watching.spawn(force_end());
+        auto ready = co_await runtimes_->prepare_shutdown(options_.drain);
+        watching.cancel();
+        co_await watching.join();
+        if (ready) co_return;
+        log_error("daemon",
+                  fmt::format("not stopped, and goes on as before: {}. Mend that and send "
+                              "SIGTERM again: the second one stops the daemon in any "
+                              "case, and what still cannot be saved is lost",
+                              ready.error().message));
+    }
 }
 
 /// Returns at the signal that ends the daemon.
@@ -273,8 +349,7 @@ task<void> daemon_process::force_end() {
         if (!signal) co_return;
         if (*signal == SIGHUP) continue;
         log_warn("daemon", "a second signal: ending without waiting for connections");
-        ::unlink(options_.socket.c_str());
-        std::_Exit(exit_fatal);
+        end_at_once();
     }
 }
 
@@ -283,17 +358,28 @@ task<void> daemon_process::stop() {
     if (complete) co_return;
     // A thread that does not answer cannot be joined. Everything that must last is on the disk.
     log_error("daemon", "a loop does not answer; ending without it");
-    ::unlink(options_.socket.c_str());
-    std::_Exit(exit_fatal);
+    end_at_once();
+}
+
+/// The listener removes the control socket's file, if it still is its own.
+void daemon_process::end_at_once() {
+    if (control_) control_->stop_accepting();
+    out_.end_at_once();
 }
 
 }  // namespace
 
 std::string default_socket() {
     if (::geteuid() == 0) return "/run/eddy/eddy.sock";
-    const std::string folder = environment("XDG_RUNTIME_DIR");
-    if (!folder.empty()) return folder + "/eddy.sock";
-    return fmt::format("/tmp/eddy-{}/eddy.sock", ::geteuid());
+    std::error_code error;
+    // The system's folders for this user. After su(1) the variable may still name another user's.
+    for (const std::string& folder :
+         {environment("XDG_RUNTIME_DIR"), fmt::format("/run/user/{}", ::geteuid())}) {
+        if (folder.starts_with('/') && std::filesystem::exists(folder, error) &&
+            private_folder_fault(folder).empty())
+            return folder + "/eddy.sock";
+    }
+    return own_folder_in_tmp() + "/eddy.sock";
 }
 
 std::string default_state() {
@@ -301,7 +387,7 @@ std::string default_state() {
     const std::string state = environment("XDG_STATE_HOME");
     if (!state.empty()) return state + "/eddy";
     const std::string home = environment("HOME");
-    return (home.empty() ? "/tmp" : home) + "/.local/state/eddy";
+    return home.empty() ? own_folder_in_tmp() + "/state" : home + "/.local/state/eddy";
 }
 
 std::string version() { return EDDY_VERSION; }
@@ -318,14 +404,19 @@ int run_daemon(const daemon_options& options) {
     fill_standard_descriptors();
     ::umask(0077);
     raise_descriptor_limit();
-    std::signal(SIGPIPE, SIG_IGN);
+    ignore_other_signals();
+    outputs out;
     auto signals = signal_set::take({SIGTERM, SIGINT, SIGHUP});
     if (!signals) {
-        complain(fmt::format("cannot receive signals: {}", signals.error().message()));
+        out.complain(fmt::format("cannot receive signals: {}", signals.error().message()));
         return exit_fatal;
     }
-    daemon_process process(options, std::move(*signals));
-    return process.run();
+    set_log_sink([&out](log_level level, std::string_view line) {
+        out.error.write(log_line_for_stderr(level, line));
+    });
+    const int status = daemon_process(options, std::move(*signals), out).run();
+    set_log_sink({});
+    return status;
 }
 
 }  // namespace eddy::daemon

@@ -33,18 +33,21 @@ inline constexpr std::size_t loop_limit = 64;
 /// The most loops that are chosen when nobody asks.
 inline constexpr std::size_t automatic_loop_limit = 4;
 
-/// The socket when nobody says: $XDG_RUNTIME_DIR/eddy.sock, for root /run/eddy/eddy.sock, else
-/// /tmp/eddy-UID/eddy.sock.
+/// The default control socket: for root /run/eddy/eddy.sock; for another user eddy.sock in
+/// $XDG_RUNTIME_DIR or /run/user/UID, the first that is a folder of that user alone, else in
+/// /tmp/eddy-UID.
 std::string default_socket();
-/// The folder of state when nobody says: ~/.local/state/eddy, for root /var/lib/eddy.
+/// The default folder of state: for root /var/lib/eddy, for another user $XDG_STATE_HOME/eddy or
+/// ~/.local/state/eddy, and without a home /tmp/eddy-UID/state.
 std::string default_state();
 /// The version of this build, "0.1.0".
 std::string version();
 /// What this build has of what can be left out: "io_uring", "tls", "scripts".
 std::vector<std::string> parts();
 
-/// Runs a daemon on this thread until SIGTERM or SIGINT; SIGHUP has it read its state again. Prints
-/// one line on standard output when it is ready, and its log on standard error. Returns the
+/// Runs a daemon on this thread until SIGTERM or SIGINT; SIGHUP has it read its state again. The
+/// control socket answers while runtimes start; when each has started or failed it prints one line
+/// on standard output, "eddy daemon ready: ...". Its log goes to standard error. Returns the
 /// process's exit status: 0, or 2 when it could not start. Once a process.
 int run_daemon(const daemon_options& options);
 

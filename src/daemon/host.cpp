@@ -32,16 +32,18 @@ struct host::start_ticket {
 task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& type,
                                     std::string name, runtime::settings options,
                                     std::shared_ptr<runtime_journal> events,
-                                    std::shared_ptr<runtime::supervisor> above) {
+                                    std::shared_ptr<runtime::supervisor> above,
+                                    std::shared_ptr<const runtime::handover> inherited) {
     ++load_;
     auto ticket = std::make_shared<start_ticket>();
-    const duration patience =
-        start_patience + (type.file_time ? type.file_time(options) : duration{});
-    auto started =
-        flatten(co_await run_on(group_, index_,
-                                start_there(number, type, std::move(name), std::move(options),
-                                            std::move(events), std::move(above), ticket),
-                                patience));
+    const duration patience = start_patience +
+                              (type.file_time ? type.file_time(options) : duration{}) +
+                              (inherited ? handover_patience : duration{});
+    auto started = flatten(co_await run_on(
+        group_, index_,
+        start_there(number, type, std::move(name), std::move(options), std::move(events),
+                    std::move(above), std::move(inherited), ticket),
+        patience));
     if (started) co_return started;
     // When it came up in the very moment in which the patience ended, it is taken down again.
     if (ticket->change_to(start_ticket::given_up))
@@ -55,11 +57,12 @@ task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::t
                                           std::string name, runtime::settings options,
                                           std::shared_ptr<runtime_journal> events,
                                           std::shared_ptr<runtime::supervisor> above,
+                                          std::shared_ptr<const runtime::handover> inherited,
                                           std::shared_ptr<start_ticket> ticket) {
     auto made = std::make_shared<guest>();
     made->events = std::move(events);
-    made->instance =
-        type.make({std::move(name), std::move(options), made->events.get(), std::move(above)});
+    made->instance = type.make({std::move(name), std::move(options), made->events.get(),
+                                std::move(above), std::move(inherited)});
     starting_.emplace(number, made);
     outcome<> started;
     {
@@ -90,20 +93,66 @@ task<bool> host::give_up_start_there(std::uint64_t number) {
     co_return found != starting_.end();
 }
 
-task<outcome<>> host::stop(std::uint64_t number, duration drain, duration file_time) {
-    auto stopped = flatten(co_await run_on(group_, index_, stop_there(number, drain),
-                                           drain + file_time + loop_patience));
+task<outcome<outcome<>>> host::prepare_stop(std::uint64_t number, duration patience,
+                                            duration file_time) {
+    auto ready = co_await run_on(group_, index_, prepare_there(number, patience),
+                                 patience + file_time + loop_patience);
+    // What was begun may go on there.
+    if (!ready) resume(number);
+    co_return ready;
+}
+
+task<outcome<>> host::prepare_there(std::uint64_t number, duration patience) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return outcome<>();
+    // Held, since a stop may come that does not wait for this.
+    const auto leaving = found->second;
+    co_return co_await leaving->instance->prepare_stop(patience);
+}
+
+task<outcome<outcome<>>> host::hand_over(std::uint64_t number, runtime::settings next,
+                                         std::shared_ptr<runtime::handover> to, duration patience,
+                                         duration file_time) {
+    auto handed = co_await run_on(group_, index_,
+                                  hand_over_there(number, std::move(next), std::move(to), patience),
+                                  patience + file_time + handover_patience);
+    if (!handed) resume(number);
+    co_return handed;
+}
+
+task<outcome<>> host::hand_over_there(std::uint64_t number, runtime::settings next,
+                                      std::shared_ptr<runtime::handover> to, duration patience) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return gone();
+    const auto leaving = found->second;
+    co_return co_await leaving->instance->hand_over(std::move(next), std::move(to), patience);
+}
+
+void host::resume(std::uint64_t number) {
+    // Without the loop there is no instance.
+    static_cast<void>(group_.post(index_, resume_there(number)));
+}
+
+task<void> host::resume_there(std::uint64_t number) {
+    const auto found = guests_.find(number);
+    if (found != guests_.end()) found->second->instance->resume();
+    co_return;
+}
+
+task<outcome<std::string>> host::stop(std::uint64_t number, duration drain, duration file_time) {
+    auto stopped = co_await run_on(group_, index_, stop_there(number, drain),
+                                   drain + file_time + loop_patience);
     if (stopped) --load_;
     co_return stopped;
 }
 
-task<outcome<>> host::stop_there(std::uint64_t number, duration drain) {
+task<std::string> host::stop_there(std::uint64_t number, duration drain) {
     const auto found = guests_.find(number);
-    if (found == guests_.end()) co_return outcome<>();
+    if (found == guests_.end()) co_return std::string();
     const auto leaving = found->second;
     co_await leaving->instance->stop(drain);
     guests_.erase(number);
-    co_return outcome<>();
+    co_return leaving->instance->lost();
 }
 
 task<outcome<std::uint64_t>> host::send(std::uint64_t number, std::string message) {
@@ -130,15 +179,29 @@ task<outcome<>> host::apply_there(std::uint64_t number, runtime::settings change
     co_return found->second->instance->apply(changed);
 }
 
-task<outcome<>> host::check_restart(std::uint64_t number) {
-    co_return flatten(co_await run_on(group_, index_, check_there(number), send_patience));
+task<outcome<>> host::check_restart(std::uint64_t number, runtime::settings next,
+                                    bool discards_data) {
+    co_return flatten(co_await run_on(
+        group_, index_, check_there(number, std::move(next), discards_data), send_patience));
 }
 
-task<outcome<>> host::check_there(std::uint64_t number) {
+task<outcome<>> host::check_there(std::uint64_t number, runtime::settings next,
+                                  bool discards_data) {
     const auto found = guests_.find(number);
     if (found == guests_.end()) co_return gone();
     const auto asked = found->second;
-    co_return co_await asked->instance->check_restart();
+    co_return co_await asked->instance->check_restart(std::move(next), discards_data);
+}
+
+task<outcome<bool>> host::reread(std::uint64_t number) {
+    co_return flatten(co_await run_on(group_, index_, reread_there(number), send_patience));
+}
+
+task<outcome<bool>> host::reread_there(std::uint64_t number) {
+    const auto found = guests_.find(number);
+    if (found == guests_.end()) co_return gone();
+    const auto asked = found->second;
+    co_return co_await asked->instance->reread();
 }
 
 task<outcome<vitals_by_number>> host::vitals() {

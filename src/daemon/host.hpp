@@ -28,6 +28,9 @@ inline constexpr duration start_patience = std::chrono::seconds(30);
 /// How long peers may take to accept what `eddy send` hands them.
 inline constexpr duration send_patience = std::chrono::seconds(30);
 
+/// How long the data of an instance may take on its way to the next one.
+inline constexpr duration handover_patience = std::chrono::hours(1);
+
 /// What is told of a runtime from outside.
 struct runtime_vitals {
     runtime::counters counted;
@@ -50,21 +53,34 @@ public:
     task<outcome<endpoint>> start(std::uint64_t number, const runtime::type& type, std::string name,
                                   runtime::settings options,
                                   std::shared_ptr<runtime_journal> events,
-                                  std::shared_ptr<runtime::supervisor> above = nullptr);
+                                  std::shared_ptr<runtime::supervisor> above = nullptr,
+                                  std::shared_ptr<const runtime::handover> inherited = nullptr);
 
     /// Has the start under this number end soon, without success; nothing when it has ended.
     task<void> give_up_start(std::uint64_t number);
 
+    /// instance::prepare_stop(). The outer error is one of the loop, which did not answer; the
+    /// inner one is the instance's reason. After either the instance serves on as before.
+    task<outcome<outcome<>>> prepare_stop(std::uint64_t number, duration patience,
+                                          duration file_time = {});
+    /// The same for instance::hand_over().
+    task<outcome<outcome<>>> hand_over(std::uint64_t number, runtime::settings next,
+                                       std::shared_ptr<runtime::handover> to, duration patience,
+                                       duration file_time);
+    /// No stop() follows a prepare_stop() or hand_over().
+    void resume(std::uint64_t number);
+
     /// Stops and destroys an instance; connections get `drain` to finish, and its files `file_time`
-    /// to be written. When the loop does not
+    /// to be written. Yields what was lost, see instance::lost(). When the loop does not
     /// answer the instance stays there, and stop() may be tried again.
-    task<outcome<>> stop(std::uint64_t number, duration drain, duration file_time = {});
+    task<outcome<std::string>> stop(std::uint64_t number, duration drain, duration file_time = {});
 
     task<outcome<std::uint64_t>> send(std::uint64_t number, std::string message);
     task<outcome<>> apply(std::uint64_t number, runtime::settings changed);
 
-    /// Whether it could be started again, as far as it can tell.
-    task<outcome<>> check_restart(std::uint64_t number);
+    /// instance::check_restart() and reread().
+    task<outcome<>> check_restart(std::uint64_t number, runtime::settings next, bool discards_data);
+    task<outcome<bool>> reread(std::uint64_t number);
 
     /// What all instances of the loop count, by number.
     task<outcome<vitals_by_number>> vitals();
@@ -82,12 +98,18 @@ private:
                                         std::string name, runtime::settings options,
                                         std::shared_ptr<runtime_journal> events,
                                         std::shared_ptr<runtime::supervisor> above,
+                                        std::shared_ptr<const runtime::handover> inherited,
                                         std::shared_ptr<start_ticket> ticket);
     task<bool> give_up_start_there(std::uint64_t number);
-    task<outcome<>> stop_there(std::uint64_t number, duration drain);
+    task<outcome<>> prepare_there(std::uint64_t number, duration patience);
+    task<outcome<>> hand_over_there(std::uint64_t number, runtime::settings next,
+                                    std::shared_ptr<runtime::handover> to, duration patience);
+    task<void> resume_there(std::uint64_t number);
+    task<std::string> stop_there(std::uint64_t number, duration drain);
     task<outcome<std::uint64_t>> send_there(std::uint64_t number, std::string message);
     task<outcome<>> apply_there(std::uint64_t number, runtime::settings changed);
-    task<outcome<>> check_there(std::uint64_t number);
+    task<outcome<>> check_there(std::uint64_t number, runtime::settings next, bool discards_data);
+    task<outcome<bool>> reread_there(std::uint64_t number);
     task<vitals_by_number> vitals_there();
 
     loop_group& group_;

@@ -1,4 +1,4 @@
-// Changes to runtimes: create, start, stop, reload, edit, remove.
+// Changes to runtimes: create, start, stop, remove.
 #include "daemon/manager.hpp"
 
 #include <eddy/base/glob.hpp>
@@ -20,10 +20,6 @@
 namespace eddy::daemon {
 namespace {
 
-std::unexpected<problem> vanished(const managed_runtime& which) {
-    return refuse(404, fmt::format("the runtime \"{}\" was removed meanwhile", which.record.name));
-}
-
 std::string new_id() {
     // Twelve hexadecimal digits: unique among the few that one daemon keeps.
     return fmt::format("{:012x}", entropy_seed() >> 16);
@@ -31,12 +27,6 @@ std::string new_id() {
 
 std::string address_text(const endpoint& where) {
     return where.family() == AF_UNSPEC ? std::string() : where.to_string();
-}
-
-std::string json_name(std::string_view option) {
-    std::string name(option);
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
 }
 
 /// Without secrets: what is shown ends up in reports and logs.
@@ -51,26 +41,11 @@ json without_secrets(const runtime::type* of, json all) {
     return all;
 }
 
-/// Who has read options and sends them back means the secrets that are there.
-outcome<> put_secrets_back(const runtime::type& of, const json& now, json& changed) {
-    for (const runtime::option& each : of.options) {
-        if (each.shown == nullptr) continue;
-        const auto found = changed.find(json_name(each.name));
-        if (found == changed.end() || !found->is_string()) continue;
-        const auto& text = found->get_ref<const std::string&>();
-        const auto own = now.find(json_name(each.name));
-        if (own != now.end() && own->is_string() && each.shown(own->get<std::string>()) == text) {
-            changed.erase(found);
-        } else if (text.find(runtime::hidden) != std::string::npos) {
-            return refuse(400, fmt::format("--{} has {} in the place of a password: write the "
-                                           "password itself",
-                                           each.name, runtime::hidden));
-        }
-    }
-    return {};
-}
-
 }  // namespace
+
+std::unexpected<problem> vanished(const managed_runtime& which) {
+    return refuse(404, fmt::format("the runtime \"{}\" was removed meanwhile", which.record.name));
+}
 
 outcome<runtime::settings> check_options(const runtime::type& type, const json& given) {
     auto options = runtime::settings::parse(type.options, given);
@@ -257,14 +232,19 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
     if (which->where)
         co_return refuse(503, fmt::format("\"{}\" is still there: {}", name, which->reason));
     if (!which->type || !which->options) co_return refuse(409, which->reason);
+    if (shutting_down_) {
+        which->status = runtime_status::stopped;
+        co_return interrupted();
+    }
 
     which->status = runtime_status::starting;
     which->reason.clear();
+    which->lost.clear();
     which->number = ++last_number_;
     which->where = &least_loaded();
-    auto started =
-        co_await which->where->start(which->number, *which->type, name, *which->options,
-                                     which->journal, supervise(self_, name, which->number));
+    auto started = co_await which->where->start(
+        which->number, *which->type, name, *which->options, which->journal,
+        supervise(self_, name, which->number), which->carried);
     if (!started) {
         which->where = nullptr;
         which->status = runtime_status::failed;
@@ -273,6 +253,7 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
         log_warn(name, fmt::format("could not start: {}", which->reason));
         co_return std::unexpected(std::move(started.error()));
     }
+    which->carried.reset();
     which->status = runtime_status::running;
     which->started_at = loop::current().now();
     which->last = {};
@@ -283,25 +264,64 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
     co_return outcome<>();
 }
 
+duration manager::file_time_of(const managed_runtime& which) {
+    const bool has_files = which.type && which.type->file_time && which.options;
+    return has_files ? which.type->file_time(*which.options) : duration{};
+}
+
+/// Its loop does not answer.
+outcome<> manager::cannot_stop(managed_runtime& which, problem why) {
+    which.status = runtime_status::failed;
+    which.reason = fmt::format("it could not be stopped: {}", why.message);
+    log_error(which.record.name, which.reason);
+    return with_context(fmt::format("\"{}\" could not be stopped", which.record.name),
+                        std::move(why));
+}
+
+/// Has it write what must last; on failure it serves as before.
+task<outcome<>> manager::prepare_stop(runtime_ref which, duration drain) {
+    if (!which->where) co_return outcome<>();
+    auto ready = co_await which->where->prepare_stop(which->number, drain, file_time_of(*which));
+    if (!ready) co_return cannot_stop(*which, std::move(ready.error()));
+    if (*ready) co_return outcome<>();
+    log_error(which->record.name, fmt::format("not stopped: {}", ready->error().message));
+    co_return std::move(*ready);
+}
+
+task<outcome<>> manager::take_down(runtime_ref which, duration drain, unsaved data) {
+    if (data == unsaved::kept) {
+        auto ready = co_await prepare_stop(which, drain);
+        if (!ready && which->status == runtime_status::failed) co_return ready;
+        if (!ready) {
+            const std::string& name = which->record.name;
+            ready.error().message += fmt::format(
+                ". Mend that, or lose what was not saved with: eddy stop --force {}", name);
+            co_return with_context(
+                fmt::format("\"{}\" was not stopped, and goes on as before", name),
+                std::move(ready.error()));
+        }
+    }
+    co_return co_await take_down(which, drain);
+}
+
+/// Without prepare_stop() before, what cannot be written is lost.
 task<outcome<>> manager::take_down(runtime_ref which, duration drain) {
     if (!which->where) co_return outcome<>();
     which->status = runtime_status::stopping;
-    const bool has_files = which->type && which->type->file_time && which->options;
-    auto stopped = co_await which->where->stop(
-        which->number, drain, has_files ? which->type->file_time(*which->options) : duration{});
-    if (!stopped) {
-        which->status = runtime_status::failed;
-        which->reason = fmt::format("it could not be stopped: {}", stopped.error().message);
-        log_error(which->record.name, which->reason);
-        co_return with_context(fmt::format("\"{}\" could not be stopped", which->record.name),
-                               std::move(stopped.error()));
-    }
+    auto stopped = co_await which->where->stop(which->number, drain, file_time_of(*which));
+    if (!stopped) co_return cannot_stop(*which, std::move(stopped.error()));
     which->where = nullptr;
     which->status = runtime_status::stopped;
     which->last.counted.connections_now = 0;
     which->last.local = {};
-    which->journal->write("stopped");
-    log_info(which->record.name, "stopped");
+    which->lost = std::move(*stopped);
+    if (which->lost.empty()) {
+        which->journal->write("stopped");
+        log_info(which->record.name, "stopped");
+    } else {
+        which->journal->write(fmt::format("stopped; lost {}", which->lost));
+        log_warn(which->record.name, fmt::format("stopped; lost {}", which->lost));
+    }
     co_return outcome<>();
 }
 
@@ -332,23 +352,26 @@ task<outcome<>> manager::start(runtime_ref which) {
 }
 
 task<bool> manager::give_up_start(runtime_ref which) {
-    if (which->status != runtime_status::starting || which->where == nullptr) co_return false;
-    co_await which->where->give_up_start(which->number);
+    if (which->status != runtime_status::starting) co_return false;
+    which->start_given_up.set();
+    if (which->where != nullptr) co_await which->where->give_up_start(which->number);
     co_return true;
 }
 
-task<outcome<>> manager::stop(runtime_ref which) {
+task<outcome<>> manager::stop(runtime_ref which, unsaved data) {
     const std::string name = which->record.name;
     const bool was_starting = co_await give_up_start(which);
     {
         const auto entered = co_await which->turn.enter();
         if (!entered) co_return interrupted();
         const turn_guard turn(which->turn);
+        which->start_given_up.reset();
         if (which->removed) co_return vanished(*which);
         if (which->where) {
-            auto down = co_await take_down(which, drain_of(*which));
+            auto down = co_await take_down(which, drain_of(*which), data);
             if (!down) co_return down;
-        } else if (was_starting && which->status == runtime_status::failed) {
+        } else if (which->status == runtime_status::starting ||
+                   (was_starting && which->status == runtime_status::failed)) {
             which->status = runtime_status::stopped;
             which->reason.clear();
         }
@@ -363,40 +386,17 @@ task<outcome<>> manager::stop(runtime_ref which) {
             which->record.running = false;
         }
     }
-    co_return co_await stop_children(name);
+    co_return co_await stop_children(name, data);
 }
 
-task<outcome<>> manager::stop_children(std::string owner) {
+task<outcome<>> manager::stop_children(std::string owner, unsaved data) {
     outcome<> all_stopped;
     for (const runtime_ref& child : children_of(owner)) {
         if (child->removed || !child->record.running) continue;
-        auto stopped = co_await stop(child);
+        auto stopped = co_await stop(child, data);
         if (!stopped) all_stopped = std::move(stopped);
     }
     co_return all_stopped;
-}
-
-task<outcome<>> manager::reload(runtime_ref which) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return interrupted();
-    const turn_guard turn(which->turn);
-    if (which->removed) co_return vanished(*which);
-    const std::string& name = which->record.name;
-    if (!which->where)
-        co_return refuse(
-            409, fmt::format("\"{}\" is not running; start it with: eddy start {}", name, name));
-    // What it has in memory must not go for a mistake in a file.
-    if (auto good = co_await which->where->check_restart(which->number); !good)
-        co_return with_context(fmt::format("\"{}\" was not reloaded, and goes on as before", name),
-                               std::move(good.error()));
-    auto down = co_await take_down(which, drain_of(*which));
-    if (!down) co_return down;
-    auto up = co_await bring_up(which);
-    if (!up)
-        co_return with_context(
-            fmt::format("\"{}\" is stopped and could not be started again", name),
-            std::move(up.error()));
-    co_return outcome<>();
 }
 
 // --- Making and removing --------------------------------------------------------------------
@@ -462,7 +462,7 @@ task<outcome<runtime_ref>> manager::create(runtime_request request) {
     co_return entry;
 }
 
-task<outcome<>> manager::remove(runtime_ref which) {
+task<outcome<>> manager::remove(runtime_ref which, unsaved data) {
     const std::string name = which->record.name;
     static_cast<void>(co_await give_up_start(which));
     {
@@ -470,8 +470,9 @@ task<outcome<>> manager::remove(runtime_ref which) {
         if (!entered) co_return interrupted();
         const turn_guard turn(which->turn);
         if (which->removed) co_return outcome<>();
+        which->lost.clear();
         if (which->where) {
-            auto down = co_await take_down(which, drain_of(*which));
+            auto down = co_await take_down(which, drain_of(*which), data);
             if (!down) co_return down;
         }
         auto erased = co_await erase(name);
@@ -486,132 +487,18 @@ task<outcome<>> manager::remove(runtime_ref which) {
     }
     outcome<> all_removed;
     for (const runtime_ref& child : children_of(name)) {
-        auto removed = co_await remove(child);
+        auto removed = co_await remove(child, data);
         if (!removed) all_removed = std::move(removed);
     }
     co_return all_removed;
 }
 
-// --- Changing -------------------------------------------------------------------------------
-
-bool manager::all_live(const managed_runtime& which, const runtime::settings& fresh) const {
-    const json before = which.options->to_json();
-    const json after = fresh.to_json();
-    for (const runtime::option& option : which.type->options) {
-        if (option.live) continue;
-        const std::string name = json_name(option.name);
-        const json old_value = before.contains(name) ? before.at(name) : json();
-        const json new_value = after.contains(name) ? after.at(name) : json();
-        if (old_value != new_value) return false;
-    }
-    return true;
-}
-
-task<outcome<edit_effect>> manager::edit(runtime_ref which, json options,
-                                         std::optional<std::string> owner,
-                                         std::optional<std::string> group) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return interrupted();
-    const turn_guard turn(which->turn);
-    if (which->removed) co_return vanished(*which);
-    if (!which->type) co_return refuse(409, which->reason);
-
-    runtime_record fresh = which->record;
-    if (owner) {
-        if (auto valid = check_owner(*owner, fresh.name); !valid)
-            co_return std::unexpected(std::move(valid.error()));
-        fresh.owner = std::move(*owner);
-    }
-    if (group) {
-        if (!group->empty()) {
-            if (auto valid = check_group_name(*group); !valid)
-                co_return std::unexpected(std::move(valid.error()));
-        }
-        fresh.group = std::move(*group);
-    }
-    if (auto known = put_secrets_back(*which->type, fresh.options, options); !known)
-        co_return std::unexpected(std::move(known.error()));
-    fresh.options.merge_patch(options);
-    auto checked = check_options(*which->type, fresh.options);
-    if (!checked) co_return std::unexpected(std::move(checked.error()));
-    fresh.options = checked->to_json();
-    if (fresh == which->record) co_return edit_effect::none;
-
-    const runtime_record before = which->record;
-    auto saved = co_await save(fresh);
-    if (!saved)
-        co_return with_context(fmt::format("\"{}\" was not changed", fresh.name),
-                               std::move(saved.error()));
-    auto effect = co_await put_into_effect(which, std::move(fresh), std::move(*checked));
-    if (!effect) {
-        auto restored = co_await save(before);
-        if (!restored) log_error(before.name, restored.error().message);
-    }
-    co_return effect;
-}
-
-task<outcome<>> manager::keep_options(runtime_ref which, json options) {
-    const auto entered = co_await which->turn.enter();
-    if (!entered) co_return interrupted();
-    const turn_guard turn(which->turn);
-    if (which->removed) co_return vanished(*which);
-    runtime_record fresh = which->record;
-    fresh.options.merge_patch(options);
-    auto checked = check_options(*which->type, fresh.options);
-    if (!checked) co_return std::unexpected(std::move(checked.error()));
-    fresh.options = checked->to_json();
-    auto saved = co_await save(fresh);
-    if (!saved) co_return saved;
-    which->record = std::move(fresh);
-    which->options = std::move(*checked);
-    co_return outcome<>();
-}
-
-/// Makes a running runtime follow a record that was saved already. On failure the entry is as it
-/// was, running again where that is possible.
-task<outcome<edit_effect>> manager::put_into_effect(runtime_ref which, runtime_record fresh,
-                                                    runtime::settings options) {
-    const bool same_options = which->options && fresh.options == which->record.options;
-    if (!which->where || same_options) {
-        which->record = std::move(fresh);
-        which->options = std::move(options);
-        // What was wrong with the old options is no longer.
-        if (!which->where && which->status == runtime_status::failed) {
-            which->status = runtime_status::stopped;
-            which->reason.clear();
-        }
-        co_return edit_effect::saved;
-    }
-    const std::string context = fmt::format("\"{}\" keeps its old options", fresh.name);
-    if (all_live(*which, options)) {
-        auto applied = co_await which->where->apply(which->number, options);
-        if (!applied) co_return with_context(context, std::move(applied.error()));
-        which->record = std::move(fresh);
-        which->options = std::move(options);
-        which->journal->write("options changed");
-        co_return edit_effect::live;
-    }
-    auto down = co_await take_down(which, drain_of(*which));
-    if (!down) co_return std::unexpected(std::move(down.error()));
-    runtime::settings old_options = std::move(*which->options);
-    which->options = std::move(options);
-    auto up = co_await bring_up(which);
-    if (up) {
-        which->record = std::move(fresh);
-        co_return edit_effect::restarted;
-    }
-    which->options = std::move(old_options);
-    auto again = co_await bring_up(which);
-    if (!again)
-        co_return with_context(fmt::format("\"{}\" is stopped, and did not start with its old "
-                                           "options either ({})",
-                                           fresh.name, again.error().message),
-                               std::move(up.error()));
-    co_return with_context(context, std::move(up.error()));
-}
-
 task<outcome<std::uint64_t>> manager::send(runtime_ref which, std::string message) {
     const std::string& name = which->record.name;
+    if (which->status == runtime_status::starting)
+        co_return refuse(409, fmt::format("\"{}\" is still starting; try again when `eddy ls` "
+                                          "shows it running",
+                                          name));
     if (!which->where || which->status != runtime_status::running)
         co_return refuse(
             409, fmt::format("\"{}\" is not running; start it with: eddy start {}", name, name));
@@ -655,6 +542,7 @@ json manager::describe(const managed_runtime& which) const {
                   {"loop", nullptr},
                   {"options", without_secrets(which.type, which.record.options)}};
     if (which.status == runtime_status::failed) shown["reason"] = which.reason;
+    if (!which.lost.empty()) shown["lost"] = which.lost;
     if (which.where) {
         shown["loop"] = which.where->index();
         const auto up = loop::current().now() - which.started_at;

@@ -30,6 +30,9 @@
 
 namespace eddy::daemon {
 
+/// How long a change waits for a runtime that is starting, before it is refused.
+inline constexpr duration starting_patience = std::chrono::seconds(2);
+
 /// How many runtimes a daemon keeps.
 inline constexpr std::size_t runtime_limit = 1000;
 
@@ -48,6 +51,18 @@ private:
     event freed_;
 };
 
+/// What a stop does when not everything that must last can be written.
+enum class unsaved : std::uint8_t {
+    kept,  ///< it is refused, and the runtime serves on
+    lost,  ///< it goes on
+};
+
+/// What becomes of a runtime's data in a restart.
+enum class restart_data : std::uint8_t {
+    kept,       ///< the next instance has it, or there is no restart
+    discarded,  ///< the next instance begins with what its files have
+};
+
 /// One runtime, running or not. The control loop's.
 struct managed_runtime {
     runtime_record record;
@@ -62,7 +77,11 @@ struct managed_runtime {
     std::uint64_t number = 0;  ///< the instance's, on its host
     time_point started_at{};
     runtime_vitals last;  ///< as of the last refresh
+    std::string lost;     ///< by the last stop, see runtime::instance::lost()
+    /// Data of the last instance for the next one, until that has started.
+    std::shared_ptr<const runtime::handover> carried;
     turnstile turn;
+    event start_given_up;  ///< set by what ends a start, until it has the turn
 };
 
 using runtime_ref = std::shared_ptr<managed_runtime>;
@@ -85,8 +104,8 @@ struct manager_options {
     /// For a runtime whose own options do not say how long its connections may take to finish.
     duration drain = std::chrono::seconds(5);
     std::size_t runtimes = runtime_limit;  ///< kept at most
-    /// For so long restore() tries again to start what finds its address taken: after a crash the
-    /// kernel may still be closing the sockets of the daemon before.
+    /// For so long start_loaded() tries again to start what finds its address taken: after a crash
+    /// the kernel may still be closing the sockets of the daemon before.
     duration address_grace{};
 };
 
@@ -97,9 +116,13 @@ public:
             manager_options options);
     ~manager();
 
-    /// Reads the state folder and starts what is to run. Failures of single runtimes are logged and
-    /// shown as their status; the error is one of the folder as a whole.
-    task<outcome<>> restore();
+    /// Reads the state folder. What is to run is "starting" from then on; the error is one of the
+    /// folder as a whole.
+    task<outcome<>> load();
+    /// Starts what load() has found, each on its loop, and returns when all have started or failed.
+    /// Failures are logged and shown as the runtime's status. Other requests are served meanwhile,
+    /// and stop(), remove() and shut_down() end a start.
+    task<void> start_loaded();
 
     /// What reread() came to.
     struct reread_summary {
@@ -112,21 +135,29 @@ public:
     /// change are left alone; one whose file is gone keeps running, and its file is written anew.
     task<outcome<reread_summary>> reread();
 
+    /// Has every instance write what must last, and hold changes until shut_down(). Refuses with
+    /// the reasons of those that cannot; all go on as before then.
+    task<outcome<>> prepare_shutdown(duration drain);
     /// Stops every instance, with `drain` for all of them together, and keeps the saved state, so
-    /// that they run again with the next daemon. False when a loop did not answer.
+    /// that they run again with the next daemon. Nothing is started from then on. False when a loop
+    /// did not answer.
     task<bool> shut_down(duration drain);
 
     task<outcome<runtime_ref>> create(runtime_request request);
     task<outcome<>> start(runtime_ref which);
-    task<outcome<>> stop(runtime_ref which);
-    task<outcome<>> reload(runtime_ref which);
-    task<outcome<>> remove(runtime_ref which);
+    /// managed_runtime::lost says then what was lost. The same for those that it owns.
+    task<outcome<>> stop(runtime_ref which, unsaved data = unsaved::kept);
+    /// Has it read its files again while it runs; where that is not possible, restarts it.
+    task<outcome<>> reload(runtime_ref which, restart_data data = restart_data::kept);
+    task<outcome<>> remove(runtime_ref which, unsaved data = unsaved::kept);
     /// Merges `options` into those of the runtime (null takes one back) and sets owner and group
-    /// where given. A running runtime is told, or restarted where that is not enough; when it does
-    /// not start with the new options, it goes on with the old ones.
+    /// where given. A running runtime is told, or restarted with its data where that is not enough.
+    /// What can be checked is checked before it stops; when it still does not start with the new
+    /// options, it goes on with the old ones.
     task<outcome<edit_effect>> edit(runtime_ref which, json options,
                                     std::optional<std::string> owner,
-                                    std::optional<std::string> group);
+                                    std::optional<std::string> group,
+                                    restart_data data = restart_data::kept);
     task<outcome<std::uint64_t>> send(runtime_ref which, std::string message);
     /// Merges `options` into those of the runtime, for its next start: one that runs is not told,
     /// because it was itself that asked for it.
@@ -161,16 +192,30 @@ private:
 
     // These expect the caller to have the runtime's turn, and leave the saved state alone.
     task<outcome<>> bring_up(runtime_ref which);
+    task<outcome<>> prepare_stop(runtime_ref which, duration drain);
     task<outcome<>> take_down(runtime_ref which, duration drain);
+    task<outcome<>> take_down(runtime_ref which, duration drain, unsaved data);
+    outcome<> cannot_stop(managed_runtime& which, problem why);
+    static duration file_time_of(const managed_runtime& which);
 
     /// Whoever starts it has the turn, maybe for long. Yields whether somebody does.
     static task<bool> give_up_start(runtime_ref which);
-    task<outcome<>> stop_children(std::string owner);
+    /// Waits for the turn, but not for long while the runtime is starting. `change` is the command
+    /// that wants it.
+    static task<outcome<>> take_turn(runtime_ref which, std::string_view change);
+    task<outcome<>> stop_children(std::string owner, unsaved data);
     task<void> start_restored(runtime_ref which, duration grace);
+    task<void> prepare_for_shutdown(runtime_ref which, duration drain,
+                                    std::vector<std::string>& refusals);
     task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
     task<outcome<>> apply_record(runtime_ref which, runtime_record fresh);
     task<outcome<edit_effect>> put_into_effect(runtime_ref which, runtime_record fresh,
-                                               runtime::settings options);
+                                               runtime::settings options, restart_data data);
+    task<outcome<>> restart(runtime_ref which, runtime::settings next, restart_data data);
+    task<outcome<std::shared_ptr<runtime::handover>>> prepare_restart(runtime_ref which,
+                                                                      runtime::settings next,
+                                                                      restart_data data);
+    task<std::shared_ptr<runtime::handover>> make_handover();
     task<void> refresh_from(host& where);
     bool all_live(const managed_runtime& which, const runtime::settings& fresh) const;
 
@@ -182,7 +227,9 @@ private:
     manager_options options_;
     std::vector<std::unique_ptr<host>> hosts_;
     std::map<std::string, runtime_ref, std::less<>> runtimes_;
+    std::vector<runtime_ref> loaded_;  // to be started by start_loaded()
     std::uint64_t last_number_ = 0;
+    bool shutting_down_ = false;
 };
 
 }  // namespace eddy::daemon

@@ -3,6 +3,7 @@
 
 #include "daemon/manager.hpp"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,15 @@ inline std::unexpected<problem> with_context(std::string_view attempt, problem c
 
 inline std::unexpected<problem> interrupted() {
     return refuse(503, "the daemon is stopping; try again with the next one");
+}
+
+std::unexpected<problem> vanished(const managed_runtime& which);
+
+/// "max-connections" as JSON names it.
+inline std::string json_name(std::string_view option) {
+    std::string name(option);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
 }
 
 /// What the table says, and then what it cannot say.

@@ -2,6 +2,7 @@
 #include <eddy/base/log.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
 
 #include "daemon/manager.hpp"
 #include "daemon/manager_parts.hpp"
@@ -21,39 +22,66 @@ constexpr duration first_restart_pause = std::chrono::milliseconds(50);
 
 }  // namespace
 
-task<outcome<>> manager::restore() {
+task<outcome<>> manager::load() {
     const state_store& store = store_;
     auto read = co_await run_blocking(disk_, [&store] { return store.load(); });
     if (!read) co_return refuse(500, read.error().message());
     if (!*read) co_return std::unexpected(std::move(read->error()));
     for (const std::string& complaint : (*read)->complaints) log_error("daemon", complaint);
 
-    scope starting(co_await current_source());
     for (runtime_record& record : (*read)->records) {
         const bool run = record.running;
         const runtime_ref entry = adopt(std::move(record));
-        if (entry->status == runtime_status::failed)
+        if (entry->status == runtime_status::failed) {
             log_error(entry->record.name, entry->reason);
-        else
-            entry->status = runtime_status::stopped;
-        if (run && entry->options) starting.spawn(start_restored(entry, options_.address_grace));
+        } else {
+            entry->status = run ? runtime_status::starting : runtime_status::stopped;
+            if (run) loaded_.push_back(entry);
+        }
     }
-    co_await starting.join();
     co_return outcome<>();
+}
+
+task<void> manager::start_loaded() {
+    scope starting(co_await current_source());
+    for (const runtime_ref& each : std::exchange(loaded_, {}))
+        starting.spawn(start_restored(each, options_.address_grace));
+    co_await starting.join();
 }
 
 task<void> manager::start_restored(runtime_ref which, duration grace) {
     const auto entered = co_await which->turn.enter();
     if (!entered) co_return;
     const turn_guard turn(which->turn);
+    // It may have been stopped, started or removed before it had its turn.
+    if (which->removed || which->where || !which->record.running) co_return;
+    if (which->start_given_up.is_set()) co_return;
     // Whatever comes of it, it stays one that is to run: the next daemon tries again.
     loop& here = loop::current();
     const time_point patience_ends = here.now() + grace;
     for (duration pause = first_restart_pause;; pause *= 2) {
         auto up = co_await bring_up(which);
         if (up || up.error().status != 409 || here.now() >= patience_ends) co_return;
-        const auto slept = co_await here.sleep_until(std::min(here.now() + pause, patience_ends));
-        if (!slept) co_return;
+        which->status = runtime_status::starting;
+        const auto given_up = co_await with_timeout(std::min(pause, patience_ends - here.now()),
+                                                    which->start_given_up.wait());
+        if (given_up || given_up.error() != errc::timed_out) {
+            which->status = runtime_status::failed;
+            co_return;
+        }
+    }
+}
+
+task<outcome<>> manager::take_turn(runtime_ref which, std::string_view change) {
+    for (;;) {
+        const auto entered = co_await with_timeout(starting_patience, which->turn.enter());
+        if (entered) co_return outcome<>();
+        if (entered.error() != errc::timed_out) co_return interrupted();
+        if (which->status != runtime_status::starting) continue;
+        const std::string& name = which->record.name;
+        co_return refuse(409, fmt::format("\"{0}\" is still starting; `eddy {1}` can be had when "
+                                          "`eddy ls` shows it running, or after `eddy stop {0}`",
+                                          name, change));
     }
 }
 
@@ -140,16 +168,43 @@ task<outcome<>> manager::apply_record(runtime_ref which, runtime_record fresh) {
                                std::move(options.error()));
     const bool run = fresh.running;
     if (which->where && !run) {
-        auto down = co_await take_down(which, drain_of(*which));
+        auto down = co_await take_down(which, drain_of(*which), unsaved::kept);
         if (!down) co_return down;
     }
-    auto effect = co_await put_into_effect(which, std::move(fresh), std::move(*options));
+    auto effect =
+        co_await put_into_effect(which, std::move(fresh), std::move(*options), restart_data::kept);
     if (!effect) co_return std::unexpected(std::move(effect.error()));
     if (!which->where && run) co_return co_await bring_up(which);
     co_return outcome<>();
 }
 
+task<outcome<>> manager::prepare_shutdown(duration drain) {
+    std::vector<std::string> refusals;
+    scope preparing(co_await current_source());
+    for (const runtime_ref& entry : all())
+        preparing.spawn(prepare_for_shutdown(entry, drain, refusals));
+    co_await preparing.join();
+    if (refusals.empty()) co_return outcome<>();
+    for (const runtime_ref& entry : all())
+        if (entry->where) entry->where->resume(entry->number);
+    co_return refuse(503, fmt::format("{}", fmt::join(refusals, "; ")));
+}
+
+task<void> manager::prepare_for_shutdown(runtime_ref which, duration drain,
+                                         std::vector<std::string>& refusals) {
+    // What has yet to come up has nothing to save.
+    if (which->status == runtime_status::starting) co_return;
+    const auto entered = co_await which->turn.enter();
+    if (!entered) co_return;
+    const turn_guard turn(which->turn);
+    auto ready = co_await prepare_stop(which, drain);
+    // A loop that does not answer is shut_down()'s affair.
+    if (!ready && which->status != runtime_status::failed)
+        refusals.push_back(fmt::format("\"{}\": {}", which->record.name, ready.error().message));
+}
+
 task<bool> manager::shut_down(duration drain) {
+    shutting_down_ = true;
     bool complete = true;
     scope stopping(co_await current_source());
     for (const runtime_ref& entry : all())
@@ -166,6 +221,7 @@ task<void> manager::stop_for_shutdown(runtime_ref which, duration drain, bool& c
         co_return;
     }
     const turn_guard turn(which->turn);
+    which->start_given_up.reset();
     auto down = co_await take_down(which, drain);
     if (!down) complete = false;
     which->journal->close();

@@ -3,8 +3,7 @@
 
 #include <eddy/io/scope.hpp>
 
-#include "base/temporary_folder.hpp"
-#include "daemon/testing.hpp"
+#include "daemon/manager_fixture.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,78 +13,19 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace eddy::daemon {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_runtimes = 8;
+using testing::make;
+using testing::most_runtimes;
+using testing::wanted;
 
-class manager_test : public ::testing::Test {
-protected:
-    void SetUp() override {
-        store_ = std::make_unique<state_store>(folder_);
-        ASSERT_TRUE(store_->prepare());
-    }
-    void TearDown() override { EXPECT_EQ(testing::instances.load(), 0) << "instances were lost"; }
-
-    using steps = task<void> (*)(manager&);
-
-    /// Runs `body` with a manager over the folder of state, as one daemon's life. What runs at the
-    /// end is shut down, as by SIGTERM.
-    void live(steps body) {
-        loop_options options;
-        options.kind = backend_kind::epoll;
-        auto control = std::move(*loop::create(options));
-        loop_group_options group;
-        group.threads = 2;
-        group.loop = options;
-        auto loops = std::move(*loop_group::start(group));
-        blocking_pool disk;
-        manager_options managing;
-        managing.types = types_;
-        managing.runtimes = most_runtimes;
-        managing.drain = duration::zero();
-        manager runtimes(*store_, disk, *loops, managing);
-        control->run(lead(runtimes, body));
-    }
-
-    static task<void> lead(manager& runtimes, steps body) {
-        const auto restored = co_await runtimes.restore();
-        EXPECT_TRUE(restored);
-        co_await body(runtimes);
-        const bool complete = co_await runtimes.shut_down(std::chrono::seconds(1));
-        EXPECT_TRUE(complete);
-    }
-
-    std::string file(const std::string& name) const {
-        return folder_ + "/runtimes/" + name + ".json";
-    }
-    json saved(const std::string& name) const {
-        std::ifstream stream(file(name));
-        return json::parse(stream, nullptr, false);
-    }
-
-    const eddy::testing::temporary_folder temporary_;
-    const std::string folder_ = temporary_.path();
-    std::unique_ptr<state_store> store_;
-    std::vector<runtime::type> types_ = testing::fake_types();
-};
-
-runtime_request wanted(std::string name, json options = json::object()) {
-    runtime_request request;
-    request.type = "fake";
-    request.name = std::move(name);
-    request.options = std::move(options);
-    return request;
-}
-
-task<runtime_ref> make(manager& runtimes, runtime_request request) {
-    auto made = co_await runtimes.create(std::move(request));
-    EXPECT_TRUE(made) << (made ? "" : made.error().message);
-    co_return made ? *made : nullptr;
-}
+class manager_test : public testing::manager_fixture {};
 
 task<void> nothing(manager&) { co_return; }
 
@@ -292,6 +232,75 @@ TEST_F(manager_test, an_edit_that_fails_changes_nothing) {
         EXPECT_EQ(a->record.options, json({{"port", 80}}));
     });
     EXPECT_EQ(saved("a").at("options"), json({{"port", 80}}));
+}
+
+bool has_line(const managed_runtime& of, std::string_view text) {
+    for (const journal_line& each : of.journal->read(0, 100))
+        if (each.text == text) return true;
+    return false;
+}
+
+TEST_F(manager_test, a_restart_hands_data_over) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
+        EXPECT_TRUE(co_await runtimes.start(a));
+        EXPECT_TRUE(co_await runtimes.send(a, "keep this"));
+        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 81}}, {}, {}), edit_effect::restarted);
+        EXPECT_TRUE(has_line(*a, "has this"));
+        EXPECT_EQ(a->carried, nullptr) << "the new instance has it";
+        EXPECT_TRUE(co_await runtimes.send(a, "keep that"));
+        EXPECT_TRUE(co_await runtimes.reload(a));
+        EXPECT_TRUE(has_line(*a, "has that"));
+        // It starts with neither: the data waits for the next start.
+        EXPECT_TRUE(co_await runtimes.send(a, "keep more"));
+        const auto number = a->number;
+        EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 665}}, {}, {}));
+        EXPECT_EQ(a->number, number) << "what is known before stops nothing";
+        EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 666}}, {}, {}));
+        EXPECT_EQ(a->status, runtime_status::running);
+        EXPECT_TRUE(has_line(*a, "has more")) << "given back to the old options";
+        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 82}}, {}, {}, restart_data::discarded),
+                  edit_effect::restarted);
+        EXPECT_TRUE(co_await runtimes.stop(a));
+        EXPECT_EQ(a->lost, "") << "it had none any more";
+    });
+}
+
+TEST_F(manager_test, what_cannot_be_written_is_not_stopped_unless_it_may_be_lost) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"full", true}}));
+        const runtime_ref b = co_await make(runtimes, wanted("b"));
+        for (const runtime_ref& each : {a, b}) {
+            EXPECT_TRUE(co_await runtimes.start(each));
+            EXPECT_TRUE(co_await runtimes.send(each, "keep " + each->record.name));
+        }
+        const auto number = a->number;
+        std::vector<runtime::outcome<>> all_refused;
+        all_refused.push_back(co_await runtimes.stop(a));
+        all_refused.push_back(co_await runtimes.remove(a));
+        all_refused.push_back(co_await runtimes.reload(a));
+        for (const auto& refused : all_refused) {
+            EXPECT_FALSE(refused);
+            if (!refused)
+                EXPECT_NE(refused.error().message.find("the disk is full"), std::string::npos);
+        }
+        EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 81}}, {}, {}));
+        const auto all = co_await runtimes.prepare_shutdown(std::chrono::seconds(1));
+        EXPECT_FALSE(all);
+        if (!all) EXPECT_NE(all.error().message.find("\"a\": the disk is full"), std::string::npos);
+        EXPECT_EQ(a->number, number);
+        for (const runtime_ref& each : {a, b}) EXPECT_EQ(each->status, runtime_status::running);
+        // Behind what was posted to its loop.
+        co_await runtimes.refresh();
+        EXPECT_TRUE(has_line(*b, "resumed"));
+
+        EXPECT_TRUE(co_await runtimes.stop(a, unsaved::lost));
+        EXPECT_EQ(a->lost, "a");
+        EXPECT_EQ(runtimes.describe(*a).at("lost"), "a");
+        EXPECT_TRUE(co_await runtimes.start(a));
+        EXPECT_EQ(a->lost, "");
+        EXPECT_TRUE(co_await runtimes.prepare_shutdown(std::chrono::seconds(1)));
+    });
 }
 
 TEST_F(manager_test, a_change_that_cannot_be_saved_is_undone) {

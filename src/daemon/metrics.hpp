@@ -34,6 +34,7 @@ struct daemon_facts {
     std::string backend;
     std::size_t loops = 0;
     time_point started_at{};
+    bool ready = false;  ///< what was running before has started, or failed
 };
 
 /// Writes the page. Call manager::refresh() before.

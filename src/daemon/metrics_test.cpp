@@ -17,7 +17,7 @@ namespace eddy::daemon {
 namespace {
 
 task<void> render(manager& runtimes, std::string& page) {
-    EXPECT_TRUE(co_await runtimes.restore());
+    EXPECT_TRUE(co_await runtimes.load());
     runtime_request request;
     request.type = "fake";
     request.name = "a";

@@ -1,6 +1,8 @@
 // Writing, reading and following a journal.
 #include "daemon/runtime_journal.hpp"
 
+#include "base/terminal_text.hpp"
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -11,23 +13,30 @@
 namespace eddy::daemon {
 namespace {
 
-// Nobody's text may forge another line or drive a terminal.
+constexpr std::string_view cut_mark = "...";
+
+// No text may forge another line or drive a terminal.
 std::string escaped(std::string_view text) {
     std::string shown;
     shown.reserve(text.size());
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '\t')
+    std::size_t whole = 0;  // what stays where the line is too long
+    while (!text.empty()) {
+        const text_unit unit = first_unit(text);
+        const std::string_view bytes = text.substr(0, unit.size);
+        if (bytes == "\t")
             shown += ' ';
-        else if (byte < 0x20 || byte == 0x7f)
-            shown += fmt::format("\\x{:02x}", byte);
+        else if (unit.is_printable)
+            shown += bytes;
         else
-            shown += c;
+            append_hex_escaped(shown, bytes);
+        text.remove_prefix(unit.size);
         if (shown.size() > runtime_journal::line_bytes_limit) {
-            shown.resize(runtime_journal::line_bytes_limit - 3);
-            shown += "...";
+            shown.resize(whole);
+            shown += cut_mark;
             break;
         }
+        if (shown.size() <= runtime_journal::line_bytes_limit - cut_mark.size())
+            whole = shown.size();
     }
     return shown;
 }

@@ -44,6 +44,21 @@ TEST_F(runtime_journal_test, reads_the_newest_where_there_are_more) {
     EXPECT_TRUE(journal_->read(0, 0).empty());
 }
 
+TEST_F(runtime_journal_test, what_could_drive_a_terminal_is_escaped) {
+    journal_->write("\u009b2J \x9b \u202e größe\t\x1b");
+    EXPECT_EQ(journal_->read(0, 1).at(0).text, "\\xc2\\x9b2J \\x9b \\xe2\\x80\\xae größe \\x1b");
+}
+
+TEST_F(runtime_journal_test, a_long_line_is_cut_between_characters) {
+    constexpr std::size_t limit = runtime_journal::line_bytes_limit;
+    journal_->write(std::string(limit - 2, 'x') + "ä");
+    EXPECT_EQ(journal_->read(0, 1).at(0).text.size(), limit);
+    journal_->write(std::string(limit - 4, 'x') + "ääää");
+    EXPECT_EQ(journal_->read(1, 1).at(0).text, std::string(limit - 4, 'x') + "...");
+    journal_->write(std::string(limit - 2, 'x') + "\x1b");
+    EXPECT_EQ(journal_->read(2, 1).at(0).text, std::string(limit - 3, 'x') + "...");
+}
+
 TEST_F(runtime_journal_test, forgets_the_oldest_line_at_the_limit) {
     for (std::size_t i = 1; i <= runtime_journal::line_limit + 1; ++i)
         journal_->write(std::to_string(i));

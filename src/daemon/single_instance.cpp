@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,17 +43,44 @@ outcome<std::optional<pid_t>> find_listener(const endpoint& address) {
     return who.pid;
 }
 
+/// Refuses what is not a regular file of this user alone.
+outcome<> check_own_file(int file, const std::string& path) {
+    struct stat info{};
+    if (::fstat(file, &info) != 0)
+        return refuse(500, fmt::format("could not examine {}: {}", path,
+                                       std::generic_category().message(errno)));
+    if (!S_ISREG(info.st_mode) || info.st_nlink != 1)
+        return refuse(500, fmt::format("{} is {}; the lock must be a regular file. Remove it", path,
+                                       S_ISREG(info.st_mode) ? "a hard link to another file"
+                                                             : "not a regular file"));
+    if (info.st_uid != ::geteuid())
+        return refuse(500,
+                      fmt::format("{} belongs to user id {}, and this daemon runs as {}. Start "
+                                  "it as that user, or choose another folder with --state",
+                                  path, info.st_uid, ::geteuid()));
+    return {};
+}
+
 bool has_ended(pid_t process) { return process > 0 && ::kill(process, 0) != 0 && errno == ESRCH; }
 
 }  // namespace
 
 outcome<state_lock> state_lock::take(const std::string& directory) {
     const std::string path = directory + "/lock";
-    unique_fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    // A user who may write to the folder can put anything there: neither a link's target nor
+    // another user's file is touched, and nothing is written before the lock is held.
+    unique_fd file(::open(path.c_str(),
+                          O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600));
+    if (!file && errno == ELOOP)
+        return refuse(500, fmt::format("{} is a symbolic link; the lock must be a regular file. "
+                                       "Remove the link",
+                                       path));
     if (!file)
         return refuse(500, fmt::format("could not open {}: {}. Choose another folder with --state "
                                        "or EDDY_STATE_DIR",
                                        path, std::generic_category().message(errno)));
+    if (auto own = check_own_file(file.get(), path); !own)
+        return std::unexpected(std::move(own.error()));
     if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK)
             return refuse(500, fmt::format("could not lock {}: {}", path,

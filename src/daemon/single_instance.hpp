@@ -15,7 +15,9 @@ namespace eddy::daemon {
 /// that happens.
 class state_lock {
 public:
-    /// Takes the lock on an existing folder. Refuses (409) with the pid of the daemon that has it.
+    /// Takes the lock on an existing folder. Refuses (409) with the pid of the daemon that has it,
+    /// and (500) a lock file that is a link, no regular file or another user's, which stays as it
+    /// is.
     static outcome<state_lock> take(const std::string& directory);
 
     /// Whether the last daemon of this folder ended without release(): it was killed, or crashed.

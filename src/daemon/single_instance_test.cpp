@@ -7,10 +7,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace eddy::daemon {
@@ -55,6 +57,42 @@ TEST_F(single_instance_test, a_missing_folder_is_refused_with_advice) {
     const auto taken = state_lock::take(folder_ + "/missing");
     ASSERT_FALSE(taken);
     EXPECT_NE(taken.error().message.find("--state"), std::string::npos);
+}
+
+TEST_F(single_instance_test, a_lock_that_is_a_link_leaves_its_target_alone) {
+    const std::string precious = folder_ + "/precious";
+    for (const bool is_hard : {false, true}) {
+        std::ofstream(precious) << "precious";
+        if (is_hard)
+            std::filesystem::create_hard_link(precious, folder_ + "/lock");
+        else
+            std::filesystem::create_symlink(precious, folder_ + "/lock");
+        const auto taken = state_lock::take(folder_);
+        ASSERT_FALSE(taken);
+        EXPECT_NE(taken.error().message.find("must be a regular file"), std::string::npos)
+            << taken.error().message;
+        EXPECT_EQ(std::filesystem::file_size(precious), 8U);
+        std::filesystem::remove(folder_ + "/lock");
+    }
+    EXPECT_TRUE(state_lock::take(folder_));
+}
+
+TEST_F(single_instance_test, a_lock_that_is_no_regular_file_is_refused_at_once) {
+    ASSERT_EQ(::mkfifo((folder_ + "/lock").c_str(), 0600), 0);
+    EXPECT_FALSE(state_lock::take(folder_));
+    std::filesystem::remove(folder_ + "/lock");
+    std::filesystem::create_directory(folder_ + "/lock");
+    EXPECT_FALSE(state_lock::take(folder_));
+}
+
+TEST_F(single_instance_test, another_users_lock_is_refused) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can make a file of another user";
+    std::ofstream(folder_ + "/lock") << "precious";
+    ASSERT_EQ(::chown((folder_ + "/lock").c_str(), 65534, 65534), 0);
+    const auto taken = state_lock::take(folder_);
+    ASSERT_FALSE(taken);
+    EXPECT_NE(taken.error().message.find("belongs to user id 65534"), std::string::npos);
+    EXPECT_EQ(std::filesystem::file_size(folder_ + "/lock"), 8U);
 }
 
 TEST_F(single_instance_test, a_socket_that_somebody_listens_on_is_not_free) {

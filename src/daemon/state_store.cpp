@@ -3,6 +3,7 @@
 
 #include <eddy/base/unique_fd.hpp>
 
+#include "base/regular_file.hpp"
 #include "daemon/runtime_name.hpp"
 
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <filesystem>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 namespace eddy::daemon {
 namespace {
@@ -25,18 +27,28 @@ namespace fs = std::filesystem;
 /// A state file is far smaller; more is damage.
 constexpr std::size_t file_limit = 1024 * 1024;
 
+/// Of a file that was removed after the folder had been read.
+constexpr int status_gone = 404;
+
 constexpr std::string_view suffix = ".json";
 
 std::string errno_text() { return std::generic_category().message(errno); }
 
-std::unexpected<problem> disk_problem(std::string_view what, const std::string& path) {
-    const int error = errno;
-    if (error == ENOSPC || error == EDQUOT)
+std::unexpected<problem> disk_problem(std::string_view what, const std::string& path,
+                                      std::error_code error = errno_code(errno)) {
+    if (error == errno_code(ENOSPC) || error == errno_code(EDQUOT))
         return refuse(507, fmt::format("could not {} {}: the disk is full. Free some space and "
                                        "try again",
                                        what, path));
-    return refuse(500, fmt::format("could not {} {}: {}", what, path,
-                                   std::generic_category().message(error)));
+    return refuse(500, fmt::format("could not {} {}: {}", what, path, error.message()));
+}
+
+/// A file that may be whole, though errno says why it cannot be read.
+std::unexpected<problem> unreadable(const std::string& path) {
+    return refuse(500,
+                  fmt::format("could not read the state file {}: {}. Nothing was changed: mend "
+                              "that, or move the file elsewhere, and try again",
+                              path, errno_text()));
 }
 
 bool write_all(int fd, std::string_view text) {
@@ -143,9 +155,9 @@ outcome<> state_store::save(const runtime_record& record) const {
     const std::string fresh = fmt::format("{}/runtimes/.{}{}.new", directory_, record.name, suffix);
     const std::string text = dump_json(to_json(record), 2) + "\n";
 
-    unique_fd file(
-        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file) return disk_problem("write", fresh);
+    auto opened = open_regular(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+    if (!opened) return disk_problem("write", fresh, opened.error());
+    unique_fd file = std::move(*opened);
     if (!write_all(file.get(), text) || ::fsync(file.get()) != 0) {
         auto failed = disk_problem("write", fresh);
         ::unlink(fresh.c_str());
@@ -173,10 +185,18 @@ outcome<> state_store::erase(std::string_view name) const {
 
 outcome<runtime_record> state_store::load_file(const std::string& path,
                                                std::string_view name) const {
-    const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file) return refuse(500, errno_text());
+    const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!file) {
+        const int error = errno;
+        struct stat entry{};
+        if (::lstat(path.c_str(), &entry) != 0 && errno == ENOENT)
+            return refuse(status_gone, "it was removed meanwhile");
+        if (error == ENXIO) return refuse(400, "it is not a regular file");
+        errno = error;
+        return unreadable(path);
+    }
     struct stat info{};
-    if (::fstat(file.get(), &info) != 0) return refuse(500, errno_text());
+    if (::fstat(file.get(), &info) != 0) return unreadable(path);
     if (!S_ISREG(info.st_mode)) return refuse(400, "it is not a regular file");
     if (info.st_size > static_cast<off_t>(file_limit))
         return refuse(
@@ -186,7 +206,7 @@ outcome<runtime_record> state_store::load_file(const std::string& path,
     for (;;) {
         const ssize_t got = ::read(file.get(), chunk, sizeof chunk);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return refuse(500, errno_text());
+        if (got < 0) return unreadable(path);
         if (got == 0) break;
         text.append(chunk, static_cast<std::size_t>(got));
         if (text.size() > file_limit) return refuse(400, "it grows while it is read");
@@ -225,6 +245,7 @@ outcome<state_store::loaded> state_store::load() const {
         return refuse(500,
                       fmt::format("could not read the folder {}: {}", folder, error.message()));
     std::sort(files.begin(), files.end());
+    std::vector<std::pair<std::string, std::string>> damaged;  // files and reasons
     for (const std::string& file : files) {
         const std::string path = fmt::format("{}/{}", folder, file);
         if (file.starts_with('.')) {
@@ -237,9 +258,16 @@ outcome<state_store::loaded> state_store::load() const {
         auto record = load_file(path, name);
         if (record)
             all.records.push_back(std::move(*record));
+        else if (record.error().status == status_gone)
+            continue;
+        else if (record.error().status / 100 == 5)
+            return std::unexpected(std::move(record.error()));
         else
-            all.complaints.push_back(set_aside(path, file, record.error().message));
+            damaged.emplace_back(file, std::move(record.error().message));
     }
+    // Only once all could be read: nothing has changed where that fails.
+    for (const auto& [file, reason] : damaged)
+        all.complaints.push_back(set_aside(fmt::format("{}/{}", folder, file), file, reason));
     std::sort(all.records.begin(), all.records.end(), [](const auto& a, const auto& b) {
         return std::tie(a.created, a.name) < std::tie(b.created, b.name);
     });

@@ -1,9 +1,8 @@
 // What survives the daemon: one JSON file a runtime, `<state>/runtimes/<name>.json`.
 //
 // A file is replaced atomically (written beside, fsynced, renamed, the folder fsynced), so that
-// kill -9 or a power cut leaves the old or the new one. A file that cannot be understood is moved
-// to
-// `<state>/damaged/` and reported; it never keeps the rest from being loaded.
+// kill -9 or a power cut leaves the old or the new one. A file whose content cannot be understood
+// is moved to `<state>/damaged/` and reported; it never keeps the rest from being loaded.
 #pragma once
 
 #include "daemon/json.hpp"
@@ -60,7 +59,9 @@ public:
         std::vector<runtime_record> records;  ///< in the order of creation
         std::vector<std::string> complaints;  ///< a sentence for each file that was set aside
     };
-    /// Reads every record and sets damaged files aside.
+    /// Reads every record and sets damaged files aside. A file that cannot be read, for lack of
+    /// descriptors or permission or by a fault of the disk, may be whole: it stays where it is, and
+    /// all is refused (500), so that no runtime of its name takes its place.
     outcome<loaded> load() const;
 
 private:

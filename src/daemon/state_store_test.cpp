@@ -1,10 +1,14 @@
 // Saving and loading state, and what happens to damaged files.
 #include "daemon/state_store.hpp"
 
+#include <eddy/base/unique_fd.hpp>
+
 #include "base/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -147,6 +151,46 @@ TEST_F(state_store_test, refuses_a_huge_file_without_reading_it) {
 TEST_F(state_store_test, does_not_hang_on_a_pipe) {
     ASSERT_EQ(::mkfifo(file("pipe.json").c_str(), 0600), 0);
     EXPECT_EQ(store().load()->complaints.size(), 1U);
+}
+
+TEST_F(state_store_test, without_descriptors_nothing_is_moved) {
+    ASSERT_TRUE(store().save(record("db")));
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const unique_fd last(::dup(STDIN_FILENO));
+    ASSERT_TRUE(last);
+    const rlimit few{static_cast<rlim_t>(last.get() + 1), before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto loaded = store().load();
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    ASSERT_FALSE(loaded);
+    EXPECT_NE(loaded.error().message.find("Too many open files"), std::string::npos);
+    EXPECT_TRUE(fs::exists(file("db.json")));
+}
+
+TEST_F(state_store_test, a_file_that_cannot_be_read_is_not_damaged) {
+    ASSERT_TRUE(store().save(record("db")));
+    write("cut.json", "{");
+    // A link to itself fails for root as well, who may read everything.
+    fs::create_symlink("loop.json", file("loop.json"));
+    const auto loaded = store().load();
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().status, 500);
+    EXPECT_NE(loaded.error().message.find(file("loop.json")), std::string::npos);
+    EXPECT_TRUE(fs::is_symlink(file("loop.json")));
+    EXPECT_TRUE(fs::exists(file("cut.json"))) << "nothing was changed";
+    fs::remove(file("loop.json"));
+    EXPECT_EQ(store().load()->records.size(), 1U);
+    EXPECT_TRUE(fs::exists(damaged("cut.json")));
+}
+
+TEST_F(state_store_test, a_file_without_permission_is_not_damaged) {
+    if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+    ASSERT_TRUE(store().save(record("db")));
+    ASSERT_EQ(::chmod(file("db.json").c_str(), 0), 0);
+    EXPECT_FALSE(store().load());
+    ASSERT_EQ(::chmod(file("db.json").c_str(), 0600), 0);
+    EXPECT_EQ(store().load()->records.size(), 1U);
 }
 
 TEST_F(state_store_test, files_are_for_their_owner_alone) {

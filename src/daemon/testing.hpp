@@ -5,6 +5,8 @@
 
 #include "runtime/runtime.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -33,14 +35,40 @@ public:
             static_cast<void>(co_await given_up_.wait());
             co_return runtime::refuse(503, "its start was given up");
         }
+        if (made_.inherited) {
+            data_.resize(100);
+            const ssize_t got = ::pread(made_.inherited->file.get(), data_.data(), data_.size(), 0);
+            data_.resize(static_cast<std::size_t>(got));
+            made_.events->write("has " + data_);
+        }
         made_.events->write("level " + std::to_string(made_.options.number("level")));
         running_ = true;
         co_return runtime::outcome<>();
     }
     void give_up_start() noexcept override { given_up_.set(); }
+    task<runtime::outcome<>> prepare_stop(duration) override {
+        if (!data_.empty() && made_.options.flag("full"))
+            co_return runtime::refuse(507, "the disk is full");
+        made_.events->write("prepared");
+        co_return runtime::outcome<>();
+    }
+    void resume() noexcept override { made_.events->write("resumed"); }
+    task<runtime::outcome<>> hand_over(runtime::settings, std::shared_ptr<runtime::handover> to,
+                                       duration patience) override {
+        auto ready = co_await prepare_stop(patience);
+        if (!ready || data_.empty()) co_return ready;
+        to->is_used = ::pwrite(to->file.get(), data_.data(), data_.size(), 0) ==
+                      static_cast<ssize_t>(data_.size());
+        co_return ready;
+    }
     task<void> stop(duration) override {
         running_ = false;
         co_return;
+    }
+    std::string lost() const override { return data_; }
+    task<runtime::outcome<>> check_restart(runtime::settings next, bool) override {
+        if (next.number("port") == 665) co_return runtime::refuse(409, "port 665 is known taken");
+        co_return runtime::outcome<>();
     }
     runtime::counters count() const override {
         runtime::counters counted;
@@ -58,6 +86,7 @@ public:
     }
     task<runtime::outcome<std::uint64_t>> send(std::string message) override {
         if (message == "hang") hanging.wait(true);
+        if (message.starts_with("keep ")) data_ = message.substr(5);
         if (message == "refuse") co_return runtime::refuse(409, "nobody listens");
         ++sent_;
         co_return message.size();
@@ -71,6 +100,7 @@ public:
 
 private:
     runtime::creation made_;
+    std::string data_;  // lost with a stop, unless it is handed over
     std::uint64_t sent_ = 0;
     bool running_ = false;
     event given_up_;
@@ -93,6 +123,10 @@ inline std::vector<runtime::type> fake_types() {
                      .value_name = "N",
                      .default_value = "1",
                      .help = "a number",
+                     .live = true},
+                    {.name = "full",
+                     .kind = option_kind::flag,
+                     .help = "what it has cannot be written",
                      .live = true},
                     {.name = "throwing", .kind = option_kind::flag, .help = "start() throws"},
                     {.name = "patient",

@@ -4,6 +4,7 @@
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "base/regular_file.hpp"
 #include "io/backend.hpp"
 #include "io/file_access.hpp"
 
@@ -130,6 +131,13 @@ task<result<file>> file::open(std::string path, int flags, mode_t mode) {
         if (!fd) return fail_errno();
         return fd;
     });
+    if (!opened) co_return fail(opened.error());
+    co_return file(std::move(*opened));
+}
+
+task<result<file>> file::open_regular(std::string path, int flags, mode_t mode) {
+    result<unique_fd> opened =
+        co_await off_loop([&] { return eddy::open_regular(path.c_str(), flags, mode); });
     if (!opened) co_return fail(opened.error());
     co_return file(std::move(*opened));
 }

@@ -57,6 +57,22 @@ TEST_P(file_io, what_is_written_is_read_again) {
     });
 }
 
+TEST_P(file_io, a_path_that_others_choose_is_a_regular_file) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        const std::string path = folder.path() + "/x";
+        file made = must(co_await file::open_regular(path, O_RDWR | O_CREAT, 0600));
+        must(co_await made.write_at(0, as_bytes("text")));
+        EXPECT_EQ(must(co_await made.size()), 4u);
+        const std::string fifo = folder.path() + "/fifo";
+        EXPECT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+        for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR}) {
+            const auto refused = co_await file::open_regular(fifo, flags);
+            EXPECT_EQ(error_of(refused).message(), "it is a FIFO, and a regular file is needed");
+        }
+    });
+}
+
 /// A kernel whose answers the test gives.
 class slow_kernel final : public backend {
 public:

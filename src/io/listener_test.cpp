@@ -180,6 +180,31 @@ TEST_P(listener_kernel_io, too_many_open_files_passes_when_some_are_closed) {
     });
 }
 
+TEST_P(listener_kernel_io, where_descriptors_are_few_none_is_taken_ahead_of_an_accept) {
+    if (sanitizer_needs_descriptors()) GTEST_SKIP() << "UBSan needs descriptors of its own";
+    run([this]() -> task<> {
+        rlimit before;
+        EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+        rlimit few = before;
+        few.rlim_cur = 256;
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+        listener accepting = must(here().listen(loopback()));
+        stream client = must(co_await here().connect(accepting.local()));
+        stream server = must(co_await accepting.accept());
+        constexpr int more = 20;
+        std::vector<stream> clients;
+        for (int i = 0; i < more; ++i)
+            clients.push_back(must(co_await here().connect(accepting.local())));
+        const auto lowest = [] { return unique_fd(open("/dev/null", O_RDONLY | O_CLOEXEC)).get(); };
+        const int free = lowest();
+        for (int turn = 0; turn < 50; ++turn)
+            must(co_await here().sleep_for(std::chrono::milliseconds(1)));
+        EXPECT_EQ(lowest(), free) << "those that connected wait in the kernel's queue";
+        for (int i = 0; i < more; ++i) clients.push_back(must(co_await accepting.accept()));
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    });
+}
+
 TEST_P(listener_kernel_io, takes_a_unix_path_and_removes_it) {
     run([this]() -> task<> {
         temporary_folder folder;
@@ -219,6 +244,28 @@ TEST_P(listener_kernel_io, replaces_a_stale_socket_file_but_no_other) {
         std::ofstream(path) << "precious";
         EXPECT_EQ(error_of(here().listen(where)), errno_code(EADDRINUSE));
         EXPECT_EQ(std::filesystem::file_size(path), 8u) << "a file that is no socket was touched";
+    });
+}
+
+TEST_P(listener_kernel_io, removes_its_own_socket_file_and_no_other_of_its_path) {
+    run([this]() -> task<> {
+        temporary_folder folder;
+        const std::string path = folder.file("socket");
+        const endpoint where = must(endpoint::unix_path(path));
+        listener first = must(here().listen(where));
+        std::filesystem::remove(path);
+        std::ofstream(path) << "precious";
+        first.close();
+        EXPECT_EQ(std::filesystem::file_size(path), 8u) << "a file of another program";
+
+        std::filesystem::remove(path);
+        first = must(here().listen(where));
+        std::filesystem::remove(path);
+        listener second = must(here().listen(where));
+        first.close();
+        co_await expect_conversation(here(), second, where);
+        second.close();
+        EXPECT_FALSE(std::filesystem::exists(path));
     });
 }
 

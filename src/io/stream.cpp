@@ -1,6 +1,8 @@
 // The few lines between operations and their drivers, and the drivers of closed handles.
 #include <eddy/io/stream.hpp>
 
+#include "base/descriptors.hpp"
+
 #include <fcntl.h>
 
 namespace eddy {
@@ -110,6 +112,8 @@ result<unique_fd> stream::detach() {
     unique_fd copy(fcntl(native_handle(), F_DUPFD_CLOEXEC, 0));
     if (!copy) return fail_errno();
     close();
+    // The copy must not keep a number of the reserve when the first one, which is below, is free.
+    descriptors::lower(copy);
     return copy;
 }
 

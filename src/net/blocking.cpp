@@ -146,7 +146,7 @@ result<> stream::shutdown_write() noexcept {
 }
 
 void listener::close() noexcept {
-    if (fd_) remove_socket_file(local());
+    if (fd_) remove_socket_file(local(), {device_, inode_});
     socket::close();
 }
 
@@ -154,6 +154,8 @@ listener& listener::operator=(listener&& other) noexcept {
     if (this != &other) {
         close();
         socket::operator=(std::move(other));
+        device_ = other.device_;
+        inode_ = other.inode_;
     }
     return *this;
 }
@@ -263,9 +265,12 @@ result<stream> connect(const std::string& host, std::uint16_t port, duration tim
 }
 
 result<listener> listen(const endpoint& local, const listen_options& options) {
-    auto fd = open_listener(local, options, true);
-    if (!fd) return fail(fd.error());
-    return listener(std::move(*fd));
+    auto opened = open_listener(local, options, true);
+    if (!opened) return fail(opened.error());
+    listener made(std::move(opened->socket));
+    made.device_ = opened->file.device;
+    made.inode_ = opened->file.inode;
+    return made;
 }
 
 result<datagram> bind(const endpoint& local, const datagram_options& options) {

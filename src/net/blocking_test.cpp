@@ -167,6 +167,21 @@ TEST_P(blocking_sockets, wait_also_where_another_has_made_the_socket_non_blockin
     EXPECT_EQ(as_text(five), "hello");
 }
 
+TEST(blocking_unix, a_listener_removes_its_own_file_and_no_other_of_its_path) {
+    const temporary_folder folder;
+    const std::string path = folder.file("socket");
+    const endpoint where = must(endpoint::unix_path(path));
+    auto first = must(blocking::listen(where));
+    std::filesystem::remove(path);
+    auto second = must(blocking::listen(where));
+    first.close();
+    EXPECT_TRUE(std::filesystem::exists(path));
+    blocking::listener moved;
+    moved = std::move(second);
+    moved.close();
+    EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_P(blocking_sockets, fail_once_closed) {
     auto accepting = must(blocking::listen(address()));
     const endpoint where = accepting.local();

@@ -1,7 +1,7 @@
 // Reading the hosts file.
 #include "net/hosts_file.hpp"
 
-#include <eddy/base/unique_fd.hpp>
+#include "base/regular_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -50,12 +50,12 @@ void hosts_file::refresh() {
     read_ = current;
     names_.clear();
 
-    const unique_fd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    const result<unique_fd> file = open_regular(path_.c_str(), O_RDONLY);
     if (!file) return;
     std::string text(std::min(static_cast<std::size_t>(info.st_size), max_size_), '\0');
     std::size_t size = 0;
     while (size < text.size()) {
-        const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+        const ssize_t got = ::read(file->get(), text.data() + size, text.size() - size);
         if (got <= 0) break;
         size += static_cast<std::size_t>(got);
     }

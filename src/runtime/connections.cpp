@@ -3,9 +3,13 @@
 
 #include <eddy/io/timeout.hpp>
 
+#include "base/descriptors.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <memory>
 #include <utility>
 
 namespace eddy::runtime {
@@ -46,6 +50,15 @@ connection::connection(connections& all, stream accepted, cancel_source& parent)
     all.watch();
 }
 
+bool connection::take_interruption(cancel_source& parent) noexcept {
+    if (!std::exchange(is_interrupted_, false) || is_closing_) return false;
+    EDDY_ASSERT(cancel.requested());
+    // Tasks know the source by its address.
+    std::destroy_at(&cancel);
+    std::construct_at(&cancel, &parent);
+    return !cancel.requested();
+}
+
 connection::~connection() {
     unlink();
     --all_.count_;
@@ -70,7 +83,7 @@ duration connections::shortest() const noexcept {
 void connections::watch() noexcept {
     if (armed() || count_ == 0 || shortest() == duration{}) return;
     loop& here = loop::current();
-    here.arm(*this, here.now() + shortest());
+    here.arm(*this, here.after(shortest()));
 }
 
 void connections::fire() noexcept {
@@ -87,7 +100,7 @@ void connections::fire() noexcept {
         if (allowed == duration{}) return;
         const time_point until = c.active_at_ + allowed;
         if (until <= now) {
-            c.cancel.request();
+            c.close();
             return;
         }
         next = std::min(next, until);
@@ -97,7 +110,7 @@ void connections::fire() noexcept {
     here.arm(*this, std::max(soonest, std::min(next, now + shortest())));
 }
 
-task<void> connections::wait_for_descriptors(std::error_code error) {
+task<result<>> connections::wait_for_descriptors(std::error_code error) {
     if (!std::exchange(said_starved_, true)) {
         events_.write(
             fmt::format("cannot accept connections for now: {}; clients wait. If it stays, "
@@ -105,7 +118,21 @@ task<void> connections::wait_for_descriptors(std::error_code error) {
                         "--max-connections",
                         error.message()));
     }
-    (void)co_await loop::current().sleep_for(starved_pause);
+    co_return co_await loop::current().sleep_for(starved_pause);
+}
+
+/// One that was accepted into the reserve of descriptors waits here until others have left; those
+/// behind it wait in the kernel's queue. Fails for one that is to be closed.
+task<result<>> connections::wait_for_room(const stream& accepted) {
+    using namespace descriptors;
+    if (!in_reserve(accepted.driver().option_handle(), use::client)) co_return result<>();
+    const waiting_connection waiting;
+    if (!waiting.may_wait()) co_return fail(errc::limit_reached);
+    while (!has_room(use::client)) {
+        const result<> slept = co_await wait_for_descriptors(errno_code(EMFILE));
+        if (!slept) co_return slept;
+    }
+    co_return result<>();
 }
 
 task<result<stream>> connections::accept(listener& from, std::string_view refusal) {
@@ -113,7 +140,15 @@ task<result<stream>> connections::accept(listener& from, std::string_view refusa
         result<stream> peer = co_await from.accept();
         if (!peer) {
             if (peer.error() == errc::cancelled) co_return peer;
-            co_await wait_for_descriptors(peer.error());
+            (void)co_await wait_for_descriptors(peer.error());
+            continue;
+        }
+        const result<> room = co_await wait_for_room(*peer);
+        if (!room && room.error() == errc::cancelled) co_return fail(room.error());
+        if (!room) {
+            ++counted_.connections_refused;
+            peer->close();
+            (void)co_await wait_for_descriptors(errno_code(EMFILE));
             continue;
         }
         said_starved_ = false;
@@ -140,7 +175,7 @@ task<void> discard_input(stream& from) {
 void connections::drain() noexcept {
     draining_ = true;
     members_.for_each([](connection& c) {
-        if (c.doing_ == activity::resting || c.doing_ == activity::listening) c.cancel.request();
+        if (c.doing_ == activity::resting || c.doing_ == activity::listening) c.close();
     });
 }
 

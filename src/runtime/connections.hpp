@@ -43,6 +43,21 @@ public:
 
     std::uint64_t id() const noexcept { return id_; }
 
+    /// Closes the connection: its waits end with errc::cancelled, for good.
+    void close() noexcept {
+        is_closing_ = true;
+        cancel.request();
+    }
+    /// Ends the wait that is under way with errc::cancelled, without closing the connection; the
+    /// coroutine then calls take_interruption(). Costs no memory, which a source of its own would.
+    void interrupt() noexcept {
+        is_interrupted_ = !cancel.requested();
+        cancel.request();
+    }
+    /// After a wait that failed: whether that was interrupt() alone. Then `cancel` is a fresh child
+    /// of `parent`, and the connection goes on. Only while nothing waits under `cancel`.
+    bool take_interruption(cancel_source& parent) noexcept;
+
     /// Says what the next wait is for. Both idle and stuck times count from the last call of
     /// touch().
     void enter(activity now) noexcept { doing_ = now; }
@@ -62,6 +77,8 @@ private:
     time_point active_at_;
     std::uint64_t id_;
     activity doing_ = activity::resting;
+    bool is_closing_ = false;
+    bool is_interrupted_ = false;
 };
 
 /// All of them. One loop's thread.
@@ -81,8 +98,8 @@ public:
     void count_also(const std::atomic<std::uint64_t>& others) noexcept { others_ = &others; }
 
     /// Awaits the next connection that is within the limit; the others get `refusal`, which must
-    /// outlive this object, and are closed. Out of descriptors it waits for some to be free. Fails
-    /// when cancelled.
+    /// outlive this object, and are closed. When no descriptors are free but those that are kept
+    /// for the daemon itself, it waits for others to be. Fails when cancelled.
     task<result<stream>> accept(listener& from, std::string_view refusal);
 
     bool draining() const noexcept { return draining_; }
@@ -104,7 +121,8 @@ private:
     void fire() noexcept override;
     void watch() noexcept;
     duration shortest() const noexcept;
-    task<void> wait_for_descriptors(std::error_code error);
+    task<result<>> wait_for_descriptors(std::error_code error);
+    task<result<>> wait_for_room(const stream& accepted);
 
     counters& counted_;
     journal& events_;

@@ -1,4 +1,5 @@
 // Tests of accepting without descriptors, and of closing in time.
+#include "base/descriptors.hpp"
 #include "runtime/testing.hpp"
 
 #include <fcntl.h>
@@ -72,6 +73,38 @@ TEST_P(descriptors, when_they_run_out_clients_wait_until_some_are_free) {
     });
 }
 
+TEST_P(descriptors, clients_leave_some_to_the_rest_of_the_process) {
+    if (!frame_pool_recycles()) GTEST_SKIP() << "the sanitizers need descriptors for themselves";
+    run([&]() -> task<void> {
+        few_descriptors few(100);
+        subject server("server", {{"port", 0}, {"bind", "127.0.0.1"}});
+        co_await server.start();
+        const auto is_crowded = [&] { return server.events.has("cannot accept connections"); };
+        std::vector<talker> clients;
+        while (!is_crowded()) {
+            clients.push_back(co_await talker::to(server->local()));
+            co_await until(
+                [&] { return is_crowded() || server->count().connections_now == clients.size(); });
+        }
+        const std::uint64_t served = server->count().connections_now;
+        EXPECT_EQ(clients.size(), served + 1) << "one waits";
+        std::vector<unique_fd> files;
+        for (int i = 0; i < eddy::descriptors::reserved - 4; ++i) {
+            files.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+            EXPECT_TRUE(files.back());
+        }
+        EXPECT_EQ(must_do(co_await server->send("to those who are served")), served);
+        files.clear();
+
+        clients.erase(clients.begin());
+        co_await until([&] { return server->count().connections_total == served + 1; });
+        EXPECT_EQ(must_do(co_await server->send("welcome")), server->count().connections_now);
+        EXPECT_EQ(co_await clients.back().line(), "welcome");
+        EXPECT_EQ(server->count().connections_refused, 0U);
+        co_await server->stop(0s);
+    });
+}
+
 /// On virtual time, where nothing but the clock decides.
 class idle_times : public on_backend {};
 INSTANTIATE_TEST_SUITE_P(io, idle_times, ::testing::Values(backend_kind::sim),
@@ -111,6 +144,21 @@ TEST_P(idle_times, a_client_that_does_not_read_is_idle_however_much_is_queued_fo
         }
         EXPECT_GT(rounds, 10);
         EXPECT_LT(rounds, 40);
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(idle_times, the_longest_limit_closes_no_client) {
+    run_with_threads([&]() -> task<void> {
+        const json options = {{"port", 0}, {"bind", "127.0.0.1"}, {"idle_timeout", "876600h"}};
+        subject server("server", options);
+        co_await server.start();
+        talker client = co_await talker::to(server->local());
+        static_cast<void>(co_await here().sleep_for(10h));
+        EXPECT_EQ(server->count().connections_now, 1U);
+        must_do(server->apply(server.parse(options)));
+        static_cast<void>(co_await here().sleep_for(10h));
+        EXPECT_EQ(server->count().connections_now, 1U);
         co_await server->stop(0s);
     });
 }

@@ -1,8 +1,11 @@
 // Opening the file and writing it on a thread.
 #include "runtime/line_log.hpp"
 
+#include "base/regular_file.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +14,8 @@
 namespace eddy::runtime {
 namespace {
 
-result<> write_fully(int file, std::string_view bytes) {
+/// Takes what was written off `bytes`.
+result<> write_fully(int file, std::string_view& bytes) noexcept {
     while (!bytes.empty()) {
         const ssize_t written = ::write(file, bytes.data(), bytes.size());
         if (written < 0) {
@@ -23,19 +27,41 @@ result<> write_fully(int file, std::string_view bytes) {
     return {};
 }
 
+/// Takes the last `size` bytes off a regular file, if this process's last write is its end.
+bool take_back(int file, std::size_t size) noexcept {
+    struct stat info{};
+    if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+    const off_t end = ::lseek(file, 0, SEEK_CUR);
+    return end == info.st_size && ::ftruncate(file, end - static_cast<off_t>(size)) == 0;
+}
+
 }  // namespace
+
+result<> append_lines(int file, std::string_view lines, bool& torn) noexcept {
+    if (torn) {
+        std::string_view line_end = "\n";
+        if (auto written = write_fully(file, line_end); !written) return written;
+        torn = false;
+    }
+    std::string_view left = lines;
+    const result<> written = write_fully(file, left);
+    if (written) return written;
+    const std::string_view done = lines.substr(0, lines.size() - left.size());
+    const std::size_t whole = done.rfind('\n') + 1;  // 0 where there is none
+    if (whole < done.size()) torn = !take_back(file, done.size() - whole);
+    return written;
+}
 
 outcome<> line_log::open(const std::string& path) {
     constexpr mode_t private_to_group = 0640;
-    const int opened = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY,
-                              private_to_group);
-    if (opened < 0) {
-        const std::error_code error = errno_code(errno);
-        const bool permission = error == std::errc::permission_denied;
-        return refuse(permission ? 403 : 400,
-                      fmt::format("--log: cannot append to {}: {}", path, error.message()));
+    result<unique_fd> opened =
+        open_regular(path.c_str(), O_WRONLY | O_APPEND | O_CREAT, private_to_group);
+    if (!opened) {
+        const bool permission = opened.error() == std::errc::permission_denied;
+        return refuse(permission ? 403 : 400, fmt::format("--log: cannot append to {}: {}", path,
+                                                          opened.error().message()));
     }
-    file_.reset(opened);
+    file_ = std::move(*opened);
     path_ = path;
     blocking_options one_thread;
     one_thread.max_threads = 1;
@@ -43,6 +69,7 @@ outcome<> line_log::open(const std::string& path) {
     finishing_ = false;
     said_full_ = false;
     said_failed_ = false;
+    torn_ = false;
     return {};
 }
 
@@ -69,8 +96,8 @@ task<void> line_log::run() {
         going.swap(waiting_);
         const int file = file_.get();
         const std::string_view bytes = going.text();
-        const result<> written =
-            co_await run_blocking(*threads_, [file, bytes] { return write_fully(file, bytes); });
+        const result<> written = co_await run_blocking(
+            *threads_, [this, file, bytes] { return append_lines(file, bytes, torn_); });
         if (written) {
             said_full_ = false;
             said_failed_ = false;

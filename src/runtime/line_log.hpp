@@ -2,6 +2,7 @@
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/event.hpp>
@@ -17,6 +18,11 @@
 
 namespace eddy::runtime {
 
+/// Appends whole lines to a file. After a short write, of a disk that is full, the beginning of a
+/// line that it left is taken away again; where that is not possible, `torn` becomes true and the
+/// next call begins a new line first. So each line stands alone. Errors are write(2)'s.
+result<> append_lines(int file, std::string_view lines, bool& torn) noexcept;
+
 /// Collects what is appended and writes it out by a thread of its own, in large pieces. When the
 /// disk is slower than the messages, those that do not fit are dropped and counted. One loop's
 /// thread.
@@ -29,7 +35,8 @@ public:
 
     bool is_open() const noexcept { return static_cast<bool>(file_); }
 
-    /// Opens `path` for appending, or creates it; a failure says what to do.
+    /// Opens `path`, a regular file or /dev/null, for appending, or creates it; a failure says what
+    /// to do.
     outcome<> open(const std::string& path);
 
     /// Takes whole messages; false when there was no room and they were dropped.
@@ -52,6 +59,7 @@ private:
     bool finishing_ = false;
     bool said_full_ = false;
     bool said_failed_ = false;
+    bool torn_ = false;  // the file ends within a line
 };
 
 }  // namespace eddy::runtime

@@ -6,11 +6,16 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
+#include <utility>
 
 namespace eddy::runtime {
 namespace {
@@ -101,6 +106,91 @@ TEST_F(line_logs, a_full_disk_is_told_once_and_the_messages_go_on) {
     });
 }
 
+/// A limit on the size of this process's files, in the place of a full disk.
+class file_size_limit {
+public:
+    explicit file_size_limit(rlim_t bytes) {
+        getrlimit(RLIMIT_FSIZE, &usual_);
+        signal_ = std::signal(SIGXFSZ, SIG_IGN);
+        const rlimit low{bytes, usual_.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &low);
+    }
+    ~file_size_limit() { lift(); }
+    file_size_limit(const file_size_limit&) = delete;
+    file_size_limit& operator=(const file_size_limit&) = delete;
+
+    void lift() {
+        if (std::exchange(lifted_, true)) return;
+        setrlimit(RLIMIT_FSIZE, &usual_);
+        std::signal(SIGXFSZ, signal_);
+    }
+
+private:
+    rlimit usual_{};
+    void (*signal_)(int) = nullptr;
+    bool lifted_ = false;
+};
+
+TEST_F(line_logs, a_line_that_a_full_disk_has_cut_does_not_join_the_next) {
+    run([&]() -> task<void> {
+        const std::string path = folder_.file("log");
+        const std::string line = std::string(999, 'x') + "\n";
+        line_log log(events_);
+        must_do(log.open(path));
+        scope tasks;
+        // Larger than the test's own output, if that is a file.
+        constexpr std::size_t room = (std::size_t{3} << 20) + 500;
+        file_size_limit full(room);
+        std::string lines;
+        while (lines.size() <= room) lines += line;
+        EXPECT_TRUE(log.append(lines));
+        tasks.spawn(log.run());
+        co_await until([&] { return events_.has("cannot append to"); });
+        EXPECT_TRUE(log.append("lost as well" + line));
+        full.lift();
+        EXPECT_TRUE(log.append("whole\n"));
+        log.finish();
+        co_await tasks.join();
+        log.close();
+
+        const std::string written = contents(path);
+        const std::size_t at = room / line.size() * line.size();
+        EXPECT_GE(written.size(), at);
+        if (written.size() < at) co_return;
+        EXPECT_TRUE(written.substr(0, at).ends_with(line));
+        EXPECT_TRUE(written.ends_with("\nwhole\n"));
+        // What stands between is the line for which there was no room, if there was room again.
+        EXPECT_TRUE(written.size() == at + 6 || written.substr(at).starts_with("lost as well"));
+    });
+}
+
+TEST_F(line_logs, where_nothing_can_be_taken_back_the_next_line_begins_anew) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    const unique_fd from(ends[0]);
+    const unique_fd to(ends[1]);
+    const auto take = [&] {
+        std::string text;
+        char chunk[4096];
+        for (ssize_t got; (got = ::read(from.get(), chunk, sizeof chunk)) > 0;)
+            text.append(chunk, static_cast<std::size_t>(got));
+        return text;
+    };
+    bool torn = false;
+    const std::string line = std::string(999, 'x') + "\n";
+    std::string lines;
+    while (lines.size() <= std::size_t{1} << 20) lines += line;
+    EXPECT_EQ(append_lines(to.get(), lines, torn).error(),
+              std::errc::resource_unavailable_try_again);
+    EXPECT_TRUE(torn);
+    EXPECT_FALSE(append_lines(to.get(), "no room\n", torn));
+    EXPECT_TRUE(torn);
+    EXPECT_FALSE(take().ends_with('\n'));
+    EXPECT_TRUE(append_lines(to.get(), "whole\n", torn));
+    EXPECT_FALSE(torn);
+    EXPECT_EQ(take(), "\nwhole\n");
+}
+
 TEST_F(line_logs, a_file_that_cannot_be_opened_says_why) {
     line_log log(events_);
     const auto missing = log.open(folder_.file("missing/log"));
@@ -108,6 +198,12 @@ TEST_F(line_logs, a_file_that_cannot_be_opened_says_why) {
     EXPECT_THAT(missing.error().message, HasSubstr("No such file or directory"));
     const auto directory = log.open(folder_.file(""));
     EXPECT_THAT(directory.error().message, HasSubstr("Is a directory"));
+    // Opening it would wait for a reader, and writing to it for as long as that one likes.
+    const std::string fifo = folder_.file("fifo");
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    const auto blocking = log.open(fifo);
+    EXPECT_THAT(blocking.error().message, HasSubstr(fifo + ": it is a FIFO"));
+    EXPECT_THAT(log.open("/dev/zero").error().message, HasSubstr("it is a character device"));
     EXPECT_FALSE(log.is_open());
 }
 

@@ -2,8 +2,10 @@
 #include "runtime/listening.hpp"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -81,7 +83,24 @@ problem explain_path_failure(const std::string& path, std::error_code error) {
         return {403, fmt::format("cannot make the socket {}: no permission to write in {}", path,
                                  folder)};
     }
-    return {500, fmt::format("cannot make the socket {}: {}", path, error.message())};
+    const bool is_full = error == std::errc::no_space_on_device;
+    const bool is_wrong_path = error == std::errc::filename_too_long ||
+                               error == std::errc::too_many_symbolic_link_levels ||
+                               error == std::errc::invalid_argument;
+    return {is_full         ? 507
+            : is_wrong_path ? 400
+                            : 500,
+            fmt::format("cannot make the socket {}: {}", path, error.message())};
+}
+
+/// Whether it is an address of one link, and does not say of which.
+bool lacks_scope(const address& where) {
+    const result<endpoint> parsed = endpoint_of(where);
+    if (!parsed || parsed->family() != AF_INET6) return false;
+    sockaddr_in6 v6;
+    std::memcpy(&v6, parsed->data(), sizeof v6);
+    return v6.sin6_scope_id == 0 &&
+           (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr) || IN6_IS_ADDR_MC_LINKLOCAL(&v6.sin6_addr));
 }
 
 problem explain_failure(const address& wanted, std::error_code error) {
@@ -112,7 +131,12 @@ problem explain_failure(const address& wanted, std::error_code error) {
                             "CAP_NET_BIND_SERVICE; take a higher one with -p",
                             protocol, wanted.port)};
     }
-    if (error == std::errc::address_not_available) {
+    if (lacks_scope(wanted)) {
+        return {400, fmt::format("{0} is an address of one link: say of which with its interface "
+                                 "behind it, such as {0}%eth0; `ip address` lists them",
+                                 host)};
+    }
+    if (error == std::errc::address_not_available || error == std::errc::no_such_device) {
         return {400, fmt::format("this machine has no address {}; `ip address` lists those it has, "
                                  "--bind chooses one",
                                  host)};
@@ -128,8 +152,12 @@ problem explain_failure(const address& wanted, std::error_code error) {
                                  "(ulimit -n) or close connections",
                                  protocol, wanted.port)};
     }
-    return {500, fmt::format("cannot serve on {} port {} of {}: {}", protocol, wanted.port, host,
-                             error.message())};
+    const bool is_wrong_address =
+        error == std::errc::invalid_argument || error == std::errc::address_family_not_supported ||
+        error == std::errc::operation_not_supported || error == std::errc::network_unreachable;
+    return {is_wrong_address ? 400 : 500,
+            fmt::format("cannot serve on {} port {} of {}: {}", protocol, wanted.port, host,
+                        error.message())};
 }
 
 outcome<> only(const settings& chosen, std::string_view one,
@@ -229,7 +257,8 @@ outcome<noted_listener> listen_in_parts_on(const address& where, const std::stri
     result<transport::listener_parts> opened = transport::listen_in_parts(where);
     if (!opened) return std::unexpected(explain_failure(where, opened.error()));
     address_note note(opened->below.local(), false, name);
-    return noted_listener{std::move(opened->below), std::move(note), std::move(opened->finish)};
+    return noted_listener{std::move(opened->below), std::move(note), std::move(opened->finish),
+                          std::move(opened->renew)};
 }
 
 outcome<noted_datagram> bind_datagram_on(const address& where, const std::string& name) {
@@ -237,6 +266,32 @@ outcome<noted_datagram> bind_datagram_on(const address& where, const std::string
     if (!opened) return std::unexpected(explain_failure(where, opened.error()));
     address_note note(opened->local(), true, name);
     return noted_datagram{std::move(*opened), std::move(note)};
+}
+
+outcome<> try_address(address wanted, std::span<const endpoint> own, const std::string& name) {
+    const bool is_path = wanted.kind == scheme::unix_socket;
+    const auto has_it = [&](const endpoint& each) {
+        if (!is_path) return !each.is_unix() && each.port() == wanted.port;
+        const result<endpoint> path = endpoint::unix_path(wanted.path);
+        return path && each == *path;
+    };
+    const bool is_own = std::any_of(own.begin(), own.end(), has_it);
+    if (is_own && is_path) return {};
+    if (is_own) wanted.port = 0;
+    if (wanted.kind == scheme::udp) {
+        auto opened = bind_datagram_on(wanted, name);
+        if (!opened) return std::unexpected(std::move(opened.error()));
+        return {};
+    }
+    auto opened = listen_on(wanted, name);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    return {};
+}
+
+outcome<> renew_certificates(noted_listener& of, const address& where) {
+    const result<> renewed = of.renew ? of.renew(where) : transport::renew(of.socket, where);
+    if (!renewed) return std::unexpected(explain_failure(where, renewed.error()));
+    return {};
 }
 
 address_note::address_note(const endpoint& where, bool datagram, std::string runtime) {

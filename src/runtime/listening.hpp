@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,7 @@ struct noted_listener {
     address_note note;
     /// Of one that listens in parts: see transport::listener_parts.
     transport::listener_parts::finisher finish = nullptr;
+    transport::listener_parts::renewer renew = nullptr;
 };
 struct noted_datagram {
     datagram socket;
@@ -61,5 +63,14 @@ outcome<noted_listener> listen_on(const transport::address& where, const std::st
 outcome<noted_listener> listen_in_parts_on(const transport::address& where,
                                            const std::string& name);
 outcome<noted_datagram> bind_datagram_on(const transport::address& where, const std::string& name);
+
+/// Whether the runtime `name`, which serves on `own` now, could serve on the address after a
+/// restart: listens there for a moment, which reads certificates, too. A port or path that it has
+/// already is not opened a second time.
+outcome<> try_address(transport::address wanted, std::span<const endpoint> own,
+                      const std::string& name);
+/// Reads the certificates of a tls address again, for the connections from then on. On failure
+/// those that were read before stay.
+outcome<> renew_certificates(noted_listener& of, const transport::address& where);
 
 }  // namespace eddy::runtime

@@ -1,7 +1,11 @@
 // Cutting and escaping messages for the journal.
 #include "runtime/message_text.hpp"
 
+#include "base/terminal_text.hpp"
+
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace eddy::runtime {
 
@@ -9,14 +13,18 @@ std::string shown_message(std::string_view message) {
     if (message.ends_with('\n')) message.remove_suffix(1);
     if (message.ends_with('\r')) message.remove_suffix(1);
     std::string shown;
-    for (const char byte : message.substr(0, max_shown_message)) {
-        const auto code = static_cast<unsigned char>(byte);
-        if (code >= 0x20 && code != 0x7f)
-            shown += byte;
-        else if (byte == '\t')
+    // A character that the limit cuts through is left out whole.
+    for (std::size_t at = 0; at < std::min(message.size(), max_shown_message);) {
+        const text_unit unit = first_unit(message.substr(at));
+        if (at + unit.size > max_shown_message) break;
+        const std::string_view bytes = message.substr(at, unit.size);
+        if (unit.is_printable)
+            shown += bytes;
+        else if (bytes == "\t")
             shown += "\\t";
         else
-            shown += fmt::format("\\x{:02x}", code);
+            append_hex_escaped(shown, bytes);
+        at += unit.size;
     }
     if (message.size() > max_shown_message) shown += fmt::format("... ({} bytes)", message.size());
     return shown;

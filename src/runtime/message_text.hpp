@@ -13,7 +13,8 @@ namespace eddy::runtime {
 /// Bytes of a message that the journal shows.
 inline constexpr std::size_t max_shown_message = 512;
 
-/// The message without its line end, cut after max_shown_message bytes, with control bytes escaped.
+/// The message without its line end, cut after max_shown_message bytes, with what is not printable
+/// escaped.
 std::string shown_message(std::string_view message);
 
 /// Writes "client 7: text" for each message; `lines` says whether they are lines or one piece.

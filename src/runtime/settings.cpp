@@ -2,6 +2,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/base/nearest.hpp>
 
+#include "base/terminal_text.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/units.hpp"
 
@@ -28,11 +29,14 @@ std::string json_name(std::string_view name) {
     return written;
 }
 
-/// The value between quotes, cut short and without bytes that would disturb a terminal.
+/// The value between quotes, cut short and without what would disturb a terminal.
 std::string in_quotes(std::string_view value) {
     std::string shown = "\"";
-    for (const char c : value.substr(0, max_quoted))
-        shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    for (std::size_t at = 0; at < std::min(value.size(), max_quoted);) {
+        const text_unit unit = first_unit(value.substr(at));
+        shown += unit.is_printable ? value.substr(at, unit.size) : "?";
+        at += unit.size;
+    }
     if (value.size() > max_quoted) shown += "...";
     return shown + '"';
 }
@@ -108,20 +112,24 @@ std::string wrong_kind(const option& o, const json& given) {
     return fmt::format("--{} cannot be {}; {}", o.name, shown(given), right);
 }
 
+std::int64_t largest_of(const option& o) {
+    return o.kind == option_kind::duration ? std::min(o.maximum, largest_duration) : o.maximum;
+}
+
 std::string out_of_range(const option& o, const json& given) {
-    if (o.maximum == INT64_MAX) {
+    if (largest_of(o) == INT64_MAX) {
         return fmt::format("--{} cannot be {}; it must be at least {}", o.name, shown(given),
                            written_number(o, o.minimum));
     }
     return fmt::format("--{} cannot be {}; it must be from {} to {}", o.name, shown(given),
-                       written_number(o, o.minimum), written_number(o, o.maximum));
+                       written_number(o, o.minimum), written_number(o, largest_of(o)));
 }
 
 /// A JSON number for a duration counts seconds.
 result<std::int64_t> seconds_to_nanoseconds(double seconds) {
     const double nanoseconds = seconds * 1e9;
     if (!(nanoseconds >= 0)) return fail(errc::malformed);
-    if (nanoseconds >= 9.2e18) return fail(errc::limit_reached);
+    if (nanoseconds > static_cast<double>(largest_duration)) return fail(errc::limit_reached);
     return static_cast<std::int64_t>(std::llround(nanoseconds));
 }
 
@@ -194,7 +202,7 @@ outcome<settings> settings::parse(std::span<const option> table, const json& giv
                 if (!number && number.error() == errc::limit_reached)
                     return refuse(400, out_of_range(o, written));
                 if (!number) return refuse(400, wrong_kind(o, written));
-                if (*number < o.minimum || *number > o.maximum)
+                if (*number < o.minimum || *number > largest_of(o))
                     return refuse(400, out_of_range(o, written));
                 v.number = *number;
                 v.text =

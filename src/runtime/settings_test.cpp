@@ -1,11 +1,13 @@
 // Tests of checking options: each kind, its limits, and what the user is told.
 #include "runtime/runtime.hpp"
+#include "runtime/units.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <chrono>
 #include <string>
 
 namespace eddy::runtime {
@@ -132,8 +134,19 @@ TEST(settings, numbers_beyond_64_bits_are_out_of_range) {
     EXPECT_THAT(complaint({{"max_connections", UINT64_MAX}}), HasSubstr("from 1 to 1000"));
     EXPECT_THAT(complaint({{"max_connections", "99999999999999999999"}}),
                 HasSubstr("from 1 to 1000"));
-    EXPECT_THAT(complaint({{"idle_timeout", 1e300}}), HasSubstr("must be at least 0s"));
+    EXPECT_THAT(complaint({{"idle_timeout", 1e300}}), HasSubstr("from 0s to 876600h"));
     EXPECT_THAT(complaint({{"queue", "9999999T"}}), HasSubstr("from 1KiB to 1GiB"));
+}
+
+TEST(settings, a_duration_has_a_largest_value_that_no_deadline_overflows) {
+    constexpr std::int64_t largest_s = largest_duration / 1'000'000'000;
+    EXPECT_EQ(parsed({{"idle_timeout", largest_s}}).number("idle-timeout"), largest_duration);
+    EXPECT_EQ(parsed({{"idle_timeout", "876600h"}}).number("idle-timeout"), largest_duration);
+    for (const json& longer :
+         {json(largest_s + 1), json("876600.000000001h"), json("9223372036s"), json(1e10)})
+        EXPECT_THAT(complaint({{"idle_timeout", longer}}), HasSubstr("from 0s to 876600h"));
+    const time_point now = std::chrono::steady_clock::now();
+    EXPECT_GT(now + duration(largest_duration), now);
 }
 
 TEST(settings, a_wrong_kind_is_told_what_would_be_right) {

@@ -14,7 +14,7 @@ public:
         if (limit <= duration{})
             children_.cancel();
         else
-            loop::current().arm(*this, loop::current().now() + limit);
+            loop::current().arm(*this, loop::current().after(limit));
     }
     ~stop_timer() { loop::current().disarm(*this); }
 

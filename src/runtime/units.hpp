@@ -15,6 +15,10 @@ namespace eddy::runtime {
 /// dropped. errc::malformed, or errc::limit_reached above 2^63-1.
 result<std::int64_t> parse_size(std::string_view text) noexcept;
 
+/// The longest duration that an option takes, 100 years in nanoseconds: added to any time of a
+/// clock it is still one.
+inline constexpr std::int64_t largest_duration = std::int64_t{36'525} * 86'400 * 1'000'000'000;
+
 /// Nanoseconds: digits, perhaps with a fraction, and a unit: ns, us, ms, s, m (or min), h or d; no
 /// unit means seconds. Errors as parse_size().
 result<std::int64_t> parse_duration(std::string_view text) noexcept;

@@ -1,22 +1,21 @@
 // Making contexts: reading certificates and keys, and saying what is wrong with them.
 #include <eddy/base/assert.hpp>
-#include <eddy/base/unique_fd.hpp>
 #include <eddy/tls/tls.hpp>
 
+#include "base/regular_file.hpp"
 #include "tls/context_state.hpp"
 #include "tls/engine.hpp"
 #include "tls/errors.hpp"
 
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace eddy::tls {
@@ -28,6 +27,8 @@ using owned_key = owned<EVP_PKEY, EVP_PKEY_free>;
 using fault = std::unexpected<std::string>;
 
 constexpr std::size_t largest_pem = 16 * 1024 * 1024;
+/// Authorities of one folder.
+constexpr std::size_t most_in_folder = 4096;
 
 fault wrong(std::string what) { return std::unexpected(std::move(what)); }
 
@@ -47,33 +48,20 @@ std::expected<std::string, std::string> read_pem(std::string_view kind, const st
         return given;
     }
     if (given.empty()) return wrong("the " + std::string(kind) + " is missing: name a PEM file");
-    const auto unreadable = [&] {
-        return wrong(name_of(kind, given) +
-                     " cannot be read: " + std::strerror(errno ? errno : EIO));
-    };
-    // Opening a FIFO would wait for whoever writes to it.
-    const unique_fd file(::open(given.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    struct stat info{};
-    if (!file || ::fstat(file.get(), &info) != 0) return unreadable();
-    if (S_ISDIR(info.st_mode)) {
-        errno = EISDIR;
-        return unreadable();
-    }
-    // Devices and pipes may have no end, or none that comes by itself.
-    if (!S_ISREG(info.st_mode))
-        return wrong(name_of(kind, given) +
-                     " is a device or a pipe: name a regular file, or give the PEM text itself");
-    std::string text;
-    while (text.size() <= largest_pem) {
-        const std::size_t before = text.size();
-        text.resize(std::min(before + 64 * 1024, largest_pem + 1));
-        const ssize_t size = ::read(file.get(), text.data() + before, text.size() - before);
-        text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-        if (size == 0) break;
-        if (size < 0 && errno != EINTR) return unreadable();
-    }
-    if (text.size() > largest_pem) return too_large();
-    return text;
+    auto text = read_regular(given, largest_pem);
+    if (text) return std::move(*text);
+    if (text.error() == errc::limit_reached) return too_large();
+    return wrong(name_of(kind, given) + " cannot be read: " + text.error().message());
+}
+
+/// "a1b2c3d4.0": the name of an authority in a folder that OpenSSL looks them up in.
+bool is_hashed_name(std::string_view name) noexcept {
+    constexpr std::size_t digits = 8;
+    const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (name.size() < digits + 2 || name[digits] != '.') return false;
+    return std::all_of(name.begin(), name.begin() + digits, is_hex) &&
+           std::all_of(name.begin() + digits + 1, name.end(), is_digit);
 }
 
 owned_bio reader_of(const std::string& text) {
@@ -318,8 +306,7 @@ public:
                 return wrong("the system's list of certificate authorities cannot be read: " +
                              take_reason() + "; install ca-certificates, or name a CA file");
         } else if (!is_pem_text(ca) && ::stat(ca.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-            if (SSL_CTX_load_verify_dir(last(), ca.c_str()) != 1)
-                return wrong(name_of("CA folder", ca) + " cannot be used: " + take_reason());
+            return trust_folder(ca);
         } else {
             const auto authorities = read_certificates("CA file", ca);
             if (!authorities) return wrong(authorities.error());
@@ -330,6 +317,47 @@ public:
                 // A server tells its clients which authorities it means.
                 if (state_->server_) SSL_CTX_add_client_CA(last(), one.get());
             }
+        }
+        return {};
+    }
+
+    /// The authorities of a folder as openssl-rehash(1) makes it. OpenSSL by itself would open them
+    /// in the middle of a handshake, on the loop, and wait for a FIFO.
+    step trust_folder(const std::string& folder) {
+        std::vector<std::string> names;
+        std::error_code error;
+        for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+             at.increment(error)) {
+            std::string name = at->path().filename().string();
+            if (is_hashed_name(name)) names.push_back(std::move(name));
+            if (names.size() > most_in_folder)
+                return wrong(name_of("CA folder", folder) + " has more than " +
+                             std::to_string(most_in_folder) + " authorities");
+        }
+        if (error)
+            return wrong(name_of("CA folder", folder) + " cannot be read: " + error.message());
+        X509_STORE* const store = SSL_CTX_get_cert_store(last());
+        std::size_t size = 0;
+        for (const std::string& name : names) {
+            const std::string path = folder + "/" + name;
+            const auto text = read_regular(path, largest_pem - size);
+            // A link to what was removed.
+            if (!text && text.error() == std::errc::no_such_file_or_directory) continue;
+            if (!text && text.error() == errc::limit_reached)
+                return wrong(name_of("CA folder", folder) + " has more than 16 MiB");
+            if (!text)
+                return wrong(name_of("CA file", path) +
+                             " cannot be read: " + text.error().message());
+            size += text->size();
+            const owned_bio from = reader_of(*text);
+            while (X509* next =
+                       PEM_read_bio_X509_AUX(from.get(), nullptr, no_pass_phrase, nullptr)) {
+                const owned_certificate one(next);
+                if (X509_STORE_add_cert(store, one.get()) != 1)
+                    return wrong(name_of("CA file", path) + " cannot be used: " + take_reason());
+            }
+            // What is no certificate is passed over, as OpenSSL does.
+            ERR_clear_error();
         }
         return {};
     }

@@ -96,6 +96,18 @@ TEST(tls_context, reads_regular_files_of_a_limited_size_only) {
     }
     EXPECT_THAT(server(socket), AllOf(HasSubstr(socket), HasSubstr("cannot be read")));
 
+    // Those of a folder are read with it, not in the middle of a handshake.
+    const testing::temporary_folder authorities;
+    write(authorities.file("0123abcd.0"), good.chain);
+    write(authorities.file("0123abcd.1"), "no certificate");
+    write(authorities.file("README"), "text");
+    ASSERT_EQ(::symlink("gone", authorities.file("89ab4567.0").c_str()), 0);
+    EXPECT_EQ(said(context::client({.ca = authorities.path()})), "it works");
+    const std::string hashed = authorities.file("fedcba98.10");
+    ASSERT_EQ(::mkfifo(hashed.c_str(), 0600), 0);
+    EXPECT_THAT(said(context::client({.ca = authorities.path()})),
+                AllOf(HasSubstr(hashed), HasSubstr("regular file")));
+
     // Links are followed, as a renewed certificate is one.
     write(folder.file("real.pem"), good.chain);
     const std::string link = folder.file("link.pem");

@@ -64,6 +64,12 @@ listener listen(listener plain, context as, duration timeout, std::size_t max_ha
     return listener(*new tls_listener(std::move(plain), std::move(as), timeout, max_handshakes));
 }
 
+bool renew(listener& of, context as) {
+    auto* const driver = dynamic_cast<tls_listener*>(&of.driver());
+    if (driver != nullptr) driver->use(std::move(as));
+    return driver != nullptr;
+}
+
 std::optional<connection_info> info(const stream& connection) {
     const auto* driver = dynamic_cast<const tls_stream*>(&connection.driver());
     const engine* of = driver ? driver->finished_engine() : nullptr;

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 namespace eddy::tls {
 
@@ -27,6 +28,7 @@ public:
     endpoint local() const noexcept override { return below_.local(); }
     int native_handle() const noexcept override { return below_.native_handle(); }
     void close() noexcept override;
+    void use(context as) noexcept { context_ = std::move(as); }
 
 private:
     ~tls_listener() = default;

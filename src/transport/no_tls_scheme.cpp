@@ -9,6 +9,8 @@ constinit const scheme_entry tls_entry = {
     nullptr, nullptr,
     nullptr, "tls:// needs the tls layer (OpenSSL), which this build does not have; use tcp://"};
 
+result<> renew_tls(listener&, const address&) { return fail(errc::unsupported); }
+
 std::string explain_certificates(const address&) { return {}; }
 
 }  // namespace eddy::transport

@@ -37,6 +37,9 @@ std::expected<address, fault> parse_or_explain(std::string_view uri);
 
 extern const scheme_entry tls_entry;
 
+/// transport::renew() of a tls address.
+result<> renew_tls(listener& of, const address& where);
+
 /// Why the certificates of a tls address cannot be used, as a sentence; empty when they can.
 std::string explain_certificates(const address& where);
 

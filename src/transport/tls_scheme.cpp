@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -133,14 +134,39 @@ result<listener> listen_tls(const address& where, const listen_options& options)
     return tls::listen(std::move(*plain), std::move(*context));
 }
 
+/// A server's context that can be replaced. Any thread.
+class replaceable_context {
+public:
+    explicit replaceable_context(tls::context first) : now_(std::move(first)) {}
+    tls::context get() const {
+        const std::lock_guard lock(mutex_);
+        return now_;
+    }
+    void set(tls::context next) {
+        const std::lock_guard lock(mutex_);
+        std::swap(now_, next);
+    }
+
+private:
+    mutable std::mutex mutex_;
+    tls::context now_;
+};
+
 result<listener_parts> listen_tls_in_parts(const address& where, const listen_options& options) {
     auto context = server_context(where.tls);
     if (!context) return fail(errc::unusable_certificate);
     auto plain = tcp::listen(where.host, where.port, options);
     if (!plain) return fail(plain.error());
+    auto shared = std::make_shared<replaceable_context>(std::move(*context));
     return listener_parts{std::move(*plain),
-                          [as = std::move(*context)](stream accepted, duration timeout) {
-                              return tls::accept(std::move(accepted), as, timeout);
+                          [shared](stream accepted, duration timeout) {
+                              return tls::accept(std::move(accepted), shared->get(), timeout);
+                          },
+                          [shared](const address& files) -> result<> {
+                              auto next = server_context(files.tls);
+                              if (!next) return fail(errc::unusable_certificate);
+                              shared->set(std::move(*next));
+                              return {};
                           }};
 }
 
@@ -163,6 +189,13 @@ constinit const scheme_entry tls_entry = {"tls",
                                           nullptr,
                                           listen_tls_in_parts,
                                           "tls:// carries streams, not datagrams; use udp://"};
+
+result<> renew_tls(listener& of, const address& where) {
+    auto context = server_context(where.tls);
+    if (!context) return fail(errc::unusable_certificate);
+    if (!tls::renew(of, std::move(*context))) return fail(errc::unsupported);
+    return {};
+}
 
 std::string explain_certificates(const address& where) {
     // Without a certificate it is a client's, unless a client would have no trouble.

@@ -251,6 +251,62 @@ TEST_P(transport_tls, reads_files_again_when_they_have_changed) {
     });
 }
 
+TEST_P(transport_tls, a_listener_reads_its_files_again_when_it_is_renewed) {
+    run([&]() -> task<> {
+        const tls::authority another("another");
+        write("other-ca.pem", another.pem());
+        const address where = must(transport::parse("tls://127.0.0.1:0?cert=" + file("cert.pem") +
+                                                    "&key=" + file("key.pem")));
+        listener accepting = must(transport::listen(where));
+        listener_parts parts = must(transport::listen_in_parts(where));
+        const auto serve = [](listener& from) -> task<> {
+            while (auto peer = co_await from.accept()) {
+                static_cast<void>(co_await peer->write_all("over TLS"));
+                static_cast<void>(co_await peer->read());
+            }
+        };
+        const auto finish = [](listener_parts& from) -> task<> {
+            while (auto plain = co_await from.below.accept()) {
+                auto peer = co_await from.finish(std::move(*plain), std::chrono::seconds(9));
+                if (!peer) continue;
+                static_cast<void>(co_await peer->write_all("over TLS"));
+                static_cast<void>(co_await peer->read());
+            }
+        };
+        /// Which of the two authorities both listeners' certificates are of.
+        const auto signer = [&](const listener& at) -> task<std::string> {
+            for (const std::string ca : {"ca.pem", "other-ca.pem"}) {
+                auto client = co_await transport::connect(
+                    "tls://localhost:" + std::to_string(at.local().port()) + "?ca=" + file(ca));
+                if (client && co_await client->read()) co_return ca;
+            }
+            co_return "none";
+        };
+        co_await with_scope([&](scope& tasks) -> task<> {
+            tasks.spawn(serve(accepting));
+            tasks.spawn(finish(parts));
+            for (const listener* each : {&accepting, &parts.below})
+                EXPECT_EQ(co_await signer(*each), "ca.pem");
+            const tls::certificate renewed = another.issue({.names = {"DNS:localhost"}});
+            // Half of it is not used.
+            write("cert.pem", renewed.chain);
+            EXPECT_EQ(transport::renew(accepting, where).error(), errc::unusable_certificate);
+            EXPECT_EQ(parts.renew(where).error(), errc::unusable_certificate);
+            for (const listener* each : {&accepting, &parts.below})
+                EXPECT_EQ(co_await signer(*each), "ca.pem");
+            write("key.pem", renewed.key);
+            EXPECT_TRUE(transport::renew(accepting, where));
+            EXPECT_TRUE(parts.renew(where));
+            for (const listener* each : {&accepting, &parts.below})
+                EXPECT_EQ(co_await signer(*each), "other-ca.pem");
+        });
+        listener plain = must(transport::listen("tcp://127.0.0.1:0"));
+        EXPECT_EQ(transport::renew(plain, where).error(), errc::unsupported);
+        EXPECT_EQ(transport::renew(plain, must(transport::parse("tcp://127.0.0.1:0"))).error(),
+                  errc::unsupported);
+    });
+}
+
 TEST_P(transport_tls, says_what_is_wrong_with_certificates) {
     run([&]() -> task<> {
         EXPECT_EQ(error_of(transport::listen("tls://127.0.0.1:0")), errc::unusable_certificate);

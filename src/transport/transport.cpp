@@ -71,6 +71,11 @@ result<listener> listen(std::string_view uri, const listen_options& options) {
     return listen(*where, options);
 }
 
+result<> renew(listener& of, const address& where) {
+    if (where.kind != scheme::tls) return fail(errc::unsupported);
+    return renew_tls(of, where);
+}
+
 result<listener_parts> listen_in_parts(const address& where, const listen_options& options) {
     const scheme_entry& entry = entry_of(where);
     if (entry.listen_in_parts) return entry.listen_in_parts(where, options);

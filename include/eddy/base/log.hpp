@@ -27,9 +27,10 @@ inline constexpr std::size_t log_line_limit = 4096;
 using log_sink = std::function<void(log_level level, std::string_view line)>;
 
 /// Writes a record when `level` is at or above the threshold. `subject` names the part that speaks
-/// ("daemon", a runtime's name). Control bytes come out escaped (`\n`, `\x1b`), so that whoever
-/// chooses the text can neither forge a record nor drive a terminal. Any thread. Blocks while
-/// the sink does; a sink that throws loses that record.
+/// ("daemon", a runtime's name). Control characters, those of C1 and of bidirectional text too, and
+/// bytes that are no UTF-8 come out escaped (`\n`, `\x1b`): a text from elsewhere can neither forge
+/// a record nor drive a terminal. Any thread. Blocks while the sink does; a sink that throws loses
+/// that record.
 void log(log_level level, std::string_view subject, std::string_view message) noexcept;
 
 /// log() at one level; so are the next three.

@@ -39,6 +39,10 @@ public:
     /// Opens `path` with the flags and, where it creates the file, the mode of open(2);
     /// close-on-exec. Yields a result<file>; errors are open(2)'s.
     static task<result<file>> open(std::string path, int flags, mode_t mode = 0666);
+    /// The same for a path that others choose: only a regular file is opened, or /dev/null, or
+    /// /dev/full for writing, and nothing that could make a thread wait, such as a FIFO. Yields a
+    /// result<file>; errors are open(2)'s, EISDIR, and one that names the kind of the file.
+    static task<result<file>> open_regular(std::string path, int flags, mode_t mode = 0666);
 
     /// Gives what is named `from` the name `to`, in place of what had it, and waits until the disk
     /// has that: rename(2), then fsync(2) of the folder of `to`, whose errors these are. Yields a

@@ -19,6 +19,8 @@
 #include <eddy/io/stream.hpp>
 #include <eddy/io/timer.hpp>
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -99,7 +101,7 @@ public:
     listener() noexcept = default;
     /// Waits for a connection. TCP streams have TCP_NODELAY set. EMFILE and the like pass.
     [[nodiscard]] result<stream> accept() noexcept;
-    /// Closes it; so does the destructor. The file of a Unix listener goes.
+    /// Closes it; so does the destructor. The file of a Unix listener goes if it is still its own.
     void close() noexcept;
     ~listener() { close(); }
     /// The other one is closed afterwards.
@@ -110,6 +112,10 @@ public:
 private:
     friend result<listener> listen(const endpoint& local, const listen_options& options);
     using socket::socket;
+
+    // Of a Unix listener's file.
+    dev_t device_ = 0;
+    ino_t inode_ = 0;
 };
 
 /// A UDP socket. Any thread, one at a time.

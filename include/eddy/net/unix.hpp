@@ -16,7 +16,8 @@ namespace eddy::unix_socket {
 
 /// Listens on the running loop at `path`, of at most 107 bytes; "@name" is a name in the abstract
 /// namespace, which has no file and no permissions. listen_options::unix_mode sets the file's
-/// permissions. The file goes when the listener closes. Errors: errc::bad_address, bind(2)'s.
+/// permissions. The file goes when the listener closes, unless another one has taken its path.
+/// Errors: errc::bad_address, bind(2)'s.
 [[nodiscard]] result<listener> listen(std::string_view path, const listen_options& options = {});
 
 /// Connects. Yields a result<stream>; errors are errc::bad_address, errc::cancelled and

@@ -69,8 +69,9 @@ struct client_options {
     /// the server, so `ca` should sign for nobody else. For servers reached by addresses that stand
     /// in no certificate.
     bool verify_name = true;
-    /// Whom to trust: a PEM file, PEM text, or a folder as of openssl-rehash(1). Empty: the
-    /// system's own list. A self-signed certificate is trusted by naming it here.
+    /// Whom to trust: a PEM file, PEM text, or a folder as of openssl-rehash(1), which is read when
+    /// the context is made. Empty: the system's own list. A self-signed certificate is trusted by
+    /// naming it here.
     std::string ca = {};
     /// Application protocols, best first, as "h2" (RFC 7301); each 1 to 255 bytes.
     std::vector<std::string> alpn = {};
@@ -180,6 +181,10 @@ inline constexpr duration pressed_handshake_timeout = std::chrono::seconds(1);
 /// the backlog of `plain` meanwhile.
 listener listen(listener plain, context as, duration timeout = default_handshake_timeout,
                 std::size_t max_handshakes = default_max_handshakes);
+
+/// Has a listener of listen() use another server's context, from the next handshake that it begins.
+/// False when it is none.
+bool renew(listener& of, context as);
 
 /// What was agreed on with a peer.
 struct connection_info {

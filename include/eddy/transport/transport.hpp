@@ -38,10 +38,10 @@ inline constexpr std::size_t max_kept_tls_contexts = 64;
 
 /// What follows the `?` of a tls URI, as name=value joined by `&`, taken literally; the names are
 /// those of the members, and an empty one is not given. Each listen() reads the PEM files, and what
-/// listens keeps to what it has read. A connect() reads them again if one of them was written to or
-/// replaced since (of a folder, if a file came or went): a renewed certificate is used from the
-/// next connection on. The system's list of authorities is read once. Members of the other side
-/// alone have no effect: `clients` and `prefer` of who connects, `verify` of a listener.
+/// listens keeps to what it has read until renew(). A connect() reads them again if one of them was
+/// written to or replaced since (of a folder, if a file came or went): a renewed certificate is
+/// used from the next connection on. The system's list of authorities is read once. Members of the
+/// other side alone have no effect: `clients` and `prefer` of who connects, `verify` of a listener.
 struct tls_parameters {
     std::string cert = {};  ///< certificate chain; a listener needs one, a client may have one
     std::string key = {};   ///< the certificate's private key; empty if it is in `cert`, too
@@ -110,12 +110,22 @@ struct listener_parts {
     listener below;
     /// What makes of a plain stream, on the loop that it has come to, the scheme's.
     using finisher = std::function<task<result<stream>>(stream plain, duration timeout)>;
+    /// Reads the files that an address of the same scheme names, for the handshakes from then on;
+    /// on failure those that were read before stay.
+    using renewer = std::function<result<>(const address& where)>;
     /// Makes the handshake, for at most `timeout`. Empty where the scheme adds nothing. It owns
     /// what it needs and may outlive `below`; any thread calls it, several at once. It yields a
     /// result<stream>; errors are those of tls::accept(), and `plain` is closed then. How many are
     /// under way is the caller's to bound.
     finisher finish;
+    /// Empty where the scheme reads no files. Any thread.
+    renewer renew = nullptr;
 };
+
+/// Reads the files that a tls address names again, for the handshakes that a listener of listen()
+/// begins from then on; its host and port do not count. On failure those that were read before
+/// stay: errc::unusable_certificate. errc::unsupported for other listeners and schemes.
+[[nodiscard]] result<> renew(listener& of, const address& where);
 
 /// As listen(), in parts; errors are the same.
 [[nodiscard]] result<listener_parts> listen_in_parts(const address& where,

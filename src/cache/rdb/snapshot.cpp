@@ -1,6 +1,8 @@
 // The walk, and what it is told of changes.
 #include "cache/rdb/snapshot.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "cache/engine_state.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/waits.hpp"
@@ -17,7 +19,6 @@ constexpr const char* too_many_changes =
     "reached";
 constexpr const char* no_memory = "there is no memory for it";
 
-constexpr std::size_t piece_bytes = 64U << 10;
 // A removed value that is larger is handed over: writing it would take longer than a slice.
 constexpr std::size_t big_bytes = 16U << 10;
 constexpr std::size_t big_elements = 64;
@@ -83,19 +84,19 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
     byte_buffer made;
     for (const std::string& each : scripting::library_codes(state_)) put_library(made, each);
     for (std::string_view rest = made.text(); !rest.empty();) {
-        const std::string_view piece = rest.substr(0, piece_bytes);
+        const std::string_view piece = rest.substr(0, options_.piece_bytes);
         pieces_.emplace_back().append(piece);
         waiting_ += piece.size();
         rest.remove_prefix(piece.size());
     }
     // The keys know of it from here on: nothing may fail any more.
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-        keyspace* const keys = state_.keyspaces[i].get();
-        if (keys == nullptr || keys->size() == 0) continue;
         part& its = parts_[i];
         its.of = this;
-        its.live = keys;
         its.database = i;
+        keyspace* const keys = state_.keyspaces[i].get();
+        if (keys == nullptr || keys->size() == 0) continue;
+        its.live = keys;
         its.keys = keys->size();
         its.expiring = keys->expiring();
         keys_ += its.keys;
@@ -105,9 +106,8 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
 }
 
 snapshot::~snapshot() {
+    for (writing_entry* const each : {&current_, &ahead_}) let_go(*each);
     for (part& each : parts_) leave_part(each);
-    for (const writing_entry* const each : {&current_, &ahead_})
-        if (each->is_owned) release_entry(state_.env, each->of);
     for (const adopted_entry& each : adopted_) release_entry(state_.env, each.of);
 }
 
@@ -217,7 +217,7 @@ void snapshot::part::cleared(dictionary&& all) noexcept {
 
 // Behind the last bytes of a row of pieces.
 byte_buffer& snapshot::open_piece(std::deque<byte_buffer>& pieces) {
-    if (pieces.empty() || pieces.back().size() >= piece_bytes) {
+    if (pieces.empty() || pieces.back().size() >= options_.piece_bytes) {
         pieces.emplace_back();
     }
     return pieces.back();
@@ -234,7 +234,7 @@ void snapshot::write_now(entry& e, std::size_t database) {
         waiting_database_ = database;
         change_writer_.begin_key(e);
         for (bool whole = false; !whole; before = to->size()) {
-            whole = change_writer_.write(*to, piece_bytes);
+            whole = change_writer_.write(*to, options_.piece_bytes);
             waiting_ += to->size() - before;
             if (!whole) to = &open_piece(pieces_);
         }
@@ -243,12 +243,33 @@ void snapshot::write_now(entry& e, std::size_t database) {
     }
 }
 
+// Whether changes and the removal of the entry reach the snapshot: it is the snapshot's own, or its
+// database has its keeper.
+bool snapshot::is_kept(const writing_entry& one) const noexcept {
+    return one.is_owned || parts_[one.database].has_table();
+}
+
+// Whether no entry of the part is being written that is not the snapshot's own.
+bool snapshot::may_leave(const part& its) const noexcept {
+    return std::ranges::none_of(std::array{&current_, &ahead_}, [&](const writing_entry* each) {
+        return each->of != nullptr && !each->is_owned && each->database == its.database;
+    });
+}
+
+// Whether the walk stays at the end of a database, or of all, until the value that is written ahead
+// is whole.
+bool snapshot::awaits_ahead() const noexcept {
+    if (ahead_.of == nullptr) return false;
+    return part_ == parts_.size() || (parts_[part_].is_over() && !may_leave(parts_[part_]));
+}
+
 // Into memory; true when all of it is there.
 bool snapshot::write_slice(writing_entry& one) {
+    EDDY_ASSERT(is_kept(one));
     byte_buffer& to = open_piece(one.pieces);
     const std::size_t before = to.size();
-    std::size_t parts = slice_parts;
-    const bool whole = one.writer.write(to, piece_bytes, parts);
+    std::size_t parts = options_.slice_parts;
+    const bool whole = one.writer.write(to, options_.piece_bytes, parts);
     waiting_ += to.size() - before;
     return whole;
 }
@@ -273,7 +294,7 @@ bool snapshot::own(writing_entry& one) {
 void snapshot::begin_ahead(entry& e, std::size_t database) noexcept {
     mark(e);
     ahead_.of = &e;
-    ahead_database_ = database;
+    ahead_.database = database;
     ahead_.writer.begin_key(e);
 }
 
@@ -297,6 +318,7 @@ void snapshot::begin_key(byte_buffer& out, entry& e, std::size_t database) {
     written_database_ = database;
     mark(e);
     current_.of = &e;
+    current_.database = database;
     current_.writer.begin_key(e);
 }
 
@@ -313,13 +335,13 @@ void snapshot::end_current() {
 
 void snapshot::end_ahead() {
     if (pieces_.empty()) waiting_database_ = written_database_;
-    if (waiting_database_ != ahead_database_) {
+    if (waiting_database_ != ahead_.database) {
         byte_buffer& to = open_piece(pieces_);
         const std::size_t before = to.size();
-        put_select(to, ahead_database_);
+        put_select(to, ahead_.database);
         waiting_ += to.size() - before;
     }
-    waiting_database_ = ahead_database_;
+    waiting_database_ = ahead_.database;
     for (; !ahead_.pieces.empty(); ahead_.pieces.pop_front())
         pieces_.push_back(std::move(ahead_.pieces.front()));
     written_ahead_ = true;
@@ -350,6 +372,7 @@ void snapshot::take_waiting(byte_buffer& out, std::size_t limit) {
 }
 
 void snapshot::leave_part(part& of) noexcept {
+    EDDY_ASSERT(may_leave(of));
     if (of.live != nullptr) of.live->set_keeper(nullptr);
     of.live = nullptr;
     held_ -= std::exchange(of.held, 0);
@@ -381,21 +404,19 @@ void snapshot::leave_bucket(part& of) {
 bool snapshot::advance(byte_buffer& out) {
     if (part_ == parts_.size()) return false;
     part& its = parts_[part_];
-    const dictionary* const table = its.flushed           ? &*its.flushed
-                                    : its.live != nullptr ? &its.live->table()
-                                                          : nullptr;
-    if (table == nullptr || its.at.at_end()) {
+    if (its.is_over()) {
         leave_part(its);
         ++part_;
         return true;
     }
+    const dictionary& table = its.flushed ? *its.flushed : its.live->table();
     if (!its.head_written) {
         its.head_written = true;
         file_.select(out, its.database, its.keys, its.expiring);
         written_database_ = its.database;
     }
     if (!visited_) {
-        table->visit(its.at, found_);
+        table.visit(its.at, found_);
         next_found_ = 0;
         visited_ = true;
     }
@@ -421,13 +442,14 @@ snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
         begun_ = true;
         // What was found before may be gone.
         visited_ = false;
-        std::size_t parts = slice_parts;
+        std::size_t parts = options_.slice_parts;
         for (std::size_t work = 0; work < slice_work && out.size() < limit; ++work) {
             if (current_.of != nullptr) {
                 if (!current_.pieces.empty()) {
                     take_piece(current_.pieces, out, limit);
                     continue;
                 }
+                EDDY_ASSERT(is_kept(current_));
                 const std::size_t before = out.size();
                 const bool whole = current_.writer.write(out, limit, parts);
                 file_.count(out, before);
@@ -441,13 +463,10 @@ snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
                 current_.is_owned = true;
                 current_.bytes = next.bytes;
                 adopted_.pop_front();
-            } else if (advance(out)) {
-                continue;
-            } else if (ahead_.of != nullptr) {
-                // The walk is over: this is all that is left.
+            } else if (awaits_ahead()) {
                 if (!write_slice(ahead_)) break;
                 end_ahead();
-            } else {
+            } else if (!advance(out)) {
                 file_.end(out);
                 stop_writing();
                 return status::done;

@@ -7,7 +7,9 @@
 // it passes. Whether the walk has passed an entry follows from its hash alone, so that the table
 // may grow, shrink and move entries as it likes. Big values that are removed, and whole databases
 // that are flushed, are handed over and freed once they are written. A huge value that is about to
-// change is written ahead of the walk in slices, and the command that changes it waits. Commands
+// change is written ahead of the walk in slices, and the command that changes it waits. The walk
+// leaves a database, and takes its keeper away, only when no value of it is being written: until
+// then each change and each removal of such a value has to reach the snapshot. Commands
 // wait as well while much of what they have changed is still to be taken: otherwise those that
 // write faster than the disk would have every snapshot fail.
 //
@@ -46,6 +48,12 @@ struct snapshot_options {
     bool aof_base = false;
     /// The database for which a stream of commands goes on behind the image; -1: it says itself.
     int stream_database = -1;
+    /// Parts of values that one step() writes at most: a key has four, an element one, its score or
+    /// value another. Tests take fewer, so that small values are larger than a slice.
+    std::size_t slice_parts = 2048;
+    /// Bytes of a buffer for what is written before step() takes it, and of a value that is written
+    /// ahead in one slice.
+    std::size_t piece_bytes = 64U << 10;
 };
 
 /// Belongs to an engine, which has one at most; whoever began it calls step() until it has ended,
@@ -61,9 +69,6 @@ public:
     /// Entries, or empty buckets, that one step() looks at, at most: with the limit on its bytes
     /// this keeps a slice below 250 us.
     static constexpr std::size_t slice_work = 512;
-    /// Parts of values that it writes at most: a key has four, an element one, its score or value
-    /// another.
-    static constexpr std::size_t slice_parts = 2048;
     /// Removed values that are handed over to be written later; further ones are written at once.
     static constexpr std::size_t max_adopted = 1024;
 
@@ -122,6 +127,11 @@ private:
         void prepare(entry& e) noexcept override;
         bool lacks(const entry& e, std::uint64_t hash) const noexcept override;
 
+        /// Whether the walk has nothing left in it.
+        bool is_over() const noexcept { return !has_table() || at.at_end(); }
+        /// Whether its entries are still watched: by the keyspace's keeper, or as the snapshot's.
+        bool has_table() const noexcept { return live != nullptr || flushed; }
+
         snapshot* of = nullptr;
         keyspace* live = nullptr;           // null once it was passed or flushed
         std::optional<dictionary> flushed;  // what it was then
@@ -136,6 +146,7 @@ private:
     struct writing_entry {
         explicit writing_entry(environment& env) : writer(env) {}
         entry* of = nullptr;
+        std::size_t database = 0;
         bool is_owned = false;
         std::size_t bytes = 0;  // about, while it is owned
         value_writer writer;
@@ -156,6 +167,9 @@ private:
     void end_current();
     void end_ahead();
     void begin_ahead(entry& e, std::size_t database) noexcept;
+    bool is_kept(const writing_entry& one) const noexcept;
+    bool may_leave(const part& its) const noexcept;
+    bool awaits_ahead() const noexcept;
     bool write_slice(writing_entry& one);
     void finish(writing_entry& one);
     bool own(writing_entry& one);
@@ -189,7 +203,6 @@ private:
 
     writing_entry current_;  // the key that is being written
     writing_entry ahead_;    // one that is about to change
-    std::size_t ahead_database_ = 0;
     bool current_is_awaited_ = false;
     bool written_ahead_ = false;  // an awaited one, since write_ahead() told so
     std::size_t written_database_ = engine::databases;  // of the last key in the output

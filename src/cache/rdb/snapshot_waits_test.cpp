@@ -186,6 +186,65 @@ TEST(rdb_snapshot_waits, a_huge_value_that_is_written_ahead_may_change_by_other_
     }
 }
 
+// Each hash and list is larger than many slices of these.
+rdb::snapshot_options in_small_slices() {
+    rdb::snapshot_options made;
+    made.huge_elements = 20;
+    made.slice_parts = 16;
+    made.piece_bytes = 512;
+    return made;
+}
+
+// One value is written ahead, and the walk goes on for so many steps; then this happens.
+void change_behind_the_walk(const std::string& change, int steps) {
+    SCOPED_TRACE(change + " after steps: " + std::to_string(steps));
+    cache_with_client it;
+    for (int i = 0; i < 150; ++i) {
+        const std::string n = std::to_string(i);
+        it.ask({"HSET", "hash", "field" + n, "value" + n});
+        it.other({"SELECT", "4"});
+        it.other({"RPUSH", "list", n});
+        it.other({"SELECT", "0"});
+    }
+    it.ask("SET small 1");
+    const std::string before = fingerprint(it.home);
+    snapshot* const image = snapshot::begin(it.home, in_small_slices());
+    EXPECT_EQ(it.ask("HSET hash new 1"), "");
+    it.home.go_on();
+    byte_buffer out;
+    std::string file;
+    for (int i = 0; i < steps; ++i) {
+        ASSERT_EQ(image->step(out, 100), status::writing);
+        file += out.text();
+        out.clear();
+    }
+    it.other.ask(testing::split(change));
+    while (it.home.is_behind()) go_on(it);
+    file += rest_of(*image, 300);
+    image->end();
+    clear_up(it.home);
+    EXPECT_FALSE(it.ask.who().blocked);
+    EXPECT_FALSE(it.other.who().blocked);
+    EXPECT_EQ(loaded(file), before);
+    EXPECT_EQ(marked(it.home), 0);
+    it.ask("FLUSHALL");
+    clear_up(it.home);
+    EXPECT_LT(it.home.stats().used_memory, 64U << 10);
+}
+
+TEST(rdb_snapshot_waits, a_value_written_ahead_is_kept_when_the_walk_ends_its_database) {
+    for (const char* const change :
+         {"HSET hash other 1", "EVAL redis.call('HSET','hash','undeclared','1') 0",
+          "EVAL redis.call('HDEL','hash','field7','field8') 0", "DEL hash", "UNLINK hash",
+          "SET hash 1", "RENAME hash other", "RENAME small hash", "MOVE hash 3", "EXPIRE hash 100",
+          "PEXPIREAT hash 1", "FLUSHDB", "FLUSHALL", "FLUSHALL ASYNC", "SWAPDB 0 4",
+          "EVAL redis.call('SWAPDB','0','4') redis.call('DEL','hash') 0",
+          "EVAL redis.call('FLUSHALL') redis.call('RPUSH','hash','x') 0"}) {
+        // Up to the middle of the database behind it.
+        for (int steps = 0; steps <= 5; ++steps) change_behind_the_walk(change, steps);
+    }
+}
+
 TEST(rdb_snapshot_waits, who_waits_for_it_goes_on_when_it_ends) {
     for (const bool fails : {false, true}) {
         cache_with_client it;

@@ -134,6 +134,7 @@ private:
     }
 
     void table(int depth) {
+        check_native_stack(in_);
         if (depth > chosen_.encode_max_depth || lua_checkstack(in_, 4) == 0) {
             luaL_error(in_, "Cannot serialise, excessive nesting (%d)", depth);
         }
@@ -269,6 +270,7 @@ private:
     }
 
     void descend(int depth) {
+        check_native_stack(in_);
         if (depth <= chosen_.decode_max_depth && lua_checkstack(in_, 4) != 0) return;
         luaL_error(in_, "Found too many nested data structures (%d) at character %d", depth,
                    static_cast<int>(at_ - begin_));

@@ -102,6 +102,7 @@ private:
     }
 
     void table(int depth) {
+        check_native_stack(in_);
         luaL_checkstack(in_, 4, "in function cmsgpack.pack");
         std::uint64_t items = 0;
         double largest = 0;
@@ -226,6 +227,7 @@ private:
         lua_pushlstring(in_, bytes.data(), bytes.size());
     }
     void array(std::uint64_t count) {
+        check_native_stack(in_);
         luaL_checkstack(in_, 4, "in function cmsgpack.unpack");
         lua_newtable(in_);
         for (std::uint64_t i = 1; i <= count; ++i) {
@@ -234,6 +236,7 @@ private:
         }
     }
     void map(std::uint64_t pairs) {
+        check_native_stack(in_);
         luaL_checkstack(in_, 4, "in function cmsgpack.unpack");
         lua_newtable(in_);
         for (std::uint64_t i = 0; i < pairs; ++i) {

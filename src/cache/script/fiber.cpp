@@ -4,7 +4,6 @@
 #include <eddy/base/assert.hpp>
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <memory>
@@ -87,22 +86,21 @@ struct fiber::context {
 #endif
 };
 
-static std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
-
 fiber::fiber() {
     auto made = std::make_unique<context>();
-    void* const got = ::mmap(nullptr, page_bytes() + stack_bytes, PROT_READ | PROT_WRITE,
+    void* const got = ::mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (got == MAP_FAILED) throw std::bad_alloc();
     memory_ = static_cast<char*>(got);
-    EDDY_ASSERT(::mprotect(memory_, page_bytes(), PROT_NONE) == 0);
+    EDDY_ASSERT(::mprotect(memory_, guard_bytes, PROT_NONE) == 0);
     context_ = made.release();
+    stack_.low = reinterpret_cast<std::uintptr_t>(memory_ + guard_bytes);
 }
 
 fiber::~fiber() {
     EDDY_ASSERT(!inside_ && !suspended_);
     delete context_;
-    ::munmap(memory_, page_bytes() + stack_bytes);
+    ::munmap(memory_, guard_bytes + stack_bytes);
 }
 
 void fiber::enter(fiber* self) {
@@ -123,7 +121,7 @@ bool fiber::start(body run, void* of) {
     __tsan_destroy_fiber(context_->own_thread);
     context_->own_thread = __tsan_create_fiber(0);
 #endif
-    char* const top = memory_ + page_bytes() + stack_bytes;
+    char* const top = memory_ + guard_bytes + stack_bytes;
 #if defined(__x86_64__)
     // As eddy_switch_stack leaves it: six registers, the address to go on at, where the stack is
     // aligned as it is before a call.
@@ -163,8 +161,9 @@ bool fiber::switch_in() {
     context& c = *context_;
     inside_ = true;
     suspended_ = false;
+    native_stack::state* const outer = native_stack::switch_to(&stack_);
 #if __has_feature(address_sanitizer)
-    __sanitizer_start_switch_fiber(&c.callers_fake, memory_ + page_bytes(), stack_bytes);
+    __sanitizer_start_switch_fiber(&c.callers_fake, memory_ + guard_bytes, stack_bytes);
 #endif
 #if __has_feature(thread_sanitizer)
     c.callers_thread = __tsan_get_current_fiber();
@@ -178,6 +177,7 @@ bool fiber::switch_in() {
 #if __has_feature(address_sanitizer)
     __sanitizer_finish_switch_fiber(c.callers_fake, nullptr, nullptr);
 #endif
+    native_stack::switch_to(outer);
     inside_ = false;
     return !suspended_;
 }

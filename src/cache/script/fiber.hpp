@@ -4,6 +4,8 @@
 // comparison that table.sort() asked for or within a coroutine of its own.
 #pragma once
 
+#include "cache/script/native_stack.hpp"
+
 #include <cstddef>
 
 namespace eddy::cache {
@@ -14,8 +16,11 @@ class fiber {
 public:
     using body = void (*)(void* of);
 
-    /// Address space; pages are taken as they are touched. Below it lies a page that cannot be.
+    /// Address space; pages are taken as they are touched.
     static constexpr std::size_t stack_bytes = std::size_t{8} << 20;
+    /// Below the stack, and never accessible: a fault ends the process. The last defence, larger
+    /// than any frame; what recurses checks native_stack.
+    static constexpr std::size_t guard_bytes = std::size_t{1} << 20;
 
     /// Throws std::bad_alloc when there is no address space.
     fiber();
@@ -40,7 +45,8 @@ private:
     bool switch_in();
     void switch_out(bool for_good);
 
-    char* memory_ = nullptr;  // the guard page, and the stack
+    char* memory_ = nullptr;  // the guard, and the stack
+    native_stack::state stack_;
     context* context_ = nullptr;
     body run_ = nullptr;
     void* of_ = nullptr;

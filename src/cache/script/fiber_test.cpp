@@ -1,10 +1,13 @@
 // Tests of calls that are left in the middle.
 #include "cache/script/fiber.hpp"
 
+#include "cache/script/native_stack.hpp"
+
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace eddy::cache {
 namespace {
@@ -66,6 +69,103 @@ TEST(fiber, has_room_for_deep_recursion) {
     fiber f;
     EXPECT_TRUE(f.start([](void* to) { *static_cast<int*>(to) = deep(5000); }, &reached));
     EXPECT_EQ(reached, 5000);
+}
+
+// Down to the reserve. What is left then is used, too.
+int deepest(int level) {
+    volatile char room[1024] = {};
+    room[0] = static_cast<char>(level);
+    if (!native_stack::has_room()) return level;
+    return deepest(level + 1) + room[1];
+}
+
+TEST(fiber, its_stack_is_the_one_that_is_measured) {
+    struct {
+        fiber outer;
+        fiber inner;
+        int levels = 0;
+        int inner_levels = 0;
+        int after = 0;
+    } all;
+    using everything = decltype(all);
+    EXPECT_TRUE(all.outer.start(
+        [](void* of) {
+            everything& its = *static_cast<everything*>(of);
+            its.levels = deepest(0);
+            its.inner.start(
+                [](void* same) {
+                    everything& mine = *static_cast<everything*>(same);
+                    mine.inner_levels = deepest(0);
+                },
+                of);
+            its.after = deepest(0);
+        },
+        &all));
+    EXPECT_GT(all.levels, 500);
+    EXPECT_LT(all.levels, static_cast<int>(fiber::stack_bytes / 1024));
+    EXPECT_NEAR(all.inner_levels, all.levels, 10);
+    EXPECT_NEAR(all.after, all.levels, 10);
+    EXPECT_TRUE(native_stack::has_room());
+}
+
+TEST(fiber, a_stack_that_goes_on_on_another_thread_is_measured_there) {
+    fiber f;
+    const auto body = [](void* of) {
+        EXPECT_TRUE(native_stack::has_room());
+        static_cast<fiber*>(of)->suspend();
+        EXPECT_TRUE(native_stack::has_room());
+        EXPECT_GT(deepest(0), 500);
+    };
+    EXPECT_FALSE(f.start(body, &f));
+    EXPECT_TRUE(native_stack::has_room());
+    std::thread([&f] {
+        EXPECT_TRUE(native_stack::has_room());
+        EXPECT_TRUE(f.resume());
+        EXPECT_TRUE(native_stack::has_room());
+    }).join();
+    EXPECT_TRUE(native_stack::has_room());
+}
+
+TEST(native_stack, a_thread_has_its_own) {
+    int levels = 0;
+    std::thread([&levels] { levels = deepest(0); }).join();
+    EXPECT_GT(levels, 500);
+}
+
+// Functions of one kind, as the interpreter calls them: each frame lies below the one before.
+[[gnu::noinline]] int enter_levels(int wanted) {
+    volatile char room[64] = {};
+    if (wanted == 0 || !native_stack::enter_level(__builtin_frame_address(0))) return room[0];
+    return 1 + enter_levels(wanted - 1) + room[1];
+}
+
+TEST(native_stack, levels_that_were_left_do_not_count) {
+    constexpr int most = native_stack::max_levels;
+    EXPECT_EQ(enter_levels(most), most);
+    EXPECT_EQ(enter_levels(most + 1), most);
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(enter_levels(1), 1);
+    EXPECT_EQ(enter_levels(most), most);
+}
+
+int endless(const volatile char* above) {
+    if (above == nullptr) return 0;
+    volatile char room[4096] = {};
+    room[0] = *above;
+    return endless(room) + room[1];
+}
+
+// The last defence: no other memory is written.
+TEST(fiber, a_stack_that_is_full_ends_the_process) {
+    const auto overflow = [] {
+        fiber f;
+        f.start(
+            [](void*) {
+                char first = 0;
+                endless(&first);
+            },
+            nullptr);
+    };
+    EXPECT_DEATH(overflow(), "");
 }
 
 }  // namespace

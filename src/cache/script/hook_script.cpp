@@ -147,6 +147,7 @@ public:
         hook_functions found;
         auto loaded = protect(load_limit, [&](lua_State* in) {
             luaL_openlibs(in);
+            check_standard_libraries(in);
             // The library jit has just turned it on.
             luaJIT_setmode(in, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
             if (luaL_loadbufferx(in, prelude.data(), prelude.size(), "=prelude", "t") != 0)

@@ -70,6 +70,7 @@ int own_load(lua_State* in) {
     luaL_checktype(in, 1, LUA_TFUNCTION);
     const char* const name = luaL_optstring(in, 2, "=(load)");
     lua_settop(in, 3);
+    enter_callback(in);
     return load(in, {}, name);
 }
 
@@ -78,6 +79,7 @@ int own_loadstring(lua_State* in) {
     const char* const text = luaL_checklstring(in, 1, &size);
     const char* const name = luaL_optstring(in, 2, text);
     lua_settop(in, 3);
+    check_native_stack(in);
     return load(in, {text, size}, name);
 }
 

@@ -466,6 +466,7 @@ int own_gsub(lua_State* in) {
         in,
         type == LUA_TNUMBER || type == LUA_TSTRING || type == LUA_TFUNCTION || type == LUA_TTABLE,
         3, "string/function/table expected");
+    if (type == LUA_TFUNCTION || type == LUA_TTABLE) enter_callback(in);
     luaL_Buffer made;
     luaL_buffinit(in, &made);
     matcher by(in, s, size);

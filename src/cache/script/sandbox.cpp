@@ -84,6 +84,7 @@ int own_pairs(lua_State* in) {
 // An error that is a table with a text is given as that text, as Redis does.
 int own_pcall(lua_State* in) {
     luaL_checkany(in, 1);
+    enter_callback(in);
     const int status = lua_pcall(in, lua_gettop(in) - 1, LUA_MULTRET, 0);
     if (status != 0 && lua_istable(in, -1)) {
         lua_pushliteral(in, "err");
@@ -109,6 +110,7 @@ int handle_error(lua_State* in) {
 
 int own_xpcall(lua_State* in) {
     luaL_checkany(in, 2);
+    enter_callback(in);
     lua_settop(in, 2);
     lua_pushcclosure(in, handle_error, 1);
     lua_insert(in, 1);
@@ -273,6 +275,7 @@ void add_own_parts(lua_State* in, const char* library, int from) {
         set_table_functions(in, from);
         set_function(in, "setn", obsolete_setn);
     }
+    if (std::strcmp(library, "coroutine") == 0) set_coroutine_functions(in);
     if (std::strcmp(library, "math") == 0) {
         copy_field(in, from, "fmod", "mod");
         set_function(in, "random", own_random);

@@ -32,10 +32,14 @@ std::uint32_t flags_of(const call& c, std::uint32_t flags);
 /// then.
 void run_with_scripts(call& c, void (*what)(call&));
 
-/// A script takes longer than busy_reply_ms and goes on by go_on().
+/// A script was left in the middle and goes on by go_on(). Other sessions' commands wait.
 bool is_late(const engine::state& s) noexcept;
+/// It takes longer than busy_reply_ms: they get busy_text() from now on.
+bool is_busy(const engine::state& s) noexcept;
 void go_on(engine::state& s);
-/// What others are told meanwhile.
+/// Scripts that would begin wait, until as many calls of let_begin(). Only while one is late.
+void hold_back(engine::state& s) noexcept;
+void let_begin(engine::state& s) noexcept;
 std::string_view busy_text(const engine::state& s) noexcept;
 /// The session goes: what it runs ends.
 void forget(engine::state& s, session& who);

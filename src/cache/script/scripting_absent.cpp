@@ -19,7 +19,10 @@ namespace scripting {
 std::uint32_t flags_of(const call&, std::uint32_t flags) { return flags; }
 void run_with_scripts(call& c, void (*what)(call&)) { what(c); }
 bool is_late(const engine::state&) noexcept { return false; }
+bool is_busy(const engine::state&) noexcept { return false; }
 void go_on(engine::state&) {}
+void hold_back(engine::state&) noexcept {}
+void let_begin(engine::state&) noexcept {}
 std::string_view busy_text(const engine::state&) noexcept { return busy_script_text; }
 void forget(engine::state&, session&) {}
 std::vector<std::string> library_codes(const engine::state&) { return {}; }

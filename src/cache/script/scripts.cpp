@@ -32,8 +32,7 @@
 namespace eddy::cache {
 namespace {
 
-// A late script runs for so long at a time. Others wait as long for their BUSY.
-constexpr std::int64_t slice_ns = 5'000'000;
+constexpr std::int64_t ms_ns = 1'000'000;
 // What passes between two looks at the clock, where no clock is to be looked at.
 constexpr std::int64_t look_takes_ns = 50'000;
 constexpr std::size_t kept_buffer = 64 * 1024;
@@ -235,7 +234,7 @@ public:
     ~running_mark() {
         lua_settop(machine_, height_);
         if (in_.killed_) vm::of(machine_).look_always(false);
-        in_.killed_ = false;
+        in_.killed_ = in_.is_busy_ = false;
         in_.running_ = nullptr;
         in_.running_call_ = nullptr;
         in_.running_command_.clear();
@@ -259,7 +258,8 @@ void scripts::run(call& c, const task& what) {
         if (what.read_only) {
             return c.error("ERR Can not execute a script with write flag using *_ro command.");
         }
-        if (options.mode == access_mode::readonly || is_read_only_replica(state_, c.client)) {
+        if (!refusal_by_mode(options.mode, command_flag::write).empty() ||
+            is_read_only_replica(state_, c.client)) {
             return c.error("READONLY You can not run script with write flag on readonly replica.");
         }
         if (memory_is_short_ && (what.flags & script_flag::allow_oom) == 0) {
@@ -279,6 +279,8 @@ void scripts::run(call& c, const task& what) {
     has_written_ = false;
     killed_ = abandoned_;
     began_ns_ = clock_ns();
+    // A transaction's slice goes on.
+    if (slice_ends_ns_ == 0) begin_slice();
     session_.db = c.client.db;
     session_.protocol = 2;
     session_.user = c.client.user;
@@ -347,10 +349,9 @@ std::string_view scripts::execute(const std::string_view* args, std::size_t coun
             return reject("Write commands are not allowed from read-only scripts.");
         }
         if ((flags & command_flag::write) != 0) {
-            if (state_.options.mode == access_mode::readonly &&
+            if (!refusal_by_mode(state_.options.mode, flags).empty() &&
                 (running_call_->client.special & session::master) == 0) {
-                return reject(
-                    "-READONLY This cache is in readonly mode: it takes no command that writes.");
+                return reject(readonly_mode_error);
             }
             if (is_read_only_replica(state_, running_call_->client)) {
                 return reject("-READONLY You can't write against a read only replica.");
@@ -420,6 +421,7 @@ void scripts::on_fiber(call& c, void (*what)(call&)) {
     call_->executed_in_batch = c.executed_in_batch;
     call_->in_exec = c.in_exec;
     body_ = what;
+    slice_ends_ns_ = 0;
     now_us_ = state_.env.now_us;
     const bool done = fiber_.start(
         [](void* self) {
@@ -451,11 +453,26 @@ void scripts::on_fiber(call& c, void (*what)(call&)) {
     extras.waits_for = wait_kind::script;
     extras.deadline_us = session::no_deadline;
     c.client.blocked = true;
+    note_busy();
+}
+
+void scripts::begin_slice() noexcept {
+    const std::int64_t limit_ms = state_.options.busy_reply_ms;
+    const bool is_shorter = limit_ms != 0 && limit_ms < slice_ms;
+    slice_ends_ns_ = began_ns_ + (is_shorter ? limit_ms : slice_ms) * ms_ns;
+}
+
+// After a slice. What is compared are milliseconds: the limit may be any number of them.
+void scripts::note_busy() {
+    const std::int64_t limit_ms = state_.options.busy_reply_ms;
+    if (is_busy_ || limit_ms == 0 || running_ms() < limit_ms) return;
+    is_busy_ = true;
+    end_script_waits(state_, state_.script_waits.size());
 }
 
 void scripts::limit_load(bool on) noexcept {
     load_is_over_ = false;
-    load_ends_ns_ = on ? clock_ns() + libraries::max_load_ms * 1'000'000 : 0;
+    load_ends_ns_ = on ? clock_ns() + libraries::max_load_ms * ms_ns : 0;
     functions().machine().look_always(false);
 }
 
@@ -466,7 +483,7 @@ void scripts::look_at_clock(lua_State* in) {
         vm::of(in).look_always(true);
         raise(in, "FUNCTION LOAD timeout");
     }
-    if (!killed_) pause_if_late();
+    if (!killed_) pause_if_due();
     if (!killed_) return;
     // From now on at every instruction: no pcall() of the script's keeps it alive.
     vm::of(in).look_always(true);
@@ -474,15 +491,9 @@ void scripts::look_at_clock(lua_State* in) {
                                     : "Script killed by user with SCRIPT KILL.");
 }
 
-void scripts::pause_if_late() {
-    const std::int64_t limit_ms = state_.options.busy_reply_ms;
-    if (running_ == nullptr || limit_ms == 0 || !fiber_.is_inside()) return;
-    const std::int64_t now = look_ns();
-    if (late_session_ == nullptr) {
-        if (now - began_ns_ < limit_ms * 1'000'000) return;
-    } else if (now < slice_ends_ns_) {
-        return;
-    }
+void scripts::pause_if_due() {
+    if (running_ == nullptr || !fiber_.is_inside()) return;
+    if (look_ns() < slice_ends_ns_) return;
     if (running_command_.empty()) {
         const call& c = *running_call_;
         for (std::size_t i = 0; i < c.count; ++i) running_command_.emplace_back(c.arg(i));
@@ -497,13 +508,13 @@ void scripts::go_on() {
     const std::int64_t now_ms = std::exchange(state_.env.now_ms, now_us_ / 1000);
     session* const outer = std::exchange(state_.executing, late_session_);
     byte_buffer outer_pushes = std::exchange(state_.own_pushes, std::move(late_pushes_));
-    slice_ends_ns_ = clock_ns() + slice_ns;
+    slice_ends_ns_ = clock_ns() + slice_ms * ms_ns;
     const bool done = fiber_.resume();
     late_pushes_ = std::exchange(state_.own_pushes, std::move(outer_pushes));
     state_.executing = outer;
     state_.env.now_us = now_us;
     state_.env.now_ms = now_ms;
-    if (!done) return;
+    if (!done) return note_busy();
     if (std::exchange(lacked_memory_, false)) {
         clear(reply_);
         late_session_->closing = true;
@@ -513,7 +524,7 @@ void scripts::go_on() {
 
 void scripts::finish_late() {
     session& who = *std::exchange(late_session_, nullptr);
-    state_.attention &= static_cast<std::uint16_t>(~attention::script);
+    end_attention();
     session_extras& extras = *who.extras;
     try {
         if ((who.special & (session::reply_off | session::reply_skip)) == 0) {
@@ -526,6 +537,7 @@ void scripts::finish_late() {
     who.special &= static_cast<std::uint16_t>(~session::reply_skip);
     clear(late_pushes_);
     clear(reply_);
+    state_.slow.end_late(*call_);
     call_.reset();
     {
         // WAIT asks for what this session wrote.
@@ -535,6 +547,9 @@ void scripts::finish_late() {
     }
     forget_wait(state_, who);
     who.wake();
+    // Before this client's next command comes.
+    state_.script_waits_ended_at_once = 1;
+    if (holds_ == 0) end_script_waits_in_turn(state_);
     check_output(state_, who);
     try {
         serve_waiting(state_);
@@ -543,6 +558,17 @@ void scripts::finish_late() {
         // The next command does it.
         state_.unsettled = true;
     }
+}
+
+void scripts::end_attention() noexcept {
+    if (holds_ == 0 && late_session_ == nullptr)
+        state_.attention &= static_cast<std::uint16_t>(~attention::script);
+}
+
+void scripts::let_begin() noexcept {
+    if (--holds_ > 0) return;
+    end_attention();
+    if (!is_late()) end_script_waits(state_, state_.script_waits.size());
 }
 
 void scripts::forget(session& who) {
@@ -563,7 +589,7 @@ std::int64_t scripts::look_ns() noexcept {
     return clock_ns();
 }
 
-std::int64_t scripts::running_ms() const noexcept { return (clock_ns() - began_ns_) / 1'000'000; }
+std::int64_t scripts::running_ms() const noexcept { return (clock_ns() - began_ns_) / ms_ns; }
 
 // --- scripting.hpp -----------------------------------------------------------------------------
 
@@ -615,7 +641,15 @@ bool is_late(const engine::state& s) noexcept {
     return s.scripting != nullptr && s.scripting->is_late();
 }
 
+bool is_busy(const engine::state& s) noexcept {
+    return s.scripting != nullptr && s.scripting->is_busy();
+}
+
 void go_on(engine::state& s) { s.scripting->go_on(); }
+
+void hold_back(engine::state& s) noexcept { s.scripting->hold_back(); }
+
+void let_begin(engine::state& s) noexcept { s.scripting->let_begin(); }
 
 void forget(engine::state& s, session& who) {
     if (s.scripting != nullptr) s.scripting->forget(who);

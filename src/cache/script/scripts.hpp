@@ -11,10 +11,12 @@
 //
 // A script runs within its command, on a stack of its own. Every ten thousand of Lua's
 // instructions, or steps within a function of C that may have many, it looks at the clock; more
-// often while it has a text or table so large that one instruction may take long. When it has taken
-// longer than busy_reply_ms it is late: engine::execute() returns with the session blocked, other
-// clients are told BUSY, and engine::go_on() runs the script for a few milliseconds at a time until
-// it ends or is killed. A transaction with a script in it runs on that stack as a whole.
+// often while it has a text or table so large that one instruction may take long. After slice_ms it
+// is late: engine::execute() returns with the session blocked, and engine::go_on() runs the script
+// for a slice at a time until it ends or is killed, so that the loop serves others: other runtimes,
+// the control API. The cache's own clients wait, whose commands must not see it half done. After
+// busy_reply_ms it is busy, too: they get BUSY. A transaction with a script in it runs on that
+// stack as a whole.
 //
 // LuaJIT's compiler is off: compiled loops look at no clock, and what scripts do mostly is to call
 // functions of C, which end its traces. Its interpreter does twice what Redis's Lua does.
@@ -92,6 +94,10 @@ public:
         std::size_t keys = 0;       ///< so many,
         std::size_t arguments = 0;  ///< and so many arguments behind them
     };
+    /// A script runs for so long before others on the loop have their turn, whatever busy_reply_ms
+    /// is; of the two, the first slice is the shorter one.
+    static constexpr std::int64_t slice_ms = 5;
+
     /// Runs it and replies. On the fiber.
     void run(call& c, const task& what);
 
@@ -101,7 +107,10 @@ public:
 
     // The script that runs.
     bool is_running() const noexcept { return running_ != nullptr; }
+    /// It was left in the middle, and go_on() runs it.
     bool is_late() const noexcept { return fiber_.is_suspended(); }
+    /// It has taken longer than busy_reply_ms.
+    bool is_busy() const noexcept { return is_busy_; }
     const task* running() const noexcept { return running_; }
     bool has_written() const noexcept { return has_written_; }
     std::int64_t running_ms() const noexcept;
@@ -115,6 +124,9 @@ public:
     void kill() noexcept { killed_ = true; }
     /// Runs a late script for a slice of time.
     void go_on();
+    /// Scripts that would begin wait, see script_gap.hpp. Only while one is late.
+    void hold_back() noexcept { ++holds_; }
+    void let_begin() noexcept;
     /// The session ends: so does what it has running.
     void forget(session& who);
 
@@ -124,7 +136,7 @@ public:
     /// Called by Lua's hook, and by what counts steps. May raise an error.
     void look_at_clock(lua_State* in);
     /// The same within what has to come to its end: what is killed goes on, too.
-    void pause_if_late();
+    void pause_if_due();
     /// What runs is to end: none of its own error handlers is to be called.
     bool is_ending() const noexcept { return killed_ || load_is_over_; }
 
@@ -148,6 +160,9 @@ private:
         explicit own(engine& home);
     };
     void remove(cached& gone);
+    void begin_slice() noexcept;
+    void note_busy();
+    void end_attention() noexcept;
     void finish_late();
     std::int64_t clock_ns() const noexcept;
     std::int64_t look_ns() noexcept;
@@ -170,9 +185,9 @@ private:
     session* late_session_ = nullptr;
     std::int64_t looked_ns_ = 0;  // what all looks at the clock would have taken
     std::int64_t began_ns_ = 0;
-    std::int64_t slice_ends_ns_ = 0;
-    std::int64_t load_ends_ns_ = 0;  // 0: no library is loaded
-    std::int64_t now_us_ = 0;        // as the script has it
+    std::int64_t slice_ends_ns_ = 0;  // 0: none has begun
+    std::int64_t load_ends_ns_ = 0;   // 0: no library is loaded
+    std::int64_t now_us_ = 0;         // as the script has it
     class running_mark;
     const task* running_ = nullptr;
     call* running_call_ = nullptr;
@@ -181,6 +196,8 @@ private:
     bool load_is_over_ = false;
     std::size_t executed_steps_ = 0;
     bool has_written_ = false;
+    unsigned holds_ = 0;  // of hold_back()
+    bool is_busy_ = false;
     bool killed_ = false;
     bool abandoned_ = false;  // its session goes: all that it runs ends
     bool memory_is_short_ = false;

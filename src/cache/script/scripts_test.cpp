@@ -3,6 +3,7 @@
 #include "cache/script/scripts.hpp"
 
 #include "cache/engine.hpp"
+#include "cache/script/scripts_fixture.hpp"
 #include "cache/test_client.hpp"
 
 #include <gmock/gmock.h>
@@ -16,54 +17,12 @@ namespace eddy::cache {
 namespace {
 
 using testing::arguments;
+using testing::bulk;
+using testing::busy;
 using ::testing::HasSubstr;
+using testing::scripting;
 using ::testing::StartsWith;
 using testing::test_client;
-
-std::string bulk(std::string_view text) {
-    return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
-}
-
-constexpr std::string_view busy =
-    "-BUSY Redis is busy running a script. You can only call SCRIPT "
-    "KILL or SHUTDOWN NOSAVE.\r\n";
-
-class scripting : public ::testing::Test {
-protected:
-    static engine_options options() {
-        engine_options made;
-        made.busy_reply_ms = 1;
-        made.max_script_memory = 16U << 20;
-        return made;
-    }
-    // By steps, whatever the machine does: a script is late when it has taken two hundred thousand.
-    scripting() { engine_.set_slice_clock(nullptr); }
-
-    std::string eval(test_client& by, const std::string& text, const arguments& rest = {"0"}) {
-        arguments args{"EVAL", text};
-        args.insert(args.end(), rest.begin(), rest.end());
-        return by.ask(args);
-    }
-    std::string eval(const std::string& text) { return eval(a_, text); }
-    // What a script replies in the end, late or not.
-    std::string run(test_client& by, const std::string& text) {
-        std::string reply = eval(by, text);
-        while (engine_.script_is_late()) engine_.go_on();
-        return reply + by.pushed();
-    }
-    void finish() {
-        while (engine_.script_is_late()) engine_.go_on();
-    }
-    std::string info(const std::string& field) {
-        const std::string all = b_("INFO memory");
-        const std::size_t at = all.find("\n" + field + ":") + field.size() + 2;
-        return all.substr(at, all.find('\r', at) - at);
-    }
-
-    engine engine_{options()};
-    test_client a_{engine_};
-    test_client b_{engine_};
-};
 
 TEST_F(scripting, others_are_told_busy_while_a_script_is_late_and_can_kill_it) {
     EXPECT_EQ(eval("while true do end"), "");
@@ -606,6 +565,21 @@ TEST_F(scripting, functions_are_late_and_killed_as_scripts_are) {
     EXPECT_THAT(a_.ask(arguments{"FUNCTION", "LOAD", "#!lua name=x\nwhile true do end"}),
                 HasSubstr("FUNCTION LOAD timeout"));
     EXPECT_EQ(info("number_of_functions"), "1");
+}
+
+TEST_F(scripting, changes_of_a_late_script_are_broadcast_when_they_happen) {
+    test_client reader{engine_};
+    reader("HELLO 3");
+    reader("CLIENT TRACKING ON BCAST");
+    EXPECT_EQ(eval("for i = 1, 1e6 do end redis.call('SET', 'x', 1) for i = 1, 1e7 do end"), "");
+    std::string got;
+    while (got.empty() && engine_.script_is_late()) {
+        engine_.go_on();
+        got = reader.pushed();
+    }
+    EXPECT_EQ(got, ">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk("x"));
+    EXPECT_TRUE(engine_.script_is_late());
+    finish();
 }
 
 TEST_F(scripting, random_numbers_come_from_a_seed) {

@@ -190,6 +190,7 @@ int own_sort(lua_State* in) {
     luaL_checktype(in, 1, LUA_TTABLE);
     lua_settop(in, 2);
     if (!lua_isnil(in, 2)) luaL_checktype(in, 2, LUA_TFUNCTION);
+    enter_callback(in);
     sorter(in).sort(static_cast<int>(lua_objlen(in, 1)));
     return 0;
 }

@@ -1,7 +1,8 @@
-// Both ways, recursively; the depth is bounded by Lua's stack.
+// Both ways, recursively; the depth is bounded by Lua's stack and by the native one.
 #include "cache/script/values.hpp"
 
 #include "cache/script/conversions.hpp"
+#include "cache/script/native_stack.hpp"
 #include "cache/script/scripts.hpp"
 #include "cache/script/vm.hpp"
 
@@ -32,6 +33,7 @@ public:
     // True for an error.
     bool value() {
         luaL_checkstack(in_, 8, "the reply is nested too deeply");
+        check_native_stack(in_);
         machine_.count_steps(in_, steps_a_value);
         const std::size_t end = left_.find('\r', 1);
         const char type = left_[0];
@@ -280,7 +282,7 @@ bool reply_with_table(call& c, lua_State* in) {
 bool reply_with(call& c, lua_State* in) {
     vm::of(in).count_steps(in, lua_istable(in, -1) ? 3 * steps_a_value : steps_a_value);
     if (c.reply_is_too_large()) return lua_pop(in, 1), false;
-    if (lua_checkstack(in, 6) == 0) {
+    if (lua_checkstack(in, 6) == 0 || !native_stack::has_room()) {
         lua_pop(in, 1);
         c.error("ERR reached lua stack limit");
         return true;

@@ -83,7 +83,7 @@ void vm::reset() {
 
 void vm::look_at_clock(lua_State* in) {
     steps_ = 0;
-    may_raise_ ? owner_.look_at_clock(in) : owner_.pause_if_late();
+    may_raise_ ? owner_.look_at_clock(in) : owner_.pause_if_due();
 }
 
 void vm::hook(lua_State* in, lua_Debug*) {

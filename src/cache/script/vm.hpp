@@ -147,11 +147,26 @@ void set_string_functions(lua_State* in, int from);
 void set_format_function(lua_State* in);
 /// tables.cpp: sort, concat, insert, maxn.
 void set_table_functions(lua_State* in, int from);
+/// callbacks.cpp: coroutine.resume and wrap.
+void set_coroutine_functions(lua_State* in);
 /// loading.cpp: load and loadstring, of texts alone, in the table of globals on top.
 void set_load_functions(lua_State* in);
 /// As lua_load() of a text, which fails if it is not done by `ends`.
 int load_within(lua_State* in, std::string_view text, const char* name,
                 std::chrono::steady_clock::time_point ends);
+
+// callbacks.cpp
+/// What recurses within C calls this at each level: raises "C stack overflow" when too little is
+/// left of the native stack.
+void check_native_stack(lua_State* in);
+/// A function of C that calls back into Lua calls enter_callback() before: raises "C stack
+/// overflow" also at native_stack::max_levels.
+void enter_callback_at(lua_State* in, const void* frame);
+[[gnu::always_inline]] inline void enter_callback(lua_State* in) {
+    enter_callback_at(in, __builtin_frame_address(0));
+}
+/// Has those functions of all standard libraries do so that call back.
+void check_standard_libraries(lua_State* in);
 
 /// While a library is loaded, "redis" is what may be used then; afterwards what functions use.
 void use_load_library(lua_State* in, bool loading);

@@ -161,12 +161,13 @@ void epoll_backend::wake_target::on_events(std::uint32_t) {
 }
 
 result<listener> epoll_backend::listen(const endpoint& local, const listen_options& options) {
-    auto socket = open_listener(local, options, true);
-    if (!socket) return fail(socket.error());
-    auto made = std::make_unique<epoll_listener>(*this, std::move(*socket));
-    if (auto opened = made->open(); !opened) {
-        remove_socket_file(local);
-        return fail(opened.error());
+    auto opened = open_listener(local, options, true);
+    if (!opened) return fail(opened.error());
+    const socket_file file = opened->file;
+    auto made = std::make_unique<epoll_listener>(*this, std::move(*opened));
+    if (auto added = made->open(); !added) {
+        remove_socket_file(local, file);
+        return fail(added.error());
     }
     return listener(*made.release());
 }

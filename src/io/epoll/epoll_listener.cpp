@@ -62,7 +62,7 @@ void epoll_listener::cancel(accept_operation& op) noexcept {
 
 void epoll_listener::close() noexcept {
     if (acceptor_) end_acceptor();
-    remove_socket_file(local());
+    remove_socket_file(local(), file_);
     backend_.remove(socket_.get());
     socket_.reset();
     backend_.retire(*this);

@@ -10,8 +10,8 @@ namespace eddy {
 
 class epoll_listener final : public listener_driver, public epoll_driver {
 public:
-    epoll_listener(epoll_backend& backend, unique_fd socket) noexcept
-        : backend_(backend), socket_(std::move(socket)) {}
+    epoll_listener(epoll_backend& backend, opened_listener opened) noexcept
+        : backend_(backend), socket_(std::move(opened.socket)), file_(opened.file) {}
     /// Registers the socket. After a failure the object may be deleted directly.
     result<> open();
 
@@ -29,6 +29,7 @@ private:
 
     epoll_backend& backend_;
     unique_fd socket_;  // none after close()
+    socket_file file_;
     accept_operation* acceptor_ = nullptr;
     bool readable_ = false;
 };

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define EDDY_POISON_BUFFERS 1
@@ -84,32 +85,42 @@ std::string socket_path(const endpoint& local) {
     return {address.sun_path, ::strnlen(address.sun_path, local.size() - head)};
 }
 
-/// True for a socket file that no process listens on. Any other file is not ours to replace.
-bool is_stale_socket_file(const endpoint& local, const std::string& path) noexcept {
+/// The socket file at `path`; none where there is no file or one of another kind.
+socket_file file_at(const std::string& path) noexcept {
     struct stat info;
-    if (::lstat(path.c_str(), &info) < 0 || !S_ISSOCK(info.st_mode)) return false;
-    unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!probe) return false;
-    return ::connect(probe.get(), local.data(), local.size()) < 0 && errno == ECONNREFUSED;
+    if (path.empty() || ::lstat(path.c_str(), &info) < 0 || !S_ISSOCK(info.st_mode)) return {};
+    return {info.st_dev, info.st_ino};
 }
 
-result<> bind_unix(int fd, const endpoint& local, const listen_options& options) {
+/// The socket file at `local` if no process listens on it, else none. Any other file is not ours to
+/// replace.
+socket_file stale_file_at(const endpoint& local) noexcept {
+    const socket_file there = file_at(socket_path(local));
+    if (there.inode == 0) return {};
+    unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!probe) return {};
+    const bool refused =
+        ::connect(probe.get(), local.data(), local.size()) < 0 && errno == ECONNREFUSED;
+    return refused ? there : socket_file();
+}
+
+result<socket_file> bind_unix(int fd, const endpoint& local, const listen_options& options) {
     const std::string path = socket_path(local);
     auto bound = bind_to(fd, local);
-    if (!bound && bound.error() == errno_code(EADDRINUSE) && !path.empty() &&
-        is_stale_socket_file(local, path)) {
-        ::unlink(path.c_str());
+    if (!bound && bound.error() == errno_code(EADDRINUSE)) {
+        remove_socket_file(local, stale_file_at(local));
         bound = bind_to(fd, local);
     }
-    if (!bound) return bound;
-    // Nobody can connect before listen(2), so the permissions are in force from the beginning.
+    if (!bound) return fail(bound.error());
+    const socket_file file = file_at(path);
+    // No client can connect before listen(2), so the permissions are in force from the beginning.
     if (options.unix_mode >= 0 && !path.empty() &&
         ::chmod(path.c_str(), static_cast<mode_t>(options.unix_mode)) < 0) {
         const int error = errno;
-        ::unlink(path.c_str());
+        remove_socket_file(local, file);
         return fail_errno(error);
     }
-    return {};
+    return file;
 }
 
 result<> bind_tcp(int fd, const endpoint& local) noexcept {
@@ -142,20 +153,32 @@ result<> bind_outgoing(int fd, const endpoint& peer, const local_binding& from) 
 
 }  // namespace
 
-result<unique_fd> open_listener(const endpoint& local, const listen_options& options,
-                                bool nonblocking) {
+void remove_socket_file(const endpoint& local, const socket_file& file) noexcept {
+    if (file.inode == 0) return;
+    const std::string path = socket_path(local);
+    const socket_file there = file_at(path);
+    if (there.device == file.device && there.inode == file.inode) ::unlink(path.c_str());
+}
+
+result<opened_listener> open_listener(const endpoint& local, const listen_options& options,
+                                      bool nonblocking) {
     endpoint address = local;
     auto fd = open_for_bind(address, SOCK_STREAM | (nonblocking ? SOCK_NONBLOCK : 0), options);
-    if (!fd) return fd;
-    auto bound =
-        address.is_unix() ? bind_unix(fd->get(), address, options) : bind_tcp(fd->get(), address);
-    if (!bound) return fail(bound.error());
+    if (!fd) return fail(fd.error());
+    socket_file file;
+    if (address.is_unix()) {
+        auto bound = bind_unix(fd->get(), address, options);
+        if (!bound) return fail(bound.error());
+        file = *bound;
+    } else if (auto bound = bind_tcp(fd->get(), address); !bound) {
+        return fail(bound.error());
+    }
     if (::listen(fd->get(), options.backlog) < 0) {
         const int error = errno;
-        remove_socket_file(address);
+        remove_socket_file(address, file);
         return fail_errno(error);
     }
-    return fd;
+    return opened_listener{std::move(*fd), file};
 }
 
 result<unique_fd> open_datagram(const endpoint& local, const endpoint& peer,
@@ -221,11 +244,6 @@ endpoint peer_endpoint(int fd) noexcept {
     socklen_t size = endpoint::capacity();
     if (::getpeername(fd, address.data(), &size) == 0) address.resize(size);
     return address;
-}
-
-void remove_socket_file(const endpoint& local) noexcept {
-    const std::string path = socket_path(local);
-    if (!path.empty()) ::unlink(path.c_str());
 }
 
 std::size_t gather(const write_operation& op, iovec (&vectors)[max_write_pieces]) noexcept {

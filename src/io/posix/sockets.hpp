@@ -5,6 +5,8 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/stream.hpp>
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,10 +15,27 @@
 
 namespace eddy {
 
+/// The file of a bound Unix socket, by its identity: its path may name another file by now.
+struct socket_file {
+    dev_t device = 0;
+    ino_t inode = 0;  ///< 0 for no file, as of abstract names and of other families
+};
+
+/// A listening socket, and its file.
+struct opened_listener {
+    unique_fd socket;
+    socket_file file;
+};
+
 /// A listening socket, close-on-exec. TCP sockets have SO_REUSEADDR, and TCP_NODELAY, which
-/// accepted sockets inherit. A stale Unix socket file (nobody answers a connect) is replaced.
-result<unique_fd> open_listener(const endpoint& local, const listen_options& options,
-                                bool nonblocking);
+/// accepted sockets inherit. A stale Unix socket file (connects to it are refused) is replaced.
+result<opened_listener> open_listener(const endpoint& local, const listen_options& options,
+                                      bool nonblocking);
+
+/// Removes the file of a Unix listener bound to `local` if it is still there: another file, or
+/// another process's socket, of the same path stays. Before the socket is closed: until then its
+/// inode cannot be another file's.
+void remove_socket_file(const endpoint& local, const socket_file& file) noexcept;
 
 /// A stream socket for connecting to `peer`, close-on-exec, with TCP_NODELAY for TCP, bound to what
 /// `from` says, which may be null.
@@ -29,9 +48,6 @@ bool concerns_one_connection(int error) noexcept;
 
 endpoint local_endpoint(int fd) noexcept;
 endpoint peer_endpoint(int fd) noexcept;
-
-/// Removes a Unix listener's socket file; does nothing for other addresses.
-void remove_socket_file(const endpoint& local) noexcept;
 
 /// Most pieces that one system call takes.
 inline constexpr std::size_t max_write_pieces = 16;

@@ -256,9 +256,9 @@ void uring_backend::arm_wake() {
 void uring_backend::on_wake(int, unsigned) { arm_wake(); }
 
 result<listener> uring_backend::listen(const endpoint& local, const listen_options& options) {
-    auto socket = open_listener(local, options, false);
-    if (!socket) return fail(socket.error());
-    return listener(*new uring_listener(*this, std::move(*socket)));
+    auto opened = open_listener(local, options, false);
+    if (!opened) return fail(opened.error());
+    return listener(*new uring_listener(*this, std::move(*opened)));
 }
 
 result<datagram> uring_backend::make_datagram(unique_fd socket) noexcept try {

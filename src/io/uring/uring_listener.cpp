@@ -1,6 +1,8 @@
 // Accepting connections by one multishot request.
 #include "io/uring/uring_listener.hpp"
 
+#include "base/descriptors.hpp"
+
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -43,7 +45,10 @@ void uring_listener::give(accept_operation& op, unique_fd socket) noexcept {
 
 void uring_listener::arm() {
     io_uring_sqe& entry = backend_.submission();
-    io_uring_prep_multishot_accept(&entry, socket_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (is_table_filling())
+        io_uring_prep_accept(&entry, socket_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+    else
+        io_uring_prep_multishot_accept(&entry, socket_.get(), nullptr, nullptr, SOCK_CLOEXEC);
     io_uring_sqe_set_data(&entry, &accepted_);
     accepting_ = true;
     ++in_flight_;
@@ -56,10 +61,12 @@ void uring_listener::on_accepted(int result, unsigned flags) {
         --in_flight_;
     }
     unique_fd socket(result >= 0 ? result : -1);
+    if (socket) latest_ = socket.get();
     if (closing_) {
         if (socket) reset_connection(std::move(socket));
         return free_if_done();
     }
+    if (is_table_filling()) stop_accepting();
 
     // Whoever waits has found nothing queued, so nothing is before it.
     if (socket && waiter_) {
@@ -67,7 +74,10 @@ void uring_listener::on_accepted(int result, unsigned flags) {
         give(op, std::move(socket));
         return op.complete_now();
     }
-    if (socket)
+    // More than the program wants now must not take the descriptors that are kept in reserve.
+    if (socket && descriptors::in_reserve(socket.get(), descriptors::use::client))
+        reset_connection(std::move(socket));
+    else if (socket)
         queue(std::move(socket));
     else if (result != -ECANCELED && result != -EAGAIN && !concerns_one_connection(-result))
         error_ = -result;
@@ -75,11 +85,21 @@ void uring_listener::on_accepted(int result, unsigned flags) {
     if (waiter_) {
         accept_operation& op = *std::exchange(waiter_, nullptr);
         if (start(op)) op.complete_now();
-    } else if (waiting_.size() - first_waiting_ >= most_waiting && accepting_ && !stopping_) {
-        stopping_ = true;
-        backend_.cancel_request(accepted_, &cancelled_);
-        ++in_flight_;
+    } else if (waiting_.size() - first_waiting_ >= most_waiting) {
+        stop_accepting();
     }
+}
+
+/// Ends the request; it has its last completion later.
+void uring_listener::stop_accepting() noexcept {
+    if (!accepting_ || stopping_) return;
+    stopping_ = true;
+    backend_.cancel_request(accepted_, &cancelled_);
+    ++in_flight_;
+}
+
+bool uring_listener::is_table_filling() const noexcept {
+    return descriptors::first_reserved(descriptors::use::client) - latest_ < multishot_headroom;
 }
 
 void uring_listener::queue(unique_fd socket) noexcept try {
@@ -118,7 +138,7 @@ void uring_listener::cancel(accept_operation& op) noexcept {
 void uring_listener::close() noexcept {
     closing_ = true;
     backend_.driver_closed();
-    remove_socket_file(local());
+    remove_socket_file(local(), file_);
     // The port is free for others now, not only when the accept request has ended.
     ::shutdown(socket_.get(), SHUT_RDWR);
     if (waiter_) {
@@ -127,10 +147,7 @@ void uring_listener::close() noexcept {
         op.complete_later();
     }
     while (!waiting_.empty()) reset_connection(next_waiting());
-    if (accepting_ && !stopping_) {
-        backend_.cancel_request(accepted_, &cancelled_);
-        ++in_flight_;
-    }
+    stop_accepting();
     free_if_done();
 }
 

@@ -1,4 +1,5 @@
-// A listening socket on io_uring: one multishot accept.
+// A listening socket on io_uring: one multishot accept, or one accept at a time where few
+// descriptors are left.
 #pragma once
 
 #include "io/uring/uring_backend.hpp"
@@ -10,8 +11,11 @@ namespace eddy {
 
 class uring_listener final : public listener_driver {
 public:
-    uring_listener(uring_backend& backend, unique_fd socket) noexcept
-        : backend_(backend), socket_(std::move(socket)) {
+    uring_listener(uring_backend& backend, opened_listener opened) noexcept
+        : backend_(backend),
+          socket_(std::move(opened.socket)),
+          file_(opened.file),
+          latest_(socket_.get()) {
         backend_.driver_opened();
     }
 
@@ -25,12 +29,17 @@ public:
     /// backlog fills instead. Those that it has accepted until it hears of that wait here, too: at
     /// most as many as its backlog held.
     static constexpr std::size_t most_waiting = 128;
+    /// With fewer numbers than this before the reserve of descriptors, the kernel accepts one
+    /// connection a request: a multishot request would fill the table before the loop knows.
+    static constexpr int multishot_headroom = 512;
 
 private:
     ~uring_listener() { backend_.driver_gone(); }
     void on_accepted(int result, unsigned flags);
     void on_cancelled(int result, unsigned flags);
     void arm();
+    void stop_accepting() noexcept;
+    bool is_table_filling() const noexcept;
     void give(accept_operation& op, unique_fd socket) noexcept;
     void queue(unique_fd socket) noexcept;
     unique_fd next_waiting() noexcept;
@@ -38,11 +47,13 @@ private:
 
     uring_backend& backend_;
     unique_fd socket_;
+    socket_file file_;
     accept_operation* waiter_ = nullptr;
     std::vector<unique_fd> waiting_;  // from first_waiting_ on; keeps its memory
     std::size_t first_waiting_ = 0;
     member_completion<uring_listener, &uring_listener::on_accepted> accepted_{*this};
     member_completion<uring_listener, &uring_listener::on_cancelled> cancelled_{*this};
+    int latest_;  // the descriptor that was accepted last
     int in_flight_ = 0;
     int error_ = 0;  // reported once
     bool accepting_ = false;

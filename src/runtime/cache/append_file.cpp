@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,6 +32,8 @@ using eddy::cache::fsync_policy;
 constexpr duration sync_pause = std::chrono::seconds(1);
 /// After the disk has refused.
 constexpr duration retry_pause = std::chrono::seconds(1);
+/// How often the end of what save_all() waits for is polled for.
+constexpr duration poll_pause = std::chrono::milliseconds(5);
 constexpr mode_t folder_mode = 0755;
 
 /// In bytes; none when there is no such file.
@@ -41,12 +44,13 @@ std::optional<std::uint64_t> size_of(const std::string& path) noexcept {
 }
 
 task<result<std::string>> read_all(const std::string& path, std::size_t most) {
-    result<file> opened = co_await file::open(path, O_RDONLY);
+    result<file> opened = co_await file::open_regular(path, O_RDONLY);
     if (!opened) co_return std::unexpected(opened.error());
-    std::string text(most, '\0');
+    std::string text(most + 1, '\0');
     const result<std::size_t> got =
         co_await opened->read_at(0, std::as_writable_bytes(std::span(text)));
     if (!got) co_return std::unexpected(got.error());
+    if (*got > most) co_return fail(errc::limit_reached);
     text.resize(*got);
     co_return text;
 }
@@ -121,7 +125,7 @@ task<outcome<bool>> append_file::read_manifest() {
     if (manifest_.base && manifest_.base->name == options().filename) {
         const std::string old = engine_.options().dir + "/" + options().filename;
         const std::string here = path_of(options().filename);
-        const result<file> moved = co_await file::open(here, O_RDONLY);
+        const result<file> moved = co_await file::open_regular(here, O_RDONLY);
         if (!moved && moved.error() == std::errc::no_such_file_or_directory)
             static_cast<void>(co_await file::rename(old, here));
     }
@@ -132,8 +136,9 @@ task<outcome<bool>> append_file::read_manifest() {
 task<outcome<bool>> append_file::adopt_single_file() {
     const std::string& name = options().filename;
     const std::string old = engine_.options().dir + "/" + name;
-    const result<file> opened = co_await file::open(old, O_RDONLY);
-    if (!opened) co_return false;
+    const result<file> opened = co_await file::open_regular(old, O_RDONLY);
+    if (!opened && opened.error() == std::errc::no_such_file_or_directory) co_return false;
+    if (!opened) co_return disk_problem("open", old, opened.error());
     append_manifest made;
     made.base = append_manifest::part{name, 1};
     made.last_base = 1;
@@ -151,7 +156,7 @@ task<outcome<>> append_file::write_manifest(append_manifest changed) {
     const std::string temporary = path_of("temp-" + options().filename + ".manifest");
     const std::string text = to_text(changed);
     {
-        result<file> opened = co_await file::open(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+        result<file> opened = co_await file::open_regular(temporary, O_WRONLY | O_CREAT | O_TRUNC);
         if (!opened) co_return disk_problem("create", temporary, opened.error());
         const result<> written = co_await opened->write_at(0, as_bytes(std::string_view(text)));
         if (!written) co_return disk_problem("write", temporary, written.error());
@@ -233,18 +238,18 @@ task<outcome<>> append_file::open() {
         const std::uint64_t number = ++more.last_increment;
         more.increments.push_back(
             {fmt::format("{}.{}.incr.aof", options().filename, number), number});
-        result<file> made =
-            co_await file::open(path_of(more.increments.back().name), O_WRONLY | O_CREAT | O_TRUNC);
+        result<file> made = co_await file::open_regular(path_of(more.increments.back().name),
+                                                        O_WRONLY | O_CREAT | O_TRUNC);
         if (!made) co_return disk_problem("create", folder_, made.error());
         outcome<> listed = co_await write_manifest(std::move(more));
         if (!listed) co_return listed;
         size_ = 0;
-        file_.emplace(std::move(*made));
+        file_ = std::make_shared<file>(std::move(*made));
     } else {
         const std::string path = path_of(manifest_.increments.back().name);
-        result<file> opened = co_await file::open(path, O_WRONLY);
+        result<file> opened = co_await file::open_regular(path, O_WRONLY);
         if (!opened) co_return disk_problem("open", path, opened.error());
-        file_.emplace(std::move(*opened));
+        file_ = std::make_shared<file>(std::move(*opened));
     }
     log().current_size = log().base_size = older_size_ + size_;
     log().begin();
@@ -271,7 +276,12 @@ task<void> append_file::write_on() {
         }
         if (!woken) co_return;
         wanted_.reset();
-        co_await flush(false);
+        const bool syncs_all = std::exchange(whole_flush_wanted_, false);
+        const bool is_flushed = co_await flush(syncs_all);
+        if (syncs_all) {
+            flushed_whole_ = is_flushed;
+            ++whole_flushes_;
+        }
         if (log().has_missed()) {
             abandon("there was no memory to note a change");
         } else if (log().has_failed() &&
@@ -293,10 +303,45 @@ task<void> append_file::write_on() {
     }
 }
 
+/// True when nothing waits any more.
+bool append_file::write_inline() noexcept {
+    byte_buffer& waiting = log().pending;
+    if (log().waits_for_disk() || log().has_failed() || !writing_.empty()) return false;
+    // The file is about to be replaced: flush() does that.
+    if (next_) return false;
+    if (waiting.empty()) return true;
+    if (!file_ || syncs_under_way_ > 0 || waiting.size() > largest_inline_write) return false;
+    ssize_t done = 0;
+    do {
+        done = ::pwrite(file_->native_handle(), waiting.text().data(), waiting.size(),
+                        static_cast<off_t>(size_));
+    } while (done < 0 && errno == EINTR);
+    // The task writes all of it again, to the same place, and meets the error.
+    if (done < 0 || static_cast<std::size_t>(done) != waiting.size()) return false;
+    waiting.clear();
+    note_written(static_cast<std::size_t>(done));
+    return true;
+}
+
+bool append_file::write_now(mark by) noexcept {
+    static_cast<void>(write_inline());
+    return log().given_up <= by.given_up &&
+           (!log().is_on() || !log().is_behind(by.position, by.given_up));
+}
+
+void append_file::note_written(std::size_t bytes) noexcept {
+    size_ += bytes;
+    log().written += bytes;
+    log().current_size = older_size_ + size_;
+    dirty_ = true;
+    note_progress();
+}
+
 /// Writes what is there; with always, or `sync_all`, the disk has it then. False when it refuses.
 task<bool> append_file::flush(bool sync_all) {
     for (;;) {
         if (writing_.empty()) {
+            if (!sync_all && write_inline()) break;
             if (!sync_all && !log().pending.empty()) co_await gather();
             writing_.swap(log().pending);
         }
@@ -312,9 +357,10 @@ task<bool> append_file::flush(bool sync_all) {
         if (now == 0) break;
         if (!file_ || !co_await write_part(now)) co_return false;
         // All that came meanwhile goes with the next write.
-        if (sync_is_due() && !co_await sync_file()) co_return false;
+        if (!co_await sync_if_due()) co_return false;
     }
-    if ((sync_all || sync_is_due()) && dirty_ && !co_await sync_file()) co_return false;
+    if (sync_all && dirty_ && !co_await sync_file()) co_return false;
+    if (!co_await sync_if_due()) co_return false;
     // Not while the first image is still to come: it may fail, and then nothing counts.
     if (!sync_failed_ && log().is_on() && log().is_listed && !log().has_missed()) log().recover();
     co_return true;
@@ -324,7 +370,7 @@ task<bool> append_file::flush(bool sync_all) {
 /// begins without them keeps them waiting for two, itself and theirs.
 task<void> append_file::gather() {
     const duration limit = std::min(sync_took_ / 4, longest_gathering);
-    if (options().fsync != fsync_policy::always || limit <= duration::zero()) co_return;
+    if (!log().waits_for_disk() || limit <= duration::zero()) co_return;
     if (company() < 2 || waiting_ >= company()) co_return;
     gathered_.reset();
     static_cast<void>(co_await with_timeout(limit, gathered_.wait()));
@@ -339,21 +385,42 @@ task<bool> append_file::write_part(std::size_t bytes) {
         fail("write", written.error());
         co_return false;
     }
-    size_ += bytes;
     writing_.consume(bytes);
     constexpr std::size_t kept = 1U << 20;
     if (writing_.empty() && writing_.capacity() > kept) writing_ = byte_buffer();
-    log().written += bytes;
-    log().current_size = older_size_ + size_;
-    dirty_ = true;
-    note_progress();
+    note_written(bytes);
     co_return true;
 }
 
+/// With always at once; else another task does, and what comes meanwhile is written.
+task<bool> append_file::sync_if_due() {
+    if (!sync_is_due()) co_return true;
+    if (log().waits_for_disk()) co_return co_await sync_file();
+    if (syncs_under_way_ == 0) sync_wanted_.set();
+    co_return true;
+}
+
+task<void> append_file::sync_on() {
+    while (co_await sync_wanted_.wait()) {
+        sync_wanted_.reset();
+        // What it could not sync is to be written anew, which the writing task begins.
+        if (!co_await sync_file()) append_wanted();
+    }
+}
+
 task<bool> append_file::sync_file() {
+    // Others may take their place meanwhile.
+    const std::shared_ptr<file> older = older_;
+    const std::shared_ptr<file> newest = file_;
+    if (!newest) co_return true;
     const std::uint64_t position = log().written;
     const time_point begun = loop::current().now();
-    const result<> synced = co_await file_->sync_data();
+    ++syncs_under_way_;
+    // In this order: what comes first must not be missing where the rest is there.
+    result<> synced;
+    if (older) synced = co_await older->sync_data();
+    if (synced) synced = co_await newest->sync_data();
+    --syncs_under_way_;
     if (!synced) {
         // The kernel has dropped what it could not write: only a rewrite makes sure of it.
         if (synced.error() != errc::cancelled) sync_failed_ = true;
@@ -364,27 +431,34 @@ task<bool> append_file::sync_file() {
     sync_took_ = synced_at_ - begun;
     ++log().syncs;
     waited_before_ = std::exchange(waited_, std::exchange(waiting_, 0));
-    log().note_synced(position);
-    dirty_ = log().written != position;
+    if (older_ == older) older_.reset();
+    log().note_synced(std::max(position, log().synced));
+    dirty_ = log().written != log().synced;
     note_progress();
     co_return true;
 }
 
 task<bool> append_file::switch_files() {
-    if (dirty_ && !co_await sync_file()) co_return false;
+    // With everysec nobody waits for that.
+    if (dirty_ && (log().waits_for_disk() || older_) && !co_await sync_file()) co_return false;
     // Another rewrite may have begun meanwhile: its part takes over later.
     if (!next_ || next_->from != log().written) co_return true;
+    auto opened = std::make_shared<file>(std::move(next_->opened));
+    next_.reset();
+    if (dirty_) {
+        older_ = file_;
+        sync_wanted_.set();
+    }
+    file_ = std::move(opened);
     older_size_ += size_;
     size_ = 0;
-    file_.emplace(std::move(next_->opened));
-    next_.reset();
     note_progress();
     co_return true;
 }
 
 bool append_file::sync_is_due() const noexcept {
     if (!dirty_ || options().fsync == fsync_policy::no) return false;
-    if (options().fsync == fsync_policy::always) return true;
+    if (log().waits_for_disk()) return true;
     if (options().no_fsync_on_rewrite && engine_.internals().appending->rewriting) return false;
     return loop::current().now() - synced_at_ >= sync_pause;
 }
@@ -419,7 +493,8 @@ task<bool> append_file::settled(mark by) {
         if (syncs == log().syncs) --waiting_;
         if (!woken) co_return false;
     }
-    co_return false;
+    // Without always it is told, as by Redis: what is refused is what comes from then on.
+    co_return !by.waits_for_disk;
 }
 
 /// Keys that end by themselves, and masters, cannot be told to wait. Clients are refused until a
@@ -444,19 +519,55 @@ void append_file::append_interrupted() noexcept {
     append_wanted();
 }
 
-task<void> append_file::close() {
-    co_await end_image();
-    if (log().is_on() && !co_await flush(true))
-        events_.write(fmt::format("{} bytes of changes are not in the append-only file",
-                                  log().appended - log().written));
-    if (options().enabled && (!log().is_on() || !log().is_listed || log().has_missed()))
-        co_await write_anew();
-    log().end();
-    forget_files();
+/// What a start would find is older than what there is.
+bool append_file::lacks_base() const noexcept {
+    return options().enabled &&
+           (!log().is_on() || !log().is_listed || log().has_missed() || sync_failed_);
 }
 
-/// What was abandoned is not to be lost at an orderly end.
-task<void> append_file::write_anew() {
+task<outcome<>> append_file::save_all(std::function<bool()> is_given_up) {
+    if (lacks_whole_data()) co_return outcome<>();
+    const std::uint64_t rewrites = log().rewrites;
+    while (lacks_base()) {
+        if (log().rewrites != rewrites)
+            co_return refuse(507, fmt::format("the append-only file in {} could not be written: {}",
+                                              folder_, rewrite_fault_));
+        rewrite_from_ = {};
+        append_wanted();
+        if (!log().rewriting && !rewrite_wanted_.is_set()) rewrite_wanted_.set();
+        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause))
+            co_return stop_given_up();
+    }
+    if (!log().is_on()) co_return outcome<>();
+    const std::uint64_t flushes = whole_flushes_;
+    whole_flush_wanted_ = true;
+    append_wanted();
+    while (whole_flushes_ == flushes) {
+        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause))
+            co_return stop_given_up();
+    }
+    if (flushed_whole_) co_return outcome<>();
+    co_return refuse(507, fmt::format("the append-only file in {} could not be written: {}",
+                                      folder_, log().fault));
+}
+
+task<bool> append_file::close() {
+    bool is_whole = true;
+    co_await end_image();
+    if (log().is_on() && !co_await flush(true)) {
+        is_whole = false;
+        events_.write(fmt::format("{} bytes of changes are not in the append-only file",
+                                  log().appended - log().written));
+    }
+    if (options().enabled && (!log().is_on() || !log().is_listed || log().has_missed()))
+        is_whole = co_await write_anew();
+    log().end();
+    forget_files();
+    co_return is_whole;
+}
+
+/// What was abandoned is not to be lost at an orderly end. False when it is.
+task<bool> append_file::write_anew() {
     log().end();
     forget_files();
     outcome<> done;
@@ -468,10 +579,12 @@ task<void> append_file::write_anew() {
     if (!done)
         events_.write(fmt::format("the append-only file in {} lacks the latest changes: {}",
                                   folder_, done.error().message));
+    co_return done.has_value();
 }
 
 void append_file::forget_files() {
     file_.reset();
+    older_.reset();
     next_.reset();
     writing_ = byte_buffer();
     log().pending = byte_buffer();

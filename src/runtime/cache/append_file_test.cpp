@@ -26,46 +26,54 @@ using ::testing::StartsWith;
 
 EDDY_ON_EVERY_BACKEND(cache_append);
 
+constexpr const char* policies[] = {"always", "everysec", "no"};
+
 TEST_P(cache_append, what_was_answered_is_there_after_a_crash_at_any_time) {
     run([&]() -> task<void> {
-        const temporary_folder folder;
-        subject cache("cache", kept_in(folder, at_once));
-        co_await cache.start();
-        {
-            talker client = co_await talker::to(cache->local());
-            constexpr int rounds = 12;
-            constexpr int commands = 60;
-            for (int round = 0; round < rounds; ++round) {
-                std::string batch;
-                for (int i = 0; i < commands; ++i) {
-                    const std::string n = std::to_string((round * 37 + i * 11) % 97);
-                    switch (i % 4) {
-                        case 0:
-                            batch += "SET key" + n + " " + std::to_string(round) + "\r\n";
-                            break;
-                        case 1: batch += "RPUSH list" + n + " " + std::to_string(i) + "\r\n"; break;
-                        case 2: batch += "INCR count\r\n"; break;
-                        default: batch += "HSET hash f" + n + " " + std::to_string(round) + "\r\n";
+        for (const char* const policy : policies) {
+            SCOPED_TRACE(policy);
+            const temporary_folder folder;
+            subject cache("cache", kept_in(folder, {{"appendfsync", policy}}));
+            co_await cache.start();
+            {
+                talker client = co_await talker::to(cache->local());
+                constexpr int rounds = 12;
+                constexpr int commands = 60;
+                for (int round = 0; round < rounds; ++round) {
+                    std::string batch;
+                    for (int i = 0; i < commands; ++i) {
+                        const std::string n = std::to_string((round * 37 + i * 11) % 97);
+                        switch (i % 4) {
+                            case 0:
+                                batch += "SET key" + n + " " + std::to_string(round) + "\r\n";
+                                break;
+                            case 1:
+                                batch += "RPUSH list" + n + " " + std::to_string(i) + "\r\n";
+                                break;
+                            case 2: batch += "INCR count\r\n"; break;
+                            default:
+                                batch += "HSET hash f" + n + " " + std::to_string(round) + "\r\n";
+                        }
                     }
+                    // The rewrite goes on beside the next rounds.
+                    if (round % 3 == 1) batch += "BGREWRITEAOF\r\n";
+                    co_await client.say(batch);
+                    for (int i = 0; i < commands + (round % 3 == 1 ? 1 : 0); ++i)
+                        static_cast<void>(co_await client.line());
+                    const temporary_folder crashed;
+                    copy(folder, crashed);
+                    const std::string digest = co_await ask(client, "DEBUG DIGEST");
+                    EXPECT_EQ(co_await digest_in(crashed), digest) << "round " << round;
                 }
-                // The rewrite goes on beside the next rounds.
-                if (round % 3 == 1) batch += "BGREWRITEAOF\r\n";
-                co_await client.say(batch);
-                for (int i = 0; i < commands + (round % 3 == 1 ? 1 : 0); ++i)
-                    static_cast<void>(co_await client.line());
-                const temporary_folder crashed;
-                copy(folder, crashed);
-                const std::string digest = co_await ask(client, "DEBUG DIGEST");
-                EXPECT_EQ(co_await digest_in(crashed), digest) << "round " << round;
             }
+            co_await cache->stop(1s);
         }
-        co_await cache->stop(1s);
     });
 }
 
 TEST_P(cache_append, an_orderly_stop_writes_all_with_every_policy) {
     run([&]() -> task<void> {
-        for (const char* const policy : {"always", "everysec", "no"}) {
+        for (const char* const policy : policies) {
             const temporary_folder folder;
             subject cache("cache", kept_in(folder, {{"appendfsync", policy}}));
             co_await cache.start();
@@ -247,35 +255,43 @@ TEST_P(cache_append, what_a_copy_writes_once_it_leads_is_there_after_a_crash) {
 
 TEST_P(cache_append, no_reply_overtakes_its_change) {
     run([&]() -> task<void> {
-        const temporary_folder folder;
-        subject cache("cache", kept_in(folder, at_once));
-        co_await cache.start();
-        {
-            talker plain = co_await talker::to(cache->local());
-            talker other = co_await talker::to(cache->local());
-            // Served by two tasks from now on.
-            talker attentive = co_await talker::to(cache->local());
-            co_await attentive.say("HELLO 3\r\nSUBSCRIBE news\r\nSET begun 1\r\n");
-            while (co_await line_of(attentive) != "+OK") {
+        for (const char* const policy : policies) {
+            SCOPED_TRACE(policy);
+            const temporary_folder folder;
+            subject cache("cache", kept_in(folder, {{"appendfsync", policy}}));
+            co_await cache.start();
+            {
+                talker plain = co_await talker::to(cache->local());
+                talker other = co_await talker::to(cache->local());
+                // Served by two tasks from now on.
+                talker attentive = co_await talker::to(cache->local());
+                co_await attentive.say("HELLO 3\r\nSUBSCRIBE news\r\nSET begun 1\r\n");
+                while (co_await line_of(attentive) != "+OK") {
+                }
+                for (int i = 0; i < 50; ++i) {
+                    const std::string n = std::to_string(1000 + i);
+                    // More than is written in the loop's turn.
+                    if (i == 25)
+                        co_await other.say(encoded({"SET", "much", std::string(1'100'000, 'x')}));
+                    // All three wait for the same writes, or for different ones.
+                    co_await attentive.say("SET a" + n + " 1\r\n");
+                    co_await plain.say("SET p" + n + " 1\r\n");
+                    co_await other.say("RPUSH l" + n + " 1\r\nLPOP l" + n + "\r\nGET a" + n +
+                                       "\r\n");
+                    EXPECT_EQ(co_await line_of(attentive), "+OK");
+                    EXPECT_THAT(content(part(folder, 1)), HasSubstr("a" + n));
+                    EXPECT_EQ(co_await line_of(plain), "+OK");
+                    EXPECT_THAT(content(part(folder, 1)), HasSubstr("p" + n));
+                    if (i == 25) EXPECT_EQ(co_await line_of(other), "+OK");
+                    EXPECT_EQ(co_await line_of(other), ":1");
+                    EXPECT_THAT(content(part(folder, 1)), HasSubstr("l" + n));
+                    EXPECT_EQ(co_await line_of(other), "$1");
+                    EXPECT_EQ(co_await line_of(other), "1");
+                    if (co_await line_of(other) != "$-1") EXPECT_EQ(co_await line_of(other), "1");
+                }
             }
-            for (int i = 0; i < 50; ++i) {
-                const std::string n = std::to_string(1000 + i);
-                // All three wait for the same writes, or for different ones.
-                co_await attentive.say("SET a" + n + " 1\r\n");
-                co_await plain.say("SET p" + n + " 1\r\n");
-                co_await other.say("RPUSH l" + n + " 1\r\nLPOP l" + n + "\r\nGET a" + n + "\r\n");
-                EXPECT_EQ(co_await line_of(attentive), "+OK");
-                EXPECT_THAT(content(part(folder, 1)), HasSubstr("a" + n));
-                EXPECT_EQ(co_await line_of(plain), "+OK");
-                EXPECT_THAT(content(part(folder, 1)), HasSubstr("p" + n));
-                EXPECT_EQ(co_await line_of(other), ":1");
-                EXPECT_THAT(content(part(folder, 1)), HasSubstr("l" + n));
-                EXPECT_EQ(co_await line_of(other), "$1");
-                EXPECT_EQ(co_await line_of(other), "1");
-                if (co_await line_of(other) != "$-1") EXPECT_EQ(co_await line_of(other), "1");
-            }
+            co_await cache->stop(1s);
         }
-        co_await cache->stop(1s);
     });
 }
 
@@ -317,9 +333,9 @@ TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_it_is_told) {
                 from = talker();
             }
         };
-        for (int turns = 0; turns < 24; ++turns) {
+        for (int turns = 0; turns < 48; ++turns) {
             const temporary_folder folder;
-            subject cache("cache", kept_in(folder, at_once));
+            subject cache("cache", kept_in(folder, {{"appendfsync", policies[turns % 2]}}));
             co_await cache.start();
             talker waiting = co_await talker::to(cache->local());
             talker other = co_await talker::to(cache->local());
@@ -332,7 +348,7 @@ TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_it_is_told) {
             scope tasks;
             tasks.spawn(reading::all(other));
             co_await other.say(requests + encoded({"RPUSH", "list", "given"}));
-            for (int i = 0; i < turns; ++i) co_await loop::current().yield();
+            for (int i = 0; i < turns / 2; ++i) co_await loop::current().yield();
             tasks.spawn(cache->stop(1s));
             if (const auto got = co_await waiting.socket.read()) {
                 EXPECT_EQ(got->text(), encoded({"list", "given"}));
@@ -456,6 +472,34 @@ TEST_P(cache_append, who_was_given_what_the_disk_refused_is_not_told) {
             }
             while (co_await ask(other, "SET after 1") != "+OK")
                 must(co_await loop::current().sleep_for(1ms));
+        }
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_append, without_always_what_the_disk_refuses_is_answered_and_the_next_refused) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache("cache", kept_in(folder, {{"appendfsync", "everysec"}}));
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(client, "SET before 1"), "+OK");
+            {
+                const full_disk refusing(part(folder, 1));
+                EXPECT_EQ(co_await ask(client, "SET meanwhile 1"), "+OK");
+                EXPECT_THAT(co_await ask(client, "SET after 1"), StartsWith("-MISCONF"));
+                EXPECT_EQ(co_await ask(client, "EXISTS before meanwhile after"), ":2");
+            }
+            while (co_await ask(client, "SET after 1") != "+OK")
+                must(co_await loop::current().sleep_for(1ms));
+        }
+        co_await cache->stop(1s);
+        // Whether the file was written on or anew depends on when it was synced.
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(client, "EXISTS before meanwhile after"), ":3");
         }
         co_await cache->stop(1s);
     });

@@ -221,7 +221,7 @@ std::unexpected<problem> damaged(const std::string& path, std::uint64_t offset,
 
 task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::string path,
                                               bool may_cut, journal& events) {
-    result<file> opened = co_await file::open(path, O_RDWR);
+    result<file> opened = co_await file::open_regular(path, O_RDWR);
     if (!opened) co_return disk_problem("open", path, opened.error());
     const result<std::uint64_t> size = co_await opened->size();
     if (!size) co_return disk_problem("read", path, size.error());

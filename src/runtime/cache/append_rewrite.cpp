@@ -5,6 +5,7 @@
 #include "cache/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication.hpp"
+#include "cache/script_gap.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
@@ -118,6 +119,7 @@ task<outcome<>> append_file::rewrite() {
     state.rewrite_took_s = (engine_.internals().env.steady_us - state.rewrite_began_us) / second_us;
     state.rewrite_succeeded = done.has_value();
     ++state.rewrites;
+    rewrite_fault_ = done ? std::string() : done.error().message;
     if (done) {
         state.failures_in_a_row = 0;
         sync_failed_ = false;
@@ -148,7 +150,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     std::optional<file> opened;
     if (appends) {
         const std::string path = path_of(increment.name);
-        result<file> made = co_await file::open(path, O_WRONLY | O_CREAT | O_TRUNC);
+        result<file> made = co_await file::open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
         if (!made) co_return disk_problem("create", path, made.error());
         opened.emplace(std::move(*made));
     }
@@ -161,13 +163,15 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         if (!listed) co_return listed;
     }
     // Half of what a script does must not be in the image without the other half.
-    while (!snapshot::may_begin(engine_) || engine_.script_is_late() || lacks_whole_data()) {
+    eddy::cache::script_gap gap(engine_);
+    while (!gap.is_there(snapshot::may_begin(engine_) && !lacks_whole_data())) {
         static_cast<void>(engine_.upkeep());
         if (!co_await loop::current().sleep_for(instant_pause))
             co_return refuse(unwanted, "the cache is stopping");
     }
     if (goes_on && !state.is_on())
         co_return refuse(unwanted, "a master's keys have replaced those that were there");
+    gap.release();
     tell_time_();
     // The instant: nothing is executed until all of this is done.
     image_ = snapshot::begin(engine_, {.aof_base = true});
@@ -176,7 +180,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
             next_.emplace(std::move(*opened), state.appended);
         } else {
             state.written = state.synced = state.appended;
-            file_.emplace(std::move(*opened));
+            file_ = std::make_shared<file>(std::move(*opened));
             size_ = 0;
             older_size_ = 0;
             dirty_ = false;

@@ -198,7 +198,7 @@ TEST_P(cache_clients, a_client_that_goes_while_it_waits_takes_nothing_with_it) {
 
 TEST_P(cache_clients, input_behind_a_wait_is_kept_up_to_a_limit_and_loses_nothing) {
     run([&]() -> task<void> {
-        subject cache("cache", any_port);
+        subject cache("cache", with({{"config", "client-query-buffer-limit 1mb"}}));
         co_await cache.start();
         talker a = co_await talker::to(cache->local());
         talker b = co_await talker::to(cache->local());

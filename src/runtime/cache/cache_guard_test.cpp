@@ -233,6 +233,19 @@ TEST(cache_parameters, what_is_joined_is_split_again) {
         ASSERT_TRUE(again) << value;
         EXPECT_EQ(*again, all) << value;
     }
+    // Any byte, by ASCII alone.
+    std::string bytes;
+    for (int each = 0; each < 256; ++each) bytes += static_cast<char>(each);
+    for (const std::string& value : {bytes, bytes.substr(128), std::string("p\xff"),
+                                     std::string("p\xc3\xa4ss"), std::string("\x01\x0f")}) {
+        const std::string text = cache::join_parameters({{"requirepass", value}, {"hz", "9"}});
+        EXPECT_TRUE(std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; })) << text;
+        EXPECT_EQ(cache::split_parameters(text),
+                  parameter_list({{"requirepass", value}, {"hz", "9"}}));
+    }
+    EXPECT_EQ(cache::split_parameters(R"(a "\x41\xFf\n\r\t\a\b\x4\xg1\z")"),
+              parameter_list({{"a", "A\xff\n\r\t\a\bx4xg1z"}}));
+    EXPECT_EQ(cache::split_parameters("a \\x41"), parameter_list({{"a", "\\x41"}}));
     EXPECT_EQ(cache::split_parameters("a"), parameter_list({{"a", ""}}));
     EXPECT_EQ(cache::split_parameters(" ; ;"), parameter_list());
     EXPECT_FALSE(cache::split_parameters("a \"x"));

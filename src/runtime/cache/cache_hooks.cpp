@@ -27,7 +27,7 @@ constexpr duration longest_pause = std::chrono::seconds(60);
 constexpr std::size_t lost_keys_shown = 5;
 
 task<outcome<std::string>> read_script(std::string path) {
-    result<file> opened = co_await file::open(path, O_RDONLY);
+    result<file> opened = co_await file::open_regular(path, O_RDONLY);
     if (!opened)
         co_return refuse(
             400, fmt::format("--hooks {} cannot be read: {}", path, opened.error().message()));
@@ -190,7 +190,7 @@ task<void> cache_hooks::run() {
 }
 
 task<void> cache_hooks::flush() {
-    const time_point end = loop::current().now() + config_.flush;
+    const time_point end = loop::current().after(config_.flush);
     while (!hooks_->flushed()) {
         progress_.reset();
         const duration left = end - loop::current().now();

@@ -87,5 +87,140 @@ TEST_P(cache_scripts, a_stop_ends_an_endless_script) {
     });
 }
 
+// Longer than anybody waits, and the largest there is: milliseconds times a million do not fit.
+constexpr const char* endless_thresholds[] = {"0", "9223372036854", "9223372036855",
+                                              "9223372036854775807"};
+
+// Writes, so that it cannot be killed, and comes to its end after a while.
+constexpr std::string_view long_script =
+    "EVAL \"redis.call('SET','x',1) for i=1,2e7 do math.abs(i) end redis.call('SET','x',2) "
+    "return 'done'\" 0\r\n";
+
+/// Until that script, or another one that writes, is under way.
+task<void> wait_until_it_runs(talker& other) {
+    for (;;) {
+        const std::string reply = co_await ask(other, "SCRIPT KILL\r\n");
+        if (reply.starts_with("-UNKILLABLE")) co_return;
+        co_await loop::current().yield();
+    }
+}
+
+TEST_P(cache_scripts, one_below_the_threshold_keeps_no_other_runtime_waiting) {
+    for (const char* const threshold : endless_thresholds) {
+        run([&]() -> task<void> {
+            subject cache("cache", any_port);
+            subject neighbour("cache", any_port, "neighbour");
+            co_await cache.start();
+            co_await neighbour.start();
+            talker a = co_await talker::to(cache->local());
+            talker b = co_await talker::to(cache->local());
+            talker c = co_await talker::to(cache->local());
+            talker n = co_await talker::to(neighbour->local());
+            const std::string set = std::string("CONFIG SET busy-reply-threshold ") + threshold;
+            EXPECT_EQ(co_await ask(c, set + "\r\n"), "+OK\r");
+            co_await a.say("EVAL \"redis.call('SET','x',1) while true do end\" 0\r\nPING\r\n");
+            co_await wait_until_it_runs(c);
+            co_await b.say("GET x\r\n");
+            for (int i = 0; i < 20; ++i) {
+                EXPECT_EQ(co_await ask(n, "INCR x\r\n"), ":" + std::to_string(i + 1) + "\r");
+            }
+            EXPECT_EQ(b.unread, "");
+            co_await cache->stop(0s);
+            co_await neighbour->stop(0s);
+        });
+    }
+}
+
+TEST_P(cache_scripts, below_the_threshold_its_own_clients_wait_and_see_it_whole) {
+    run([&]() -> task<void> {
+        subject cache("cache", any_port);
+        co_await cache.start();
+        talker a = co_await talker::to(cache->local());
+        talker b = co_await talker::to(cache->local());
+        talker c = co_await talker::to(cache->local());
+        talker d = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await ask(d, "CONFIG SET busy-reply-threshold 9223372036854775807\r\n"),
+                  "+OK\r");
+        EXPECT_EQ(co_await ask(d, "MULTI\r\n"), "+OK\r");
+        co_await a.say(std::string(long_script) + "GET x\r\n");
+        co_await wait_until_it_runs(c);
+        co_await b.say("GET x\r\nPING\r\n");
+        co_await c.say("EVAL \"return redis.call('INCRBY', 'x', 10)\" 0\r\n");
+        co_await d.say("INCRBY x 100\r\nEXEC\r\n");
+        EXPECT_EQ(co_await a.line(), "$4\r");
+        EXPECT_EQ(co_await a.line(), "done\r");
+        EXPECT_EQ(co_await a.line(), "$1\r");
+        EXPECT_THAT(co_await a.line(), ::testing::MatchesRegex("2|..|...."));
+        EXPECT_THAT(co_await b.line(), StartsWith("$"));
+        EXPECT_NE(co_await b.line(), "1\r");
+        EXPECT_EQ(co_await b.line(), "+PONG\r");
+        EXPECT_THAT(co_await c.line(), ::testing::AnyOf(":12\r", ":112\r"));
+        EXPECT_EQ(co_await d.line(), "+QUEUED\r");
+        EXPECT_EQ(co_await d.line(), "*1\r");
+        EXPECT_THAT(co_await d.line(), ::testing::AnyOf(":102\r", ":112\r"));
+        co_await cache->stop(0s);
+    });
+}
+
+TEST_P(cache_scripts, a_client_that_waits_for_one_is_told_busy_at_the_threshold) {
+    run([&]() -> task<void> {
+        subject cache("cache", any_port);
+        co_await cache.start();
+        talker a = co_await talker::to(cache->local());
+        talker b = co_await talker::to(cache->local());
+        talker c = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await ask(c, "CONFIG SET busy-reply-threshold 200\r\n"), "+OK\r");
+        co_await a.say("EVAL \"redis.call('SET','x',1) while true do end\" 0\r\n");
+        co_await wait_until_it_runs(c);
+        EXPECT_THAT(co_await ask(b, "GET x\r\n"), StartsWith("-BUSY Redis is busy"));
+        EXPECT_THAT(co_await ask(b, "GET x\r\n"), StartsWith("-BUSY Redis is busy"));
+        co_await cache->stop(0s);
+    });
+}
+
+TEST_P(cache_scripts, a_transaction_of_scripts_keeps_no_other_runtime_waiting) {
+    run([&]() -> task<void> {
+        subject cache("cache", any_port);
+        subject neighbour("cache", any_port, "neighbour");
+        co_await cache.start();
+        co_await neighbour.start();
+        talker a = co_await talker::to(cache->local());
+        talker b = co_await talker::to(cache->local());
+        talker n = co_await talker::to(neighbour->local());
+        EXPECT_EQ(co_await ask(b, "CONFIG SET busy-reply-threshold 9223372036854\r\n"), "+OK\r");
+        co_await a.say("MULTI\r\n" + std::string(long_script) + "INCR x\r\n" +
+                       std::string(long_script) + "INCR x\r\nEXEC\r\n");
+        co_await wait_until_it_runs(b);
+        co_await b.say("GET x\r\n");
+        EXPECT_EQ(co_await ask(n, "PING\r\n"), "+PONG\r");
+        EXPECT_EQ(co_await b.line(), "$1\r");
+        EXPECT_EQ(co_await b.line(), "3\r");
+        EXPECT_EQ(co_await a.line(), "+OK\r");
+        for (int i = 0; i < 4; ++i) EXPECT_EQ(co_await a.line(), "+QUEUED\r");
+        EXPECT_EQ(co_await a.line(), "*4\r");
+        co_await cache->stop(0s);
+        co_await neighbour->stop(0s);
+    });
+}
+
+TEST_P(cache_scripts, a_client_that_waits_for_one_may_go_and_the_script_too) {
+    run([&]() -> task<void> {
+        subject cache("cache", any_port);
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await ask(c, "CONFIG SET busy-reply-threshold 0\r\n"), "+OK\r");
+        {
+            talker a = co_await talker::to(cache->local());
+            talker b = co_await talker::to(cache->local());
+            co_await a.say(std::string(long_script));
+            co_await wait_until_it_runs(c);
+            co_await b.say("GET x\r\n");
+        }
+        EXPECT_EQ(co_await ask(c, "INCR x\r\n"), ":3\r");
+        co_await until([&] { return cache->count().connections_now == 1; });
+        co_await cache->stop(0s);
+    });
+}
+
 }  // namespace
 }  // namespace eddy::runtime

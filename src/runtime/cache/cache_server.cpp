@@ -1,27 +1,16 @@
-// Starting a cache, what it does by itself, and its end.
+// Starting a cache, and what it does by itself.
 #include "runtime/cache/cache_server.hpp"
 
 #include <eddy/base/unique_fd.hpp>
-#include <eddy/io/event.hpp>
-#include <eddy/io/executor.hpp>
-#include <eddy/io/file.hpp>
-#include <eddy/io/loop_group.hpp>
-#include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
-#include <eddy/io/turns.hpp>
 #include <eddy/net/tcp.hpp>
 
 #include "cache/persistence.hpp"
-#include "runtime/cache/append_file.hpp"
-#include "runtime/cache/cache_hooks.hpp"
+#include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
+#include "runtime/cache/handing_over.hpp"
 #include "runtime/cache/lasting.hpp"
-#include "runtime/cache/leading.hpp"
-#include "runtime/cache/protection.hpp"
-#include "runtime/cache/replicator.hpp"
-#include "runtime/cache/services.hpp"
-#include "runtime/cache/worker.hpp"
 
 #include <fmt/format.h>
 
@@ -37,8 +26,6 @@ namespace {
 
 /// How long to leave those alone who come while too many shake hands, or there is no memory.
 constexpr duration crowded_pause = std::chrono::milliseconds(5);
-
-constexpr std::string_view no_memory_text = "there is no memory";
 
 /// Keys that expire are looked for this often; less often while none is found.
 constexpr duration shortest_upkeep = std::chrono::milliseconds(100);
@@ -63,48 +50,12 @@ task<void> drain_there(executor where, worker& its, duration limit) {
 
 }  // namespace
 
-struct cache_server::running {
-    running(listeners opened, eddy::cache::engine_options options, journal& events)
-        : listening(std::move(opened)), engine(std::move(options)), place(this->engine, events) {}
-
-    listeners listening;
-    endpoint address;
-    eddy::cache::engine engine;
-    workplace place;
-    std::unique_ptr<append_file> append;   // null without a folder
-    std::optional<cancel_source> opening;  // while a start reads its files
-    scope accepting;
-    scope background;
-
-    std::unique_ptr<worker> at_home;
-    /// A worker on a loop of its own, which makes, uses and destroys it.
-    struct remote_worker {
-        executor where;
-        std::unique_ptr<worker> its;
-    };
-    std::unique_ptr<loop_group> threads;  // null where there is but the worker at home
-    std::vector<remote_worker> remote;
-    std::size_t next_remote = 0;
-
-    /// Is told by the engine that a snapshot is to be written.
-    struct saver final : eddy::cache::save_host {
-        void save_began() noexcept override { wanted.set(); }
-        event wanted;
-    };
-    saver saving;
-
-    event new_limits;   // CONFIG SET has changed those of the connections
-    event outputs_due;  // who is over a soft limit is to be looked at earlier than before
-    std::unique_ptr<replicator> replicating;
-    std::unique_ptr<services> helper;
-    std::unique_ptr<cache_hooks> hooks;  // null without --hooks
-};
-
 cache_server::cache_server(creation from)
     : name_(std::move(from.name)),
       options_(std::move(from.options)),
       events_(*from.events),
-      above_(std::move(from.above)) {}
+      above_(std::move(from.above)),
+      inherited_(std::move(from.inherited)) {}
 
 cache_server::~cache_server() = default;
 
@@ -116,6 +67,7 @@ worker::limits cache_server::limits() const noexcept {
     chosen.of_connections.idle = now.client_timeout;
     chosen.of_connections.stuck = config_.write_timeout;
     chosen.max_argument = now.max_text;
+    chosen.max_query_buffer = now.max_query_buffer;
     return chosen;
 }
 
@@ -160,7 +112,8 @@ task<outcome<>> cache_server::start() {
     running_->helper = std::make_unique<services>(
         running_->engine, running_->background, events_, options_, above_,
         [this] { return moved(); }, [this] { note_limits(); },
-        [this] { running_->outputs_due.set(); }, [this] { tell_time(); });
+        [this] { running_->outputs_due.set(); }, [this] { tell_time(); },
+        [this](last_save how) { return save_all(std::move(how)); });
     running_->engine.internals().server = running_->helper.get();
     running_->engine.internals().forget_moved();
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
@@ -178,7 +131,8 @@ task<outcome<>> cache_server::start() {
     // Who comes while files are read may subscribe, too.
     spawn_lasting([this] { return check_outputs(); });
     eddy::cache::engine::state& state = running_->engine.internals();
-    if (!config_.engine.dir.empty()) {
+    const bool loads = !config_.engine.dir.empty() || inherited_;
+    if (loads) {
         tell_time();
         eddy::cache::note_load_began(state, 0);
         state.attention |= eddy::cache::attention::starting;
@@ -190,12 +144,16 @@ task<outcome<>> cache_server::start() {
             opened_files = refuse(503, "it was stopped before it had read its files");
         running_->opening.reset();
         if (!opened_files) co_return co_await give_up(std::move(opened_files));
-        state.saves.host = &running_->saving;
-        eddy::cache::note_saved_time(state);
-        spawn_lasting([this] { return keep_saved(); });
-        spawn_lasting([its = running_->append.get()] { return its->write_on(); });
-        spawn_lasting([its = running_->append.get()] { return its->rewrite_on(); });
-        running_->place.append = running_->append.get();
+        inherited_.reset();
+    }
+    if (running_->files) {
+        cache_files& files = *running_->files;
+        files.attach();
+        spawn_lasting([its = &files] { return its->keep_saved(); });
+        spawn_lasting([its = &files.append()] { return its->write_on(); });
+        spawn_lasting([its = &files.append()] { return its->sync_on(); });
+        spawn_lasting([its = &files.append()] { return its->rewrite_on(); });
+        running_->place.append = &files.append();
     }
     running_->replicating = std::make_unique<replicator>(
         server_parts{running_->engine, events_, counted_, [this] { tell_time(); },
@@ -213,7 +171,7 @@ task<outcome<>> cache_server::start() {
     spawn_lasting([this] { return keep_up(); });
     spawn_lasting([this] { return catch_up(); });
     spawn_lasting([this] { return keep_limits(); });
-    if (config_.engine.dir.empty()) open_door();
+    if (!loads) open_door();
     // Who has come before was told LOADING.
     state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::starting);
     co_return outcome<>();
@@ -257,8 +215,17 @@ task<outcome<>> cache_server::give_up(outcome<> why) {
     running_->background.cancel();
     co_await running_->background.join();
     co_await end_workers();
+    co_await forget_keys();
     running_.reset();
     co_return why;
+}
+
+/// Frees the keys in slices, since there may be many.
+task<void> cache_server::forget_keys() {
+    try {
+        while (running_->engine.wind_up()) co_await loop::current().yield();
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it goes at once
+    }
 }
 
 /// One at home, and as many others as --threads says when that is more than one.
@@ -309,51 +276,6 @@ task<void> cache_server::end_workers() {
     running_->place.turns.reset();
 }
 
-task<void> cache_server::stop(duration drain) {
-    if (!running_) co_return;
-    co_await close_door();
-    const time_point begun = loop::current().now();
-    try {
-        const std::chrono::seconds patience(
-            running_->engine.options().replication.shutdown_timeout_s);
-        co_await await_replicas(running_->engine, events_, std::min<duration>(drain, patience));
-    } catch (const std::bad_alloc&) {
-        ++counted_.errors;
-    }
-    drain -= std::min(drain, loop::current().now() - begun);
-    co_await drain_workers(drain);
-    bool lacked_memory = false;
-    try {
-        if (running_->hooks) co_await running_->hooks->flush();
-    } catch (const std::bad_alloc&) {
-        lacked_memory = true;
-    }
-    running_->background.cancel();
-    co_await running_->background.join();
-    try {
-        end_image(no_memory_text);
-        if (running_->append) co_await running_->append->close();
-    } catch (const std::bad_alloc&) {
-        lacked_memory = true;
-    }
-    try {
-        co_await save_at_end();
-        if (lacked_memory)
-            events_.write("not all that was to be kept at the end could be: there was no memory");
-    } catch (const std::bad_alloc&) {
-        ++counted_.errors;
-    }
-    co_await end_workers();
-    last_stats_ = running_->engine.stats();
-    last_stats_.keys = last_stats_.keys_with_expiry = 0;
-    last_stats_.used_memory = last_stats_.reserved_memory = 0;
-    try {
-        while (running_->engine.wind_up()) co_await loop::current().yield();
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it goes at once
-    }
-    running_.reset();
-}
-
 eddy::cache::traffic cache_server::moved() const noexcept {
     eddy::cache::traffic sum;
     const auto add = [&sum](const counters& of) {
@@ -400,33 +322,6 @@ counters cache_server::count() const {
 }
 
 endpoint cache_server::local() const { return running_ ? running_->address : endpoint(); }
-
-task<outcome<>> cache_server::check_restart() {
-    if (!running_ || !running_->hooks) co_return outcome<>();
-    co_return co_await running_->hooks->check();
-}
-
-outcome<> cache_server::apply(const settings& changed) {
-    outcome<config> read = read_config(changed);
-    if (!read) return std::unexpected(read.error());
-    // CONFIG REWRITE may have changed the options since they were read.
-    const outcome<config> before = read_config(options_);
-    if (!before) return std::unexpected(before.error());
-    config_.write_timeout = read->write_timeout;
-    options_ = changed;
-    if (!running_) return {};
-    // What CONFIG SET says meanwhile stays, unless this option changes.
-    eddy::cache::engine_options& now = running_->engine.internals().options;
-    const auto take = [&](auto member) {
-        const auto& wanted = read->engine.*member;
-        if (wanted != before->engine.*member) now.*member = wanted;
-    };
-    take(&eddy::cache::engine_options::protected_mode);
-    take(&eddy::cache::engine_options::max_clients);
-    take(&eddy::cache::engine_options::client_timeout);
-    set_limits();
-    return {};
-}
 
 task<outcome<std::uint64_t>> cache_server::send(std::string) {
     co_return refuse(400, fmt::format("{} is a cache, which takes commands, not messages; use "
@@ -586,83 +481,14 @@ void cache_server::trim_workers() {
     for (running::remote_worker& each : running_->remote) each.its->trim_later();
 }
 
-std::string cache_server::dump_path() const {
-    return config_.engine.dir + "/" + config_.engine.dbfilename;
-}
-
-/// Nobody gets or changes a key before all is there. Of the two kinds of files the append-only one
-/// has the later changes.
+/// Fills the engine.
 task<outcome<>> cache_server::open_files() {
+    if (config_.engine.dir.empty())
+        co_return co_await load_handover(running_->engine, *inherited_, events_);
     if (auto usable = co_await check_folder(config_.engine.dir); !usable) co_return usable;
-    tell_time();
-    running_->append =
-        std::make_unique<append_file>(running_->engine, events_, [this] { tell_time(); });
-    bool has_loaded = false;
-    if (config_.engine.append.enabled) {
-        const outcome<bool> loaded = co_await running_->append->load();
-        if (!loaded) co_return std::unexpected(loaded.error());
-        has_loaded = *loaded;
-        // What the file's commands did is not what clients have asked for.
-        running_->engine.internals().commands.reset();
-        running_->engine.internals().rates = {};
-    }
-    if (!has_loaded) {
-        if (auto loaded = co_await load(); !loaded) co_return loaded;
-    }
-    if (!config_.engine.append.enabled) co_return outcome<>();
-    co_return co_await running_->append->open();
-}
-
-task<outcome<>> cache_server::load() {
-    const std::string path = dump_path();
-    // Left by a daemon that was killed.
-    static_cast<void>(co_await file::remove(temporary_of(path)));
-    tell_time();
-    const time_point began = loop::current().now();
-    const auto loaded = co_await load_dump(running_->engine, path, {}, events_);
-    if (!loaded) co_return std::unexpected(loaded.error());
-    if (!*loaded) {
-        events_.write(fmt::format("there is no {} yet: it begins without keys", path));
-        co_return outcome<>();
-    }
-    const eddy::cache::rdb::load_counts& counts = **loaded;
-    eddy::cache::note_loaded(running_->engine.internals(), counts.keys, counts.expired);
-    const std::chrono::duration<double> took = loop::current().now() - began;
-    events_.write(fmt::format("loaded {} keys from {} in {:.3f} s; {} had expired", counts.keys,
-                              path, took.count(), counts.expired));
-    if (counts.libraries > 0)
-        events_.write(fmt::format("loaded {} libraries of functions", counts.libraries));
-    co_return outcome<>();
-}
-
-/// Writes what the engine was asked to save, and begins by itself what the save points say.
-task<void> cache_server::keep_saved() {
-    constexpr duration look_again = std::chrono::seconds(1);
-    eddy::cache::engine::state& state = running_->engine.internals();
-    event& wanted = running_->saving.wanted;
-    // Its task has lacked memory; what it has given would be missing in another file.
-    end_image(no_memory_text);
-    for (;;) {
-        const result<> woken = co_await with_timeout(look_again, wanted.wait());
-        if (!woken && woken.error() != errc::timed_out) co_return;
-        wanted.reset();
-        tell_time();
-        // Half of what a script does must not be in the file without the other half.
-        if (!running_->engine.script_is_late() && eddy::cache::save_is_due(state))
-            eddy::cache::begin_save(state);
-        while (state.saves.image != nullptr) {
-            co_await write_save();
-            if (running_->background.source().requested()) co_return;
-        }
-    }
-}
-
-/// Ends the snapshot that has begun, if there is one. It is not named any more when it has gone.
-void cache_server::end_image(std::string_view fault) {
-    eddy::cache::engine::state& state = running_->engine.internals();
-    if (state.saves.image == nullptr) return;
-    state.saves.image->end();
-    eddy::cache::end_save(state, fault);
+    running_->files = std::make_unique<cache_files>(running_->engine, running_->place, counted_,
+                                                    events_, [this] { tell_time(); });
+    co_return co_await running_->files->open(inherited_);
 }
 
 /// Runs a script that takes too long, and writes huge values into a snapshot before they change, a
@@ -703,50 +529,6 @@ task<void> cache_server::check_outputs() {
         }
         if (!woken) co_return;
     }
-}
-
-/// Writes the snapshot that has begun.
-task<void> cache_server::write_save() {
-    eddy::cache::engine& engine = running_->engine;
-    eddy::cache::rdb::snapshot& image = *engine.internals().saves.image;
-    const std::string path = dump_path();
-    const std::uint64_t keys = image.keys();
-    const time_point began = loop::current().now();
-    const outcome<std::uint64_t> written = co_await write_dump(image, path);
-    image.end();
-    // What is left to clear up after a failure; the next one can begin when it is told.
-    try {
-        while (eddy::cache::rdb::snapshot::is_clearing(engine)) {
-            static_cast<void>(engine.upkeep());
-            co_await give_way();
-        }
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
-    }
-    tell_time();
-    eddy::cache::end_save(engine.internals(),
-                          written ? std::string_view() : written.error().message);
-    // What was removed meanwhile is only freed now.
-    running_->place.ask_upkeep();
-    if (written) {
-        const std::chrono::duration<double> took = loop::current().now() - began;
-        events_.write(fmt::format("saved {} keys, {} bytes, to {} in {:.3f} s", keys, *written,
-                                  path, took.count()));
-    } else {
-        ++counted_.errors;
-        events_.write(fmt::format("not saved: {}; the last file stays", written.error().message));
-    }
-}
-
-/// The changes that no file has yet, when there are save points: as Redis does it.
-task<void> cache_server::save_at_end() {
-    eddy::cache::engine::state& state = running_->engine.internals();
-    const services::saving wanted = running_->helper->at_end();
-    if (state.saves.host == nullptr || wanted == services::saving::never) co_return;
-    if (state.options.save_points.empty() && wanted != services::saving::always) co_return;
-    if (!eddy::cache::has_unsaved_changes(state)) co_return;
-    tell_time();
-    state.saves.scheduled = false;
-    if (eddy::cache::begin_save(state)) co_await write_save();
 }
 
 }  // namespace eddy::runtime::cache

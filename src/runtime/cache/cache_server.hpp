@@ -1,13 +1,15 @@
 // The cache runtime: RESP clients on one side, the engine on the other.
 //
-// Its loop is the engine's home. Here are the start and the end, the files, the upkeep and the
-// door; worker.hpp serves the clients, on this loop or, with --threads, on loops of their own.
+// Its loop is the engine's home. Here are the start, the upkeep and the door; the end is in
+// cache_end.cpp; worker.hpp serves the clients, on this loop or, with --threads, on loops of their
+// own.
 #pragma once
 
 #include <eddy/base/histogram.hpp>
 
 #include "cache/engine.hpp"
 #include "cache/traffic.hpp"
+#include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/worker.hpp"
 #include "runtime/cache/workplace.hpp"
@@ -31,12 +33,18 @@ public:
 
     task<outcome<>> start() override;
     void give_up_start() noexcept override;
+    task<outcome<>> prepare_stop(duration patience) override;
+    void resume() noexcept override;
     task<void> stop(duration drain) override;
+    std::string lost() const override { return lost_; }
     counters count() const override;
     endpoint local() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;
-    task<outcome<>> check_restart() override;
+    task<outcome<>> check_restart(settings next, bool discards_data) override;
+    task<outcome<>> hand_over(settings next, std::shared_ptr<handover> to,
+                              duration patience) override;
+    task<outcome<bool>> reread() override;
 
 private:
     eddy::cache::traffic moved() const noexcept;
@@ -46,6 +54,7 @@ private:
     task<void> close_door();
     task<void> drain_workers(duration limit);
     task<outcome<>> give_up(outcome<> why);
+    task<void> forget_keys();
     task<void> accept_all(noted_listener& from, bool is_secure);
     void admit(stream accepted, noted_listener& from);
     void deal(stream accepted, noted_listener& from);
@@ -54,15 +63,17 @@ private:
     task<void> deny_later(stream accepted, noted_listener& from, handshake under_way);
     handshake note_handshake() noexcept;
     task<outcome<>> open_files();
+    task<outcome<>> save_all(last_save how);
+    task<void> end_preparation();
+    task<outcome<>> save_before_end(duration patience, std::uint64_t own);
+    outcome<> finish_preparation(std::uint64_t own, outcome<> ready);
+    bool finds_all(const config& next) const;
+    task<outcome<>> write_keys(const handover& to, duration patience, std::uint64_t own);
+    outcome<> check_new_folder(const config& next) const;
+    void note_loss();
     void spawn_lasting(std::function<task<void>()> make);
     task<void> keep_up();
     void trim_workers();
-    task<outcome<>> load();
-    task<void> keep_saved();
-    task<void> write_save();
-    void end_image(std::string_view fault);
-    task<void> save_at_end();
-    std::string dump_path() const;
     task<void> catch_up();
     task<void> check_outputs();
     void tell_time();
@@ -76,11 +87,18 @@ private:
     settings options_;
     journal& events_;
     std::shared_ptr<supervisor> above_;
+    std::shared_ptr<const handover> inherited_;  // until it has started
     config config_;
     counters counted_;
     histogram latency_;  // of workers that have ended
     eddy::cache::statistics last_stats_;
     bool start_given_up_ = false;
+    // Of prepare_stop().
+    std::uint64_t preparation_ = 0;  // another one when it is given up
+    bool is_preparing_ = false;
+    bool is_prepared_ = false;
+    bool is_handed_over_ = false;  // the next instance has all
+    std::string lost_;             // by the last stop
 
     // While it runs.
     struct running;

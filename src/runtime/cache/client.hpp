@@ -8,6 +8,7 @@
 
 #include "cache/engine.hpp"
 #include "cache/large_argument.hpp"
+#include "runtime/cache/byte_queue.hpp"
 #include "runtime/connections.hpp"
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -88,6 +90,9 @@ public:
         std::atomic<std::uint32_t> unsent{0};
         std::uint8_t untold = 0;  // of news, on their way to another loop
         view seen;                // the worker's
+        /// The worker's: output of other clients' commands came that was not taken. Outside of push
+        /// mode it begins that, at once where the client waits for bytes.
+        bool has_output = false;
 
         client& of;
 
@@ -99,10 +104,15 @@ public:
 
     /// Takes in what the engine has told.
     void hear(std::uint8_t what) noexcept {
-        if ((what & to_close) != 0) cancel.request();
-        if (!attention) return;
-        if ((what & woken) != 0) attention->something.set();
-        if ((what & fed) != 0) attention->feed.set();
+        if ((what & to_close) != 0) close();
+        if ((what & woken) != 0) {
+            session->has_output = true;
+            if (attention)
+                attention->something.set();
+            else if (is_reading())
+                interrupt();
+        }
+        if ((what & fed) != 0 && attention) attention->feed.set();
     }
 
     /// What is left of the received bytes, when they ended within a command or when replies must be
@@ -123,17 +133,27 @@ public:
     };
     std::unique_ptr<leftover> rest;
 
-    /// Of a client that others send something to, or that waits for them: one task reads what
-    /// comes, another one executes and sends. Made when that begins; it stays until the end.
+    /// Separate tasks for reading, executing and writing: of a client that others send something
+    /// to, or that waits for them, until its end; of any other one while its replies wait.
     struct attentive {
-        event something;  ///< input came, output came, or a wait has ended
-        event room;       ///< the reader may go on
-        event feed;       ///< there is more for a replica
+        event something;      ///< input came, output came or went, or a wait has ended
+        event room;           ///< the reader may go on
+        event feed;           ///< there is more for a replica
+        byte_queue received;  ///< commands behind those in `rest`: the query buffer
+        byte_queue unsent;    ///< replies that the connection has not taken
         bool feeds = false;
-        bool sending = false;
-        bool at_end = false;  ///< nothing more will come
+        bool is_writing = false;       ///< a task writes what is unsent
+        bool is_broken = false;        ///< nothing more can be written
+        bool awaits_disk = false;      ///< replies that are not among the unsent ones
+        bool execution_waits = false;  ///< for others, for the disk, or for replies to be taken
+        bool at_end = false;           ///< nothing more will come
     };
     std::unique_ptr<attentive> attention;
+
+    /// Whether it waits for bytes, if it is not in push mode.
+    bool is_reading() const noexcept {
+        return doing() == activity::resting || doing() == activity::reading;
+    }
 
     /// What its session was like at the end of the last visit.
     const view& seen() const noexcept { return session->seen; }

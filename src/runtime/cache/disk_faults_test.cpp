@@ -107,6 +107,68 @@ TEST_P(cache_disk_faults, a_sync_that_fails_is_answered_by_nothing_and_mended_by
     });
 }
 
+TEST_P(cache_disk_faults, a_stop_that_cannot_save_is_refused_and_changes_nothing) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const json options = saved_in(folder, {{"save", "3600 1"}});
+        subject cache("cache", options);
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            talker writer = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(client, "SET a 1"), "+OK");
+            // In the way of the new file.
+            std::filesystem::create_directory(folder.file("dump.rdb.tmp"));
+            const auto refused = co_await cache->prepare_stop(1s);
+            EXPECT_FALSE(refused);
+            if (!refused) EXPECT_THAT(refused.error().message, HasSubstr("dump.rdb.tmp"));
+            EXPECT_EQ(co_await ask(client, "SET b 1"), "+OK") << "as Redis does";
+            EXPECT_EQ(co_await info(client, "rdb_last_bgsave_status"), "ok");
+
+            std::filesystem::remove(folder.file("dump.rdb.tmp"));
+            must_do(co_await cache->prepare_stop(1s));
+            EXPECT_EQ(co_await info(client, "rdb_changes_since_last_save"), "0");
+            // Nothing is acknowledged that the file lacks.
+            co_await writer.say("SET c 1\r\n");
+            EXPECT_EQ(co_await ask(client, "GET c"), "$-1");
+            cache->resume();
+            EXPECT_EQ(co_await writer.line(), "+OK\r");
+            must_do(co_await cache->prepare_stop(1s));
+        }
+        co_await cache->stop(1s);
+        EXPECT_EQ(cache->lost(), "");
+    });
+}
+
+TEST_P(cache_disk_faults, a_stop_whose_append_only_file_cannot_be_synced_is_refused) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const json options =
+            saved_in(folder, {{"save", "off"}, {"appendonly", "yes"}, {"appendfsync", "no"}});
+        subject cache("cache", options);
+        co_await cache.start();
+        {
+            talker client = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(client, "SET a 1"), "+OK");
+            {
+                const lossy_disk disk(part(folder, 1));
+                EXPECT_EQ(co_await ask(client, "SET b 1"), "+OK");
+                const auto refused = co_await cache->prepare_stop(1s);
+                EXPECT_FALSE(refused);
+                if (!refused)
+                    EXPECT_THAT(refused.error().message,
+                                HasSubstr("the append-only file in " + folder.path()));
+            }
+            // What the disk has is unknown: it is written anew first.
+            must_do(co_await cache->prepare_stop(1s));
+            const std::string digest = co_await ask(client, "DEBUG DIGEST");
+            EXPECT_EQ(co_await digest_after_crash(folder, options), digest);
+        }
+        co_await cache->stop(1s);
+        EXPECT_EQ(cache->lost(), "");
+    });
+}
+
 TEST_P(cache_disk_faults, a_sync_that_fails_later_has_writes_refused_until_a_rewrite) {
     run([&]() -> task<void> {
         const temporary_folder folder;
@@ -179,6 +241,13 @@ TEST_P(cache_disk_faults, a_snapshot_that_the_disk_does_not_keep_leaves_the_old_
                 EXPECT_EQ(content(path), good);
                 EXPECT_FALSE(std::filesystem::is_symlink(path + ".tmp"));
                 EXPECT_TRUE(std::filesystem::exists(device));
+                EXPECT_EQ(co_await info(client, "rdb_last_bgsave_status"), "ok");
+                EXPECT_EQ(co_await ask(client, "SET behind 2"), "+OK");
+                std::filesystem::create_symlink(device, path + ".tmp");
+                EXPECT_EQ(co_await ask(client, "BGSAVE"), "+Background saving started");
+                while (co_await info(client, "rdb_bgsave_in_progress") == "1") {
+                }
+                EXPECT_EQ(content(path), good);
                 EXPECT_EQ(co_await info(client, "rdb_last_bgsave_status"), "err");
                 EXPECT_THAT(co_await ask(client, "SET refused 1"), StartsWith("-MISCONF"));
                 EXPECT_EQ(co_await digest_after_crash(folder, options), digest);

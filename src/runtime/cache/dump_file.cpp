@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -51,8 +52,10 @@ std::unexpected<problem> disk_problem(std::string_view what, const std::string& 
     return refuse(500, fmt::format("could not {} {}: {}", what, path, error.message()));
 }
 
+std::unexpected<problem> stop_given_up() { return refuse(503, "the stop was given up"); }
+
 task<outcome<std::uint64_t>> write_image(snapshot& image, std::string path) {
-    result<file> opened = co_await file::open(path, O_WRONLY | O_CREAT | O_TRUNC);
+    result<file> opened = co_await file::open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (!opened) co_return disk_problem("create", path, opened.error());
     patient_writer writer(*opened);
     cancel_source* const source = co_await current_source();
@@ -106,7 +109,7 @@ task<outcome<std::uint64_t>> write_dump(snapshot& image, std::string path) {
 task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std::string path,
                                                     eddy::cache::rdb::load_options options,
                                                     journal& events) {
-    result<file> opened = co_await file::open(path, O_RDONLY);
+    result<file> opened = co_await file::open_regular(path, O_RDONLY);
     if (!opened && opened.error() == std::errc::no_such_file_or_directory) co_return std::nullopt;
     if (!opened) co_return disk_problem("open", path, opened.error());
     const result<std::uint64_t> size = co_await opened->size();
@@ -159,12 +162,17 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
 }
 
 task<outcome<>> check_folder(std::string folder) {
+    // The daemon's umask has it be this user's alone.
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error)
+        co_return refuse(400, fmt::format("--dir {} cannot be made: {}. Choose another one", folder,
+                                          error.message()));
     const std::string probe = folder + "/.eddy-probe";
-    const result<file> made = co_await file::open(probe, O_WRONLY | O_CREAT, 0600);
+    const result<file> made = co_await file::open_regular(probe, O_WRONLY | O_CREAT, 0600);
     if (!made) {
-        co_return refuse(400, fmt::format("--dir {} cannot be used: {}. Make the folder, or choose "
-                                          "another one",
-                                          folder, made.error().message()));
+        co_return refuse(400, fmt::format("--dir {} cannot be used: {}. Choose another one", folder,
+                                          made.error().message()));
     }
     static_cast<void>(co_await file::remove(probe));
     co_return outcome<>();

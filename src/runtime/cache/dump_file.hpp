@@ -24,6 +24,9 @@ std::string temporary_of(const std::string& path);
 std::unexpected<problem> disk_problem(std::string_view what, const std::string& path,
                                       std::error_code error);
 
+/// What a save before a stop yields that was no longer wanted.
+std::unexpected<problem> stop_given_up();
+
 /// Writes the snapshot to `path` and syncs it. Yields how many bytes it has. The snapshot must stay
 /// until the end, and is the caller's to end. What was written stays on failure.
 task<outcome<std::uint64_t>> write_image(eddy::cache::rdb::snapshot& image, std::string path);
@@ -40,7 +43,7 @@ task<outcome<std::optional<eddy::cache::rdb::load_counts>>> load_dump(
     eddy::cache::engine& to, std::string path, eddy::cache::rdb::load_options options,
     journal& events);
 
-/// Whether files can be made in the folder.
+/// Whether files can be made in the folder, which is made where it is missing, with those above it.
 task<outcome<>> check_folder(std::string folder);
 
 }  // namespace eddy::runtime::cache

@@ -9,6 +9,7 @@
 
 #include "cache/append_log.hpp"
 #include "cache/rdb/load.hpp"
+#include "cache/script_gap.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/cache/trusted_limits.hpp"
 
@@ -481,7 +482,8 @@ task<void> follower::link::let_others() const {
 /// Until a script that takes long has ended, and the stream is not held up by CLIENT PAUSE. Nothing
 /// is received meanwhile: what comes stays with the master, up to its limit.
 task<void> follower::link::wait_for_turn() {
-    while (engine_.script_is_late() || (session_ && session_->blocked)) {
+    eddy::cache::script_gap gap(engine_);
+    while (!gap.is_there(!session_ || !session_->blocked)) {
         woken_.reset();
         const result<> woken = co_await with_timeout(turn_pause, woken_.wait());
         if (!woken && woken.error() != errc::timed_out) throw trouble{"it is given up"};

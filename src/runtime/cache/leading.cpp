@@ -5,6 +5,7 @@
 
 #include "cache/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
+#include "cache/script_gap.hpp"
 #include "cache/waits.hpp"
 #include "runtime/cache/give_way.hpp"
 
@@ -38,6 +39,7 @@ constexpr duration idle_pause = std::chrono::seconds(1);
 }  // namespace
 
 task<void> leader::make_copies() {
+    eddy::cache::script_gap gap(parts_.engine);
     for (;;) {
         copies_.reset();
         if (!links().copy_is_due()) {
@@ -46,11 +48,12 @@ task<void> leader::make_copies() {
             continue;
         }
         // Half of what a script does must not be in a copy without the other half.
-        if (parts_.engine.script_is_late() || !snapshot::may_begin(parts_.engine)) {
+        if (!gap.is_there(snapshot::may_begin(parts_.engine))) {
             if (!co_await loop::current().sleep_for(snapshot_pause)) co_return;
             parts_.tell_time();
             continue;
         }
+        gap.release();
         parts_.tell_time();
         co_await make_copy();
         cancel_source* const source = co_await current_source();
@@ -147,7 +150,7 @@ task<void> leader::feed(client& to, counters& counted) {
             continue;
         }
         if (!co_await to.socket.write_all(as_bytes(next.text))) {
-            to.cancel.request();
+            to.close();
             co_return;
         }
         to.touch();
@@ -176,7 +179,7 @@ task<void> await_replicas(eddy::cache::engine& of, journal& events, duration lim
     eddy::cache::hold_writes(state, eddy::cache::write_hold::shutdown);
     if (its->late_replicas() == 0) co_return;
     its->ask_for_acknowledgements();
-    const time_point end = loop::current().now() + limit;
+    const time_point end = loop::current().after(limit);
     while (its->late_replicas() > 0 && loop::current().now() < end) {
         if (is_given_up && is_given_up()) co_return;
         if (!co_await loop::current().sleep_for(look_again)) break;

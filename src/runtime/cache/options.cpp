@@ -97,13 +97,15 @@ std::vector<option> option_table() {
          .default_value = "readwrite",
          .help = "what clients may do: readonly, readwrite, or admin, which also allows commands "
                  "that stop or debug the cache",
-         .choices = {"readonly", "readwrite", "admin"}},
+         .choices = {"readonly", "readwrite", "admin"},
+         .live = true},
         {.name = "maxmemory",
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "0",
          .help = "memory for keys and values, such as 512M or 2GiB; 0 is no limit",
-         .maximum = std::int64_t{1} << 50},
+         .maximum = std::int64_t{1} << 50,
+         .live = true},
         {.name = "eviction",
          .kind = option_kind::choice,
          .value_name = "POLICY",
@@ -113,7 +115,8 @@ std::vector<option> option_table() {
                  "are wanted soon after they went stay; random, any; ttl, those that end soonest. "
                  "volatile: only keys that have an expiry",
          .choices = {"none", "allkeys-lru", "allkeys-lfu", "allkeys-s3fifo", "allkeys-random",
-                     "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"}},
+                     "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"},
+         .live = true},
         {.name = "dir",
          .value_name = "FOLDER",
          .help = "keep the keys in a dump file in this folder, in Redis's own format, and begin "
@@ -126,21 +129,24 @@ std::vector<option> option_table() {
          .value_name = "POINTS",
          .help =
              "when to save by itself: pairs of seconds and changes, such as \"3600 1 300 100\", "
-             "or off; with --dir it is \"3600 1 300 100 60 10000\" otherwise"},
+             "or off; with --dir it is \"3600 1 300 100 60 10000\" otherwise",
+         .live = true},
         {.name = "appendonly",
          .kind = option_kind::choice,
          .value_name = "YES|NO",
          .default_value = "no",
          .help = "write each change to an append-only file in --dir, too, as Redis does, so that "
                  "little or nothing is lost when the machine fails",
-         .choices = {"yes", "no"}},
+         .choices = {"yes", "no"},
+         .live = true},
         {.name = "appendfsync",
          .kind = option_kind::choice,
          .value_name = "WHEN",
          .default_value = "everysec",
          .help = "when the disk must have what was appended: always, before a reply goes out; "
                  "everysec, a second later; no, when the operating system likes",
-         .choices = {"always", "everysec", "no"}},
+         .choices = {"always", "everysec", "no"},
+         .live = true},
         {.name = "replicate",
          .value_name = "HOST:PORT",
          .help = "follow another cache or Redis: take all its data in the place of one's own, and "
@@ -161,12 +167,14 @@ std::vector<option> option_table() {
          .help = "parameters of redis.conf as CONFIG SET takes them, joined by ;, such as "
                  "\"requirepass secret; slowlog-max-len 7\"; CONFIG REWRITE keeps here what has no "
                  "option of its own",
+         .live = true,
          .shown = without_secrets},
         {.name = "maxmemory-clients",
          .value_name = "SIZE",
          .default_value = "0",
          .help = "memory for the buffers of all clients, such as 64M, or 5% of --maxmemory: those "
-                 "who hold most are closed beyond it; 0 is no limit"},
+                 "who hold most are closed beyond it; 0 is no limit",
+         .live = true},
         {.name = "rename-command",
          .value_name = "NAMES",
          .help = "commands by other names: \"FLUSHALL=wipe CONFIG=\"; one without a new name "
@@ -267,17 +275,18 @@ std::vector<option> option_table() {
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "60s",
-         .help = "close a client that takes nothing of its replies for so long; 0 is never",
+         .help =
+             "close a client that neither takes its replies nor sends commands for so long; 0 is "
+             "never",
          .live = true},
         {.name = "max-queue",
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "1GiB",
-         .help =
-             "largest reply, such as that of a GET or LRANGE: a larger one closes its client; more "
-             "replies than that never wait, as nothing is read from a client that does not take "
-             "its "
-             "replies",
+         .help = "largest reply, such as that of a GET or LRANGE: a larger one closes its client. "
+                 "When so many replies wait, or 8 MiB, the execution of a client's commands pauses "
+                 "until it takes some; client-query-buffer-limit says how many commands may come "
+                 "meanwhile",
          .minimum = 16 * 1024,
          .maximum = std::int64_t{1} << 40},
     };

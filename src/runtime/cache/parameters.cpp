@@ -4,7 +4,11 @@
 #include "cache/call.hpp"
 #include "runtime/runtime.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
+#include <cstddef>
 
 namespace eddy::runtime::cache {
 namespace {
@@ -15,6 +19,22 @@ void skip_spaces(std::string_view& text) {
     text.remove_prefix(std::min(text.find_first_not_of(spaces), text.size()));
 }
 
+// The byte that an escape at `at`, behind its backslash, stands for; `at` is moved to its last
+// character.
+char take_escaped(std::string_view text, std::size_t& at) {
+    constexpr std::pair<char, char> letters[] = {
+        {'n', '\n'}, {'r', '\r'}, {'t', '\t'}, {'a', '\a'}, {'b', '\b'}};
+    for (const auto& [letter, stands_for] : letters) {
+        if (text[at] == letter) return stands_for;
+    }
+    unsigned char byte = 0;
+    const std::string_view digits = text[at] == 'x' ? text.substr(at + 1, 2) : std::string_view();
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+    if (digits.size() != 2 || read.ptr != digits.data() + 2) return text[at];
+    at += 2;
+    return static_cast<char>(byte);
+}
+
 // What is in quotes at the start of the text, which is taken away; none when they stay open.
 std::optional<std::string> take_quoted(std::string_view& text) {
     std::string value;
@@ -23,20 +43,28 @@ std::optional<std::string> take_quoted(std::string_view& text) {
             text.remove_prefix(i + 1);
             return value;
         }
-        if (text[i] == '\\' && i + 1 < text.size()) ++i;
-        value += text[i];
+        const bool is_escape = text[i] == '\\' && i + 1 < text.size();
+        value += is_escape ? take_escaped(text, ++i) : text[i];
     }
     return std::nullopt;
 }
 
+bool is_printable(char each) noexcept { return each >= ' ' && each <= '~'; }
+
+// In ASCII alone: the line is kept as JSON, which cannot hold every byte.
 std::string in_quotes(std::string_view value) {
     const bool is_plain = !value.empty() && value.find_first_of("\";") == std::string_view::npos &&
-                          !value.starts_with(' ') && !value.ends_with(' ');
+                          !value.starts_with(' ') && !value.ends_with(' ') &&
+                          std::ranges::all_of(value, is_printable);
     if (is_plain) return std::string(value);
     std::string made = "\"";
     for (const char each : value) {
-        if (each == '"' || each == '\\') made += '\\';
-        made += each;
+        if (is_printable(each)) {
+            if (each == '"' || each == '\\') made += '\\';
+            made += each;
+        } else {
+            made += fmt::format("\\x{:02x}", static_cast<unsigned char>(each));
+        }
     }
     return made + '"';
 }

@@ -12,10 +12,11 @@ namespace eddy::runtime::cache {
 using parameter_list = std::vector<std::pair<std::string, std::string>>;
 
 /// Names and values; none when a quote stays open or something follows one. A value in double
-/// quotes may hold everything; \\ and \" in it stand for \ and ".
+/// quotes may hold everything; \\, \" and \xHH, any byte by two hexadecimal digits, stand for what
+/// they do in redis.conf, and so do \n, \r, \t, \a and \b.
 std::optional<parameter_list> split_parameters(std::string_view text);
 
-/// The same the other way.
+/// The same the other way, in printable ASCII.
 std::string join_parameters(const parameter_list& all);
 
 /// The same line with `hidden` in the place of passwords.

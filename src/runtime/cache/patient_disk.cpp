@@ -5,6 +5,8 @@
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "base/regular_file.hpp"
+
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -51,9 +53,8 @@ result<> write_whole(int fd, std::uint64_t offset, const_bytes bytes) {
 
 /// A file that is open keeps what it has without a name, too. Nothing when there is none.
 task<result<unique_fd>> hold(const std::string& path) {
-    return patiently([&path]() -> result<unique_fd> {
-        return unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    });
+    return patiently(
+        [&path]() -> result<unique_fd> { return open_regular(path.c_str(), O_RDONLY); });
 }
 
 /// Closes it, which ends a file that has no name any more.

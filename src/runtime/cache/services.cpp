@@ -9,6 +9,7 @@
 #include "cache/engine_state.hpp"
 #include "cache/persistence.hpp"
 #include "cache/replication.hpp"
+#include "cache/script_gap.hpp"
 #include "cache/waits.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/leading.hpp"
@@ -57,7 +58,7 @@ task<result<>> write_whole(std::string path, std::string text) {
     result<> done;
     {
         result<file> opened =
-            co_await file::open(temporary, O_WRONLY | O_CREAT | O_EXCL, users_mode);
+            co_await file::open_regular(temporary, O_WRONLY | O_CREAT | O_EXCL, users_mode);
         if (!opened) co_return fail(opened.error());
         done = co_await opened->write_at(0, std::as_bytes(std::span(text)));
         if (done) done = co_await opened->sync();
@@ -68,7 +69,7 @@ task<result<>> write_whole(std::string path, std::string text) {
 }
 
 task<result<std::string>> read_whole(std::string path) {
-    result<file> opened = co_await file::open(path, O_RDONLY);
+    result<file> opened = co_await file::open_regular(path, O_RDONLY);
     if (!opened) co_return fail(opened.error());
     const result<std::uint64_t> size = co_await opened->size();
     if (!size) co_return fail(size.error());
@@ -135,7 +136,8 @@ services::services(eddy::cache::engine& engine, scope& background, journal& even
                    settings& chosen, std::shared_ptr<supervisor> above,
                    std::function<eddy::cache::traffic()> moved,
                    std::function<void()> limits_changed, std::function<void()> outputs_due,
-                   std::function<void()> tell_time)
+                   std::function<void()> tell_time,
+                   std::function<task<outcome<>>(last_save how)> save_all)
     : engine_(engine),
       background_(background),
       events_(events),
@@ -144,7 +146,8 @@ services::services(eddy::cache::engine& engine, scope& background, journal& even
       moved_(std::move(moved)),
       limits_changed_(std::move(limits_changed)),
       outputs_due_(std::move(outputs_due)),
-      tell_time_(std::move(tell_time)) {}
+      tell_time_(std::move(tell_time)),
+      save_all_(std::move(save_all)) {}
 
 void services::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::answer(engine_.internals(), session, fault);
@@ -257,28 +260,22 @@ task<void> services::keep_config_there(std::uint64_t session) {
     answer(session, {});
 }
 
-/// Why nothing could be saved, or empty.
-task<std::string> services::save_before_end(eddy::cache::shutdown_request how, std::uint64_t turn) {
+/// Why not everything could be saved, or empty.
+task<std::string> services::save_before_end(eddy::cache::shutdown_request how, std::uint64_t turn,
+                                            duration patience) {
     eddy::cache::engine::state& state = engine_.internals();
-    const auto given_up = [&] { return turn != shutdown_turn_; };
     const bool is_wanted = how.saves == saving::always ||
                            (how.saves == saving::by_points && !state.options.save_points.empty());
-    if (!is_wanted || state.saves.host == nullptr) co_return std::string();
-    // The file stays as it is.
-    if ((state.attention & eddy::cache::attention::loading) != 0) co_return std::string();
-    if (eddy::cache::lacks_data(state)) co_return "it has not got its master's data";
-    // One that is on its way may be of an earlier instant; a script that is late is half done.
-    while (state.saves.image != nullptr || engine_.script_is_late() ||
-           !eddy::cache::begin_save(state)) {
-        if (given_up() || !co_await loop::current().sleep_for(look_again))
-            co_return "it was given up";
-    }
-    const std::uint64_t before = state.saves.count;
-    while (state.saves.image != nullptr) {
-        if (!co_await loop::current().sleep_for(look_again)) co_return "it was given up";
-    }
-    if (given_up()) co_return "it was given up";
-    co_return state.saves.count == before ? "the dump file could not be written" : "";
+    const bool is_loading = (state.attention & eddy::cache::attention::loading) != 0;
+    if (is_wanted && state.saves.host != nullptr && !is_loading && eddy::cache::lacks_data(state))
+        co_return "it has not got its master's data";
+    last_save last;
+    last.wanted = how.saves;
+    last.even_unchanged = true;
+    last.patience = patience;
+    last.is_given_up = [this, turn] { return turn != shutdown_turn_; };
+    const outcome<> saved = co_await save_all_(std::move(last));
+    co_return saved ? std::string() : saved.error().message;
 }
 
 task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how,
@@ -290,7 +287,7 @@ task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdow
         const duration limit =
             std::chrono::seconds(engine_.options().replication.shutdown_timeout_s);
         if (!how.at_once && !given_up()) co_await await_replicas(engine_, events_, limit, given_up);
-        if (!given_up()) fault = co_await save_before_end(how, turn);
+        if (!given_up()) fault = co_await save_before_end(how, turn, limit);
     } catch (const std::bad_alloc&) {
         fault = "no memory";
     }
@@ -305,9 +302,24 @@ task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdow
     }
     events_.write("SHUTDOWN: stopping, as a client asked for it");
     at_end_ = how.saves;
+    is_forced_ = how.forced;
+    stopping_ = session;
     shutdowns_ = 0;
-    // The session waits until its connection is closed.
+    // The session waits until its connection is closed, or stop_refused().
     above_->request_stop();
+}
+
+void services::stop_refused() noexcept {
+    if (shutdowns_ == 0)
+        eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::shutdown);
+    at_end_ = saving::by_points;
+    is_forced_ = false;
+    const std::uint64_t session = std::exchange(stopping_, 0);
+    if (session == 0) return;
+    try {
+        answer(session, not_shut_down_text);
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): its patience will end
+    }
 }
 
 bool services::abort_shutdown() {

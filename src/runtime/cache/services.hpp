@@ -7,6 +7,7 @@
 
 #include "cache/engine.hpp"
 #include "cache/server_host.hpp"
+#include "runtime/cache/cache_files.hpp"
 #include "runtime/runtime.hpp"
 
 #include <cstdint>
@@ -25,12 +26,13 @@ public:
     /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
     /// `moved` counts what the cache's connections have sent and received; `limits_changed` has
     /// them keep those that CONFIG SET was told; `outputs_due` has slow clients looked at;
-    /// `tell_time` tells the engine the time. All references outlive it; tasks run in `background`,
-    /// which ends before it.
+    /// `tell_time` tells the engine the time; `save_all` has the files get all that they lack. All
+    /// references outlive it; tasks run in `background`, which ends before it.
     services(eddy::cache::engine& engine, scope& background, journal& events, settings& chosen,
              std::shared_ptr<supervisor> above, std::function<eddy::cache::traffic()> moved,
              std::function<void()> limits_changed, std::function<void()> outputs_due,
-             std::function<void()> tell_time);
+             std::function<void()> tell_time,
+             std::function<task<outcome<>>(last_save how)> save_all);
 
     eddy::cache::traffic moved() const noexcept override { return moved_(); }
     void save_users(std::uint64_t session, std::string text) override;
@@ -45,6 +47,11 @@ public:
     bool can_keep_config() const noexcept override { return above_ != nullptr; }
 
     saving at_end() const noexcept { return at_end_; }
+    /// SHUTDOWN has asked for the stop that is under way, whatever it loses.
+    bool is_forced() const noexcept { return is_forced_; }
+    /// The stop that SHUTDOWN has asked for was not possible: answers its client, and lets writes
+    /// go on that no other SHUTDOWN holds.
+    void stop_refused() noexcept;
 
 private:
     task<void> answered(std::uint64_t session, task<void> work);
@@ -53,7 +60,8 @@ private:
     task<void> keep_config_there(std::uint64_t session);
     task<void> shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how,
                                std::uint64_t turn);
-    task<std::string> save_before_end(eddy::cache::shutdown_request how, std::uint64_t turn);
+    task<std::string> save_before_end(eddy::cache::shutdown_request how, std::uint64_t turn,
+                                      duration patience);
     void answer(std::uint64_t session, std::string_view fault);
 
     eddy::cache::engine& engine_;
@@ -65,7 +73,10 @@ private:
     std::function<void()> limits_changed_;         // nor this
     std::function<void()> outputs_due_;            // nor this
     std::function<void()> tell_time_;
+    std::function<task<outcome<>>(last_save how)> save_all_;
     saving at_end_ = saving::by_points;
+    bool is_forced_ = false;
+    std::uint64_t stopping_ = 0;       // the session whose SHUTDOWN has asked for a stop; 0: none
     std::uint64_t shutdowns_ = 0;      // asked for and not given up
     std::uint64_t shutdown_turn_ = 0;  // changes when those that wait are given up
     bool is_writing_ = false;          // the file of users

@@ -20,20 +20,10 @@
 namespace eddy::runtime::cache {
 namespace {
 
-/// A reply buffer that grew beyond this is given back.
-constexpr std::size_t kept_reply_capacity = 256 * 1024;
 /// Replies that may wait for the end of a turn; beyond it they go out one by one.
 constexpr std::size_t most_waiting_bytes = 4 * 1024 * 1024;
-constexpr std::size_t most_spare_buffers = 64;
-/// Replies go out in parts of this size at most, so that a slow client is seen to make progress.
-constexpr std::size_t largest_write = 1024 * 1024;
 /// One batch in so many is timed: reading the clock for each would cost half a percent.
 constexpr std::uint32_t batches_a_sample = 16;
-
-/// What a client may send behind a command that waits, before nothing more is read from it.
-constexpr std::size_t most_read_ahead = 1024 * 1024;
-/// A longer wait is looked at again after this time.
-constexpr duration longest_wait = std::chrono::hours(1);
 
 }  // namespace
 
@@ -50,6 +40,8 @@ void workplace::note_no_memory(counters& its, std::uint64_t client_id) const noe
 bool workplace::holds_replies() const noexcept {
     return append != nullptr && append->holds_replies();
 }
+
+bool workplace::holds_reads() const noexcept { return append != nullptr && append->holds_reads(); }
 
 // ---- clients and news
 
@@ -79,7 +71,8 @@ client::~client() {
 byte_buffer client::leave() {
     byte_buffer last;
     if (!session) return last;
-    const bool takes_more = attention && !attention->sending && !attention->feeds;
+    const bool takes_more =
+        attention && !attention->awaits_disk && attention->unsent.empty() && !attention->feeds;
     const visit here(at.place().turns.get());
     at.forget(*session);
     try {
@@ -132,6 +125,7 @@ void worker::set_limits(const limits& chosen) noexcept {
     resp::request_limits parsed = parser_.limits();
     parsed.max_bulk = chosen.max_argument;
     parser_.set_limits(parsed);
+    max_query_buffer_ = chosen.max_query_buffer;
 }
 
 worker::~worker() {
@@ -256,7 +250,9 @@ task<void> worker::serve(std::unique_ptr<client> c) {
     try {
         next then = next::read;
         while (then != next::close) {
-            if (then == next::read && begins_large_argument(*c)) [[unlikely]] {
+            if (then == next::read && c->session->has_output) [[unlikely]] {
+                held_by_disk_.reset();
+            } else if (then == next::read && begins_large_argument(*c)) [[unlikely]] {
                 if (!co_await receive_large_argument(*c)) co_return;
                 held_by_disk_.reset();
                 then = execute_rest(*c);
@@ -264,14 +260,17 @@ task<void> worker::serve(std::unique_ptr<client> c) {
                 if (!c->rest && clients_.draining()) co_return;
                 c->enter(c->rest ? activity::reading : activity::resting);
                 result<lease> got = co_await c->socket.read();
-                if (!got) co_return;
+                const bool is_interrupted = c->take_interruption(tasks_.source());
+                if (!got && !is_interrupted) co_return;
                 // From here to the next rest a stop lets it finish.
                 c->enter(activity::working);
-                c->touch();
-                counted_.bytes_in += got->size();
-                ++counted_.reads;
                 held_by_disk_.reset();
-                then = receive(*c, got->text());
+                if (got) {
+                    c->touch();
+                    counted_.bytes_in += got->size();
+                    ++counted_.reads;
+                    then = receive(*c, got->text());
+                }
             } else {
                 held_by_disk_.reset();
                 then = execute_rest(*c);
@@ -284,15 +283,13 @@ task<void> worker::serve(std::unique_ptr<client> c) {
                     co_await wait_for_turn_end();
                 }
                 if (!send_now(*c)) co_return;
-                if (!replies_.empty() && !co_await send_rest(*c)) co_return;
             } else if (held_by_disk_) [[unlikely]] {
                 if (!co_await wait_for_disk(*held_by_disk_)) co_return;
             }
             // A wait may have ended while earlier replies were on their way: its answer waits.
-            if (then == next::wait || (then != next::close && c->seen().waits_for_others)) {
-                co_await serve_attentively(*c);
-                break;
-            }
+            if (!replies_.empty() || then == next::wait ||
+                (then != next::close && (c->seen().waits_for_others || c->session->has_output)))
+                then = co_await serve_attentively(*c, then);
         }
         co_await part_with(*c);
         c->rest.reset();
@@ -362,10 +359,15 @@ bool worker::begins_large_argument(const client& c) noexcept {
                                                                rest.bytes.text().substr(offset));
     rest.bytes.truncate(offset);
     while (!its.is_whole()) {
+        while (c.session->has_output) {
+            if (!co_await send_output(c)) co_return false;
+        }
         c.enter(activity::reading);
         const result<std::size_t> got = co_await c.socket.read_some(its.room());
-        if (!got) co_return false;
+        const bool is_interrupted = c.take_interruption(tasks_.source());
         c.enter(activity::working);
+        if (!got && is_interrupted) continue;
+        if (!got) co_return false;
         c.touch();
         counted_.bytes_in += *got;
         ++counted_.reads;
@@ -374,6 +376,22 @@ bool worker::begins_large_argument(const client& c) noexcept {
     }
     rest.parser->place_argument(its.text().data());
     co_return true;
+}
+
+/// Sends the output of other clients' commands while a large argument is on its way; false when the
+/// connection is over.
+[[gnu::noinline]] task<bool> worker::send_output(client& c) {
+    held_by_disk_.reset();
+    static_cast<void>(take_output(c, true));
+    if (!fits_queue(c)) co_return false;
+    if (held_by_disk_ && !co_await wait_for_disk(*held_by_disk_)) co_return false;
+    if (replies_.empty()) co_return true;
+    if (!send_now(c)) co_return false;
+    if (replies_.empty()) co_return true;
+    byte_buffer rest = set_replies_aside();
+    const bool sent = (co_await c.socket.write_all(rest.bytes())).has_value();
+    keep_spare(std::move(rest));
+    co_return sent;
 }
 
 /// Appends to what is left.
@@ -385,8 +403,9 @@ void worker::keep(client& c, std::string_view bytes) {
 }
 
 void worker::note_input(client& c) noexcept {
-    c.session->input.store(counted_bytes(c.rest ? c.rest->held_bytes() : 0),
-                           std::memory_order_relaxed);
+    std::size_t held = c.rest ? c.rest->held_bytes() : 0;
+    if (c.attention) held += c.attention->received.size();
+    c.session->input.store(counted_bytes(held), std::memory_order_relaxed);
 }
 
 void worker::note_grown(client& c, std::size_t bytes) {
@@ -463,7 +482,7 @@ std::size_t worker::visit_engine(client& c, std::span<const resp::command> comma
     if (lane_ && !has_large && lane_->is_of_use(now.time_since_epoch())) {
         const shared_visit here(place_.turns.get());
         // Upkeep that has come to its end is asked for anew by who is alone.
-        if (place_.clock.is_told(now) && place_.work_done.is_set() && !place_.holds_replies()) {
+        if (place_.clock.is_told(now) && place_.work_done.is_set() && !place_.holds_reads()) {
             const auto done = lane_->execute(*c.session, commands, replies_);
             if (done.is_over) return done.executed;
             beside_others = done.executed;
@@ -510,20 +529,46 @@ byte_buffer worker::set_replies_aside() noexcept {
 
 void worker::take_up(byte_buffer replies) {
     replies.swap(replies_);
-    if (spare_buffers_.size() < most_spare_buffers && replies.capacity() <= kept_reply_capacity)
-        spare_buffers_.push_back(std::move(replies));
+    keep_spare(std::move(replies));
 }
 
-/// Until the disk has what the replies tell of, or has so much that more may be executed. False,
-/// with the replies dropped, when it refuses: nobody is told of what may be lost.
+/// Keeps a buffer that was sent for other replies.
+void worker::keep_spare(byte_buffer sent) {
+    if (spare_buffers_.size() < most_spare_buffers && sent.capacity() <= kept_reply_capacity &&
+        sent.capacity() > 0)
+        spare_buffers_.push_back(std::move(sent));
+}
+
+/// Until the append-only file, or the disk, has what the replies tell of. False, with the replies
+/// dropped, when the disk refuses what it was to have: nobody is told of what may be lost.
 [[gnu::noinline]] task<bool> worker::wait_for_disk(append_file::mark until) {
     byte_buffer waiting = set_replies_aside();
+    if (!until.waits_for_disk) {
+        // One write for all clients whose commands have arrived, see wait_for_turn_end().
+        const std::size_t size = waiting.size();
+        waiting_bytes_ += size;
+        if (waiting_bytes_ <= most_waiting_bytes) co_await loop::current().yield();
+        waiting_bytes_ -= size;
+        if (write_appended(until)) {
+            take_up(std::move(waiting));
+            co_return true;
+        }
+    }
     const bool is_settled =
         remote_ ? (co_await resume_on(place_.home, place_.append->settled(until))).value_or(false)
                 : co_await place_.append->settled(until);
     if (!is_settled) co_return false;
     take_up(std::move(waiting));
     co_return true;
+}
+
+/// Has the file take it, if that needs no wait.
+bool worker::write_appended(append_file::mark until) {
+    if (until.position <= written_to_file_) return true;
+    const visit here(place_.turns.get());
+    if (!place_.append->write_now(until)) return false;
+    written_to_file_ = until.position;
+    return true;
 }
 
 /// False, with the reply dropped, when it is too large: the connection is over.
@@ -558,166 +603,12 @@ bool worker::send_now(client& c) {
     return true;
 }
 
-/// Sends what the kernel does not take now. The buffer is this client's until the last byte is
-/// gone; the others get a new one.
-[[gnu::noinline]] task<bool> worker::send_rest(client& c) {
-    byte_buffer replies = std::move(replies_);
-    c.touch();
-    c.enter(activity::writing);
-    set_unsent(c, replies.size());
-    note_grown(c, replies.size());
-    while (!replies.empty()) {
-        set_unsent(c, replies.size());
-        const const_bytes part = replies.bytes().first(std::min(replies.size(), largest_write));
-        if (!co_await c.socket.write_all(part)) co_return false;
-        c.touch();
-        counted_.bytes_out += part.size();
-        ++counted_.writes;
-        replies.consume(part.size());
-    }
-    set_unsent(c, 0);
-    c.enter(activity::working);
-    if (replies_.capacity() == 0 && replies.capacity() <= kept_reply_capacity)
-        replies.swap(replies_);
-    co_return true;
-}
-
 void worker::set_unsent(client& c, std::size_t bytes) {
     c.session->unsent.store(counted_bytes(bytes), std::memory_order_relaxed);
     const time_point now = loop::current().now();
     const visit here(place_.turns.get());
     place_.clock.tell(now);
     place_.engine.set_unsent(*c.session, bytes);
-}
-
-/// The rest of the life of a client that others send to, or that waits for them. A task of its own:
-/// what it holds is no part of other connections.
-[[gnu::noinline]] task<void> worker::serve_attentively(client& c) {
-    c.attention = std::make_unique<client::attentive>();
-    co_await with_scope([this, &c](scope& reading) -> task<void> {
-        try {
-            reading.spawn(read_ahead(c));
-            co_await attend(c, reading);
-        } catch (...) {
-            // The scope's end waits, and others go on meanwhile.
-            reset_shared();
-            throw;
-        }
-    });
-}
-
-/// Executes what was read and sends what is there, in order, until one side ends it.
-task<void> worker::attend(client& c, scope& tasks) {
-    client::attentive& here = *c.attention;
-    for (;;) {
-        here.something.reset();
-        held_by_disk_.reset();
-        end_wait(c);
-        next then = c.seen().closing ? next::close : next::read;
-        if (then == next::read && !c.seen().blocked) then = execute_rest(c);
-        if (!fits_queue(c)) co_return;
-        const time_point until = take_output(c);
-        if (here.feeds && !replies_.empty()) {
-            // They would stand in the middle of the stream.
-            replies_.clear();
-            ++counted_.errors;
-            place_.events.write(fmt::format("replica {} closed: it sent a command that is answered",
-                                            c.session->id));
-            c.cancel.request();
-            co_return;
-        }
-        // Also who wants no replies: there is a limit to what may wait.
-        if (held_by_disk_) [[unlikely]] {
-            here.sending = true;
-            if (!co_await wait_for_disk(*held_by_disk_)) co_return;
-            here.sending = false;
-        }
-        if (!replies_.empty()) {
-            here.sending = true;
-            if (!send_now(c)) co_return;
-            if (!replies_.empty() && !co_await send_rest(c)) co_return;
-            here.sending = false;
-        }
-        if (then == next::close) co_return;
-        if (c.seen().is_replica && !here.feeds) {
-            here.feeds = true;
-            tasks.spawn(place_.replicating->feed(c, counted_));
-        }
-        if (then == next::again) continue;
-        // A script goes on without its client: others must not see it half done.
-        const bool runs_script = c.seen().runs_script;
-        if (here.at_end && !runs_script) co_return;
-        if (here.something.is_set()) continue;
-        if (clients_.draining() && !runs_script && (!c.rest || c.seen().blocked)) co_return;
-        here.room.set();
-        c.enter(runs_script                 ? activity::working
-                : c.seen().waits_for_others ? activity::listening
-                : c.rest                    ? activity::reading
-                                            : activity::resting);
-        if (!co_await wait_for_something(c, until)) co_return;
-        c.enter(activity::working);
-    }
-}
-
-/// Ends a wait whose time is over.
-void worker::end_wait(client& c) {
-    const time_point now = loop::current().now();
-    const visit here(place_.turns.get());
-    place_.clock.tell(now);
-    place_.ask_upkeep();
-    place_.engine.end_wait(*c.session);
-    look(c);
-}
-
-/// Takes what others have sent. Yields when the session's wait ends by itself, on this loop's
-/// clock.
-time_point worker::take_output(client& c) {
-    const time_point now = loop::current().now();
-    const visit here(place_.turns.get());
-    place_.engine.take_output(*c.session, replies_);
-    look(c);
-    const std::int64_t deadline_us = eddy::cache::engine::deadline_us(*c.session);
-    if (deadline_us == eddy::cache::session::no_deadline) return time_point::max();
-    const auto left = std::chrono::microseconds(deadline_us) - place_.clock.steady();
-    return now + std::min<duration>(left, longest_wait);
-}
-
-/// Until there is something to do, or the time has come.
-task<result<>> worker::wait_for_something(client& c, time_point until) {
-    if (until == time_point::max()) co_return co_await c.attention->something.wait();
-    const duration pause = until - loop::current().now();
-    const result<> woken = co_await with_timeout(pause, c.attention->something.wait());
-    if (!woken && woken.error() == errc::timed_out) co_return result<>();
-    co_return woken;
-}
-
-/// Reads what comes, so that the end of the connection is noticed at any time. What cannot be
-/// executed yet is kept, up to a limit; beyond it nothing is read.
-task<void> worker::read_ahead(client& c) {
-    client::attentive& here = *c.attention;
-    for (;;) {
-        while ((here.sending || c.seen().blocked) && c.rest &&
-               c.rest->bytes.size() >= most_read_ahead) {
-            here.room.reset();
-            if (!co_await here.room.wait()) co_return;
-        }
-        result<lease> got = co_await c.socket.read();
-        if (got) {
-            c.touch();
-            counted_.bytes_in += got->size();
-            ++counted_.reads;
-            if (here.feeds) place_.replicating->heard(c);
-            try {
-                keep(c, got->text());
-            } catch (const std::bad_alloc&) {
-                place_.note_no_memory(counted_, c.session->id);
-                got = fail(errc::limit_reached);
-            }
-        }
-        here.at_end = !got;
-        here.something.set();
-        if (!got) co_return;
-    }
 }
 
 }  // namespace eddy::runtime::cache

@@ -3,7 +3,9 @@
 // A read's commands are parsed where they were received and executed as one batch; their replies go
 // out by one write. Only the part of a command at a read's end is copied. The batch and the reply
 // buffer are shared by all clients of the worker, which are served in turn; a client has memory of
-// its own only while a command is incomplete or it does not take its replies.
+// its own only while a command is incomplete or it does not take its replies. While it does not,
+// its commands are still received, and executed as long as few replies wait (duplex.cpp): most
+// clients write a pipeline whole before they read.
 //
 // A cache has a worker on its home loop, and with --threads others on loops of their own, to which
 // the clients are dealt. Those receive, parse and send without regard to each other; for what their
@@ -25,6 +27,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,8 +47,23 @@ public:
     /// What its clients may do.
     struct limits {
         connections::limits of_connections;
-        std::size_t max_argument = 0;  ///< bytes of one, as proto-max-bulk-len
+        std::size_t max_argument = 0;      ///< bytes of one, as proto-max-bulk-len
+        std::size_t max_query_buffer = 0;  ///< client-query-buffer-limit
     };
+
+    /// A reply buffer that grew beyond this is given back.
+    static constexpr std::size_t kept_reply_capacity = 256 * 1024;
+    static constexpr std::size_t most_spare_buffers = 64;
+    /// Bytes of replies that wait for one client before the execution of its commands pauses; one
+    /// batch's replies come on top. --max-queue may make it less. So many OK of a pipeline that is
+    /// written whole before the first is read: 1.6 million.
+    static constexpr std::size_t most_unsent_replies = 8U << 20;
+    /// Commands of a client that are read ahead of a busy execution, in bytes; while it waits
+    /// client-query-buffer-limit holds.
+    static constexpr std::size_t most_read_ahead = 1U << 20;
+    /// A client whose query buffer is full is closed when it has taken none of its replies for so
+    /// long: nothing will change by itself, as most clients write all before they read.
+    static constexpr duration longest_stall = std::chrono::seconds(5);
 
     /// On its loop. `of` outlives it.
     worker(workplace& of, const limits& chosen);
@@ -129,19 +147,27 @@ private:
     task<void> wait_for_turn_end();
     byte_buffer set_replies_aside() noexcept;
     void take_up(byte_buffer replies);
+    void keep_spare(byte_buffer sent);
     task<bool> wait_for_disk(append_file::mark until);
+    bool write_appended(append_file::mark until);
     bool fits_queue(client& c);
     bool send_now(client& c);
-    task<bool> send_rest(client& c);
     void set_unsent(client& c, std::size_t bytes);
     static bool begins_large_argument(const client& c) noexcept;
     task<bool> receive_large_argument(client& c);
-    task<void> serve_attentively(client& c);
+    task<bool> send_output(client& c);
+    task<next> serve_attentively(client& c, next then);
     task<void> part_with(client& c);
-    task<void> attend(client& c, scope& tasks);
+    task<next> attend(client& c, scope& tasks, next then);
+    next execute_next(client& c);
+    std::size_t most_unsent() const noexcept;
+    bool send_or_queue(client& c, scope& tasks);
+    task<void> write_out(client& c);
+    task<bool> all_sent(client& c);
     task<void> read_ahead(client& c);
+    bool is_overrun(client& c, time_point& until);
     void end_wait(client& c);
-    time_point take_output(client& c);
+    time_point take_output(client& c, bool wanted);
     task<result<>> wait_for_something(client& c, time_point until);
     void tell(client::own_session& who, std::uint8_t what) noexcept;
     void deliver() noexcept;
@@ -165,10 +191,13 @@ private:
     std::vector<byte_buffer> spare_buffers_;
     std::size_t waiting_bytes_ = 0;
     std::uint32_t batches_ = 0;
+    std::size_t max_query_buffer_ = 0;
 
-    /// Of the client that is being served: what the disk must have before its replies go out. Of
-    /// its visits the first one knows what was given up before, the last one how far it is.
+    /// Of the client that is being served: what the append-only file, or the disk, must have before
+    /// its replies go out. Of its visits the first one knows what was given up before, the last one
+    /// how far it is.
     std::optional<append_file::mark> held_by_disk_;
+    std::uint64_t written_to_file_ = 0;  // so far it was, at the last look
 
     // The engine's, as the sessions in it.
     intrusive_list<client::own_session, client> untold_;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -485,6 +486,28 @@ TEST_P(cache_threads, replies_wait_for_the_disk_on_every_thread) {
                 EXPECT_THAT(c.ask("INCR n"), StartsWith(":"));
                 // Acknowledged and on the disk are the same.
                 EXPECT_EQ(c.ask("WAITAOF 1 0 0"), "[:1 :0]");
+            }
+        });
+        co_await cache->stop(0s);
+    });
+}
+
+TEST_P(cache_threads, without_always_replies_wait_for_the_kernel_on_every_thread) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        subject cache(
+            "cache",
+            with({{"dir", folder.path()}, {"appendonly", "yes"}, {"appendfsync", "everysec"}}));
+        co_await cache.start();
+        const endpoint where = cache->local();
+        co_await in_parallel(6, [&](int number) {
+            blocking_client c(where);
+            for (int i = 0; i < 50; ++i) {
+                const std::string key = "k" + std::to_string(number) + "-" + std::to_string(i);
+                EXPECT_EQ(c.ask("SET " + key + " 1"), "+OK");
+                std::ifstream file(folder.file("appendonlydir/appendonly.aof.1.incr.aof"));
+                const std::string written{std::istreambuf_iterator<char>(file), {}};
+                EXPECT_THAT(written, HasSubstr("\r\n" + key + "\r\n"));
             }
         });
         co_await cache->stop(0s);

@@ -89,8 +89,10 @@ struct workplace final : turn_listener {
         if (!work_done.is_set()) work_done.set();
     }
 
-    /// Whether replies must wait for the disk. Also within a shared visit.
+    /// Whether replies must wait for the append-only file; the other also of commands that change
+    /// nothing. Also within a shared visit.
     bool holds_replies() const noexcept;
+    bool holds_reads() const noexcept;
 
     /// A client was closed for want of memory: counted by the caller's own counters, and told if
     /// there is memory for that. Its id is 0 when it had no session yet. Any thread.

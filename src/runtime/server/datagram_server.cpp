@@ -105,6 +105,13 @@ counters datagram_server::count() const {
 
 endpoint datagram_server::local() const { return running_ ? running_->address : endpoint(); }
 
+task<outcome<>> datagram_server::check_restart(settings next, bool /*discards_data*/) {
+    outcome<config> read = read_config(next);
+    if (!read) co_return std::unexpected(read.error());
+    const endpoint own = local();
+    co_return try_address(std::move(read->where), std::span(&own, 1), name_);
+}
+
 outcome<> datagram_server::apply(const settings& changed) {
     outcome<config> read = read_config(changed);
     if (!read) return std::unexpected(read.error());

@@ -37,6 +37,7 @@ public:
     endpoint local() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;
+    task<outcome<>> check_restart(settings next, bool discards_data) override;
 
 private:
     /// In order of last use, for expiry.

@@ -112,7 +112,7 @@ task<outcome<>> stream_server::start() {
 
 task<void> stream_server::stop(duration drain) {
     if (!running_) co_return;
-    const time_point until = loop::current().now() + drain;
+    const time_point until = loop::current().after(drain);
     running_->accepting.cancel();
     co_await running_->accepting.join();
     running_->listening.socket.close();
@@ -151,6 +151,13 @@ counters stream_server::count() const {
 }
 
 endpoint stream_server::local() const { return running_ ? running_->address : endpoint(); }
+
+task<outcome<>> stream_server::check_restart(settings next, bool /*discards_data*/) {
+    outcome<config> read = read_config(next);
+    if (!read) co_return std::unexpected(read.error());
+    const endpoint own = local();
+    co_return try_address(std::move(read->where), std::span(&own, 1), name_);
+}
 
 outcome<> stream_server::apply(const settings& changed) {
     outcome<config> read = read_config(changed);

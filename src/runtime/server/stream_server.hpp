@@ -33,6 +33,7 @@ public:
     endpoint local() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;
+    task<outcome<>> check_restart(settings next, bool discards_data) override;
 
 private:
     /// How far consume() came, and what the connection has to wait for next.

@@ -1,0 +1,30 @@
+// Files that users name: opened without waiting, and only where they are regular files.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+
+#include <fcntl.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <system_error>
+
+namespace eddy {
+
+/// open(2) of a regular file, with O_CLOEXEC and O_NOCTTY. It never waits, as the open of a FIFO
+/// does, and neither do reads and writes of what it yields, but for the disk. Other kinds of files
+/// are not opened at all, except /dev/null, and /dev/full for writing. Errors are open(2)'s, EISDIR
+/// for a folder, and not_regular(). Any thread.
+result<unique_fd> open_regular(const char* path, int flags, mode_t mode = 0666);
+
+/// The content of a regular file, at most `most` bytes; errc::limit_reached for a larger one. Other
+/// errors are open_regular()'s and read(2)'s. It waits for the disk. Any thread.
+result<std::string> read_regular(const std::string& path, std::size_t most);
+
+/// The error that names the kind of a file which is none of a regular one: "it is a FIFO, and ...".
+/// `mode` is stat(2)'s.
+std::error_code not_regular(mode_t mode) noexcept;
+
+}  // namespace eddy

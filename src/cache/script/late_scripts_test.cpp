@@ -1,0 +1,210 @@
+// Tests of scripts that are left in the middle: other sessions wait or get BUSY,
+// and what they see is whole.
+#include "cache/engine.hpp"
+#include "cache/engine_state.hpp"
+#include "cache/script/scripts_fixture.hpp"
+#include "cache/slow_log.hpp"
+#include "cache/test_client.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+using testing::arguments;
+using testing::bulk;
+using testing::busy;
+using ::testing::HasSubstr;
+using testing::scripting;
+using ::testing::StartsWith;
+using testing::test_client;
+
+/// Thresholds of BUSY that are longer than a slice.
+class late_scripts : public scripting {
+protected:
+    void set_threshold(const std::string& ms) {
+        EXPECT_EQ(b_("CONFIG SET busy-reply-threshold " + ms), "+OK\r\n") << ms;
+    }
+    std::string begin(test_client& by, const arguments& args) { return by.begin(args); }
+    std::string begin(test_client& by, const std::string& script) {
+        return by.begin(arguments{"EVAL", script, "0"});
+    }
+    // Until nothing waits for a script.
+    void finish_all() {
+        while (engine_.is_behind()) engine_.go_on();
+    }
+    test_client c_{engine_};
+    test_client d_{engine_};
+};
+
+constexpr const char* some_slices = "for i = 1, 1e6 do math.abs(i) end ";
+
+TEST_F(late_scripts, one_is_left_in_the_middle_whatever_the_threshold_is) {
+    for (const char* const ms : {"0", "1", "2", "5000", "9223372036854", "9223372036855",
+                                 "18446744073709", "9223372036854775807"}) {
+        set_threshold(ms);
+        const bool is_busy = std::string_view(ms).size() == 1 && *ms != '0';
+        EXPECT_EQ(begin(a_, "while true do end"), "") << ms;
+        EXPECT_TRUE(engine_.script_is_late()) << ms;
+        EXPECT_EQ(engine_.script_is_busy(), is_busy) << ms;
+        EXPECT_EQ(begin(b_, arguments{"GET", "x"}), is_busy ? busy : "") << ms;
+        for (int i = 0; i < 10; ++i) engine_.go_on();
+        EXPECT_EQ(engine_.script_is_busy(), is_busy) << ms;
+        EXPECT_EQ(c_("SCRIPT KILL"), "+OK\r\n") << ms;
+        finish_all();
+        EXPECT_THAT(a_.pushed(), HasSubstr("Script killed by user")) << ms;
+        EXPECT_EQ(b_.pushed(), is_busy ? "" : "$-1\r\n") << ms;
+    }
+}
+
+TEST_F(late_scripts, others_wait_until_the_threshold_and_are_told_busy_then) {
+    set_threshold("100");
+    EXPECT_EQ(begin(a_, "while true do end"), "");
+    EXPECT_EQ(b_("MULTI"), "+OK\r\n");
+    EXPECT_EQ(begin(b_, arguments{"GET", "x"}), "");
+    EXPECT_EQ(begin(c_, "return 1"), "");
+    EXPECT_EQ(begin(d_, arguments{"PING"}), "");
+    EXPECT_EQ(d_.begin(arguments{"PING"}), "");
+    int slices = 0;
+    for (; !engine_.script_is_busy(); ++slices) engine_.go_on();
+    EXPECT_GT(slices, 10);
+    EXPECT_TRUE(b_.woken() && c_.woken() && d_.woken());
+    EXPECT_EQ(b_.pushed(), busy);
+    EXPECT_EQ(c_.pushed(), busy);
+    EXPECT_EQ(d_.pushed(), std::string(busy) + std::string(busy));
+    EXPECT_EQ(begin(d_, arguments{"PING"}), busy);
+    EXPECT_EQ(c_("SCRIPT KILL"), "+OK\r\n");
+    finish_all();
+    EXPECT_THAT(a_.pushed(), HasSubstr("Script killed by user"));
+    // The next one has its own time.
+    EXPECT_EQ(begin(a_, "while true do end"), "");
+    EXPECT_FALSE(engine_.script_is_busy());
+    EXPECT_EQ(begin(d_, arguments{"PING"}), "");
+    EXPECT_EQ(c_("SCRIPT KILL"), "+OK\r\n");
+    finish_all();
+    EXPECT_EQ(d_.pushed(), "+PONG\r\n");
+}
+
+TEST_F(late_scripts, nothing_of_the_cache_changes_meanwhile) {
+    set_threshold("0");
+    b_("SET short v PX 1");
+    b_("CONFIG SET maxmemory-policy allkeys-random");
+    b_("SET big " + std::string(100'000, 'x'));
+    EXPECT_EQ(begin(a_, std::string("local before = redis.call('DBSIZE') "
+                                    "redis.call('SET', 'x', 1) ") +
+                            some_slices +
+                            "return {before, redis.call('DBSIZE'), "
+                            "redis.call('GET', 'x'), #redis.call('KEYS', '*')}"),
+              "");
+    engine_.set_time(std::chrono::hours(24 * 365 * 100));
+    // Less than there is: what others want would have keys go.
+    engine_.internals().options.max_memory = 1;
+    EXPECT_EQ(begin(b_, arguments{"SET", "x", "2"}), "");
+    EXPECT_EQ(begin(c_, arguments{"FLUSHALL"}), "");
+    engine_.upkeep();
+    finish();
+    EXPECT_EQ(a_.pushed(), "*4\r\n:2\r\n:3\r\n$1\r\n1\r\n:3\r\n");
+    engine_.internals().options.max_memory = 0;
+    finish_all();
+    EXPECT_EQ(b_.pushed(), "+OK\r\n");
+    EXPECT_EQ(c_.pushed(), "+OK\r\n");
+}
+
+TEST_F(late_scripts, those_that_wait_are_served_in_order) {
+    set_threshold("0");
+    const std::string script = some_slices + std::string("return redis.call('INCR', 'n')");
+    EXPECT_EQ(begin(a_, script), "");
+    EXPECT_EQ(begin(b_, script), "");
+    EXPECT_EQ(begin(c_, script), "");
+    EXPECT_EQ(begin(d_, arguments{"INCR", "n"}), "");
+    std::vector<std::string> replies;
+    // A client that has its reply comes with the next command after those that were woken.
+    test_client* const all[] = {&d_, &c_, &b_, &a_};
+    for (int round = 0; round < 1000 && replies.size() < 7; ++round) {
+        engine_.go_on();
+        for (test_client* const each : all) {
+            if (!each->woken()) continue;
+            const std::string reply = each->pushed();
+            if (reply.empty()) continue;
+            replies.push_back(reply);
+            // It comes behind those that wait.
+            if (each == &a_ && replies.size() < 5) begin(a_, script);
+        }
+    }
+    EXPECT_EQ(replies,
+              (std::vector<std::string>{":1\r\n", ":2\r\n", ":3\r\n", ":4\r\n", ":5\r\n"}));
+}
+
+TEST_F(late_scripts, many_that_wait_are_all_served) {
+    set_threshold("0");
+    std::vector<std::unique_ptr<test_client>> all;
+    EXPECT_EQ(begin(a_, some_slices), "");
+    constexpr int many = 1000;
+    for (int i = 0; i < many; ++i) {
+        all.push_back(std::make_unique<test_client>(engine_));
+        EXPECT_EQ(begin(*all.back(), arguments{"INCR", "n"}), "");
+    }
+    all.erase(all.begin() + 10, all.begin() + 20);
+    finish();
+    EXPECT_TRUE(engine_.is_behind());
+    int calls = 0;
+    for (; engine_.is_behind(); ++calls) engine_.go_on();
+    EXPECT_LT(calls, 100);
+    for (const auto& each : all) EXPECT_THAT(each->pushed(), StartsWith(":"));
+    EXPECT_EQ(b_("GET n"), bulk("990"));
+}
+
+TEST_F(late_scripts, a_transaction_is_left_in_the_middle_and_its_scripts_are_one) {
+    set_threshold("9223372036854775807");
+    EXPECT_EQ(a_("MULTI"), "+OK\r\n");
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(eval(some_slices + std::string("return redis.call('INCR', 'n')")), "+QUEUED\r\n");
+        EXPECT_EQ(a_("INCR n"), "+QUEUED\r\n");
+    }
+    EXPECT_EQ(begin(a_, arguments{"EXEC"}), "");
+    EXPECT_EQ(begin(b_, arguments{"GET", "n"}), "");
+    int slices = 0;
+    for (; engine_.script_is_late(); ++slices) engine_.go_on();
+    EXPECT_GT(slices, 2);
+    finish_all();
+    EXPECT_EQ(a_.pushed(), "*4\r\n:1\r\n:2\r\n:3\r\n:4\r\n");
+    EXPECT_EQ(b_.pushed(), bulk("4"));
+}
+
+TEST_F(late_scripts, many_short_scripts_of_a_transaction_are_left_in_the_middle) {
+    set_threshold("0");
+    EXPECT_EQ(a_("MULTI"), "+OK\r\n");
+    for (int i = 0; i < 100; ++i) eval("for i = 1, 1e5 do math.abs(i) end");
+    EXPECT_EQ(begin(a_, arguments{"EXEC"}), "");
+    EXPECT_TRUE(engine_.script_is_late());
+    finish_all();
+    EXPECT_THAT(a_.pushed(), StartsWith("*100\r\n"));
+}
+
+TEST_F(late_scripts, the_slow_log_and_the_statistics_have_their_whole_time) {
+    set_threshold("0");
+    EXPECT_EQ(b_("CONFIG SET slowlog-log-slower-than 0"), "+OK\r\n");
+    EXPECT_EQ(b_("SLOWLOG RESET"), "+OK\r\n");
+    EXPECT_EQ(
+        begin(a_, arguments{"EVAL", std::string("-- ") + "long\n" + some_slices, "0", "argument"}),
+        "");
+    EXPECT_EQ(engine_.internals().slow.records().size(), 0);
+    finish_all();
+    ASSERT_EQ(engine_.internals().slow.records().size(), 1);
+    const slow_log::record& its = engine_.internals().slow.records().front();
+    ASSERT_EQ(its.args.size(), 4);
+    EXPECT_EQ(its.args[0], "EVAL");
+    EXPECT_EQ(its.args[3], "argument");
+    EXPECT_GT(its.took_us, 0);
+    EXPECT_THAT(b_("INFO commandstats"), HasSubstr("cmdstat_eval:calls=1,"));
+}
+
+}  // namespace
+}  // namespace eddy::cache

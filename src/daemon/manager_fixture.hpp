@@ -1,0 +1,103 @@
+// A manager over a folder of state, with the fake type: for its tests.
+#pragma once
+
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/loop_group.hpp>
+#include <eddy/io/scope.hpp>
+
+#include "base/temporary_folder.hpp"
+#include "daemon/manager.hpp"
+#include "daemon/testing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace eddy::daemon::testing {
+
+inline constexpr std::size_t most_runtimes = 8;
+
+class manager_fixture : public ::testing::Test {
+protected:
+    void SetUp() override {
+        store_ = std::make_unique<state_store>(folder_);
+        ASSERT_TRUE(store_->prepare());
+    }
+    void TearDown() override { EXPECT_EQ(testing::instances.load(), 0) << "instances were lost"; }
+
+    using steps = task<void> (*)(manager&);
+
+    /// Runs `body` with a manager over the folder of state, as one daemon's life: once what ran
+    /// before has started or failed. What runs at the end is shut down, as by SIGTERM.
+    void live(steps body) { live(body, false); }
+    /// The same, with a body that begins when the starts do.
+    void live_meanwhile(steps body) { live(body, true); }
+
+    std::string file(const std::string& name) const {
+        return folder_ + "/runtimes/" + name + ".json";
+    }
+    json saved(const std::string& name) const {
+        std::ifstream stream(file(name));
+        return json::parse(stream, nullptr, false);
+    }
+
+    const eddy::testing::temporary_folder temporary_;
+    const std::string folder_ = temporary_.path();
+    std::unique_ptr<state_store> store_;
+    std::vector<runtime::type> types_ = testing::fake_types();
+    duration address_grace_{};
+
+private:
+    void live(steps body, bool meanwhile) {
+        loop_options options;
+        options.kind = backend_kind::epoll;
+        auto control = std::move(*loop::create(options));
+        loop_group_options group;
+        group.threads = 2;
+        group.loop = options;
+        auto loops = std::move(*loop_group::start(group));
+        blocking_pool disk;
+        manager_options managing;
+        managing.types = types_;
+        managing.runtimes = most_runtimes;
+        managing.drain = duration::zero();
+        managing.address_grace = address_grace_;
+        manager runtimes(*store_, disk, *loops, managing);
+        control->run(lead(runtimes, body, meanwhile));
+    }
+
+    static task<void> lead(manager& runtimes, steps body, bool meanwhile) {
+        const auto loaded = co_await runtimes.load();
+        EXPECT_TRUE(loaded);
+        scope starts(co_await current_source());
+        starts.spawn(runtimes.start_loaded());
+        if (!meanwhile) co_await starts.join();
+        co_await body(runtimes);
+        const bool complete = co_await runtimes.shut_down(std::chrono::seconds(1));
+        EXPECT_TRUE(complete);
+        co_await starts.join();
+    }
+};
+
+inline runtime_request wanted(std::string name, json options = json::object()) {
+    runtime_request request;
+    request.type = "fake";
+    request.name = std::move(name);
+    request.options = std::move(options);
+    return request;
+}
+
+inline task<runtime_ref> make(manager& runtimes, runtime_request request) {
+    auto made = co_await runtimes.create(std::move(request));
+    EXPECT_TRUE(made) << (made ? "" : made.error().message);
+    co_return made ? *made : nullptr;
+}
+
+}  // namespace eddy::daemon::testing

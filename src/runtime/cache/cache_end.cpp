@@ -1,0 +1,144 @@
+// The end of a cache: what must last is written while clients are still served, so that a stop can
+// be refused.
+#include <eddy/io/loop.hpp>
+
+#include "cache/replication.hpp"
+#include "cache/waits.hpp"
+#include "runtime/cache/cache_server_parts.hpp"
+#include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/leading.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::cache {
+
+/// Has the files get all that they lack, if there are files.
+task<outcome<>> cache_server::save_all(last_save how) {
+    if (!running_->files) co_return outcome<>();
+    try {
+        co_return co_await running_->files->save_before_stop(std::move(how));
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+    }
+    co_return refuse(503, fmt::format("not saved: {}", no_memory_text));
+}
+
+task<outcome<>> cache_server::prepare_stop(duration patience) {
+    if (!running_ || is_prepared_) co_return outcome<>();
+    co_await end_preparation();
+    // A client has asked for this end, whatever it loses.
+    if (running_->helper->is_forced()) co_return outcome<>();
+    const std::uint64_t own = preparation_;
+    is_preparing_ = true;
+    // Without files there is nothing that a change could be late for.
+    if (running_->files)
+        eddy::cache::hold_writes(running_->engine.internals(), eddy::cache::write_hold::stop);
+    outcome<> ready = co_await save_before_end(patience, own);
+    co_return finish_preparation(own, std::move(ready));
+}
+
+/// Replicas and files get what they lack.
+task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t own) {
+    const auto is_given_up = [this, own] { return preparation_ != own; };
+    try {
+        const std::chrono::seconds longest(
+            running_->engine.options().replication.shutdown_timeout_s);
+        co_await await_replicas(running_->engine, events_, std::min<duration>(patience, longest),
+                                is_given_up);
+        last_save how;
+        how.wanted = running_->helper->at_end();
+        how.patience = patience;
+        how.is_given_up = is_given_up;
+        co_return co_await save_all(std::move(how));
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+    }
+    co_return refuse(503, std::string(no_memory_text));
+}
+
+outcome<> cache_server::finish_preparation(std::uint64_t own, outcome<> ready) {
+    is_preparing_ = false;
+    if (preparation_ != own) return stop_given_up();
+    is_prepared_ = ready.has_value();
+    if (ready) return ready;
+    ++counted_.errors;
+    resume();
+    try {
+        events_.write(fmt::format("does not stop: {}", ready.error().message));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): who has asked is told
+    }
+    return ready;
+}
+
+void cache_server::resume() noexcept {
+    ++preparation_;
+    is_prepared_ = is_handed_over_ = false;
+    if (!running_) return;
+    eddy::cache::engine::state& state = running_->engine.internals();
+    eddy::cache::let_write(state, eddy::cache::write_hold::stop);
+    running_->helper->stop_refused();
+}
+
+/// Of a prepare_stop() whose caller has left; it ends at its next wait.
+task<void> cache_server::end_preparation() {
+    ++preparation_;
+    while (is_preparing_) co_await loop::current().yield();
+}
+
+task<void> cache_server::stop(duration drain) {
+    if (!running_) co_return;
+    co_await end_preparation();
+    const bool is_prepared = std::exchange(is_prepared_, false);
+    lost_.clear();
+    co_await close_door();
+    const time_point begun = loop::current().now();
+    try {
+        const std::chrono::seconds patience(
+            running_->engine.options().replication.shutdown_timeout_s);
+        if (!is_prepared)
+            co_await await_replicas(running_->engine, events_, std::min<duration>(drain, patience));
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+    }
+    drain -= std::min(drain, loop::current().now() - begun);
+    co_await drain_workers(drain);
+    try {
+        if (running_->hooks) co_await running_->hooks->flush();
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+        events_.write("not all changes were told to --hooks: there was no memory");
+    }
+    running_->background.cancel();
+    co_await running_->background.join();
+    if (running_->files) co_await running_->files->close(running_->helper->at_end(), is_prepared);
+    note_loss();
+    co_await end_workers();
+    last_stats_ = running_->engine.stats();
+    last_stats_.keys = last_stats_.keys_with_expiry = 0;
+    last_stats_.used_memory = last_stats_.reserved_memory = 0;
+    co_await forget_keys();
+    running_.reset();
+}
+
+/// A replica loses nothing: its master has the data.
+void cache_server::note_loss() {
+    if (std::exchange(is_handed_over_, false)) return;
+    const eddy::cache::engine::state& state = running_->engine.internals();
+    if (state.replicating && state.replicating->is_following()) return;
+    try {
+        const std::uint64_t keys = running_->engine.stats().keys;
+        if (running_->files)
+            lost_ = running_->files->lost();
+        else if (keys > 0)
+            lost_ = fmt::format("{} {}: it has no --dir", keys, keys == 1 ? "key" : "keys");
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+    }
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,277 @@
+// One task writes all dumps; who needs one begins a snapshot and waits for its end.
+#include "runtime/cache/cache_files.hpp"
+
+#include <eddy/io/file.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "cache/persistence.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "cache/replication.hpp"
+#include "cache/script_gap.hpp"
+#include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/give_way.hpp"
+#include "runtime/cache/handing_over.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <new>
+#include <optional>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+/// How often the end of a save is polled for.
+constexpr duration poll_pause = std::chrono::milliseconds(5);
+constexpr std::string_view no_memory_text = "there is no memory";
+
+}  // namespace
+
+task<outcome<>> await_instant(eddy::cache::engine& of, last_save how,
+                              std::function<void()> tell_time, std::function<bool()> begin) {
+    loop& here = loop::current();
+    eddy::cache::engine::state& state = of.internals();
+    time_point patience_ends = here.now() + how.patience;
+    eddy::cache::script_gap gap(of);
+    while (!gap.is_there(state.saves.image == nullptr) || !begin()) {
+        if (how.is_given_up() || !co_await here.sleep_for(poll_pause)) co_return stop_given_up();
+        tell_time();
+        if (here.now() < patience_ends || state.saves.image != nullptr) continue;
+        if (of.script_is_late())
+            co_return refuse(409,
+                             "a script is running, and half of what it does would be saved; end it "
+                             "with SCRIPT KILL");
+        // It gets another one later.
+        if (state.replicating) state.replicating->disconnect_replicas();
+        patience_ends = here.now() + how.patience;
+    }
+    co_return outcome<>();
+}
+
+cache_files::cache_files(eddy::cache::engine& of, workplace& place, counters& counted,
+                         journal& events, std::function<void()> tell_time)
+    : engine_(of),
+      place_(place),
+      counted_(counted),
+      events_(events),
+      tell_time_(std::move(tell_time)),
+      append_(of, events, tell_time_) {}
+
+std::string cache_files::dump_path() const { return options().dir + "/" + options().dbfilename; }
+
+// --- The start -------------------------------------------------------------------------------
+
+/// Nobody gets or changes a key before all is there. Of the two kinds of files the append-only one
+/// has the later changes.
+task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
+    tell_time_();
+    bool has_loaded = inherited != nullptr;
+    if (inherited) {
+        if (auto loaded = co_await load_handover(engine_, *inherited, events_); !loaded)
+            co_return loaded;
+    } else if (options().append.enabled) {
+        const outcome<bool> loaded = co_await append_.load();
+        if (!loaded) co_return std::unexpected(loaded.error());
+        has_loaded = *loaded;
+        // What the file's commands did is not what clients have asked for.
+        state().commands.reset();
+        state().rates = {};
+    }
+    if (!has_loaded) {
+        if (auto loaded = co_await load(); !loaded) co_return loaded;
+    }
+    if (inherited && ::access(dump_path().c_str(), F_OK) != 0) {
+        if (auto written = co_await write_first_dump(); !written) co_return written;
+    }
+    if (!options().append.enabled) co_return outcome<>();
+    co_return co_await append_.open();
+}
+
+/// Of a cache that had another folder before, or none.
+task<outcome<>> cache_files::write_first_dump() {
+    state().saves.host = this;
+    if (!eddy::cache::begin_save(state(), eddy::cache::save_kind::foreground))
+        co_return outcome<>();
+    co_await write_save();
+    if (save_fault_.message.empty()) co_return outcome<>();
+    co_return std::unexpected(save_fault_);
+}
+
+void cache_files::attach() {
+    state().saves.host = this;
+    eddy::cache::note_saved_time(state());
+}
+
+task<outcome<>> cache_files::load() {
+    const std::string path = dump_path();
+    // Left by a daemon that was killed.
+    static_cast<void>(co_await file::remove(temporary_of(path)));
+    tell_time_();
+    const time_point began = loop::current().now();
+    const auto loaded = co_await load_dump(engine_, path, {}, events_);
+    if (!loaded) co_return std::unexpected(loaded.error());
+    if (!*loaded) {
+        events_.write(fmt::format("there is no {} yet: it begins without keys", path));
+        co_return outcome<>();
+    }
+    const eddy::cache::rdb::load_counts& counts = **loaded;
+    eddy::cache::note_loaded(state(), counts.keys, counts.expired);
+    const std::chrono::duration<double> took = loop::current().now() - began;
+    events_.write(fmt::format("loaded {} keys from {} in {:.3f} s; {} had expired", counts.keys,
+                              path, took.count(), counts.expired));
+    if (counts.libraries > 0)
+        events_.write(fmt::format("loaded {} libraries of functions", counts.libraries));
+    co_return outcome<>();
+}
+
+// --- While it runs ---------------------------------------------------------------------------
+
+task<void> cache_files::keep_saved() {
+    constexpr duration look_again = std::chrono::seconds(1);
+    constexpr duration script_pause = std::chrono::milliseconds(5);
+    cancel_source* const source = co_await current_source();
+    eddy::cache::script_gap gap(engine_);
+    // Its task has lacked memory; what it has given would be missing in another file.
+    end_image(no_memory_text);
+    bool waits_for_script = false;
+    for (;;) {
+        const result<> woken =
+            co_await with_timeout(waits_for_script ? script_pause : look_again, wanted_.wait());
+        if (!woken && woken.error() != errc::timed_out) co_return;
+        wanted_.reset();
+        tell_time_();
+        // Half of what a script does must not be in the file without the other half.
+        const bool is_due = eddy::cache::save_is_due(state());
+        waits_for_script = is_due && !gap.is_there();
+        if (is_due && !waits_for_script) eddy::cache::begin_save(state());
+        if (!waits_for_script) gap.release();
+        while (state().saves.image != nullptr) {
+            co_await write_save();
+            if (source != nullptr && source->requested()) co_return;
+        }
+    }
+}
+
+/// Ends the snapshot that has begun, if there is one. It is not named any more when it has gone.
+void cache_files::end_image(std::string_view fault) {
+    if (state().saves.image == nullptr) return;
+    state().saves.image->end();
+    eddy::cache::end_save(state(), fault);
+}
+
+/// Writes the snapshot that has begun.
+task<void> cache_files::write_save() {
+    eddy::cache::rdb::snapshot& image = *state().saves.image;
+    const std::string path = dump_path();
+    const std::uint64_t keys = image.keys();
+    const time_point began = loop::current().now();
+    const outcome<std::uint64_t> written = co_await write_dump(image, path);
+    image.end();
+    // What is left to clear up after a failure; the next one can begin when it is told.
+    try {
+        while (eddy::cache::rdb::snapshot::is_clearing(engine_)) {
+            static_cast<void>(engine_.upkeep());
+            co_await give_way();
+        }
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
+    }
+    tell_time_();
+    save_fault_ = written ? problem() : written.error();
+    eddy::cache::end_save(state(), save_fault_.message);
+    // What was removed meanwhile is only freed now.
+    place_.ask_upkeep();
+    if (written) {
+        const std::chrono::duration<double> took = loop::current().now() - began;
+        events_.write(fmt::format("saved {} keys, {} bytes, to {} in {:.3f} s", keys, *written,
+                                  path, took.count()));
+    } else {
+        ++counted_.errors;
+        events_.write(fmt::format("not saved: {}; the last file stays", save_fault_.message));
+    }
+}
+
+// --- The end ---------------------------------------------------------------------------------
+
+bool cache_files::wants_dump(last_save::saving wanted) const noexcept {
+    return wanted == last_save::saving::always ||
+           (wanted == last_save::saving::by_points && !options().save_points.empty());
+}
+
+task<outcome<>> cache_files::save_before_stop(last_save how) {
+    // What is there is not whole: the files stay as they are.
+    if ((state().attention & eddy::cache::attention::loading) != 0 ||
+        eddy::cache::lacks_data(state()))
+        co_return outcome<>();
+    if (how.wanted != last_save::saving::never) {
+        if (auto kept = co_await append_.save_all(how.is_given_up); !kept) co_return kept;
+    }
+    if (!wants_dump(how.wanted) ||
+        (!how.even_unchanged && !eddy::cache::has_unsaved_changes(state())))
+        co_return outcome<>();
+    co_return co_await write_dump_before_stop(how);
+}
+
+task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
+    auto begun = co_await await_instant(engine_, how, tell_time_, [this] {
+        return eddy::cache::begin_save(state(), eddy::cache::save_kind::foreground);
+    });
+    if (!begun) co_return begun;
+    const std::uint64_t before = state().saves.count;
+    while (state().saves.image != nullptr) {
+        if (how.is_given_up() || !co_await loop::current().sleep_for(poll_pause))
+            co_return stop_given_up();
+    }
+    if (state().saves.count != before) co_return outcome<>();
+    co_return std::unexpected(save_fault_);
+}
+
+task<void> cache_files::close(last_save::saving wanted, bool is_saved) {
+    bool lacked_memory = false;
+    bool is_appended = true;
+    try {
+        end_image(no_memory_text);
+        is_appended = co_await append_.close();
+    } catch (const std::bad_alloc&) {
+        lacked_memory = true;
+        is_appended = false;
+    }
+    try {
+        if (!is_saved) co_await save_at_end(wanted);
+        if (lacked_memory)
+            events_.write("not all that was to be kept at the end could be: there was no memory");
+        note_loss(wanted, is_saved, is_appended);
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+    }
+}
+
+void cache_files::note_loss(last_save::saving wanted, bool is_saved, bool is_appended) {
+    if (options().append.enabled) {
+        if (!is_appended) lost_ = "the latest changes: the append-only file could not be written";
+        return;
+    }
+    const std::uint64_t changes = state().changes - state().saves.saved_changes;
+    if (changes == 0 || (is_saved && wants_dump(wanted))) return;
+    std::string_view why = "saving was not wanted";
+    if (!save_fault_.message.empty())
+        why = save_fault_.message;
+    else if (wants_dump(wanted))
+        why = "there was no time to save";
+    lost_ = fmt::format("{} changes since the last save: {}", changes, why);
+}
+
+std::string cache_files::lost() const { return lost_; }
+
+/// The changes that no file has yet, when there are save points: as Redis does it.
+task<void> cache_files::save_at_end(last_save::saving wanted) {
+    if (state().saves.host == nullptr || !wants_dump(wanted)) co_return;
+    if (!eddy::cache::has_unsaved_changes(state())) co_return;
+    tell_time_();
+    state().saves.scheduled = false;
+    if (eddy::cache::begin_save(state(), eddy::cache::save_kind::foreground)) co_await write_save();
+}
+
+}  // namespace eddy::runtime::cache

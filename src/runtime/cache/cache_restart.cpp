@@ -1,0 +1,210 @@
+// Restarts of a cache, and changes that need none: keys are handed over to the next instance,
+// options that CONFIG SET changes and files that are read again take effect at once.
+#include <eddy/io/loop.hpp>
+
+#include "cache/config.hpp"
+#include "cache/persistence.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "cache/replication.hpp"
+#include "cache/script/scripting.hpp"
+#include "cache/waits.hpp"
+#include "runtime/cache/cache_server_parts.hpp"
+#include "runtime/cache/dump_file.hpp"
+#include "runtime/cache/give_way.hpp"
+#include "runtime/cache/handing_over.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::cache {
+namespace {
+
+using eddy::cache::rdb::snapshot;
+
+bool exists(const std::string& path) noexcept { return ::access(path.c_str(), F_OK) == 0; }
+
+/// The file in the folder that such a cache would begin with; empty if there is none.
+std::string loaded_from(const eddy::cache::engine_options& by) {
+    const eddy::cache::append_options& append = by.append;
+    if (append.enabled) {
+        const std::string manifest =
+            fmt::format("{}/{}/{}.manifest", by.dir, append.dirname, append.filename);
+        if (exists(manifest)) return manifest;
+        const std::string single = by.dir + "/" + append.filename;
+        if (exists(single)) return single;
+    }
+    std::string dump = by.dir + "/" + by.dbfilename;
+    return exists(dump) ? dump : std::string();
+}
+
+bool have_same_dump(const eddy::cache::engine_options& a, const eddy::cache::engine_options& b) {
+    return a.dir == b.dir && a.dbfilename == b.dbfilename;
+}
+
+}  // namespace
+
+// --- Before a restart ------------------------------------------------------------------------
+
+task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
+    outcome<config> wanted = read_config(next);
+    if (!wanted) co_return std::unexpected(wanted.error());
+    if (!running_) co_return outcome<>();
+    std::vector<endpoint> own = {running_->listening.first.socket.local()};
+    if (running_->listening.secure) own.push_back(running_->listening.secure->socket.local());
+    if (auto free = try_address(wanted->where, own, name_); !free) co_return free;
+    if (wanted->secure) {
+        if (auto free = try_address(*wanted->secure, own, name_); !free) co_return free;
+    }
+    if (!wanted->engine.acl_file.empty()) {
+        eddy::cache::engine trial(wanted->engine);
+        if (auto loaded = co_await load_users(trial); !loaded) co_return loaded;
+    }
+    if (!wanted->hooks.file.empty()) {
+        const cache_hooks trial(wanted->hooks, events_, [] {});
+        if (auto good = co_await trial.check(); !good) co_return good;
+    }
+    if (wanted->engine.dir.empty()) co_return outcome<>();
+    if (auto usable = co_await check_folder(wanted->engine.dir); !usable) co_return usable;
+    if (discards_data) co_return outcome<>();
+    co_return check_new_folder(*wanted);
+}
+
+/// Of two sets of keys the user says which one counts.
+outcome<> cache_server::check_new_folder(const config& next) const {
+    const std::uint64_t keys = running_->engine.stats().keys;
+    if (keys == 0 || have_same_dump(next.engine, running_->engine.options())) return {};
+    const std::string found = loaded_from(next.engine);
+    if (found.empty()) return {};
+    return refuse(409,
+                  fmt::format("there is {} already, and \"{}\" has {} keys: move the file away "
+                              "to keep them, or take what the file has in their place with "
+                              "--discard-keys",
+                              found, name_, keys));
+}
+
+/// Whether a cache of those options finds in its files all that there is.
+bool cache_server::finds_all(const config& next) const {
+    const eddy::cache::engine::state& state = running_->engine.internals();
+    const eddy::cache::engine_options& now = running_->engine.options();
+    // What is there is not whole.
+    if ((state.attention & eddy::cache::attention::loading) != 0 || eddy::cache::lacks_data(state))
+        return true;
+    if (!running_->files || !have_same_dump(next.engine, now))
+        return running_->engine.stats().keys == 0 &&
+               eddy::cache::scripting::library_codes(state).empty();
+    if (next.engine.append.enabled != now.append.enabled ||
+        next.engine.append.dirname != now.append.dirname ||
+        next.engine.append.filename != now.append.filename)
+        return false;
+    return now.append.enabled || !eddy::cache::has_unsaved_changes(state);
+}
+
+task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover> to,
+                                        duration patience) {
+    outcome<config> wanted = read_config(next);
+    if (!wanted) co_return std::unexpected(wanted.error());
+    if (!running_) co_return outcome<>();
+    co_await end_preparation();
+    const std::uint64_t own = preparation_;
+    is_preparing_ = true;
+    eddy::cache::hold_writes(running_->engine.internals(), eddy::cache::write_hold::stop);
+    outcome<> ready = co_await save_before_end(patience, own);
+    try {
+        if (preparation_ == own && (!ready || !finds_all(*wanted))) {
+            ready = co_await write_keys(*to, patience, own);
+            to->is_used = is_handed_over_ = ready.has_value();
+            if (!ready)
+                ready.error().message =
+                    fmt::format("its {} keys cannot be carried over: {}",
+                                running_->engine.stats().keys, ready.error().message);
+        }
+    } catch (const std::bad_alloc&) {
+        ready = refuse(503, std::string(no_memory_text));
+    }
+    co_return finish_preparation(own, std::move(ready));
+}
+
+task<outcome<>> cache_server::write_keys(const handover& to, duration patience, std::uint64_t own) {
+    eddy::cache::engine& engine = running_->engine;
+    snapshot* image = nullptr;
+    last_save how;
+    how.patience = patience;
+    how.is_given_up = [this, own] { return preparation_ != own; };
+    auto begun = co_await await_instant(
+        engine, how, [this] { tell_time(); },
+        [&] {
+            // What is left of one that was given up.
+            static_cast<void>(engine.upkeep());
+            image = snapshot::begin(engine);
+            return image != nullptr;
+        });
+    if (!begun) co_return begun;
+    outcome<> written;
+    try {
+        written = co_await write_handover(*image, to);
+    } catch (const std::bad_alloc&) {
+        written = refuse(503, std::string(no_memory_text));
+    }
+    image->end();
+    try {
+        while (snapshot::is_clearing(engine)) {
+            static_cast<void>(engine.upkeep());
+            co_await give_way();
+        }
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
+    }
+    running_->place.ask_upkeep();
+    co_return written;
+}
+
+// --- Without a restart -----------------------------------------------------------------------
+
+task<outcome<bool>> cache_server::reread() {
+    if (!running_ || running_->hooks) co_return false;
+    const bool is_secure = config_.where.kind == transport::scheme::tls;
+    if (!is_secure && !config_.secure && config_.engine.acl_file.empty()) co_return false;
+    if (is_secure) {
+        auto renewed = renew_certificates(running_->listening.first, config_.where);
+        if (!renewed) co_return std::unexpected(renewed.error());
+    }
+    if (config_.secure) {
+        auto renewed = renew_certificates(*running_->listening.secure, *config_.secure);
+        if (!renewed) co_return std::unexpected(renewed.error());
+    }
+    tell_time();
+    if (!config_.engine.acl_file.empty()) {
+        auto loaded = co_await load_users(running_->engine);
+        if (!loaded) co_return std::unexpected(loaded.error());
+    }
+    co_return true;
+}
+
+outcome<> cache_server::apply(const settings& changed) {
+    outcome<config> read = read_config(changed);
+    if (!read) return std::unexpected(read.error());
+    // CONFIG REWRITE may have changed the options since they were read.
+    const outcome<config> before = read_config(options_);
+    if (!before) return std::unexpected(before.error());
+    if (running_) {
+        // What CONFIG SET says meanwhile stays, unless this option changes.
+        tell_time();
+        eddy::cache::engine::state& state = running_->engine.internals();
+        const auto parameters = eddy::cache::changed_parameters(read->engine, before->engine);
+        if (auto set = eddy::cache::set_parameters(state, parameters); !set)
+            return refuse(400, set.error());
+        // Parts of a second are lost on CONFIG SET; a mode it does not know.
+        if (read->engine.client_timeout != before->engine.client_timeout)
+            state.options.client_timeout = read->engine.client_timeout;
+        state.options.mode = read->engine.mode;
+    }
+    config_.write_timeout = read->write_timeout;
+    options_ = changed;
+    if (running_) set_limits();
+    return {};
+}
+
+}  // namespace eddy::runtime::cache

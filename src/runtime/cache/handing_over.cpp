@@ -1,0 +1,60 @@
+// An RDB file, as dumps are.
+#include "runtime/cache/handing_over.hpp"
+
+#include <eddy/io/loop.hpp>
+
+#include "cache/engine_state.hpp"
+#include "cache/persistence.hpp"
+#include "runtime/cache/dump_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace eddy::runtime::cache {
+namespace {
+
+/// Users know the folder, and not the path that opens the file.
+problem with_folder(problem of, const handover& where) {
+    const std::string shown = "a temporary file in " + where.folder;
+    for (std::size_t at = 0; (at = of.message.find(where.path, at)) != std::string::npos;
+         at += shown.size())
+        of.message.replace(at, where.path.size(), shown);
+    return of;
+}
+
+}  // namespace
+
+task<outcome<>> write_handover(eddy::cache::rdb::snapshot& image, const handover& to) {
+    if (!to.file)
+        co_return refuse(
+            507, fmt::format("no temporary file can be made in {}: {}", to.folder, to.fault));
+    outcome<std::uint64_t> written = refuse(503, "there is no memory");
+    try {
+        written = co_await write_image(image, to.path);
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): said above
+    }
+    if (!written) co_return std::unexpected(with_folder(std::move(written.error()), to));
+    co_return outcome<>();
+}
+
+task<outcome<>> load_handover(eddy::cache::engine& to, const handover& from, journal& events) {
+    eddy::cache::engine::state& state = to.internals();
+    const time_point began = loop::current().now();
+    const auto loaded = co_await load_dump(to, from.path, {}, events);
+    if (!loaded) co_return std::unexpected(with_folder(loaded.error(), from));
+    if (!*loaded) co_return refuse(500, "the keys of the instance before are gone");
+    const eddy::cache::rdb::load_counts& counts = **loaded;
+    eddy::cache::note_loaded(state, counts.keys, counts.expired);
+    state.saves.saved_changes = state.changes - std::max<std::uint64_t>(counts.keys, 1);
+    const std::chrono::duration<double> took = loop::current().now() - began;
+    events.write(fmt::format("took over {} keys from the instance before in {:.3f} s", counts.keys,
+                             took.count()));
+    co_return outcome<>();
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,18 @@
+// Keys of a cache in a file without a name, on their way from one instance to the next.
+#pragma once
+
+#include <eddy/io/task.hpp>
+
+#include "cache/engine.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "runtime/runtime.hpp"
+
+namespace eddy::runtime::cache {
+
+/// Writes the snapshot, which stays the caller's to end.
+task<outcome<>> write_handover(eddy::cache::rdb::snapshot& image, const handover& to);
+
+/// Fills the engine, which is empty. All of it then counts as changes that no file has.
+task<outcome<>> load_handover(eddy::cache::engine& to, const handover& from, journal& events);
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Other users of the machine: they take no place from those who may control the daemon, get no password of
+the command line's, and have nothing of theirs used or changed."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+
+import harness
+from harness import BINARY, OTHER_USER, as_user, eventually, free_port
+
+# Opens sockets to argv[1] until argv[2] of them were opened, says so, and keeps those that stay open.
+IDLE_CLIENTS = """
+import socket, sys
+kept = []
+for _ in range(int(sys.argv[2])):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    kept.append(s)
+print("connected", flush=True)
+sys.stdin.read()
+"""
+
+
+WITH_A_PASSWORD = ["create", "cache", "c", "-p", "1", "--replicate", "h:1", "--replicate-password", "secret"]
+
+
+class Users(harness.EddyTest):
+    """Tests with a user id that no account has."""
+
+    def setUp(self):
+        self.user = 200_000 + os.getpid() % 100_000
+
+    def idle_clients(self, user, path, count):
+        process = subprocess.Popen(as_user(user, sys.executable, "-c", IDLE_CLIENTS, path, str(count)),
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
+        self.assertEqual(harness.line_of(process), b"connected\n")
+
+    def own_folder(self, user, mode=0o700):
+        folder = self.folder()
+        os.chown(folder, user, user)
+        os.chmod(folder, mode)
+        return folder
+
+    def run_as(self, user, *words, **environment):
+        """The program as that user, without variables of this one."""
+        env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environment}
+        done = subprocess.run(as_user(user, BINARY, *words), env=env, capture_output=True, check=False,
+                              timeout=harness.DEADLINE_S, cwd="/")
+        return harness.Result(done, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    @contextlib.contextmanager
+    def daemon_as(self, user, **environment):
+        """A daemon of that user with the default socket."""
+        env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent",
+               "EDDY_STATE_DIR": os.path.join(self.own_folder(user), "state"), **environment}
+        process = subprocess.Popen(as_user(user, BINARY, "daemon"), env=env, cwd="/", bufsize=0,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            yield harness.line_of(process).decode()
+        finally:
+            process.terminate()
+            process.wait(harness.DEADLINE_S)
+            process.stdout.close()
+            process.stderr.close()
+
+
+@harness.needs_other_user
+class ControlSlots(Users):
+    def test_idle_connections_of_strangers_keep_the_owner_out_of_nothing(self):
+        daemon = self.daemon()
+        os.chmod(daemon.folder, 0o755)
+        os.chmod(daemon.socket, 0o666)
+        self.idle_clients(OTHER_USER, daemon.socket, 300)
+        self.assertEqual(daemon.list(), {})
+        self.assertEqual(daemon.metric("eddy_control_connections"), 1)
+        self.assertGreaterEqual(daemon.metric("eddy_control_connections_refused_total"), 300)
+        # The log has a line a second at most.
+        eventually(lambda: daemon.open_files() < 100, "the others are closed")
+        self.assertLess(daemon.read_log().count("refused a control connection of user id 65534"), 100)
+
+    def test_the_owners_idle_connections_keep_root_out_of_nothing(self):
+        folder = self.own_folder(OTHER_USER)
+        daemon = harness.Daemon(folder=folder)
+        plain = daemon.command
+        daemon.command = lambda: as_user(OTHER_USER, *plain())
+        daemon.start()
+        self.addCleanup(daemon.stop)
+        self.idle_clients(OTHER_USER, daemon.socket, 128)
+        eventually(lambda: (daemon.metric("eddy_control_connections_refused_total") or 0) >= 8, "the last ones are refused")
+        self.assertEqual(daemon.list(), {})
+        refused = self.run_as(OTHER_USER, "ls", EDDY_SOCKET=daemon.socket)
+        self.assertEqual(refused.status, 2, refused)
+        self.assertIn("there are 120 control connections", refused.err)
+
+
+@harness.needs_other_user
+class SocketFolders(Users):
+    def in_tmp(self):
+        folder = f"/tmp/eddy-{self.user}"
+        self.assertFalse(os.path.lexists(folder), folder)
+        self.addCleanup(lambda: shutil.rmtree(folder, ignore_errors=True) if not os.path.islink(folder)
+                        else os.unlink(folder))
+        return folder
+
+    def test_a_folder_in_tmp_of_another_user_is_used_by_neither_side(self):
+        folder = self.in_tmp()
+        state = self.own_folder(self.user)
+        own = self.own_folder(self.user)
+
+        def refuse(reason):
+            for words in (["daemon", "--state", state], ["ls"], WITH_A_PASSWORD):
+                self.assert_refused(self.run_as(self.user, *words), 2, folder, reason, "--socket")
+
+        os.mkdir(folder)
+        os.chown(folder, OTHER_USER, OTHER_USER)
+        os.chmod(folder, 0o777)
+        refuse("belongs to user id 65534")
+        os.chown(folder, self.user, self.user)
+        refuse("lets other users in")
+        os.chmod(folder, 0o710)
+        refuse("lets other users in")
+        os.rmdir(folder)
+        os.symlink(own, folder)
+        refuse("is a link")
+        os.unlink(folder)
+        self.assertEqual(os.listdir(own), [])
+
+    def test_a_folder_in_tmp_is_made_for_its_user_alone(self):
+        folder = self.in_tmp()
+        with self.daemon_as(self.user) as ready:
+            self.assertIn(f"socket {folder}/eddy.sock", ready)
+            made = os.lstat(folder)
+            self.assertEqual((made.st_uid, made.st_mode & 0o777), (self.user, 0o700))
+            self.assertEqual(self.run_as(self.user, "ls", "-q").status, 0)
+        self.assertEqual(os.listdir(folder), [])
+
+    def test_state_without_a_home_is_in_that_folder_too(self):
+        folder = self.in_tmp()
+        with self.daemon_as(self.user, HOME="", EDDY_STATE_DIR="") as ready:
+            self.assertIn(f"state {folder}/state,", ready)
+        shutil.rmtree(folder)
+        os.mkdir(folder)
+        os.chmod(folder, 0o777)
+        result = self.run_as(self.user, "--socket", "@eddy-test-no-home", "daemon", HOME="")
+        self.assert_refused(result, 2, folder, "belongs to user id 0")
+        self.assertEqual(os.listdir(folder), [])
+
+    def test_a_folder_of_the_users_own_comes_first(self):
+        runtime = self.own_folder(self.user)
+        with self.daemon_as(self.user, XDG_RUNTIME_DIR=runtime) as ready:
+            self.assertIn(f"socket {runtime}/eddy.sock", ready)
+        if not os.path.isdir("/run/user"):
+            os.mkdir("/run/user")
+        of_system = f"/run/user/{self.user}"
+        os.mkdir(of_system, 0o700)
+        self.addCleanup(shutil.rmtree, of_system)
+        os.chown(of_system, self.user, self.user)
+        with self.daemon_as(self.user) as ready:
+            self.assertIn(f"socket {of_system}/eddy.sock", ready)
+        # Another user's, as after su(1), is passed over.
+        others = self.own_folder(OTHER_USER)
+        with self.daemon_as(self.user, XDG_RUNTIME_DIR=others) as ready:
+            self.assertIn(f"socket {of_system}/eddy.sock", ready)
+
+
+@harness.needs_other_user
+class Peers(Users):
+    def listen_as(self, user, path):
+        """A socket that a program of that user listens on, and what it receives."""
+        script = ("import os, socket, sys\n"
+                  "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); os.chmod(sys.argv[1], 0o666)\n"
+                  "print('listening', flush=True)\n"
+                  "c = s.accept()[0]\n"
+                  "print(len(c.recv(65536)), flush=True)\n")
+        process = subprocess.Popen(as_user(user, sys.executable, "-c", script, path), stdout=subprocess.PIPE,
+                                   bufsize=0, cwd="/")
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertEqual(harness.line_of(process), b"listening\n")
+        return process
+
+    def test_nothing_is_sent_to_another_users_socket(self):
+        folder = self.folder()
+        os.chmod(folder, 0o777)
+        for user in (self.user, 0):
+            path = os.path.join(folder, f"{user}.sock")
+            process = self.listen_as(OTHER_USER, path)
+            words = WITH_A_PASSWORD
+            if user == 0:
+                done = subprocess.run([BINARY, "--socket", path, *words], capture_output=True, check=False,
+                                      timeout=harness.DEADLINE_S)
+                result = harness.Result(done, "", done.stderr.decode())
+            else:
+                result = self.run_as(user, *words, EDDY_SOCKET=path)
+            self.assert_refused(result, 2, path, "user id 65534", "nothing was sent")
+            self.assertEqual(harness.line_of(process), b"0\n")
+
+    def test_roots_daemon_is_trusted_by_every_user(self):
+        daemon = self.daemon()
+        os.chmod(daemon.folder, 0o755)
+        os.chmod(daemon.socket, 0o666)
+        result = self.run_as(self.user, "ls", EDDY_SOCKET=daemon.socket)
+        self.assert_refused(result, 1, "may not control this daemon")
+
+
+@harness.needs_other_user
+class StateFiles(Users):
+    def test_a_state_file_that_cannot_be_read_is_kept_and_named(self):
+        folder = self.own_folder(OTHER_USER)
+        daemon = harness.Daemon(folder=folder)
+        plain = daemon.command
+        daemon.command = lambda: as_user(OTHER_USER, *plain())
+        daemon.start()
+        daemon.must("create", "server", "a", "-p", str(free_port()))
+        daemon.must("create", "server", "b", "-p", str(free_port()))
+        a = os.path.join(daemon.state, "runtimes", "a.json")
+        os.chmod(a, 0)
+        # Reading the state again changes nothing either.
+        status, answer = daemon.request("POST", "/v1/daemon/reload")
+        self.assertEqual(status, 500, answer)
+        self.assertIn(a, answer["error"]["message"])
+        self.assertEqual(sorted(daemon.list()), ["a", "b"])
+        daemon.stop()
+        self.assert_does_not_start(daemon, "could not read the state file .*a.json: Permission denied")
+        self.assertEqual(os.listdir(os.path.join(daemon.state, "damaged")), [])
+        os.chmod(a, 0o600)
+        daemon.start()
+        self.addCleanup(daemon.stop)
+        self.assertEqual(sorted(daemon.list()), ["a", "b"])
+
+
+if __name__ == "__main__":
+    harness.main()
