@@ -486,6 +486,10 @@ TEST_P(cache_append, without_always_what_the_disk_refuses_is_answered_and_the_ne
         {
             talker client = co_await talker::to(cache->local());
             EXPECT_EQ(co_await ask(client, "SET before 1"), "+OK");
+            // It is synced: nothing is to be until something else was written.
+            EXPECT_EQ(co_await ask(client, "WAITAOF 1 0 0"), "*2");
+            EXPECT_EQ(co_await line_of(client), ":1");
+            EXPECT_EQ(co_await line_of(client), ":0");
             {
                 const full_disk refusing(part(folder, 1));
                 EXPECT_EQ(co_await ask(client, "SET meanwhile 1"), "+OK");
