@@ -354,6 +354,46 @@ class Edits(KeepingTest):
         daemon.must("start", "db")
         self.assertEqual(self.keys_at(client.port), KEYS + 1)
 
+    def test_a_restart_does_not_need_the_first_dump(self):
+        daemon, disk = self.daemon(), self.folder()
+        client = self.cache(daemon, "--dir", disk)
+        obstacle = self.obstacle(disk)
+        self.assertEqual(self.edited(daemon, "--threads", "2"), "db changed and restarted\n")
+        self.assertEqual(daemon.run("reload", "db").err, "")
+        self.assertEqual(self.keys_at(client.port), KEYS)
+        self.assert_refused(daemon.run("stop", "db"), 2, "was not stopped")
+        # Neither the new folder nor its own can be written: it runs as before.
+        other = self.folder()
+        other_obstacle = self.obstacle(other)
+        self.assert_refused(daemon.run("edit", "db", "--dir", other), 2, "keeps its old options", other)
+        self.assertEqual(daemon.show("db")["status"], "running")
+        self.assertEqual(self.keys_at(client.port), KEYS)
+        for each in (obstacle, other_obstacle):
+            os.rmdir(each)
+        daemon.must("stop", "db")
+        daemon.must("start", "db")
+        self.assertEqual(self.keys_at(client.port), KEYS)
+
+    def test_an_append_only_file_that_cannot_be_written_refuses_a_restart(self):
+        if not harness.is_root():
+            self.skipTest("only root can mount a small disk")
+        with harness.small_disk(os.path.join(self.folder(), "disk"), 1024) as disk:
+            if disk is None:
+                self.skipTest("no file system can be mounted here")
+            daemon = self.daemon()
+            client = self.cache(daemon, "--dir", disk, "--save", "off", "--appendonly", "yes")
+            big = Client(client.port)
+            self.addCleanup(big.close)
+            big.send("SET", "big", os.urandom(2 << 20))
+            # On a connection of its own: it may be closed, as the change is not on the disk.
+            eventually(lambda: client("DBSIZE") == KEYS + 1, "the change")
+            for words in (["edit", "db", "--threads", "2"], ["reload", "db"]):
+                self.assert_refused(daemon.run(*words), 2, "append-only file", "--discard-keys")
+                self.assertEqual(daemon.show("db")["status"], "running")
+                self.assertEqual(client("DBSIZE"), KEYS + 1)
+            daemon.must("stop", "--force", "db")
+            daemon.must("remove", "db")
+
 
 @harness.on_each_backend
 class Certificates(KeepingTest):

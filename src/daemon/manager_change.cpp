@@ -98,6 +98,8 @@ task<outcome<>> manager::restart(runtime_ref which, runtime::settings next, rest
     auto up = co_await bring_up(which);
     if (up) co_return outcome<>();
     which->options = std::move(old_options);
+    // Its old files may lack what they lacked before.
+    if (*ready) (*ready)->has_new_files = false;
     which->carried = *ready;
     auto again = co_await bring_up(which);
     if (again) co_return up;

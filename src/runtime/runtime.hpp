@@ -171,6 +171,8 @@ struct handover {
     std::string folder;    ///< where it is, for messages
     std::string path;      ///< opens it
     bool is_used = false;  ///< an instance has written all that the next one needs
+    /// The next instance starts only if its own files, new ones, get the data at once.
+    bool has_new_files = false;
 };
 
 /// What a runtime is made from. `events` outlives the runtime.

@@ -86,6 +86,10 @@ outcome<> cache_server::check_new_folder(const config& next) const {
                               found, name_, keys));
 }
 
+bool cache_server::has_new_files(const config& next) const {
+    return !running_->files || !have_same_dump(next.engine, running_->engine.options());
+}
+
 /// Whether a cache of those options finds in its files all that there is.
 bool cache_server::finds_all(const config& next) const {
     const eddy::cache::engine::state& state = running_->engine.internals();
@@ -93,7 +97,7 @@ bool cache_server::finds_all(const config& next) const {
     // What is there is not whole.
     if ((state.attention & eddy::cache::attention::loading) != 0 || eddy::cache::lacks_data(state))
         return true;
-    if (!running_->files || !have_same_dump(next.engine, now))
+    if (has_new_files(next))
         return running_->engine.stats().keys == 0 &&
                eddy::cache::scripting::library_codes(state).empty();
     if (next.engine.append.enabled != now.append.enabled ||
@@ -113,8 +117,11 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
     is_preparing_ = true;
     eddy::cache::hold_writes(running_->engine.internals(), eddy::cache::write_hold::stop);
     outcome<> ready = co_await save_before_end(patience, own);
+    // Where an append-only file cannot be written, an instance that has one does not start.
+    const bool may_start = ready.has_value() || !wanted->engine.append.enabled;
     try {
-        if (preparation_ == own && (!ready || !finds_all(*wanted))) {
+        if (preparation_ == own && may_start && (!ready || !finds_all(*wanted))) {
+            to->has_new_files = has_new_files(*wanted);
             ready = co_await write_keys(*to, patience, own);
             to->is_used = is_handed_over_ = ready.has_value();
             if (!ready)
