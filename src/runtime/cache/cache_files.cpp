@@ -83,7 +83,7 @@ task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
     if (!has_loaded) {
         if (auto loaded = co_await load(); !loaded) co_return loaded;
     }
-    if (inherited && ::access(dump_path().c_str(), F_OK) != 0) {
+    if (inherited && inherited->has_new_files && ::access(dump_path().c_str(), F_OK) != 0) {
         if (auto written = co_await write_first_dump(); !written) co_return written;
     }
     if (!options().append.enabled) co_return outcome<>();
@@ -202,7 +202,7 @@ bool cache_files::wants_dump(last_save::saving wanted) const noexcept {
 
 task<outcome<>> cache_files::save_before_stop(last_save how) {
     // What is there is not whole: the files stay as they are.
-    if ((state().attention & eddy::cache::attention::loading) != 0 ||
+    if ((state().attention & eddy::cache::attention::not_ready) != 0 ||
         eddy::cache::lacks_data(state()))
         co_return outcome<>();
     if (how.wanted != last_save::saving::never) {
