@@ -44,7 +44,7 @@ class SpecialFiles(harness.EddyTest):
             self.assertEqual(read_line(another), "hello")
 
     def options(self):
-        """(words of create, the file in question, a content that is right), one by one."""
+        """(words of create, the file in question, a content that is right, or None for a file of data), one by one."""
         folder = self.folder()
         plain = os.path.join(folder, "file")
         yield ["server", "-p", str(free_port()), "--log", plain], plain, b""
@@ -67,7 +67,9 @@ class SpecialFiles(harness.EddyTest):
             self.certificates = self.certificates or harness.Certificates(self.folder())
             cert, key = self.certificates.cert, self.certificates.key
             hashed = os.path.join(folder, "0123abcd.0")
-            for files, path, content in (([plain, key], plain, cert), ([cert, plain], plain, key),
+            no_clients = ["--tls-auth-clients", "no"]
+            for files, path, content in (([plain, key, *no_clients], plain, cert),
+                                         ([cert, plain, *no_clients], plain, key),
                                          ([cert, key, "--tls-ca-cert-file", plain], plain, self.certificates.ca),
                                          ([cert, key, "--tls-ca-cert-dir", folder], hashed, self.certificates.ca)):
                 yield (["cache", "--tls-port", str(free_port()), "--tls-cert-file", files[0], "--tls-key-file",
@@ -75,14 +77,20 @@ class SpecialFiles(harness.EddyTest):
 
     def test_a_start_refuses_them(self):
         for kind, make in KINDS.items():
-            for words, path, _ in self.options():
+            for number, (words, path, content) in enumerate(self.options()):
+                if make is os.mkdir and words[words.index(path) - 1 if path in words else 0] == "--tls-ca-cert-file":
+                    continue  # a folder of authorities is taken as one
                 with self.subTest(kind=kind, words=words):
+                    name = f"x{number}"
                     make(path)
-                    self.assert_refused(self.eddy.run("create", *words[:1], "x", *words[1:], "-s"), 1, path, kind)
-                    self.assertEqual(self.eddy.list()["x"]["status"], "failed")
-                    self.others_answer()
-                    self.eddy.must("remove", "x")
+                    # Files of data are the daemon's own, and not options that can be corrected.
+                    status = 2 if content is None and not path.endswith(".eddy-probe") else 1
+                    result = self.eddy.run("create", *words[:1], name, *words[1:], "-s")
                     os.rmdir(path) if kind == "Is a directory" else os.remove(path)
+                    self.assert_refused(result, status, path, kind)
+                    self.assertEqual(self.eddy.list()[name]["status"], "failed")
+                    self.others_answer()
+                    self.eddy.must("remove", name)
 
     def test_a_running_one_goes_on_without_them(self):
         for words, path, content in self.options():

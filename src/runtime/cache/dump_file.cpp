@@ -171,8 +171,10 @@ task<outcome<>> check_folder(std::string folder) {
     const std::string probe = folder + "/.eddy-probe";
     const result<file> made = co_await file::open_regular(probe, O_WRONLY | O_CREAT, 0600);
     if (!made) {
-        co_return refuse(400, fmt::format("--dir {} cannot be used: {}. Choose another one", folder,
-                                          made.error().message()));
+        co_return refuse(400,
+                         fmt::format("--dir {} cannot be used: could not create {}: {}. Choose "
+                                     "another one",
+                                     folder, probe, made.error().message()));
     }
     static_cast<void>(co_await file::remove(probe));
     co_return outcome<>();
