@@ -2,6 +2,7 @@
 """The control API as strangers and bad clients see it: garbage, slowness, size, other users, and its
 OpenAPI document."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -219,12 +220,12 @@ class ControlApi(harness.EddyTest):
         daemon.must("create", "server", "a", "-p", str(free_port()), "-s")
         before = daemon.open_files()
         for i in range(300):
-            client = daemon.raw()
-            if i % 3 == 0:
-                client.sendall(b"GET /v1/runtimes/a/logs?follow=true HTTP/1.1\r\nHost: x\r\n\r\n")
-            elif i % 3 == 1:
-                client.sendall(b"GET /v1/runtimes HTTP/1.1\r\nHost: x\r\n\r\n")
-            client.close()
+            # On a slow machine they exceed the limit of connections, and some are closed at once.
+            with daemon.raw() as client, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                if i % 3 == 0:
+                    client.sendall(b"GET /v1/runtimes/a/logs?follow=true HTTP/1.1\r\nHost: x\r\n\r\n")
+                elif i % 3 == 1:
+                    client.sendall(b"GET /v1/runtimes HTTP/1.1\r\nHost: x\r\n\r\n")
         eventually(lambda: daemon.open_files() <= before, "the descriptors are back")
         eventually(lambda: daemon.metric("eddy_control_connections") == 1, "nobody else is there")
 

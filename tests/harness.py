@@ -399,8 +399,15 @@ class EddyTest(unittest.TestCase):
 
     def folder(self):
         path = tempfile.mkdtemp(prefix="eddy-")
-        self.addCleanup(shutil.rmtree, path, ignore_errors=True)
+        self.folders = [*getattr(self, "folders", []), path]
         return path
+
+    def doCleanups(self):
+        """Folders go after the daemons, whose caches save into them at the end."""
+        done = super().doCleanups()
+        for path in getattr(self, "folders", []):
+            shutil.rmtree(path, ignore_errors=True)
+        return done
 
     def assert_refused(self, result, status, *texts):
         self.assertEqual(result.status, status, result)

@@ -324,6 +324,9 @@ class MovingByThePage(harness.EddyTest):
         self.port = free_port()
         # Neither it nor what is above it is there.
         self.disk = os.path.join(self.folder(), "lib", "eddy", "db")
+        # Under the name that the page has.
+        self.programs = self.folder()
+        os.symlink(os.path.abspath(harness.BINARY), os.path.join(self.programs, "eddy"))
         self.old = client_of(self, self.redis.port)
         self.old.all([("SET", f"key {i}", i) for i in range(self.KEYS)])
         self.old("CONFIG", "SET", "repl-ping-replica-period", "3600")
@@ -332,10 +335,11 @@ class MovingByThePage(harness.EddyTest):
         """Its output, or None when it has failed."""
         for text, here in (("-h 10.0.0.1 -p 6379", f"-p {self.redis.port}"),
                            ("10.0.0.1:6379", f"127.0.0.1:{self.redis.port}"),
-                           ("-p 6379", f"-p {self.redis.port}"), ("-p 6380", f"-p {self.port}"), ("HOST 6380", f"127.0.0.1 {self.port}"),
+                           ("-p 6379", f"-p {self.redis.port}"), ("-p 6380", f"-p {self.port}"),
+                           ("HOST 6380", f"127.0.0.1 {self.port}"),
                            ("/var/lib/eddy/db", self.disk), ("/var/lib/redis", self.redis.folder)):
             line = line.replace(text, here)
-        path = os.path.dirname(os.path.abspath(harness.BINARY)) + ":" + os.environ["PATH"]
+        path = self.programs + ":" + os.environ["PATH"]
         done = subprocess.run(["sh", "-c", line], env=dict(self.running.environment(), PATH=path),
                               capture_output=True, timeout=harness.DEADLINE_S, check=False)
         out = done.stdout.decode().strip()
