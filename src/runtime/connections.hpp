@@ -51,7 +51,8 @@ public:
     /// Ends the wait that is under way with errc::cancelled, without closing the connection; the
     /// coroutine then calls take_interruption(). Costs no memory, which a source of its own would.
     void interrupt() noexcept {
-        is_interrupted_ = !cancel.requested();
+        // More than once before the coroutine runs it is the same.
+        if (!cancel.requested()) is_interrupted_ = true;
         cancel.request();
     }
     /// After a wait that failed: whether that was interrupt() alone. Then `cancel` is a fresh child

@@ -105,6 +105,27 @@ TEST_P(cache_tracking, a_silent_target_gets_invalidations_at_once) {
     });
 }
 
+TEST_P(cache_tracking, a_silent_target_stays_when_one_turn_has_several_news_for_it) {
+    run([&]() -> task<void> {
+        subject cache("cache", {{"port", 0}});
+        co_await cache.start();
+        clients c = co_await clients::of(cache);
+        const std::string on = "CLIENT TRACKING ON REDIRECT " + c.id;
+        const std::string off = "\r\nCLIENT TRACKING OFF\r\n";
+        for (int i = 0; i < 3; ++i) {
+            std::string toggles;
+            for (int n = 0; n <= i; ++n) toggles += on + off;
+            co_await after(c.source, toggles);
+            co_await expect(c.target, "PING\r\n", "+PONG\r\n");
+        }
+        // The first makes it a target, the second has an invalidation for it.
+        co_await after(c.source, on + " BCAST\r\nSET k 1");
+        co_await expect(c.target, invalidation("k"));
+        co_await expect(c.target, "PING\r\n", "+PONG\r\n");
+        co_await cache->stop(0s);
+    });
+}
+
 TEST_P(cache_tracking, a_silent_target_gets_them_with_each_option) {
     run([&]() -> task<void> {
         subject cache("cache", {{"port", 0}});
