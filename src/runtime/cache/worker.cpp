@@ -389,7 +389,10 @@ bool worker::begins_large_argument(const client& c) noexcept {
     if (!send_now(c)) co_return false;
     if (replies_.empty()) co_return true;
     byte_buffer rest = set_replies_aside();
+    // Else no time limit ends a peer that takes nothing.
+    c.enter(activity::writing);
     const bool sent = (co_await c.socket.write_all(rest.bytes())).has_value();
+    c.enter(activity::working);
     keep_spare(std::move(rest));
     co_return sent;
 }
