@@ -156,6 +156,7 @@ private:
     daemon_facts facts_;
     daemon_counters counted_;
     bool is_stopping_ = false;
+    int rereads_ = 0;
     blocking_pool disk_;
     std::unique_ptr<loop> loop_;
     std::unique_ptr<loop_group> loops_;
@@ -333,12 +334,15 @@ task<void> daemon_process::await_signals(scope& services) {
             co_return;
         }
         log_info("daemon", "SIGHUP: reading the state again");
-        services.spawn(reread());
+        // One that waits reads what all of them are for.
+        if (rereads_ < 2) services.spawn(reread());
     }
 }
 
 task<void> daemon_process::reread() {
+    ++rereads_;
     auto summary = co_await runtimes_->reread();
+    --rereads_;
     if (!summary) log_error("daemon", summary.error().message);
 }
 

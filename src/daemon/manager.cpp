@@ -162,8 +162,12 @@ duration manager::drain_of(const managed_runtime& which) const {
 }
 
 outcome<> manager::check_owner(std::string_view owner, std::string_view of) const {
-    // Whoever owns the owner, and so on, must not be the runtime itself.
-    for (std::string_view above = owner; !above.empty();) {
+    // No owner's owner may be the runtime itself. State files may hold a circle of others.
+    std::size_t steps = 0;
+    for (std::string_view above = owner; !above.empty(); ++steps) {
+        if (steps > runtimes_.size())
+            return refuse(
+                409, fmt::format("\"{}\" cannot own \"{}\": its owners own each other", owner, of));
         if (above == of)
             return refuse(409,
                           fmt::format("\"{}\" cannot own \"{}\": it would own itself", owner, of));
@@ -475,11 +479,15 @@ task<outcome<>> manager::remove(runtime_ref which, unsaved data) {
             auto down = co_await take_down(which, drain_of(*which), data);
             if (!down) co_return down;
         }
+        if (which->carried && data == unsaved::kept)
+            co_return refuse(409, fmt::format("\"{}\" was not removed: {}", name, carried_text));
+        if (std::exchange(which->carried, nullptr)) which->lost = carried_loss;
         auto erased = co_await erase(name);
         if (!erased)
             co_return with_context(fmt::format("\"{}\" is stopped, but was not removed", name),
                                    std::move(erased.error()));
         which->removed = true;
+        if (is_rereading_) removed_meanwhile_.insert(name);
         which->journal->write("removed");
         which->journal->close();
         runtimes_.erase(name);

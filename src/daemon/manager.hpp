@@ -23,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -179,6 +180,7 @@ public:
     std::span<const runtime::type> types() const noexcept { return options_.types; }
 
 private:
+    task<outcome<reread_summary>> reread_alone();
     const runtime::type* find_type(std::string_view name) const noexcept;
     runtime_ref adopt(runtime_record record);
     void interpret(managed_runtime& which) const;
@@ -228,6 +230,9 @@ private:
     std::vector<std::unique_ptr<host>> hosts_;
     std::map<std::string, runtime_ref, std::less<>> runtimes_;
     std::vector<runtime_ref> loaded_;  // to be started by start_loaded()
+    turnstile rereading_;
+    bool is_rereading_ = false;
+    std::set<std::string, std::less<>> removed_meanwhile_;  // since that began
     std::uint64_t last_number_ = 0;
     bool shutting_down_ = false;
 };

@@ -185,7 +185,12 @@ task<outcome<edit_effect>> manager::edit(runtime_ref which, json options,
     if (!saved)
         co_return with_context(fmt::format("\"{}\" was not changed", fresh.name),
                                std::move(saved.error()));
-    auto effect = co_await put_into_effect(which, std::move(fresh), std::move(*checked), data);
+    outcome<edit_effect> effect = edit_effect::none;
+    // Owners may have changed while it was saved.
+    if (auto valid = check_owner(fresh.owner, fresh.name); owner && !valid)
+        effect = std::unexpected(std::move(valid.error()));
+    else
+        effect = co_await put_into_effect(which, std::move(fresh), std::move(*checked), data);
     if (!effect) {
         auto restored = co_await save(before);
         if (!restored) log_error(before.name, restored.error().message);

@@ -22,6 +22,11 @@ inline std::unexpected<problem> interrupted() {
 
 std::unexpected<problem> vanished(const managed_runtime& which);
 
+/// managed_runtime::carried, when it is about to be lost.
+inline constexpr std::string_view carried_text =
+    "the data of its last instance is in memory alone; start it, or lose that by --force";
+inline constexpr std::string_view carried_loss = "the data of its last instance";
+
 /// "max-connections" as JSON names it.
 inline std::string json_name(std::string_view option) {
     std::string name(option);

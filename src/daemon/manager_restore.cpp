@@ -24,7 +24,8 @@ constexpr duration first_restart_pause = std::chrono::milliseconds(50);
 
 task<outcome<>> manager::load() {
     const state_store& store = store_;
-    auto read = co_await run_blocking(disk_, [&store] { return store.load(); });
+    auto read = co_await run_blocking(
+        disk_, [&store] { return store.load(state_store::unfinished::removed); });
     if (!read) co_return refuse(500, read.error().message());
     if (!*read) co_return std::unexpected(std::move(read->error()));
     for (const std::string& complaint : (*read)->complaints) log_error("daemon", complaint);
@@ -86,11 +87,23 @@ task<outcome<>> manager::take_turn(runtime_ref which, std::string_view change) {
 }
 
 task<outcome<manager::reread_summary>> manager::reread() {
+    const auto entered = co_await rereading_.enter();
+    if (!entered) co_return interrupted();
+    const turn_guard turn(rereading_);
+    removed_meanwhile_.clear();
+    is_rereading_ = true;
+    auto summary = co_await reread_alone();
+    is_rereading_ = false;
+    co_return summary;
+}
+
+task<outcome<manager::reread_summary>> manager::reread_alone() {
     std::map<std::string, runtime_record, std::less<>> before;
     for (const auto& [name, entry] : runtimes_) before.emplace(name, entry->record);
 
     const state_store& store = store_;
-    auto read = co_await run_blocking(disk_, [&store] { return store.load(); });
+    auto read = co_await run_blocking(
+        disk_, [&store] { return store.load(state_store::unfinished::kept); });
     if (!read) co_return refuse(500, read.error().message());
     if (!*read) co_return std::unexpected(std::move(read->error()));
     reread_summary summary;
@@ -104,7 +117,7 @@ task<outcome<manager::reread_summary>> manager::reread() {
         const auto old = before.find(name);
         if (known == runtimes_.end()) {
             // One that was removed since the folder was read.
-            if (old != before.end()) continue;
+            if (old != before.end() || removed_meanwhile_.contains(name)) continue;
             if (runtimes_.size() >= options_.runtimes) {
                 summary.problems.push_back(fmt::format("\"{}\" is one runtime too many", name));
                 continue;
@@ -138,11 +151,17 @@ task<outcome<manager::reread_summary>> manager::reread() {
     for (const auto& [name, record] : before) {
         const auto known = runtimes_.find(name);
         if (on_disk.contains(name) || known == runtimes_.end()) continue;
+        const runtime_ref entry = known->second;
+        const auto entered = co_await entry->turn.enter();
+        if (!entered) co_return interrupted();
+        const turn_guard turn(entry->turn);
+        // Its removal takes the file first.
+        if (entry->removed) continue;
         summary.problems.push_back(
             fmt::format("the state file of \"{}\" was gone and is written "
                         "anew; to remove it: eddy remove {}",
                         name, name));
-        auto saved = co_await save(known->second->record);
+        auto saved = co_await save(entry->record);
         if (!saved) summary.problems.push_back(saved.error().message);
     }
     for (const std::string& each : summary.problems) log_error("daemon", each);
@@ -197,6 +216,8 @@ task<void> manager::prepare_for_shutdown(runtime_ref which, duration drain,
     const auto entered = co_await which->turn.enter();
     if (!entered) co_return;
     const turn_guard turn(which->turn);
+    if (which->carried)
+        refusals.push_back(fmt::format("\"{}\": {}", which->record.name, carried_text));
     auto ready = co_await prepare_stop(which, drain);
     // A loop that does not answer is shut_down()'s affair.
     if (!ready && which->status != runtime_status::failed)
@@ -224,6 +245,10 @@ task<void> manager::stop_for_shutdown(runtime_ref which, duration drain, bool& c
     which->start_given_up.reset();
     auto down = co_await take_down(which, drain);
     if (!down) complete = false;
+    if (which->carried) {
+        which->journal->write(fmt::format("lost {}", carried_loss));
+        log_warn(which->record.name, fmt::format("lost {}", carried_loss));
+    }
     which->journal->close();
 }
 

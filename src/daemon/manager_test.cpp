@@ -530,6 +530,58 @@ TEST_F(manager_test, reads_again_what_was_changed_by_hand) {
     });
 }
 
+task<void> give_owner(manager& runtimes, std::string name, std::string owner, int& refused) {
+    auto given = co_await runtimes.edit(*runtimes.find(name), json::object(), owner, std::nullopt,
+                                        restart_data::kept);
+    if (!given) ++refused;
+}
+
+TEST_F(manager_test, runtimes_that_are_given_to_each_other_at_once_do_not_own_each_other) {
+    live([](manager& runtimes) -> task<void> {
+        for (const char* const name : {"a", "b", "c"})
+            EXPECT_TRUE(co_await runtimes.create(wanted(name)));
+        int refused = 0;
+        scope edits(co_await current_source());
+        edits.spawn(give_owner(runtimes, "a", "b", refused));
+        edits.spawn(give_owner(runtimes, "b", "a", refused));
+        co_await edits.join();
+        EXPECT_EQ(refused, 1);
+        co_await give_owner(runtimes, "c", "a", refused);
+        EXPECT_EQ(refused, 1);
+    });
+}
+
+TEST_F(manager_test, state_files_whose_owners_own_each_other_hold_up_nothing) {
+    for (const auto& [name, owner] : {std::pair{"a", "b"}, std::pair{"b", "a"}}) {
+        runtime_record made;
+        made.id = "0123456789ab";
+        made.name = name;
+        made.owner = owner;
+        made.type = "fake";
+        made.created = *parse_time("2026-01-01T00:00:00Z");
+        ASSERT_TRUE(store_->save(made));
+    }
+    live([](manager& runtimes) -> task<void> {
+        runtime_request owned = wanted("c");
+        owned.owner = "a";
+        const auto made = co_await runtimes.create(owned);
+        EXPECT_FALSE(made);
+        if (!made) EXPECT_NE(made.error().message.find("own each other"), std::string::npos);
+        EXPECT_TRUE(co_await runtimes.remove(*runtimes.find("a"), unsaved::lost));
+    });
+}
+
+TEST_F(manager_test, a_save_that_is_under_way_is_left_alone_when_the_state_is_read_again) {
+    static std::string folder;
+    folder = folder_;
+    live([](manager& runtimes) -> task<void> {
+        EXPECT_TRUE(co_await runtimes.reread());
+        std::ofstream(folder + "/runtimes/.x.json.new") << "{";
+        EXPECT_TRUE(co_await runtimes.reread());
+        EXPECT_TRUE(fs::exists(folder + "/runtimes/.x.json.new"));
+    });
+}
+
 TEST_F(manager_test, a_record_of_an_unknown_type_is_kept_and_explained) {
     runtime_record strange;
     strange.id = "0123456789ab";

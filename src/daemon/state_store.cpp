@@ -234,7 +234,7 @@ std::string state_store::set_aside(const std::string& path, const std::string& f
         path, reason, target);
 }
 
-outcome<state_store::loaded> state_store::load() const {
+outcome<state_store::loaded> state_store::load(unfinished what) const {
     loaded all;
     std::error_code error;
     const std::string folder = directory_ + "/runtimes";
@@ -250,7 +250,7 @@ outcome<state_store::loaded> state_store::load() const {
         const std::string path = fmt::format("{}/{}", folder, file);
         if (file.starts_with('.')) {
             // What a daemon that was killed was about to write; the old file is still valid.
-            if (file.ends_with(".new")) ::unlink(path.c_str());
+            if (what == unfinished::removed && file.ends_with(".new")) ::unlink(path.c_str());
             continue;
         }
         if (!file.ends_with(suffix)) continue;

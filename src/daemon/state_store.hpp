@@ -9,6 +9,7 @@
 #include "daemon/problem.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,10 +60,13 @@ public:
         std::vector<runtime_record> records;  ///< in the order of creation
         std::vector<std::string> complaints;  ///< a sentence for each file that was set aside
     };
+    /// Files that a save has begun. They are left by a daemon that was killed, or a save is under
+    /// way.
+    enum class unfinished : std::uint8_t { kept, removed };
     /// Reads every record and sets damaged files aside. A file that cannot be read, for lack of
     /// descriptors or permission or by a fault of the disk, may be whole: it stays where it is, and
     /// all is refused (500), so that no runtime of its name takes its place.
-    outcome<loaded> load() const;
+    outcome<loaded> load(unfinished what = unfinished::removed) const;
 
 private:
     std::string path_of(std::string_view name) const;
