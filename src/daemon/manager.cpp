@@ -334,6 +334,10 @@ task<outcome<>> manager::start(runtime_ref which) {
     if (!entered) co_return interrupted();
     const turn_guard turn(which->turn);
     if (which->removed) co_return vanished(*which);
+    // What has given the start before up waits for the turn behind this one.
+    if (which->start_given_up.is_set())
+        co_return refuse(409, fmt::format("\"{}\" is being stopped; start it again after that",
+                                          which->record.name));
 
     const std::string context = fmt::format("\"{}\" could not be started", which->record.name);
     const bool was_to_run = which->record.running;
@@ -474,6 +478,7 @@ task<outcome<>> manager::remove(runtime_ref which, unsaved data) {
         if (!entered) co_return interrupted();
         const turn_guard turn(which->turn);
         if (which->removed) co_return outcome<>();
+        which->start_given_up.reset();
         which->lost.clear();
         if (which->where) {
             auto down = co_await take_down(which, drain_of(*which), data);
