@@ -187,6 +187,23 @@ class Edits(KeepingTest):
         self.assertEqual((result.status, result.err), (0, ""), result)
         return result.out
 
+    def test_a_password_or_user_in_memory_alone_is_not_forgotten_by_a_restart(self):
+        daemon = self.daemon()
+        client = self.cache(daemon, "--mode", "admin")
+        client("ACL", "SETUSER", "bob", "on", ">secret", "+@all", "~*")
+        for words in (["edit", "db", "--threads", "2"], ["reload", "db"]):
+            self.assert_refused(daemon.run(*words), 1, "ACL SETUSER", "--aclfile")
+        client("ACL", "DELUSER", "bob")
+        client("CONFIG", "SET", "requirepass", "secret")
+        for words in (["edit", "db", "--threads", "2"], ["reload", "db"]):
+            self.assert_refused(daemon.run(*words), 1, "the password", "CONFIG REWRITE")
+        client("CONFIG", "REWRITE")
+        self.assertEqual(self.edited(daemon, "--threads", "2"), "db changed and restarted\n")
+        stranger = client_of(self, client.port)
+        self.assertRegex(stranger("GET", "key 1"), "NOAUTH")
+        stranger("AUTH", "secret")
+        self.assertEqual(stranger("DBSIZE"), KEYS)
+
     def test_what_config_set_changes_is_changed_while_running(self):
         daemon, disk = self.daemon(), self.folder()
         client = self.cache(daemon, "--dir", disk)

@@ -90,6 +90,26 @@ bool cache_server::has_new_files(const config& next) const {
     return !running_->files || !have_same_dump(next.engine, running_->engine.options());
 }
 
+/// A restart begins with the users of its options and files. A cache that a password protected must
+/// not be open behind it.
+outcome<> cache_server::check_users_stay(const config& next) const {
+    const eddy::cache::engine::state& state = running_->engine.internals();
+    const std::string& now = state.options.password;
+    if (now != config_.engine.password && next.engine.password == config_.engine.password)
+        return refuse(409, fmt::format("CONFIG SET has changed the password of \"{}\", which a "
+                                       "restart would forget: keep it with CONFIG REWRITE first",
+                                       name_));
+    if (!next.engine.acl_file.empty() || !config_.engine.acl_file.empty()) return {};
+    const bool is_closed = state.users.require_password();
+    const bool would_be_open = next.engine.password.empty() && config_.engine.password.empty();
+    if (state.users.size() > 1 || (is_closed && would_be_open))
+        return refuse(409, fmt::format("ACL SETUSER has made or changed users of \"{}\", which a "
+                                       "restart would forget: give it a file that has them with "
+                                       "--aclfile",
+                                       name_));
+    return {};
+}
+
 /// Whether a cache of those options finds in its files all that there is.
 bool cache_server::finds_all(const config& next) const {
     const eddy::cache::engine::state& state = running_->engine.internals();
@@ -112,6 +132,7 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
     outcome<config> wanted = read_config(next);
     if (!wanted) co_return std::unexpected(wanted.error());
     if (!running_) co_return outcome<>();
+    if (auto stay = check_users_stay(*wanted); !stay) co_return stay;
     co_await end_preparation();
     const std::uint64_t own = preparation_;
     is_preparing_ = true;

@@ -67,6 +67,7 @@ private:
     task<void> end_preparation();
     task<outcome<>> save_before_end(duration patience, std::uint64_t own);
     outcome<> finish_preparation(std::uint64_t own, outcome<> ready);
+    outcome<> check_users_stay(const config& next) const;
     bool has_new_files(const config& next) const;
     bool finds_all(const config& next) const;
     task<outcome<>> write_keys(const handover& to, duration patience, std::uint64_t own);
