@@ -21,8 +21,8 @@ using clock = std::chrono::steady_clock;
 // crashes.
 constexpr std::string_view prelude = R"(
 local say, is_over = ...
-local load, loadfile, tostring, select, concat, error, xpcall =
-      load, loadfile, tostring, select, table.concat, error, xpcall
+local load, loadfile, tostring, select, concat, error, pcall, xpcall, type =
+      load, loadfile, tostring, select, table.concat, error, pcall, xpcall, type
 
 os.exit, os.setlocale, string.dump, package.loadlib = nil, nil, nil, nil
 for name in pairs(debug) do
@@ -33,11 +33,28 @@ for _, name in ipairs{'ffi', 'jit', 'jit.util', 'jit.opt', 'jit.profile'} do
 end
 jit = nil
 
-function _G.load(chunk, name, mode, env)
+-- LuaJIT's own load() would call a reader in protected mode without restoring the state of the
+-- count hook: an error of the time limit there would leave the limit off.
+local function read_all(read)
+    local pieces = {}
+    while true do
+        local piece = read()
+        if piece == nil or piece == '' then return concat(pieces) end
+        if type(piece) ~= 'string' then error('reader function must return a string', 0) end
+        pieces[#pieces + 1] = piece
+    end
+end
+local function load_text(chunk, name, env)
+    if type(chunk) == 'function' then
+        local ok, text = pcall(read_all, chunk)
+        if not ok then return nil, text end
+        chunk, name = text, name or '=(load)'
+    end
     if env == nil then return load(chunk, name, 't') end
     return load(chunk, name, 't', env)
 end
-function _G.loadstring(text, name) return load(text, name, 't') end
+function _G.load(chunk, name, mode, env) return load_text(chunk, name, env) end
+function _G.loadstring(text, name) return load_text(text, name) end
 function _G.loadfile(name, mode, env)
     if env == nil then return loadfile(name, 't') end
     return loadfile(name, 't', env)

@@ -137,6 +137,8 @@ TEST(hook_script, does_not_run_for_ever) {
           "repeat local ok = pcall(error) until false",
           "xpcall(function() while true do end end, function() while true do end end)",
           "while true do xpcall(error, function() while true do end end) end",
+          "load(function() while true do end end) while true do end",
+          "while true do loadstring(function() while true do end end) end",
           "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
           "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end}) while true "
           "do "
@@ -189,12 +191,21 @@ TEST(hook_script, may_use_the_libraries) {
         function on_miss(key)
             if key == 'time' then return os.time() > 0 and 'yes' end
             if key == 'env' then return load('return a', 'x', 't', {a = 'b'})() end
+            if key == 'pieces' then
+                local pieces, next = {'return ', '1', ' + 1'}, 0
+                return load(function() next = next + 1 return pieces[next] end)()
+            end
+            if key == 'fault' then return load(function() error('no piece', 0) end) end
+            if key == 'table' then return load(function() return {} end) end
             if key == 'file' then return io.open('/nowhere/at/all') end
             return loaded()
         end)");
     EXPECT_EQ(miss(*script).result.value, "from text");
     EXPECT_EQ(miss(*script, "time").result.value, "yes");
     EXPECT_EQ(miss(*script, "env").result.value, "b");
+    EXPECT_EQ(miss(*script, "pieces").result.value, "2");
+    EXPECT_EQ(miss(*script, "fault").error, "no piece");
+    EXPECT_EQ(miss(*script, "table").error, "reader function must return a string");
     EXPECT_NE(miss(*script, "file").error.find("No such file"), std::string::npos);
 }
 

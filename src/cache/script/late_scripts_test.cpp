@@ -92,6 +92,26 @@ TEST_F(late_scripts, others_wait_until_the_threshold_and_are_told_busy_then) {
     EXPECT_EQ(d_.pushed(), "+PONG\r\n");
 }
 
+TEST_F(late_scripts, a_killed_script_ends_wherever_its_error_is_caught) {
+    set_threshold("0");
+    for (const std::string catches :
+         {"pcall(f)", "xpcall(f, f)", "load(f)", "load(function() load(f) end)",
+          "load(function() coroutine.wrap(f)() end)", "pcall(load, f)",
+          "coroutine.resume(coroutine.create(f))", "pcall(coroutine.wrap(f))",
+          "pcall(string.gsub, 'a', 'a', f)", "pcall(table.sort, {2, 1}, f)",
+          "xpcall(error, function() load(f) end)"}) {
+        const std::string script =
+            "local function f() while true do end end " + catches + " while true do end";
+        EXPECT_EQ(begin(a_, script), "") << catches;
+        EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n") << catches;
+        finish_all();
+        EXPECT_THAT(a_.pushed(), HasSubstr("Script killed by user")) << catches;
+        EXPECT_THAT(a_({"FUNCTION", "LOAD", "#!lua name=l\n" + script}),
+                    HasSubstr("FUNCTION LOAD timeout"))
+            << catches;
+    }
+}
+
 TEST_F(late_scripts, nothing_of_the_cache_changes_meanwhile) {
     set_threshold("0");
     b_("SET short v PX 1");

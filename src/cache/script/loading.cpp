@@ -47,7 +47,9 @@ const char* next_piece(lua_State* in, void* of, std::size_t* size) {
     if (text.is_empty() && lua_isfunction(in, 1)) {
         luaL_checkstack(in, 2, "too many nested functions");
         lua_pushvalue(in, 1);
-        lua_call(in, 0, 1);
+        // lua_loadx() catches errors without restoring the state of the count hook: one raised
+        // there, as a script is killed, would be the hook's last. lua_pcall() restores it.
+        if (lua_pcall(in, 0, 1, 0) != 0) lua_error(in);
         if (!lua_isnil(in, -1) && lua_isstring(in, -1) == 0)
             luaL_error(in, "reader function must return a string");
         std::size_t given = 0;
