@@ -102,7 +102,7 @@ TEST(output_writer, the_queue_is_full_to_the_byte) {
 TEST(output_writer, a_reader_that_has_stopped_does_not_hold_up_the_end) {
     // The thread that stays may still be in its write(2) when the test ends: as with standard
     // output, the descriptor outlives it.
-    static lines_of_pipe pipe;
+    static lines_of_pipe& pipe = *new lines_of_pipe;
     {
         output_writer out(pipe.end(), "the pipe");
         out.write(std::string(std::size_t{1} << 19, 'x') + "\n");

@@ -149,8 +149,9 @@ TEST_P(cache_scripts, below_the_threshold_its_own_clients_wait_and_see_it_whole)
         co_await d.say("INCRBY x 100\r\nEXEC\r\n");
         EXPECT_EQ(co_await a.line(), "$4\r");
         EXPECT_EQ(co_await a.line(), "done\r");
-        EXPECT_EQ(co_await a.line(), "$1\r");
-        EXPECT_THAT(co_await a.line(), ::testing::MatchesRegex("2|..|...."));
+        // Its own next command, or one that waited, may be the first of them.
+        EXPECT_THAT(co_await a.line(), StartsWith("$"));
+        EXPECT_THAT(co_await a.line(), ::testing::AnyOf("2\r", "12\r", "102\r", "112\r"));
         EXPECT_THAT(co_await b.line(), StartsWith("$"));
         EXPECT_NE(co_await b.line(), "1\r");
         EXPECT_EQ(co_await b.line(), "+PONG\r");
