@@ -341,8 +341,11 @@ task<void> daemon_process::await_signals(scope& services) {
 
 task<void> daemon_process::reread() {
     ++rereads_;
+    const struct ended {
+        int& rereads;
+        ~ended() { --rereads; }
+    } at_the_end{rereads_};
     auto summary = co_await runtimes_->reread();
-    --rereads_;
     if (!summary) log_error("daemon", summary.error().message);
 }
 

@@ -201,6 +201,13 @@ task<outcome<>> manager::erase(std::string name) {
     co_return std::move(*erased);
 }
 
+task<bool> manager::has_file(std::string name) {
+    const state_store& store = store_;
+    const auto there =
+        co_await run_blocking(disk_, [&store, &name] { return store.contains(name); });
+    co_return there && *there;
+}
+
 /// Makes an entry of a record; it does not run yet.
 runtime_ref manager::adopt(runtime_record record) {
     auto entry = std::make_shared<managed_runtime>();
@@ -486,11 +493,11 @@ task<outcome<>> manager::remove(runtime_ref which, unsaved data) {
         }
         if (which->carried && data == unsaved::kept)
             co_return refuse(409, fmt::format("\"{}\" was not removed: {}", name, carried_text));
-        if (std::exchange(which->carried, nullptr)) which->lost = carried_loss;
         auto erased = co_await erase(name);
         if (!erased)
             co_return with_context(fmt::format("\"{}\" is stopped, but was not removed", name),
                                    std::move(erased.error()));
+        if (std::exchange(which->carried, nullptr)) which->lost = carried_loss;
         which->removed = true;
         if (is_rereading_) removed_meanwhile_.insert(name);
         which->journal->write("removed");

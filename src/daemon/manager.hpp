@@ -187,10 +187,13 @@ private:
     host& least_loaded() noexcept;
     duration drain_of(const managed_runtime& which) const;
     outcome<> check_owner(std::string_view owner, std::string_view of) const;
+    std::vector<std::string> owner_circles() const;
+    bool is_own_owner(std::string_view name) const;
     std::vector<runtime_ref> children_of(std::string_view owner) const;
 
     task<outcome<>> save(runtime_record record);
     task<outcome<>> erase(std::string name);
+    task<bool> has_file(std::string name);
 
     // These expect the caller to have the runtime's turn, and leave the saved state alone.
     task<outcome<>> bring_up(runtime_ref which);
@@ -210,7 +213,8 @@ private:
     task<void> prepare_for_shutdown(runtime_ref which, duration drain,
                                     std::vector<std::string>& refusals);
     task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
-    task<outcome<>> apply_record(runtime_ref which, runtime_record fresh);
+    task<outcome<>> apply_record(runtime_ref which, const runtime_record& read,
+                                 runtime_record fresh);
     task<outcome<edit_effect>> put_into_effect(runtime_ref which, runtime_record fresh,
                                                runtime::settings options, restart_data data);
     task<outcome<>> restart(runtime_ref which, runtime::settings next, restart_data data);
@@ -230,6 +234,7 @@ private:
     std::vector<std::unique_ptr<host>> hosts_;
     std::map<std::string, runtime_ref, std::less<>> runtimes_;
     std::vector<runtime_ref> loaded_;  // to be started by start_loaded()
+    turnstile owning_;                 // of changes of owners
     turnstile rereading_;
     bool is_rereading_ = false;
     std::set<std::string, std::less<>> removed_meanwhile_;  // since that began

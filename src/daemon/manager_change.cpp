@@ -14,6 +14,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -160,7 +161,12 @@ task<outcome<edit_effect>> manager::edit(runtime_ref which, json options,
     if (!which->type) co_return refuse(409, which->reason);
 
     runtime_record fresh = which->record;
+    std::optional<turn_guard> owning;
     if (owner) {
+        // Two edits that make runtimes each other's owner must not both pass the check.
+        const auto entered = co_await owning_.enter();
+        if (!entered) co_return interrupted();
+        owning.emplace(owning_);
         if (auto valid = check_owner(*owner, fresh.name); !valid)
             co_return std::unexpected(std::move(valid.error()));
         fresh.owner = std::move(*owner);
@@ -186,7 +192,7 @@ task<outcome<edit_effect>> manager::edit(runtime_ref which, json options,
         co_return with_context(fmt::format("\"{}\" was not changed", fresh.name),
                                std::move(saved.error()));
     outcome<edit_effect> effect = edit_effect::none;
-    // Owners may have changed while it was saved.
+    // Its owner may have been removed while it was saved.
     if (auto valid = check_owner(fresh.owner, fresh.name); owner && !valid)
         effect = std::unexpected(std::move(valid.error()));
     else

@@ -40,7 +40,32 @@ task<outcome<>> manager::load() {
             if (run) loaded_.push_back(entry);
         }
     }
+    for (const std::string& each : owner_circles()) log_error("daemon", each);
     co_return outcome<>();
+}
+
+/// Circles of owners, which only state files that were edited by hand have.
+std::vector<std::string> manager::owner_circles() const {
+    std::vector<std::string> found;
+    for (const auto& [name, entry] : runtimes_) {
+        if (is_own_owner(name))
+            found.push_back(
+                fmt::format("\"{0}\" owns its own owner \"{1}\"; to end that: eddy "
+                            "edit {0} --owner \"\"",
+                            name, entry->record.owner));
+    }
+    return found;
+}
+
+bool manager::is_own_owner(std::string_view name) const {
+    std::string_view above = name;
+    for (std::size_t steps = 0; steps < runtimes_.size(); ++steps) {
+        const auto found = runtimes_.find(above);
+        if (found == runtimes_.end()) return false;
+        above = found->second->record.owner;
+        if (above == name) return true;
+    }
+    return false;
 }
 
 task<void> manager::start_loaded() {
@@ -92,9 +117,11 @@ task<outcome<manager::reread_summary>> manager::reread() {
     const turn_guard turn(rereading_);
     removed_meanwhile_.clear();
     is_rereading_ = true;
-    auto summary = co_await reread_alone();
-    is_rereading_ = false;
-    co_return summary;
+    const struct ended {
+        bool& is_rereading;
+        ~ended() { is_rereading = false; }
+    } at_the_end{is_rereading_};
+    co_return co_await reread_alone();
 }
 
 task<outcome<manager::reread_summary>> manager::reread_alone() {
@@ -141,7 +168,7 @@ task<outcome<manager::reread_summary>> manager::reread_alone() {
             summary.unchanged += old == before.end() ? 0 : 1;
             continue;
         }
-        auto applied = co_await apply_record(entry, std::move(fresh));
+        auto applied = co_await apply_record(entry, old->second, std::move(fresh));
         if (applied)
             ++summary.changed;
         else
@@ -155,8 +182,8 @@ task<outcome<manager::reread_summary>> manager::reread_alone() {
         const auto entered = co_await entry->turn.enter();
         if (!entered) co_return interrupted();
         const turn_guard turn(entry->turn);
-        // Its removal takes the file first.
-        if (entry->removed) continue;
+        // Its removal takes the file first, and one that was being made has got its file by now.
+        if (entry->removed || co_await has_file(name)) continue;
         summary.problems.push_back(
             fmt::format("the state file of \"{}\" was gone and is written "
                         "anew; to remove it: eddy remove {}",
@@ -164,17 +191,20 @@ task<outcome<manager::reread_summary>> manager::reread_alone() {
         auto saved = co_await save(entry->record);
         if (!saved) summary.problems.push_back(saved.error().message);
     }
+    for (std::string& each : owner_circles()) summary.problems.push_back(std::move(each));
     for (const std::string& each : summary.problems) log_error("daemon", each);
     log_info("daemon", fmt::format("state read again: {} created, {} changed, {} unchanged",
                                    summary.created, summary.changed, summary.unchanged));
     co_return summary;
 }
 
-task<outcome<>> manager::apply_record(runtime_ref which, runtime_record fresh) {
+/// Makes the runtime follow a file, unless it has changed since its record was `read`.
+task<outcome<>> manager::apply_record(runtime_ref which, const runtime_record& read,
+                                      runtime_record fresh) {
     const auto entered = co_await which->turn.enter();
     if (!entered) co_return interrupted();
     const turn_guard turn(which->turn);
-    if (which->removed) co_return outcome<>();
+    if (which->removed || which->record != read) co_return outcome<>();
     const std::string name = fresh.name;
     if (fresh.type != which->record.type || fresh.id != which->record.id)
         co_return refuse(400, fmt::format("the state file of \"{}\" changes its type or id, which "
@@ -211,13 +241,19 @@ task<outcome<>> manager::prepare_shutdown(duration drain) {
 
 task<void> manager::prepare_for_shutdown(runtime_ref which, duration drain,
                                          std::vector<std::string>& refusals) {
-    // What has yet to come up has nothing to save.
-    if (which->status == runtime_status::starting) co_return;
+    const auto refuse_for_carried = [&] {
+        if (which->carried)
+            refusals.push_back(fmt::format("\"{}\": {}", which->record.name, carried_text));
+    };
+    // A runtime that is starting has nothing to save but the data that it takes over.
+    if (which->status == runtime_status::starting) {
+        refuse_for_carried();
+        co_return;
+    }
     const auto entered = co_await which->turn.enter();
     if (!entered) co_return;
     const turn_guard turn(which->turn);
-    if (which->carried)
-        refusals.push_back(fmt::format("\"{}\": {}", which->record.name, carried_text));
+    refuse_for_carried();
     auto ready = co_await prepare_stop(which, drain);
     // A loop that does not answer is shut_down()'s affair.
     if (!ready && which->status != runtime_status::failed)

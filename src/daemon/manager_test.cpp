@@ -5,6 +5,7 @@
 
 #include "daemon/manager_fixture.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -263,6 +264,37 @@ TEST_F(manager_test, a_restart_hands_data_over) {
                   edit_effect::restarted);
         EXPECT_TRUE(co_await runtimes.stop(a));
         EXPECT_EQ(a->lost, "") << "it had none any more";
+    });
+}
+
+template <class T>
+std::string text_of(const runtime::outcome<T>& of) {
+    return of ? "done" : of.error().message;
+}
+
+TEST_F(manager_test, data_that_no_instance_has_taken_over_is_not_lost_unasked) {
+    using ::testing::HasSubstr;
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
+        EXPECT_TRUE(co_await runtimes.start(a));
+        EXPECT_TRUE(co_await runtimes.send(a, "keep this"));
+        testing::failing = true;
+        EXPECT_THAT(text_of(co_await runtimes.edit(a, {{"port", 81}}, {}, {})),
+                    HasSubstr("its data is kept for the next start"));
+        EXPECT_THAT(text_of(co_await runtimes.remove(a)),
+                    HasSubstr("\"a\" was not removed: the data of its last instance is in memory"));
+        EXPECT_THAT(text_of(co_await runtimes.prepare_shutdown(std::chrono::seconds(1))),
+                    HasSubstr("\"a\": the data of its last instance is in memory alone"));
+        EXPECT_FALSE(co_await runtimes.start(a));
+        testing::failing = false;
+        EXPECT_TRUE(co_await runtimes.start(a));
+        EXPECT_TRUE(has_line(*a, "has this"));
+
+        testing::failing = true;
+        EXPECT_FALSE(co_await runtimes.reload(a));
+        testing::failing = false;
+        EXPECT_TRUE(co_await runtimes.remove(a, unsaved::lost));
+        EXPECT_EQ(a->lost, "the data of its last instance");
     });
 }
 
@@ -551,6 +583,44 @@ TEST_F(manager_test, runtimes_that_are_given_to_each_other_at_once_do_not_own_ea
     });
 }
 
+task<void> give_owner_and_restart(manager& runtimes, std::string name, std::string owner,
+                                  int& refused) {
+    auto given = co_await runtimes.edit(*runtimes.find(name), {{"port", 80 + refused}}, owner,
+                                        std::nullopt, restart_data::kept);
+    if (!given) ++refused;
+}
+
+TEST_F(manager_test, runtimes_that_restart_meanwhile_do_not_own_each_other_either) {
+    live([](manager& runtimes) -> task<void> {
+        for (const char* const name : {"a", "b"})
+            EXPECT_TRUE(co_await runtimes.start(co_await make(runtimes, wanted(name))));
+        int refused = 0;
+        scope edits(co_await current_source());
+        edits.spawn(give_owner_and_restart(runtimes, "a", "b", refused));
+        edits.spawn(give_owner_and_restart(runtimes, "b", "a", refused));
+        co_await edits.join();
+        EXPECT_EQ(refused, 1);
+    });
+}
+
+task<void> make_one(manager& runtimes, std::string name) {
+    EXPECT_TRUE(co_await runtimes.create(wanted(name)));
+}
+
+TEST_F(manager_test, one_that_is_being_made_is_not_told_to_be_gone) {
+    live([](manager& runtimes) -> task<void> {
+        for (int i = 0; i < 30; ++i) {
+            scope making(co_await current_source());
+            for (const char* const name : {"a", "b", "c"}) making.spawn(make_one(runtimes, name));
+            const auto summary = co_await runtimes.reread();
+            EXPECT_THAT(summary->problems, ::testing::IsEmpty());
+            co_await making.join();
+            for (const char* const name : {"a", "b", "c"})
+                EXPECT_TRUE(co_await runtimes.remove(*runtimes.find(name)));
+        }
+    });
+}
+
 TEST_F(manager_test, state_files_whose_owners_own_each_other_hold_up_nothing) {
     for (const auto& [name, owner] : {std::pair{"a", "b"}, std::pair{"b", "a"}}) {
         runtime_record made;
@@ -567,6 +637,10 @@ TEST_F(manager_test, state_files_whose_owners_own_each_other_hold_up_nothing) {
         const auto made = co_await runtimes.create(owned);
         EXPECT_FALSE(made);
         if (!made) EXPECT_NE(made.error().message.find("own each other"), std::string::npos);
+        const auto told = co_await runtimes.reread();
+        EXPECT_THAT(told->problems, ::testing::UnorderedElementsAre(
+                                        ::testing::StartsWith("\"a\" owns its own owner \"b\""),
+                                        ::testing::StartsWith("\"b\" owns its own owner \"a\"")));
         EXPECT_TRUE(co_await runtimes.remove(*runtimes.find("a"), unsaved::lost));
     });
 }

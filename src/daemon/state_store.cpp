@@ -183,6 +183,10 @@ outcome<> state_store::erase(std::string_view name) const {
     return {};
 }
 
+bool state_store::contains(std::string_view name) const {
+    return ::access(path_of(name).c_str(), F_OK) == 0;
+}
+
 outcome<runtime_record> state_store::load_file(const std::string& path,
                                                std::string_view name) const {
     const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));

@@ -56,6 +56,8 @@ public:
     /// Removes a record; one that is not there is no error.
     outcome<> erase(std::string_view name) const;
 
+    bool contains(std::string_view name) const;
+
     struct loaded {
         std::vector<runtime_record> records;  ///< in the order of creation
         std::vector<std::string> complaints;  ///< a sentence for each file that was set aside

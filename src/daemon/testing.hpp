@@ -19,6 +19,9 @@ namespace eddy::daemon::testing {
 /// While this is set, a message "hang" keeps the thread of its runtime's loop.
 inline std::atomic<bool> hanging{false};
 
+/// While this is set, nothing starts.
+inline std::atomic<bool> failing{false};
+
 /// How many instances exist in the process; a test that ends with some has lost them.
 inline std::atomic<int> instances{0};
 
@@ -29,6 +32,7 @@ public:
 
     task<runtime::outcome<>> start() override {
         if (made_.options.flag("throwing")) throw std::runtime_error("thrown on purpose");
+        if (failing) co_return runtime::refuse(503, "nothing starts");
         if (made_.options.number("port") == 666)
             co_return runtime::refuse(409, "port 666 is taken");
         if (made_.options.flag("patient")) {
