@@ -413,6 +413,66 @@ class Edits(KeepingTest):
 
 
 @harness.on_each_backend
+class RemovedFiles(KeepingTest):
+    """Files that somebody removed by hand are written again before a cache ends."""
+
+    def ends(self, daemon):
+        return {"reload": lambda: daemon.must("reload", "db"),
+                "edit": lambda: daemon.must("edit", "db", "--threads", "2"),
+                "stop": lambda: (daemon.must("stop", "db"), daemon.must("start", "db")),
+                "the daemon's end": lambda: (daemon.stop(), daemon.start())}
+
+    def test_a_dump_that_is_gone_is_written_again(self):
+        daemon, disk = self.daemon(), self.folder()
+        client = self.cache(daemon, "--dir", disk)
+        for name, end in self.ends(daemon).items():
+            with self.subTest(end=name):
+                client = client_of(self, client.port)
+                self.assertEqual(client("SAVE"), "+OK")
+                os.remove(os.path.join(disk, "dump.rdb"))
+                end()
+                self.assertEqual(self.keys_at(client.port), KEYS)
+
+    def test_an_append_only_file_that_is_gone_is_written_again(self):
+        daemon, disk = self.daemon(), self.folder()
+        client = self.cache(daemon, "--dir", disk, "--appendonly", "yes", "--save", "off")
+        folder = os.path.join(disk, "appendonlydir")
+        parts = {"the folder": lambda: shutil.rmtree(folder)}
+        for part in ("manifest", "base.rdb", "incr.aof"):
+            parts[part] = lambda part=part: [os.remove(os.path.join(folder, each))
+                                             for each in os.listdir(folder) if each.endswith(part)]
+        for name, end in self.ends(daemon).items():
+            for part, remove in parts.items():
+                with self.subTest(end=name, part=part):
+                    remove()
+                    end()
+                    self.assertEqual(self.keys_at(client.port), KEYS)
+
+    def test_one_that_cannot_be_written_again_refuses_the_stop(self):
+        daemon, disk = self.daemon(), self.folder()
+        client = self.cache(daemon, "--dir", disk, "--appendonly", "yes", "--save", "off")
+        folder = os.path.join(disk, "appendonlydir")
+        shutil.rmtree(folder)
+        with open(folder, "w", encoding="utf-8"):
+            pass
+        self.assert_refused(daemon.run("stop", "db"), 2, "was not stopped", folder)
+        self.assert_serves(client)
+        os.remove(folder)
+        daemon.must("stop", "db")
+        daemon.must("start", "db")
+        self.assertEqual(self.keys_at(client.port), KEYS)
+
+    def test_keys_of_debug_populate_are_changes(self):
+        daemon, disk = self.daemon(), self.folder()
+        client = self.cache(daemon, "--dir", disk, "--mode", "admin")
+        self.assertEqual(client("SAVE"), "+OK")
+        self.assertEqual(client("DEBUG", "POPULATE", "10", "more"), "+OK")
+        daemon.must("stop", "db")
+        daemon.must("start", "db")
+        self.assertEqual(self.keys_at(client.port), KEYS + 10)
+
+
+@harness.on_each_backend
 class Certificates(KeepingTest):
     def subject(self, made, port):
         with made.connect(port) as connection:

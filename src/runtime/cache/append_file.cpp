@@ -43,6 +43,16 @@ std::optional<std::uint64_t> size_of(const std::string& path) noexcept {
     return static_cast<std::uint64_t>(found.st_size);
 }
 
+bool exists(const std::string& path) noexcept { return ::access(path.c_str(), F_OK) == 0; }
+
+/// Whether the path still leads to that folder.
+bool is_at(const file& folder, const std::string& path) noexcept {
+    struct ::stat held{};
+    struct ::stat found{};
+    return ::fstat(folder.native_handle(), &held) == 0 && ::stat(path.c_str(), &found) == 0 &&
+           held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
+
 task<result<std::string>> read_all(const std::string& path, std::size_t most) {
     result<file> opened = co_await file::open_regular(path, O_RDONLY);
     if (!opened) co_return std::unexpected(opened.error());
@@ -84,7 +94,8 @@ std::string append_file::manifest_path() const { return path_of(options().filena
 
 /// Two processes that append to the same files would destroy them.
 task<outcome<>> append_file::take_folder() {
-    if (lock_) co_return outcome<>();
+    if (lock_ && is_at(*lock_, folder_)) co_return outcome<>();
+    lock_.reset();  // what is locked there was moved away or removed
     if (::mkdir(folder_.c_str(), folder_mode) != 0) {
         if (errno != EEXIST)
             co_return disk_problem("make the folder", folder_, {errno, std::system_category()});
@@ -520,9 +531,19 @@ void append_file::append_interrupted() noexcept {
 }
 
 /// What a start would find is older than what there is.
-bool append_file::lacks_base() const noexcept {
-    return options().enabled &&
-           (!log().is_on() || !log().is_listed || log().has_missed() || sync_failed_);
+/// A file that a start needs was removed by hand.
+bool append_file::has_lost_files() const {
+    if (!log().is_on() || !log().is_listed) return false;
+    const auto is_lost = [this](const append_manifest::part& each) {
+        return !exists(path_of(each.name));
+    };
+    return !exists(manifest_path()) || (manifest_.base && is_lost(*manifest_.base)) ||
+           std::any_of(manifest_.increments.begin(), manifest_.increments.end(), is_lost);
+}
+
+bool append_file::lacks_base() const {
+    return options().enabled && (!log().is_on() || !log().is_listed || log().has_missed() ||
+                                 sync_failed_ || has_lost_files());
 }
 
 task<outcome<>> append_file::save_all(std::function<bool()> is_given_up) {
@@ -533,6 +554,7 @@ task<outcome<>> append_file::save_all(std::function<bool()> is_given_up) {
             co_return refuse(507, fmt::format("the append-only file in {} could not be written: {}",
                                               folder_, rewrite_fault_));
         rewrite_from_ = {};
+        if (!log().rewriting && has_lost_files()) log().rewrite_wanted = true;
         append_wanted();
         if (!log().rewriting && !rewrite_wanted_.is_set()) rewrite_wanted_.set();
         if (is_given_up() || !co_await loop::current().sleep_for(poll_pause))
@@ -559,7 +581,8 @@ task<bool> append_file::close() {
         events_.write(fmt::format("{} bytes of changes are not in the append-only file",
                                   log().appended - log().written));
     }
-    if (options().enabled && (!log().is_on() || !log().is_listed || log().has_missed()))
+    if (options().enabled &&
+        (!log().is_on() || !log().is_listed || log().has_missed() || has_lost_files()))
         is_whole = co_await write_anew();
     log().end();
     forget_files();

@@ -130,7 +130,8 @@ private:
     task<outcome<>> rewrite();
     task<outcome<>> write_base(append_manifest::part increment, bool appends);
     task<void> end_image();
-    bool lacks_base() const noexcept;
+    bool has_lost_files() const;
+    bool lacks_base() const;
     task<bool> write_anew();
     void forget_files();
     void abandon(std::string_view why);

@@ -8,6 +8,7 @@
 #include "cache/persistence.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication.hpp"
+#include "cache/script/scripting.hpp"
 #include "cache/script_gap.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
@@ -195,6 +196,15 @@ task<void> cache_files::write_save() {
 
 // --- The end ---------------------------------------------------------------------------------
 
+bool cache_files::lacks_dump() const {
+    if (eddy::cache::has_unsaved_changes(state())) return true;
+    return has_data() && ::access(dump_path().c_str(), F_OK) != 0;
+}
+
+bool cache_files::has_data() const {
+    return engine_.stats().keys > 0 || !eddy::cache::scripting::library_codes(state()).empty();
+}
+
 bool cache_files::wants_dump(last_save::saving wanted) const noexcept {
     return wanted == last_save::saving::always ||
            (wanted == last_save::saving::by_points && !options().save_points.empty());
@@ -208,9 +218,7 @@ task<outcome<>> cache_files::save_before_stop(last_save how) {
     if (how.wanted != last_save::saving::never) {
         if (auto kept = co_await append_.save_all(how.is_given_up); !kept) co_return kept;
     }
-    if (!wants_dump(how.wanted) ||
-        (!how.even_unchanged && !eddy::cache::has_unsaved_changes(state())))
-        co_return outcome<>();
+    if (!wants_dump(how.wanted) || (!how.even_unchanged && !lacks_dump())) co_return outcome<>();
     co_return co_await write_dump_before_stop(how);
 }
 
@@ -268,7 +276,7 @@ std::string cache_files::lost() const { return lost_; }
 /// The changes that no file has yet, when there are save points: as Redis does it.
 task<void> cache_files::save_at_end(last_save::saving wanted) {
     if (state().saves.host == nullptr || !wants_dump(wanted)) co_return;
-    if (!eddy::cache::has_unsaved_changes(state())) co_return;
+    if (!lacks_dump()) co_return;
     tell_time_();
     state().saves.scheduled = false;
     if (eddy::cache::begin_save(state(), eddy::cache::save_kind::foreground)) co_await write_save();

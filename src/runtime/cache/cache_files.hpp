@@ -60,6 +60,9 @@ public:
     /// the append-only file do the work. Writes should be held. Fails with the reason; then nothing
     /// is different from before.
     task<outcome<>> save_before_stop(last_save how);
+    /// Changes that the dump does not have, or data whose dump was removed by hand.
+    bool lacks_dump() const;
+    bool has_data() const;
 
     /// The end, once the tasks have ended: writes what is lacking unless `is_saved`.
     task<void> close(last_save::saving wanted, bool is_saved);

@@ -124,7 +124,8 @@ bool cache_server::finds_all(const config& next) const {
         next.engine.append.dirname != now.append.dirname ||
         next.engine.append.filename != now.append.filename)
         return false;
-    return now.append.enabled || !eddy::cache::has_unsaved_changes(state);
+    // The append-only file got what it lacked by save_before_end().
+    return now.append.enabled || !running_->files->lacks_dump();
 }
 
 task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover> to,
