@@ -108,7 +108,8 @@ class SpecialFiles(harness.EddyTest):
                 # The file itself is read again by a reload.
                 os.remove(path)
                 fifo(path)
-                self.assert_refused(self.eddy.run("reload", "x"), 1, path, "it is a FIFO")
+                self.assert_refused(self.eddy.run("reload", "x"), 1, path, "it is a FIFO", "goes on as before")
+                self.assertEqual(self.eddy.list()["x"]["status"], "running")
                 self.others_answer()
                 self.eddy.must("remove", "x")
                 os.remove(path)

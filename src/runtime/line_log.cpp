@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace eddy::runtime {
@@ -35,6 +37,12 @@ bool take_back(int file, std::size_t size) noexcept {
     return end == info.st_size && ::ftruncate(file, end - static_cast<off_t>(size)) == 0;
 }
 
+std::unexpected<problem> cannot_append(const std::string& path, std::error_code why) {
+    const bool permission = why == std::errc::permission_denied;
+    return refuse(permission ? 403 : 400,
+                  fmt::format("--log: cannot append to {}: {}", path, why.message()));
+}
+
 }  // namespace
 
 result<> append_lines(int file, std::string_view lines, bool& torn) noexcept {
@@ -52,15 +60,21 @@ result<> append_lines(int file, std::string_view lines, bool& torn) noexcept {
     return written;
 }
 
+outcome<> line_log::check(const std::string& path) {
+    const result<unique_fd> opened = open_regular(path.c_str(), O_WRONLY | O_APPEND);
+    if (opened) return {};
+    if (opened.error() != std::errc::no_such_file_or_directory)
+        return cannot_append(path, opened.error());
+    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    if (::access(folder.c_str(), W_OK) == 0) return {};
+    return cannot_append(path, std::error_code(errno, std::system_category()));
+}
+
 outcome<> line_log::open(const std::string& path) {
     constexpr mode_t private_to_group = 0640;
     result<unique_fd> opened =
         open_regular(path.c_str(), O_WRONLY | O_APPEND | O_CREAT, private_to_group);
-    if (!opened) {
-        const bool permission = opened.error() == std::errc::permission_denied;
-        return refuse(permission ? 403 : 400, fmt::format("--log: cannot append to {}: {}", path,
-                                                          opened.error().message()));
-    }
+    if (!opened) return cannot_append(path, opened.error());
     file_ = std::move(*opened);
     path_ = path;
     blocking_options one_thread;

@@ -39,6 +39,9 @@ public:
     /// to do.
     outcome<> open(const std::string& path);
 
+    /// Whether open() is likely to succeed; makes no file.
+    static outcome<> check(const std::string& path);
+
     /// Takes whole messages; false when there was no room and they were dropped.
     bool append(std::string_view messages);
 

@@ -108,6 +108,9 @@ endpoint datagram_server::local() const { return running_ ? running_->address : 
 task<outcome<>> datagram_server::check_restart(settings next, bool /*discards_data*/) {
     outcome<config> read = read_config(next);
     if (!read) co_return std::unexpected(read.error());
+    if (!read->log_file.empty()) {
+        if (outcome<> good = line_log::check(read->log_file); !good) co_return good;
+    }
     const endpoint own = local();
     co_return try_address(std::move(read->where), std::span(&own, 1), name_);
 }

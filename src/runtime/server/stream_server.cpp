@@ -155,6 +155,9 @@ endpoint stream_server::local() const { return running_ ? running_->address : en
 task<outcome<>> stream_server::check_restart(settings next, bool /*discards_data*/) {
     outcome<config> read = read_config(next);
     if (!read) co_return std::unexpected(read.error());
+    if (!read->log_file.empty()) {
+        if (outcome<> good = line_log::check(read->log_file); !good) co_return good;
+    }
     const endpoint own = local();
     co_return try_address(std::move(read->where), std::span(&own, 1), name_);
 }
