@@ -3,6 +3,7 @@
 // installed.
 #include <eddy/base/random.hpp>
 
+#include "base/test_rounds.hpp"
 #include "base/test_seed.hpp"
 #include "cache/differential_fixture.hpp"
 #include "cache/differential_persistence.hpp"
@@ -220,7 +221,7 @@ TEST_P(differential, big_sorted_sets_are_answered_as_redis_answers_them) {
     const auto bound = [&] {
         return random.below(3) == 0 ? by_score[random.below(by_score.size())] : number();
     };
-    for (int i = 0; i < 10'000; ++i) {
+    for (int i = 0; i < eddy::testing::rounds(10'000); ++i) {
         arguments args;
         const std::string z = key();
         switch (random.below(24)) {

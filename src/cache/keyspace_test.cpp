@@ -3,6 +3,7 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_rounds.hpp"
 #include "base/test_seed.hpp"
 #include "cache/collection.hpp"
 
@@ -112,7 +113,7 @@ TEST_F(a_keyspace, expiry_agrees_with_a_model) {
     };
     std::map<std::string, expected> model;
     env.now_ms = 1'000'000;
-    for (int i = 0; i < 200'000; ++i) {
+    for (int i = 0; i < eddy::testing::rounds(200'000); ++i) {
         const std::string key = "key:" + std::to_string(random.below(2'000));
         std::erase_if(model, [&](const auto& each) {
             return i % 64 == 0 && each.second.at_ms != no_expiry && env.now_ms > each.second.at_ms;

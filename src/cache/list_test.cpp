@@ -3,6 +3,7 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_rounds.hpp"
 #include "base/test_seed.hpp"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ TEST(list, agrees_with_a_model) {
     random_generator random(seed);
     owned_list l;
     std::deque<std::string> model;
-    for (int i = 0; i < 30'000; ++i) {
+    for (int i = 0; i < eddy::testing::rounds(30'000); ++i) {
         const bool growing = i / 1'000 % 2 == 0;
         const std::size_t at = model.empty() ? 0 : random.below(model.size());
         const auto there = model.begin() + static_cast<std::ptrdiff_t>(at);

@@ -2,6 +2,7 @@
 // same keys, values and times.
 #include <eddy/base/random.hpp>
 
+#include "base/test_rounds.hpp"
 #include "cache/differential_commands.hpp"
 #include "cache/differential_streams.hpp"
 #include "cache/mirror.hpp"
@@ -79,7 +80,8 @@ TEST(propagated_random, commands_make_the_same_elsewhere) {
         "; SPOP %k ; SPOP %k %n ; SPOP %k 2 ; FLUSHDB ; BLPOP %k %k 1 ; BZPOPMIN %z 1 ; "
         "SET %k %v PX %n000 ; EXPIRE %k %n ; PEXPIRE %k %n00 ;"
         "EVAL return(redis.call('incr','k1'))+redis.call('lpush','k2',1) 0";
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_same_everywhere(all, seed, 3000);
+    for (std::uint64_t seed = 1; seed <= eddy::testing::rounds(4U); ++seed)
+        expect_same_everywhere(all, seed, 3000);
 }
 
 TEST(propagated_random, fields_that_end_are_the_same_elsewhere) {
@@ -94,14 +96,16 @@ HSETEX h%g FNX EX %n FIELDS 1 %n %i ; HSETEX h%g FXX EX 3 FIELDS 2 %n %i %n %v ;
 HSETEX h%g PXAT 1 FIELDS 1 %n %i ; HSETEX h%g FIELDS 1 %n %i ; HGETALL h%g ; HLEN h%g ; HMGET h%g %n %n ;
 COPY h%g h%g REPLACE ; RENAME h%g h%g ; MOVE h%g 1 ; PEXPIRE h%g %n000 ; DEL h%g
 )";
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_same_everywhere(all, seed, 3000);
+    for (std::uint64_t seed = 1; seed <= eddy::testing::rounds(4U); ++seed)
+        expect_same_everywhere(all, seed, 3000);
 }
 
 TEST(propagated_random, streams_are_the_same_elsewhere) {
     std::string all(stream_entry_templates);
     all += ';';
     all += stream_group_templates;
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_same_everywhere(all, seed, 3000);
+    for (std::uint64_t seed = 1; seed <= eddy::testing::rounds(4U); ++seed)
+        expect_same_everywhere(all, seed, 3000);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <eddy/base/random.hpp>
 
+#include "base/test_rounds.hpp"
 #include "base/test_seed.hpp"
 #include "cache/engine.hpp"
 #include "cache/rdb/snapshot_fixture.hpp"
@@ -58,7 +59,7 @@ void one_run(std::uint64_t seed) {
 }
 
 TEST(rdb_snapshot, is_the_data_of_its_instant_whatever_happens_meanwhile) {
-    for_each_seed(150, one_run);
+    for_each_seed(eddy::testing::rounds(150U), one_run);
 }
 
 TEST(rdb_snapshot, there_is_one_at_a_time) {

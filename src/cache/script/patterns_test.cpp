@@ -1,6 +1,7 @@
 // Patterns find what Lua's own find, for random texts; and say what is wrong in its words.
 #include <eddy/base/random.hpp>
 
+#include "base/test_rounds.hpp"
 #include "base/test_seed.hpp"
 #include "cache/engine.hpp"
 #include "cache/script/original_lua.hpp"
@@ -127,7 +128,7 @@ TEST_F(patterns, are_luas_also_at_random) {
         return made;
     };
     using namespace std::string_view_literals;
-    for (int i = 0; i < 30'000 && !HasFatalFailure(); ++i) {
+    for (int i = 0; i < eddy::testing::rounds(30'000) && !HasFatalFailure(); ++i) {
         std::string pattern;
         for (std::size_t n = 1 + random.below(7); n > 0; --n)
             pattern += pieces[random.below(std::size(pieces))];

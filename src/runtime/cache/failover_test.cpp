@@ -1,4 +1,5 @@
 // Tests of FAILOVER between servers that die, lie, or lose their connections in the middle of it.
+#include "base/test_rounds.hpp"
 #include "runtime/cache/replication_servers.hpp"
 
 #include <gmock/gmock.h>
@@ -296,7 +297,7 @@ private:
 
 TEST_P(cache_failover, a_link_that_breaks_at_any_byte_loses_no_acknowledged_write) {
     // A second passes after each cut before the link is tried again: the simulator's is short.
-    const std::size_t step = simulated() ? 1 : 67;
+    const std::size_t step = simulated() ? eddy::testing::place_step : 67;
     constexpr int rounds_at_once = 10;
     std::size_t at = 1;
     int handed_over = 0;
