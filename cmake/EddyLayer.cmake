@@ -249,7 +249,7 @@ function(eddy_fuzz name)
         set(dictionary "")
     endif()
     add_test(NAME "fuzz/${name}" COMMAND ${target} "-max_total_time=${EDDY_FUZZ_SECONDS}"
-             -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 ${dictionary}
+             -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 ${dictionary}
              "-artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/${name}-" "${found}" ${corpus})
     math(EXPR timeout_s "${EDDY_FUZZ_SECONDS} * 2 + 120")
     set_tests_properties("fuzz/${name}" PROPERTIES TIMEOUT ${timeout_s} LABELS fuzz)
