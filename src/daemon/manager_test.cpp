@@ -562,9 +562,10 @@ TEST_F(manager_test, reads_again_what_was_changed_by_hand) {
     });
 }
 
-task<void> give_owner(manager& runtimes, std::string name, std::string owner, int& refused) {
-    auto given = co_await runtimes.edit(*runtimes.find(name), json::object(), owner, std::nullopt,
-                                        restart_data::kept);
+task<void> give_owner(manager& runtimes, std::string name, std::string owner, int& refused,
+                      json options = json::object()) {
+    auto given = co_await runtimes.edit(*runtimes.find(name), std::move(options), owner,
+                                        std::nullopt, restart_data::kept);
     if (!given) ++refused;
 }
 
@@ -583,21 +584,14 @@ TEST_F(manager_test, runtimes_that_are_given_to_each_other_at_once_do_not_own_ea
     });
 }
 
-task<void> give_owner_and_restart(manager& runtimes, std::string name, std::string owner,
-                                  int& refused) {
-    auto given = co_await runtimes.edit(*runtimes.find(name), {{"port", 80 + refused}}, owner,
-                                        std::nullopt, restart_data::kept);
-    if (!given) ++refused;
-}
-
 TEST_F(manager_test, runtimes_that_restart_meanwhile_do_not_own_each_other_either) {
     live([](manager& runtimes) -> task<void> {
         for (const char* const name : {"a", "b"})
             EXPECT_TRUE(co_await runtimes.start(co_await make(runtimes, wanted(name))));
         int refused = 0;
         scope edits(co_await current_source());
-        edits.spawn(give_owner_and_restart(runtimes, "a", "b", refused));
-        edits.spawn(give_owner_and_restart(runtimes, "b", "a", refused));
+        edits.spawn(give_owner(runtimes, "a", "b", refused, {{"port", 80}}));
+        edits.spawn(give_owner(runtimes, "b", "a", refused, {{"port", 81}}));
         co_await edits.join();
         EXPECT_EQ(refused, 1);
     });

@@ -1,4 +1,5 @@
-// What survives the daemon: one JSON file a runtime, `<state>/runtimes/<name>.json`.
+// Folder of state, which outlives the daemon: one JSON file a runtime,
+// `<state>/runtimes/<name>.json`.
 //
 // A file is replaced atomically (written beside, fsynced, renamed, the folder fsynced), so that
 // kill -9 or a power cut leaves the old or the new one. A file whose content cannot be understood
@@ -56,6 +57,7 @@ public:
     /// Removes a record; one that is not there is no error.
     outcome<> erase(std::string_view name) const;
 
+    /// Whether there is a file of that name, damaged or not.
     bool contains(std::string_view name) const;
 
     struct loaded {

@@ -43,8 +43,6 @@ std::optional<std::uint64_t> size_of(const std::string& path) noexcept {
     return static_cast<std::uint64_t>(found.st_size);
 }
 
-bool exists(const std::string& path) noexcept { return ::access(path.c_str(), F_OK) == 0; }
-
 /// Whether the path still leads to that folder.
 bool is_at(const file& folder, const std::string& path) noexcept {
     struct ::stat held{};
@@ -535,9 +533,9 @@ void append_file::append_interrupted() noexcept {
 bool append_file::has_lost_files() const {
     if (!log().is_on() || !log().is_listed) return false;
     const auto is_lost = [this](const append_manifest::part& each) {
-        return !exists(path_of(each.name));
+        return !size_of(path_of(each.name));
     };
-    return !exists(manifest_path()) || (manifest_.base && is_lost(*manifest_.base)) ||
+    return !size_of(manifest_path()) || (manifest_.base && is_lost(*manifest_.base)) ||
            std::any_of(manifest_.increments.begin(), manifest_.increments.end(), is_lost);
 }
 

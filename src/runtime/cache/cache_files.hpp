@@ -62,7 +62,6 @@ public:
     task<outcome<>> save_before_stop(last_save how);
     /// Changes that the dump does not have, or data whose dump was removed by hand.
     bool lacks_dump() const;
-    bool has_data() const;
 
     /// The end, once the tasks have ended: writes what is lacking unless `is_saved`.
     task<void> close(last_save::saving wanted, bool is_saved);
@@ -79,6 +78,7 @@ private:
     void note_loss(last_save::saving wanted, bool is_saved, bool is_appended);
     void end_image(std::string_view fault);
     bool wants_dump(last_save::saving wanted) const noexcept;
+    bool has_data() const;
     eddy::cache::engine::state& state() const noexcept { return engine_.internals(); }
     const eddy::cache::engine_options& options() const noexcept { return engine_.options(); }
     std::string dump_path() const;
