@@ -63,6 +63,20 @@ void append_hex_escaped(std::string& to, std::string_view unit) {
     }
 }
 
+std::string printable(std::string_view text, std::size_t limit) {
+    std::string shown;
+    for (std::size_t at = 0; at < std::min(text.size(), limit);) {
+        const text_unit unit = first_unit(text.substr(at));
+        shown += unit.is_printable ? text.substr(at, unit.size) : "?";
+        at += unit.size;
+    }
+    return shown;
+}
+
+std::string in_quotes(std::string_view text, std::size_t limit) {
+    return '"' + printable(text, limit) + (text.size() > limit ? "...\"" : "\"");
+}
+
 std::string escaped_for_terminal(std::string_view text) {
     std::string shown;
     shown.reserve(text.size());

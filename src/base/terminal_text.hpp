@@ -23,6 +23,13 @@ text_unit first_unit(std::string_view text) noexcept;
 /// Appends each byte of `unit` as `\xNN`.
 void append_hex_escaped(std::string& to, std::string_view unit);
 
+/// The text with `?` for each unit that is not printable. At most the units that begin before
+/// `limit` bytes.
+std::string printable(std::string_view text, std::size_t limit = std::string_view::npos);
+
+/// printable() between quotes, with "..." where the limit cut it.
+std::string in_quotes(std::string_view text, std::size_t limit);
+
 /// The text with all that is not printable as `\xNN`, but for newlines and tabs.
 std::string escaped_for_terminal(std::string_view text);
 

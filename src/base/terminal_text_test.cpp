@@ -47,6 +47,13 @@ TEST(terminal_text, what_reorders_text_or_breaks_lines_is_escaped) {
     EXPECT_EQ(escaped_for_terminal("a\u202eb"), "a\\xe2\\x80\\xaeb");
 }
 
+TEST(terminal_text, printable_text_shows_a_mark_for_the_rest) {
+    EXPECT_EQ(printable("a\x1b[2J\xff ä\n"), "a?[2J? ä?");
+    EXPECT_EQ(printable("aäb", 2), "aä") << "a character that begins before the limit is whole";
+    EXPECT_EQ(in_quotes("abc", 3), "\"abc\"");
+    EXPECT_EQ(in_quotes("abcd", 3), "\"abc...\"");
+}
+
 TEST(terminal_text, a_character_may_come_in_pieces) {
     const std::string text = "ä\u009b🙂\x9b\xf0z大";
     for (std::size_t size = 1; size < text.size(); ++size) {

@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/base/glob.hpp>
 
+#include "base/text.hpp"
 #include "cache/acl_forms.hpp"
 #include "cache/call.hpp"
 #include "cache/command_docs.hpp"
@@ -35,19 +36,6 @@ constexpr std::string_view no_such_password =
     "The password you are trying to remove from the user does not exist";
 constexpr std::string_view form_of_form = "Allowing first-arg of a subcommand is not supported";
 
-std::string lower(std::string_view text) {
-    std::string made(text);
-    for (char& c : made) {
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-    }
-    return made;
-}
-
-bool same_ignoring_case(std::string_view a, std::string_view b) noexcept {
-    return std::ranges::equal(
-        a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
 bool has_spaces(std::string_view text) noexcept {
     return std::ranges::any_of(text, [](unsigned char c) { return std::isspace(c) || c == 0; });
 }
@@ -78,7 +66,7 @@ public:
     command_number number_of(const command_spec& spec, std::string_view form) const noexcept {
         const auto [first, count] = forms_of(spec);
         for (command_number i = first; i < first + count; ++i) {
-            if (same_ignoring_case(form, form_name(i).substr(spec.name.size() + 1))) return i;
+            if (equal_in_any_case(form, form_name(i).substr(spec.name.size() + 1))) return i;
         }
         return place(spec);
     }
@@ -129,7 +117,7 @@ private:
 std::uint32_t category_bit(std::string_view name) {
     const auto names = command_category_names();
     for (std::size_t i = 0; i < names.size(); ++i) {
-        if (same_ignoring_case(names[i].substr(1), name)) return 1U << i;
+        if (equal_in_any_case(names[i].substr(1), name)) return 1U << i;
     }
     return 0;
 }
@@ -360,7 +348,7 @@ verdict selector::check(const command_spec& spec, arguments args) const {
         const command_number number = number_of(spec, args);
         const bool by_argument =
             args.size() > 1 && std::ranges::any_of(first_arguments_, [&](const auto& each) {
-                return each.first == number && same_ignoring_case(each.second, args[1]);
+                return each.first == number && equal_in_any_case(each.second, args[1]);
             });
         if (!has(number) && !by_argument) return {refusal::command, 0};
     }

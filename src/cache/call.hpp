@@ -3,6 +3,7 @@
 
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "base/text.hpp"
 #include "cache/collection.hpp"
 #include "cache/engine_state.hpp"
 #include "cache/key_event.hpp"
@@ -199,15 +200,5 @@ private:
         return place;
     }
 };
-
-/// Whether the argument is this word, which is given in lower case, in any case.
-inline bool is_word(std::string_view arg, std::string_view lower) noexcept {
-    if (arg.size() != lower.size()) return false;
-    for (std::size_t i = 0; i < arg.size(); ++i) {
-        const char c = arg[i];
-        if ((c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c) != lower[i]) return false;
-    }
-    return true;
-}
 
 }  // namespace eddy::cache

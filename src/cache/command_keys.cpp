@@ -1,6 +1,7 @@
 // Keys by the specifications of command_docs.hpp; where those do not tell all, by hand.
 #include "cache/command_keys.hpp"
 
+#include "base/text.hpp"
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 
@@ -22,19 +23,10 @@ int take_number(std::string_view& text) noexcept {
     return value;
 }
 
-bool same_word(std::string_view arg, std::string_view upper) noexcept {
-    return std::ranges::equal(arg, upper, [](char a, char b) {
-        return (a >= 'a' && a <= 'z' ? a - ('a' - 'A') : a) == b;
-    });
-}
-
 // The facts of the form that the arguments choose, or of the command.
 const command_facts* facts_of(const command_spec& spec, arguments args) {
     if (args.size() > 1 && args[1].size() <= max_command_name) {
-        std::string form = std::string(spec.name) + '|';
-        for (const char each : args[1]) {
-            form += each >= 'A' && each <= 'Z' ? static_cast<char>(each + ('a' - 'A')) : each;
-        }
+        const std::string form = std::string(spec.name) + '|' + lower(args[1]);
         if (const command_facts* const its = find_facts(form)) return its;
     }
     return find_facts(spec.name);
@@ -48,7 +40,7 @@ std::size_t find_begin(const key_spec& spec, arguments args) noexcept {
     const int step = spec.from > 0 ? 1 : -1;
     for (std::int64_t i = spec.from > 0 ? spec.from : count + spec.from; i > 0 && i < count;
          i += step) {
-        if (same_word(args[static_cast<std::size_t>(i)], spec.keyword)) {
+        if (equal_in_any_case(args[static_cast<std::size_t>(i)], spec.keyword)) {
             return static_cast<std::size_t>(i) + 1;
         }
     }

@@ -1,6 +1,8 @@
 // Finds a command's line and takes it apart, by recursive descent.
 #include "cache/command_syntax.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -10,7 +12,6 @@ namespace {
 
 constexpr bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
 constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 constexpr bool is_space(char c) noexcept { return c == ' ' || c == '\n'; }
 
 // Takes a text apart from its front.

@@ -1,4 +1,5 @@
 // ACL: users, made, changed, shown and removed; and the log of what was refused.
+#include "base/text.hpp"
 #include "cache/access.hpp"
 #include "cache/acl.hpp"
 #include "cache/acl_file.hpp"
@@ -22,11 +23,6 @@
 
 namespace eddy::cache::commands {
 namespace {
-
-std::string printable(std::string_view text, std::size_t limit = std::string_view::npos) {
-    text = text.substr(0, limit);
-    return std::string(text.substr(0, text.find('\0')));
-}
 
 void acl_whoami(call& c) { c.reply.bulk(c.client.user->name()); }
 
@@ -120,7 +116,8 @@ void acl_cat(call& c) {
         return;
     }
     const auto names = acl::names_in_category(c.arg(2));
-    if (!names) return c.error("ERR Unknown category '" + printable(c.arg(2), 128) + "'");
+    if (!names)
+        return c.error("ERR Unknown category '" + std::string(until_nul(c.arg(2), 128)) + "'");
     c.reply.array(names->size());
     for (const std::string& each : *names) c.reply.bulk(each);
 }
@@ -197,9 +194,11 @@ void acl_log(call& c) {
 
 void acl_dryrun(call& c) {
     const acl::user* const user = c.state.users.find(c.arg(2));
-    if (user == nullptr) return c.error("ERR User '" + printable(c.arg(2)) + "' not found");
+    if (user == nullptr)
+        return c.error("ERR User '" + std::string(until_nul(c.arg(2))) + "' not found");
     const command_spec* const spec = find_named(c.state.renamed.get(), fold_command_name(c.arg(3)));
-    if (spec == nullptr) return c.error("ERR Command '" + printable(c.arg(3)) + "' not found");
+    if (spec == nullptr)
+        return c.error("ERR Command '" + std::string(until_nul(c.arg(3))) + "' not found");
     const std::span<const std::string_view> args(c.args + 3, c.count - 3);
     if (!arity_fits(*spec, args.size())) {
         return c.error("ERR wrong number of arguments for '" + acl::full_name(*spec, args) +
@@ -208,7 +207,7 @@ void acl_dryrun(call& c) {
     const acl::verdict its = user->check(*spec, args);
     if (its.why == acl::refusal::none) return c.reply.ok();
     const std::string begin = "User " + user->name() + " has no permissions to ";
-    const std::string argument = printable(args[its.argument]);
+    const std::string argument(until_nul(args[its.argument]));
     switch (its.why) {
         case acl::refusal::key: return c.reply.bulk(begin + "access the '" + argument + "' key");
         case acl::refusal::channel:

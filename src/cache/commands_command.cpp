@@ -2,6 +2,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/base/glob.hpp>
 
+#include "base/text.hpp"
 #include "cache/acl_forms.hpp"
 #include "cache/call.hpp"
 #include "cache/command_docs.hpp"
@@ -20,14 +21,6 @@
 
 namespace eddy::cache::commands {
 namespace {
-
-std::string lower(std::string_view text) {
-    std::string made(text);
-    for (char& c : made) {
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-    }
-    return made;
-}
 
 void reply_names(call& c, std::uint32_t bits, std::span<const std::string_view> names) {
     c.reply.set(static_cast<std::size_t>(__builtin_popcount(bits)));

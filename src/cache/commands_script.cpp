@@ -1,4 +1,5 @@
 // EVAL and its relatives, and SCRIPT.
+#include "base/text.hpp"
 #include "cache/call.hpp"
 #include "cache/command_table.hpp"
 #include "cache/commands.hpp"
@@ -29,14 +30,6 @@ std::optional<std::size_t> key_count(call& c) {
         return std::nullopt;
     }
     return static_cast<std::size_t>(*count);
-}
-
-std::string lower(std::string_view text) {
-    std::string made(text);
-    for (char& each : made) {
-        if (each >= 'A' && each <= 'Z') each = static_cast<char>(each + ('a' - 'A'));
-    }
-    return made;
 }
 
 void run_script(call& c, scripts& all, const scripts::cached& script, std::size_t keys,

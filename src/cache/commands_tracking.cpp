@@ -1,4 +1,5 @@
 // The forms of CLIENT that are about tracking.
+#include "base/text.hpp"
 #include "cache/call.hpp"
 #include "cache/commands.hpp"
 #include "cache/tracking.hpp"
@@ -22,10 +23,6 @@ bool overlap(std::string_view a, std::string_view b) noexcept {
     return a.starts_with(b) || b.starts_with(a);
 }
 
-std::string printable(std::string_view text) {
-    return std::string(text.substr(0, text.find('\0')));
-}
-
 // The client's prefixes in order.
 std::vector<std::string_view> prefixes_of(call& c) {
     std::vector<std::string_view> names;
@@ -47,7 +44,8 @@ bool prefixes_fit(call& c, const std::vector<std::string_view>& given) {
         return false;
     }
     const auto refuse = [&c](std::string_view one, const char* between, std::string_view other) {
-        c.error("ERR Prefix '" + printable(one) + between + printable(other) +
+        c.error("ERR Prefix '" + std::string(until_nul(one)) + between +
+                std::string(until_nul(other)) +
                 "'. Prefixes for a single client must not overlap.");
         return false;
     };

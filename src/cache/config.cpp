@@ -3,6 +3,7 @@
 
 #include <eddy/base/glob.hpp>
 
+#include "base/text.hpp"
 #include "cache/append_log.hpp"
 #include "cache/call.hpp"
 #include "cache/client_memory.hpp"
@@ -576,14 +577,6 @@ const parameter* find_parameter(std::string_view name) noexcept {
         if (is_word(name, each.name)) return &each;
     }
     return nullptr;
-}
-
-std::string lower(std::string_view text) {
-    std::string made(text);
-    for (char& c : made) {
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-    }
-    return made;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <eddy/base/log.hpp>
 
+#include "base/text.hpp"
 #include "cache/access.hpp"
 #include "cache/acl_forms.hpp"
 #include "cache/client_memory.hpp"
@@ -27,12 +28,6 @@
 
 namespace eddy::cache {
 namespace {
-
-// What printf("%.*s") would take.
-std::string_view printable(std::string_view text, std::size_t limit) noexcept {
-    text = text.substr(0, limit);
-    return text.substr(0, text.find('\0'));
-}
 
 // The lines of a browser's request whose body might be commands: whoever makes a browser send it is
 // to get no further. Redis closes these, too.
@@ -59,10 +54,10 @@ void refuse_unknown(call& c) {
     std::string args;
     for (std::size_t i = 1; i < c.count && args.size() < limit; ++i) {
         args += '\'';
-        args += printable(c.arg(i), limit - args.size() + 1);
+        args += until_nul(c.arg(i), limit - args.size() + 1);
         args += "' ";
     }
-    c.error("ERR unknown command '" + std::string(printable(c.arg(0), limit)) +
+    c.error("ERR unknown command '" + std::string(until_nul(c.arg(0), limit)) +
             "', with args beginning with: " + args);
 }
 

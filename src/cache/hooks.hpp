@@ -12,6 +12,7 @@
 // another one, its hooks rest: the backend is that one's affair.
 #pragma once
 
+#include "base/text.hpp"
 #include "cache/call.hpp"
 #include "cache/engine.hpp"
 #include "cache/engine_state.hpp"
@@ -168,7 +169,7 @@ private:
         std::string_view refusal;  // why a key of it failed; empty: none did
     };
     template <class T>
-    using by_name = std::unordered_map<std::string, T, name_hash, std::equal_to<>>;
+    using by_name = std::unordered_map<std::string, T, string_hash, std::equal_to<>>;
 
     bool rests() const noexcept;
     bool may_change_keys() const noexcept;

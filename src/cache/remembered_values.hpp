@@ -1,6 +1,7 @@
 // What is remembered for misses: values that have expired, and keys that the backend does not have.
 #pragma once
 
+#include "base/text.hpp"
 #include "cache/write_behind.hpp"
 
 #include <cstddef>
@@ -84,7 +85,8 @@ private:
     std::size_t max_bytes_;
     std::int64_t for_us_;
     std::list<value> values_;  // the oldest first
-    std::unordered_map<std::string, std::list<value>::iterator, name_hash, std::equal_to<>> by_key_;
+    std::unordered_map<std::string, std::list<value>::iterator, string_hash, std::equal_to<>>
+        by_key_;
     std::size_t bytes_ = 0;
     std::size_t back_ = 0;
 };
@@ -129,7 +131,7 @@ private:
     };
     std::size_t max_bytes_;
     std::list<absence> order_;
-    std::unordered_map<std::string, std::list<absence>::iterator, name_hash, std::equal_to<>>
+    std::unordered_map<std::string, std::list<absence>::iterator, string_hash, std::equal_to<>>
         by_key_;
     std::size_t bytes_ = 0;
 };

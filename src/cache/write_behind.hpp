@@ -5,6 +5,8 @@
 // doubles.
 #pragma once
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,14 +19,6 @@
 #include <vector>
 
 namespace eddy::cache {
-
-/// Lets tables with std::string as key be searched by views.
-struct name_hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const noexcept {
-        return std::hash<std::string_view>()(text);
-    }
-};
 
 /// What happened to a key, and the string that it has now.
 struct key_change {
@@ -129,7 +123,7 @@ private:
         bool running = false;
         std::uint32_t failures = 0;
     };
-    using table = std::unordered_map<std::string, item, name_hash, std::equal_to<>>;
+    using table = std::unordered_map<std::string, item, string_hash, std::equal_to<>>;
 
     static bool lacks_value(const key_change& of) noexcept {
         return of.what == key_change::kind::write && of.value == nullptr;

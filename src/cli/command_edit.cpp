@@ -1,4 +1,5 @@
 // `eddy edit`: options by flags, or the whole in an editor.
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/request.hpp"
 #include "cli/table.hpp"
@@ -16,12 +17,6 @@
 
 namespace eddy::cli {
 namespace {
-
-std::string json_name(std::string_view name) {
-    std::string key(name);
-    std::replace(key.begin(), key.end(), '-', '_');
-    return key;
-}
 
 std::vector<flag> edit_flags() {
     return {
@@ -199,9 +194,9 @@ int edit(context& with, const arguments& given) {
         if (flag_name == "owner" || flag_name == "group")
             change[flag_name] = value;
         else if (flag_name == "unset")
-            change["options"][json_name(value)] = nullptr;
+            change["options"][option_key(value)] = nullptr;
         else
-            change["options"][json_name(flag_name)] = value;
+            change["options"][option_key(flag_name)] = value;
     }
     const bool discards_keys = given.is_set("discard-keys");
     return any ? apply(with, name, change, discards_keys)

@@ -1,6 +1,7 @@
 // Commands that change runtimes.
 #include <eddy/base/nearest.hpp>
 
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/journal.hpp"
 #include "cli/request.hpp"
@@ -70,9 +71,7 @@ int create(context& with, const arguments& given) {
         const bool is_option = std::any_of(type->flags.begin(), type->flags.end(),
                                            [&](const flag& f) { return f.name == name; });
         if (!is_option) continue;
-        std::string key = name;
-        std::replace(key.begin(), key.end(), '-', '_');
-        body["options"][key] = value;
+        body["options"][option_key(name)] = value;
     }
     auto text = request_body(body);
     if (!text) return text.error();

@@ -5,6 +5,7 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/reply_text.hpp"
 #include "cli/request.hpp"
@@ -173,13 +174,6 @@ std::expected<std::string, std::string> uri_of(const json& runtime, const argume
         before = '&';
     }
     return uri;
-}
-
-bool is_word(std::string_view text, std::string_view lower) {
-    return text.size() == lower.size() &&
-           std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) {
-               return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + ('a' - 'A')) : a) == b;
-           });
 }
 
 /// After its reply messages follow until the user ends it.

@@ -5,6 +5,7 @@
 #include <eddy/wire/http/target.hpp>
 
 #include "base/terminal_text.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -71,9 +72,7 @@ std::string flag_beyond_utf8(const json& body) {
     for (const json& each : {body.value("options", json::object()), body}) {
         for (const auto& [name, value] : each.items()) {
             if (is_utf8(value) || value.is_object()) continue;
-            std::string shown = "--" + name;
-            std::replace(shown.begin(), shown.end(), '_', '-');
-            return shown;
+            return "--" + option_flag(name);
         }
     }
     return "a word of the command line";

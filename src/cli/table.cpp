@@ -37,17 +37,6 @@ std::string tinted(std::string_view text, tint colour, bool colours) {
     return fmt::format("{}{}\x1b[0m", escape_of(colour), text);
 }
 
-std::string printable(std::string_view text) {
-    std::string shown;
-    shown.reserve(text.size());
-    while (!text.empty()) {
-        const text_unit unit = first_unit(text);
-        shown += unit.is_printable ? text.substr(0, unit.size) : "?";
-        text.remove_prefix(unit.size);
-    }
-    return shown;
-}
-
 void table::add(std::vector<cell> row) {
     row.resize(header_.size());
     for (cell& c : row) c.text = printable(c.text);

@@ -1,6 +1,8 @@
 // Columns of text, for people to read.
 #pragma once
 
+#include "base/terminal_text.hpp"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -35,10 +37,6 @@ private:
 
 /// Wraps a text in the escape sequences of its tint, when `colours`.
 std::string tinted(std::string_view text, tint colour, bool colours);
-
-/// A text without what drives a terminal or reorders text: each such character becomes '?';
-/// newlines too.
-std::string printable(std::string_view text);
 
 /// "3s", "12m 5s", "7h 30m", "12d 4h".
 std::string format_age(double seconds);

@@ -3,6 +3,7 @@
 
 #include <eddy/io/loop.hpp>
 
+#include "base/text.hpp"
 #include "daemon/json.hpp"
 
 #include <fmt/format.h>
@@ -111,9 +112,7 @@ std::string_view kind_name(runtime::option_kind kind) {
 json type_json(const runtime::type& type) {
     json options = json::array();
     for (const runtime::option& option : type.options) {
-        std::string name(option.name);
-        std::replace(name.begin(), name.end(), '-', '_');
-        json shown = {{"name", name},
+        json shown = {{"name", option_key(option.name)},
                       {"kind", kind_name(option.kind)},
                       {"default", nullptr},
                       {"help", option.help},

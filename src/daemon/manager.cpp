@@ -8,6 +8,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "base/text.hpp"
 #include "daemon/manager_parts.hpp"
 #include "daemon/runtime_name.hpp"
 #include "daemon/supervision.hpp"
@@ -34,7 +35,7 @@ json without_secrets(const runtime::type* of, json all) {
     if (of == nullptr) return all;
     for (const runtime::option& each : of->options) {
         if (each.shown == nullptr) continue;
-        const auto found = all.find(json_name(each.name));
+        const auto found = all.find(option_key(each.name));
         if (found != all.end() && found->is_string())
             *found = each.shown(found->get<std::string>());
     }

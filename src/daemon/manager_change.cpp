@@ -4,6 +4,7 @@
 #include <eddy/base/log.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "base/text.hpp"
 #include "daemon/manager.hpp"
 #include "daemon/manager_parts.hpp"
 #include "daemon/runtime_name.hpp"
@@ -25,10 +26,10 @@ namespace {
 outcome<> put_secrets_back(const runtime::type& of, const json& now, json& changed) {
     for (const runtime::option& each : of.options) {
         if (each.shown == nullptr) continue;
-        const auto found = changed.find(json_name(each.name));
+        const auto found = changed.find(option_key(each.name));
         if (found == changed.end() || !found->is_string()) continue;
         const auto& text = found->get_ref<const std::string&>();
-        const auto own = now.find(json_name(each.name));
+        const auto own = now.find(option_key(each.name));
         if (own != now.end() && own->is_string() && each.shown(own->get<std::string>()) == text) {
             changed.erase(found);
         } else if (text.find(runtime::hidden) != std::string::npos) {
@@ -143,7 +144,7 @@ bool manager::all_live(const managed_runtime& which, const runtime::settings& fr
     const json after = fresh.to_json();
     for (const runtime::option& option : which.type->options) {
         if (option.live) continue;
-        const std::string name = json_name(option.name);
+        const std::string name = option_key(option.name);
         const json old_value = before.contains(name) ? before.at(name) : json();
         const json new_value = after.contains(name) ? after.at(name) : json();
         if (old_value != new_value) return false;

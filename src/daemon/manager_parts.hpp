@@ -27,13 +27,6 @@ inline constexpr std::string_view carried_text =
     "the data of its last instance is in memory alone; start it, or lose that by --force";
 inline constexpr std::string_view carried_loss = "the data of its last instance";
 
-/// "max-connections" as JSON names it.
-inline std::string json_name(std::string_view option) {
-    std::string name(option);
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
-}
-
 /// What the table says, and then what it cannot say.
 outcome<runtime::settings> check_options(const runtime::type& type, const json& given);
 

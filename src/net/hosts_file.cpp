@@ -2,6 +2,7 @@
 #include "net/hosts_file.hpp"
 
 #include "base/regular_file.hpp"
+#include "base/text.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,13 +14,6 @@ namespace eddy {
 namespace {
 
 constexpr std::string_view blanks = " \t\r\f\v";
-
-std::string lower(std::string_view text) {
-    std::string made(text);
-    for (char& c : made)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return made;
-}
 
 /// Takes the next word off the front of `line`; empty when there is none.
 std::string_view next_word(std::string_view& line) {

@@ -4,6 +4,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "base/text.hpp"
 #include "net/address_order.hpp"
 #include "net/hosts_file.hpp"
 
@@ -33,8 +34,6 @@ constexpr int server_tries = 3;
 constexpr std::size_t longest_name = 253;
 constexpr std::size_t longest_label = 63;
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
 /// Host names as RFC 1123 has them, and underscores, which are in use. A last label of digits
 /// alone would be an address, and it is none.
 bool is_host_name(std::string_view name) noexcept {
@@ -46,8 +45,7 @@ bool is_host_name(std::string_view name) noexcept {
         if (label.empty() || label.size() > longest_label) return false;
         if (label.starts_with('-') || label.ends_with('-')) return false;
         const bool good = std::all_of(label.begin(), label.end(), [](char c) {
-            return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-                   c == '_';
+            return is_digit(c) || is_letter(c) || c == '-' || c == '_';
         });
         if (!good) return false;
         if (label.size() == name.size()) break;
@@ -61,10 +59,8 @@ bool is_localhost(std::string_view name) noexcept {
     if (name.ends_with('.')) name.remove_suffix(1);
     if (name.size() < local.size()) return false;
     const std::string_view end = name.substr(name.size() - local.size());
-    const bool same = std::equal(end.begin(), end.end(), local.begin(), [](char a, char b) {
-        return std::tolower(static_cast<unsigned char>(a)) == b;
-    });
-    return same && (end.size() == name.size() || name[name.size() - local.size() - 1] == '.');
+    return is_word(end, local) &&
+           (end.size() == name.size() || name[name.size() - local.size() - 1] == '.');
 }
 
 std::error_code error_of_status(int status) noexcept {

@@ -23,11 +23,6 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-std::string contents(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 class line_logs : public ::testing::Test {
 protected:
     template <class Body>
@@ -60,7 +55,7 @@ TEST_F(line_logs, everything_appended_is_written_before_it_ends) {
             co_await tasks.join();
             log.close();
         }
-        EXPECT_TRUE(contents(path) == expected);
+        EXPECT_TRUE(content(path) == expected);
         EXPECT_TRUE(events_.lines.empty());
     });
 }
@@ -84,7 +79,7 @@ TEST_F(line_logs, what_the_disk_cannot_take_in_time_is_dropped_at_the_limit) {
         log.finish();
         co_await tasks.join();
         log.close();
-        EXPECT_EQ(contents(folder_.file("log")).size(), line_log::max_waiting + 1);
+        EXPECT_EQ(content(folder_.file("log")).size(), line_log::max_waiting + 1);
     });
 }
 
@@ -153,7 +148,7 @@ TEST_F(line_logs, a_line_that_a_full_disk_has_cut_does_not_join_the_next) {
         co_await tasks.join();
         log.close();
 
-        const std::string written = contents(path);
+        const std::string written = content(path);
         const std::size_t at = room / line.size() * line.size();
         EXPECT_GE(written.size(), at);
         if (written.size() < at) co_return;

@@ -24,13 +24,6 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const json any_port = {{"port", 0}, {"bind", "127.0.0.1"}};
-
-json with(json options) {
-    options.update(any_port);
-    return options;
-}
-
 task<talker> join(subject& server) {
     const std::uint64_t before = server->count().connections_now;
     talker made = co_await talker::to(server->local());
@@ -40,11 +33,6 @@ task<talker> join(subject& server) {
 
 std::uint16_t free_port() {
     return must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)))).local().port();
-}
-
-std::string contents(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // --- Effects shared by both types -------------------------------------------------------------
@@ -247,7 +235,7 @@ task<void> lines_are_appended_to_the_file(std::string type) {
     must(a.socket.shutdown_write());
     co_await a.rest();
     co_await s->stop(1s);
-    EXPECT_EQ(contents(path), "before\none\ntwo\nunfinished\n");
+    EXPECT_EQ(content(path), "before\none\ntwo\nunfinished\n");
     subject nowhere(type, with({{"log", folder.file("missing/x.log")}}));
     EXPECT_THAT(co_await nowhere.failure_to_start(), HasSubstr("--log: cannot append to"));
 }
@@ -270,11 +258,6 @@ task<void> traffic_is_written_to_the_journal(std::string type) {
 }
 
 // --- The cache's ------------------------------------------------------------------------------
-
-task<std::string> ask(talker& client, std::string command) {
-    co_await client.say(command + "\r\n");
-    co_return co_await client.line();
-}
 
 task<void> mode_allows_or_refuses_writing(std::string type) {
     for (const std::string& mode :
@@ -341,7 +324,7 @@ task<void> other_machines_are_refused(std::string type) {
         subject s(type, with({{"protected_mode", whether}}));
         co_await s.start();
         talker client = co_await join(s);
-        EXPECT_EQ(co_await ask(client, "CONFIG GET protected-mode"), "*2\r");
+        EXPECT_EQ(co_await ask(client, "CONFIG GET protected-mode"), "*2");
         for (int i = 0; i < 3; ++i) (void)co_await client.line();
         EXPECT_EQ(co_await client.line(), std::string(whether) + "\r");
         co_await s->stop(0s);
@@ -355,7 +338,7 @@ task<void> users_come_from_the_file(std::string type) {
     co_await s.start();
     talker client = co_await join(s);
     EXPECT_THAT(co_await ask(client, "PING"), StartsWith("-NOAUTH"));
-    EXPECT_EQ(co_await ask(client, "AUTH secret"), "+OK\r");
+    EXPECT_EQ(co_await ask(client, "AUTH secret"), "+OK");
     co_await s->stop(0s);
 }
 
@@ -382,7 +365,7 @@ task<void> commands_have_other_names(std::string type) {
     co_await s.start();
     talker client = co_await join(s);
     EXPECT_THAT(co_await ask(client, "PING"), StartsWith("-ERR unknown"));
-    EXPECT_EQ(co_await ask(client, "HELLO-THERE"), "+PONG\r");
+    EXPECT_EQ(co_await ask(client, "HELLO-THERE"), "+PONG");
     co_await s->stop(0s);
 }
 
@@ -440,7 +423,7 @@ task<void> keys_are_kept_in_the_folder(std::string type) {
     talker client = co_await join(s);
     EXPECT_THAT(co_await ask(client, "SET k v"), StartsWith("+OK"));
     co_await s->stop(1s);
-    EXPECT_THAT(contents(folder.file("dump.rdb")), StartsWith("REDIS"));
+    EXPECT_THAT(content(folder.file("dump.rdb")), StartsWith("REDIS"));
 }
 
 task<void> the_file_has_the_name(std::string type) {
@@ -449,7 +432,7 @@ task<void> the_file_has_the_name(std::string type) {
     co_await s.start();
     talker client = co_await join(s);
     EXPECT_THAT(co_await ask(client, "SAVE"), StartsWith("+OK"));
-    EXPECT_THAT(contents(folder.file("mine")), StartsWith("REDIS"));
+    EXPECT_THAT(content(folder.file("mine")), StartsWith("REDIS"));
     co_await s->stop(1s);
 }
 
@@ -473,7 +456,7 @@ task<void> changes_are_appended(std::string type) {
     talker client = co_await join(s);
     EXPECT_THAT(co_await ask(client, "SET k v"), StartsWith("+OK"));
     co_await s->stop(1s);
-    EXPECT_THAT(contents(folder.file("appendonlydir/appendonly.aof.1.incr.aof")),
+    EXPECT_THAT(content(folder.file("appendonlydir/appendonly.aof.1.incr.aof")),
                 HasSubstr("SET\r\n$1\r\nk\r\n$1\r\nv\r\n"));
 }
 
@@ -484,7 +467,7 @@ task<void> replies_wait_for_the_disk(std::string type) {
     co_await s.start();
     talker client = co_await join(s);
     EXPECT_THAT(co_await ask(client, "SET k v"), StartsWith("+OK"));
-    EXPECT_THAT(contents(folder.file("appendonlydir/appendonly.aof.1.incr.aof")),
+    EXPECT_THAT(content(folder.file("appendonlydir/appendonly.aof.1.incr.aof")),
                 HasSubstr("SET\r\n$1\r\nk\r\n$1\r\nv\r\n"));
     co_await s->stop(1s);
 }

@@ -3,6 +3,7 @@
 #include <eddy/base/nearest.hpp>
 
 #include "base/terminal_text.hpp"
+#include "base/text.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/units.hpp"
 
@@ -23,26 +24,8 @@ constexpr std::size_t max_text = 4096;
 /// How much of a wrong value a message repeats.
 constexpr std::size_t max_quoted = 60;
 
-std::string json_name(std::string_view name) {
-    std::string written(name);
-    std::replace(written.begin(), written.end(), '-', '_');
-    return written;
-}
-
-/// The value between quotes, cut short and without what would disturb a terminal.
-std::string in_quotes(std::string_view value) {
-    std::string shown = "\"";
-    for (std::size_t at = 0; at < std::min(value.size(), max_quoted);) {
-        const text_unit unit = first_unit(value.substr(at));
-        shown += unit.is_printable ? value.substr(at, unit.size) : "?";
-        at += unit.size;
-    }
-    if (value.size() > max_quoted) shown += "...";
-    return shown + '"';
-}
-
 std::string shown(const json& value) {
-    if (value.is_string()) return in_quotes(value.get_ref<const std::string&>());
+    if (value.is_string()) return in_quotes(value.get_ref<const std::string&>(), max_quoted);
     if (value.is_object()) return "an object";
     if (value.is_array()) return "a list";
     return value.dump();
@@ -59,18 +42,19 @@ std::string listed(std::span<const std::string_view> names, std::string_view pre
 }
 
 std::string unknown_option(std::span<const option> table, std::string_view written) {
-    std::string dashed(written);
-    std::replace(dashed.begin(), dashed.end(), '_', '-');
+    const std::string dashed = option_flag(written);
     std::vector<std::string_view> names;
     for (const option& o : table) names.push_back(o.name);
     const std::string_view meant = nearest_word(dashed, names);
     if (meant == dashed) {  // the right name with dashes, which is how JSON does not write it
-        return fmt::format("unknown option {}: in JSON it is \"{}\"", in_quotes(written),
-                           json_name(meant));
+        return fmt::format("unknown option {}: in JSON it is \"{}\"",
+                           in_quotes(written, max_quoted), option_key(meant));
     }
     if (!meant.empty())
-        return fmt::format("unknown option {}; did you mean --{}?", in_quotes(written), meant);
-    return fmt::format("unknown option {}; there are {}", in_quotes(written), listed(names, "--"));
+        return fmt::format("unknown option {}; did you mean --{}?", in_quotes(written, max_quoted),
+                           meant);
+    return fmt::format("unknown option {}; there are {}", in_quotes(written, max_quoted),
+                       listed(names, "--"));
 }
 
 std::string written_number(const option& o, std::int64_t number) {
@@ -166,7 +150,7 @@ outcome<settings> settings::parse(std::span<const option> table, const json& giv
         return refuse(400, "options must be a JSON object such as {\"port\": 9000}");
     for (const auto& [name, ignored] : given.items()) {
         const bool known = std::any_of(table.begin(), table.end(),
-                                       [&](const option& o) { return json_name(o.name) == name; });
+                                       [&](const option& o) { return option_key(o.name) == name; });
         if (!known) return refuse(400, unknown_option(table, name));
     }
 
@@ -175,7 +159,7 @@ outcome<settings> settings::parse(std::span<const option> table, const json& giv
     for (const option& o : table) {
         json written;
         if (!given.is_null()) {
-            const auto found = given.find(json_name(o.name));
+            const auto found = given.find(option_key(o.name));
             if (found != given.end()) written = *found;
         }
         // null means "not given", so that a caller can take an option back.
@@ -223,7 +207,7 @@ outcome<settings> settings::parse(std::span<const option> table, const json& giv
                 if (control) {
                     return refuse(400, fmt::format("--{} cannot be {}: it holds a control "
                                                    "character",
-                                                   o.name, in_quotes(v.text)));
+                                                   o.name, in_quotes(v.text, max_quoted)));
                 }
                 // `--log ""` takes the option back, as null does in JSON.
                 if (v.text.empty()) v.given = false;
@@ -248,7 +232,7 @@ json settings::to_json() const {
     json all = json::object();
     for (const value& v : values_) {
         if (!v.given) continue;
-        json& written = all[json_name(v.name)];
+        json& written = all[option_key(v.name)];
         if (v.kind == option_kind::flag)
             written = v.number != 0;
         else if (v.kind == option_kind::integer)

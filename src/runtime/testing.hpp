@@ -12,7 +12,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -54,6 +56,22 @@ template <class T>
 T must_do(outcome<T> made) {
     if (!made) throw std::runtime_error(made.error().message);
     if constexpr (!std::is_void_v<T>) return std::move(*made);
+}
+
+/// Options of a server or cache that a test reaches at any free port.
+inline const json any_port = {{"port", 0}, {"bind", "127.0.0.1"}};
+
+/// `options`, and what of `others` they lack.
+inline json with(json options, const json& others = any_port) {
+    for (const auto& [name, value] : others.items())
+        if (!options.contains(name)) options[name] = value;
+    return options;
+}
+
+/// The bytes of a file; none when it cannot be read.
+inline std::string content(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// The options, and for a cache as many threads as EDDY_CACHE_THREADS says, if it does: the tests
@@ -157,6 +175,27 @@ public:
     stream socket;
     std::string unread;
 };
+
+/// A command as clients encode it in RESP.
+inline std::string encoded(const std::vector<std::string>& args) {
+    std::string text = "*" + std::to_string(args.size()) + "\r\n";
+    for (const std::string& arg : args)
+        text += "$" + std::to_string(arg.size()) + "\r\n" + arg + "\r\n";
+    return text;
+}
+
+/// The next line without its line end.
+inline task<std::string> line_of(talker& client) {
+    std::string line = co_await client.line();
+    if (line.ends_with('\r')) line.pop_back();
+    co_return line;
+}
+
+/// One line to it, one line from it.
+inline task<std::string> ask(talker& client, std::string command) {
+    co_await client.say(command + "\r\n");
+    co_return co_await line_of(client);
+}
 
 /// Gives other coroutines turns until `met()`; the fixture's patience bounds it.
 template <class Condition>

@@ -1,6 +1,8 @@
 // Parsing and writing sizes and durations, in integers throughout: no rounding surprises.
 #include "runtime/units.hpp"
 
+#include "base/text.hpp"
+
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -44,17 +46,6 @@ constexpr std::array duration_units{
     unit{"d", 86'400 * second},
 };
 
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
-bool same_name(std::string_view written, std::string_view lower) noexcept {
-    if (written.size() != lower.size()) return false;
-    for (std::size_t i = 0; i < lower.size(); ++i) {
-        const char c = written[i];
-        if ((c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) != lower[i]) return false;
-    }
-    return true;
-}
-
 /// A decimal number times its unit. The fraction is kept to nine digits, more than any unit needs
 /// to be exact to a nanosecond.
 result<std::int64_t> parse_with_unit(std::string_view text, std::span<const unit> units) noexcept {
@@ -81,7 +72,7 @@ result<std::int64_t> parse_with_unit(std::string_view text, std::span<const unit
     std::string_view name = text.substr(at);
     if (name.size() > 1 && name.front() == ' ') name.remove_prefix(1);
     for (const unit& u : units) {
-        if (!same_name(name, u.name)) continue;
+        if (!is_word(name, u.name)) continue;
         const wide factor = static_cast<wide>(u.factor);
         const wide total = whole * factor + fraction * factor / scale;
         if (total > static_cast<wide>(largest)) return fail(errc::limit_reached);

@@ -3,6 +3,7 @@
 #include <eddy/tls/tls.hpp>
 
 #include "base/regular_file.hpp"
+#include "base/text.hpp"
 #include "tls/context_state.hpp"
 #include "tls/engine.hpp"
 #include "tls/errors.hpp"
@@ -102,10 +103,8 @@ std::expected<owned_key, std::string> read_key(const std::string& given) {
     return key;
 }
 
-std::string lower(std::string_view name) {
-    std::string made(name);
-    for (char& c : made)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+std::string comparable(std::string_view name) {
+    std::string made = lower(name);
     while (made.ends_with('.')) made.pop_back();
     return made;
 }
@@ -121,14 +120,14 @@ std::vector<std::string> names_in(X509* certificate) {
         X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
     for (int i = 0; i < sk_GENERAL_NAME_num(all.get()); ++i) {
         const GENERAL_NAME* one = sk_GENERAL_NAME_value(all.get(), i);
-        if (one->type == GEN_DNS) names.push_back(lower(text_of(one->d.dNSName)));
+        if (one->type == GEN_DNS) names.push_back(comparable(text_of(one->d.dNSName)));
     }
     if (!all) {
         const X509_NAME* subject = X509_get_subject_name(certificate);
         const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
         if (at >= 0)
             names.push_back(
-                lower(text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)))));
+                comparable(text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)))));
     }
     return names;
 }
@@ -183,7 +182,7 @@ int choose_certificate(SSL* ssl, int*, void* of) {
 }  // namespace
 
 SSL_CTX* context_state::for_name(std::string_view name) const {
-    const std::string wanted = lower(name);
+    const std::string wanted = comparable(name);
     if (const auto found = names_.find(wanted); found != names_.end()) return found->second;
     // A wildcard stands for exactly one label (RFC 6125, section 6.4.3).
     const std::size_t dot = wanted.find('.');

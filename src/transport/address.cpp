@@ -2,6 +2,8 @@
 #include <eddy/io/endpoint.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "base/terminal_text.hpp"
+#include "base/text.hpp"
 #include "transport/schemes.hpp"
 
 #include <algorithm>
@@ -14,36 +16,19 @@ namespace eddy::transport {
 namespace {
 
 constexpr std::size_t longest_host = 253;
+/// Bytes of a text that a message repeats.
+constexpr std::size_t longest_shown = 120;
 
 std::unexpected<fault> wrong(std::string what) { return std::unexpected(fault{std::move(what)}); }
-
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-/// The text in quotes, without bytes that could disturb a terminal or a log, and not too long.
-std::string in_quotes(std::string_view text) {
-    constexpr std::size_t longest = 120;
-    std::string made = "\"";
-    for (const char c : text.substr(0, longest))
-        made += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    if (text.size() > longest) made += "...";
-    return made + '"';
-}
-
-bool same_letters(std::string_view a, std::string_view lower) noexcept {
-    return std::equal(a.begin(), a.end(), lower.begin(), lower.end(), [](char x, char y) {
-        return (x >= 'A' && x <= 'Z' ? static_cast<char>(x - 'A' + 'a') : x) == y;
-    });
-}
 
 std::expected<std::uint16_t, fault> parse_port(std::string_view text) {
     if (text.empty()) return wrong("the port is missing after the colon");
     if (!std::all_of(text.begin(), text.end(), is_digit))
-        return wrong("the port " + in_quotes(text) + " is no number");
+        return wrong("the port " + in_quotes(text, longest_shown) + " is no number");
     std::uint16_t port = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
     if (error != std::errc{} || text.size() > 5)
-        return wrong("the port " + in_quotes(text) + " is beyond 65535");
+        return wrong("the port " + in_quotes(text, longest_shown) + " is beyond 65535");
     return port;
 }
 
@@ -55,11 +40,11 @@ std::expected<std::string, fault> parse_name(std::string_view host) {
     const bool good = std::all_of(host.begin(), host.end(), [](char c) {
         return is_digit(c) || is_letter(c) || c == '-' || c == '.' || c == '_';
     });
-    if (!good) return wrong(in_quotes(host) + " is no host name");
+    if (!good) return wrong(in_quotes(host, longest_shown) + " is no host name");
     std::string_view last = host.ends_with('.') ? host.substr(0, host.size() - 1) : host;
     last = last.substr(last.rfind('.') + 1);
     if (std::all_of(last.begin(), last.end(), is_digit) && !endpoint::ip(host, 0))
-        return wrong(in_quotes(host) + " is no IPv4 address");
+        return wrong(in_quotes(host, longest_shown) + " is no IPv4 address");
     return std::string(host);
 }
 
@@ -71,7 +56,7 @@ std::expected<void, fault> parse_host_and_port(std::string_view text, address& i
         const std::string_view inside = text.substr(1, end - 1);
         const auto parsed = endpoint::ip(inside, 0);
         if (!inside.contains(':') || !parsed)
-            return wrong(in_quotes(inside) + " is no IPv6 address");
+            return wrong(in_quotes(inside, longest_shown) + " is no IPv6 address");
         into.host = inside;
         port = text.substr(end + 1);
         if (!port.starts_with(':')) return wrong("the port is missing: add \":\" and a number");
@@ -136,17 +121,18 @@ std::expected<void, fault> parse_tls_parameters(std::string_view query, tls_para
             for (const tls_field& one : tls_fields)
                 known += (known.empty() ? "" : ", ") + std::string(one.name);
             return wrong("after the ? stand NAME=VALUE, joined by &, with " + known + ", not " +
-                         in_quotes(name));
+                         in_quotes(name, longest_shown));
         }
         std::string& place = into.*field->place;
-        if (!place.empty()) return wrong("it names " + in_quotes(name) + " twice");
+        if (!place.empty()) return wrong("it names " + in_quotes(name, longest_shown) + " twice");
         if (equals + 1 >= pair.size())
-            return wrong(in_quotes(name) + " says nothing: write " + std::string(name) + "=VALUE");
+            return wrong(in_quotes(name, longest_shown) + " says nothing: write " +
+                         std::string(name) + "=VALUE");
         place = pair.substr(equals + 1);
         if (place.contains('\0')) return wrong("the value holds a zero byte");
         if (!field->may_be(place))
             return wrong(std::string(name) + "= is " + joined(field->choices) + ", not " +
-                         in_quotes(place));
+                         in_quotes(place, longest_shown));
     }
     if (into.cert.empty() && !into.key.empty())
         return wrong("the key has no certificate: add cert=FILE");
@@ -201,7 +187,7 @@ std::expected<address, fault> parse_or_explain(std::string_view uri) {
     const std::string_view name = uri.substr(0, end);
     const std::string_view rest = uri.substr(end + separator.size());
     for (const scheme_entry& one : schemes()) {
-        if (!same_letters(name, one.name)) continue;
+        if (!is_word(name, one.name)) continue;
         address made;
         made.kind = one.kind;
         std::string_view place = rest;
@@ -253,8 +239,9 @@ std::string address::to_string() const {
 
 std::string explain(std::string_view uri, std::error_code error) {
     const auto parsed = parse_or_explain(uri);
-    if (!parsed) return in_quotes(uri) + " is no usable address: " + parsed.error().what;
-    const std::string shown = in_quotes(uri);
+    if (!parsed)
+        return in_quotes(uri, longest_shown) + " is no usable address: " + parsed.error().what;
+    const std::string shown = in_quotes(uri, longest_shown);
     if (error == errc::unsupported) {
         for (const scheme_entry& one : schemes())
             if (one.kind == parsed->kind)
@@ -271,7 +258,8 @@ std::string explain(std::string_view uri, std::error_code error) {
         if (!why.empty()) return shown + " cannot be opened: " + why;
     }
     if (error == errc::name_not_found)
-        return shown + " cannot be reached: there is no host " + in_quotes(parsed->host);
+        return shown + " cannot be reached: there is no host " +
+               in_quotes(parsed->host, longest_shown);
     return shown + " cannot be opened: " + error.message() + std::string(advice(error, *parsed));
 }
 

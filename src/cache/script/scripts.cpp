@@ -3,6 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "base/text.hpp"
 #include "cache/access.hpp"
 #include "cache/acl_forms.hpp"
 #include "cache/command_names.hpp"
@@ -616,10 +617,7 @@ std::uint32_t said_by(const call& c) {
         const libraries::function* const its = all == nullptr ? nullptr : all->find(c.arg(1));
         return its == nullptr ? script_flag::unsaid : its->flags;
     }
-    std::string name(c.arg(1));
-    for (char& each : name)
-        each = each >= 'A' && each <= 'Z' ? static_cast<char>(each + ('a' - 'A')) : each;
-    const scripts::cached* const its = c.state.scripting->find(name);
+    const scripts::cached* const its = c.state.scripting->find(lower(c.arg(1)));
     return its == nullptr ? script_flag::unsaid : its->flags;
 }
 

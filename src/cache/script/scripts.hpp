@@ -25,6 +25,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/intrusive_list.hpp>
 
+#include "base/text.hpp"
 #include "cache/call.hpp"
 #include "cache/script/fiber.hpp"
 #include "cache/script/vm.hpp"
@@ -43,14 +44,6 @@
 namespace eddy::cache {
 
 class libraries;
-
-/// Lets maps be searched by views.
-struct text_hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const noexcept {
-        return std::hash<std::string_view>()(text);
-    }
-};
 
 /// All that an engine has of scripts; made when the first one comes. One thread.
 class scripts {
@@ -171,7 +164,7 @@ private:
     own session_;
     vm eval_;
     std::unique_ptr<libraries> functions_;
-    std::unordered_map<std::string, std::unique_ptr<cached>, text_hash, std::equal_to<>> by_name_;
+    std::unordered_map<std::string, std::unique_ptr<cached>, string_hash, std::equal_to<>> by_name_;
     intrusive_list<cached> evictable_;  // the oldest first
     std::size_t cached_bytes_ = 0;
 

@@ -33,37 +33,14 @@ inline std::string part(const temporary_folder& folder, int number) {
     return folder.file("appendonlydir/appendonly.aof." + std::to_string(number) + ".incr.aof");
 }
 
-inline std::string content(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-inline void write(const std::string& path, std::string_view text) {
+inline inline void write(const std::string& path, std::string_view text) {
     std::ofstream(path, std::ios::binary)
         .write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
-inline std::string encoded(const std::vector<std::string>& args) {
-    std::string text = "*" + std::to_string(args.size()) + "\r\n";
-    for (const std::string& arg : args)
-        text += "$" + std::to_string(arg.size()) + "\r\n" + arg + "\r\n";
-    return text;
-}
-
-inline task<std::string> line_of(talker& client) {
-    std::string line = co_await client.line();
-    if (line.ends_with('\r')) line.pop_back();
-    co_return line;
-}
-
-/// One line to it, one line from it.
-inline task<std::string> ask(talker& client, std::string command) {
-    co_await client.say(command + "\r\n");
-    co_return co_await line_of(client);
-}
-
-/// The value of a field of INFO.
-inline task<std::string> info(talker& client, std::string section, std::string name) {
+inline inline  /// The value of a field of INFO.
+    inline task<std::string>
+    info(talker& client, std::string section, std::string name) {
     const std::string head = co_await ask(client, "INFO " + section);
     if (!head.starts_with('$')) throw std::runtime_error("no bulk: " + head);
     const std::string all = co_await client.bytes(std::stoul(head.substr(1)) + 2);

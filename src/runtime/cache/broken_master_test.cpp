@@ -79,16 +79,14 @@ TEST_P(cache_masters, what_a_broken_master_sends_does_no_harm) {
     });
 }
 
-std::string encoded(std::string_view command) {
+std::string encoded_words(std::string_view command) {
     std::vector<std::string> words;
     while (!command.empty()) {
         const std::string_view word = command.substr(0, command.find(' '));
         command.remove_prefix(std::min(command.size(), word.size() + 1));
-        words.push_back("$" + std::to_string(word.size()) + "\r\n" + std::string(word) + "\r\n");
+        words.emplace_back(word);
     }
-    std::string all = "*" + std::to_string(words.size()) + "\r\n";
-    for (const std::string& each : words) all += each;
-    return all;
+    return encoded(words);
 }
 
 /// To PSYNC, of a master without keys: its stream comes behind.
@@ -138,11 +136,12 @@ TEST_P(cache_masters, what_no_master_sends_ends_the_link_and_nothing_else) {
             follower.cache->events.lines.clear();
             std::size_t served = 0;
             scope tasks(co_await current_source());
-            tasks.spawn(pretend_to_lead(
-                at,
-                no_data() + encoded("SET before 1") + (queued ? encoded("MULTI") : "") +
-                    encoded(stray) + encoded("SET behind 1") + (queued ? encoded("EXEC") : ""),
-                served));
+            tasks.spawn(pretend_to_lead(at,
+                                        no_data() + encoded_words("SET before 1") +
+                                            (queued ? encoded_words("MULTI") : "") +
+                                            encoded_words(stray) + encoded_words("SET behind 1") +
+                                            (queued ? encoded_words("EXEC") : ""),
+                                        served));
             co_await follower.follow(port);
             co_await until([&] { return follower.cache->events.has(", which no master sends"); });
             std::string name(stray.substr(0, stray.find(' ')));
@@ -168,8 +167,8 @@ TEST_P(cache_masters, what_no_master_sends_ends_the_link_and_nothing_else) {
         // It is tried again, from the beginning: the same would come again.
         std::size_t served = 0;
         scope tasks(co_await current_source());
-        tasks.spawn(
-            pretend_to_lead(at, no_data() + encoded("SET now 1") + encoded("SET stay 1"), served));
+        tasks.spawn(pretend_to_lead(
+            at, no_data() + encoded_words("SET now 1") + encoded_words("SET stay 1"), served));
         co_await follower.until_up();
         while (co_await follower.text("GET stay") != "1")
             must(co_await loop::current().sleep_for(2ms));
@@ -195,7 +194,7 @@ TEST_P(cache_masters, a_masters_script_without_end_can_be_killed) {
         listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
         std::size_t served = 0;
         scope tasks(co_await current_source());
-        tasks.spawn(pretend_to_lead(at, no_data() + endless + encoded("SET stay 1"), served));
+        tasks.spawn(pretend_to_lead(at, no_data() + endless + encoded_words("SET stay 1"), served));
         co_await follower.follow(std::to_string(at.local().port()));
         while (!(co_await follower.ask("GET stay")).starts_with("-BUSY"))
             must(co_await loop::current().sleep_for(2ms));
@@ -217,8 +216,8 @@ TEST_P(cache_masters, a_masters_transaction_that_does_not_end_has_no_effect) {
     run([&]() -> task<void> {
         server follower;
         co_await follower.start();
-        std::string begin = no_data() + encoded("SET before 1") + encoded("MULTI");
-        for (int i = 0; i < 20'000; ++i) begin += encoded("INCR stay");
+        std::string begin = no_data() + encoded_words("SET before 1") + encoded_words("MULTI");
+        for (int i = 0; i < 20'000; ++i) begin += encoded_words("INCR stay");
         listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
         std::size_t served = 0;
         scope tasks(co_await current_source());
@@ -230,7 +229,7 @@ TEST_P(cache_masters, a_masters_transaction_that_does_not_end_has_no_effect) {
         EXPECT_EQ(co_await follower.text("GET stay"), "$-1");
         EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "up");
         EXPECT_EQ(co_await follower.info("replication", "slave_repl_offset"),
-                  std::to_string(100 + encoded("SET before 1").size()));
+                  std::to_string(100 + encoded_words("SET before 1").size()));
         EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
         EXPECT_EQ(co_await follower.text("GET stay"), "$-1");
         EXPECT_EQ(co_await follower.ask("INCR stay"), ":1");
@@ -320,24 +319,24 @@ TEST_P(cache_masters, a_transaction_beyond_the_limit_ends_the_link_and_nothing_e
     run([&]() -> task<void> {
         for (const bool nested : {false, true}) {
             SCOPED_TRACE(nested);
-            const std::string before = encoded("SET before 1");
-            const std::string piece =
-                encoded("SET queued " + std::string(1000, 'x')) + (nested ? encoded("MULTI") : "");
+            const std::string before = encoded_words("SET before 1");
+            const std::string piece = encoded_words("SET queued " + std::string(1000, 'x')) +
+                                      (nested ? encoded_words("MULTI") : "");
             // Up to the limit, to the byte.
-            std::string transaction = encoded("MULTI");
+            std::string transaction = encoded_words("MULTI");
             while (transaction.size() + 2 * piece.size() <= small_follower::limit)
                 transaction += piece;
             std::size_t size = small_follower::limit - transaction.size();
             std::string last;
             do {
-                last = encoded("SET last " + std::string(size--, 'x'));
+                last = encoded_words("SET last " + std::string(size--, 'x'));
             } while (transaction.size() + last.size() > small_follower::limit);
             transaction += last;
             EXPECT_EQ(transaction.size(), small_follower::limit);
 
             slow_leader leader;
             leader.first = no_data() + before + transaction;
-            leader.second = encoded("PING");
+            leader.second = encoded_words("PING");
             scope tasks(co_await current_source());
             small_follower follower(tasks);
             tasks.spawn(leader.lead());
@@ -364,8 +363,8 @@ TEST_P(cache_masters, a_transaction_beyond_the_limit_ends_the_link_and_nothing_e
             EXPECT_EQ(follower.offset(), 100 + before.size());
 
             // The next time all data is asked for: the same would come again.
-            leader.first = no_data() + encoded("SET now 1") + encoded("MULTI") +
-                           encoded("SET both 1") + encoded("EXEC");
+            leader.first = no_data() + encoded_words("SET now 1") + encoded_words("MULTI") +
+                           encoded_words("SET both 1") + encoded_words("EXEC");
             leader.second.clear();
             co_await until([&] { return follower.client("GET both") == "$1\r\n1\r\n"; });
             EXPECT_EQ(leader.asked, (std::vector<std::string>{"?\r", "?\r"}));

@@ -19,13 +19,6 @@ using ::testing::StartsWith;
 
 EDDY_ON_EVERY_BACKEND(cache_faults);
 
-const json any_port = {{"port", 0}};
-
-json with(json options) {
-    options.update(any_port);
-    return options;
-}
-
 /// Bytes of this process in memory.
 std::size_t resident_bytes() {
     std::ifstream statm("/proc/self/statm");

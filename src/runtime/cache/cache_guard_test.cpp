@@ -25,24 +25,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+/// The guard is off where the user gives --bind.
+json unbound(json options) { return with(std::move(options), {{"port", 0}}); }
+
 EDDY_ON_EVERY_BACKEND(cache_guard);
-
-json with(json options) {
-    if (!options.contains("port")) options["port"] = 0;
-    return options;
-}
-
-std::string encoded(const std::vector<std::string>& args) {
-    std::string text = "*" + std::to_string(args.size()) + "\r\n";
-    for (const std::string& arg : args)
-        text += "$" + std::to_string(arg.size()) + "\r\n" + arg + "\r\n";
-    return text;
-}
-
-std::string content(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void write(const std::string& path, std::string_view text) {
     std::ofstream(path, std::ios::binary)
@@ -50,17 +36,10 @@ void write(const std::string& path, std::string_view text) {
 }
 
 /// One line to it, one line from it.
-task<std::string> ask(talker& client, std::string command) {
-    co_await client.say(command + "\r\n");
-    std::string line = co_await client.line();
-    if (line.ends_with('\r')) line.pop_back();
-    co_return line;
-}
-
 /// The value of a field of INFO, or of what else is a bulk of lines.
 task<std::string> ask_bulk(talker& client, std::string command) {
     const std::string head = co_await ask(client, std::move(command));
-    if (!head.starts_with('$')) throw std::runtime_error("no bulk: " + head);
+    if (!head.starts_unbound('$')) throw std::runtime_error("no bulk: " + head);
     co_return co_await client.bytes(std::stoul(head.substr(1)) + 2);
 }
 
@@ -124,7 +103,7 @@ TEST(cache_protection, it_is_on_unless_there_is_a_password_or_it_is_told) {
 
 TEST_P(cache_guard, protected_mode_is_a_parameter_and_an_option_that_can_be_edited) {
     run([&]() -> task<void> {
-        subject cache("cache", with(json::object()));
+        subject cache("cache", unbound(json::object()));
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         const auto is = [&](std::string value) -> task<void> {
@@ -140,10 +119,10 @@ TEST_P(cache_guard, protected_mode_is_a_parameter_and_an_option_that_can_be_edit
                   "-ERR CONFIG SET failed (possibly related to argument 'protected-mode') - "
                   "argument must be 'yes' or 'no'");
         // Another option leaves it alone.
-        must_do(cache->apply(cache.parse(with({{"idle_timeout", "90s"}}))));
+        must_do(cache->apply(cache.parse(unbound({{"idle_timeout", "90s"}}))));
         co_await is("no");
-        must_do(cache->apply(cache.parse(with({{"protected_mode", "no"}}))));
-        must_do(cache->apply(cache.parse(with({{"protected_mode", "yes"}}))));
+        must_do(cache->apply(cache.parse(unbound({{"protected_mode", "no"}}))));
+        must_do(cache->apply(cache.parse(unbound({{"protected_mode", "yes"}}))));
         co_await is("yes");
         co_await cache->stop(0s);
     });
@@ -151,7 +130,7 @@ TEST_P(cache_guard, protected_mode_is_a_parameter_and_an_option_that_can_be_edit
 
 TEST_P(cache_guard, limits_of_connections_are_parameters_and_options_that_can_be_edited) {
     run([&]() -> task<void> {
-        subject cache("cache", with({{"max_connections", 2}, {"idle_timeout", "1500ms"}}));
+        subject cache("cache", unbound({{"max_connections", 2}, {"idle_timeout", "1500ms"}}));
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         const auto is = [&](std::string name, std::string value) -> task<void> {
@@ -165,12 +144,12 @@ TEST_P(cache_guard, limits_of_connections_are_parameters_and_options_that_can_be
         talker late = co_await talker::to(cache->local());
         EXPECT_EQ(co_await late.rest(), "-ERR max number of clients reached\r\n");
         // Another option leaves them alone.
-        must_do(cache->apply(cache.parse(
-            with({{"max_connections", 2}, {"idle_timeout", "1500ms"}, {"write_timeout", "50s"}}))));
+        must_do(cache->apply(cache.parse(unbound(
+            {{"max_connections", 2}, {"idle_timeout", "1500ms"}, {"write_timeout", "50s"}}))));
         co_await is("maxclients", "1");
         co_await is("timeout", "300");
         must_do(
-            cache->apply(cache.parse(with({{"max_connections", 3}, {"idle_timeout", "200s"}}))));
+            cache->apply(cache.parse(unbound({{"max_connections", 3}, {"idle_timeout", "200s"}}))));
         co_await is("maxclients", "3");
         co_await is("timeout", "200");
         talker other = co_await talker::to(cache->local());
@@ -208,20 +187,20 @@ TEST_P(cache_guard, options_that_cannot_work_are_refused_with_what_to_do) {
     json old = follows;
     old["tls_protocols"] = "TLSv1.2 SSLv3";
     EXPECT_THAT(why(old), HasSubstr("cannot have \"SSLv3\""));
-    EXPECT_THAT(why(with({{"config", "tls-replication yes"}})), HasSubstr("option of its own"));
-    EXPECT_THAT(why(with({{"maxmemory_clients", "many"}})), HasSubstr("such as 64M"));
-    EXPECT_THAT(why(with({{"maxmemory_clients", "5%"}})), HasSubstr("add --maxmemory"));
-    EXPECT_EQ(why(with({{"maxmemory_clients", "5%"}, {"maxmemory", "1G"}})), "");
-    EXPECT_THAT(why(with({{"rename_command", "GET"}})), HasSubstr("OLD=NEW"));
-    EXPECT_THAT(why(with({{"rename_command", "GOT=x"}})), HasSubstr("no command \"GOT\""));
-    EXPECT_EQ(why(with({{"rename_command", "GET=x, FLUSHALL="}})), "");
-    EXPECT_THAT(why(with({{"aclfile", "users"}})), HasSubstr("whole path"));
-    EXPECT_THAT(why(with({{"config", "nosuch 1"}})), HasSubstr("no parameter \"nosuch\""));
-    EXPECT_THAT(why(with({{"config", "hz 5; maxmemory lots"}})),
+    EXPECT_THAT(why(unbound({{"config", "tls-replication yes"}})), HasSubstr("option of its own"));
+    EXPECT_THAT(why(unbound({{"maxmemory_clients", "many"}})), HasSubstr("such as 64M"));
+    EXPECT_THAT(why(unbound({{"maxmemory_clients", "5%"}})), HasSubstr("add --maxmemory"));
+    EXPECT_EQ(why(unbound({{"maxmemory_clients", "5%"}, {"maxmemory", "1G"}})), "");
+    EXPECT_THAT(why(unbound({{"rename_command", "GET"}})), HasSubstr("OLD=NEW"));
+    EXPECT_THAT(why(unbound({{"rename_command", "GOT=x"}})), HasSubstr("no command \"GOT\""));
+    EXPECT_EQ(why(unbound({{"rename_command", "GET=x, FLUSHALL="}})), "");
+    EXPECT_THAT(why(unbound({{"aclfile", "users"}})), HasSubstr("whole path"));
+    EXPECT_THAT(why(unbound({{"config", "nosuch 1"}})), HasSubstr("no parameter \"nosuch\""));
+    EXPECT_THAT(why(unbound({{"config", "hz 5; maxmemory lots"}})),
                 HasSubstr("maxmemory cannot be \"lots\""));
-    EXPECT_THAT(why(with({{"config", "port 5"}})), HasSubstr("option of its own"));
-    EXPECT_THAT(why(with({{"config", "requirepass \"open"}})), HasSubstr("in double quotes"));
-    EXPECT_EQ(why(with({{"config", "; requirepass \"a b\";hz 5 ; "}})), "");
+    EXPECT_THAT(why(unbound({{"config", "port 5"}})), HasSubstr("option of its own"));
+    EXPECT_THAT(why(unbound({{"config", "requirepass \"open"}})), HasSubstr("in double quotes"));
+    EXPECT_EQ(why(unbound({{"config", "; requirepass \"a b\";hz 5 ; "}})), "");
 }
 
 TEST(cache_parameters, what_is_joined_is_split_again) {
@@ -255,8 +234,8 @@ TEST(cache_parameters, what_is_joined_is_split_again) {
 
 TEST_P(cache_guard, commands_have_the_names_that_they_are_given) {
     run([&]() -> task<void> {
-        subject cache("cache", with({{"rename_command", "FLUSHALL=wipe CONFIG="},
-                                     {"config", "requirepass \"a secret\""}}));
+        subject cache("cache", unbound({{"rename_command", "FLUSHALL=wipe CONFIG="},
+                                        {"config", "requirepass \"a secret\""}}));
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         EXPECT_THAT(co_await ask(client, "PING"), StartsWith("-NOAUTH"));
@@ -274,7 +253,7 @@ TEST_P(cache_guard, users_come_from_their_file_and_go_back) {
     run([&]() -> task<void> {
         const temporary_folder folder;
         const std::string path = folder.file("users.acl");
-        const json options = with({{"aclfile", path}});
+        const json options = unbound({{"aclfile", path}});
         {
             subject cache("cache", options);
             EXPECT_THAT(co_await cache.failure_to_start(), HasSubstr("opening file '" + path));
@@ -326,7 +305,7 @@ TEST_P(cache_guard, a_file_of_users_that_cannot_be_written_stays) {
         const temporary_folder folder;
         const std::string path = folder.file("users.acl");
         write(path, "user bob on nopass ~* +@all\n");
-        subject cache("cache", with({{"aclfile", path}}));
+        subject cache("cache", unbound({{"aclfile", path}}));
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         std::filesystem::create_directories(path + ".tmp/in the way");
@@ -349,7 +328,7 @@ TEST_P(cache_guard, shutdown_asks_to_be_stopped_and_saves_as_told) {
                                                         {"SHUTDOWN", "3600 1", true},
                                                         {"SHUTDOWN NOSAVE", "3600 1", false}}) {
             const temporary_folder folder;
-            supervised one(with({{"dir", folder.path()}, {"save", points}, {"mode", "admin"}}));
+            supervised one(unbound({{"dir", folder.path()}, {"save", points}, {"mode", "admin"}}));
             co_await one.start();
             talker client = co_await talker::to(one.cache->local());
             EXPECT_EQ(co_await ask(client, "SET a 1"), "+OK");
@@ -364,7 +343,7 @@ TEST_P(cache_guard, shutdown_asks_to_be_stopped_and_saves_as_told) {
 
 TEST_P(cache_guard, shutdown_waits_until_replicas_have_everything) {
     run([&]() -> task<void> {
-        supervised one(with({{"mode", "admin"}}));
+        supervised one(unbound({{"mode", "admin"}}));
         co_await one.start();
         talker replica = co_await silent_replica(one.cache->local());
         talker client = co_await talker::to(one.cache->local());
@@ -395,7 +374,7 @@ TEST_P(cache_guard, shutdown_waits_until_replicas_have_everything) {
 TEST_P(cache_guard, a_shutdown_that_is_given_up_saves_nothing) {
     run([&]() -> task<void> {
         const temporary_folder folder;
-        supervised one(with({{"dir", folder.path()}, {"save", "3600 1"}, {"mode", "admin"}}));
+        supervised one(unbound({{"dir", folder.path()}, {"save", "3600 1"}, {"mode", "admin"}}));
         co_await one.start();
         talker replica = co_await silent_replica(one.cache->local());
         talker client = co_await talker::to(one.cache->local());
@@ -413,7 +392,7 @@ TEST_P(cache_guard, a_shutdown_that_is_given_up_saves_nothing) {
 
 TEST_P(cache_guard, shutdown_now_waits_for_no_replica) {
     run([&]() -> task<void> {
-        supervised one(with({{"mode", "admin"}}));
+        supervised one(unbound({{"mode", "admin"}}));
         co_await one.start();
         talker replica = co_await silent_replica(one.cache->local());
         talker client = co_await talker::to(one.cache->local());
@@ -428,7 +407,7 @@ TEST_P(cache_guard, shutdown_now_waits_for_no_replica) {
 TEST_P(cache_guard, a_shutdown_that_cannot_save_is_refused_unless_forced) {
     run([&]() -> task<void> {
         const temporary_folder folder;
-        supervised one(with({{"dir", folder.path()}, {"save", "3600 1"}, {"mode", "admin"}}));
+        supervised one(unbound({{"dir", folder.path()}, {"save", "3600 1"}, {"mode", "admin"}}));
         co_await one.start();
         talker client = co_await talker::to(one.cache->local());
         EXPECT_EQ(co_await ask(client, "SET a 1"), "+OK");
@@ -447,7 +426,7 @@ TEST_P(cache_guard, a_shutdown_that_cannot_save_is_refused_unless_forced) {
 
 TEST_P(cache_guard, without_a_daemon_there_is_nobody_to_ask) {
     run([&]() -> task<void> {
-        subject cache("cache", with({{"mode", "admin"}}));
+        subject cache("cache", unbound({{"mode", "admin"}}));
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         EXPECT_THAT(co_await ask(client, "SHUTDOWN"), HasSubstr("eddy stop"));
@@ -459,7 +438,7 @@ TEST_P(cache_guard, without_a_daemon_there_is_nobody_to_ask) {
 
 TEST_P(cache_guard, config_rewrite_keeps_what_was_set_for_the_next_start) {
     run([&]() -> task<void> {
-        json options = with({{"maxmemory", "1G"}, {"config", "hz 50"}});
+        json options = unbound({{"maxmemory", "1G"}, {"config", "hz 50"}});
         supervised one(options);
         co_await one.start();
         {
@@ -525,14 +504,14 @@ TEST_P(cache_guard, config_rewrite_keeps_what_was_set_for_the_next_start) {
 TEST_P(cache_guard, functions_are_kept_in_the_dump_file) {
     run([&]() -> task<void> {
         const temporary_folder folder;
-        const json options = with({{"dir", folder.path()}});
+        const json options = unbound({{"dir", folder.path()}});
         subject cache("cache", options);
         co_await cache.start();
         const std::string large = "--" + std::string(300'000, 'x') + "\n";
         {
             talker client = co_await talker::to(cache->local());
             const std::string probe = co_await ask(client, "FUNCTION STATS");
-            if (probe.starts_with("-ERR this eddy was built without")) {
+            if (probe.starts_unbound("-ERR this eddy was built without")) {
                 co_await cache->stop(0s);
                 co_return;
             }
@@ -571,7 +550,7 @@ TEST_P(cache_guard, functions_are_kept_in_the_dump_file) {
 
 TEST_P(cache_guard, those_whose_buffers_are_largest_are_closed_beyond_the_limit) {
     run([&]() -> task<void> {
-        subject cache("cache", with({{"maxmemory_clients", "4M"}}));
+        subject cache("cache", unbound({{"maxmemory_clients", "4M"}}));
         co_await cache.start();
         talker small = co_await talker::to(cache->local());
         EXPECT_EQ(co_await ask(small, "SET a 1"), "+OK");
@@ -628,7 +607,7 @@ TEST_P(cache_guard, a_unix_socket_and_its_clients_are_shown_by_its_path) {
 
 TEST_P(cache_guard, a_delete_of_many_keys_takes_them_all) {
     run([&]() -> task<void> {
-        subject cache("cache", with(json::object()));
+        subject cache("cache", unbound(json::object()));
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         for (const int keys : {70, 1000}) {
@@ -650,7 +629,7 @@ TEST_P(cache_guard, a_delete_of_many_keys_takes_them_all) {
 
 TEST_P(cache_guard, a_large_value_survives_any_split) {
     run([&]() -> task<void> {
-        subject cache("cache", with(json::object()));
+        subject cache("cache", unbound(json::object()));
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         std::string value(600 * 1024, '\0');
@@ -691,7 +670,7 @@ TEST_P(cache_guard, a_large_value_survives_any_split) {
 
 TEST_P(cache_guard, a_deep_pipeline_with_errors_inside_is_answered_in_order) {
     run([&]() -> task<void> {
-        subject cache("cache", with(json::object()));
+        subject cache("cache", unbound(json::object()));
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         EXPECT_EQ(co_await ask(client, "SET text x"), "+OK");

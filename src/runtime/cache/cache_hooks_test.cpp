@@ -81,7 +81,7 @@ private:
     )";
 };
 
-task<std::string> ask(talker& client, std::string request) {
+task<std::string> value_of(talker& client, std::string request) {
     co_await client.say(request + "\r\n");
     std::string line = co_await client.line();
     if (line.ends_with('\r')) line.pop_back();
@@ -107,22 +107,22 @@ TEST_P(cache_hooks, misses_are_read_and_changes_are_written) {
         subject cache("cache", store.options());
         co_await cache.start();
         talker c = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(c, "GET a"), "one");
-        EXPECT_EQ(co_await ask(c, "GET a"), "one");
+        EXPECT_EQ(co_await value_of(c, "GET a"), "one");
+        EXPECT_EQ(co_await value_of(c, "GET a"), "one");
         EXPECT_EQ(counted(cache, "hook_misses_total"), 1);
-        EXPECT_EQ(co_await ask(c, "GET b"), "$-1");
-        EXPECT_EQ(co_await ask(c, "SET b two"), "+OK");
+        EXPECT_EQ(co_await value_of(c, "GET b"), "$-1");
+        EXPECT_EQ(co_await value_of(c, "SET b two"), "+OK");
         co_await until([&] { return store.get("b") == "two"; });
-        EXPECT_EQ(co_await ask(c, "DEL a"), ":1");
+        EXPECT_EQ(co_await value_of(c, "DEL a"), ":1");
         co_await until([&] { return store.get("a").empty(); });
-        EXPECT_EQ(co_await ask(c, "SET e 1 PX 1"), "+OK");
+        EXPECT_EQ(co_await value_of(c, "SET e 1 PX 1"), "+OK");
         co_await until([&] { return store.lines("expired") == 1; });
         co_await until([&] { return counted(cache, "hook_queued_keys") == 0; });
         EXPECT_EQ(counted(cache, "hook_lost_total"), 0);
         co_await cache->stop(1s);
         co_await cache.start();
         talker again = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(again, "GET b"), "two");
+        EXPECT_EQ(co_await value_of(again, "GET b"), "two");
         co_await cache->stop(1s);
     });
 }
@@ -141,7 +141,7 @@ TEST_P(cache_hooks, others_are_served_while_the_backend_blocks) {
         }
         co_await until([&] { return counted(cache, "hook_waiting_clients") == 20; });
         talker c = co_await talker::to(cache->local());
-        for (int i = 0; i < 100; ++i) EXPECT_EQ(co_await ask(c, "SET b 1"), "+OK");
+        for (int i = 0; i < 100; ++i) EXPECT_EQ(co_await value_of(c, "SET b 1"), "+OK");
         EXPECT_EQ(counted(cache, "hook_waiting_misses"), 1);
         store.remove("slow");
         for (talker& each : waiting) {
@@ -162,12 +162,12 @@ TEST_P(cache_hooks, a_deadline_ends_the_wait) {
         subject cache("cache", store.options({{"hook_deadline", "2s"}, {"hook_fallback", "nil"}}));
         co_await cache.start();
         talker c = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(c, "GET a"), "$-1");
+        EXPECT_EQ(co_await value_of(c, "GET a"), "$-1");
         EXPECT_EQ(counted(cache, "hook_timeouts_total"), 1);
         EXPECT_EQ(counted(cache, "hook_waiting_clients"), 0);
         store.remove("slow");
         co_await until([&] { return counted(cache, "hook_misses_total") == 1; });
-        EXPECT_EQ(co_await ask(c, "GET a"), "late");
+        EXPECT_EQ(co_await value_of(c, "GET a"), "late");
         co_await cache->stop(1s);
     });
 }
@@ -201,12 +201,12 @@ TEST_P(cache_hooks, a_failing_backend_is_tried_again) {
         subject cache("cache", store.options());
         co_await cache.start();
         talker c = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(c, "SET a 1"), "+OK");
-        EXPECT_EQ(co_await ask(c, "SET b 1"), "+OK");
+        EXPECT_EQ(co_await value_of(c, "SET a 1"), "+OK");
+        EXPECT_EQ(co_await value_of(c, "SET b 1"), "+OK");
         co_await until([&] { return counted(cache, "hook_retries_total") >= 4; });
         EXPECT_TRUE(cache.events.has("hooks: failed: the backend is down"));
-        EXPECT_EQ(co_await ask(c, "SET a 2"), "+OK");
-        EXPECT_EQ(co_await ask(c, "DEL b"), ":1");
+        EXPECT_EQ(co_await value_of(c, "SET a 2"), "+OK");
+        EXPECT_EQ(co_await value_of(c, "DEL b"), ":1");
         store.remove("down");
         co_await until([&] { return counted(cache, "hook_queued_keys") == 0; });
         EXPECT_EQ(store.get("a"), "2");
@@ -222,7 +222,7 @@ TEST_P(cache_hooks, a_stop_writes_what_is_queued_or_says_what_is_lost) {
         co_await cache.start();
         talker c = co_await talker::to(cache->local());
         for (int i = 0; i < 200; ++i)
-            EXPECT_EQ(co_await ask(c, "SET k" + std::to_string(i) + " v"), "+OK");
+            EXPECT_EQ(co_await value_of(c, "SET k" + std::to_string(i) + " v"), "+OK");
         co_await cache->stop(1s);
         for (int i = 0; i < 200; ++i) EXPECT_EQ(store.get("k" + std::to_string(i)), "v") << i;
         EXPECT_FALSE(cache.events.has("are lost"));
@@ -232,7 +232,7 @@ TEST_P(cache_hooks, a_stop_writes_what_is_queued_or_says_what_is_lost) {
         co_await other.start();
         talker d = co_await talker::to(other->local());
         for (int i = 0; i < 7; ++i)
-            EXPECT_EQ(co_await ask(d, "SET lost" + std::to_string(i) + " v"), "+OK");
+            EXPECT_EQ(co_await value_of(d, "SET lost" + std::to_string(i) + " v"), "+OK");
         co_await other->stop(1s);
         EXPECT_TRUE(other.events.has("hooks: 7 changes were not told to the script"));
     });
@@ -252,17 +252,18 @@ TEST_P(cache_hooks, a_script_may_fail_in_any_way) {
         subject cache("cache", store.options({{"hook_deadline", "5s"}}));
         co_await cache.start();
         talker c = co_await talker::to(cache->local());
-        EXPECT_THAT(co_await ask(c, "GET memory"), StartsWith("-ERR on_miss failed"));
-        EXPECT_THAT(co_await ask(c, "GET object"), StartsWith("-ERR on_miss failed"));
-        EXPECT_THAT(co_await ask(c, "GET exit"), StartsWith("-ERR on_miss failed"));
-        EXPECT_THAT(co_await ask(c, "GET loop"), StartsWith("-ERR on_miss did not answer in time"));
-        EXPECT_EQ(co_await ask(c, "GET print"), "fine");
+        EXPECT_THAT(co_await value_of(c, "GET memory"), StartsWith("-ERR on_miss failed"));
+        EXPECT_THAT(co_await value_of(c, "GET object"), StartsWith("-ERR on_miss failed"));
+        EXPECT_THAT(co_await value_of(c, "GET exit"), StartsWith("-ERR on_miss failed"));
+        EXPECT_THAT(co_await value_of(c, "GET loop"),
+                    StartsWith("-ERR on_miss did not answer in time"));
+        EXPECT_EQ(co_await value_of(c, "GET print"), "fine");
         co_await until([&] { return cache.events.has("it took longer than it may"); });
         EXPECT_TRUE(cache.events.has("not enough memory"));
         EXPECT_TRUE(cache.events.has("no text but of type table"));
         EXPECT_TRUE(cache.events.has("hooks.lua:"));
         EXPECT_LT(cache.events.lines.size(), 100);
-        EXPECT_EQ(co_await ask(c, "GET other"), "fine");
+        EXPECT_EQ(co_await value_of(c, "GET other"), "fine");
         co_await cache->stop(1s);
     });
 }
@@ -311,14 +312,14 @@ TEST_P(cache_hooks, loading_a_dump_file_tells_nobody) {
         co_await cache.start();
         {
             talker c = co_await talker::to(cache->local());
-            EXPECT_EQ(co_await ask(c, "MSET a 1 b 2"), "+OK");
+            EXPECT_EQ(co_await value_of(c, "MSET a 1 b 2"), "+OK");
         }
         co_await cache->stop(1s);
         EXPECT_EQ(store.lines("written"), 2);
         co_await cache.start();
         talker c = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(c, "DBSIZE"), ":2");
-        EXPECT_EQ(co_await ask(c, "SET c 1"), "+OK");
+        EXPECT_EQ(co_await value_of(c, "DBSIZE"), ":2");
+        EXPECT_EQ(co_await value_of(c, "SET c 1"), "+OK");
         co_await until([&] { return store.lines("written") == 3; });
         co_await cache->stop(1s);
         EXPECT_EQ(store.lines("written"), 3);
@@ -339,9 +340,9 @@ TEST_P(cache_hooks, many_clients_and_keys_at_once) {
                     talker c = co_await talker::to(where);
                     for (int i = 0; i < 100; ++i) {
                         const std::string key = std::to_string((i * 7 + seed) % 50);
-                        EXPECT_EQ(co_await ask(c, "GET r" + key), "value of r" + key);
-                        EXPECT_EQ(co_await ask(c, "SET w" + key + " written"), "+OK");
-                        if (i % 5 == 0) static_cast<void>(co_await ask(c, "DEL r" + key));
+                        EXPECT_EQ(co_await value_of(c, "GET r" + key), "value of r" + key);
+                        EXPECT_EQ(co_await value_of(c, "SET w" + key + " written"), "+OK");
+                        if (i % 5 == 0) static_cast<void>(co_await value_of(c, "DEL r" + key));
                     }
                 }
             };

@@ -15,17 +15,10 @@ using ::testing::StartsWith;
 
 EDDY_ON_EVERY_BACKEND(cache_scripts);
 
-const json any_port = {{"port", 0}};
-
-task<std::string> ask(talker& client, std::string request) {
-    co_await client.say(request);
-    co_return co_await client.line();
-}
-
 /// Until others are told BUSY.
 task<void> wait_until_busy(talker& other) {
     for (;;) {
-        const std::string reply = co_await ask(other, "EXISTS x\r\n");
+        const std::string reply = co_await ask(other, "EXISTS x");
         if (reply.starts_with("-BUSY")) co_return;
         co_await loop::current().yield();
     }
@@ -37,13 +30,13 @@ TEST_P(cache_scripts, an_endless_script_keeps_nobody_waiting_and_is_killed) {
         co_await cache.start();
         talker a = co_await talker::to(cache->local());
         talker b = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(b, "CONFIG SET busy-reply-threshold 1\r\n"), "+OK\r");
+        EXPECT_EQ(co_await ask(b, "CONFIG SET busy-reply-threshold 1"), "+OK");
         co_await a.say("EVAL \"while true do end\" 0\r\nPING\r\n");
         co_await wait_until_busy(b);
-        EXPECT_EQ(co_await ask(b, "SCRIPT KILL\r\n"), "+OK\r");
+        EXPECT_EQ(co_await ask(b, "SCRIPT KILL"), "+OK");
         EXPECT_THAT(co_await a.line(), StartsWith("-ERR Script killed by user"));
         EXPECT_EQ(co_await a.line(), "+PONG\r");
-        EXPECT_EQ(co_await ask(b, "EXISTS x\r\n"), ":0\r");
+        EXPECT_EQ(co_await ask(b, "EXISTS x"), ":0");
         co_await cache->stop(0s);
     });
 }
@@ -53,7 +46,7 @@ TEST_P(cache_scripts, a_script_that_writes_goes_on_when_its_client_leaves) {
         subject cache("cache", any_port);
         co_await cache.start();
         talker b = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(b, "CONFIG SET busy-reply-threshold 1\r\n"), "+OK\r");
+        EXPECT_EQ(co_await ask(b, "CONFIG SET busy-reply-threshold 1"), "+OK");
         {
             talker a = co_await talker::to(cache->local());
             co_await a.say(
@@ -63,7 +56,7 @@ TEST_P(cache_scripts, a_script_that_writes_goes_on_when_its_client_leaves) {
         }
         std::string reply;
         while (true) {
-            reply = co_await ask(b, "INCR x\r\n");
+            reply = co_await ask(b, "INCR x");
             if (!reply.starts_with("-BUSY")) break;
             co_await loop::current().yield();
         }
@@ -79,10 +72,10 @@ TEST_P(cache_scripts, a_stop_ends_an_endless_script) {
         co_await cache.start();
         talker a = co_await talker::to(cache->local());
         talker b = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(b, "CONFIG SET busy-reply-threshold 1\r\n"), "+OK\r");
+        EXPECT_EQ(co_await ask(b, "CONFIG SET busy-reply-threshold 1"), "+OK");
         co_await a.say("EVAL \"redis.call('SET','x',1) while true do end\" 0\r\n");
         co_await wait_until_busy(b);
-        EXPECT_THAT(co_await ask(b, "SCRIPT KILL\r\n"), StartsWith("-UNKILLABLE"));
+        EXPECT_THAT(co_await ask(b, "SCRIPT KILL"), StartsWith("-UNKILLABLE"));
         co_await cache->stop(0s);
     });
 }
@@ -99,7 +92,7 @@ constexpr std::string_view long_script =
 /// Until that script, or another one that writes, is under way.
 task<void> wait_until_it_runs(talker& other) {
     for (;;) {
-        const std::string reply = co_await ask(other, "SCRIPT KILL\r\n");
+        const std::string reply = co_await ask(other, "SCRIPT KILL");
         if (reply.starts_with("-UNKILLABLE")) co_return;
         co_await loop::current().yield();
     }
@@ -117,12 +110,12 @@ TEST_P(cache_scripts, one_below_the_threshold_keeps_no_other_runtime_waiting) {
             talker c = co_await talker::to(cache->local());
             talker n = co_await talker::to(neighbour->local());
             const std::string set = std::string("CONFIG SET busy-reply-threshold ") + threshold;
-            EXPECT_EQ(co_await ask(c, set + "\r\n"), "+OK\r");
+            EXPECT_EQ(co_await ask(c, set), "+OK");
             co_await a.say("EVAL \"redis.call('SET','x',1) while true do end\" 0\r\nPING\r\n");
             co_await wait_until_it_runs(c);
             co_await b.say("GET x\r\n");
             for (int i = 0; i < 20; ++i) {
-                EXPECT_EQ(co_await ask(n, "INCR x\r\n"), ":" + std::to_string(i + 1) + "\r");
+                EXPECT_EQ(co_await ask(n, "INCR x"), ":" + std::to_string(i + 1));
             }
             EXPECT_EQ(b.unread, "");
             co_await cache->stop(0s);
@@ -139,9 +132,8 @@ TEST_P(cache_scripts, below_the_threshold_its_own_clients_wait_and_see_it_whole)
         talker b = co_await talker::to(cache->local());
         talker c = co_await talker::to(cache->local());
         talker d = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(d, "CONFIG SET busy-reply-threshold 9223372036854775807\r\n"),
-                  "+OK\r");
-        EXPECT_EQ(co_await ask(d, "MULTI\r\n"), "+OK\r");
+        EXPECT_EQ(co_await ask(d, "CONFIG SET busy-reply-threshold 9223372036854775807"), "+OK");
+        EXPECT_EQ(co_await ask(d, "MULTI"), "+OK");
         co_await a.say(std::string(long_script) + "GET x\r\n");
         co_await wait_until_it_runs(c);
         co_await b.say("GET x\r\nPING\r\n");
@@ -170,11 +162,11 @@ TEST_P(cache_scripts, a_client_that_waits_for_one_is_told_busy_at_the_threshold)
         talker a = co_await talker::to(cache->local());
         talker b = co_await talker::to(cache->local());
         talker c = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(c, "CONFIG SET busy-reply-threshold 200\r\n"), "+OK\r");
+        EXPECT_EQ(co_await ask(c, "CONFIG SET busy-reply-threshold 200"), "+OK");
         co_await a.say("EVAL \"redis.call('SET','x',1) while true do end\" 0\r\n");
         co_await wait_until_it_runs(c);
-        EXPECT_THAT(co_await ask(b, "GET x\r\n"), StartsWith("-BUSY Redis is busy"));
-        EXPECT_THAT(co_await ask(b, "GET x\r\n"), StartsWith("-BUSY Redis is busy"));
+        EXPECT_THAT(co_await ask(b, "GET x"), StartsWith("-BUSY Redis is busy"));
+        EXPECT_THAT(co_await ask(b, "GET x"), StartsWith("-BUSY Redis is busy"));
         co_await cache->stop(0s);
     });
 }
@@ -188,12 +180,12 @@ TEST_P(cache_scripts, a_transaction_of_scripts_keeps_no_other_runtime_waiting) {
         talker a = co_await talker::to(cache->local());
         talker b = co_await talker::to(cache->local());
         talker n = co_await talker::to(neighbour->local());
-        EXPECT_EQ(co_await ask(b, "CONFIG SET busy-reply-threshold 9223372036854\r\n"), "+OK\r");
+        EXPECT_EQ(co_await ask(b, "CONFIG SET busy-reply-threshold 9223372036854"), "+OK");
         co_await a.say("MULTI\r\n" + std::string(long_script) + "INCR x\r\n" +
                        std::string(long_script) + "INCR x\r\nEXEC\r\n");
         co_await wait_until_it_runs(b);
         co_await b.say("GET x\r\n");
-        EXPECT_EQ(co_await ask(n, "PING\r\n"), "+PONG\r");
+        EXPECT_EQ(co_await ask(n, "PING"), "+PONG");
         EXPECT_EQ(co_await b.line(), "$1\r");
         EXPECT_EQ(co_await b.line(), "3\r");
         EXPECT_EQ(co_await a.line(), "+OK\r");
@@ -209,7 +201,7 @@ TEST_P(cache_scripts, a_client_that_waits_for_one_may_go_and_the_script_too) {
         subject cache("cache", any_port);
         co_await cache.start();
         talker c = co_await talker::to(cache->local());
-        EXPECT_EQ(co_await ask(c, "CONFIG SET busy-reply-threshold 0\r\n"), "+OK\r");
+        EXPECT_EQ(co_await ask(c, "CONFIG SET busy-reply-threshold 0"), "+OK");
         {
             talker a = co_await talker::to(cache->local());
             talker b = co_await talker::to(cache->local());
@@ -217,7 +209,7 @@ TEST_P(cache_scripts, a_client_that_waits_for_one_may_go_and_the_script_too) {
             co_await wait_until_it_runs(c);
             co_await b.say("GET x\r\n");
         }
-        EXPECT_EQ(co_await ask(c, "INCR x\r\n"), ":3\r");
+        EXPECT_EQ(co_await ask(c, "INCR x"), ":3");
         co_await until([&] { return cache->count().connections_now == 1; });
         co_await cache->stop(0s);
     });

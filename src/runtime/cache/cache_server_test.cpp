@@ -17,13 +17,6 @@ using ::testing::StartsWith;
 
 EDDY_ON_EVERY_BACKEND(cache_server);
 
-const json any_port = {{"port", 0}};
-
-json with(json options) {
-    options.update(any_port);
-    return options;
-}
-
 double extra(subject& cache, std::string_view name) {
     for (const auto& [each, value] : cache->count().more)
         if (each == name) return value;
@@ -35,13 +28,6 @@ task<void> expect(talker& client, std::string request, std::string reply) {
     co_await client.say(request);
     EXPECT_EQ(co_await client.bytes(reply.size()), reply);
     EXPECT_EQ(client.unread, "");
-}
-
-std::string encoded(std::vector<std::string> args) {
-    std::string text = "*" + std::to_string(args.size()) + "\r\n";
-    for (const std::string& arg : args)
-        text += "$" + std::to_string(arg.size()) + "\r\n" + arg + "\r\n";
-    return text;
 }
 
 std::string bulk(const std::string& text) {

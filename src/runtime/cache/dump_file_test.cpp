@@ -26,24 +26,12 @@ json kept_in(const temporary_folder& folder, json more = json::object()) {
     return options;
 }
 
-std::string content(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 void write(const std::string& path, std::string_view text) {
     std::ofstream(path, std::ios::binary)
         .write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
 /// One line to it, one line from it.
-task<std::string> ask(talker& client, std::string command) {
-    co_await client.say(command + "\r\n");
-    std::string line = co_await client.line();
-    if (line.ends_with('\r')) line.pop_back();
-    co_return line;
-}
-
 task<void> fill(talker& client, int keys) {
     for (int i = 0; i < keys; ++i) {
         const std::string n = std::to_string(i);

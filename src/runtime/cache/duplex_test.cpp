@@ -19,13 +19,6 @@ using ::testing::HasSubstr;
 
 EDDY_ON_EVERY_BACKEND(cache_duplex);
 
-const json any_port = {{"port", 0}};
-
-json with(json options) {
-    options.update(any_port);
-    return options;
-}
-
 std::string bulk(const std::string& text) {
     return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
 }

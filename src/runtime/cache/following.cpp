@@ -7,6 +7,8 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "base/terminal_text.hpp"
+#include "base/text.hpp"
 #include "cache/append_log.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/script_gap.hpp"
@@ -68,13 +70,8 @@ std::optional<std::uint64_t> number_of(std::string_view text) noexcept {
     return value;
 }
 
-std::string printable(std::string_view text) {
-    std::string made(text.substr(0, 200));
-    for (char& c : made) {
-        if (c < ' ' || c > '~') c = '.';
-    }
-    return made;
-}
+/// Bytes of a master's words that a message repeats.
+constexpr std::size_t most_shown = 200;
 
 /// Of a master that sends its stream, to PSYNC.
 struct sync_answer {
@@ -96,11 +93,11 @@ sync_answer sync_answer_in(std::string_view reply) {
             id.size() < rest.size() ? number_of(rest.substr(id.size() + 1)) : std::nullopt;
         if (is_id(id) && offset) return {std::string(id), offset};
     }
-    throw trouble{"it answered PSYNC with: " + printable(reply)};
+    throw trouble{"it answered PSYNC with: " + printable(reply, most_shown)};
 }
 
 bool is_alone(const resp::command& what, std::string_view name) noexcept {
-    return what.argc == 1 && eddy::cache::is_word(what.argv[0], name);
+    return what.argc == 1 && is_word(what.argv[0], name);
 }
 
 /// How many of them come before the MULTI of the transaction that is open behind them. A MULTI
@@ -120,7 +117,7 @@ std::size_t before_open_transaction(std::span<const resp::command> all, bool is_
 
 /// By SELECT.
 std::optional<std::uint8_t> selected_by(const resp::command& what) noexcept {
-    if (what.argc != 2 || !eddy::cache::is_word(what.argv[0], "select")) return std::nullopt;
+    if (what.argc != 2 || !is_word(what.argv[0], "select")) return std::nullopt;
     const auto number = number_of(what.argv[1]);
     if (!number || *number >= eddy::cache::engine::databases) return std::nullopt;
     return static_cast<std::uint8_t>(*number);
@@ -388,7 +385,7 @@ task<void> follower::link::introduce() {
     const bool is_known = reply.starts_with('+') || reply.starts_with("-NOAUTH") ||
                           reply.starts_with("-NOPERM") ||
                           reply.starts_with("-ERR operation not permitted");
-    if (!is_known) throw trouble{"it answered PING with: " + printable(reply)};
+    if (!is_known) throw trouble{"it answered PING with: " + printable(reply, most_shown)};
     if (!options.master_password.empty()) {
         const std::string user = options.master_user;
         const std::string password = options.master_password;
@@ -397,7 +394,7 @@ task<void> follower::link::introduce() {
         else
             reply = co_await ask({"AUTH", user, password});
         if (!reply.starts_with('+')) {
-            throw trouble{"it refused the password (masterauth): " + printable(reply)};
+            throw trouble{"it refused the password (masterauth): " + printable(reply, most_shown)};
         }
     }
     const std::string port = std::to_string(announced_port(all));
@@ -424,8 +421,8 @@ task<sync_answer> follower::link::hand_over(std::string id, std::string from) {
     if (reply.starts_with('-')) {
         const bool follows_still = is_refusal && !leads_already;
         if (!was_asked || follows_still)
-            its_.abort_failover("the replica refuses to lead: " + printable(reply));
-        throw trouble{"it answered PSYNC with: " + printable(reply)};
+            its_.abort_failover("the replica refuses to lead: " + printable(reply, most_shown));
+        throw trouble{"it answered PSYNC with: " + printable(reply, most_shown)};
     }
     sync_answer answer = sync_answer_in(reply);
     // It was started anew since it had everything, and what it has now would take the place of the
@@ -512,7 +509,7 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
         size = number_of(std::string_view(announced).substr(1));
     }
     if (!size && mark.empty()) {
-        throw trouble{"in the place of its data it sent: " + printable(announced)};
+        throw trouble{"in the place of its data it sent: " + printable(announced, most_shown)};
     }
     // A script must not see the data change.
     co_await wait_for_turn();
@@ -653,7 +650,8 @@ task<void> follower::link::apply() {
         if (!session_->stray.empty()) {
             // It would come again.
             its_.cannot_resume();
-            throw trouble{"it sent '" + printable(session_->stray) + "', which no master sends"};
+            throw trouble{"it sent '" + printable(session_->stray, most_shown) +
+                          "', which no master sends"};
         }
         check_memory();
         if (stopped) continue;
@@ -662,7 +660,7 @@ task<void> follower::link::apply() {
             case resp::parse_status::error:
                 // It would come again.
                 its_.cannot_resume();
-                throw trouble{"it broke the protocol: " + printable(parsed.error)};
+                throw trouble{"it broke the protocol: " + printable(parsed.error, most_shown)};
             case resp::parse_status::complete: break;
         }
         co_await let_others();

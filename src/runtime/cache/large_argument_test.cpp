@@ -18,15 +18,8 @@ using ::testing::StartsWith;
 
 EDDY_ON_EVERY_BACKEND(cache_large_arguments);
 
-const json any_port = {{"port", 0}, {"mode", "admin"}};
+const json admin = {{"port", 0}, {"mode", "admin"}};
 constexpr std::size_t large = 300'000;
-
-std::string encoded(std::vector<std::string> args) {
-    std::string text = "*" + std::to_string(args.size()) + "\r\n";
-    for (const std::string& arg : args)
-        text += "$" + std::to_string(arg.size()) + "\r\n" + arg + "\r\n";
-    return text;
-}
 
 std::string bulk(const std::string& text) {
     return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
@@ -36,13 +29,6 @@ std::string text_of(std::size_t size) {
     std::string text(size, '\0');
     for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 131 >> 3);
     return text;
-}
-
-task<std::string> ask(talker& client, std::string command) {
-    co_await client.say(command + "\r\n");
-    std::string line = co_await client.line();
-    if (line.ends_with('\r')) line.pop_back();
-    co_return line;
 }
 
 task<void> say_all(talker& to, std::string text) { co_await to.say(std::move(text)); }
@@ -57,7 +43,7 @@ task<void> exchange_all(talker& client, std::string request, std::string reply) 
 
 TEST_P(cache_large_arguments, they_are_the_same_however_they_are_split) {
     run([&]() -> task<void> {
-        subject cache("cache", any_port);
+        subject cache("cache", admin);
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         const std::string value = text_of(large);
@@ -90,7 +76,7 @@ TEST_P(cache_large_arguments, they_are_the_same_however_they_are_split) {
 
 TEST_P(cache_large_arguments, a_client_that_waits_sends_them_too) {
     run([&]() -> task<void> {
-        subject cache("cache", any_port);
+        subject cache("cache", admin);
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         talker other = co_await talker::to(cache->local());
@@ -123,7 +109,7 @@ TEST_P(cache_large_arguments, a_client_that_waits_sends_them_too) {
 
 TEST_P(cache_large_arguments, those_who_leave_in_the_middle_leave_nothing) {
     run([&]() -> task<void> {
-        subject cache("cache", any_port);
+        subject cache("cache", admin);
         co_await cache.start();
         const std::string request = encoded({"SET", "k", text_of(20U << 20)});
         for (int round = 0; round < 20; ++round) {
@@ -141,7 +127,7 @@ TEST_P(cache_large_arguments, those_who_leave_in_the_middle_leave_nothing) {
 
 TEST_P(cache_large_arguments, refused_ones_are_told_and_forgotten) {
     run([&]() -> task<void> {
-        subject cache("cache", any_port);
+        subject cache("cache", admin);
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
         const std::string value = text_of(large);
@@ -171,7 +157,7 @@ TEST_P(cache_large_arguments, refused_ones_are_told_and_forgotten) {
 TEST_P(cache_large_arguments, other_threads_hand_them_over) {
     if (simulated()) GTEST_SKIP() << "the simulator has no threads";
     run([&]() -> task<void> {
-        json options = any_port;
+        json options = admin;
         options["threads"] = 2;
         subject cache("cache", options);
         co_await cache.start();

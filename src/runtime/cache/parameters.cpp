@@ -1,6 +1,7 @@
 // A value is quoted only where it would be read as something else.
 #include "runtime/cache/parameters.hpp"
 
+#include "base/text.hpp"
 #include "cache/call.hpp"
 #include "runtime/runtime.hpp"
 
@@ -115,7 +116,7 @@ std::string without_secrets(const std::string& text) {
     for (auto& [name, value] : *all) {
         for (const std::string_view secret :
              {"requirepass", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass"}) {
-            if (eddy::cache::is_word(name, secret)) value = hidden;
+            if (is_word(name, secret)) value = hidden;
         }
     }
     return join_parameters(*all);

@@ -1,6 +1,7 @@
 // The texts that clients get are Redis's.
 #include "runtime/cache/protection.hpp"
 
+#include "base/text.hpp"
 #include "cache/call.hpp"
 #include "cache/engine_state.hpp"
 
@@ -40,8 +41,8 @@ outcome<std::string> read_protocols(std::string_view given) {
     for (const auto part : std::views::split(given, ' ')) {
         const std::string_view one(part);
         if (one.empty()) continue;
-        bool& place = eddy::cache::is_word(one, "tlsv1.2") ? has_old : has_new;
-        if (&place == &has_new && !eddy::cache::is_word(one, "tlsv1.3"))
+        bool& place = is_word(one, "tlsv1.2") ? has_old : has_new;
+        if (&place == &has_new && !is_word(one, "tlsv1.3"))
             return refuse(400,
                           fmt::format("--tls-protocols cannot have \"{}\": TLSv1.2 and TLSv1.3 "
                                       "are spoken",

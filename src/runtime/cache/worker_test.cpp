@@ -31,9 +31,8 @@ EDDY_ON_EVERY_KERNEL_BACKEND(cache_threads);
 
 constexpr int threads = 3;
 
-json with(json options) {
-    options.update({{"port", 0}, {"threads", threads}});
-    return options;
+json on_workers(json options) {
+    return with(std::move(options), {{"port", 0}, {"threads", threads}});
 }
 
 task<std::string> info(talker& by, std::string section, std::string name) {
@@ -48,7 +47,7 @@ task<std::string> info(talker& by, std::string section, std::string name) {
 
 TEST_P(cache_threads, what_many_clients_change_at_once_adds_up) {
     run([&]() -> task<void> {
-        subject cache("cache", with({}));
+        subject cache("cache", on_workers({}));
         co_await cache.start();
         constexpr int clients = 8;
         constexpr int rounds = 400;
@@ -90,7 +89,7 @@ TEST_P(cache_threads, what_many_clients_change_at_once_adds_up) {
 
 TEST_P(cache_threads, transactions_and_scripts_are_seen_whole_or_not_at_all) {
     run([&]() -> task<void> {
-        subject cache("cache", with({}));
+        subject cache("cache", on_workers({}));
         co_await cache.start();
         const endpoint where = cache->local();
         co_await in_parallel(6, [&](int number) {
@@ -119,7 +118,7 @@ TEST_P(cache_threads, transactions_and_scripts_are_seen_whole_or_not_at_all) {
 
 TEST_P(cache_threads, waits_and_messages_go_from_thread_to_thread) {
     run([&]() -> task<void> {
-        subject cache("cache", with({}));
+        subject cache("cache", on_workers({}));
         co_await cache.start();
         const endpoint where = cache->local();
         constexpr int items = 500;
@@ -166,7 +165,7 @@ TEST_P(cache_threads, waits_and_messages_go_from_thread_to_thread) {
 
 TEST_P(cache_threads, many_listeners_are_told_of_much_at_once) {
     run([&]() -> task<void> {
-        subject cache("cache", with({{"threads", 2}}));
+        subject cache("cache", on_workers({{"threads", 2}}));
         co_await cache.start();
         const endpoint where = cache->local();
         constexpr int listeners = 300;
@@ -209,7 +208,7 @@ TEST_P(cache_threads, clients_are_dealt_counted_and_closed_wherever_they_are) {
             return count;
         };
         const auto before = count_threads();
-        subject cache("cache", with({{"max_connections", 4}}));
+        subject cache("cache", on_workers({{"max_connections", 4}}));
         co_await cache.start();
         EXPECT_EQ(count_threads(), before + threads);
         std::vector<talker> all;
@@ -254,7 +253,7 @@ TEST_P(cache_threads, clients_are_dealt_counted_and_closed_wherever_they_are) {
 
 TEST_P(cache_threads, a_stop_lets_clients_of_all_threads_finish_and_a_start_serves_anew) {
     run([&]() -> task<void> {
-        subject cache("cache", with({}));
+        subject cache("cache", on_workers({}));
         for (int round = 0; round < 3; ++round) {
             co_await cache.start();
             const endpoint where = cache->local();
@@ -286,7 +285,7 @@ TEST_P(cache_threads, a_stop_lets_clients_of_all_threads_finish_and_a_start_serv
 
 TEST_P(cache_threads, it_can_be_counted_and_changed_all_through_a_stop) {
     run([&]() -> task<void> {
-        subject cache("cache", with({}));
+        subject cache("cache", on_workers({}));
         for (int round = 0; round < 20; ++round) {
             co_await cache.start();
             std::vector<talker> all;
@@ -305,7 +304,7 @@ TEST_P(cache_threads, it_can_be_counted_and_changed_all_through_a_stop) {
                     while (!over) {
                         EXPECT_GE(of->count().messages_in.value(), least);
                         const int most = ++count % 2 == 0 ? 5 : 50;
-                        must_do(of->apply(of.parse(with({{"max_connections", most}}))));
+                        must_do(of->apply(of.parse(on_workers({{"max_connections", most}}))));
                         co_await loop::current().yield();
                     }
                 }(cache, has_stopped, before, looks));
@@ -314,7 +313,7 @@ TEST_P(cache_threads, it_can_be_counted_and_changed_all_through_a_stop) {
             co_await tasks.join();
             EXPECT_GT(looks, 0);
             EXPECT_EQ(cache->count().messages_in.value(), before);
-            must_do(cache->apply(cache.parse(with({{"max_connections", 50}}))));
+            must_do(cache->apply(cache.parse(on_workers({{"max_connections", 50}}))));
         }
     });
 }
@@ -322,7 +321,7 @@ TEST_P(cache_threads, it_can_be_counted_and_changed_all_through_a_stop) {
 TEST_P(cache_threads, no_element_is_lost_when_a_stop_comes_while_some_wait_for_it) {
     run([&]() -> task<void> {
         const temporary_folder folder;
-        subject cache("cache", with({{"dir", folder.path()}, {"appendonly", "yes"}}));
+        subject cache("cache", on_workers({{"dir", folder.path()}, {"appendonly", "yes"}}));
         std::atomic<int> taken{0};
         std::atomic<int> acknowledged{0};
         std::atomic<int> said{0};
@@ -374,7 +373,7 @@ std::uint64_t number_in(const std::string& info, const std::string& field) {
 // By eviction alone: no key has an expiry.
 TEST_P(cache_threads, memory_stays_below_its_limit_under_load) {
     run([&]() -> task<void> {
-        subject cache("cache", with({{"maxmemory", "4M"}, {"eviction", "allkeys-lru"}}));
+        subject cache("cache", on_workers({{"maxmemory", "4M"}, {"eviction", "allkeys-lru"}}));
         co_await cache.start();
         const endpoint where = cache->local();
         constexpr int writers = 6;
@@ -412,7 +411,7 @@ TEST_P(cache_threads, memory_stays_below_its_limit_under_load) {
 
 TEST_P(cache_threads, keys_end_in_time_under_load) {
     run([&]() -> task<void> {
-        subject cache("cache", with({}));
+        subject cache("cache", on_workers({}));
         co_await cache.start();
         const endpoint where = cache->local();
         co_await in_parallel(6, [&](int number) {
@@ -440,7 +439,7 @@ TEST_P(cache_threads, keys_end_in_time_under_load) {
 TEST_P(cache_threads, what_is_written_while_threads_change_it_is_of_one_instant) {
     run([&]() -> task<void> {
         const temporary_folder folder;
-        const json options = with({{"dir", folder.path()}, {"appendonly", "yes"}});
+        const json options = on_workers({{"dir", folder.path()}, {"appendonly", "yes"}});
         {
             subject cache("cache", options);
             co_await cache.start();
@@ -477,7 +476,7 @@ TEST_P(cache_threads, replies_wait_for_the_disk_on_every_thread) {
         const temporary_folder folder;
         subject cache(
             "cache",
-            with({{"dir", folder.path()}, {"appendonly", "yes"}, {"appendfsync", "always"}}));
+            on_workers({{"dir", folder.path()}, {"appendonly", "yes"}, {"appendfsync", "always"}}));
         co_await cache.start();
         const endpoint where = cache->local();
         co_await in_parallel(6, [&](int) {
@@ -495,9 +494,9 @@ TEST_P(cache_threads, replies_wait_for_the_disk_on_every_thread) {
 TEST_P(cache_threads, without_always_replies_wait_for_the_kernel_on_every_thread) {
     run([&]() -> task<void> {
         const temporary_folder folder;
-        subject cache(
-            "cache",
-            with({{"dir", folder.path()}, {"appendonly", "yes"}, {"appendfsync", "everysec"}}));
+        subject cache("cache", on_workers({{"dir", folder.path()},
+                                           {"appendonly", "yes"},
+                                           {"appendfsync", "everysec"}}));
         co_await cache.start();
         const endpoint where = cache->local();
         co_await in_parallel(6, [&](int number) {

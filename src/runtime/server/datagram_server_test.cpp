@@ -43,16 +43,14 @@ INSTANTIATE_TEST_SUITE_P(io, datagram_server,
                                            backend_kind::sim),
                          eddy::testing::backend_name);
 
-json with(json options) {
-    options["port"] = 0;
-    options["bind"] = "127.0.0.1";
+json over_udp(json options) {
     options["udp"] = true;
-    return options;
+    return with(std::move(options));
 }
 
 TEST_P(datagram_server, a_datagram_reaches_the_other_known_peers) {
     run([&]() -> task<void> {
-        subject server("server", with({}));
+        subject server("server", over_udp({}));
         co_await server.start();
         mouth a = co_await join(server);
         mouth b = co_await join(server);
@@ -82,7 +80,7 @@ TEST_P(datagram_server, a_datagram_reaches_the_other_known_peers) {
 TEST_P(datagram_server, peers_that_are_silent_are_forgotten) {
     if (!simulated()) GTEST_SKIP() << "needs a clock that nothing else disturbs";
     run([&]() -> task<void> {
-        subject server("server", with({{"idle_timeout", "100ms"}}));
+        subject server("server", over_udp({{"idle_timeout", "100ms"}}));
         co_await server.start();
         mouth silent = co_await join(server);
         mouth speaks = co_await join(server);
@@ -103,7 +101,7 @@ TEST_P(datagram_server, peers_that_are_silent_are_forgotten) {
 TEST_P(datagram_server, without_a_timeout_peers_are_forgotten_after_five_minutes) {
     if (!simulated()) GTEST_SKIP() << "takes five minutes";
     run_with_threads([&]() -> task<void> {
-        subject server("server", with({}));
+        subject server("server", over_udp({}));
         co_await server.start();
         mouth silent = co_await join(server);
         const time_point before = here().now();
@@ -116,10 +114,10 @@ TEST_P(datagram_server, without_a_timeout_peers_are_forgotten_after_five_minutes
 
 TEST_P(datagram_server, a_shorter_timeout_holds_at_once) {
     run([&]() -> task<void> {
-        subject server("server", with({}));
+        subject server("server", over_udp({}));
         co_await server.start();
         mouth silent = co_await join(server);
-        must_do(server->apply(server.parse(with({{"idle_timeout", "30ms"}}))));
+        must_do(server->apply(server.parse(over_udp({{"idle_timeout", "30ms"}}))));
         co_await until([&] { return server->count().connections_now == 0; });
         co_await server->stop(0s);
     });
@@ -127,7 +125,7 @@ TEST_P(datagram_server, a_shorter_timeout_holds_at_once) {
 
 TEST_P(datagram_server, peers_over_the_limit_are_not_listened_to) {
     run([&]() -> task<void> {
-        subject server("server", with({{"max_connections", 2}}));
+        subject server("server", over_udp({{"max_connections", 2}}));
         co_await server.start();
         mouth a = co_await join(server);
         mouth b = co_await join(server);
@@ -139,7 +137,7 @@ TEST_P(datagram_server, peers_over_the_limit_are_not_listened_to) {
         EXPECT_EQ(co_await a.hear(), "heard");
         EXPECT_EQ(server->count().connections_now, 2U);
         EXPECT_TRUE(server.events.has("2 peers, which is the limit"));
-        must_do(server->apply(server.parse(with({{"max_connections", 3}}))));
+        must_do(server->apply(server.parse(over_udp({{"max_connections", 3}}))));
         late.say("now there is room");
         co_await until([&] { return server->count().connections_now == 3; });
         co_await server->stop(0s);
@@ -149,7 +147,7 @@ TEST_P(datagram_server, peers_over_the_limit_are_not_listened_to) {
 TEST_P(datagram_server, datagrams_over_a_rate_are_dropped_and_counted) {
     run([&]() -> task<void> {
         for (const char* limit : {"rate_limit", "global_rate_limit"}) {
-            subject server("server", with({{limit, 5}}));
+            subject server("server", over_udp({{limit, 5}}));
             co_await server.start();
             mouth a = opened(server);
             for (int i = 0; i < 20; ++i) a.say("x");
@@ -159,7 +157,7 @@ TEST_P(datagram_server, datagrams_over_a_rate_are_dropped_and_counted) {
             });
             EXPECT_GE(server->count().messages_in, 5U);
             if (simulated()) EXPECT_EQ(server->count().messages_in, 5U);
-            must_do(server->apply(server.parse(with({{limit, 0}}))));
+            must_do(server->apply(server.parse(over_udp({{limit, 0}}))));
             const std::uint64_t before = server->count().messages_in;
             for (int i = 0; i < 20; ++i) a.say("x");
             co_await until([&] { return server->count().messages_in == before + 20; });
@@ -171,7 +169,7 @@ TEST_P(datagram_server, datagrams_over_a_rate_are_dropped_and_counted) {
 TEST_P(datagram_server, modes_say_who_gets_what) {
     run([&]() -> task<void> {
         for (const char* mode : {"in", "out"}) {
-            subject server("server", with({{"mode", mode}}));
+            subject server("server", over_udp({{"mode", mode}}));
             co_await server.start();
             mouth a = co_await join(server);
             mouth b = co_await join(server);
@@ -193,7 +191,7 @@ TEST_P(datagram_server, modes_say_who_gets_what) {
 
 TEST_P(datagram_server, a_message_must_fit_into_a_datagram) {
     run([&]() -> task<void> {
-        subject server("server", with({}));
+        subject server("server", over_udp({}));
         co_await server.start();
         const auto refused = co_await server->send(std::string(65'508, 'x'));
         EXPECT_EQ(refused.error().status, 400);
@@ -205,9 +203,9 @@ TEST_P(datagram_server, a_message_must_fit_into_a_datagram) {
 
 TEST_P(datagram_server, the_second_on_a_port_is_told_who_has_it) {
     run([&]() -> task<void> {
-        subject first("server", with({}), "first");
+        subject first("server", over_udp({}), "first");
         co_await first.start();
-        json same = with({});
+        json same = over_udp({});
         same["port"] = first->local().port();
         subject second("server", same, "second");
         EXPECT_THAT(co_await second.failure_to_start(),

@@ -15,12 +15,6 @@ using ::testing::HasSubstr;
 
 EDDY_ON_EVERY_BACKEND(server_limits);
 
-json with(json options) {
-    options["port"] = 0;
-    options["bind"] = "127.0.0.1";
-    return options;
-}
-
 task<talker> join(subject& server) {
     const std::uint64_t before = server->count().connections_now;
     talker made = co_await talker::to(server->local());

@@ -15,13 +15,6 @@ using ::testing::HasSubstr;
 
 EDDY_ON_EVERY_BACKEND(stream_server);
 
-const json any_port = {{"port", 0}, {"bind", "127.0.0.1"}};
-
-json with(json options) {
-    options.update(any_port);
-    return options;
-}
-
 /// A client that the server knows of: `eddy send` has reached it.
 task<talker> join(subject& server) {
     const std::uint64_t before = server->count().connections_now;
