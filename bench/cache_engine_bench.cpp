@@ -10,7 +10,7 @@
 #include <eddy/wire/resp/reply_writer.hpp>
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -11,8 +11,8 @@
 #include <eddy/wire/resp/reply_writer.hpp>
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/engine.hpp"
-#include "cache/lane.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/lane.hpp"
 
 #include <sched.h>
 

@@ -12,7 +12,7 @@
 #include <eddy/base/random.hpp>
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 
 #include <algorithm>
 #include <array>

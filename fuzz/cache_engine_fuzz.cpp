@@ -7,7 +7,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/wire/resp.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 
 #include <chrono>
 #include <cstddef>

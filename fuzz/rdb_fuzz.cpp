@@ -6,8 +6,8 @@
 // asked for, or made, since no fuzzer would find one.
 #include <eddy/base/assert.hpp>
 
-#include "cache/engine.hpp"
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "cache/rdb/crc64.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/save.hpp"

@@ -5,7 +5,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/wire/resp.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/script/hook_script.hpp"
 
 #include <array>

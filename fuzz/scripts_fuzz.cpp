@@ -4,7 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/wire/resp.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 
 #include <array>
 #include <cstddef>

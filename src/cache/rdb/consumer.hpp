@@ -1,7 +1,7 @@
 // Who takes what an RDB reader finds.
 #pragma once
 
-#include "cache/stream.hpp"
+#include "cache/types/stream.hpp"
 
 #include <cstdint>
 #include <optional>

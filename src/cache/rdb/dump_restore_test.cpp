@@ -1,10 +1,10 @@
 // DUMP and RESTORE on an engine alone: all types there and back, options, errors, damaged payloads.
 #include <eddy/base/random.hpp>
 
-#include "cache/engine.hpp"
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "cache/rdb/fixtures.hpp"
-#include "cache/test_client.hpp"
+#include "cache/testing/test_client.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // Whole databases: what is saved is loaded again, in pieces of any size; and what is not loaded.
-#include "cache/engine.hpp"
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "cache/rdb/fixtures.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/save.hpp"
-#include "cache/test_client.hpp"
+#include "cache/testing/test_client.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,11 +2,11 @@
 // consumer that writes down what a reader tells it.
 #pragma once
 
-#include "cache/number.hpp"
 #include "cache/rdb/consumer.hpp"
 #include "cache/rdb/crc64.hpp"
 #include "cache/rdb/format.hpp"
 #include "cache/rdb/reader.hpp"
+#include "cache/types/number.hpp"
 
 #include <cstdint>
 #include <cstdio>

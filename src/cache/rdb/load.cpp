@@ -1,7 +1,7 @@
 // Keys with their expiry; the values are the builder's part, but for strings, which come whole.
 #include "cache/rdb/load.hpp"
 
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "cache/rdb/format.hpp"
 #include "cache/script/scripting.hpp"
 

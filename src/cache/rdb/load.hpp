@@ -1,7 +1,7 @@
 // Fills an engine's databases from an RDB file, or from what a master sends.
 #pragma once
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/rdb/reader.hpp"
 #include "cache/rdb/value_builder.hpp"
 

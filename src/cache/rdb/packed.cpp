@@ -1,8 +1,8 @@
 // Walks over the four encodings.
 #include "cache/rdb/packed.hpp"
 
-#include "cache/listpack.hpp"
-#include "cache/number.hpp"
+#include "cache/types/listpack.hpp"
+#include "cache/types/number.hpp"
 
 #include <cstring>
 

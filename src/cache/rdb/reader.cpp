@@ -5,7 +5,7 @@
 
 #include "cache/rdb/crc64.hpp"
 #include "cache/rdb/packed.hpp"
-#include "cache/timed_fields.hpp"
+#include "cache/types/timed_fields.hpp"
 
 #include <algorithm>
 #include <charconv>

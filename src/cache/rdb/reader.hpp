@@ -13,7 +13,7 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
-#include "cache/entry.hpp"
+#include "cache/memory/entry.hpp"
 #include "cache/rdb/consumer.hpp"
 #include "cache/rdb/format.hpp"
 #include "cache/rdb/window.hpp"

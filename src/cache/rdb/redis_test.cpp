@@ -5,12 +5,12 @@
 
 #include "base/temporary_folder.hpp"
 #include "base/test_seed.hpp"
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/rdb/fixtures.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/save.hpp"
-#include "cache/redis_process.hpp"
-#include "cache/test_client.hpp"
+#include "cache/testing/redis_process.hpp"
+#include "cache/testing/test_client.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Database after database, some buckets at a time.
 #include "cache/rdb/save.hpp"
 
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/engine/version.hpp"
 #include "cache/rdb/crc64.hpp"
 #include "cache/script/scripting.hpp"
-#include "cache/timed_fields.hpp"
-#include "cache/version.hpp"
+#include "cache/types/timed_fields.hpp"
 
 #include <cstdio>
 #include <string>

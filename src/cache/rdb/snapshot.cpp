@@ -3,9 +3,9 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "cache/engine_state.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "cache/script/scripting.hpp"
-#include "cache/waits.hpp"
 
 #include <algorithm>
 #include <new>

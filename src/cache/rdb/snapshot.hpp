@@ -18,8 +18,8 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
-#include "cache/engine.hpp"
-#include "cache/keyspace.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/keyspace/keyspace.hpp"
 #include "cache/rdb/save.hpp"
 #include "cache/rdb/value_writer.hpp"
 

@@ -2,7 +2,7 @@
 // few values, each larger than many slices. EDDY_SEED and EDDY_RUNS search for longer.
 #include <eddy/base/random.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/rdb/snapshot_fixture.hpp"
 #include "cache/rdb/snapshot_traffic.hpp"

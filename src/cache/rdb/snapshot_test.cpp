@@ -5,10 +5,10 @@
 
 #include "base/test_rounds.hpp"
 #include "base/test_seed.hpp"
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/rdb/snapshot_fixture.hpp"
 #include "cache/rdb/snapshot_traffic.hpp"
-#include "cache/redis_process.hpp"
+#include "cache/testing/redis_process.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"
-#include "cache/differential_commands.hpp"
-#include "cache/differential_streams.hpp"
 #include "cache/rdb/snapshot_fixture.hpp"
+#include "cache/testing/differential_commands.hpp"
+#include "cache/testing/differential_streams.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,9 +3,9 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "cache/collection.hpp"
-#include "cache/list.hpp"
-#include "cache/sorted_set.hpp"
+#include "cache/types/collection.hpp"
+#include "cache/types/list.hpp"
+#include "cache/types/sorted_set.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,8 @@
 // Makes a value of what an RDB reader finds, apart from all databases until it is whole.
 #pragma once
 
-#include "cache/environment.hpp"
-#include "cache/keyspace.hpp"
+#include "cache/keyspace/environment.hpp"
+#include "cache/keyspace/keyspace.hpp"
 #include "cache/rdb/consumer.hpp"
 
 #include <cstdint>

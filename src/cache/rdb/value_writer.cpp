@@ -3,8 +3,8 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "cache/number.hpp"
-#include "cache/timed_fields.hpp"
+#include "cache/types/number.hpp"
+#include "cache/types/timed_fields.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -8,13 +8,13 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
-#include "cache/collection.hpp"
-#include "cache/environment.hpp"
-#include "cache/keyspace.hpp"
-#include "cache/list.hpp"
+#include "cache/keyspace/environment.hpp"
+#include "cache/keyspace/keyspace.hpp"
 #include "cache/rdb/format.hpp"
 #include "cache/rdb/stream_writer.hpp"
-#include "cache/sorted_set.hpp"
+#include "cache/types/collection.hpp"
+#include "cache/types/list.hpp"
+#include "cache/types/sorted_set.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Lengths and strings.
 #include "cache/rdb/window.hpp"
 
-#include "cache/number.hpp"
 #include "cache/rdb/format.hpp"
 #include "cache/rdb/lzf.hpp"
+#include "cache/types/number.hpp"
 
 #include <cstring>
 

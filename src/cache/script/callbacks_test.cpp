@@ -1,7 +1,7 @@
 // Tests of endless recursion through functions of C: an error, on whatever way a script is run.
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/script/hook_script.hpp"
-#include "cache/test_client.hpp"
+#include "cache/testing/test_client.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

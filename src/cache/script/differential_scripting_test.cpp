@@ -5,9 +5,9 @@
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"
-#include "cache/engine.hpp"
-#include "cache/redis_process.hpp"
-#include "cache/test_client.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/testing/redis_process.hpp"
+#include "cache/testing/test_client.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 // LuaJIT's compiler is off, since compiled loops cannot be ended.
 #pragma once
 
-#include "cache/hooks.hpp"
+#include "cache/read_through/hooks.hpp"
 
 #include <chrono>
 #include <cstddef>

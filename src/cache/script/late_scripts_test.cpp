@@ -1,10 +1,10 @@
 // Tests of scripts that are left in the middle: other sessions wait or get BUSY,
 // and what they see is whole.
-#include "cache/engine.hpp"
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/engine/slow_log.hpp"
 #include "cache/script/scripts_fixture.hpp"
-#include "cache/slow_log.hpp"
-#include "cache/test_client.hpp"
+#include "cache/testing/test_client.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
 
 #include "base/test_rounds.hpp"
 #include "base/test_seed.hpp"
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/script/original_lua.hpp"
-#include "cache/test_client.hpp"
+#include "cache/testing/test_client.hpp"
 
 #include <gtest/gtest.h>
 

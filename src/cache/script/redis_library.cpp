@@ -2,15 +2,15 @@
 #include <eddy/base/log.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
-#include "cache/command_table.hpp"
-#include "cache/dataset_digest.hpp"
-#include "cache/execution.hpp"
-#include "cache/number.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/engine/execution.hpp"
+#include "cache/engine/version.hpp"
 #include "cache/script/functions.hpp"
 #include "cache/script/scripts.hpp"
 #include "cache/script/values.hpp"
 #include "cache/script/vm.hpp"
-#include "cache/version.hpp"
+#include "cache/types/dataset_digest.hpp"
+#include "cache/types/number.hpp"
 
 #include <lua.hpp>
 

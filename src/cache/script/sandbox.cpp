@@ -5,7 +5,7 @@
 // asking a metatable (rawset and its like) is replaced by functions that look for that.
 #include <eddy/base/assert.hpp>
 
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "cache/script/scripts.hpp"
 #include "cache/script/vm.hpp"
 

@@ -2,7 +2,7 @@
 // none.
 #pragma once
 
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine_state.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // In the place of scripts, where LuaJIT was left out of the build.
-#include "cache/call.hpp"
-#include "cache/commands.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/engine/call.hpp"
 #include "cache/script/scripting.hpp"
 
 namespace eddy::cache {

@@ -26,10 +26,10 @@
 #include <eddy/base/intrusive_list.hpp>
 
 #include "base/text.hpp"
-#include "cache/call.hpp"
+#include "cache/clients/session.hpp"
+#include "cache/engine/call.hpp"
 #include "cache/script/fiber.hpp"
 #include "cache/script/vm.hpp"
-#include "cache/session.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // For tests of scripts: an engine that times them by their steps, and two clients of it.
 #pragma once
 
-#include "cache/engine.hpp"
-#include "cache/test_client.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/testing/test_client.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 // what no script may do. What they reply is differential_scripting_test.cpp's.
 #include "cache/script/scripts.hpp"
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/script/scripts_fixture.hpp"
-#include "cache/test_client.hpp"
+#include "cache/testing/test_client.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Replies of commands as Lua's values, and what a script returns as a reply.
 #pragma once
 
-#include "cache/call.hpp"
+#include "cache/engine/call.hpp"
 
 #include <string>
 #include <string_view>

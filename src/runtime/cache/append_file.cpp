@@ -4,8 +4,8 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "cache/engine_state.hpp"
-#include "cache/persistence.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/persistence/persistence.hpp"
 #include "runtime/cache/append_load.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/patient_disk.hpp"

@@ -15,7 +15,7 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/task.hpp>
 
-#include "cache/append_log.hpp"
+#include "cache/persistence/append_log.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/cache/append_manifest.hpp"
 #include "runtime/runtime.hpp"

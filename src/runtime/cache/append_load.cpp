@@ -6,7 +6,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "cache/rdb/load.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/trusted_limits.hpp"

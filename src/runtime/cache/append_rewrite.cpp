@@ -2,10 +2,10 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
-#include "cache/replication.hpp"
-#include "cache/script_gap.hpp"
+#include "cache/replication/replication.hpp"
+#include "cache/script/script_gap.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"

@@ -1,6 +1,6 @@
 // Masters that send what no master sends: broken protocol, and commands that would stop the
 // replica, change its settings or stall its link.
-#include "cache/test_client.hpp"
+#include "cache/testing/test_client.hpp"
 #include "runtime/cache/replication_servers.hpp"
 #include "runtime/cache/replicator.hpp"
 #include "runtime/cache/workplace.hpp"

@@ -2,8 +2,8 @@
 // be refused.
 #include <eddy/io/loop.hpp>
 
-#include "cache/replication.hpp"
-#include "cache/waits.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/leading.hpp"

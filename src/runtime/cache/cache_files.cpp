@@ -5,11 +5,11 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "cache/persistence.hpp"
+#include "cache/persistence/persistence.hpp"
 #include "cache/rdb/snapshot.hpp"
-#include "cache/replication.hpp"
+#include "cache/replication/replication.hpp"
+#include "cache/script/script_gap.hpp"
 #include "cache/script/scripting.hpp"
-#include "cache/script_gap.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
 #include "runtime/cache/handing_over.hpp"

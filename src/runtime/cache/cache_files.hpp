@@ -6,8 +6,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "cache/engine_state.hpp"
-#include "cache/server_host.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/engine/server_host.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/workplace.hpp"
 #include "runtime/runtime.hpp"

@@ -6,7 +6,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "cache/hooks.hpp"
+#include "cache/read_through/hooks.hpp"
 #include "runtime/cache/hook_workers.hpp"
 #include "runtime/runtime.hpp"
 

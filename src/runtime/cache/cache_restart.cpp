@@ -2,12 +2,12 @@
 // options that CONFIG SET changes and files that are read again take effect at once.
 #include <eddy/io/loop.hpp>
 
-#include "cache/config.hpp"
-#include "cache/persistence.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/config/config.hpp"
+#include "cache/persistence/persistence.hpp"
 #include "cache/rdb/snapshot.hpp"
-#include "cache/replication.hpp"
+#include "cache/replication/replication.hpp"
 #include "cache/script/scripting.hpp"
-#include "cache/waits.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"

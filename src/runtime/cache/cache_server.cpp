@@ -5,7 +5,7 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/tcp.hpp>
 
-#include "cache/persistence.hpp"
+#include "cache/persistence/persistence.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"

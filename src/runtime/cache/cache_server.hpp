@@ -7,8 +7,8 @@
 
 #include <eddy/base/histogram.hpp>
 
-#include "cache/engine.hpp"
-#include "cache/traffic.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/traffic.hpp"
 #include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/worker.hpp"

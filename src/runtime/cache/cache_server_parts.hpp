@@ -7,7 +7,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/turns.hpp>
 
-#include "cache/engine_state.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"

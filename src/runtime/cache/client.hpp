@@ -6,8 +6,8 @@
 #include <eddy/io/event.hpp>
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/engine.hpp"
-#include "cache/large_argument.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/memory/large_argument.hpp"
 #include "runtime/cache/byte_queue.hpp"
 #include "runtime/connections.hpp"
 

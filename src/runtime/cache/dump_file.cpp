@@ -5,8 +5,8 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "cache/engine_state.hpp"
-#include "cache/persistence.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/persistence/persistence.hpp"
 #include "runtime/cache/give_way.hpp"
 #include "runtime/cache/patient_disk.hpp"
 

@@ -6,7 +6,7 @@
 // most_unsent_replies wait, and kept in the query buffer beyond that.
 #include <eddy/io/timeout.hpp>
 
-#include "cache/client_memory.hpp"
+#include "cache/clients/client_memory.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/replicator.hpp"
 #include "runtime/cache/worker.hpp"

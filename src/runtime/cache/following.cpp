@@ -9,9 +9,9 @@
 
 #include "base/terminal_text.hpp"
 #include "base/text.hpp"
-#include "cache/append_log.hpp"
+#include "cache/persistence/append_log.hpp"
 #include "cache/rdb/load.hpp"
-#include "cache/script_gap.hpp"
+#include "cache/script/script_gap.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/cache/trusted_limits.hpp"
 

@@ -7,7 +7,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/replication.hpp"
+#include "cache/replication/replication.hpp"
 #include "runtime/cache/leading.hpp"
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 
 #include <eddy/io/loop.hpp>
 
-#include "cache/engine_state.hpp"
-#include "cache/persistence.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/persistence/persistence.hpp"
 #include "runtime/cache/dump_file.hpp"
 
 #include <fmt/format.h>

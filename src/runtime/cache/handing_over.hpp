@@ -3,7 +3,7 @@
 
 #include <eddy/io/task.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/runtime.hpp"
 

@@ -3,7 +3,7 @@
 #include <eddy/io/scope.hpp>
 
 #include "base/temporary_folder.hpp"
-#include "cache/lane.hpp"
+#include "cache/engine/lane.hpp"
 #include "runtime/cache/blocking_client.hpp"
 #include "runtime/testing.hpp"
 

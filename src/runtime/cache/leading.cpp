@@ -3,10 +3,10 @@
 
 #include <eddy/io/loop.hpp>
 
-#include "cache/engine_state.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
-#include "cache/script_gap.hpp"
-#include "cache/waits.hpp"
+#include "cache/script/script_gap.hpp"
 #include "runtime/cache/give_way.hpp"
 
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/turns.hpp>
 
-#include "cache/replication.hpp"
+#include "cache/replication/replication.hpp"
 #include "runtime/cache/client.hpp"
 #include "runtime/runtime.hpp"
 

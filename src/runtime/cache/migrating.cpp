@@ -8,8 +8,8 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
-#include "cache/number.hpp"
-#include "cache/server_host.hpp"
+#include "cache/engine/server_host.hpp"
+#include "cache/types/number.hpp"
 #include "runtime/cache/protection.hpp"
 
 #include <algorithm>

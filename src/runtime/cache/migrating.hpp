@@ -3,8 +3,8 @@
 
 #include <eddy/io/task.hpp>
 
-#include "cache/engine.hpp"
-#include "cache/migration.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/replication/migration.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,9 +1,9 @@
 // The table of the cache's options, and which of them contradict each other.
 #include "runtime/cache/options.hpp"
 
-#include "cache/command_names.hpp"
-#include "cache/config.hpp"
-#include "cache/persistence.hpp"
+#include "cache/catalog/command_names.hpp"
+#include "cache/config/config.hpp"
+#include "cache/persistence/persistence.hpp"
 #include "runtime/cache/parameters.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/listening.hpp"

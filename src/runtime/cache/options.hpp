@@ -4,7 +4,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/runtime.hpp"
 

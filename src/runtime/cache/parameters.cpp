@@ -2,7 +2,7 @@
 #include "runtime/cache/parameters.hpp"
 
 #include "base/text.hpp"
-#include "cache/call.hpp"
+#include "cache/engine/call.hpp"
 #include "runtime/runtime.hpp"
 
 #include <fmt/format.h>

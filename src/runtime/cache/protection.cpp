@@ -2,8 +2,8 @@
 #include "runtime/cache/protection.hpp"
 
 #include "base/text.hpp"
-#include "cache/call.hpp"
-#include "cache/engine_state.hpp"
+#include "cache/engine/call.hpp"
+#include "cache/engine/engine_state.hpp"
 
 #include <fmt/format.h>
 

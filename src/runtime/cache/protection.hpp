@@ -5,7 +5,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/connections.hpp"
 #include "runtime/listening.hpp"

@@ -4,7 +4,7 @@
 
 #include <eddy/io/task.hpp>
 
-#include "cache/replication.hpp"
+#include "cache/replication/replication.hpp"
 #include "runtime/cache/following.hpp"
 #include "runtime/cache/leading.hpp"
 

@@ -4,13 +4,13 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "cache/acl_file.hpp"
-#include "cache/config.hpp"
-#include "cache/engine_state.hpp"
-#include "cache/persistence.hpp"
-#include "cache/replication.hpp"
-#include "cache/script_gap.hpp"
-#include "cache/waits.hpp"
+#include "cache/acl/acl_file.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/config/config.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/persistence/persistence.hpp"
+#include "cache/replication/replication.hpp"
+#include "cache/script/script_gap.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/leading.hpp"
 #include "runtime/cache/migrating.hpp"

@@ -5,8 +5,8 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/task.hpp>
 
-#include "cache/engine.hpp"
-#include "cache/server_host.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/server_host.hpp"
 #include "runtime/cache/cache_files.hpp"
 #include "runtime/runtime.hpp"
 

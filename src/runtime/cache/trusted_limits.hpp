@@ -4,7 +4,7 @@
 
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/entry.hpp"
+#include "cache/memory/entry.hpp"
 
 namespace eddy::runtime::cache {
 

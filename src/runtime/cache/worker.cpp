@@ -4,7 +4,7 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
-#include "cache/client_memory.hpp"
+#include "cache/clients/client_memory.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/replicator.hpp"
 #include "runtime/clock.hpp"

@@ -18,7 +18,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/lane.hpp"
+#include "cache/engine/lane.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/client.hpp"
 #include "runtime/cache/workplace.hpp"

@@ -11,7 +11,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/turns.hpp>
 
-#include "cache/engine.hpp"
+#include "cache/engine/engine.hpp"
 #include "runtime/runtime.hpp"
 
 #include <atomic>

@@ -1,0 +1,160 @@
+// Logging in, refusals, and what becomes of sessions whose user changes.
+#include "cache/acl/access.hpp"
+
+#include "cache/catalog/command_table.hpp"
+#include "cache/clients/client_line.hpp"
+#include "cache/clients/messages.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/engine/call.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+using acl::refusal;
+
+std::span<const std::string_view> arguments_of(const call& c) noexcept { return {c.args, c.count}; }
+
+using context = access_log::context;
+
+context context_of(const call& c) noexcept {
+    if (c.in_script) return context::lua;
+    const bool in_transaction = (c.client.special & session::in_transaction) != 0;
+    return in_transaction ? context::multi : context::toplevel;
+}
+
+void log_refusal(call& c, acl::verdict what, std::string_view user, context where) {
+    engine::state& s = c.state;
+    const std::string object = what.why == refusal::command
+                                   ? acl::full_name(*c.spec, arguments_of(c))
+                                   : std::string(c.arg(what.argument));
+    std::string client;
+    // A script's commands are those of the client that has called it.
+    const bool is_script = c.in_script && s.executing != nullptr;
+    append_client_line(client, is_script ? *s.executing : c.client, s.env.now_us);
+    client.pop_back();  // the line's end
+    s.refusals.add({0, 1, what.why, where, object.substr(0, access_log::max_text),
+                    std::string(user.substr(0, access_log::max_text)), std::move(client),
+                    s.env.now_ms, s.env.now_ms},
+                   s.options.acllog_max_len);
+}
+
+acl::verdict check(const call& c) { return c.client.user->check(*c.spec, arguments_of(c)); }
+
+}  // namespace
+
+void access_log::add(entry made, std::size_t limit) {
+    ++counts_[static_cast<std::size_t>(made.why)];
+    constexpr std::int64_t same_within_ms = 60'000;
+    constexpr std::size_t looked_at = 10;
+    for (std::size_t i = 0; i < std::min(entries_.size(), looked_at); ++i) {
+        entry& old = entries_[i];
+        if (old.why != made.why || old.where != made.where || old.object != made.object ||
+            old.user != made.user || made.updated_ms - old.updated_ms > same_within_ms) {
+            continue;
+        }
+        ++old.count;
+        old.updated_ms = made.updated_ms;
+        old.client = std::move(made.client);
+        std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
+                    entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        return;
+    }
+    made.id = next_id_++;
+    entries_.push_front(std::move(made));
+    while (entries_.size() > limit) entries_.pop_back();
+}
+
+void use_default_user(engine::state& s, session& who) {
+    who.user = &s.users.default_user();
+    who.authenticated = !s.users.require_password();
+    note_permissions(s, who);
+}
+
+void note_permissions(engine::state& s, session& who) {
+    who.unlimited =
+        (who.authenticated || !s.users.require_password()) && who.user->allows_everything();
+}
+
+void note_all_permissions(engine::state& s) {
+    s.sessions.for_each([&](session& each) { note_permissions(s, each); });
+}
+
+bool authenticate(call& c, std::string_view name, std::string_view password) {
+    acl::user* const user = c.state.users.find(name);
+    if (user == nullptr || !user->accepts(password)) {
+        log_refusal(c, {refusal::password, 0}, name, context_of(c));
+        c.error("WRONGPASS invalid username-password pair or user is disabled.");
+        return false;
+    }
+    c.client.user = user;
+    c.client.authenticated = true;
+    note_permissions(c.state, c.client);
+    return true;
+}
+
+bool permits(call& c) {
+    const acl::verdict its = check(c);
+    if (its.why == refusal::none) return true;
+    log_refusal(c, its, c.client.user->name(), context_of(c));
+    switch (its.why) {
+        case refusal::key: c.error("NOPERM No permissions to access a key"); break;
+        case refusal::channel: c.error("NOPERM No permissions to access a channel"); break;
+        default:
+            c.error("NOPERM User " + c.client.user->name() + " has no permissions to run the '" +
+                    acl::full_name(*c.spec, arguments_of(c)) + "' command");
+    }
+    return false;
+}
+
+bool still_permits(call& c) {
+    const acl::verdict its = check(c);
+    if (its.why == refusal::none) return true;
+    log_refusal(c, its, c.client.user->name(), context::multi);
+    const char* const why = its.why == refusal::key ? "no permission to touch the specified keys"
+                            : its.why == refusal::channel
+                                ? "no permission to access one of the channels used as "
+                                  "arguments to the command"
+                                : "no permission to execute the command or subcommand";
+    c.error(
+        std::string("NOPERM ACLs rules changed between the moment the transaction was accumulated "
+                    "and the EXEC call. This command is no longer allowed for the following "
+                    "reason: ") +
+        why);
+    return false;
+}
+
+bool may_read_all_keys(const call& c) {
+    return c.client.unlimited || c.client.user->reads_all_keys(*c.spec, arguments_of(c));
+}
+
+void close_sessions_of(engine::state& s, const acl::user& gone) {
+    s.sessions.for_each([&](session& each) {
+        if (each.user != &gone) return;
+        each.user = &s.users.default_user();
+        each.authenticated = false;
+        each.unlimited = false;
+        kill(s, each);
+    });
+}
+
+void close_forbidden_subscribers(engine::state& s, const acl::user& changed) {
+    s.sessions.for_each([&](session& each) {
+        if (each.user != &changed || (each.special & session::subscriber) == 0) return;
+        bool forbidden = false;
+        const auto look = [&](name_set& names, bool are_patterns) {
+            names.for_each([&](name_topic& topic, name_topic::member&) {
+                forbidden |= !changed.allows_channel(topic.name, are_patterns);
+            });
+        };
+        look(each.extras->channels, false);
+        look(each.extras->shard_channels, false);
+        look(each.extras->patterns, true);
+        if (forbidden) kill(s, each);
+    });
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,177 @@
+// Users, and what each may do.
+//
+// A user has one or more selectors; a command may run when one of them allows the command, all its
+// keys and all its channels. Commands and the forms of those that have several ("config|set") are
+// numbered, and a selector holds a bit for each.
+#pragma once
+
+#include "cache/catalog/command_table.hpp"
+#include "cache/types/sha256.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache::acl {
+
+/// Users that there may be, and what the rules and passwords of one may take; beyond it ACL SETUSER
+/// refuses.
+inline constexpr std::size_t max_users = 10'000;
+inline constexpr std::size_t max_user_bytes = std::size_t{1} << 20;
+
+/// The number of a command, or of its form that args[1] names: what a selector's bits stand for.
+using command_number = std::uint32_t;
+command_number number_of(const command_spec& spec, std::span<const std::string_view> args) noexcept;
+/// "config|set".
+std::string full_name(const command_spec& spec, std::span<const std::string_view> args);
+/// The commands and forms of a category, by its name without '@'; none when there is no such one.
+std::optional<std::vector<std::string>> names_in_category(std::string_view category);
+
+/// Why a command is refused; a later one is told rather than an earlier.
+enum class refusal : std::uint8_t { none, command, key, password, channel };
+inline constexpr std::size_t refusal_kinds = 5;
+struct verdict {
+    refusal why = refusal::none;
+    std::size_t argument = 0;  ///< the key or the channel
+};
+
+struct key_pattern {
+    static constexpr std::uint8_t read = 1;
+    static constexpr std::uint8_t write = 2;
+    std::uint8_t access;
+    std::string text;
+    /// As it is given: "~text", "%R~text".
+    std::string written() const;
+};
+
+/// One set of permissions; nothing is allowed at first.
+class selector {
+public:
+    selector();
+
+    /// Applies one rule; or why not.
+    std::expected<void, std::string_view> apply(std::string_view rule);
+
+    bool allows_everything() const noexcept { return all_commands_ && all_keys_ && all_channels_; }
+    verdict check(const command_spec& spec, std::span<const std::string_view> args) const;
+    /// A pattern must be among the selector's own; a channel must match one of them.
+    bool allows_channel(std::string_view channel, bool is_pattern) const;
+    /// Whether every key may be read.
+    bool reads_all_keys() const noexcept;
+
+    /// As ACL GETUSER shows them: "~a* %R~b*", "&c*", "-@all +get".
+    std::string keys() const;
+    std::string channels() const;
+    std::string commands() const;
+    /// As ACL LIST does.
+    std::string written() const;
+
+    std::size_t bytes() const noexcept;
+
+private:
+    bool has(command_number number) const noexcept {
+        return (bits_[number / 64] >> number % 64 & 1) != 0;
+    }
+    void set(command_number number, bool allowed);
+    void set_with_forms(command_number number, bool allowed);
+    void set_all(bool allowed);
+    std::expected<void, std::string_view> apply_command(std::string_view rule);
+    std::expected<void, std::string_view> apply_category(std::string_view rule);
+    std::expected<void, std::string_view> add_key_pattern(std::string_view rule);
+    std::expected<void, std::string_view> add_channel(std::string_view pattern);
+    void note_rule(std::string_view what, bool allowed);
+
+    bool all_commands_ = false;
+    bool all_keys_ = false;
+    bool all_channels_ = false;
+    bool later_commands_ = false;  // whether the rules begin with +@all
+    std::vector<std::uint64_t> bits_;
+    /// First arguments with which a command is allowed that is not otherwise: "+select|0".
+    std::vector<std::pair<command_number, std::string>> first_arguments_;
+    std::vector<key_pattern> keys_;
+    std::vector<std::string> channels_;
+    std::string rules_;  // in the order in which they count
+};
+
+class user {
+public:
+    /// Disabled, with no password and no permission.
+    explicit user(std::string_view name) : name_(name), selectors_(1) {}
+
+    const std::string& name() const noexcept { return name_; }
+    bool enabled() const noexcept { return enabled_; }
+    /// Any password will do.
+    bool needs_no_password() const noexcept { return no_password_; }
+
+    /// Applies rules in turn, selectors in parentheses joined before. On failure the user is not
+    /// what it was and to be thrown away; the text is what ACL SETUSER replies.
+    std::expected<void, std::string> apply(std::span<const std::string_view> rules);
+
+    bool accepts(std::string_view password) const;
+    bool allows_everything() const noexcept;
+    verdict check(const command_spec& spec, std::span<const std::string_view> args) const;
+    bool allows_channel(std::string_view channel, bool is_pattern) const;
+    /// Whether the command may read every key, so that they need not be known beforehand.
+    bool reads_all_keys(const command_spec& spec, std::span<const std::string_view> args) const;
+
+    std::vector<std::string_view> flags() const;
+    const std::vector<sha256_digest>& passwords() const noexcept { return passwords_; }
+    const std::vector<selector>& selectors() const noexcept { return selectors_; }
+    /// As ACL LIST shows it, without "user " and the name.
+    std::string written() const;
+    std::size_t bytes() const noexcept;
+
+private:
+    std::expected<void, std::string_view> apply_one(std::string_view rule);
+    std::expected<void, std::string_view> add_selector(std::string_view inner);
+
+    std::string name_;
+    bool enabled_ = false;
+    bool no_password_ = false;
+    bool sanitizes_ = true;  // said, and without effect: every payload is checked
+    std::vector<sha256_digest> passwords_;
+    std::vector<selector> selectors_;  // the first is the user's own
+};
+
+/// All users by name. They stay where they are until they are removed.
+class users {
+public:
+    /// One, "default", who may everything; with a password, if there is one.
+    explicit users(std::string_view password);
+
+    user& default_user() noexcept { return *default_; }
+    user* find(std::string_view name) noexcept {
+        const auto found = all_.find(name);
+        return found == all_.end() ? nullptr : found->second.get();
+    }
+    std::size_t size() const noexcept { return all_.size(); }
+    void add(user made);
+    /// The removed user, whom nobody may use from here on; null when there is none.
+    std::unique_ptr<user> remove(std::string_view name);
+    /// Whether a client must give a password before anything else.
+    bool require_password() const noexcept {
+        return !default_->needs_no_password() || !default_->enabled();
+    }
+    /// What requirepass says.
+    void set_default_password(std::string_view password);
+
+    /// Calls f(user&) for each, by name.
+    template <class F>
+    void for_each(F&& f) const {
+        for (const auto& [name, each] : all_) f(*each);
+    }
+
+private:
+    std::map<std::string, std::unique_ptr<user>, std::less<>> all_;
+    user* default_;
+};
+
+}  // namespace eddy::cache::acl

@@ -1,0 +1,26 @@
+// Users as a file: one line for each, as ACL LIST shows them.
+#pragma once
+
+#include "cache/acl/acl.hpp"
+#include "cache/engine/engine.hpp"
+
+#include <cstddef>
+#include <expected>
+#include <string>
+#include <string_view>
+
+namespace eddy::cache::acl {
+
+/// A longer file is not read.
+inline constexpr std::size_t max_file_bytes = std::size_t{64} << 20;
+
+/// All users as the file has them.
+std::string to_file(const users& all);
+
+/// Replaces all users by those of a file's text: all, or none with everything that is wrong, each
+/// with the line of `file`. Who is not in it any more is disconnected; "default" is always there,
+/// and may everything if the file does not name it.
+std::expected<void, std::string> load(engine::state& s, std::string_view text,
+                                      std::string_view file);
+
+}  // namespace eddy::cache::acl

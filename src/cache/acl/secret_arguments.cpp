@@ -1,0 +1,52 @@
+// The commands that take passwords are few.
+#include "cache/acl/secret_arguments.hpp"
+
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/config/config.hpp"
+#include "cache/engine/call.hpp"
+
+namespace eddy::cache {
+namespace {
+
+// HELLO [version [AUTH name password] [SETNAME name]]: also where the password is missing, as then
+// it may have been given as the name.
+bool is_secret_of_hello(std::span<const std::string_view> args, std::size_t i) noexcept {
+    std::size_t option = 2;
+    while (option < i) {
+        const bool logs_in = is_word(args[option], "auth");
+        const std::size_t next = option + (logs_in ? 3 : 2);
+        if (i < next) return logs_in;
+        option = next;
+    }
+    return false;
+}
+
+// MIGRATE with AUTH password or AUTH2 user password.
+bool is_secret_of_migrate(std::span<const std::string_view> args, std::size_t i) noexcept {
+    std::size_t option = 6;
+    while (option < i) {
+        if (is_word(args[option], "keys")) return false;
+        const bool has_user = is_word(args[option], "auth2");
+        const std::size_t next = option + (has_user ? 3 : is_word(args[option], "auth") ? 2 : 1);
+        if (i < next) return true;
+        option = next;
+    }
+    return false;
+}
+
+}  // namespace
+
+bool is_secret(const command_spec& what, std::span<const std::string_view> args,
+               std::size_t i) noexcept {
+    const auto run = what.run;
+    if (run == commands::auth) return i > 0;
+    if (run == commands::hello) return is_secret_of_hello(args, i);
+    if (run == commands::migrate) return is_secret_of_migrate(args, i);
+    if (run == commands::acl) return i > 1 && is_word(args[1], "setuser");
+    // CONFIG SET: names and values in turn.
+    return run == commands::config && i > 2 && i % 2 == 1 && is_word(args[1], "set") &&
+           is_secret_parameter(args[i - 1]);
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,188 @@
+// As a Redis 7.0 tells them of itself, and what 7.2 has beside.
+#include "cache/catalog/acl_forms.hpp"
+
+#include "cache/engine/call.hpp"
+
+#include <algorithm>
+
+namespace eddy::cache::acl {
+namespace {
+
+constexpr bool alters = true;
+
+constexpr command_form forms[] = {
+    {"acl|cat", 0x8000, -2, 0x340, ""},
+    {"acl|deluser", 0x2a000, -3, 0x350, "request_policy:all_nodes,response_policy:all_succeeded",
+     alters},
+    {"acl|dryrun", 0x2a000, -4, 0x350, ""},
+    {"acl|genpass", 0x8000, -2, 0x340, ""},
+    {"acl|getuser", 0x2a000, 3, 0x350, ""},
+    {"acl|help", 0x8000, 2, 0x300, ""},
+    {"acl|list", 0x2a000, 2, 0x350, ""},
+    {"acl|load", 0x2a000, 2, 0x350, "", alters},
+    {"acl|log", 0x2a000, -2, 0x350, ""},
+    {"acl|save", 0x2a000, 2, 0x350, "request_policy:all_nodes,response_policy:all_succeeded",
+     alters},
+    {"acl|setuser", 0x2a000, -3, 0x350, "request_policy:all_nodes,response_policy:all_succeeded",
+     alters},
+    {"acl|users", 0x2a000, 2, 0x350, ""},
+    {"acl|whoami", 0x8000, 2, 0x340, ""},
+    {"client|caching", 0x48000, 3, 0x340, ""},
+    {"client|getname", 0x48000, 2, 0x340, ""},
+    {"client|getredir", 0x48000, 2, 0x340, ""},
+    {"client|help", 0x48000, 2, 0x300, ""},
+    {"client|id", 0x48000, 2, 0x340, ""},
+    {"client|info", 0x48000, 2, 0x340, "nondeterministic_output"},
+    {"client|kill", 0x6a000, -3, 0x350, ""},
+    {"client|list", 0x6a000, -2, 0x350, "nondeterministic_output"},
+    {"client|no-evict", 0x6a000, 3, 0x350, ""},
+    {"client|no-touch", 0x48000, 3, 0x340, ""},
+    {"client|pause", 0x6a000, -3, 0x350, ""},
+    {"client|reply", 0x48000, 3, 0x340, ""},
+    {"client|setinfo", 0x48000, 4, 0x340, "request_policy:all_nodes,response_policy:all_succeeded"},
+    {"client|setname", 0x48000, 3, 0x340, "request_policy:all_nodes,response_policy:all_succeeded"},
+    {"client|tracking", 0x48000, -3, 0x340, ""},
+    {"client|trackinginfo", 0x48000, 2, 0x340, ""},
+    {"client|unblock", 0x6a000, -3, 0x350, ""},
+    {"client|unpause", 0x6a000, 2, 0x350, ""},
+    {"cluster|addslots", 0x2a000, -3, 0x20210, ""},
+    {"cluster|addslotsrange", 0x2a000, -4, 0x20210, ""},
+    {"cluster|bumpepoch", 0x2a000, 2, 0x20210, "nondeterministic_output"},
+    {"cluster|count-failure-reports", 0x2a000, 3, 0x210, "nondeterministic_output"},
+    {"cluster|countkeysinslot", 0x8000, 3, 0x200, ""},
+    {"cluster|delslots", 0x2a000, -3, 0x20210, ""},
+    {"cluster|delslotsrange", 0x2a000, -4, 0x20210, ""},
+    {"cluster|failover", 0x2a000, -2, 0x20210, ""},
+    {"cluster|flushslots", 0x2a000, 2, 0x20210, ""},
+    {"cluster|forget", 0x2a000, 3, 0x20210, ""},
+    {"cluster|getkeysinslot", 0x8000, 4, 0x200, "nondeterministic_output"},
+    {"cluster|help", 0x8000, 2, 0x300, ""},
+    {"cluster|info", 0x8000, 2, 0x200, "nondeterministic_output"},
+    {"cluster|keyslot", 0x8000, 3, 0x200, ""},
+    {"cluster|links", 0x8000, 2, 0x200, "nondeterministic_output"},
+    {"cluster|meet", 0x2a000, -4, 0x20210, ""},
+    {"cluster|myid", 0x8000, 2, 0x200, ""},
+    {"cluster|myshardid", 0x8000, 2, 0x200, "nondeterministic_output"},
+    {"cluster|nodes", 0x8000, 2, 0x200, "nondeterministic_output"},
+    {"cluster|replicas", 0x2a000, 3, 0x210, "nondeterministic_output"},
+    {"cluster|replicate", 0x2a000, 3, 0x20210, ""},
+    {"cluster|reset", 0x2a000, -2, 0x250, ""},
+    {"cluster|saveconfig", 0x2a000, 2, 0x20210, ""},
+    {"cluster|set-config-epoch", 0x2a000, 3, 0x20210, ""},
+    {"cluster|setslot", 0x2a000, -4, 0x20210, ""},
+    {"cluster|shards", 0x8000, 2, 0x300, "nondeterministic_output"},
+    {"cluster|slaves", 0x2a000, 3, 0x210, "nondeterministic_output"},
+    {"cluster|slots", 0x8000, 2, 0x300, "nondeterministic_output"},
+    {"command|count", 0x48000, 2, 0x300, ""},
+    {"command|docs", 0x48000, -2, 0x300, "nondeterministic_output_order"},
+    {"command|getkeys", 0x48000, -3, 0x300, ""},
+    {"command|getkeysandflags", 0x48000, -3, 0x300, ""},
+    {"command|help", 0x48000, 2, 0x300, ""},
+    {"command|info", 0x48000, -2, 0x300, "nondeterministic_output_order"},
+    {"command|list", 0x48000, -2, 0x300, "nondeterministic_output_order"},
+    {"config|get", 0x2a000, -3, 0x350, ""},
+    {"config|help", 0x8000, 2, 0x300, ""},
+    {"config|resetstat", 0x2a000, 2, 0x350,
+     "request_policy:all_nodes,response_policy:all_succeeded"},
+    {"config|rewrite", 0x2a000, 2, 0x350, "request_policy:all_nodes,response_policy:all_succeeded",
+     alters},
+    {"config|set", 0x2a000, -4, 0x350, "request_policy:all_nodes,response_policy:all_succeeded",
+     alters},
+    {"function|delete", 0x108004, 3, 0x41,
+     "request_policy:all_shards,response_policy:all_succeeded"},
+    {"function|dump", 0x108000, 2, 0x40, ""},
+    {"function|flush", 0x108004, -2, 0x41,
+     "request_policy:all_shards,response_policy:all_succeeded"},
+    {"function|help", 0x108000, 2, 0x300, ""},
+    {"function|kill", 0x108000, 2, 0x80040,
+     "request_policy:all_shards,response_policy:one_succeeded"},
+    {"function|list", 0x108000, -2, 0x40, "nondeterministic_output_order"},
+    {"function|load", 0x108004, -3, 0x45,
+     "request_policy:all_shards,response_policy:all_succeeded"},
+    {"function|restore", 0x108004, -3, 0x45,
+     "request_policy:all_shards,response_policy:all_succeeded"},
+    {"function|stats", 0x108000, 2, 0x80040,
+     "nondeterministic_output,request_policy:all_shards,response_policy:special"},
+    {"latency|doctor", 0x2a000, 2, 0x350,
+     "nondeterministic_output,request_policy:all_nodes,response_policy:special"},
+    {"latency|graph", 0x2a000, 3, 0x350,
+     "nondeterministic_output,request_policy:all_nodes,response_policy:special"},
+    {"latency|help", 0x8000, 2, 0x300, ""},
+    {"latency|histogram", 0x2a000, -2, 0x350,
+     "nondeterministic_output,request_policy:all_nodes,response_policy:special"},
+    {"latency|history", 0x2a000, 3, 0x350,
+     "nondeterministic_output,request_policy:all_nodes,response_policy:special"},
+    {"latency|latest", 0x2a000, 2, 0x350,
+     "nondeterministic_output,request_policy:all_nodes,response_policy:special"},
+    {"latency|reset", 0x2a000, -2, 0x350, "request_policy:all_nodes,response_policy:agg_sum"},
+    {"memory|doctor", 0x8000, 2, 0x0,
+     "nondeterministic_output,request_policy:all_shards,response_policy:special"},
+    {"memory|help", 0x8000, 2, 0x300, ""},
+    {"memory|malloc-stats", 0x8000, 2, 0x0,
+     "nondeterministic_output,request_policy:all_shards,response_policy:special"},
+    {"memory|purge", 0x8000, 2, 0x0, "request_policy:all_shards,response_policy:all_succeeded"},
+    {"memory|stats", 0x8000, 2, 0x0,
+     "nondeterministic_output,request_policy:all_shards,response_policy:special"},
+    {"memory|usage", 0x8002, -3, 0x2, ""},
+    {"module|help", 0x8000, 2, 0x300, ""},
+    {"module|list", 0x2a000, 2, 0x50, "nondeterministic_output_order"},
+    {"module|load", 0x2a000, -3, 0x20050, "", alters},
+    {"module|loadex", 0x2a000, -3, 0x20050, "", alters},
+    {"module|unload", 0x2a000, 3, 0x20050, "", alters},
+    {"object|encoding", 0x8003, 3, 0x2, "nondeterministic_output"},
+    {"object|freq", 0x8003, 3, 0x2, "nondeterministic_output"},
+    {"object|help", 0x8001, 2, 0x300, ""},
+    {"object|idletime", 0x8003, 3, 0x2, "nondeterministic_output"},
+    {"object|refcount", 0x8003, 3, 0x2, "nondeterministic_output"},
+    {"pubsub|channels", 0x9000, -2, 0x320, ""},
+    {"pubsub|help", 0x8000, 2, 0x300, ""},
+    {"pubsub|numpat", 0x9000, 2, 0x320, ""},
+    {"pubsub|numsub", 0x9000, -2, 0x320, ""},
+    {"pubsub|shardchannels", 0x9000, -2, 0x320, ""},
+    {"pubsub|shardnumsub", 0x9000, -2, 0x320, ""},
+    {"script|debug", 0x108000, 3, 0x40, ""},
+    {"script|exists", 0x108000, -3, 0x40,
+     "request_policy:all_shards,response_policy:agg_logical_and"},
+    {"script|flush", 0x108000, -2, 0x40, "request_policy:all_nodes,response_policy:all_succeeded"},
+    {"script|help", 0x108000, 2, 0x300, ""},
+    {"script|kill", 0x108000, 2, 0x80040,
+     "request_policy:all_shards,response_policy:one_succeeded"},
+    {"script|load", 0x108000, 3, 0x240, "request_policy:all_nodes,response_policy:all_succeeded"},
+    {"slowlog|get", 0x2a000, -2, 0x310, "request_policy:all_nodes,nondeterministic_output"},
+    {"slowlog|help", 0x8000, 2, 0x300, ""},
+    {"slowlog|len", 0x2a000, 2, 0x310,
+     "request_policy:all_nodes,response_policy:agg_sum,nondeterministic_output"},
+    {"slowlog|reset", 0x2a000, 2, 0x310, "request_policy:all_nodes,response_policy:all_succeeded"},
+    {"xgroup|create", 0x8804, -5, 0x5, ""},
+    {"xgroup|createconsumer", 0x8804, 5, 0x5, ""},
+    {"xgroup|delconsumer", 0x8804, 5, 0x1, ""},
+    {"xgroup|destroy", 0x8804, 4, 0x1, ""},
+    {"xgroup|help", 0x8800, 2, 0x300, ""},
+    {"xgroup|setid", 0x8804, -5, 0x1, ""},
+    {"xinfo|consumers", 0x8802, 4, 0x2, "nondeterministic_output"},
+    {"xinfo|groups", 0x8802, 3, 0x2, ""},
+    {"xinfo|help", 0x8800, 2, 0x300, ""},
+    {"xinfo|stream", 0x8802, -3, 0x2, ""},
+};
+
+}  // namespace
+
+std::span<const command_form> command_forms() noexcept { return forms; }
+
+std::span<const command_form> forms_of(std::string_view command) noexcept {
+    const auto command_of = [](const command_form& each) {
+        return each.name.substr(0, each.name.find('|'));
+    };
+    const auto found = std::ranges::equal_range(forms, command, {}, command_of);
+    return {found.begin(), found.end()};
+}
+
+const command_form* find_form(std::string_view command, std::string_view word) noexcept {
+    const std::size_t prefix = command.size() + 1;
+    for (const command_form& each : forms_of(command)) {
+        if (is_word(word, each.name.substr(prefix))) return &each;
+    }
+    return nullptr;
+}
+
+}  // namespace eddy::cache::acl

@@ -1,0 +1,224 @@
+// Keys by the specifications of command_docs.hpp; where those do not tell all, by hand.
+#include "cache/catalog/command_keys.hpp"
+
+#include "base/text.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/engine/call.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+namespace eddy::cache {
+namespace {
+
+using arguments = std::span<const std::string_view>;
+
+// The number at the front of the text, which is taken away with the character behind it.
+int take_number(std::string_view& text) noexcept {
+    int value = 0;
+    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    text.remove_prefix(static_cast<std::size_t>(at - text.data()));
+    if (!text.empty()) text.remove_prefix(1);
+    return value;
+}
+
+// The facts of the form that the arguments choose, or of the command.
+const command_facts* facts_of(const command_spec& spec, arguments args) {
+    if (args.size() > 1 && args[1].size() <= max_command_name) {
+        const std::string form = std::string(spec.name) + '|' + lower(args[1]);
+        if (const command_facts* const its = find_facts(form)) return its;
+    }
+    return find_facts(spec.name);
+}
+
+// Where the group's search begins; 0: nowhere.
+std::size_t find_begin(const key_spec& spec, arguments args) noexcept {
+    if (spec.begin == 'i') return static_cast<std::size_t>(spec.from);
+    if (spec.begin != 'k') return 0;
+    const auto count = static_cast<std::int64_t>(args.size());
+    const int step = spec.from > 0 ? 1 : -1;
+    for (std::int64_t i = spec.from > 0 ? spec.from : count + spec.from; i > 0 && i < count;
+         i += step) {
+        if (equal_in_any_case(args[static_cast<std::size_t>(i)], spec.keyword)) {
+            return static_cast<std::size_t>(i) + 1;
+        }
+    }
+    return 0;
+}
+
+// False when they do not fit the arguments.
+bool add_group(const key_spec& spec, arguments args, std::vector<key_argument>& to) {
+    const std::size_t begin = find_begin(spec, args);
+    if (begin == 0) return spec.begin == 'k';  // an option that was not given
+    const auto count = static_cast<std::int64_t>(args.size());
+    auto first = static_cast<std::int64_t>(begin);
+    std::int64_t last;
+    std::int64_t step;
+    if (spec.find == 'r') {
+        const auto [end, every, limit] = spec.numbers;
+        step = every;
+        last = end >= 0 ? first + end : count + end;
+        if (end < 0 && limit > 1) last = first + (count - first) / limit + end;
+    } else {
+        const auto [number_at, first_at, every] = spec.numbers;
+        step = every;
+        if (first + number_at >= count) return false;
+        const auto keys = parse_integer(args[static_cast<std::size_t>(first + number_at)]);
+        if (!keys || *keys < 0 || *keys > count) return false;
+        if (*keys == 0 && !to.empty()) return false;  // a destination without sources
+        first += first_at;
+        last = first + (*keys - 1) * step;
+    }
+    if (last >= count) return false;
+    for (; first <= last; first += step) {
+        to.push_back({static_cast<std::size_t>(first), spec.flags});
+    }
+    return true;
+}
+
+// What is done with the key depends on the options.
+std::string_view flags_of_set(arguments args) {
+    const auto option = args.subspan(std::min<std::size_t>(3, args.size()));
+    return std::ranges::any_of(option, [](std::string_view each) { return is_word(each, "get"); })
+               ? "RW access update"
+               : "OW update";
+}
+
+std::string_view flags_of_bitfield(arguments args) {
+    for (std::size_t i = 2; i < args.size(); ++i) {
+        if (is_word(args[i], "set") || is_word(args[i], "incrby")) return "RW access update";
+        if (is_word(args[i], "get")) i += 2;
+    }
+    return "RO access";
+}
+
+// SORT: the key, and the last one behind STORE.
+std::vector<key_argument> keys_of_sort(arguments args) {
+    std::vector<key_argument> found{{1, "RO access"}};
+    for (std::size_t i = 2; i < args.size(); ++i) {
+        if (is_word(args[i], "limit")) {
+            i += 2;
+        } else if (is_word(args[i], "get") || is_word(args[i], "by")) {
+            ++i;
+        } else if (is_word(args[i], "store") && i + 1 < args.size()) {
+            found.resize(1);
+            found.push_back({i + 1, "OW update"});
+            ++i;
+        }
+    }
+    return found;
+}
+
+// GEORADIUS and GEORADIUSBYMEMBER: whatever stands behind STORE, of which there may be several: a
+// search for the word finds the first, and the last one counts.
+std::vector<key_argument> keys_of_georadius(arguments args, std::size_t first_option) {
+    std::vector<key_argument> found{{1, "RO access"}};
+    for (std::size_t i = first_option; i + 1 < args.size(); ++i) {
+        if (is_word(args[i], "store") || is_word(args[i], "storedist"))
+            found.push_back({++i, "OW update"});
+    }
+    return found;
+}
+
+// XREAD and XREADGROUP: a group or a consumer may be called "streams".
+std::vector<key_argument> keys_of_xread(arguments args) {
+    std::vector<key_argument> found;
+    std::size_t i = 1;
+    while (i < args.size() && !is_word(args[i], "streams")) {
+        const bool has_value = is_word(args[i], "count") || is_word(args[i], "block");
+        i += is_word(args[i], "group") ? 3 : has_value ? 2 : 1;
+    }
+    if (i >= args.size()) return found;
+    const std::size_t keys = (args.size() - i - 1) / 2;
+    for (std::size_t k = 1; k <= keys; ++k) found.push_back({i + k, "RO access"});
+    return found;
+}
+
+// MIGRATE: the key, or those behind KEYS, which may also be a password.
+std::optional<std::vector<key_argument>> keys_of_migrate(arguments args) {
+    constexpr std::string_view flags = "RW access delete";
+    for (std::size_t i = 6; i < args.size(); ++i) {
+        if (is_word(args[i], "auth")) {
+            ++i;
+        } else if (is_word(args[i], "auth2")) {
+            i += 2;
+        } else if (is_word(args[i], "keys")) {
+            if (!args[3].empty()) return std::nullopt;
+            std::vector<key_argument> found;
+            while (++i < args.size()) found.push_back({i, flags});
+            return found;
+        }
+    }
+    return {{{3, flags}}};
+}
+
+}  // namespace
+
+std::vector<key_spec> parse_key_specs(std::string_view text) {
+    std::vector<key_spec> all;
+    for_each_word(text, ';', [&all](std::string_view one) {
+        key_spec made;
+        int part = 0;
+        for_each_word(one, '|', [&](std::string_view word) {
+            switch (part++) {
+                case 0: made.flags = word; break;
+                case 1: {
+                    made.begin = word[0];
+                    word.remove_prefix(1);
+                    if (made.begin == 'k') {
+                        made.keyword = word.substr(0, word.find('.'));
+                        word.remove_prefix(made.keyword.size() + 1);
+                    }
+                    made.from = take_number(word);
+                    break;
+                }
+                default:
+                    made.find = word[0];
+                    word.remove_prefix(1);
+                    for (int& each : made.numbers) each = take_number(word);
+            }
+        });
+        all.push_back(made);
+    });
+    return all;
+}
+
+bool has_keys(const command_spec& spec, arguments args) {
+    const command_facts* const its = facts_of(spec, args);
+    if (its == nullptr) return spec.first_key != 0;
+    // Channels stand there as "not_key".
+    return std::ranges::any_of(parse_key_specs(its->key_specs), [](const key_spec& each) {
+        return each.flags.find("not_key") == std::string_view::npos;
+    });
+}
+
+std::optional<std::vector<key_argument>> find_key_arguments(const command_spec& spec,
+                                                            arguments args) {
+    if (spec.name == "sort") return keys_of_sort(args);
+    if (spec.name == "georadius") return keys_of_georadius(args, 6);
+    if (spec.name == "georadiusbymember") return keys_of_georadius(args, 5);
+    if (spec.name == "xread" || spec.name == "xreadgroup") return keys_of_xread(args);
+    if (spec.name == "migrate" && args.size() > 3) return keys_of_migrate(args);
+    if (spec.name == "set") return {{{1, flags_of_set(args)}}};
+    if (spec.name == "bitfield") return {{{1, flags_of_bitfield(args)}}};
+    std::vector<key_argument> found;
+    const command_facts* const its = facts_of(spec, args);
+    if (its == nullptr) {
+        if (spec.first_key == 0) return found;
+        const auto count = static_cast<std::int64_t>(args.size());
+        const std::int64_t last = spec.last_key >= 0 ? spec.last_key : count + spec.last_key;
+        for (std::int64_t i = spec.first_key; i <= last && i < count; i += spec.key_step) {
+            found.push_back({static_cast<std::size_t>(i),
+                             (spec.flags & command_flag::write) != 0 ? "RW update" : "RO access"});
+        }
+        return found;
+    }
+    for (const key_spec& each : parse_key_specs(its->key_specs)) {
+        if (each.begin == 'u' || each.find == 'u') continue;
+        if (!add_group(each, args, found)) return std::nullopt;
+    }
+    return found;
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,66 @@
+// Which arguments of a command are keys.
+#pragma once
+
+#include "cache/catalog/command_docs.hpp"
+#include "cache/catalog/command_table.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+/// An argument that is a key, and what is done with it: "RW access update", as COMMAND
+/// GETKEYSANDFLAGS tells it.
+struct key_argument {
+    std::size_t index;
+    std::string_view flags;
+};
+
+/// One group of a command's keys, taken apart: see command_facts::key_specs.
+struct key_spec {
+    std::string_view flags;
+    char begin = 'u';          // i, k or u
+    std::string_view keyword;  // of k
+    int from = 0;              // of i and k
+    char find = 'u';           // r, n or u
+    int numbers[3] = {};
+};
+
+std::vector<key_spec> parse_key_specs(std::string_view text);
+
+/// Calls with each of the words between commas, spaces or the like.
+template <class F>
+void for_each_word(std::string_view text, char between, F&& what) {
+    while (!text.empty()) {
+        const std::size_t size = text.find(between);
+        what(text.substr(0, size));
+        if (size == std::string_view::npos) return;
+        text.remove_prefix(size + 1);
+    }
+}
+
+/// Calls with each key at a fixed place of the command; args[0] is its name.
+template <class F>
+void for_each_fixed_key(const command_spec& spec, std::span<const std::string_view> args,
+                        F&& what) {
+    if (spec.first_key <= 0) return;
+    const auto count = static_cast<std::ptrdiff_t>(args.size());
+    const std::ptrdiff_t last = spec.last_key < 0 ? count + spec.last_key : spec.last_key;
+    const std::ptrdiff_t step = std::max<std::ptrdiff_t>(spec.key_step, 1);
+    for (std::ptrdiff_t i = spec.first_key; i <= last && i < count; i += step)
+        what(args[static_cast<std::size_t>(i)]);
+}
+
+/// Whether the command has keys at all, in the form that the arguments choose.
+bool has_keys(const command_spec& spec, std::span<const std::string_view> args);
+
+/// The keys among the arguments, args[0] being the command's name; none when they do not make
+/// sense.
+std::optional<std::vector<key_argument>> find_key_arguments(const command_spec& spec,
+                                                            std::span<const std::string_view> args);
+
+}  // namespace eddy::cache

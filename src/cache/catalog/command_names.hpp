@@ -1,0 +1,54 @@
+// Commands by other names than their own: rename-command.
+#pragma once
+
+#include "cache/catalog/command_table.hpp"
+
+#include <expected>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace eddy::cache {
+
+/// What is looked up before the table. Immutable.
+class command_names {
+public:
+    /// Old names and new ones, in this order; an empty new one: nobody can call it. Or what is
+    /// wrong with one of them, as a sentence.
+    static std::expected<std::unique_ptr<const command_names>, std::string> make(
+        std::span<const std::pair<std::string, std::string>> renamed);
+
+    /// The command that is called so, or null.
+    const command_spec* find(command_name name) const noexcept {
+        const auto found = names_.find(name);
+        return found == names_.end() ? find_command(name) : found->second;
+    }
+    /// Whether anything calls the command.
+    bool is_callable(const command_spec& spec) const noexcept;
+
+private:
+    struct order {
+        bool operator()(const command_name& a, const command_name& b) const noexcept {
+            if (a.first != b.first) return a.first < b.first;
+            return a.second != b.second ? a.second < b.second : a.third < b.third;
+        }
+    };
+    /// Null: the name that a command has lost.
+    std::map<command_name, const command_spec*, order> names_;
+};
+
+/// The command that a file or a master calls so: by its own name, or else as clients do.
+inline const command_spec* find_trusted(const command_names* renamed, command_name name) noexcept {
+    const command_spec* const own = find_command(name);
+    return own != nullptr || renamed == nullptr ? own : renamed->find(name);
+}
+
+/// The command that clients and scripts call so, or null.
+inline const command_spec* find_named(const command_names* renamed, command_name name) noexcept {
+    return renamed == nullptr ? find_command(name) : renamed->find(name);
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,89 @@
+// Looking at all clients costs some nanoseconds each, and is done when the limit may be near.
+#include "cache/clients/client_memory.hpp"
+
+#include "cache/clients/messages.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/persistence/append_log.hpp"
+#include "cache/replication/replication.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+bool may_be_closed(const session& who) noexcept {
+    return !who.no_evict && !who.closing &&
+           (who.special & (session::replica | session::master)) == 0;
+}
+
+}  // namespace
+
+std::size_t client_bytes(const session& who) noexcept {
+    const session::buffers held = who.held();
+    std::size_t all = sizeof who + held.input;
+    if (who.introduced) {
+        const session::introduction& its = *who.introduced;
+        all += sizeof its + its.name.size() + its.library_name.size() + its.library_version.size();
+    }
+    const session_extras* const extras = who.extras.get();
+    if (extras == nullptr) return all + held.output;
+    all += std::max(held.output, extras->unsent);
+    all += sizeof *extras + extras->outbox.size() + extras->queued.bytes() +
+           extras->waiting.bytes() + extras->watched.bytes() + extras->channels.bytes() +
+           extras->patterns.bytes() + extras->shard_channels.bytes() + extras->keys.bytes() +
+           extras->prefixes.bytes();
+    return all;
+}
+
+buffer_bytes measure_buffers(engine::state& s) {
+    buffer_bytes found;
+    if (s.replicating != nullptr) {
+        const replication& its = *s.replicating;
+        found.backlog = its.kept().end() - its.kept().begin();
+        for (const replica* const each : its.replicas()) found.replicas += client_bytes(each->who);
+    }
+    s.sessions.for_each([&found](const session& each) {
+        if (class_of(each) != client_class::replica) found.normal += client_bytes(each);
+    });
+    if (s.appending != nullptr) found.append = s.appending->appended - s.appending->written;
+    return found;
+}
+
+void client_memory::look(engine::state& s) {
+    grown_ = 0;
+    std::size_t all = 0;
+    std::vector<std::pair<std::size_t, session*>> candidates;
+    s.sessions.for_each([&](session& each) {
+        if (!may_be_closed(each)) return;
+        const std::size_t its = client_bytes(each);
+        all += its;
+        // Those with nothing but themselves are never worth it.
+        if (its > sizeof each + sizeof(session_extras)) candidates.emplace_back(its, &each);
+    });
+    if (all <= limit_) return;
+    std::ranges::sort(candidates, std::ranges::greater{});
+    for (const auto& [its, who] : candidates) {
+        ++s.env.counters.evicted_clients;
+        kill(s, *who);
+        all -= its;
+        if (all <= limit_) return;
+    }
+}
+
+void configure_client_memory(engine::state& s) {
+    const engine_options& o = s.options;
+    std::size_t limit = o.max_clients_memory;
+    if (o.max_clients_percent != 0) limit = o.max_memory / 100 * o.max_clients_percent;
+    if (limit == 0) {
+        s.clients_memory.reset();
+    } else {
+        s.clients_memory =
+            std::make_unique<client_memory>(std::max(limit, client_memory::least_limit));
+        // It may be too much already.
+        s.clients_memory->grown(s, limit);
+    }
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,174 @@
+// Letters, and the delivery of what happened to a key.
+#include "cache/clients/notifications.hpp"
+
+#include "cache/clients/messages.hpp"
+#include "cache/clients/tracking.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/persistence/propagation.hpp"
+#include "cache/read_through/hooks.hpp"
+#include "cache/replication/migration.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+constexpr std::uint16_t bit(key_event kind) noexcept { return static_cast<std::uint16_t>(kind); }
+
+// In the order in which Redis shows them. "d" is for the types of modules, which there are none of.
+constexpr std::uint16_t module_bit = 512;
+constexpr std::pair<char, std::uint16_t> letters[] = {
+    {'g', bit(key_event::generic)}, {'$', bit(key_event::string)},
+    {'l', bit(key_event::list)},    {'s', bit(key_event::set)},
+    {'h', bit(key_event::hash)},    {'z', bit(key_event::sorted_set)},
+    {'x', bit(key_event::expired)}, {'e', bit(key_event::evicted)},
+    {'t', bit(key_event::stream)},  {'d', module_bit},
+    {'n', bit(key_event::new_key)},
+};
+constexpr std::uint16_t every_class = 0x1ff | module_bit;  // A
+
+}  // namespace
+
+std::string event_letters(const engine_options& options) {
+    const std::uint16_t chosen = options.notified_events;
+    std::string text;
+    const bool all = (chosen & every_class) == every_class;
+    if (all) text += 'A';
+    for (const auto& [letter, its] : letters) {
+        if ((chosen & its) != 0 && !all) text += letter;
+    }
+    if (options.notifies_keyspace) text += 'K';
+    if (options.notifies_keyevent) text += 'E';
+    if ((chosen & bit(key_event::key_miss)) != 0) text += 'm';
+    return text;
+}
+
+bool set_event_letters(engine_options& options, std::string_view given) {
+    std::uint16_t chosen = 0;
+    bool keyspace = false;
+    bool keyevent = false;
+    for (const char c : given) {
+        std::uint16_t its = 0;
+        for (const auto& [letter, bits] : letters) {
+            if (c == letter) its = bits;
+        }
+        if (c == 'A') its = every_class;
+        if (c == 'm') its = bit(key_event::key_miss);
+        keyspace |= c == 'K';
+        keyevent |= c == 'E';
+        if (its == 0 && c != 'K' && c != 'E') return false;
+        chosen |= its;
+    }
+    options.notified_events = chosen;
+    options.notifies_keyspace = keyspace;
+    options.notifies_keyevent = keyevent;
+    return true;
+}
+
+void engine::state::note_listeners() noexcept {
+    std::uint32_t now = 0;
+    if (options.notifies_keyspace || options.notifies_keyevent) now = options.notified_events;
+    if (!watched.empty()) now |= listening::to_watchers;
+    if (!awaited.empty()) now |= listening::to_waiters;
+    if (tracking.clients > 0) now |= listening::to_trackers;
+    if ((attention & attention::propagates) != 0) now |= listening::to_propagation;
+    if (hooked != nullptr) now |= listening::to_hooks;
+    if (migrating != nullptr) now |= listening::to_migrations;
+    listeners = now;
+    env.listener = now != 0 ? this : nullptr;
+}
+
+void engine::state::key_happened(unsigned database, key_event kind, std::string_view name,
+                                 std::string_view key) {
+    const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
+    const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
+    std::optional<recorded_alone> told;
+    if (by_itself && (listeners & listening::to_propagation) != 0)
+        told.emplace(*this, database, std::initializer_list<std::string_view>{"DEL", key});
+    if (is_change && (listeners & listening::to_hooks) != 0)
+        hooked->key_happened(database, kind, name, key);
+    // Fields end there as well.
+    if (is_change && (listeners & listening::to_migrations) != 0 && name != "hexpired")
+        migrating->note_change(database, key);
+    tell_clients(database, kind, name, key);
+}
+
+void engine::state::tell_clients(unsigned database, key_event kind, std::string_view name,
+                                 std::string_view key) {
+    const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
+    const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
+    if (is_change && (listeners & listening::to_watchers) != 0) tell_watchers(database, kind, key);
+    if (is_change && (listeners & listening::to_waiters) != 0) note_ready(*this, {database, key});
+    if (is_change && (listeners & listening::to_trackers) != 0) {
+        invalidate(*this, key, by_itself ? nullptr : executing);
+    }
+    if ((listeners & listening::events & bit(kind)) != 0) publish_event(database, kind, name, key);
+}
+
+void engine::state::tell_watchers(unsigned database, key_event kind, std::string_view key) {
+    name_topic* const topic = watched.find({database, key});
+    if (topic == nullptr) return;
+    topic->members.for_each([&](name_topic::member& each) {
+        // A key whose time was over when it was watched was not there already.
+        if (each.flag && kind == key_event::expired) {
+            each.flag = false;
+        } else {
+            each.who->extras->watched_changed = true;
+        }
+    });
+}
+
+void engine::state::publish_event(unsigned database, key_event, std::string_view name,
+                                  std::string_view key) {
+    const std::string number = std::to_string(database);
+    if (options.notifies_keyspace) {
+        std::string channel = "__keyspace@" + number + "__:";
+        channel += key;
+        publish(*this, channel, name);
+    }
+    if (options.notifies_keyevent) {
+        std::string channel = "__keyevent@" + number + "__:";
+        channel += name;
+        publish(*this, channel, key);
+    }
+}
+
+void touch_watched(engine::state& s, const keyspace& gone, const keyspace* instead) {
+    if (s.migrating != nullptr) s.migrating->note_changes(gone.number());
+    if ((s.listeners & listening::to_watchers) == 0) return;
+    s.watched.for_each([&](name_topic& topic) {
+        if (topic.scope != gone.number()) return;
+        const bool was_there = gone.look_at(topic.name) != nullptr;
+        const entry* const next = instead == nullptr ? nullptr : instead->look_at(topic.name);
+        if (!was_there && next == nullptr) return;
+        const bool next_is_over = next != nullptr && instead->is_over(*next);
+        topic.members.for_each([&](name_topic::member& each) {
+            if (each.flag) {
+                // A key that was over is gone, or still over.
+                if (next == nullptr) each.flag = false;
+                if (next == nullptr || next_is_over) return;
+            } else if (!was_there && next_is_over) {
+                each.flag = true;
+                return;
+            }
+            each.who->extras->watched_changed = true;
+        });
+    });
+}
+
+void swap_databases(engine::state& s, std::size_t first, std::size_t second) {
+    if (first == second) return;
+    if (s.hooked != nullptr) s.hooked->keep_values();
+    keyspace& one = s.database(first);
+    keyspace& other = s.database(second);
+    touch_watched(s, one, &other);
+    touch_watched(s, other, &one);
+    std::swap(s.keyspaces[first], s.keyspaces[second]);
+    one.set_number(static_cast<unsigned>(second));
+    other.set_number(static_cast<unsigned>(first));
+    note_all_ready(s, static_cast<unsigned>(first));
+    note_all_ready(s, static_cast<unsigned>(second));
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,146 @@
+// What few sessions have: a transaction, subscriptions, a wait, output that others caused.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/clients/name_registry.hpp"
+#include "cache/clients/session.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+struct call;
+struct command_spec;
+struct replica;
+
+/// Copies of commands, one behind the other in one block.
+class command_queue {
+public:
+    /// What an argument counts beside its own bytes.
+    static constexpr std::size_t overhead = 16;
+
+    std::size_t size() const noexcept { return commands_.size(); }
+    /// Bytes of all arguments and of what keeps them.
+    std::size_t bytes() const noexcept { return text_.size() + sizes_.size() * overhead; }
+    static std::size_t cost(const std::string_view* args, std::size_t count) noexcept {
+        std::size_t all = count * overhead;
+        for (std::size_t i = 0; i < count; ++i) all += args[i].size();
+        return all;
+    }
+
+    void add(const command_spec& spec, const std::string_view* args, std::size_t count) {
+        commands_.push_back({&spec, static_cast<std::uint32_t>(count)});
+        for (std::size_t i = 0; i < count; ++i) {
+            sizes_.push_back(args[i].size());
+            text_.append(args[i]);
+        }
+    }
+
+    /// Calls f(spec, arguments) for each; the views end with the queue.
+    template <class F>
+    void for_each(F&& f) const {
+        std::vector<std::string_view> args;
+        std::string_view text = text_.text();
+        std::size_t next = 0;
+        for (const queued& each : commands_) {
+            args.clear();
+            for (std::uint32_t i = 0; i < each.count; ++i) {
+                args.push_back(text.substr(0, sizes_[next]));
+                text.remove_prefix(sizes_[next++]);
+            }
+            f(*each.spec, std::span<const std::string_view>(args));
+        }
+    }
+
+private:
+    struct queued {
+        const command_spec* spec;
+        std::uint32_t count;
+    };
+    std::vector<queued> commands_;
+    std::vector<std::size_t> sizes_;
+    byte_buffer text_;
+};
+
+/// Tries to do for `key` what a waiting command wants; `c` is that command, of the session that
+/// waits. True when it has replied: the wait is over.
+using serve_function = bool (*)(call& c, std::string_view key);
+
+enum class wait_kind : std::uint8_t {
+    none,
+    key,                ///< until a key is ready
+    pause,              ///< until a pause of all clients ends; the command has not run
+    save,               ///< SAVE: until the dump file is there
+    script,             ///< until the script that it has called ends
+    script_of_another,  ///< until another's script ends, or is busy; the command has not run
+    replicas,           ///< WAIT, WAITAOF: until so many have what it wrote
+    hook,               ///< until a script has answered for a key that was missing
+    image,      ///< until a snapshot has written the value that is to change; it has not run
+    room,       ///< until a snapshot has room for what will change; it has not run
+    migration,  ///< until a key that is to change has gone to another server; it has not run
+    server,     ///< until a file is read or written, or the daemon has answered
+    time        ///< DEBUG SLEEP
+};
+
+/// What WAIT and WAITAOF wait for: copies of what their session wrote.
+struct awaited_copies {
+    std::size_t replicas = 0;        ///< so many replicas must have it
+    bool on_disks = false;           ///< WAITAOF: on their disks
+    bool own_disk = false;           ///< this server's disk must have it, too
+    std::uint64_t log_position = 0;  ///< what is to be there of the append-only file
+};
+
+struct session_extras {
+    // A transaction.
+    command_queue queued;
+    std::uint32_t queued_flags = 0;  ///< of all queued commands together
+    std::uint32_t queued_lack = 0;   ///< command_flag::loading and stale, where one lacks them
+    bool refused = false;            ///< a command was refused, so EXEC will be, too
+    bool watched_changed = false;
+    name_set watched;  ///< flag: the key's time was over already
+
+    // Subscriptions.
+    name_set channels;
+    name_set patterns;
+    name_set shard_channels;
+
+    // A wait.
+    wait_kind waits_for = wait_kind::none;
+    std::uint64_t script_wait = 0;  // its place among those that wait for another's script
+    std::int64_t deadline_us = session::no_deadline;
+    std::int64_t worked_us = 0;  // before the wait, where slow_log times the command
+    serve_function serve = nullptr;
+    std::size_t first_key = 0;     // of those that are served in the command's order
+    std::size_t ordered_keys = 0;  // how many
+    command_queue waiting;
+    name_set keys;
+
+    // CLIENT TRACKING.
+    std::uint8_t tracking = 0;      ///< of tracking_option
+    std::uint64_t redirection = 0;  ///< the number of the session that is told instead; 0: itself
+    name_set prefixes;
+    std::size_t redirections = 0;  ///< of other sessions, to this one
+
+    /// Of another server that has said REPLCONF or PSYNC: replication.hpp.
+    std::shared_ptr<replica> follower;
+    awaited_copies awaited;
+    /// How far its last change goes in the append-only file, until it is told of it; 0: it is told.
+    std::uint64_t appended_up_to = 0;
+
+    // What is sent before any further reply.
+    byte_buffer outbox;
+    std::size_t unsent = 0;          ///< bytes taken from it that the connection has not sent yet
+    std::int64_t over_since_us = 0;  ///< since when the soft limit is passed; 0: it is not
+
+    std::size_t subscriptions() const noexcept {
+        return channels.size() + patterns.size() + shard_channels.size();
+    }
+};
+
+}  // namespace eddy::cache

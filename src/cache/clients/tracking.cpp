@@ -1,0 +1,313 @@
+// Remembering, and telling.
+#include "cache/clients/tracking.hpp"
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/wire/resp/reply_writer.hpp>
+
+#include "cache/catalog/command_keys.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/clients/messages.hpp"
+
+#include <algorithm>
+#include <compare>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+// Changes below prefixes that wait for the end of a batch, with what keeps them; beyond it they are
+// sent at once.
+constexpr std::size_t max_change_bytes = std::size_t{1} << 20;
+constexpr std::size_t change_overhead = sizeof(tracking_table::change);
+// Keys that one command takes out of a table that is over its limit.
+constexpr std::size_t max_forgotten = 100;
+constexpr std::string_view channel = "__redis__:invalidate";
+
+bool tracks(const session& who) noexcept { return (who.special & session::tracking) != 0; }
+
+std::uint8_t options_of(const session& who) noexcept { return who.extras->tracking; }
+
+// `value` is what stands behind the word: an array of keys, or null.
+void send(engine::state& s, session& who, std::string_view value) {
+    session_extras& extras = *who.extras;
+    session* to = &who;
+    byte_buffer message;
+    if (extras.redirection != 0) {
+        const auto found = s.tracking.sessions.find(extras.redirection);
+        if (found == s.tracking.sessions.end()) {
+            extras.tracking |= tracking_option::broken_redirection;
+            if (who.protocol == 2) return;
+            resp::reply_writer push(message, who.protocol);
+            push.push(2);
+            push.bulk("tracking-redir-broken");
+            push.integer(static_cast<std::int64_t>(extras.redirection));
+            return push_to(s, who, message.text());
+        }
+        to = found->second;
+    }
+    resp::reply_writer push(message, to->protocol);
+    if (to->protocol > 2) {
+        push.push(2);
+        push.bulk("invalidate");
+    } else if (extras.redirection != 0 && (to->special & session::subscriber) != 0) {
+        push.push(3);
+        push.bulk("message");
+        push.bulk(channel);
+    } else {
+        return;
+    }
+    push.raw(value);
+    push_to(s, *to, message.text());
+}
+
+void tell_readers(engine::state& s, std::string_view key) {
+    byte_buffer value;
+    resp::reply_writer array(value);
+    array.array(1);
+    array.bulk(key);
+    s.tracking.keys.take(key, [&](std::uint64_t id) {
+        const auto found = s.tracking.sessions.find(id);
+        if (found == s.tracking.sessions.end()) return;
+        session& reader = *found->second;
+        if (!tracks(reader) || (options_of(reader) & tracking_option::broadcast) != 0) return;
+        if ((options_of(reader) & tracking_option::no_loop) != 0 && &reader == s.executing) return;
+        send(s, reader, value.text());
+    });
+}
+
+void count_prefix(tracking_table& table, std::size_t length, bool added) {
+    const auto place = std::ranges::find(table.prefix_lengths, length,
+                                         &std::pair<std::size_t, std::size_t>::first);
+    if (place == table.prefix_lengths.end()) {
+        table.prefix_lengths.emplace_back(length, 1);
+    } else if (added) {
+        ++place->second;
+    } else if (--place->second == 0) {
+        table.prefix_lengths.erase(place);
+    }
+}
+
+// Calls f(topic) for each prefix of the key that somebody follows. O(lengths).
+template <class F>
+void for_each_prefix(tracking_table& table, std::string_view key, F&& f) {
+    for (const auto& [length, count] : table.prefix_lengths) {
+        if (length > key.size()) continue;
+        if (name_topic* const topic = table.prefixes.find({0, key.substr(0, length)})) f(*topic);
+    }
+}
+
+void note_change(engine::state& s, std::string_view key, const session* by) {
+    tracking_table& table = s.tracking;
+    bool is_followed = false;
+    for_each_prefix(table, key, [&](name_topic&) { is_followed = true; });
+    if (!is_followed) return;
+    table.changes.push_back({std::string(key), by == nullptr ? 0 : by->id});
+    table.change_bytes += key.size() + change_overhead;
+    if (table.change_bytes > max_change_bytes) send_broadcasts(s);
+}
+
+void follow(engine::state& s, session& who, std::string_view prefix) {
+    const bool is_new = s.tracking.prefixes.find({0, prefix}) == nullptr;
+    s.tracking.prefixes.add(who.extras->prefixes, who, {0, prefix});
+    if (is_new) count_prefix(s.tracking, prefix.size(), true);
+}
+
+void follow_none(engine::state& s, session& who) {
+    name_set& mine = who.extras->prefixes;
+    mine.for_each([&](name_topic& topic, name_topic::member&) {
+        if (topic.count == 1) count_prefix(s.tracking, topic.name.size(), false);
+    });
+    s.tracking.prefixes.remove_all(mine);
+}
+
+// The changed keys of one prefix, without those that `but` changed; empty where there are none.
+void write_keys(byte_buffer& to, std::span<const tracking_table::change* const> changes,
+                std::uint64_t but) {
+    const auto is_wanted = [but](const tracking_table::change* each) {
+        return but == 0 || each->by != but;
+    };
+    const auto count = std::ranges::count_if(changes, is_wanted);
+    if (count == 0) return;
+    resp::reply_writer array(to);
+    array.array(static_cast<std::size_t>(count));
+    for (const tracking_table::change* const each : changes) {
+        if (is_wanted(each)) array.bulk(each->key);
+    }
+}
+
+void send_changes(engine::state& s, name_topic& prefix,
+                  std::span<const tracking_table::change* const> changes) {
+    byte_buffer all;
+    write_keys(all, changes, 0);
+    prefix.members.for_each([&](name_topic::member& each) {
+        if ((options_of(*each.who) & tracking_option::no_loop) == 0) {
+            return send(s, *each.who, all.text());
+        }
+        byte_buffer others;
+        write_keys(others, changes, each.who->id);
+        if (!others.empty()) send(s, *each.who, others.text());
+    });
+}
+
+// A target gets output at any time: it is not idle, nor is it when it rests already.
+void add_redirection(session& to) {
+    if (extras_of(to).redirections++ > 0) return;
+    to.special |= session::redirect_target;
+    to.wake();
+}
+
+void remove_redirection(engine::state& s, const session& from) {
+    const auto found = s.tracking.sessions.find(from.extras->redirection);
+    if (from.extras->redirection == 0 || found == s.tracking.sessions.end()) return;
+    session& to = *found->second;
+    if (--to.extras->redirections > 0) return;
+    to.special &= static_cast<std::uint16_t>(~session::redirect_target);
+    to.wake();
+}
+
+}  // namespace
+
+session* find_session(engine::state& s, std::uint64_t id) noexcept {
+    session* found = nullptr;
+    s.sessions.for_each([&](session& each) {
+        if (each.id == id) found = &each;
+    });
+    return found;
+}
+
+void start_tracking(engine::state& s, session& who, std::uint64_t redirection, std::uint8_t options,
+                    std::span<const std::string_view> prefixes) {
+    session_extras& extras = extras_of(who);
+    s.tracking.sessions[who.id] = &who;
+    if (redirection != 0) {
+        session& to = *find_session(s, redirection);
+        s.tracking.sessions[redirection] = &to;
+        add_redirection(to);
+    }
+    if (tracks(who))
+        remove_redirection(s, who);
+    else
+        ++s.tracking.clients;
+    who.special |= session::tracking;
+    // CLIENT CACHING's effect outlives a second CLIENT TRACKING, as in Redis.
+    extras.tracking = options | (extras.tracking & tracking_option::caching);
+    extras.redirection = redirection;
+    if ((options & tracking_option::broadcast) != 0) {
+        if (prefixes.empty()) follow(s, who, {});
+        for (const std::string_view each : prefixes) follow(s, who, each);
+    }
+    s.note_listeners();
+}
+
+void stop_tracking(engine::state& s, session& who) {
+    if (!tracks(who)) return;
+    who.special &= static_cast<std::uint16_t>(~session::tracking);
+    follow_none(s, who);
+    remove_redirection(s, who);
+    who.extras->tracking = 0;
+    who.extras->redirection = 0;
+    if (--s.tracking.clients == 0) {
+        s.tracking.keys.clear();
+        s.tracking.sessions.clear();
+    }
+    s.note_listeners();
+}
+
+void forget_tracked(engine::state& s, session& who) {
+    stop_tracking(s, who);
+    if (!s.tracking.sessions.empty()) s.tracking.sessions.erase(who.id);
+}
+
+void remember_reads(call& c, const command_spec& spec, std::span<const std::string_view> args) {
+    using namespace tracking_option;
+    if ((spec.flags & command_flag::readonly) == 0 || (spec.flags & command_flag::pubsub) != 0) {
+        return;
+    }
+    const std::uint8_t options = options_of(c.client);
+    const bool asked = (options & caching) != 0;
+    if ((options & broadcast) != 0 || ((options & opt_in) != 0 && !asked) ||
+        ((options & opt_out) != 0 && asked)) {
+        return;
+    }
+    engine::state& s = c.state;
+    const auto is_gone = [&s](std::uint64_t id) { return !s.tracking.sessions.contains(id); };
+    const auto remember = [&](std::string_view key) {
+        s.tracking.keys.add(key, s.env.hash(key), c.client.id, is_gone);
+    };
+    if (spec.first_key == 1 && spec.last_key == 1) {
+        remember(args[1]);
+    } else if (const auto keys = find_key_arguments(spec, args)) {
+        for (const key_argument& each : *keys) remember(args[each.index]);
+    }
+    limit_tracking_table(s);
+}
+
+void limit_tracking_table(engine::state& s) {
+    if (!is_over_tracking_limit(s)) return;
+    slice_limit slice(s.env.slice_time, longest_slice_ns);
+    shrink_tracking_table(s, max_forgotten, slice);
+}
+
+bool is_over_tracking_limit(const engine::state& s) noexcept {
+    const std::size_t limit = s.options.tracking_table_max_keys;
+    return limit != 0 && s.tracking.keys.size() > limit;
+}
+
+bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slice) {
+    for (; most > 0 && is_over_tracking_limit(s); --most) {
+        const std::size_t before = s.tracking.keys.items();
+        tell_readers(s, s.tracking.keys.some_key());
+        if (slice.is_over_after(before - s.tracking.keys.items())) break;
+    }
+    return is_over_tracking_limit(s);
+}
+
+void invalidate(engine::state& s, std::string_view key, const session* by) {
+    if (!s.tracking.prefixes.empty()) note_change(s, key, by);
+    if (s.tracking.keys.size() > 0) tell_readers(s, key);
+}
+
+void invalidate_all(engine::state& s) {
+    if (s.tracking.clients == 0) return;
+    s.sessions.for_each([&](session& each) {
+        if (tracks(each)) send(s, each, each.protocol == 2 ? "$-1\r\n" : "_\r\n");
+    });
+    s.tracking.keys.clear();
+}
+
+void send_broadcasts(engine::state& s) {
+    tracking_table& table = s.tracking;
+    std::vector<tracking_table::change> changes = std::move(table.changes);
+    table.changes.clear();
+    table.change_bytes = 0;
+    // Of several changes of a key the last one counts.
+    std::vector<const tracking_table::change*> ordered;
+    ordered.reserve(changes.size());
+    for (const tracking_table::change& each : changes) ordered.push_back(&each);
+    std::ranges::sort(ordered, [](const auto* x, const auto* y) {
+        return x->key != y->key ? x->key < y->key : x < y;
+    });
+    struct place {
+        name_topic* prefix;
+        std::size_t rank;  // in the order of keys
+    };
+    std::vector<place> places;
+    for (std::size_t i = 0; i < ordered.size(); ++i) {
+        if (i + 1 < ordered.size() && ordered[i]->key == ordered[i + 1]->key) continue;
+        for_each_prefix(table, ordered[i]->key,
+                        [&](name_topic& topic) { places.push_back({&topic, i}); });
+    }
+    // As Redis has it, and the same each time.
+    std::ranges::sort(places, {}, [](const place& p) { return std::pair(p.prefix->name, p.rank); });
+    std::vector<const tracking_table::change*> of_one;
+    for (std::size_t i = 0; i < places.size();) {
+        name_topic* const prefix = places[i].prefix;
+        of_one.clear();
+        for (; i < places.size() && places[i].prefix == prefix; ++i) {
+            of_one.push_back(ordered[places[i].rank]);
+        }
+        send_changes(s, *prefix, of_one);
+    }
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,65 @@
+// CLIENT TRACKING: which keys clients keep copies of, and how they hear that a key has changed.
+//
+// A key that a tracking client has read is remembered once, whatever its database, with the numbers
+// of those who read it, until it changes; then they are told and forgotten. A client that asked for
+// prefixes is not remembered with keys: it hears of all changes below them, once for each batch of
+// commands. Clients that are gone stay in the lists of keys until those change or grow.
+#pragma once
+
+#include "cache/clients/session_extras.hpp"
+#include "cache/clients/tracking_table.hpp"
+#include "cache/engine/call.hpp"
+#include "cache/memory/slice_limit.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace eddy::cache {
+
+/// Bits of session_extras::tracking.
+namespace tracking_option {
+inline constexpr std::uint8_t broadcast = 1;
+inline constexpr std::uint8_t opt_in = 2;
+inline constexpr std::uint8_t opt_out = 4;
+inline constexpr std::uint8_t no_loop = 8;
+inline constexpr std::uint8_t caching = 16;  ///< CLIENT CACHING was given for the next command
+inline constexpr std::uint8_t broken_redirection = 32;
+}  // namespace tracking_option
+
+/// Prefixes that one client may ask for.
+inline constexpr std::size_t max_tracking_prefixes = 1024;
+
+/// Makes the session track, or changes how. `redirection` is another session's number, or 0; of
+/// `options` those bits that a client chooses.
+void start_tracking(engine::state& s, session& who, std::uint64_t redirection, std::uint8_t options,
+                    std::span<const std::string_view> prefixes);
+void stop_tracking(engine::state& s, session& who);
+/// The session goes: nothing refers to it from here on.
+void forget_tracked(engine::state& s, session& who);
+
+/// The session of this number, or null. O(sessions).
+session* find_session(engine::state& s, std::uint64_t id) noexcept;
+
+/// Remembers the keys that a tracking session's command has read.
+void remember_reads(call& c, const command_spec& spec, std::span<const std::string_view> args);
+
+/// Tells those who have read the key, or follow its prefix. `by` is the session that changed it, or
+/// null where nobody did.
+void invalidate(engine::state& s, std::string_view key, const session* by);
+/// Tells all who track that no key is what it was.
+void invalidate_all(engine::state& s);
+
+/// Sends what those who follow prefixes have to hear.
+void send_broadcasts(engine::state& s);
+
+/// Whether more keys are remembered than tracking-table-max-keys allows.
+bool is_over_tracking_limit(const engine::state& s) noexcept;
+/// Invalidates keys at random until the table is within that limit: at most `most`, and until the
+/// slice is over. True while there are more.
+bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slice);
+/// A command's part of that; upkeep() does the rest.
+void limit_tracking_table(engine::state& s);
+
+}  // namespace eddy::cache

@@ -1,0 +1,366 @@
+// CLIENT: what a client asks about connections, its own and others, and does to them.
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/clients/client_line.hpp"
+#include "cache/clients/client_memory.hpp"
+#include "cache/clients/client_name.hpp"
+#include "cache/clients/messages.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/clients/tracking.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/engine/call.hpp"
+#include "cache/engine/execution.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace eddy::cache::commands {
+namespace {
+
+// normal, replica, pubsub, and master: none of them.
+struct client_type {
+    std::optional<client_class> is;
+};
+
+std::optional<client_type> type_argument(call& c, std::size_t i) {
+    const std::string_view name = c.arg(i);
+    if (is_word(name, "normal")) return client_type{client_class::normal};
+    if (is_word(name, "slave") || is_word(name, "replica")) {
+        return client_type{client_class::replica};
+    }
+    if (is_word(name, "pubsub")) return client_type{client_class::pubsub};
+    if (is_word(name, "master")) return client_type{};
+    c.error("ERR Unknown client type '" + std::string(name.substr(0, name.find('\0'))) + "'");
+    return std::nullopt;
+}
+
+bool is_of(const session& who, client_type type) noexcept {
+    if ((who.special & session::master) != 0) return !type.is;
+    return type.is == class_of(who);
+}
+
+void client_list(call& c) {
+    std::string text;
+    const std::int64_t now_us = c.state.env.now_us;
+    if (c.count == 2) {
+        c.state.sessions.for_each(
+            [&](const session& each) { append_client_line(text, each, now_us); });
+    } else if (is_word(c.arg(2), "type") && c.count == 4) {
+        const auto type = type_argument(c, 3);
+        if (!type) return;
+        c.state.sessions.for_each([&](const session& each) {
+            if (is_of(each, *type)) append_client_line(text, each, now_us);
+        });
+    } else if (is_word(c.arg(2), "id") && c.count > 3) {
+        std::vector<std::uint64_t> wanted;
+        for (std::size_t i = 3; i < c.count; ++i) {
+            const auto id = c.integer(i, "ERR Invalid client ID");
+            if (!id) return;
+            wanted.push_back(static_cast<std::uint64_t>(*id));
+        }
+        std::vector<const session*> all;
+        c.state.sessions.for_each([&](const session& each) { all.push_back(&each); });
+        std::ranges::sort(all, {}, &session::id);
+        for (const std::uint64_t id : wanted) {
+            const auto found = std::ranges::lower_bound(all, id, {}, &session::id);
+            if (found != all.end() && (*found)->id == id) append_client_line(text, **found, now_us);
+        }
+    } else {
+        return c.syntax_error();
+    }
+    c.reply.verbatim("txt", text);
+}
+
+void client_info(call& c) {
+    std::string text;
+    append_client_line(text, c.client, c.state.env.now_us);
+    c.reply.verbatim("txt", text);
+}
+
+void client_setname(call& c) {
+    if (!is_client_name(c.arg(2))) {
+        return c.error("ERR Client names cannot contain spaces, newlines or special characters.");
+    }
+    c.client.introduce().name = c.arg(2);
+    note_client_memory(c.state, c.arg(2).size());
+    c.reply.ok();
+}
+
+void client_setinfo(call& c) {
+    const std::string_view value = c.arg(3);
+    if (!is_client_name(value)) {
+        return c.error("ERR " + std::string(c.arg(2)) +
+                       " cannot contain spaces, newlines or special characters.");
+    }
+    const bool is_name = is_word(c.arg(2), "lib-name");
+    if (!is_name && !is_word(c.arg(2), "lib-ver")) {
+        return c.error("ERR Unrecognized option '" + std::string(c.arg(2)) + "'");
+    }
+    session::introduction& its = c.client.introduce();
+    (is_name ? its.library_name : its.library_version) = value;
+    note_client_memory(c.state, value.size());
+    c.reply.ok();
+}
+
+// Which clients CLIENT KILL is about.
+struct kill_filter {
+    std::optional<std::int64_t> id;
+    std::optional<std::string_view> address;
+    std::optional<std::string_view> local_address;
+    std::optional<client_type> type;
+    const acl::user* user = nullptr;
+    bool skips_me = true;
+
+    // False, with the error replied, where the arguments are no filter.
+    bool parse(call& c) {
+        for (std::size_t i = 2; i < c.count; i += 2) {
+            const std::string_view word = c.arg(i);
+            if (i + 1 == c.count) return refuse(c);
+            const std::string_view value = c.arg(i + 1);
+            if (is_word(word, "id")) {
+                id = c.integer_in(i + 1, 1, INT64_MAX, "ERR client-id should be greater than 0");
+                if (!id) return false;
+            } else if (is_word(word, "type")) {
+                type = type_argument(c, i + 1);
+                if (!type) return false;
+            } else if (is_word(word, "addr")) {
+                address = value;
+            } else if (is_word(word, "laddr")) {
+                local_address = value;
+            } else if (is_word(word, "user")) {
+                user = c.state.users.find(value);
+                if (user != nullptr) continue;
+                c.error("ERR No such user '" + std::string(value.substr(0, value.find('\0'))) +
+                        "'");
+                return false;
+            } else if (is_word(word, "skipme") && is_word(value, "yes")) {
+                skips_me = true;
+            } else if (is_word(word, "skipme") && is_word(value, "no")) {
+                skips_me = false;
+            } else {
+                return refuse(c);
+            }
+        }
+        return true;
+    }
+    bool fits(const session& who) const noexcept {
+        return (!id || static_cast<std::int64_t>(who.id) == *id) &&
+               (!address || who.address == *address) &&
+               (!local_address || who.local_address == *local_address) &&
+               (!type || is_of(who, *type)) && (user == nullptr || who.user == user);
+    }
+
+private:
+    static bool refuse(call& c) {
+        c.syntax_error();
+        return false;
+    }
+};
+
+void client_kill(call& c) {
+    kill_filter filter;
+    const bool old_form = c.count == 3;
+    if (old_form) {
+        filter.address = c.arg(2);
+        filter.skips_me = false;
+    } else if (!filter.parse(c)) {
+        return;
+    }
+    std::int64_t killed = 0;
+    c.state.sessions.for_each([&](session& each) {
+        if (each.closing || !filter.fits(each)) return;
+        if (&each == &c.client && filter.skips_me) return;
+        ++killed;
+        kill(c.state, each);
+    });
+    if (!old_form) return c.reply.integer(killed);
+    killed > 0 ? c.reply.ok() : c.error("ERR No such client");
+}
+
+void refuse_syntax(call& c) {
+    const std::string_view given = c.arg(1).substr(0, 128);
+    c.error("ERR unknown subcommand or wrong number of arguments for '" + std::string(given) +
+            "'. Try CLIENT HELP.");
+}
+
+void client_unblock(call& c) {
+    auto why = unblocked_by::timeout;
+    if (c.count > 4) return refuse_syntax(c);
+    if (c.count == 4) {
+        if (is_word(c.arg(3), "error")) {
+            why = unblocked_by::error;
+        } else if (!is_word(c.arg(3), "timeout")) {
+            return c.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+        }
+    }
+    const auto id = c.integer(2);
+    if (!id) return;
+    session* const who = find_session(c.state, static_cast<std::uint64_t>(*id));
+    const bool waits =
+        who != nullptr && who->blocked &&
+        (who->extras->waits_for == wait_kind::key || who->extras->waits_for == wait_kind::replicas);
+    if (waits) unblock(c.state, *who, why);
+    c.reply.integer(waits ? 1 : 0);
+}
+
+void client_pause(call& c) {
+    if (c.count > 4) return refuse_syntax(c);
+    bool writes_only = false;
+    if (c.count == 4) {
+        if (is_word(c.arg(3), "write")) {
+            writes_only = true;
+        } else if (!is_word(c.arg(3), "all")) {
+            return c.error("ERR CLIENT PAUSE mode must be WRITE or ALL");
+        }
+    }
+    const auto pause_ms = c.integer(2, "ERR timeout is not an integer or out of range");
+    if (!pause_ms) return;
+    if (*pause_ms < 0) return c.error("ERR timeout is negative");
+    std::int64_t until_us;
+    if (__builtin_mul_overflow(*pause_ms, std::int64_t{1000}, &until_us) ||
+        __builtin_add_overflow(until_us, c.state.env.steady_us, &until_us)) {
+        return c.error("ERR timeout is out of range");
+    }
+    // Of two pauses the stricter and the longer holds.
+    const bool is_paused = is_client_paused(c.state);
+    c.state.pauses_writes_only = writes_only && (!is_paused || c.state.pauses_writes_only);
+    c.state.paused_until_us = std::max(c.state.paused_until_us, until_us);
+    begin_pause(c.state);
+    c.reply.ok();
+}
+
+void client_reply(call& c) {
+    std::uint16_t& special = c.client.special;
+    constexpr auto all = static_cast<std::uint16_t>(
+        ~(session::reply_off | session::reply_skip | session::reply_skip_next));
+    if (is_word(c.arg(2), "on")) {
+        special &= all;
+        c.reply.ok();
+    } else if (is_word(c.arg(2), "off")) {
+        special |= session::reply_off;
+    } else if (is_word(c.arg(2), "skip")) {
+        if ((special & session::reply_off) == 0) special |= session::reply_skip_next;
+    } else {
+        c.syntax_error();
+    }
+}
+
+// ON or OFF in arg(2), or none, with the error replied.
+std::optional<bool> on_or_off(call& c) {
+    const bool on = is_word(c.arg(2), "on");
+    if (on || is_word(c.arg(2), "off")) return on;
+    c.syntax_error();
+    return std::nullopt;
+}
+
+void client_no_evict(call& c) {
+    const auto on = on_or_off(c);
+    if (!on) return;
+    c.client.no_evict = *on;
+    c.reply.ok();
+}
+
+void client_no_touch(call& c) {
+    const auto on = on_or_off(c);
+    if (!on) return;
+    c.client.special &= static_cast<std::uint16_t>(~session::no_touch);
+    if (*on) c.client.special |= session::no_touch;
+    c.reply.ok();
+}
+
+void client_help(call& c) {
+    constexpr std::string_view lines[] = {
+        "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "CACHING (YES|NO)",
+        "    Whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
+        "GETNAME",
+        "    The name of this connection.",
+        "GETREDIR",
+        "    Which connection hears of changed keys in this one's place; 0: none.",
+        "ID",
+        "    The number of this connection.",
+        "INFO",
+        "    What LIST says about this connection.",
+        "KILL <address>|<option> <value> [<option> <value> ...]",
+        "    Close connections. Options are ADDR, LADDR, TYPE, USER, ID and SKIPME.",
+        "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <id> ...]",
+        "    One line for each connection.",
+        "NO-EVICT (ON|OFF)",
+        "    Whether this connection is spared when clients take too much memory.",
+        "NO-TOUCH (ON|OFF)",
+        "    Whether this connection's commands leave keys as unused as they were.",
+        "PAUSE <milliseconds> [WRITE|ALL]",
+        "    Hold up all commands, or those that write.",
+        "REPLY (ON|OFF|SKIP)",
+        "    Whether commands are answered; SKIP is for the next one.",
+        "SETINFO <option> <value>",
+        "    Say what library this client uses.",
+        "SETNAME <name>",
+        "    Name this connection.",
+        "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> ...] [OPTIN] [OPTOUT] [NOLOOP]",
+        "    Tell this connection when keys that it has read, or below the prefixes, change.",
+        "TRACKINGINFO",
+        "    How this connection tracks.",
+        "UNBLOCK <id> [TIMEOUT|ERROR]",
+        "    End a connection's wait for a key.",
+        "UNPAUSE",
+        "    End a pause.",
+        "HELP",
+        "    Print this help.",
+    };
+    c.reply.array(std::size(lines));
+    for (const std::string_view line : lines) c.reply.simple(line);
+}
+
+struct subcommand {
+    const char* full_name;  // "client|" and its name
+    std::int64_t arity;     // as a command's
+    void (*run)(call&);
+};
+
+constexpr subcommand subcommands[] = {
+    {"client|id", 2, [](call& c) { c.reply.integer(static_cast<std::int64_t>(c.client.id)); }},
+    {"client|getname", 2,
+     [](call& c) { c.client.name().empty() ? c.reply.null() : c.reply.bulk(c.client.name()); }},
+    {"client|getredir", 2, client_getredir},
+    {"client|tracking", -3, client_tracking},
+    {"client|caching", 3, client_caching},
+    {"client|trackinginfo", 2, client_trackinginfo},
+    {"client|setname", 3, client_setname},
+    {"client|setinfo", 4, client_setinfo},
+    {"client|info", 2, client_info},
+    {"client|list", -2, client_list},
+    {"client|kill", -3, client_kill},
+    {"client|unblock", -3, client_unblock},
+    {"client|pause", -3, client_pause},
+    {"client|unpause", 2,
+     [](call& c) {
+         end_pause(c.state);
+         c.reply.ok();
+     }},
+    {"client|reply", 3, client_reply},
+    {"client|no-evict", 3, client_no_evict},
+    {"client|no-touch", 3, client_no_touch},
+    {"client|help", 2, client_help},
+};
+
+}  // namespace
+
+void client(call& c) {
+    for (const subcommand& each : subcommands) {
+        const std::string_view name = std::string_view(each.full_name).substr(7);
+        if (!is_word(c.arg(1), name)) continue;
+        const auto given = static_cast<std::int64_t>(c.count);
+        if (each.arity >= 0 ? given != each.arity : given < -each.arity) {
+            return c.wrong_arity(name);
+        }
+        c.client.last_command = each.full_name;
+        return each.run(c);
+    }
+    c.unknown_subcommand();
+}
+
+}  // namespace eddy::cache::commands

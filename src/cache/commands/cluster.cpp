@@ -1,0 +1,255 @@
+// What a server says about the others that it works with: CLUSTER, ROLE, WAIT.
+//
+// There are none. CLUSTER is refused as by a Redis that is in no cluster, so that clients that try
+// it go on without; with engine_options::emulates_cluster it answers as a cluster of one node that
+// has all slots, for clients that know nothing else.
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/engine/call.hpp"
+#include "cache/types/dataset_digest.hpp"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace eddy::cache::commands {
+namespace {
+
+constexpr std::string_view no_cluster_text = "ERR This instance has cluster support disabled";
+constexpr unsigned slot_count = 16384;
+
+// CRC-16/XMODEM, as the Redis Cluster specification has it.
+constexpr std::array<std::uint16_t, 256> crc_table = [] {
+    std::array<std::uint16_t, 256> made{};
+    for (unsigned byte = 0; byte < 256; ++byte) {
+        unsigned crc = byte << 8;
+        for (int bit = 0; bit < 8; ++bit) crc = crc << 1 ^ ((crc & 0x8000) != 0 ? 0x1021U : 0U);
+        made[byte] = static_cast<std::uint16_t>(crc);
+    }
+    return made;
+}();
+
+// Of what stands between the first braces, if that is anything; else of the whole key.
+unsigned slot_of(std::string_view key) noexcept {
+    const std::size_t open = key.find('{');
+    if (open != std::string_view::npos) {
+        const std::size_t close = key.find('}', open + 1);
+        if (close != std::string_view::npos && close > open + 1) {
+            key = key.substr(open + 1, close - open - 1);
+        }
+    }
+    unsigned crc = 0;
+    for (const char each : key) {
+        crc = (crc << 8 & 0xffff) ^ crc_table[crc >> 8 ^ static_cast<unsigned char>(each)];
+    }
+    return crc % slot_count;
+}
+
+struct address {
+    std::string_view host;
+    std::int64_t port;
+};
+
+// The one at which this client has reached the server: it will do for its other connections, too.
+address own_address(const call& c) {
+    const std::string_view text = c.client.local_address;
+    const std::size_t colon = text.rfind(':');
+    if (colon != std::string_view::npos) {
+        if (const auto port = parse_integer(text.substr(colon + 1))) {
+            std::string_view host = text.substr(0, colon);
+            // "[::1]:6379"
+            if (host.starts_with('[') && host.ends_with(']'))
+                host = host.substr(1, host.size() - 2);
+            return {host, *port};
+        }
+    }
+    return {"127.0.0.1", c.state.options.port};
+}
+
+// Of the node's name, as it lives as long, but not the same.
+std::string shard_id(const call& c) { return hexadecimal(sha1("shard of " + c.state.run_id)); }
+
+std::optional<unsigned> slot_argument(call& c) {
+    const auto given = c.integer(2);
+    if (!given) return std::nullopt;
+    if (*given >= 0 && *given < slot_count) return static_cast<unsigned>(*given);
+    c.error("ERR Invalid slot");
+    return std::nullopt;
+}
+
+// The keys of a slot, `most` at most. O(keys): slots are not kept apart.
+std::vector<std::string_view> keys_of_slot(call& c, unsigned slot, std::size_t most) {
+    std::vector<std::string_view> found;
+    dictionary::iterator all(c.keys->table());
+    while (found.size() < most) {
+        const call::slot* const place = all.next();
+        if (place == nullptr) break;
+        const entry& e = *keyspace::at(place);
+        if (slot_of(e.key()) == slot && !c.keys->is_over(e)) found.push_back(e.key());
+    }
+    return found;
+}
+
+void cluster_info(call& c) {
+    c.reply.verbatim("txt",
+                     "cluster_state:ok\r\n"
+                     "cluster_slots_assigned:16384\r\n"
+                     "cluster_slots_ok:16384\r\n"
+                     "cluster_slots_pfail:0\r\n"
+                     "cluster_slots_fail:0\r\n"
+                     "cluster_known_nodes:1\r\n"
+                     "cluster_size:1\r\n"
+                     "cluster_current_epoch:1\r\n"
+                     "cluster_my_epoch:1\r\n"
+                     "cluster_stats_messages_sent:0\r\n"
+                     "cluster_stats_messages_received:0\r\n"
+                     "total_cluster_links_buffer_limit_exceeded:0\r\n");
+}
+
+void cluster_slots(call& c) {
+    const address own = own_address(c);
+    c.reply.array(1);
+    c.reply.array(3);
+    c.reply.integer(0);
+    c.reply.integer(slot_count - 1);
+    c.reply.array(4);
+    c.reply.bulk(own.host);
+    c.reply.integer(own.port);
+    c.reply.bulk(c.state.run_id);
+    c.reply.map(0);
+}
+
+void cluster_shards(call& c) {
+    const address own = own_address(c);
+    c.reply.array(1);
+    c.reply.map(2);
+    c.reply.bulk("slots");
+    c.reply.array(2);
+    c.reply.integer(0);
+    c.reply.integer(slot_count - 1);
+    c.reply.bulk("nodes");
+    c.reply.array(1);
+    c.reply.map(7);
+    c.reply.bulk("id");
+    c.reply.bulk(c.state.run_id);
+    c.reply.bulk("port");
+    c.reply.integer(own.port);
+    c.reply.bulk("ip");
+    c.reply.bulk(own.host);
+    c.reply.bulk("endpoint");
+    c.reply.bulk(own.host);
+    c.reply.bulk("role");
+    c.reply.bulk("master");
+    c.reply.bulk("replication-offset");
+    c.reply.integer(0);
+    c.reply.bulk("health");
+    c.reply.bulk("online");
+}
+
+void cluster_nodes(call& c) {
+    const address own = own_address(c);
+    const std::string port = std::to_string(own.port);
+    c.reply.verbatim("txt", c.state.run_id + " " + std::string(own.host) + ":" + port + "@" + port +
+                                " myself,master - 0 0 1 connected 0-16383\n");
+}
+
+void cluster_replicas(call& c) {
+    if (c.arg(2) != c.state.run_id) {
+        return c.error("ERR Unknown node " + std::string(c.arg(2)));
+    }
+    c.reply.array(0);
+}
+
+void cluster_keys_in_slot(call& c) {
+    const auto slot = slot_argument(c);
+    if (!slot) return;
+    const auto most = c.integer(3);
+    if (!most) return;
+    if (*most < 0) return c.error("ERR Invalid number of keys");
+    const auto found = keys_of_slot(c, *slot, static_cast<std::size_t>(*most));
+    c.reply.array(found.size());
+    for (const std::string_view key : found) {
+        if (c.reply_is_too_large()) return;
+        c.reply.bulk(key);
+    }
+}
+
+void refuse_change(call& c) {
+    c.error("ERR this cache answers as a cluster of one node, which cannot be changed");
+}
+
+struct subcommand {
+    std::string_view name;
+    int arity;  // as in the command table
+    void (*run)(call&);
+};
+
+constexpr subcommand cluster_subcommands[] = {
+    {"info", 2, cluster_info},
+    {"slots", 2, cluster_slots},
+    {"shards", 2, cluster_shards},
+    {"nodes", 2, cluster_nodes},
+    {"myid", 2, [](call& c) { c.reply.bulk(c.state.run_id); }},
+    {"myshardid", 2, [](call& c) { c.reply.bulk(shard_id(c)); }},
+    {"keyslot", 3, [](call& c) { c.reply.integer(slot_of(c.arg(2))); }},
+    {"countkeysinslot", 3,
+     [](call& c) {
+         const auto slot = slot_argument(c);
+         if (!slot) return;
+         c.reply.integer(static_cast<std::int64_t>(keys_of_slot(c, *slot, SIZE_MAX).size()));
+     }},
+    {"getkeysinslot", 4, cluster_keys_in_slot},
+    {"links", 2, [](call& c) { c.reply.array(0); }},
+    {"replicas", 3, cluster_replicas},
+    {"slaves", 3, cluster_replicas},
+    {"count-failure-reports", 3, [](call& c) { c.reply.integer(0); }},
+    {"help", 2,
+     [](call& c) {
+         c.help({"CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+                 "COUNTKEYSINSLOT <slot>", "    How many keys the slot has.",
+                 "GETKEYSINSLOT <slot> <count>", "    Some of its keys.", "INFO",
+                 "    The state of the cluster, which is this node alone.", "KEYSLOT <key>",
+                 "    The key's slot.", "MYID", "    The node's name.", "MYSHARDID",
+                 "    The name of the node and its replicas together.", "NODES, SHARDS, SLOTS",
+                 "    Who has which slots.", "HELP", "    Print this help."});
+     }},
+    {"addslots", -3, refuse_change},
+    {"addslotsrange", -4, refuse_change},
+    {"bumpepoch", 2, refuse_change},
+    {"delslots", -3, refuse_change},
+    {"delslotsrange", -4, refuse_change},
+    {"failover", -2, refuse_change},
+    {"flushslots", 2, refuse_change},
+    {"forget", 3, refuse_change},
+    {"meet", -4, refuse_change},
+    {"replicate", 3, refuse_change},
+    {"reset", -2, refuse_change},
+    {"saveconfig", 2, refuse_change},
+    {"set-config-epoch", 3, refuse_change},
+    {"setslot", -4, refuse_change},
+};
+
+void ok_in_cluster(call& c) {
+    c.state.options.emulates_cluster ? c.reply.ok() : c.error(no_cluster_text);
+}
+
+}  // namespace
+
+void cluster(call& c) {
+    for (const subcommand& each : cluster_subcommands) {
+        if (!is_word(c.arg(1), each.name)) continue;
+        const auto given = static_cast<int>(c.count);
+        if (each.arity >= 0 ? given != each.arity : given < -each.arity) {
+            return c.wrong_arity(each.name);
+        }
+        if (!c.state.options.emulates_cluster) return c.error(no_cluster_text);
+        return each.run(c);
+    }
+    c.unknown_subcommand();
+}
+
+void readonly(call& c) { ok_in_cluster(c); }
+void readwrite(call& c) { ok_in_cluster(c); }
+void asking(call& c) { ok_in_cluster(c); }
+
+}  // namespace eddy::cache::commands

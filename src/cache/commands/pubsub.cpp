@@ -1,0 +1,189 @@
+// Channels, patterns, and MONITOR.
+#include <eddy/base/glob.hpp>
+
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/clients/messages.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/engine/call.hpp"
+#include "cache/persistence/propagation.hpp"
+
+#include <string>
+#include <vector>
+
+namespace eddy::cache::commands {
+namespace {
+
+// One of the three kinds of subscriptions.
+struct kind {
+    std::string_view subscribe;
+    std::string_view unsubscribe;
+    name_registry engine::state::* all;
+    name_set session_extras::* mine;
+    bool sharded;
+};
+constexpr kind channel_kind{"subscribe", "unsubscribe", &engine::state::channels,
+                            &session_extras::channels, false};
+constexpr kind pattern_kind{"psubscribe", "punsubscribe", &engine::state::patterns,
+                            &session_extras::patterns, false};
+constexpr kind shard_kind{"ssubscribe", "sunsubscribe", &engine::state::shard_channels,
+                          &session_extras::shard_channels, true};
+
+std::int64_t count_of(const session_extras& extras, const kind& what) noexcept {
+    return static_cast<std::int64_t>(what.sharded
+                                         ? extras.shard_channels.size()
+                                         : extras.channels.size() + extras.patterns.size());
+}
+
+void subscribe_to(call& c, const kind& what) {
+    session_extras& extras = extras_of(c.client);
+    std::size_t bytes =
+        extras.channels.bytes() + extras.patterns.bytes() + extras.shard_channels.bytes();
+    for (std::size_t i = 1; i < c.count; ++i) bytes += c.arg(i).size() + name_set::overhead;
+    if (bytes > c.state.options.max_names) {
+        return c.error("ERR too many subscriptions: a client may have " +
+                       std::to_string(c.state.options.max_names) + " bytes of names at most");
+    }
+    for (std::size_t i = 1; i < c.count; ++i) {
+        (c.state.*what.all).add(extras.*what.mine, c.client, {0, c.arg(i)});
+        c.reply.push(3);
+        c.reply.bulk(what.subscribe);
+        c.reply.bulk(c.arg(i));
+        c.reply.integer(count_of(extras, what));
+    }
+    c.client.special |= session::subscriber;
+}
+
+void reply_unsubscribed(call& c, const kind& what, std::string_view name) {
+    c.reply.push(3);
+    c.reply.bulk(what.unsubscribe);
+    c.reply.bulk(name);
+    c.reply.integer(count_of(*c.client.extras, what));
+}
+
+void unsubscribe_from(call& c, const kind& what) {
+    session_extras& extras = extras_of(c.client);
+    name_registry& all = c.state.*what.all;
+    name_set& mine = extras.*what.mine;
+    if (c.count > 1) {
+        for (std::size_t i = 1; i < c.count; ++i) {
+            all.remove(mine, {0, c.arg(i)});
+            reply_unsubscribed(c, what, c.arg(i));
+        }
+    } else if (mine.empty()) {
+        c.reply.push(3);
+        c.reply.bulk(what.unsubscribe);
+        c.reply.null();
+        c.reply.integer(count_of(extras, what));
+    } else {
+        std::vector<std::string> names;
+        names.reserve(mine.size());
+        mine.for_each(
+            [&](name_topic& topic, name_topic::member&) { names.emplace_back(topic.name); });
+        for (const std::string& name : names) {
+            all.remove(mine, {0, name});
+            reply_unsubscribed(c, what, name);
+        }
+    }
+    if (extras.subscriptions() == 0) {
+        c.client.special &= static_cast<std::uint16_t>(~session::subscriber);
+    }
+}
+
+void reply_names(call& c, name_registry& all) {
+    std::vector<std::string_view> found;
+    all.for_each([&](name_topic& topic) {
+        if (c.count == 2 || glob_match(c.arg(2), topic.name)) found.push_back(topic.name);
+    });
+    c.reply.array(found.size());
+    for (const std::string_view name : found) {
+        if (c.reply_is_too_large()) return;
+        c.reply.bulk(name);
+    }
+}
+
+void reply_counts(call& c, name_registry& all) {
+    c.reply.array((c.count - 2) * 2);
+    for (std::size_t i = 2; i < c.count && !c.reply_is_too_large(); ++i) {
+        const name_topic* const topic = all.find({0, c.arg(i)});
+        c.reply.bulk(c.arg(i));
+        c.reply.integer(topic == nullptr ? 0 : static_cast<std::int64_t>(topic->count));
+    }
+}
+
+void pubsub_help(call& c) {
+    constexpr std::string_view lines[] = {
+        "PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "CHANNELS [<pattern>]",
+        "    The channels that somebody subscribed to, which match the pattern.",
+        "NUMPAT",
+        "    How many patterns somebody subscribed to.",
+        "NUMSUB [<channel> ...]",
+        "    How many clients subscribed to each of the channels.",
+        "SHARDCHANNELS [<pattern>]",
+        "    As CHANNELS, for shard channels.",
+        "SHARDNUMSUB [<shardchannel> ...]",
+        "    As NUMSUB, for shard channels.",
+        "HELP",
+        "    Print this help."};
+    c.reply.array(std::size(lines));
+    for (const std::string_view line : lines) c.reply.simple(line);
+}
+
+}  // namespace
+
+void subscribe(call& c) { subscribe_to(c, channel_kind); }
+void psubscribe(call& c) { subscribe_to(c, pattern_kind); }
+void ssubscribe(call& c) {
+    if (c.in_exec) return c.error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
+    subscribe_to(c, shard_kind);
+}
+void unsubscribe(call& c) { unsubscribe_from(c, channel_kind); }
+void punsubscribe(call& c) { unsubscribe_from(c, pattern_kind); }
+void sunsubscribe(call& c) { unsubscribe_from(c, shard_kind); }
+
+void publish(call& c) {
+    c.reply.integer(static_cast<std::int64_t>(cache::publish(c.state, c.arg(1), c.arg(2))));
+    propagate_message(c);
+}
+
+void spublish(call& c) {
+    c.reply.integer(
+        static_cast<std::int64_t>(cache::publish_to_shard(c.state, c.arg(1), c.arg(2))));
+    propagate_message(c);
+}
+
+void pubsub(call& c) {
+    const std::string_view what = c.arg(1);
+    const auto wrong_syntax = [&c] {
+        c.error("ERR unknown subcommand or wrong number of arguments for '" +
+                std::string(c.arg(1)) + "'. Try PUBSUB HELP.");
+    };
+    if (is_word(what, "channels")) {
+        return c.count > 3 ? wrong_syntax() : reply_names(c, c.state.channels);
+    }
+    if (is_word(what, "shardchannels")) {
+        return c.count > 3 ? wrong_syntax() : reply_names(c, c.state.shard_channels);
+    }
+    if (is_word(what, "numsub")) return reply_counts(c, c.state.channels);
+    if (is_word(what, "shardnumsub")) return reply_counts(c, c.state.shard_channels);
+    if (is_word(what, "numpat")) {
+        if (c.count != 2) return c.wrong_arity("numpat");
+        return c.reply.integer(static_cast<std::int64_t>(c.state.patterns.size()));
+    }
+    if (is_word(what, "help")) return c.count != 2 ? c.wrong_arity("help") : pubsub_help(c);
+    c.unknown_subcommand();
+}
+
+// Asked again, it says nothing, as Redis does.
+void monitor(call& c) {
+    if (c.in_exec) return c.error("ERR MONITOR isn't allowed for DENY BLOCKING client");
+    if ((c.client.special & session::monitoring) != 0) return;
+    extras_of(c.client);
+    c.client.special |= session::monitoring;
+    c.state.monitors.push_back(&c.client);
+    c.state.attention |= attention::monitors;
+    c.reply.ok();
+}
+
+}  // namespace eddy::cache::commands

@@ -1,0 +1,29 @@
+// What SRANDMEMBER and HRANDFIELD share, and what SSCAN and HSCAN do: replies from a collection.
+#pragma once
+
+#include "cache/types/collection.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace eddy::cache {
+
+struct call;
+
+enum class picked : std::uint8_t { fields, fields_and_values };
+
+/// The argument as a count: negative if elements may repeat. None with the error replied.
+std::optional<std::int64_t> random_count(call& c, std::size_t at);
+
+/// Replies with `count` different random elements, or all; with -`count` that may repeat if it is
+/// negative. O(count) for those that repeat and for few of many, else O(size).
+void reply_random(call& c, const collection& from, std::int64_t count, picked what);
+
+/// The cursor "0" and no elements.
+void reply_empty_scan(call& c);
+
+/// One step of SSCAN or HSCAN, with the options from args[3] on.
+void reply_scan(call& c, const collection& over, std::uint64_t cursor);
+
+}  // namespace eddy::cache

@@ -1,0 +1,156 @@
+// EVAL and its relatives, and SCRIPT.
+#include "base/text.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/engine/call.hpp"
+#include "cache/script/script_text.hpp"
+#include "cache/script/scripting.hpp"
+#include "cache/script/scripts.hpp"
+#include "cache/types/dataset_digest.hpp"
+
+#include <optional>
+#include <string>
+
+namespace eddy::cache::commands {
+namespace {
+
+constexpr std::string_view no_script_text = "NOSCRIPT No matching script. Please use EVAL.";
+constexpr std::size_t digest_digits = 40;
+
+// The number of keys at arg(2); none with the error replied.
+std::optional<std::size_t> key_count(call& c) {
+    const auto count = c.integer(2);
+    if (!count) return std::nullopt;
+    if (*count > static_cast<std::int64_t>(c.count) - 3) {
+        c.error("ERR Number of keys can't be greater than number of args");
+        return std::nullopt;
+    }
+    if (*count < 0) {
+        c.error("ERR Number of keys can't be negative");
+        return std::nullopt;
+    }
+    return static_cast<std::size_t>(*count);
+}
+
+void run_script(call& c, scripts& all, const scripts::cached& script, std::size_t keys,
+                bool read_only) {
+    scripts::task what;
+    what.in = &all.eval_vm();
+    what.function = script.function;
+    what.name = script.name;
+    what.flags = script.flags;
+    what.read_only = read_only;
+    what.first_key = 3;
+    what.keys = keys;
+    what.arguments = c.count - 3 - keys;
+    all.run(c, what);
+}
+
+void eval_now(call& c, bool read_only) {
+    const auto keys = key_count(c);
+    if (!keys) return;
+    scripts& all = scripts_of(c);
+    if (const scripts::cached* const script = all.add(c, c.arg(1), false)) {
+        run_script(c, all, *script, *keys, read_only);
+    }
+}
+
+void evalsha_now(call& c, bool read_only) {
+    const std::string_view name = c.arg(1);
+    if (name.size() != digest_digits) return c.error(no_script_text);
+    const auto keys = key_count(c);
+    if (!keys) return;
+    scripts& all = scripts_of(c);
+    const scripts::cached* script = all.find(name);
+    if (script == nullptr) script = all.find(lower(name));
+    if (script == nullptr) return c.error(no_script_text);
+    run_script(c, all, *script, *keys, read_only);
+}
+
+void flush_scripts(call& c) {
+    const bool known =
+        c.count == 2 || (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
+    if (!known) return c.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+    scripts_of(c).flush();
+    c.reply.ok();
+}
+
+void set_debugging(call& c) {
+    if (is_word(c.arg(2), "no")) return c.reply.ok();
+    if (is_word(c.arg(2), "yes") || is_word(c.arg(2), "sync")) {
+        return c.error("ERR there is no debugger of scripts here");
+    }
+    c.error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
+}
+
+}  // namespace
+
+void eval(call& c) {
+    scripting::run_with_scripts(c, [](call& inner) { eval_now(inner, false); });
+}
+void eval_ro(call& c) {
+    scripting::run_with_scripts(c, [](call& inner) { eval_now(inner, true); });
+}
+void evalsha(call& c) {
+    scripting::run_with_scripts(c, [](call& inner) { evalsha_now(inner, false); });
+}
+void evalsha_ro(call& c) {
+    scripting::run_with_scripts(c, [](call& inner) { evalsha_now(inner, true); });
+}
+
+void kill_script(call& c, bool function) {
+    scripts& all = scripts_of(c);
+    const scripts::task* const running = all.running();
+    if (running == nullptr) return c.error("NOTBUSY No scripts in execution right now.");
+    if (all.has_written()) {
+        return c.error(
+            "UNKILLABLE Sorry the script already executed write commands against the dataset. You "
+            "can either wait the script termination or kill the server in a hard way using the "
+            "SHUTDOWN NOSAVE command.");
+    }
+    if (running->is_function != function) return c.error(scripting::busy_text(c.state));
+    all.kill();
+    c.reply.ok();
+}
+
+void script(call& c) {
+    const std::string_view what = c.arg(1);
+    if (is_word(what, "load")) {
+        if (c.count != 3) return c.wrong_arity("load");
+        if (const scripts::cached* const made = scripts_of(c).add(c, c.arg(2), true)) {
+            c.reply.bulk(made->name);
+        }
+        return;
+    }
+    if (is_word(what, "exists")) {
+        if (c.count < 3) return c.wrong_arity("exists");
+        scripts& all = scripts_of(c);
+        c.reply.array(c.count - 2);
+        for (std::size_t i = 2; i < c.count; ++i) {
+            c.reply.integer(all.find(lower(c.arg(i))) != nullptr ? 1 : 0);
+        }
+        return;
+    }
+    if (is_word(what, "flush")) return flush_scripts(c);
+    if (is_word(what, "kill")) {
+        if (c.count != 2) return c.wrong_arity("kill");
+        return kill_script(c, false);
+    }
+    if (is_word(what, "debug")) {
+        if (c.count != 3) return c.wrong_arity("debug");
+        return set_debugging(c);
+    }
+    if (is_word(what, "help") && c.count == 2) {
+        return c.help({"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+                       "DEBUG (YES|SYNC|NO)", "    Only NO is known: there is no debugger here.",
+                       "EXISTS <sha1> [<sha1> ...]",
+                       "    Which of them are in the cache of scripts.", "FLUSH [ASYNC|SYNC]",
+                       "    Empties the cache of scripts.", "KILL",
+                       "    Ends the script that runs, if it has not written.", "LOAD <script>",
+                       "    Puts a script into the cache without running it.", "HELP",
+                       "    Print this help."});
+    }
+    c.unknown_subcommand();
+}
+
+}  // namespace eddy::cache::commands

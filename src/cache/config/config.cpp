@@ -1,0 +1,734 @@
+// One row a parameter: how it is read and, if it can be set, how.
+#include "cache/config/config.hpp"
+
+#include <eddy/base/glob.hpp>
+
+#include "base/text.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/clients/client_memory.hpp"
+#include "cache/clients/messages.hpp"
+#include "cache/clients/notifications.hpp"
+#include "cache/clients/tracking.hpp"
+#include "cache/config/config_values.hpp"
+#include "cache/config/ignored_parameters.hpp"
+#include "cache/engine/call.hpp"
+#include "cache/engine/server_host.hpp"
+#include "cache/persistence/append_log.hpp"
+#include "cache/persistence/persistence.hpp"
+#include "cache/replication/replication.hpp"
+
+#include <array>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+using options_type = engine_options;
+
+// Why a value was refused; empty when it was taken.
+using refusal = std::string_view;
+constexpr refusal immutable = "can't set immutable config";
+constexpr std::int64_t most_soft_seconds = std::numeric_limits<std::int32_t>::max();
+
+struct parameter {
+    std::string_view name;
+    std::string (*get)(const options_type&);
+    refusal (*set)(options_type&, std::string_view);  // null: cannot be set
+};
+
+refusal set_max_memory(options_type& o, std::string_view value) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    o.max_memory = *bytes;
+    return {};
+}
+
+refusal set_max_text(options_type& o, std::string_view value) {
+    constexpr std::size_t least = 1024 * 1024;
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    if (*bytes < least || *bytes > largest_text)
+        return "argument must be between 1048576 and 2147483647";
+    o.max_text = *bytes;
+    return {};
+}
+
+refusal set_query_buffer(options_type& o, std::string_view value) {
+    constexpr std::size_t least = 1024 * 1024;
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    if (*bytes < least || *bytes > INT64_MAX)
+        return "argument must be between 1048576 and 9223372036854775807 inclusive";
+    o.max_query_buffer = *bytes;
+    return {};
+}
+
+refusal set_policy(options_type& o, std::string_view value) {
+    for (const eviction_name& each : eviction_names) {
+        if (!is_word(value, each.name)) continue;
+        o.policy = each.policy;
+        return {};
+    }
+    return "argument(s) must be one of the following: volatile-lru, volatile-lfu, "
+           "volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction";
+}
+
+refusal set_password(options_type& o, std::string_view value) {
+    o.password = value;
+    return {};
+}
+
+refusal set_events(options_type& o, std::string_view value) {
+    if (set_event_letters(o, value)) return {};
+    return "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+}
+
+std::optional<client_class> class_named(std::string_view name) noexcept {
+    if (is_word(name, "normal")) return client_class::normal;
+    if (is_word(name, "slave") || is_word(name, "replica")) return client_class::replica;
+    if (is_word(name, "pubsub")) return client_class::pubsub;
+    return std::nullopt;
+}
+
+// "class hard soft seconds", for one class or several.
+refusal set_output_limits(options_type& o, std::string_view value) {
+    const std::vector<std::string_view> words = split_words(value);
+    if (words.empty() || words.size() % 4 != 0) {
+        return "Wrong number of arguments in buffer limit configuration.";
+    }
+    for (std::size_t i = 0; i < words.size(); i += 4) {
+        const auto which = class_named(words[i]);
+        if (!which) return "Invalid client class specified in buffer limit configuration.";
+        const auto hard = parse_bytes(words[i + 1]);
+        const auto soft = parse_bytes(words[i + 2]);
+        const auto seconds = parse_integer(words[i + 3]);
+        if (!hard || !soft || !seconds || *seconds < 0 || *seconds > most_soft_seconds) {
+            return "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+        }
+        o.output_limits[static_cast<std::size_t>(*which)] = {*hard, *soft, *seconds};
+    }
+    return {};
+}
+
+std::string output_limits_text(const options_type& o) {
+    constexpr std::string_view names[] = {"normal", "slave", "pubsub"};
+    std::string text;
+    for (std::size_t i = 0; i < std::size(names); ++i) {
+        const output_limit& its = o.output_limits[i];
+        if (i > 0) text += ' ';
+        text += names[i];
+        text += ' ' + std::to_string(its.hard) + ' ' + std::to_string(its.soft) + ' ' +
+                std::to_string(its.soft_seconds);
+    }
+    return text;
+}
+
+// What needs a folder can only be set to off without one.
+constexpr refusal no_persistence = "this cache keeps nothing on disk";
+
+refusal set_appendonly(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return not_a_switch;
+    if (yes && o.dir.empty()) return no_persistence;
+    o.append.enabled = yes;
+    return {};
+}
+
+constexpr std::pair<std::string_view, fsync_policy> fsync_names[] = {
+    {"everysec", fsync_policy::everysec},
+    {"always", fsync_policy::always},
+    {"no", fsync_policy::no},
+};
+
+std::string fsync_text(const options_type& o) {
+    for (const auto& [name, policy] : fsync_names) {
+        if (policy == o.append.fsync) return std::string(name);
+    }
+    return {};
+}
+
+refusal set_fsync(options_type& o, std::string_view value) {
+    for (const auto& [name, policy] : fsync_names) {
+        if (!is_word(value, name)) continue;
+        o.append.fsync = policy;
+        return {};
+    }
+    return "argument(s) must be one of the following: everysec, always, no";
+}
+
+template <auto Member>
+refusal set_append_flag(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return not_a_switch;
+    o.append.*Member = yes;
+    return {};
+}
+
+// A rewrite has no other form.
+refusal set_preamble(options_type&, std::string_view value) {
+    if (is_word(value, "no")) return "this cache's rewrites write RDB";
+    return is_word(value, "yes") ? refusal() : refusal(not_a_switch);
+}
+
+template <auto Member>
+std::string append_flag(const options_type& o) {
+    return o.append.*Member ? "yes" : "no";
+}
+
+refusal set_rewrite_min_size(options_type& o, std::string_view value) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    o.append.rewrite_min_size = *bytes;
+    return {};
+}
+
+refusal set_rewrite_percentage(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return not_an_integer;
+    if (*number < 0 || *number > INT32_MAX)
+        return "argument must be between 0 and 2147483647 inclusive";
+    o.append.rewrite_percentage = static_cast<std::uint64_t>(*number);
+    return {};
+}
+
+// A number of a range, as Redis says it.
+template <auto Member, std::int64_t Low, std::int64_t High>
+refusal set_number(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return not_an_integer;
+    if (*number < Low || *number > High) {
+        if constexpr (Low < 0)
+            return "argument must be between -1 and 9223372036854775807 inclusive";
+        return "argument must be between 0 and 9223372036854775807 inclusive";
+    }
+    o.*Member = static_cast<std::remove_reference_t<decltype(o.*Member)>>(*number);
+    return {};
+}
+
+refusal set_sparse_limit(options_type& o, std::string_view value) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    o.hll_sparse_max_bytes = *bytes;
+    return {};
+}
+
+refusal set_node_bytes(options_type& o, std::string_view value) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    o.stream_node_max_bytes = *bytes;
+    return {};
+}
+
+refusal set_cluster(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return not_a_switch;
+    o.emulates_cluster = yes;
+    return {};
+}
+
+refusal set_save(options_type& o, std::string_view value) {
+    auto points = parse_save_points(value);
+    if (!points) return "Invalid save parameters";
+    if (o.dir.empty() && !points->empty()) return no_persistence;
+    o.save_points = std::move(*points);
+    return {};
+}
+
+// Redis protects these, too, unless it is told otherwise at its start.
+refusal set_protected(options_type&, std::string_view) { return "can't set protected config"; }
+
+refusal set_stop_writes(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return not_a_switch;
+    o.stop_writes_on_save_error = yes;
+    return {};
+}
+
+// Bytes, or "5%" of maxmemory.
+refusal set_clients_memory(options_type& o, std::string_view value) {
+    if (value.ends_with('%')) {
+        const auto percent = parse_integer(value.substr(0, value.size() - 1));
+        if (!percent || *percent < 0 || *percent > 100) {
+            return "argument must be a memory or percent value";
+        }
+        o.max_clients_memory = 0;
+        o.max_clients_percent = static_cast<unsigned>(*percent);
+        return {};
+    }
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return "argument must be a memory or percent value";
+    o.max_clients_memory = *bytes;
+    o.max_clients_percent = 0;
+    return {};
+}
+
+std::string clients_memory_text(const options_type& o) {
+    if (o.max_clients_percent != 0) return std::to_string(o.max_clients_percent) + '%';
+    return std::to_string(o.max_clients_memory);
+}
+
+// As much as --max-connections takes.
+refusal set_max_clients(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return not_an_integer;
+    if (*number < 1 || *number > 10'000'000)
+        return "argument must be between 1 and 10000000 inclusive";
+    o.max_clients = static_cast<std::uint64_t>(*number);
+    return {};
+}
+
+refusal set_client_timeout(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return not_an_integer;
+    if (*number < 0 || *number > INT32_MAX)
+        return "argument must be between 0 and 2147483647 inclusive";
+    o.client_timeout = std::chrono::seconds(*number);
+    return {};
+}
+
+// Up to whole seconds: 0 is for none.
+std::string client_timeout_text(const options_type& o) {
+    return std::to_string(std::chrono::ceil<std::chrono::seconds>(o.client_timeout).count());
+}
+
+refusal set_keepalive(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return not_an_integer;
+    if (*number < 0 || *number > INT32_MAX)
+        return "argument must be between 0 and 2147483647 inclusive";
+    o.tcp_keepalive = std::chrono::seconds(*number);
+    return {};
+}
+
+refusal set_protected_mode(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return not_a_switch;
+    o.protected_mode = yes;
+    return {};
+}
+
+refusal set_latency_tracking(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return not_a_switch;
+    o.latency_tracking = yes;
+    return {};
+}
+
+refusal set_percentiles(options_type& o, std::string_view value) {
+    auto read = parse_percentiles(value);
+    if (!read) return read.error();
+    o.latency_percentiles = std::move(*read);
+    return {};
+}
+
+std::string percentiles_text(const options_type& o) {
+    std::string text;
+    for (const double each : o.latency_percentiles) {
+        if (!text.empty()) text += ' ';
+        text += percentile_text(each);
+    }
+    return text;
+}
+
+std::string busy_reply_text(const options_type& o) { return std::to_string(o.busy_reply_ms); }
+constexpr auto set_busy_reply = set_number<&options_type::busy_reply_ms, 0, INT64_MAX>;
+
+// Of replication_options.
+template <auto Member>
+std::string replication_number(const options_type& o) {
+    return std::to_string(o.replication.*Member);
+}
+template <auto Member, std::int64_t Low, std::int64_t High>
+refusal set_replication_number(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return not_an_integer;
+    if (*number < Low || *number > High) {
+        if constexpr (Low == 1) return "argument must be between 1 and 2147483647 inclusive";
+        if constexpr (High == UINT16_MAX) return "argument must be between 0 and 65535 inclusive";
+        return "argument must be between 0 and 2147483647 inclusive";
+    }
+    o.replication.*Member =
+        static_cast<std::remove_reference_t<decltype(o.replication.*Member)>>(*number);
+    return {};
+}
+template <auto Member>
+std::string replication_switch(const options_type& o) {
+    return o.replication.*Member ? "yes" : "no";
+}
+template <auto Member>
+refusal set_replication_switch(options_type& o, std::string_view value) {
+    const bool yes = is_word(value, "yes");
+    if (!yes && !is_word(value, "no")) return not_a_switch;
+    o.replication.*Member = yes;
+    return {};
+}
+template <auto Member>
+std::string replication_text(const options_type& o) {
+    return o.replication.*Member;
+}
+template <auto Member>
+refusal set_replication_text(options_type& o, std::string_view value) {
+    o.replication.*Member = value;
+    return {};
+}
+
+refusal set_backlog(options_type& o, std::string_view value) {
+    constexpr std::size_t least = 16 * 1024;
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    if (*bytes == 0) return "argument must be between 1 and 9223372036854775807 inclusive";
+    o.replication.backlog_size = std::max(*bytes, least);
+    return {};
+}
+
+// Whom it follows now; CONFIG GET's command fills it in.
+std::string followed_text(const options_type&) { return {}; }
+
+using replicas = replication_options;
+constexpr std::int64_t most_int = INT32_MAX;
+
+constexpr parameter parameters[] = {
+    {"aclfile", [](const options_type& o) { return o.acl_file; }, nullptr},
+    {"acl-pubsub-default", [](const options_type&) { return std::string("resetchannels"); },
+     nullptr},
+    {"acllog-max-len", [](const options_type& o) { return std::to_string(o.acllog_max_len); },
+     set_number<&options_type::acllog_max_len, 0, INT64_MAX>},
+    {"aof-load-truncated", append_flag<&append_options::load_truncated>,
+     set_append_flag<&append_options::load_truncated>},
+    {"aof-use-rdb-preamble", append_flag<&append_options::use_rdb_preamble>, set_preamble},
+    {"appenddirname", [](const options_type& o) { return o.append.dirname; }, nullptr},
+    {"appendfilename", [](const options_type& o) { return o.append.filename; }, nullptr},
+    {"appendfsync", fsync_text, set_fsync},
+    {"appendonly", append_flag<&append_options::enabled>, set_appendonly},
+    {"auto-aof-rewrite-min-size",
+     [](const options_type& o) { return std::to_string(o.append.rewrite_min_size); },
+     set_rewrite_min_size},
+    {"auto-aof-rewrite-percentage",
+     [](const options_type& o) { return std::to_string(o.append.rewrite_percentage); },
+     set_rewrite_percentage},
+    {"bind", [](const options_type&) { return std::string(); }, nullptr},
+    {"busy-reply-threshold", busy_reply_text, set_busy_reply},
+    {"client-output-buffer-limit", output_limits_text, set_output_limits},
+    {"client-query-buffer-limit",
+     [](const options_type& o) { return std::to_string(o.max_query_buffer); }, set_query_buffer},
+    {"cluster-enabled",
+     [](const options_type& o) { return std::string(o.emulates_cluster ? "yes" : "no"); },
+     set_cluster},
+    {"databases", [](const options_type&) { return std::to_string(engine::databases); }, nullptr},
+    {"dbfilename", [](const options_type& o) { return o.dbfilename; }, set_protected},
+    {"dir", [](const options_type& o) { return o.dir; }, set_protected},
+    {"hll-sparse-max-bytes",
+     [](const options_type& o) { return std::to_string(o.hll_sparse_max_bytes); },
+     set_sparse_limit},
+    {"io-threads-do-reads",
+     [](const options_type& o) { return std::string(o.threads > 1 ? "yes" : "no"); }, nullptr},
+    {"io-threads", [](const options_type& o) { return std::to_string(o.threads); }, nullptr},
+    {"latency-monitor-threshold",
+     [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
+     set_number<&options_type::latency_threshold_ms, 0, INT64_MAX>},
+    {"latency-tracking",
+     [](const options_type& o) { return std::string(o.latency_tracking ? "yes" : "no"); },
+     set_latency_tracking},
+    {"latency-tracking-info-percentiles", percentiles_text, set_percentiles},
+    {"lua-time-limit", busy_reply_text, set_busy_reply},
+    {"masterauth", replication_text<&replicas::master_password>,
+     set_replication_text<&replicas::master_password>},
+    {"masteruser", replication_text<&replicas::master_user>,
+     set_replication_text<&replicas::master_user>},
+    {"maxclients", [](const options_type& o) { return std::to_string(o.max_clients); },
+     set_max_clients},
+    {"maxmemory", [](const options_type& o) { return std::to_string(o.max_memory); },
+     set_max_memory},
+    {"maxmemory-clients", clients_memory_text, set_clients_memory},
+    {"maxmemory-policy", [](const options_type& o) { return std::string(policy_name(o.policy)); },
+     set_policy},
+    {"no-appendfsync-on-rewrite", append_flag<&append_options::no_fsync_on_rewrite>,
+     set_append_flag<&append_options::no_fsync_on_rewrite>},
+    {"min-replicas-max-lag", replication_number<&replicas::min_replicas_max_lag_s>,
+     set_replication_number<&replicas::min_replicas_max_lag_s, 0, most_int>},
+    {"min-replicas-to-write", replication_number<&replicas::min_replicas_to_write>,
+     set_replication_number<&replicas::min_replicas_to_write, 0, most_int>},
+    {"min-slaves-max-lag", replication_number<&replicas::min_replicas_max_lag_s>,
+     set_replication_number<&replicas::min_replicas_max_lag_s, 0, most_int>},
+    {"min-slaves-to-write", replication_number<&replicas::min_replicas_to_write>,
+     set_replication_number<&replicas::min_replicas_to_write, 0, most_int>},
+    {"notify-keyspace-events", event_letters, set_events},
+    {"port", [](const options_type& o) { return std::to_string(o.port); }, nullptr},
+    {"proto-max-bulk-len", [](const options_type& o) { return std::to_string(o.max_text); },
+     set_max_text},
+    {"repl-backlog-size", replication_number<&replicas::backlog_size>, set_backlog},
+    {"repl-backlog-ttl", replication_number<&replicas::backlog_ttl_s>,
+     set_replication_number<&replicas::backlog_ttl_s, 0, most_int>},
+    {"repl-diskless-sync-delay", replication_number<&replicas::sync_delay_s>,
+     set_replication_number<&replicas::sync_delay_s, 0, most_int>},
+    {"repl-ping-replica-period", replication_number<&replicas::ping_period_s>,
+     set_replication_number<&replicas::ping_period_s, 1, most_int>},
+    {"repl-ping-slave-period", replication_number<&replicas::ping_period_s>,
+     set_replication_number<&replicas::ping_period_s, 1, most_int>},
+    {"repl-timeout", replication_number<&replicas::timeout_s>,
+     set_replication_number<&replicas::timeout_s, 1, most_int>},
+    {"replica-announce-ip", replication_text<&replicas::announce_ip>,
+     set_replication_text<&replicas::announce_ip>},
+    {"replica-announce-port", replication_number<&replicas::announce_port>,
+     set_replication_number<&replicas::announce_port, 0, UINT16_MAX>},
+    {"replica-announced", replication_switch<&replicas::announced>,
+     set_replication_switch<&replicas::announced>},
+    {"replica-priority", replication_number<&replicas::priority>,
+     set_replication_number<&replicas::priority, 0, most_int>},
+    {"replica-read-only", replication_switch<&replicas::read_only>,
+     set_replication_switch<&replicas::read_only>},
+    {"replica-serve-stale-data", replication_switch<&replicas::serve_stale_data>,
+     set_replication_switch<&replicas::serve_stale_data>},
+    {"replicaof", followed_text, nullptr},
+    {"protected-mode",
+     [](const options_type& o) { return std::string(o.protected_mode ? "yes" : "no"); },
+     set_protected_mode},
+    {"requirepass", [](const options_type& o) { return o.password; }, set_password},
+    {"save", [](const options_type& o) { return to_text(o.save_points); }, set_save},
+    {"shutdown-timeout", replication_number<&replicas::shutdown_timeout_s>,
+     set_replication_number<&replicas::shutdown_timeout_s, 0, most_int>},
+    {"slave-announce-ip", replication_text<&replicas::announce_ip>,
+     set_replication_text<&replicas::announce_ip>},
+    {"slave-announce-port", replication_number<&replicas::announce_port>,
+     set_replication_number<&replicas::announce_port, 0, UINT16_MAX>},
+    {"slave-priority", replication_number<&replicas::priority>,
+     set_replication_number<&replicas::priority, 0, most_int>},
+    {"slave-read-only", replication_switch<&replicas::read_only>,
+     set_replication_switch<&replicas::read_only>},
+    {"slave-serve-stale-data", replication_switch<&replicas::serve_stale_data>,
+     set_replication_switch<&replicas::serve_stale_data>},
+    {"slaveof", followed_text, nullptr},
+    {"slowlog-log-slower-than",
+     [](const options_type& o) { return std::to_string(o.slowlog_slower_than_us); },
+     set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
+    {"slowlog-max-len", [](const options_type& o) { return std::to_string(o.slowlog_max_len); },
+     set_number<&options_type::slowlog_max_len, 0, INT64_MAX>},
+    {"stop-writes-on-bgsave-error",
+     [](const options_type& o) { return std::string(o.stop_writes_on_save_error ? "yes" : "no"); },
+     set_stop_writes},
+    {"stream-node-max-bytes",
+     [](const options_type& o) { return std::to_string(o.stream_node_max_bytes); }, set_node_bytes},
+    {"stream-node-max-entries",
+     [](const options_type& o) { return std::to_string(o.stream_node_max_entries); },
+     set_number<&options_type::stream_node_max_entries, 0, INT64_MAX>},
+    {"tcp-keepalive", [](const options_type& o) { return std::to_string(o.tcp_keepalive.count()); },
+     set_keepalive},
+    {"timeout", client_timeout_text, set_client_timeout},
+    {"tls-auth-clients", [](const options_type& o) { return o.tls.auth_clients; }, nullptr},
+    {"tls-ca-cert-dir", [](const options_type& o) { return o.tls.ca_cert_dir; }, nullptr},
+    {"tls-ca-cert-file", [](const options_type& o) { return o.tls.ca_cert_file; }, nullptr},
+    {"tls-cert-file", [](const options_type& o) { return o.tls.cert_file; }, nullptr},
+    {"tls-ciphers", [](const options_type& o) { return o.tls.ciphers; }, nullptr},
+    {"tls-ciphersuites", [](const options_type& o) { return o.tls.ciphersuites; }, nullptr},
+    {"tls-key-file", [](const options_type& o) { return o.tls.key_file; }, nullptr},
+    {"tls-port", [](const options_type& o) { return std::to_string(o.tls.port); }, nullptr},
+    {"tls-prefer-server-ciphers",
+     [](const options_type& o) { return std::string(o.tls.prefer_server_ciphers ? "yes" : "no"); },
+     nullptr},
+    {"tls-protocols", [](const options_type& o) { return o.tls.protocols; }, nullptr},
+    {"tls-replication",
+     [](const options_type& o) { return std::string(o.tls.replication ? "yes" : "no"); }, nullptr},
+    {"tracking-table-max-keys",
+     [](const options_type& o) { return std::to_string(o.tracking_table_max_keys); },
+     set_number<&options_type::tracking_table_max_keys, 0, INT64_MAX>},
+};
+
+const ignored_parameter* find_ignored(std::string_view name) noexcept {
+    for (const ignored_parameter& each : ignored_parameters()) {
+        if (is_word(name, each.name)) return &each;
+    }
+    return nullptr;
+}
+
+// What its value is kept under.
+std::string_view key_of(const ignored_parameter& of) noexcept {
+    return of.other.empty() ? of.name : of.other;
+}
+
+std::string_view remembered(const options_type& o, const ignored_parameter& of) noexcept {
+    for (const auto& [name, value] : o.remembered) {
+        if (name == key_of(of)) return value;
+    }
+    return of.usual;
+}
+
+// Why the value was refused; empty when it was taken.
+std::string remember(options_type& o, const ignored_parameter& of, std::string_view value) {
+    if (of.takes == ignored_parameter::kind::immutable) return std::string(immutable);
+    auto read = read_ignored(of, value);
+    if (!read) return std::move(read.error());
+    for (auto& [name, old] : o.remembered) {
+        if (name != key_of(of)) continue;
+        old = std::move(*read);
+        return {};
+    }
+    o.remembered.emplace_back(key_of(of), std::move(*read));
+    return {};
+}
+
+const parameter* find_parameter(std::string_view name) noexcept {
+    for (const parameter& each : parameters) {
+        if (is_word(name, each.name)) return &each;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+std::string_view policy_name(eviction policy) noexcept {
+    for (const eviction_name& each : eviction_names) {
+        if (each.policy == policy) return each.name;
+    }
+    return {};
+}
+
+static std::string followed_server(const engine::state& s) {
+    const replication* const its = s.replicating.get();
+    if (its == nullptr || !its->is_following()) return {};
+    return its->master_host() + ' ' + std::to_string(its->master_port());
+}
+
+void config_get(call& c) {
+    const auto is_wanted = [&c](std::string_view name) {
+        for (std::size_t i = 2; i < c.count; ++i) {
+            if (glob_match(lower(c.arg(i)), name)) return true;
+        }
+        return false;
+    };
+    const engine_options& options = c.state.options;
+    std::vector<std::pair<std::string_view, std::string>> found;
+    for (const parameter& each : parameters) {
+        if (!is_wanted(each.name)) continue;
+        found.emplace_back(
+            each.name, each.get == followed_text ? followed_server(c.state) : each.get(options));
+    }
+    for (const ignored_parameter& each : ignored_parameters()) {
+        if (is_wanted(each.name)) found.emplace_back(each.name, remembered(options, each));
+    }
+    c.reply.map(found.size());
+    for (const auto& [name, value] : found) {
+        c.reply.bulk(name);
+        c.reply.bulk(value);
+    }
+}
+
+std::vector<std::pair<std::string, std::string>> changed_parameters(const engine_options& now,
+                                                                    const engine_options& from) {
+    std::vector<std::pair<std::string, std::string>> found;
+    for (const parameter& each : parameters) {
+        // The same under another name.
+        if (each.set == nullptr || each.name == "lua-time-limit") continue;
+        std::string value = each.get(now);
+        if (value != each.get(from)) found.emplace_back(each.name, std::move(value));
+    }
+    for (const ignored_parameter& each : ignored_parameters()) {
+        const std::string_view value = remembered(now, each);
+        if (each.other.empty() && value != remembered(from, each))
+            found.emplace_back(each.name, value);
+    }
+    return found;
+}
+
+std::expected<void, std::string> set_parameter(engine_options& of, std::string_view name,
+                                               std::string_view value) {
+    constexpr std::string_view not_here = "it has an option of its own, or cannot be set";
+    const ignored_parameter* const other = find_ignored(name);
+    const parameter* const found = find_parameter(name);
+    if (found == nullptr && other == nullptr) {
+        return std::unexpected("there is no parameter \"" + std::string(name) + '"');
+    }
+    std::string why;
+    if (other != nullptr) {
+        why = other->takes == ignored_parameter::kind::immutable ? std::string(not_here)
+                                                                 : remember(of, *other, value);
+    } else {
+        why = found->set == nullptr ? not_here : found->set(of, value);
+    }
+    if (why.empty()) return {};
+    return std::unexpected(std::string(name) + " cannot be \"" + std::string(value) + "\": " + why);
+}
+
+bool is_secret_parameter(std::string_view name) noexcept {
+    for (const std::string_view each : {"requirepass", "masterauth", "masteruser",
+                                        "tls-key-file-pass", "tls-client-key-file-pass"}) {
+        if (is_word(name, each)) return true;
+    }
+    return false;
+}
+
+// Has the engine go on with them.
+static void take_options(engine::state& s, const engine_options& changed, bool sets_password) {
+    const bool has_limits = changed.max_clients != s.options.max_clients ||
+                            changed.client_timeout != s.options.client_timeout ||
+                            changed.max_text != s.options.max_text ||
+                            changed.max_query_buffer != s.options.max_query_buffer;
+    if (changed.output_limits != s.options.output_limits) note_outputs_due(s, s.env.steady_us);
+    s.options = changed;
+    if (has_limits && s.server != nullptr) s.server->limits_changed();
+    s.env.set_policy(changed.policy);
+    s.note_listeners();
+    note_save_trouble(s);
+    note_append_options(s);
+    s.slow.configure(changed);
+    s.commands.configure(changed);
+    configure_client_memory(s);
+    limit_tracking_table(s);
+    if (sets_password) {
+        s.users.set_default_password(changed.password);
+        note_all_permissions(s);
+    }
+}
+
+std::expected<void, std::string> set_parameters(
+    engine::state& s, const std::vector<std::pair<std::string, std::string>>& values) {
+    engine_options changed = s.options;
+    bool sets_password = false;
+    for (const auto& [name, value] : values) {
+        if (auto set = set_parameter(changed, name, value); !set) return set;
+        sets_password |= is_word(name, "requirepass");
+    }
+    take_options(s, changed, sets_password);
+    return {};
+}
+
+void config_set(call& c) {
+    if (c.count % 2 != 0) return c.syntax_error();
+    engine_options changed = c.state.options;
+    bool sets_password = false;
+    for (std::size_t i = 2; i < c.count; i += 2) {
+        const std::string name(c.arg(i));
+        for (std::size_t before = 2; before < i; before += 2) {
+            if (lower(c.arg(before)) != lower(name)) continue;
+            return c.error("ERR CONFIG SET failed (possibly related to argument '" + name +
+                           "') - duplicate parameter");
+        }
+        const parameter* const found = find_parameter(name);
+        const ignored_parameter* const other = find_ignored(name);
+        if (found == nullptr && other == nullptr) {
+            return c.error("ERR Unknown option or number of arguments for CONFIG SET - '" + name +
+                           "'");
+        }
+        std::string why;
+        if (other != nullptr) {
+            why = remember(changed, *other, c.arg(i + 1));
+        } else {
+            sets_password |= found->name == "requirepass";
+            why = found->set == nullptr ? immutable : found->set(changed, c.arg(i + 1));
+        }
+        if (!why.empty()) {
+            why.insert(0, "') - ").insert(0, name);
+            why.insert(0, "ERR CONFIG SET failed (possibly related to argument '");
+            return c.error(why);
+        }
+    }
+    take_options(c.state, changed, sets_password);
+    c.reply.ok();
+}
+
+}  // namespace eddy::cache

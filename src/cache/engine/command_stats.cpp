@@ -1,0 +1,142 @@
+// Counting never throws: the command has run already.
+#include "cache/engine/command_stats.hpp"
+
+#include "cache/catalog/acl_forms.hpp"
+#include "cache/engine/call.hpp"
+
+#include <algorithm>
+#include <new>
+#include <span>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+// The forms of a command, which stand together.
+std::span<const acl::command_form> forms_of(const command_spec& what) noexcept {
+    const auto command_of = [](const acl::command_form& each) {
+        return each.name.substr(0, each.name.find('|'));
+    };
+    const auto found = std::ranges::equal_range(acl::command_forms(), what.name, {}, command_of);
+    return {found.begin(), found.end()};
+}
+
+}  // namespace
+
+command_stats::command_stats() { reset(); }
+
+void command_stats::reset() {
+    cells_ = std::vector<cell>(all_commands().size());
+    for (const command_spec& each : all_commands())
+        cells_[index_of(each)].has_forms = !forms_of(each).empty();
+    forms_.clear();
+    errors_.clear();
+}
+
+void command_stats::configure(const engine_options& options) noexcept {
+    keeps_latency_ = options.latency_tracking;
+}
+
+command_stats::counts* command_stats::of(const call& c) noexcept {
+    cell& its = cells_[index_of(*c.spec)];
+    if (!its.has_forms || c.count < 2) return &its.all;
+    const std::size_t prefix = c.spec->name.size() + 1;
+    const auto forms = forms_of(*c.spec);
+    const auto form = std::ranges::find_if(
+        forms, [&](const auto& each) { return is_word(c.arg(1), each.name.substr(prefix)); });
+    if (form == forms.end()) return nullptr;
+    try {
+        return &forms_[&*form];
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void command_stats::timed(const call& c, std::uint64_t took_ns) noexcept {
+    counts* const its = of(c);
+    if (its == nullptr) return;
+    if (cells_[index_of(*c.spec)].has_forms) ++its->calls;
+    // The counters may have been set to zero by the command itself.
+    if (its->calls == its->accounted) return;
+    constexpr std::uint32_t bounded = command_flag::fast | command_flag::brief;
+    const bool is_sample = (its->calls - 1) % timed_share == 0;
+    const std::uint64_t stands_for = is_sample ? its->calls - its->accounted : 1;
+    its->spent_ns += took_ns * stands_for;
+    its->accounted += stands_for;
+    // Those that are timed for they have many arguments would be too many among the samples.
+    if (!is_sample && (c.spec->flags & bounded) != 0) return;
+    keep_latency(*its, took_ns);
+}
+
+void command_stats::add_sample(const command_spec& what, std::uint64_t took_ns) noexcept {
+    counts& its = cells_[index_of(what)].all;
+    its.spent_ns += took_ns * (its.calls - its.accounted);
+    its.accounted = its.calls;
+    keep_latency(its, took_ns);
+}
+
+void command_stats::keep_latency(counts& of, std::uint64_t took_ns) const noexcept {
+    if (!keeps_latency_) return;
+    if (of.latency == nullptr) of.latency.reset(new (std::nothrow) histogram);
+    if (of.latency != nullptr) of.latency->record(took_ns);
+}
+
+void command_stats::failed(const call& c) noexcept {
+    if (c.spec == nullptr) return;
+    if (counts* const its = of(c); its != nullptr) ++its->errors;
+}
+
+void command_stats::rejected(const call& c) noexcept {
+    if (c.spec == nullptr) return;
+    if (counts* const its = of(c); its != nullptr) ++its->rejected;
+}
+
+void command_stats::count_error(std::string_view text) noexcept {
+    const std::size_t space = text.substr(0, max_error_code_bytes).find(' ');
+    const std::string_view code = space == std::string_view::npos ? "ERR" : text.substr(0, space);
+    try {
+        auto found = errors_.find(code);
+        if (found == errors_.end()) {
+            const bool is_full = errors_.size() + 1 >= max_error_codes;
+            found = errors_.try_emplace(std::string(is_full ? other_errors : code), 0).first;
+        }
+        ++found->second;
+    } catch (const std::bad_alloc&) {
+        return;  // the reply is more important
+    }
+}
+
+void command_stats::for_each(const visitor& what) const {
+    const auto is_known = [](const counts& of) { return of.calls != 0 || of.rejected != 0; };
+    for (const command_spec& each : all_commands()) {
+        const counts& all = cells_[index_of(each)].all;
+        if (is_known(all)) what(each.name, all);
+    }
+    for (const auto& [form, counted] : forms_)
+        if (is_known(counted)) what(form->name, counted);
+}
+
+void rate_meter::note(std::int64_t now_ms, const totals& until_now) noexcept {
+    const std::int64_t passed_ms = next_ms_ == INT64_MIN ? 0 : now_ms - last_ms_;
+    next_ms_ = now_ms + tenth_ms;
+    last_ms_ = now_ms;
+    const totals before = std::exchange(last_, until_now);
+    if (passed_ms <= 0) return;
+    totals rates{};
+    for (std::size_t i = 0; i < flows; ++i) {
+        // A counter can have been set to zero.
+        const std::uint64_t more = until_now[i] - std::min(before[i], until_now[i]);
+        rates[i] = more * 1000 / static_cast<std::uint64_t>(passed_ms);
+    }
+    const auto tenths = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(passed_ms / tenth_ms, 1, static_cast<std::int64_t>(kept)));
+    for (std::size_t i = 0; i < tenths; ++i) samples_[at_++ % kept] = rates;
+}
+
+std::uint64_t rate_meter::a_second(flow what) const noexcept {
+    std::uint64_t sum = 0;
+    for (const totals& each : samples_) sum += each[static_cast<std::size_t>(what)];
+    return sum / kept;
+}
+
+}  // namespace eddy::cache

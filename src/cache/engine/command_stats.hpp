@@ -1,0 +1,134 @@
+// How often each command ran, how long it took and how it failed: what INFO commandstats,
+// latencystats and errorstats and LATENCY HISTOGRAM tell.
+//
+// Looking at the clock twice costs as much as a GET. So of the commands whose work is bounded, see
+// slow_log.hpp, one in timed_share is timed, and its time stands for all since the last one. All
+// others are timed each time.
+#pragma once
+
+#include <eddy/base/histogram.hpp>
+
+#include "cache/catalog/command_table.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+struct call;
+struct engine_options;
+namespace acl {
+struct command_form;
+}
+
+/// Belongs to one engine; one thread.
+class command_stats {
+public:
+    static constexpr std::uint64_t timed_share = 256;
+    /// The codes of errors that are told apart, WRONGTYPE and so on: scripts make any. Others count
+    /// as other_errors.
+    static constexpr std::size_t max_error_codes = 128;
+    static constexpr std::string_view other_errors = "ERRORSTATS_OVERFLOW";
+    /// An error whose first word has so many bytes or more has no code, and counts as ERR.
+    static constexpr std::size_t max_error_code_bytes = 31;
+
+    struct counts {
+        std::uint64_t calls = 0;
+        std::uint64_t spent_ns = 0;   ///< by those that were timed and those that they stand for
+        std::uint64_t accounted = 0;  ///< calls that spent_ns is of
+        std::uint64_t errors = 0;     ///< replied, refusals too
+        std::uint64_t rejected = 0;   ///< before it began
+        std::unique_ptr<histogram> latency;  ///< nanoseconds; null until one is timed
+
+        /// Those that ran and replied with an error.
+        std::uint64_t failed() const noexcept { return errors < rejected ? 0 : errors - rejected; }
+    };
+    using visitor = std::function<void(std::string_view name, const counts&)>;
+
+    command_stats();
+
+    /// Whether latencies are kept from now on; those that were stay.
+    void configure(const engine_options& options) noexcept;
+
+    /// Counts a call. Whether it is to be timed. One with forms is counted by timed().
+    bool count(const command_spec& what) noexcept {
+        cell& its = cells_[index_of(what)];
+        return its.has_forms || its.all.calls++ % timed_share == 0;
+    }
+    /// A call that count() was told of took so long.
+    void timed(const call& c, std::uint64_t took_ns) noexcept;
+    /// The same of calls elsewhere, of a command without forms: how many there were since it was
+    /// told, and how long one of them took.
+    void add(const command_spec& what, std::uint64_t calls) noexcept {
+        cells_[index_of(what)].all.calls += calls;
+    }
+    void add_sample(const command_spec& what, std::uint64_t took_ns) noexcept;
+    /// An error is its reply.
+    void failed(const call& c) noexcept;
+    /// That is since it was refused.
+    void rejected(const call& c) noexcept;
+    /// Counts an error by its code, with which `text` begins.
+    void count_error(std::string_view text) noexcept;
+
+    /// Those that were called or refused, by name: "get", "config|set".
+    void for_each(const visitor& what) const;
+    const std::map<std::string, std::uint64_t, std::less<>>& errors() const noexcept {
+        return errors_;
+    }
+    void reset();
+
+private:
+    struct alignas(64) cell {
+        counts all;
+        bool has_forms = false;  // "config|set": then `all` has those without one alone
+    };
+
+    std::size_t index_of(const command_spec& what) const noexcept {
+        return static_cast<std::size_t>(&what - first_);
+    }
+    /// Null for a form that there is not, or without memory for it.
+    counts* of(const call& c) noexcept;
+    void keep_latency(counts& of, std::uint64_t took_ns) const noexcept;
+
+    const command_spec* first_ = all_commands().data();
+    std::vector<cell> cells_;  // as all_commands()
+    std::map<const acl::command_form*, counts> forms_;
+    std::map<std::string, std::uint64_t, std::less<>> errors_;
+    bool keeps_latency_ = true;
+};
+
+/// Totals that INFO tells as rates.
+enum class flow : std::uint8_t { commands, bytes_in, bytes_out, rounds };
+
+/// The mean of the last 16 tenths of a second, as Redis has it.
+class rate_meter {
+public:
+    static constexpr std::size_t flows = 4;
+    using totals = std::array<std::uint64_t, flows>;
+
+    bool is_due(std::int64_t now_ms) const noexcept {
+        return now_ms >= next_ms_ || now_ms < last_ms_;  // the clock can be set back
+    }
+    /// When is_due(): what there has been until now.
+    void note(std::int64_t now_ms, const totals& until_now) noexcept;
+    std::uint64_t a_second(flow what) const noexcept;
+
+private:
+    static constexpr std::int64_t tenth_ms = 100;
+    static constexpr std::size_t kept = 16;
+
+    std::int64_t next_ms_ = INT64_MIN;
+    std::int64_t last_ms_ = INT64_MIN;
+    totals last_{};
+    std::array<totals, kept> samples_{};
+    std::size_t at_ = 0;
+};
+
+}  // namespace eddy::cache

@@ -1,0 +1,352 @@
+// The cache engine: parsed commands in, RESP replies out. No sockets, no threads, no clock of its
+// own.
+//
+//   engine.hpp, session.hpp   what a server sees
+//   command_table.hpp         names, arity and flags; commands_*.cpp are the commands themselves
+//   keyspace.hpp              one database; entry.hpp how a key lies in memory
+//   dictionary.hpp            the hash table; slab.hpp the memory
+//   list.hpp, collection.hpp  the values; strings are in keyspace.hpp
+//   timed_fields.hpp          hashes of which fields end; field_expiry.hpp ends them
+//   lane.hpp                  several threads that execute commands at the same time
+//   execution.hpp             what a command goes through before it runs: MULTI, pauses, refusals
+//   messages.hpp              what sessions send each other; session_extras.hpp keeps it
+//   notifications.hpp         who is told that a key changed
+//   waits.hpp                 commands that wait for a key
+//   hooks.hpp                 scripts that are asked for missing keys and told of changes
+//   script/scripts.hpp        scripts and functions, on LuaJIT
+//   acl.hpp, access.hpp       users, and what each may do
+//   tracking.hpp              who has read a key and is told of its end
+//   rdb/load.hpp, save.hpp    all databases as one file, Redis's format; reader.hpp takes it apart
+//   rdb/snapshot.hpp          the same of one instant, while commands go on
+//   persistence.hpp           when that is saved, and how it went
+//
+// A pipelined batch is executed in order, but what it will touch is fetched first: the keys of up
+// to 128 commands are hashed and their buckets asked for, then their entries, then the commands
+// run. With a million keys this hides most of the memory's latency.
+//
+// Every command on one key is O(1) or O(elements it names or returns); LINDEX, LSET, LINSERT and
+// LREM also pay for the blocks they walk over; KEYS is O(keys). The replies are those of Redis 7.2.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/wire/resp/command.hpp>
+
+#include "cache/clients/session.hpp"
+#include "cache/keyspace/eviction.hpp"
+#include "cache/keyspace/statistics.hpp"
+#include "cache/memory/large_argument.hpp"
+#include "cache/memory/slice_limit.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::cache {
+
+/// What clients may do.
+enum class access_mode : std::uint8_t {
+    readwrite,
+    readonly,  ///< what changes keys, files, users or settings is refused with READONLY
+    admin,     ///< all, also what stops or debugs the server
+};
+
+/// When a client that does not take its output is closed; client-output-buffer-limit's classes.
+struct output_limit {
+    std::size_t hard = 0;  ///< bytes: closed at once; 0: never
+    std::size_t soft = 0;  ///< bytes: closed after `soft_seconds` at or above it; 0: never
+    std::int64_t soft_seconds = 0;
+    bool operator==(const output_limit&) const noexcept = default;
+};
+enum class client_class : std::uint8_t { normal, replica, pubsub };
+
+/// Saved when so many changes are there and the last save is so long ago.
+struct save_point {
+    std::int64_t seconds = 0;
+    std::uint64_t changes = 0;
+    bool operator==(const save_point&) const noexcept = default;
+};
+
+/// When what was written to the append-only file must be on the disk.
+enum class fsync_policy : std::uint8_t {
+    always,    ///< before its reply goes out
+    everysec,  ///< a second later at most
+    no,        ///< when the operating system likes
+};
+
+/// The append-only file: redis.conf's parameters of about the same names.
+struct append_options {
+    bool enabled = false;
+    fsync_policy fsync = fsync_policy::everysec;
+    std::string filename = "appendonly.aof";
+    std::string dirname = "appendonlydir";
+    std::uint64_t rewrite_percentage = 100;  ///< growth since the last rewrite; 0: never by itself
+    std::uint64_t rewrite_min_size = 64U << 20;
+    bool load_truncated = true;        ///< an incomplete last command is cut off
+    bool use_rdb_preamble = true;      ///< a rewrite writes RDB, not commands; always so
+    bool no_fsync_on_rewrite = false;  ///< while a rewrite is on its way
+};
+
+/// Masters and replicas: redis.conf's parameters of about the same names.
+struct replication_options {
+    std::string master_host;  ///< empty: it follows nobody
+    std::uint16_t master_port = 0;
+    std::string master_user;
+    std::string master_password;
+    std::size_t backlog_size = 1U << 20;     ///< bytes kept for replicas that come back
+    std::int64_t backlog_ttl_s = 3600;       ///< kept so long without replicas; 0: for ever
+    std::int64_t timeout_s = 60;             ///< of a link on which nothing comes
+    std::int64_t ping_period_s = 10;         ///< between a master's PINGs
+    std::int64_t sync_delay_s = 5;           ///< a full copy waits for more replicas to share it
+    std::int64_t min_replicas_to_write = 0;  ///< with fewer, commands that write are refused
+    std::int64_t min_replicas_max_lag_s = 10;
+    std::int64_t shutdown_timeout_s = 10;  ///< a stop waits so long for replicas to have everything
+    std::int64_t priority = 100;           ///< for sentinels
+    bool serve_stale_data = true;
+    bool read_only = true;
+    bool announced = true;  ///< to sentinels, which leave others alone
+    std::string announce_ip;
+    std::uint16_t announce_port = 0;
+};
+
+/// Where clients connect by TLS: redis.conf's parameters of about the same names. The server
+/// listens; the engine tells of it.
+struct tls_settings {
+    std::uint16_t port = 0;  ///< 0: nowhere
+    std::string cert_file;
+    std::string key_file;
+    std::string ca_cert_file;
+    std::string ca_cert_dir;
+    std::string auth_clients = "yes";  ///< "yes", "no" or "optional"
+    std::string protocols;             ///< "TLSv1.2 TLSv1.3", or one of them; empty: both
+    std::string ciphers;               ///< of TLS 1.2, as openssl-ciphers(1)
+    std::string ciphersuites;          ///< of TLS 1.3
+    bool prefer_server_ciphers = true;
+    bool replication = false;  ///< the master is reached by TLS
+};
+
+/// Where the server listens, as INFO tells it.
+struct listening_place {
+    enum class by : std::uint8_t { tcp, unix_socket, tls };
+    by kind = by::tcp;
+    std::string bind;        ///< an address, "*" for all, or a socket's path
+    std::uint16_t port = 0;  ///< 0: a socket has none
+};
+
+struct engine_options {
+    access_mode mode = access_mode::readwrite;
+    std::size_t max_memory = 0;  ///< bytes of keys, values and tables; 0: no limit
+    eviction policy = eviction::none;
+    std::string password;    ///< what AUTH must give; empty: none is needed
+    std::uint64_t seed = 0;  ///< of hash and random numbers; 0: from the operating system
+    std::uint16_t port = 0;  ///< for INFO and CONFIG GET only
+    std::vector<listening_place> listening;  ///< for INFO only
+    /// execute() stops when so many bytes of replies wait in its buffer. One reply may be larger.
+    std::size_t max_pending_reply = 1U << 20;
+    /// One reply of many elements that grows over this is replaced by an error: the same big key
+    /// may be asked for a million times in one MGET.
+    std::size_t max_reply = 512U << 20;
+    /// The longest string, as proto-max-bulk-len.
+    std::size_t max_text = 512U << 20;
+    /// client-query-buffer-limit, which the server keeps: bytes of one client's commands that wait
+    /// for others, or for it to take its replies.
+    std::size_t max_query_buffer = 64U << 20;
+    /// Commands queued by one MULTI, with what keeps them; beyond it they are refused, and so is
+    /// EXEC.
+    std::size_t max_transaction = 256U << 20;
+    /// A transaction in a master's stream, in bytes of the stream. One that grows beyond it ends
+    /// the link, and all data is taken anew then.
+    std::size_t max_master_transaction = 1U << 30;
+    /// Names that one client watches, or subscribes to, or waits for, with what keeps them; a
+    /// command that would make them more is refused.
+    std::size_t max_names = 64U << 20;
+    /// Output caused by others that waits for one client of any class: a client beyond it is
+    /// closed.
+    std::size_t max_outbox = 256U << 20;
+    /// By client_class. Its replies count for a normal client, what others sent it for a
+    /// subscriber.
+    std::array<output_limit, 3> output_limits{
+        {{}, {256U << 20, 64U << 20, 60}, {32U << 20, 8U << 20, 60}}};
+    /// Keys that are remembered for clients that track; beyond it some are told that such a key has
+    /// changed, and forget it. 0: no limit.
+    std::size_t tracking_table_max_keys = 1'000'000;
+    std::size_t acllog_max_len = 128;  ///< entries of ACL LOG
+    /// The key_event bits of notify-keyspace-events, and where they are published.
+    std::uint16_t notified_events = 0;
+    bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
+    bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
+
+    std::string dir;  ///< where the dump file is; empty: nothing is kept on disk
+    std::string dbfilename = "dump.rdb";
+    std::vector<save_point> save_points;
+    /// After a failed save commands that write are refused, as long as there are save points.
+    bool stop_writes_on_save_error = true;
+    append_options append;
+    replication_options replication;
+
+    std::size_t threads = 1;  ///< that serve clients, for CONFIG GET and INFO
+
+    tls_settings tls;
+    /// As long as the default user needs no password, only clients of this machine are served.
+    bool protected_mode = true;
+    /// maxclients and timeout, which the server keeps.
+    std::uint64_t max_clients = 10'000;
+    std::chrono::nanoseconds client_timeout{};  ///< of one that is silent; 0: none
+    /// A TCP client that is silent for so long is asked whether it is still there; 0: never. The
+    /// server asks.
+    std::chrono::seconds tcp_keepalive{300};
+    std::string acl_file;  ///< for ACL SAVE and ACL LOAD; empty: there is none
+    /// Bytes that the buffers of all clients may take; beyond it those who take most are closed. 0:
+    /// no limit.
+    std::size_t max_clients_memory = 0;
+    /// The same as a part of max_memory; it counts where it is not 0.
+    unsigned max_clients_percent = 0;
+    /// Commands by other names; an empty one: nobody can call it.
+    std::vector<std::pair<std::string, std::string>> renamed_commands;
+
+    /// When a block of a stream's entries is full; 0: no limit.
+    std::size_t stream_node_max_bytes = 4096;
+    std::size_t stream_node_max_entries = 100;
+    /// A sparse HyperLogLog that grows over this becomes a dense one; bytes.
+    std::size_t hll_sparse_max_bytes = 3000;
+    /// Commands that take this long go into the SLOWLOG; negative: none do.
+    std::int64_t slowlog_slower_than_us = 10'000;
+    std::size_t slowlog_max_len = 128;      ///< entries
+    std::int64_t latency_threshold_ms = 0;  ///< the same for LATENCY; 0: none do
+    /// Times of commands are kept for INFO latencystats and LATENCY HISTOGRAM.
+    bool latency_tracking = true;
+    /// Those of them that INFO latencystats tells, each from 0 to 100.
+    std::vector<double> latency_percentiles{50, 99, 99.9};
+    static constexpr std::size_t max_latency_percentiles = 128;
+    /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
+    bool emulates_cluster = false;
+    /// While a script takes longer its cache's other clients get BUSY; before, they wait. 0: they
+    /// wait until it ends.
+    std::int64_t busy_reply_ms = 5000;
+    /// What all values of scripts may take together, and as much again those of functions.
+    std::size_t max_script_memory = 256U << 20;
+    /// What CONFIG SET was told about parameters that have no effect here, by name: for CONFIG GET.
+    std::vector<std::pair<std::string_view, std::string>> remembered;
+};
+
+/// 16 databases and their clients. One thread at a time: that of its loop, or one that visits it
+/// (shared_turns). The same holds for all in src/cache that says so. Several threads at a time
+/// execute commands by lanes alone.
+class engine {
+public:
+    static constexpr unsigned databases = 16;
+    /// Commands whose keys are fetched together.
+    static constexpr std::size_t max_batch = 128;
+    /// Smaller batches, and databases whose tables fit into the second-level cache, are executed
+    /// without fetching ahead: it would cost more than it brings. Measured with `cache_engine KEYS
+    /// BATCH random` on an AMD EPYC with 1 MiB of that cache: of a million keys a GET takes 201 ns
+    /// in place of 283 in batches of two, and 7 % less where it is alone; in batches of a hundred
+    /// it costs as much either way between 8,000 keys (28.9 ns and 27.7) and 16,000 (29.1
+    /// and 31.0).
+    static constexpr std::size_t min_prefetch_batch = 2;
+    static constexpr std::size_t min_prefetch_keys = 8 * 1024;
+    /// Keys that one command evicts at most, or slices of as many discarded entries that it frees,
+    /// for longest_slice_ns; what is left over is for upkeep().
+    static constexpr int max_evictions = 64;
+
+    explicit engine(engine_options options = {});
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+    /// All its sessions are gone by then.
+    ~engine();
+
+    /// Tells the time, since 1970, UTC. Call it before execute() and upkeep(): once for each round
+    /// of the loop will do, which INFO counts. Until then it is the time at construction, of the
+    /// system's clock.
+    void set_time(std::chrono::microseconds since_1970) noexcept;
+    /// The same with a time that goes on evenly and never back, from any beginning: when the
+    /// system's clock is set keys end by the new time, and waits, pauses and the lags of replicas
+    /// go on as they were. Without it that is the time since 1970.
+    void set_time(std::chrono::microseconds since_1970, std::chrono::microseconds steady) noexcept;
+    /// What upkeep(), evictions and scripts are timed by, in place of the system's steady clock;
+    /// null: only the number of their steps bounds them, so that a run can be repeated exactly.
+    void set_slice_clock(slice_clock by) noexcept;
+
+    /// Executes the commands in order and appends their replies to `out`. Returns how many it has
+    /// executed: all, or fewer when `out` has reached max_pending_reply (send it, then call again
+    /// with the rest), the session is blocked (keep the rest until session::wake() was called and
+    /// `blocked` is false) or closing (the rest is to be dropped). At least one is executed unless
+    /// the session is blocked or closing. What take_output() would give comes first. The commands'
+    /// views must stay until it returns.
+    std::size_t execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
+    /// The same for one command of which some arguments are these: a string that is set keeps its
+    /// argument's block. What nobody keeps is freed later, and `large` is empty then; if the
+    /// command was not executed they stay.
+    std::size_t execute(session& who, const resp::command& command,
+                        std::vector<large_argument>& large, byte_buffer& out);
+    /// Frees them a piece at a time, in upkeep(), and empties the list.
+    void discard(std::vector<large_argument>& large) noexcept;
+
+    /// Takes in what lanes have done, see lane.hpp. Call it before anything else, after any of them
+    /// may have been in use.
+    void settle_lanes() noexcept;
+
+    /// A script has taken some milliseconds and was left in the middle. Until it ends its session
+    /// is blocked, and all others wait, or get BUSY after busy_reply_ms. go_on() runs it for a few
+    /// milliseconds: call it again and again, and let others have their turn between.
+    bool script_is_late() const noexcept;
+    bool script_is_busy() const noexcept;
+    /// Whether there is such a script, clients wait for it, or until a snapshot has written a huge
+    /// value that they change: go_on() is at that, too.
+    bool is_behind() const noexcept;
+    void go_on();
+    /// Whether that script is this session's, which must not be destroyed then: a script that is
+    /// cut off is half done.
+    bool script_is_late(const session& of) const noexcept;
+
+    /// Appends what is to be sent to the session beside the replies of execute(), because of what
+    /// others did: messages, the end of a wait. Call it, and send, after session::wake(), in order
+    /// with the replies.
+    void take_output(session& who, byte_buffer& out);
+    /// Tells how many bytes the session's connection has taken from the engine, or got as replies,
+    /// and not sent yet: for the limits on clients that do not read.
+    void set_unsent(session& who, std::size_t bytes);
+    /// When clients that are over their class's soft limit are to be looked at: in microseconds of
+    /// the steady time, session::no_deadline while there are none. From then on call
+    /// check_outputs(). server_host::outputs_due() tells that it is earlier than before.
+    std::int64_t outputs_due_us() const noexcept;
+    /// Closes those whose time over the limit has passed. O(clients), once it is due.
+    void check_outputs();
+
+    /// When a blocked session's wait ends by itself: in microseconds of the steady
+    /// time that set_time() was told, or session::no_deadline. From then on call end_wait().
+    static std::int64_t deadline_us(const session& who) noexcept;
+    /// Ends the session's wait if its time is over.
+    void end_wait(session& who);
+
+    /// Work that nobody waits for: removes expired keys, frees what was deleted, evicts what is
+    /// over the limit. Call it ten times a second. `steps` bounds each of these; a step is under
+    /// 200 ns mostly. All of them together take longest_slice_ns, and a piece of work more; what
+    /// had no turn comes first the next time. True when there is more to do at once: call again
+    /// after the next round of the loop.
+    bool upkeep(std::size_t steps = 1000);
+
+    /// The part of the keys that the last upkeep() has looked through for expired ones, roughly, 1
+    /// at most: who wants a pass over all to take a minute calls it once a minute times this.
+    double swept_share() const noexcept;
+    /// Forgets all keys and frees a slice of them, so that its end takes no time of others on its
+    /// loop. Without sessions, and with nothing that is told of its keys. True when there is more.
+    bool wind_up();
+
+    statistics stats() const noexcept;
+    const engine_options& options() const noexcept;
+
+    struct state;
+    state& internals() noexcept { return *state_; }
+
+private:
+    std::unique_ptr<state> state_;
+};
+
+}  // namespace eddy::cache

@@ -1,0 +1,461 @@
+// The order of checks is Redis's.
+#include "cache/engine/execution.hpp"
+
+#include <eddy/base/log.hpp>
+
+#include "base/text.hpp"
+#include "cache/acl/access.hpp"
+#include "cache/catalog/acl_forms.hpp"
+#include "cache/catalog/command_docs.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/clients/client_memory.hpp"
+#include "cache/clients/messages.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/clients/tracking.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/persistence/image_gate.hpp"
+#include "cache/persistence/persistence.hpp"
+#include "cache/persistence/propagation.hpp"
+#include "cache/read_through/hooks.hpp"
+#include "cache/replication/migration.hpp"
+#include "cache/replication/replication.hpp"
+#include "cache/script/scripting.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <string>
+
+namespace eddy::cache {
+namespace {
+
+// The lines of a browser's request whose body might be commands: whoever makes a browser send it is
+// to get no further. Redis closes these, too.
+bool is_http(const call& c) noexcept {
+    return is_word(c.arg(0), "post") || is_word(c.arg(0), "host:");
+}
+
+void end_http(call& c) {
+    std::int64_t& logged_us = c.state.http_logged_us;
+    constexpr std::int64_t between_us = 60'000'000;
+    if (logged_us == 0 || std::abs(c.state.env.now_us - logged_us) > between_us) {
+        logged_us = c.state.env.now_us;
+        log_warn("cache", "closed a connection from " + c.client.address +
+                              " that speaks HTTP: somebody may be using a browser to reach this "
+                              "cache");
+    }
+    kill(c.state, c.client);
+}
+
+void refuse_unknown(call& c) {
+    // What a file or a master sends is not a browser's.
+    if (is_http(c) && (c.client.special & session::master) == 0) return end_http(c);
+    constexpr std::size_t limit = 128;
+    std::string args;
+    for (std::size_t i = 1; i < c.count && args.size() < limit; ++i) {
+        args += '\'';
+        args += until_nul(c.arg(i), limit - args.size() + 1);
+        args += "' ";
+    }
+    c.error("ERR unknown command '" + std::string(until_nul(c.arg(0), limit)) +
+            "', with args beginning with: " + args);
+}
+
+constexpr std::string_view out_of_memory_text =
+    "OOM command not allowed when used memory > 'maxmemory'.";
+
+using runner = void (*)(call&);
+
+bool is_one_of(runner what, std::initializer_list<runner> these) noexcept {
+    for (const runner each : these) {
+        if (what == each) return true;
+    }
+    return false;
+}
+
+bool replies_by_push(runner what) noexcept {
+    return is_one_of(what, {commands::subscribe, commands::psubscribe, commands::ssubscribe,
+                            commands::unsubscribe, commands::punsubscribe, commands::sunsubscribe});
+}
+
+// In one of these modes at least.
+bool in(const call& c, unsigned what) noexcept { return (c.client.special & what) != 0; }
+
+// Flags by which a command may run though something is amiss: of several, all must have them.
+constexpr std::uint32_t permitting_flags = command_flag::loading | command_flag::stale;
+
+// The flags of all commands that this one will run.
+std::uint32_t all_flags(const call& c) {
+    std::uint32_t flags = flags_of(*c.spec, c.args, c.count);
+    if ((flags & command_flag::runs_script) != 0) flags = scripting::flags_of(c, flags);
+    if (c.spec->run == commands::exec && in(c, session::in_transaction)) {
+        const session_extras& its = *c.client.extras;
+        flags |= its.queued_flags & ~permitting_flags;
+        flags &= ~its.queued_lack;
+    }
+    return flags;
+}
+
+bool is_known(call& c) {
+    if (c.spec == nullptr) {
+        refuse_unknown(c);
+        return false;
+    }
+    if ((c.spec->flags & command_flag::has_forms) == 0 || c.count < 2) {
+        if (arity_fits(*c.spec, c.count)) return true;
+        c.wrong_arity();
+        return false;
+    }
+    const acl::command_form* const form = acl::find_form(c.spec->name, c.arg(1));
+    if (form == nullptr) {
+        c.unknown_subcommand();
+    } else if (!arity_fits(form->arity, c.count)) {
+        c.wrong_arity(form->name.substr(c.spec->name.size() + 1));
+    } else {
+        return true;
+    }
+    return false;
+}
+
+// False, with the refusal replied, for what the session's mode does not allow.
+bool mode_allows(call& c) {
+    const runner what = c.spec->run;
+    const bool in_transaction = in(c, session::in_transaction);
+    if (in_transaction && (c.spec->flags & command_flag::no_multi) != 0) {
+        c.error("ERR Command not allowed inside a transaction");
+        return false;
+    }
+    if (in_transaction && c.state.options.max_memory != 0 &&
+        !is_one_of(what, {commands::discard, commands::quit, commands::reset}) &&
+        (what != commands::exec || (all_flags(c) & command_flag::denyoom) != 0) &&
+        !c.state.make_room()) {
+        c.error(out_of_memory_text);
+        return false;
+    }
+    const std::uint32_t flags = all_flags(c);
+    if (refused_by_save_trouble(c, flags) || refused_by_replication(c, flags)) return false;
+    if (in(c, session::subscriber) && c.client.protocol == 2 && !replies_by_push(what) &&
+        !is_one_of(what, {commands::ping, commands::quit, commands::reset})) {
+        c.error("ERR Can't execute '" + acl::full_name(*c.spec, {c.args, c.count}) +
+                "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+                "this context");
+        return false;
+    }
+    return true;
+}
+
+// What a server sends its replicas, and writes to its append-only file: changes, and what frames
+// them. Commands that read do no harm.
+bool is_of_a_stream(const call& c) noexcept {
+    const std::uint32_t flags = c.spec->flags;
+    if ((flags & command_flag::blocking) != 0) return false;
+    if ((flags & (command_flag::write | command_flag::readonly | command_flag::may_replicate)) != 0)
+        return true;
+    const runner what = c.spec->run;
+    const auto has_form = [&](std::initializer_list<std::string_view> forms) {
+        return c.count > 1 && std::ranges::any_of(forms, [&](std::string_view form) {
+                   return is_word(c.arg(1), form);
+               });
+    };
+    if (what == commands::replconf) return has_form({"getack"});
+    if (what == commands::script) return has_form({"load", "flush"});
+    if (what == commands::function) return has_form({"load", "delete", "flush", "restore"});
+    return is_one_of(what, {commands::ping, commands::select, commands::multi, commands::exec,
+                            commands::discard});
+}
+
+// Everything else would be obeyed without a check: a master could stop the server, change its
+// settings and users, or have its own link wait for ever.
+void refuse_stray(call& c) {
+    const std::string name = acl::full_name(*c.spec, {c.args, c.count});
+    c.error("ERR no server sends '" + name + "' to its replicas");
+    c.client.closing = true;
+    c.client.strayed(name);
+}
+
+// A master's stream waits for the end of CLIENT PAUSE, too, as in Redis, and for nothing else that
+// has writes wait.
+bool is_paused(call& c) {
+    if ((c.state.attention & attention::pause) == 0 || in(c, session::replica)) return false;
+    // A start reads its file on.
+    if (in(c, session::master) && (c.state.attention & attention::not_ready) != 0) return false;
+    const bool by_client = is_client_paused(c.state);
+    if (by_client && !c.state.pauses_writes_only) return true;
+    const bool holds_writes = by_client || (c.state.writes_held != 0 && !in(c, session::master));
+    return holds_writes &&
+           (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
+}
+
+bool runs_script(const call& c) noexcept {
+    const bool ends_transaction = c.spec->run == commands::exec && in(c, session::in_transaction);
+    const std::uint32_t flags = ends_transaction ? c.client.extras->queued_flags : c.spec->flags;
+    return (flags & command_flag::runs_script) != 0;
+}
+
+// Whether a late script keeps the command from running.
+bool is_held_by_script(const call& c) {
+    if ((c.state.attention & attention::script) == 0) return false;
+    constexpr std::uint32_t allow_busy = 1 << 19;
+    const command_facts* const its = find_facts(c.spec->name);
+    if (its != nullptr && (its->flags & allow_busy) != 0) return false;
+    // Otherwise a task waits for a time without scripts.
+    if (!scripting::is_late(c.state)) return runs_script(c);
+    const runner what = c.spec->run;
+    if (c.count < 2) return true;
+    const std::string_view form = c.arg(1);
+    if (what == commands::script) return !is_word(form, "kill");
+    if (what == commands::function) return !is_word(form, "kill") && !is_word(form, "stats");
+    return what != commands::shutdown || !is_word(form, "nosave");
+}
+
+hooks::verdict ask_hooks(call& c) {
+    if ((c.state.attention & attention::hooks) == 0) return hooks::verdict::run;
+    return c.state.hooked->before(c, all_flags(c));
+}
+
+void queue(call& c) {
+    session_extras& extras = *c.client.extras;
+    const std::size_t limit = c.state.options.max_transaction;
+    if (!in(c, session::master) &&
+        extras.queued.bytes() + command_queue::cost(c.args, c.count) > limit) {
+        extras.refused = true;
+        return c.error("ERR the transaction is larger than the limit of " + std::to_string(limit) +
+                       " bytes: send fewer commands between MULTI and EXEC");
+    }
+    // Nothing of it will run: there is no need to keep it.
+    if (!extras.refused && !extras.watched_changed) {
+        extras.queued.add(*c.spec, c.args, c.count);
+        const std::uint32_t flags = all_flags(c);
+        extras.queued_flags |= flags;
+        extras.queued_lack |= ~flags & permitting_flags;
+        note_client_memory(c.state, command_queue::cost(c.args, c.count));
+    }
+    c.reply.simple("QUEUED");
+}
+
+}  // namespace
+
+std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
+                       std::size_t count) noexcept {
+    constexpr std::uint32_t same_bits = command_flag::write | command_flag::denyoom;
+    // As command_flag_names() has them.
+    constexpr std::uint32_t form_loading = 1 << 8;
+    constexpr std::uint32_t form_stale = 1 << 9;
+    if ((spec.flags & command_flag::has_forms) == 0 || count < 2) [[likely]]
+        return spec.flags;
+    const acl::command_form* const form = acl::find_form(spec.name, args[1]);
+    if (form == nullptr) return spec.flags;
+    std::uint32_t flags = spec.flags & ~(same_bits | permitting_flags);
+    flags |= form->flags & same_bits;
+    if (form->alters) flags |= command_flag::alters;
+    if ((form->flags & form_loading) != 0) flags |= command_flag::loading;
+    if ((form->flags & form_stale) != 0) flags |= command_flag::stale;
+    return flags;
+}
+
+std::string_view refusal_by_mode(access_mode mode, std::uint32_t flags) noexcept {
+    if (mode != access_mode::admin && (flags & command_flag::dangerous) != 0) {
+        return "ERR this command is refused, as it can stop or debug the cache: create the cache "
+               "with --mode admin to allow it";
+    }
+    constexpr std::uint32_t changing = command_flag::write | command_flag::alters;
+    if (mode == access_mode::readonly && (flags & changing) != 0)
+        return readonly_mode_error.substr(1);
+    return {};
+}
+
+void after_refusal(call& c) {
+    c.state.commands.rejected(c);
+    if (in(c, session::in_transaction)) c.client.extras->refused = true;
+    if (c.spec == nullptr || c.spec->run != commands::exec) return;
+    // The refusal's line begins with '-' and ends with CR LF.
+    std::string why(c.reply.buffer().text().substr(c.reply_begin + 1));
+    why.resize(why.size() - 2);
+    if (why.starts_with("ERR ")) why.erase(0, 4);
+    c.reply.buffer().truncate(c.reply_begin);
+    drop_transaction(c.state, c.client);
+    c.reply.error("EXECABORT Transaction discarded because of: " + why);
+}
+
+bool admit_after_checks(call& c) {
+    if (!is_known(c)) return false;
+    const command_spec* const spec = c.spec;
+    if (!c.client.authenticated && c.state.users.require_password() &&
+        (spec->flags & command_flag::noauth) == 0) {
+        c.error("NOAUTH Authentication required.");
+        return false;
+    }
+    if (!c.client.unlimited && !permits(c)) return false;
+    const engine_options& options = c.state.options;
+    if (options.max_memory != 0 && !c.state.make_room() &&
+        (flags_of(*spec, c.args, c.count) & command_flag::denyoom) != 0) {
+        c.error(out_of_memory_text);
+        return false;
+    }
+    const std::string_view why = refusal_by_mode(options.mode, flags_of(*spec, c.args, c.count));
+    if (!why.empty()) c.error(why);
+    return why.empty();
+}
+
+void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noexcept {
+    for (const std::string_view key : args) {
+        const std::uint64_t hash = in.hash(key);
+        keyspace::slot* const place = in.table().find(key, hash);
+        if (place == nullptr) continue;
+        const entry& its = *keyspace::at(place);
+        if (its.type != value_type::stream && elements_of(its) == 0) in.remove(place, hash);
+    }
+}
+
+void run(call& c) {
+    c.client.last_command = c.spec->name.data();
+    constexpr std::uint8_t seen =
+        attention::monitors | attention::propagates | attention::follower | attention::pause;
+    if ((c.state.attention & seen) == 0 && !in(c, session::tracking) && !in(c, session::master))
+        [[likely]]
+        return c.state.slow.run_unless_skipped(c);
+    // The database is that of before the command; so are the arguments, which EXEC changes.
+    const command_spec& spec = *c.spec;
+    const std::string_view* const args = c.args;
+    const std::size_t count = c.count;
+    const unsigned database = c.keys->number();
+    const expired_keys before = fate_of_expired(c.state);
+    const bool is_seen =
+        (c.state.attention & (attention::monitors | attention::not_ready)) == attention::monitors;
+    // A script comes before the commands that it calls, a transaction behind them.
+    const bool is_script = (spec.flags & command_flag::runs_script) != 0;
+    if (is_seen && is_script) feed_monitors(c);
+    {
+        const expiry_scope expiry(c);
+        recording record(c.state, spec);
+        c.state.slow.run_unless_skipped(c);
+        record.end({args, count}, database);
+    }
+    // REPLICAOF, or a pause: what was before the command is not to come back.
+    if (const expired_keys now = fate_of_expired(c.state); now != before) c.state.env.expired = now;
+    if (in(c, session::tracking)) remember_reads(c, spec, {args, count});
+    if (!is_seen || is_script) return;
+    c.spec = &spec;
+    c.args = args;
+    c.count = count;
+    feed_monitors(c);
+}
+
+namespace {
+
+// While it lives a session with CLIENT NO-TOUCH does not count as a user of keys.
+class use_scope {
+public:
+    explicit use_scope(const call& c) noexcept : env_(c.state.env) {
+        if (in(c, session::no_touch)) env_.most_uses = 0;
+    }
+    // By the policy, which the command may have changed.
+    ~use_scope() { env_.most_uses = counted_uses(env_.policy); }
+    use_scope(const use_scope&) = delete;
+    use_scope& operator=(const use_scope&) = delete;
+
+private:
+    environment& env_;
+};
+
+enum class fate : std::uint8_t { runs, refused, queued, waits };
+
+// What comes of a command; a refusal is replied.
+fate fate_of(call& c) {
+    // What another server, or the append-only file, has done is done here, too.
+    const bool obeys = in(c, session::master);
+    if (obeys ? !is_known(c) : !admit(c) || !mode_allows(c)) return fate::refused;
+    if (obeys && !is_of_a_stream(c)) {
+        refuse_stray(c);
+        return fate::refused;
+    }
+    if (!obeys && is_held_by_script(c)) {
+        if (!scripting::is_busy(c.state)) {
+            wait_for_script(c.state, c.client);
+            return fate::waits;
+        }
+        c.error(scripting::busy_text(c.state));
+        return fate::refused;
+    }
+    if (is_paused(c)) {
+        wait_for_pause_end(c.state, c.client);
+        return fate::waits;
+    }
+    if (in(c, session::in_transaction) &&
+        !is_one_of(c.spec->run, {commands::exec, commands::discard, commands::multi,
+                                 commands::watch, commands::quit, commands::reset})) {
+        return fate::queued;
+    }
+    if (!obeys && (waits_for_migration(c) || waits_for_image(c))) return fate::waits;
+    switch (ask_hooks(c)) {
+        case hooks::verdict::wait: return fate::waits;
+        case hooks::verdict::refused: return fate::refused;
+        case hooks::verdict::run: break;
+    }
+    return fate::runs;
+}
+
+}  // namespace
+
+bool execute_with_attention(call& c) {
+    session& who = c.client;
+    if (in(c, session::reply_skip_next)) {
+        who.special &= static_cast<std::uint16_t>(~session::reply_skip_next);
+        who.special |= session::reply_skip;
+    }
+    bool by_push = false;
+    const bool is_client_command = c.spec != nullptr && c.spec->run == commands::client;
+    switch (fate_of(c)) {
+        case fate::waits: return false;
+        case fate::refused: after_refusal(c); break;
+        case fate::queued: queue(c); break;
+        case fate::runs:
+            by_push = replies_by_push(c.spec->run);
+            {
+                const use_scope uses(c);
+                run(c);
+            }
+            if ((c.state.attention & attention::hooks) != 0) c.state.hooked->settle();
+            break;
+    }
+    // CLIENT CACHING is for one command, or one transaction.
+    if (in(c, session::tracking) && !in(c, session::in_transaction) && !is_client_command) {
+        who.extras->tracking &= static_cast<std::uint8_t>(~tracking_option::caching);
+    }
+    if ((who.special & (session::reply_off | session::reply_skip)) != 0 && !by_push) {
+        c.reply.buffer().truncate(c.reply_begin);
+    }
+    // A command that waits is skipped when it replies.
+    if (!who.blocked) who.special &= static_cast<std::uint16_t>(~session::reply_skip);
+    return true;
+}
+
+void settle(engine::state& s, byte_buffer& out) {
+    s.unsettled = false;
+    // What a late script has made ready is served when it has ended.
+    if (!scripting::is_late(s)) serve_waiting(s);
+    s.unsettled = false;
+    out.append(s.own_pushes.text());
+    s.own_pushes.clear();
+    constexpr std::size_t kept = 64 * 1024;
+    if (s.own_pushes.capacity() > kept) s.own_pushes = byte_buffer();
+}
+
+void unwatch_all(engine::state& s, session& who) {
+    if (!who.extras) return;
+    s.watched.remove_all(who.extras->watched);
+    who.extras->watched_changed = false;
+    s.note_listeners();
+}
+
+void drop_transaction(engine::state& s, session& who) {
+    if (!who.extras) return;
+    who.special &= static_cast<std::uint16_t>(~session::in_transaction);
+    who.extras->queued = command_queue();
+    who.extras->queued_flags = 0;
+    who.extras->queued_lack = 0;
+    who.extras->refused = false;
+    unwatch_all(s, who);
+}
+
+}  // namespace eddy::cache

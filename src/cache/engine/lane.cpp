@@ -1,0 +1,349 @@
+// What a lane executes itself, what it leaves to who is alone, and what that one takes in.
+#include "cache/engine/lane.hpp"
+
+#include "cache/catalog/command_table.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/engine/execution.hpp"
+#include "cache/engine/planner.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+std::size_t number_of(const command_spec& what) noexcept {
+    return static_cast<std::size_t>(&what - all_commands().data());
+}
+
+bool is_write(const command_spec& what) noexcept { return (what.flags & command_flag::write) != 0; }
+
+}  // namespace
+
+// What the lane has while it executes a batch. However that ends, it has counted.
+struct lane::turn {
+    turn(lane& by, std::size_t database) noexcept
+        : its(by), keys(by.keys_[database]), memory(by.stock_) {
+        its.has_run_ = true;
+    }
+    ~turn() {
+        its.count_running();
+        its.note_meeting();
+        keys.keys += held.counted().keys;
+        keys.expiring += held.counted().expiring;
+    }
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+
+    lane& its;
+    dictionary::holding::counts& keys;
+    slab::stock::use memory;
+    dictionary::holding held;
+};
+
+lane::lane(engine& of)
+    : state_(of.internals()),
+      stock_(state_.env.memory),
+      calls_(all_commands().size()),
+      untimed_(all_commands().size()) {
+    called_.reserve(all_commands().size());
+    state_.lanes.push_back(this);
+    of.settle_lanes();
+}
+
+lane::~lane() {
+    settle();
+    std::erase(state_.lanes, this);
+}
+
+// What reads is of no interest to files and replicas, nor to those who are told of changes.
+lane::permitted lane::may_run(const session& who, const keyspace* keys) const noexcept {
+    const engine::state& s = state_;
+    // What others have sent it comes before its replies.
+    const bool has_output = who.extras != nullptr && !who.extras->outbox.empty();
+    if (keys == nullptr || keys->size() < least_keys || who.special != 0 || has_output ||
+        !who.unlimited || who.blocked || who.closing || s.options.mode != access_mode::readwrite ||
+        s.options.output_limits[0].hard != 0) {
+        return permitted::nothing;
+    }
+    if (s.attention == 0 && s.listeners == 0) return permitted::all;
+    constexpr std::uint16_t of_writes =
+        attention::propagates | attention::save_trouble | attention::image | attention::migration;
+    constexpr auto of_reads = static_cast<std::uint32_t>(key_event::key_miss);
+    const bool may_read = (s.attention & ~of_writes) == 0 && (s.listeners & of_reads) == 0;
+    return may_read ? permitted::reads : permitted::nothing;
+}
+
+lane::outcome lane::execute(session& who, std::span<const resp::command> commands,
+                            byte_buffer& out) {
+    engine::state& s = state_;
+    keyspace* const keys = s.keyspaces[who.db].get();
+    permitted_ = may_run(who, keys);
+    if (permitted_ == permitted::nothing) {
+        batches_left_ = batches_without_use;
+        return {.is_over = false};
+    }
+    turn mine(*this, who.db);
+    resp::reply_writer reply(out, who.protocol);
+    call c{s, who, reply, keys};
+    c.apart = &counts_;
+    planner planner(s.env.hash, s.renamed.get(), false);
+    who.last_used_us = s.env.now_us;
+
+    planned plans[engine::max_batch];
+    outcome done;
+    while (done.is_over && done.executed < commands.size()) {
+        const resp::command* const next = commands.data() + done.executed;
+        const std::size_t most = std::min(commands.size() - done.executed, engine::max_batch);
+        std::size_t batch = 0;
+        is_of_one_key_ = true;
+        for (; batch < most; ++batch) {
+            planned& its = plans[batch] = planner.plan(next[batch]);
+            if (!is_permitted(its.spec)) break;
+            is_of_one_key_ = is_of_one_key_ && its.hash == plans[0].hash;
+            keys->prefetch_to_hold(its.hash);
+        }
+        for (std::size_t i = 0; i < batch; ++i)
+            keys->prefetch_entry(plans[i].hash, is_write(*plans[i].spec));
+        for (std::size_t i = 0; i < batch && done.is_over;) {
+            const std::size_t taken = take_some(c, {plans + i, batch - i}, mine.held);
+            for (const std::size_t end = i + std::max<std::size_t>(taken, 1); i < end; ++i) {
+                if (done.executed > 0 && out.size() >= s.options.max_pending_reply) return done;
+                c.executed_in_batch = done.executed;
+                done.is_over = taken > 0 && run(c, next[i], plans[i], mine.held);
+                if (!done.is_over) break;
+                ++done.executed;
+            }
+            mine.held.give_back();
+        }
+        if (batch < most) done.is_over = false;
+    }
+    note_use(done);
+    return done;
+}
+
+// Where another thread had the key the next batch may be luckier.
+void lane::note_use(const outcome& of) noexcept {
+    if (of.executed > 0 || has_met_others_) {
+        useless_ = 0;
+    } else if (++useless_ >= most_useless) {
+        useless_ = most_useless - 1;
+        batches_left_ = batches_without_use;
+    }
+}
+
+bool lane::is_permitted(const command_spec* what) const noexcept {
+    return what != nullptr && (what->flags & command_flag::local) != 0 &&
+           (permitted_ == permitted::all || !is_write(*what));
+}
+
+// The buckets of the next few commands' first keys; how many commands these are. Taking a bucket
+// makes the processor wait until all before that is done: several in a row cost as much as one.
+[[gnu::always_inline]] inline std::size_t lane::take_some(const call& c,
+                                                          std::span<const planned> next,
+                                                          dictionary::holding& held) noexcept {
+    std::size_t taken = 0;
+    for (; taken < std::min(next.size(), most_taken); ++taken) {
+        // Meanwhile the others are executed: it may have been given back by then.
+        if (!held.take(c.keys->table(), next[taken].hash)) {
+            has_met_others_ = taken == 0;
+            break;
+        }
+    }
+    return taken;
+}
+
+// What the command may need beside what the key holds is found out here: whether the table must
+// grow, whether the key has ended, whether its value is freed in slices.
+[[gnu::always_inline]] inline bool lane::may_use(const call& c, std::string_view key,
+                                                 std::uint64_t hash, dictionary::holding& held,
+                                                 keyspace::slot*& place) {
+    const dictionary& table = c.keys->table();
+    const environment& env = state_.env;
+    const bool writes = is_write(*c.spec);
+    const bool adds = (c.spec->flags & command_flag::denyoom) != 0;
+    place = table.find(key, hash);
+    if (place == nullptr) {
+        // The queue of new keys is for evictions.
+        if (!adds) return true;
+        if (env.most_uses != 0 || !held.take_place(table, hash)) return false;
+        if (table.is_to_resize(hash)) [[unlikely]]
+            note_size(c.keys->number(), hash);
+        return true;
+    }
+    entry& e = *keyspace::at(place);
+    if ((*place & dictionary::expires_bit) != 0 && c.keys->is_over(e)) return false;
+    if (writes && !adds && table.is_to_resize(hash)) [[unlikely]]
+        note_size(c.keys->number(), hash);
+    if (e.held_as > encoding::integer &&
+        (e.held_as == encoding::timed_table || (writes && is_freed_in_slices(e)))) {
+        return false;
+    }
+    return true;
+}
+
+[[gnu::always_inline]] inline bool lane::take_keys(call& c, dictionary::holding& held) {
+    // What grows is refused when memory is short, and may add a key; it removes none.
+    const bool adds = (c.spec->flags & command_flag::denyoom) != 0;
+    if (adds && room_ != SIZE_MAX) {
+        std::size_t wanted = stock_.taken();
+        for (std::size_t i = 1; i < c.count; ++i) wanted += c.args[i].size();
+        if (wanted > room_) return false;
+    }
+    if (!note_taken(held.take_more(c.keys->table(), c.hash), held) ||
+        !may_use(c, c.args[1], c.hash, held, c.known)) {
+        return false;
+    }
+    if (c.spec->last_key == 1) [[likely]]
+        return true;
+    for (std::size_t i = 2; i < c.count; ++i) {
+        const std::uint64_t hash = c.keys->hash(c.args[i]);
+        keyspace::slot* place = nullptr;
+        if (!note_taken(held.take(c.keys->table(), hash), held) ||
+            !may_use(c, c.args[i], hash, held, place)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Whether it was; if not, whether another thread has it. A command may just have too many keys.
+bool lane::note_taken(bool taken, const dictionary::holding& held) noexcept {
+    has_met_others_ = !taken && !held.is_full();
+    return taken;
+}
+
+// False, with nothing done, when it is for who is alone.
+bool lane::run(call& c, const resp::command& what, const planned& plan, dictionary::holding& held) {
+    const command_spec* const spec = plan.spec;
+    if (!arity_fits(*spec, what.argc) || !state_.slow.skips(spec->flags, what.argc)) return false;
+    c.spec = spec;
+    c.args = what.argv;
+    c.count = what.argc;
+    c.hash = plan.hash;
+    c.reply_begin = c.reply.buffer().size();
+    if (!take_keys(c, held)) return false;
+    // Commands of several keys count by themselves.
+    entry* const used = state_.env.most_uses != 0 && spec->last_key == 1 && c.known != nullptr
+                            ? keyspace::at(c.known)
+                            : nullptr;
+    const std::uint8_t flags_before = used != nullptr ? used->flags : std::uint8_t{0};
+    if (used != nullptr) [[unlikely]]
+        used->count_use(state_.env.most_uses);
+    const own_counts before = counts_;
+    const std::size_t samples = sample_count_;
+    if (spec != running_.what) [[unlikely]]
+        run_first(c);
+    else
+        call_function(c);
+    ++running_.calls;
+    if (!counts_.fails) [[likely]]
+        return true;
+    --running_.calls;
+    counts_ = before;
+    // It has changed nothing.
+    if (used != nullptr) used->flags = flags_before;
+    sample_count_ = samples;
+    c.reply.buffer().truncate(c.reply_begin);
+    return false;
+}
+
+void lane::note_size(unsigned database, std::uint64_t hash) noexcept {
+    if (noted_count_ == most_noted) return;
+    const dictionary& table = state_.keyspaces[database]->table();
+    for (std::size_t i = 0; i < noted_count_; ++i) {
+        if (noted_[i].database == database && table.are_close(noted_[i].hash, hash)) return;
+    }
+    noted_[noted_count_++] = {database, hash};
+}
+
+// One command in so many is timed, as command_stats has it. Of commands that are the same as the
+// one before it only those before are looked at.
+void lane::run_first(call& c) {
+    count_running();
+    running_ = {c.spec, 0};
+    c.client.last_command = c.spec->name.data();
+    if (untimed_[number_of(*c.spec)] > 0 || sample_count_ == most_samples) return call_function(c);
+    using namespace std::chrono;
+    const auto began = steady_clock::now();
+    call_function(c);
+    const auto took = duration_cast<nanoseconds>(steady_clock::now() - began).count();
+    samples_[sample_count_++] = {c.spec, static_cast<std::uint64_t>(took)};
+    untimed_[number_of(*c.spec)] = command_stats::timed_share;
+}
+
+void lane::note_meeting() noexcept {
+    if (!std::exchange(has_met_others_, false)) [[likely]] {
+        meetings_ -= meetings_ > 0 ? 1 : 0;
+        return;
+    }
+    meetings_ += is_of_one_key_ ? same_key_weight : meeting_weight;
+    if (meetings_ < most_meetings) return;
+    meetings_ /= 2;
+    state_.lanes_take_turns_until.store(now_ + turns_last, std::memory_order_relaxed);
+}
+
+void lane::count_running() noexcept {
+    const auto [what, calls] = std::exchange(running_, {});
+    if (calls == 0) return;
+    const std::size_t number = number_of(*what);
+    if (calls_[number] == 0) called_.push_back(static_cast<std::uint16_t>(number));
+    calls_[number] += calls;
+    untimed_[number] -= std::min(untimed_[number], calls);
+}
+
+void lane::settle() noexcept {
+    engine::state& s = state_;
+    if (!std::exchange(has_run_, false)) return;
+    stock_.settle();
+    s.env.counters.hits += counts_.hits;
+    s.env.counters.misses += counts_.misses;
+    s.changes += counts_.changes;
+    counts_ = own_counts();
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+        const auto counted = std::exchange(keys_[i], {});
+        if (s.keyspaces[i] != nullptr) s.keyspaces[i]->count_in(counted);
+    }
+    for (const std::uint16_t number : called_) {
+        const std::uint32_t calls = std::exchange(calls_[number], 0);
+        s.env.counters.commands += calls;
+        s.env.counters.parallel_commands += calls;
+        s.commands.add(all_commands()[number], calls);
+    }
+    called_.clear();
+    for (std::size_t i = 0; i < sample_count_; ++i)
+        s.commands.add_sample(*samples_[i].what, samples_[i].took_ns);
+    sample_count_ = 0;
+}
+
+void lane::resize(std::size_t& left) noexcept {
+    for (; noted_count_ > 0 && left > 0; --left) {
+        const segment_of& next = noted_[--noted_count_];
+        keyspace* const in = state_.keyspaces[next.database].get();
+        try {
+            if (in != nullptr) in->resize_around(next.hash);
+        } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): nothing has changed
+        }
+    }
+}
+
+void engine::settle_lanes() noexcept {
+    state& s = *state_;
+    for (lane* const each : s.lanes) each->settle();
+    std::size_t left = lane::most_resized;
+    for (lane* const each : s.lanes) each->resize(left);
+    const std::size_t used = s.env.memory.used_bytes();
+    s.peak_memory = std::max(s.peak_memory, used);
+    const std::size_t limit = s.options.max_memory;
+    const std::size_t left_of_it = used < limit ? limit - used : 0;
+    const std::size_t room = limit == 0 ? SIZE_MAX : left_of_it / std::max(s.lanes.size(), 1UL);
+    // Their lines of memory stay where they are when nothing changes.
+    for (lane* const each : s.lanes) {
+        if (each->room_ != room) each->room_ = room;
+    }
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,154 @@
+// Lanes: several threads execute commands of one engine at the same time.
+//
+// Most commands touch nothing but what one key holds. A thread takes the buckets in which that key
+// would stand (dictionary::holding), so that others leave it alone, executes the command and goes
+// on to the next. It never waits for what another thread has: that, and all else that a command may
+// need beside its keys, it leaves to be done by who is alone with the engine. So a lane executes
+// what it can from the beginning of a batch, in order, and engine::execute() the rest.
+//
+//   what threads touch at the same time      by
+//   keys, and what they hold                 the buckets' own locks
+//   how many keys there are                  each segment's count by atomic additions, all of them
+//                                            as INFO's counts
+//   memory                                   a stock of blocks for each lane
+//   INFO's counts                            counts of each lane, taken in by settle_lanes()
+//   the time, settings, clients, all else    nobody changes it
+//
+// Whoever wants to hear of changes, or has them written down, has all commands that write executed
+// by who is alone: replicas, the append-only file, a snapshot while it is written, MIGRATE, WATCH,
+// CLIENT TRACKING, keyspace notifications, clients that wait for a key. Hooks and MONITOR want to
+// hear of reads as well.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/wire/resp/command.hpp>
+
+#include "cache/engine/call.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/keyspace/dictionary.hpp"
+#include "cache/memory/slab.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+struct command_spec;
+struct planned;
+
+/// Of one thread. Made, destroyed and settled by who is alone with the engine, which outlives it.
+class alignas(64) lane {
+public:
+    /// Databases of fewer keys are for one thread at a time: so few buckets would be wanted by all.
+    static constexpr std::size_t least_keys = engine::min_prefetch_keys;
+
+    explicit lane(engine& of);
+    ~lane();
+    lane(const lane&) = delete;
+    lane& operator=(const lane&) = delete;
+
+    struct outcome {
+        std::size_t executed = 0;
+        bool is_over = true;  ///< else engine::execute() is to go on with the next command
+    };
+    /// As engine::execute(), as far as it can be done beside other lanes; nobody else uses the
+    /// engine meanwhile. The session is one of this thread's.
+    outcome execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
+
+    /// Asked before each batch, with a time that goes on evenly and is the same for all lanes:
+    /// false when the batch had better be left to who is alone at once. That is so for a while
+    /// where it has been of no use, and for all lanes where batches often meet another thread at a
+    /// key that all want: taking turns is cheaper then.
+    bool is_of_use(std::chrono::nanoseconds now) noexcept {
+        if (batches_left_ > 0) {
+            --batches_left_;
+            return false;
+        }
+        now_ = now;
+        return now >= state_.lanes_take_turns_until.load(std::memory_order_relaxed);
+    }
+
+private:
+    friend class engine;
+    // A run of the same command, of which the calls are not counted yet.
+    struct repeated {
+        const command_spec* what = nullptr;
+        std::uint32_t calls = 0;
+    };
+    struct turn;
+    struct sample {
+        const command_spec* what;
+        std::uint64_t took_ns;
+    };
+    static constexpr std::size_t most_samples = 32;
+    // Commands whose buckets are taken together.
+    static constexpr std::size_t most_taken = 4;
+    // Batches that have met others count so much, by themselves or where all of the batch is for
+    // one key; each of the others takes one off. At the limit there are turns for a while.
+    static constexpr std::uint32_t meeting_weight = 8;
+    static constexpr std::uint32_t same_key_weight = 32;
+    static constexpr std::uint32_t most_meetings = 64;
+    static constexpr std::chrono::milliseconds turns_last{20};
+    // After so many batches in a row of which not even the first command was for a lane, or one
+    // that nothing was permitted for, so many are left to who is alone before it is tried again.
+    static constexpr std::uint32_t most_useless = 16;
+    static constexpr std::uint32_t batches_without_use = 32;
+    // Segments that wait to be resized, and those that are when all lanes are settled: some ten
+    // microseconds each.
+    static constexpr std::size_t most_noted = 4;
+    static constexpr std::size_t most_resized = 8;
+    struct segment_of {
+        unsigned database;
+        std::uint64_t hash;
+    };
+
+    enum class permitted : std::uint8_t { nothing, reads, all };
+
+    permitted may_run(const session& who, const keyspace* keys) const noexcept;
+    bool is_permitted(const command_spec* what) const noexcept;
+    std::size_t take_some(const call& c, std::span<const planned> next,
+                          dictionary::holding& held) noexcept;
+    bool run(call& c, const resp::command& what, const planned& plan, dictionary::holding& held);
+    bool take_keys(call& c, dictionary::holding& held);
+    bool note_taken(bool taken, const dictionary::holding& held) noexcept;
+    bool may_use(const call& c, std::string_view key, std::uint64_t hash, dictionary::holding& held,
+                 keyspace::slot*& place);
+    void run_first(call& c);
+    void note_size(unsigned database, std::uint64_t hash) noexcept;
+    void count_running() noexcept;
+    void note_meeting() noexcept;
+    void note_use(const outcome& of) noexcept;
+    void settle() noexcept;
+    void resize(std::size_t& left) noexcept;
+
+    // Who is alone looks at these, which change when the lane has run.
+    bool has_run_ = false;  // since it was settled
+    std::size_t noted_count_ = 0;
+    std::size_t room_ = 0;  // bytes that it may take until it is settled
+
+    engine::state& state_;
+    slab::stock stock_;
+    own_counts counts_;
+    std::array<dictionary::holding::counts, engine::databases> keys_;
+    std::chrono::nanoseconds now_{};
+    permitted permitted_ = permitted::nothing;  // in this batch
+    bool has_met_others_ = false;
+    bool is_of_one_key_ = false;
+    std::uint32_t meetings_ = 0;
+    std::uint32_t useless_ = 0;  // batches in a row
+    std::uint32_t batches_left_ = 0;
+    repeated running_;
+    std::vector<std::uint32_t> calls_;    // of each command since it was settled
+    std::vector<std::uint32_t> untimed_;  // of each command, so many until one is timed
+    std::vector<std::uint16_t> called_;   // those of which there were calls
+    std::array<sample, most_samples> samples_;
+    std::size_t sample_count_ = 0;
+    std::array<segment_of, most_noted> noted_;
+};
+
+}  // namespace eddy::cache

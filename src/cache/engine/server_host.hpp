@@ -1,0 +1,69 @@
+// What commands want that is not the engine's to do: files of users, the daemon's settings,
+// other servers, the end.
+#pragma once
+
+#include "cache/engine/call.hpp"
+#include "cache/engine/traffic.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace eddy::cache {
+
+class migration;
+
+/// What SHUTDOWN is told.
+struct shutdown_request {
+    enum class saving : std::uint8_t {
+        by_points,  ///< if there are save points
+        always,
+        never,
+    };
+    saving saves = saving::by_points;
+    bool forced = false;   ///< also when nothing could be saved
+    bool at_once = false;  ///< without waiting for replicas
+};
+
+/// The world around the engine. What takes a session's number is called within a command whose
+/// session waits from then on, until answer() was called with it, which must not be before the next
+/// turn. The engine's thread.
+class server_host {
+public:
+    /// Since the runtime was made; never less than before.
+    virtual traffic moved() const noexcept = 0;
+    /// Writes the text in place of engine_options::acl_file.
+    virtual void save_users(std::uint64_t session, std::string text) = 0;
+    /// Reads that file, gives it to acl::load() and answers what that says.
+    virtual void load_users(std::uint64_t session) = 0;
+    /// Keeps all that CONFIG SET has changed for the next start.
+    virtual void keep_config(std::uint64_t session) = 0;
+    /// Saves as told and has the cache stopped; answers only if that was not to be.
+    virtual void shut_down(std::uint64_t session, shutdown_request how) = 0;
+    /// Sends the keys to the other server and removes them here.
+    virtual void migrate(std::uint64_t session, std::unique_ptr<migration> what) = 0;
+    /// Whether there is anybody who could stop it.
+    virtual bool can_shut_down() const noexcept = 0;
+    /// Gives up those that have not come to the end; false when there are none. Answers them later.
+    virtual bool abort_shutdown() = 0;
+    /// engine_options::max_clients, client_timeout or max_text is another now.
+    virtual void limits_changed() noexcept {}
+    /// engine::outputs_due_us() is earlier now.
+    virtual void outputs_due() noexcept {}
+    /// Whether there is anybody who could keep settings.
+    virtual bool can_keep_config() const noexcept = 0;
+
+protected:
+    ~server_host() = default;
+};
+
+/// Makes the command wait for answer(); nothing must have been replied. Within EXEC nothing can
+/// wait: the caller asks may_wait() of waits.hpp before.
+void wait_for_server(call& c);
+/// Answers the session, if it still waits: OK, or the fault as an error behind "ERR ".
+void answer(engine::state& s, std::uint64_t session, std::string_view fault);
+/// The same with an error that begins with a code of its own.
+void answer_error(engine::state& s, std::uint64_t session, const std::string& error);
+
+}  // namespace eddy::cache

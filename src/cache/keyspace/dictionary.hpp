@@ -1,0 +1,466 @@
+// A hash table of entries: the keyspace, and every big set and hash.
+//
+// Extendible hashing over segments. The first bits of a key's hash choose a segment through the
+// directory; eight more bits choose one of its 256 buckets. A bucket is two cache lines: fourteen
+// one-byte tags, compared at once, and fourteen slots. A slot is an entry's address with the
+// hash's first fifteen bits above it, which weed out nearly all false matches and tell, without
+// looking at the entry, where it goes when its segment splits. What finds its bucket full goes to
+// the next one, and the bucket counts that it was passed over, so that a search knows when to stop
+// and erasing leaves no tombstones.
+//
+//   find, insert, erase   O(1): one directory slot, two lines of a bucket, one or two of the entry
+//   growth                one segment splits (some 10 microseconds); nothing else moves, and the
+//                         directory, 16 bytes a segment, doubles now and then
+//   memory                128 / 14 bytes a slot; a segment splits when it is 7/8 full, so an entry
+//                         costs 10.5 to 21 bytes beside its own block
+//
+// A table begins with one small segment that doubles up to full size; it shrinks by the same steps.
+#pragma once
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/random.hpp>
+
+#include "cache/memory/entry.hpp"
+#include "cache/memory/key_hash.hpp"
+#include "cache/memory/slab.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define EDDY_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define EDDY_THREAD_SANITIZER 1
+#endif
+#endif
+
+// The thread sanitizer takes a failed attempt at `guests` for a write, and these loads for reads of
+// it, whatever they make of that byte.
+#if defined(__SSE2__) && !defined(EDDY_THREAD_SANITIZER)
+#define EDDY_BUCKET_IN_ONE_LOAD 1
+#endif
+
+namespace eddy::cache {
+
+/// Asks for a line of memory that is to be written: another core gives it up now, and not when the
+/// first byte is written.
+inline void prefetch_to_write(const void* at) noexcept {
+#if defined(__x86_64__)
+    // The compiler's own would only ask for a copy, as the oldest processors know no other way;
+    // where it is unknown this does nothing.
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
+#else
+    __builtin_prefetch(at, 1);
+#endif
+}
+
+/// Fourteen places; two cache lines.
+struct alignas(128) bucket {
+    static constexpr unsigned width = 14;
+    static constexpr unsigned full_mask = (1U << width) - 1;
+
+    std::uint8_t tags[width];  // 0: free
+    std::uint8_t passed_over;  // entries that belong here and stand further on; sticks at 255
+    std::uint8_t guests;       // entries that stand here and belong to an earlier bucket
+    std::uint64_t slots[width];
+
+    /// In `guests`, while somebody has the bucket to himself among several threads. So a lock costs
+    /// no line of memory beside those that the search needs.
+    static constexpr std::uint8_t taken = 0x80;
+
+    /// Never waits.
+    bool try_take() noexcept {
+        const std::atomic_ref word(guests);
+        std::uint8_t now = word.load(std::memory_order_relaxed);
+        return (now & taken) == 0 &&
+               word.compare_exchange_strong(now, now | taken, std::memory_order_acquire,
+                                            std::memory_order_relaxed);
+    }
+    void give_back() noexcept {
+        const std::atomic_ref word(guests);
+        word.store(word.load(std::memory_order_relaxed) & ~taken & 0xff, std::memory_order_release);
+    }
+    /// By who has it, while others try.
+    void add_guests(int more) noexcept {
+        const std::atomic_ref word(guests);
+        word.store(static_cast<std::uint8_t>(word.load(std::memory_order_relaxed) + more),
+                   std::memory_order_relaxed);
+    }
+
+    /// A bit for each place with this tag.
+    unsigned match(std::uint8_t tag) const noexcept {
+#ifdef EDDY_BUCKET_IN_ONE_LOAD
+        const __m128i line = _mm_load_si128(reinterpret_cast<const __m128i*>(tags));
+        const __m128i wanted = _mm_set1_epi8(static_cast<char>(tag));
+        return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(line, wanted))) & full_mask;
+#else
+        unsigned found = 0;
+        for (unsigned i = 0; i < width; ++i) found |= static_cast<unsigned>(tags[i] == tag) << i;
+        return found;
+#endif
+    }
+    /// A bit for each place in use.
+    unsigned occupied() const noexcept {
+#ifdef EDDY_BUCKET_IN_ONE_LOAD
+        const __m128i line = _mm_load_si128(reinterpret_cast<const __m128i*>(tags));
+        return static_cast<unsigned>(_mm_movemask_epi8(line)) & full_mask;
+#else
+        return ~match(0) & full_mask;
+#endif
+    }
+};
+static_assert(sizeof(bucket) == 128);
+
+/// Owns its buckets, not its entries. Keys are unique. Slots and entries' places are good until the
+/// next insert() or erase(). One thread, or several that have each taken the buckets of the keys
+/// that they look for, add and erase, and do nothing else meanwhile: see `holding`.
+class dictionary {
+public:
+    using slot = std::uint64_t;
+
+    /// Set in the slots of keys that have an expiry, so that the sweep for expired ones need not
+    /// look at the others.
+    static constexpr slot expires_bit = slot{1} << 48;
+    static constexpr unsigned hash_bits_in_slot = 15;
+    static constexpr unsigned max_bucket_bits = 8;
+    static constexpr std::size_t full_buckets = std::size_t{1} << max_bucket_bits;
+    /// Some 2^26 segments of 2,000 entries or more: beyond any memory.
+    static constexpr unsigned max_depth = 26;
+    /// What one insert() or erase() finds new places for at most: a full segment's entries.
+    static constexpr std::size_t max_moved = full_buckets * bucket::width * 7 / 8;
+
+    /// Buckets that one thread has to itself. With those of a key it can find the key, add it and
+    /// erase it, without regard to what others do with theirs.
+    class holding {
+    public:
+        /// More at a time are refused.
+        static constexpr std::size_t most = 64;
+
+        /// A thread has one at a time.
+        holding() noexcept {
+            EDDY_ASSERT(in_use_ == nullptr);
+            in_use_ = this;
+        }
+        holding(const holding&) = delete;
+        holding& operator=(const holding&) = delete;
+        ~holding() {
+            give_back();
+            in_use_ = nullptr;
+        }
+
+        /// Takes what a search for the key looks at, beside what it has already. False when another
+        /// thread has some of it, or when that would be too many.
+        [[gnu::always_inline]] bool take(const dictionary& of, std::uint64_t hash) noexcept {
+            bucket* const home = of.root(hash).buckets + of.home(hash);
+            return take(home) && (home->passed_over == 0 || take_further(of, hash));
+        }
+        /// The same of a key for which that was taken, after others were added by who has it.
+        [[gnu::always_inline]] bool take_more(const dictionary& of, std::uint64_t hash) noexcept {
+            const bucket* const home = of.root(hash).buckets + of.home(hash);
+            return home->passed_over == 0 || take_further(of, hash);
+        }
+        /// Of a key that is not there and for which that was taken: takes what adding it needs, for
+        /// one key. False when another thread has some of it, or when the table has to grow first.
+        bool take_place(const dictionary& of, std::uint64_t hash) noexcept;
+
+        /// Whether nothing more is taken.
+        bool is_full() const noexcept { return count_ == most; }
+
+        void give_back() noexcept {
+            while (count_ > 0) at_[--count_]->give_back();
+        }
+
+        /// What was added and erased by who has it. One count for all threads would be wanted by
+        /// all of them at each addition: who is alone calls count_in() with their sum.
+        struct counts {
+            std::ptrdiff_t keys = 0;
+            std::ptrdiff_t expiring = 0;  ///< the keyspace's
+        };
+        const counts& counted() const noexcept { return counted_; }
+        /// The thread's own, while it has one.
+        static counts& current() noexcept { return in_use_->counted_; }
+
+    private:
+        bool has(const bucket* which) const noexcept {
+            for (std::size_t i = 0; i < count_; ++i) {
+                if (at_[i] == which) return true;
+            }
+            return false;
+        }
+        bool take_further(const dictionary& of, std::uint64_t hash) noexcept;
+        bool take(bucket* which) noexcept {
+            if (count_ == most || !which->try_take()) return has(which);
+            at_[count_++] = which;
+            return true;
+        }
+
+        std::array<bucket*, most> at_;
+        std::size_t count_ = 0;
+        counts counted_;
+        inline static thread_local constinit holding* in_use_ = nullptr;
+    };
+
+    /// Both must outlive it. While stocks of that memory are in use a table that `is_shared` is one
+    /// of which threads hold buckets; any other one is still for one thread.
+    dictionary(slab& memory, const key_hash& hash, bool is_shared = false) noexcept
+        : is_shared_(is_shared), memory_(memory), hash_(hash) {}
+    /// Takes over the other's entries and leaves it empty.
+    dictionary(dictionary&& other) noexcept;
+    dictionary(const dictionary&) = delete;
+    dictionary& operator=(const dictionary&) = delete;
+    /// Frees the buckets. Its owner has released the entries before.
+    ~dictionary() { drop_buckets(); }
+
+    std::size_t size() const noexcept { return count_; }
+    /// Entries that growing and shrinking have looked at to find their places anew, since it was
+    /// made; begins again at 2^32.
+    std::uint32_t moved() const noexcept { return moved_; }
+    std::uint64_t hash(std::string_view key) const noexcept { return hash_(key); }
+
+    static entry* entry_of(slot s) noexcept {
+        return reinterpret_cast<entry*>(static_cast<std::uintptr_t>(s & address_mask));
+    }
+    /// Puts another entry with the same key into the slot.
+    static void replace(slot* place, entry* with) noexcept {
+        *place = (*place & ~address_mask) | address(with);
+    }
+
+    /// The slot of `key`, or null. Nearly always it is the first of its home bucket that has the
+    /// tag, or there is none; for that case there is no call in it, and no register to save.
+    slot* find(std::string_view key, std::uint64_t hash) const noexcept {
+        bucket& b = root(hash).buckets[home(hash)];
+        const unsigned found = b.match(tag(hash));
+        if (found != 0 && key.size() <= max_short_bytes) [[likely]] {
+            slot& place = b.slots[__builtin_ctz(found)];
+            const entry& e = *entry_of(place);
+            if (((place ^ hash) & hash_mask) == 0 && e.key_size() == key.size() &&
+                same_short_bytes(e.key().data(), key.data(), key.size())) [[likely]] {
+                return &place;
+            }
+        } else if (found == 0 && b.passed_over == 0) {
+            return nullptr;
+        }
+        return search(key, hash);
+    }
+    /// The slot of an entry that likely has this hash and for which `fits` is true, or null.
+    template <class Fits>
+    slot* find_hash(std::uint64_t hash, Fits fits) const noexcept {
+        bucket* const buckets = root(hash).buckets;
+        const std::size_t mask = bucket_mask_;
+        std::size_t at = home(hash);
+        for (std::size_t probes = 0;;) {
+            bucket& b = buckets[at];
+            for (unsigned found = b.match(tag(hash)); found != 0; found &= found - 1) {
+                slot& place = b.slots[__builtin_ctz(found)];
+                if (((place ^ hash) & hash_mask) != 0) continue;
+                if (fits(*entry_of(place))) return &place;
+            }
+            if (b.passed_over == 0 || probes++ == mask) [[likely]]
+                return nullptr;
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Adds an entry whose key is not there. Returns its slot.
+    slot* insert(entry* added, std::uint64_t hash);
+
+    /// Of adding and erasing by who holds buckets, which leaves the table as large as it is:
+    /// whether resize_around() would do something for the segment of this hash.
+    bool is_to_resize(std::uint64_t hash) const noexcept {
+        const std::uint32_t keys = keys_of_segment(hash);
+        return keys >= fill_limit(full_buckets) || keys < merge_limit;
+    }
+    /// Whether the two are of one segment.
+    bool are_close(std::uint64_t a, std::uint64_t b) const noexcept {
+        return root(a).owner == root(b).owner;
+    }
+    /// For who is alone: takes in what a holding has counted.
+    void count_in(std::ptrdiff_t keys) noexcept { count_ += static_cast<std::size_t>(keys); }
+    /// For who is alone: splits that segment if it is full, or joins it if it is nearly empty.
+    void resize_around(std::uint64_t hash);
+
+    /// Takes the entry out of its slot; the block is the caller's to release. `hash` is its key's.
+    void erase(slot* place, std::uint64_t hash) noexcept;
+
+    /// Forgets all entries and frees the buckets.
+    void clear() noexcept;
+
+    /// A pipelined batch asks for what it will touch before it needs it: first the buckets of all
+    /// its keys, then the entries.
+    void prefetch_bucket(std::uint64_t hash) const noexcept {
+        const bucket* const b = root(hash).buckets + home(hash);
+        __builtin_prefetch(b);
+        __builtin_prefetch(reinterpret_cast<const char*>(b) + 64);
+    }
+    /// The same for who is to hold it.
+    void prefetch_to_hold(std::uint64_t hash) const noexcept {
+        const bucket* const b = root(hash).buckets + home(hash);
+        prefetch_to_write(b);
+        __builtin_prefetch(reinterpret_cast<const char*>(b) + 64);
+    }
+    /// Others may hold the bucket and change it meanwhile: what is fetched then is in vain.
+    void prefetch_entry([[maybe_unused]] std::uint64_t hash,
+                        [[maybe_unused]] bool to_write = false) const noexcept {
+#ifndef EDDY_THREAD_SANITIZER  // which would not know that
+        const bucket& b = root(hash).buckets[home(hash)];
+        for (unsigned found = b.match(tag(hash)); found != 0; found &= found - 1) {
+            const slot place = b.slots[__builtin_ctz(found)];
+            if (((place ^ hash) & hash_mask) != 0) continue;
+            const char* const at = reinterpret_cast<const char*>(entry_of(place));
+            if (to_write) {
+                prefetch_to_write(at);
+                prefetch_to_write(at + 64);
+            } else {
+                __builtin_prefetch(at);
+                __builtin_prefetch(at + 64);
+            }
+            return;
+        }
+#endif
+    }
+
+    /// clear() in steps: forgets all entries, and frees a segment's buckets. `at`, which is 0 at
+    /// first, says where it goes on. True when there are more; nothing else may be done with the
+    /// table then.
+    bool drop_some(std::size_t& at) noexcept;
+
+    /// Bytes in buckets and directory.
+    std::size_t table_bytes() const noexcept;
+
+    /// Visits a part of the table: appends to `found` the slots of one home bucket's entries and
+    /// returns where to go on; 0 at the end, and 0 to begin. An entry that is there from the first
+    /// call to the last is found at least once, however the table grows or shrinks between the
+    /// calls.
+    std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found) const;
+
+    /// Where a walk in the order of the hashes stands. The order is fixed while a walk lasts,
+    /// whatever is added, erased, split or joined meanwhile: an entry's hash alone tells whether
+    /// the walk has passed it.
+    struct order_cursor {
+        /// True once it stands behind all hashes.
+        bool at_end() const noexcept { return prefix >> 32 != 0; }
+        bool passed(std::uint64_t hash) const noexcept {
+            const std::uint64_t first = hash >> 32;
+            const std::uint64_t region = first & ~((std::uint64_t{1} << (32 - depth)) - 1);
+            return region < prefix || (region == prefix && (hash & 0xff) < bucket);
+        }
+        /// Goes behind what the last visit found.
+        void advance() noexcept {
+            bucket = next_bucket;
+            if (bucket < full_buckets) return;
+            bucket = 0;
+            prefix += std::uint64_t{1} << (32 - depth);
+        }
+
+        std::uint64_t prefix = 0;  // the first 32 bits of the hash, where the region begins
+        unsigned depth = 0;        // how many of them the region's hashes share
+        unsigned bucket = 0;       // the eight bits that choose a bucket in a full segment
+        unsigned next_bucket = 0;  // of the visit
+    };
+    /// Replaces `found` by the entries at the cursor, which stays: those of one bucket, and of the
+    /// segments that have split off since the walk came to it.
+    void visit(order_cursor& at, std::vector<slot>& found) const;
+
+    /// One entry, each about as likely as any other; null when there is none.
+    entry* random(random_generator& random) const noexcept;
+
+    /// Walks over all slots. Ends with the next insert() or erase().
+    class iterator {
+    public:
+        explicit iterator(const dictionary& over) noexcept : over_(over) {}
+        /// The next slot in use, or null at the end.
+        slot* next() noexcept;
+
+    private:
+        const dictionary& over_;
+        std::size_t segment_ = 0;  // index into the directory
+        std::size_t bucket_ = 0;
+        unsigned left_ = 0;  // places of the current bucket still to visit
+        bucket* current_ = nullptr;
+    };
+
+private:
+    struct segment {
+        bucket* buckets;
+        std::uint32_t count;
+        std::uint32_t depth;  // the first bits of the hash that all its entries share
+    };
+    struct directory_slot {
+        bucket* buckets;
+        segment* owner;
+    };
+
+    slot* search(std::string_view key, std::uint64_t hash) const noexcept;
+
+    static constexpr slot address_mask = (slot{1} << 48) - 1;
+    static constexpr slot hash_mask = ~((slot{1} << 49) - 1);
+
+    // A segment with fewer keys looks for its other half to join: an eighth of its places.
+    static constexpr std::uint32_t merge_limit = full_buckets * bucket::width / 8;
+    // Who holds buckets fills a segment so much further, at most.
+    static constexpr std::uint32_t overfill = 128;
+
+    static std::uint64_t address(const entry* e) noexcept {
+        return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(e));
+    }
+    static std::uint8_t tag(std::uint64_t hash) noexcept {
+        return static_cast<std::uint8_t>(0x80 | (hash >> max_bucket_bits));
+    }
+    static constexpr std::size_t fill_limit(std::size_t buckets) noexcept {
+        return buckets * bucket::width * 7 / 8;
+    }
+    // The bits of the hash that choose a bucket, its lowest eight; a smaller segment uses the upper
+    // ones of them, so that buckets keep their order when it doubles, which scan() relies on.
+    std::size_t home(std::uint64_t hash) const noexcept { return (hash & 0xff) >> bucket_shift_; }
+    std::size_t bucket_count() const noexcept { return bucket_mask_ + 1; }
+    std::size_t directory_index(std::uint64_t hash) const noexcept {
+        return (hash >> 1) >> (63 - depth_);
+    }
+    const directory_slot& root(std::uint64_t hash) const noexcept {
+        return directory_[directory_index(hash)];
+    }
+
+    std::uint32_t keys_of_segment(std::uint64_t hash) const noexcept {
+        return std::atomic_ref(root(hash).owner->count).load(std::memory_order_relaxed);
+    }
+    bool is_held() const noexcept { return is_shared_ && memory_.is_in_shared_use(); }
+    void count(segment& owner, int more) noexcept;
+    slot* place(bucket* buckets, slot with, std::uint64_t hash) const noexcept;
+    void grow(std::uint64_t hash);
+    void resize_first(unsigned bucket_bits);
+    void split(std::uint64_t hash);
+    void double_directory();
+    void merge(std::uint64_t hash) noexcept;
+    void shrink_directory() noexcept;
+    void point_directory(std::size_t first, std::size_t slots, segment* owner) noexcept;
+    bucket* allocate_buckets(std::size_t buckets);
+    void release_buckets(bucket* buckets, std::size_t count) noexcept;
+    segment* allocate_segment(bucket* buckets, unsigned depth);
+    void drop_buckets() noexcept;
+    void forget() noexcept;
+    void collect(const bucket* buckets, std::size_t home_bucket, std::vector<slot>& found) const;
+
+    static bucket no_buckets[1];  // stands for the buckets of an empty table; never written
+
+    directory_slot first_{no_buckets, nullptr};  // the directory while it has one slot
+    directory_slot* directory_ = &first_;
+    std::size_t bucket_mask_ = 0;
+    std::uint8_t bucket_shift_ = max_bucket_bits;
+    std::uint8_t depth_ = 0;
+    bool is_shared_ = false;
+    std::uint32_t moved_ = 0;
+    std::size_t count_ = 0;
+    slab& memory_;
+    const key_hash& hash_;
+};
+
+}  // namespace eddy::cache

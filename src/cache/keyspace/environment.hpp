@@ -1,0 +1,150 @@
+// What all keyspaces and values of one engine share: memory, hash, random numbers, the time.
+#pragma once
+
+#include <eddy/base/random.hpp>
+
+#include "cache/keyspace/dictionary.hpp"
+#include "cache/keyspace/eviction.hpp"
+#include "cache/keyspace/key_event.hpp"
+#include "cache/keyspace/statistics.hpp"
+#include "cache/memory/entry.hpp"
+#include "cache/memory/key_hash.hpp"
+#include "cache/memory/large_argument.hpp"
+#include "cache/memory/slab.hpp"
+#include "cache/memory/slice_limit.hpp"
+#include "cache/types/list.hpp"
+#include "cache/types/score_tree.hpp"
+#include "cache/types/stream.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace eddy::cache {
+
+class field_clock;
+
+/// Is told what happens to keys beside what commands tell: they expired, were evicted or added.
+class key_listener {
+public:
+    /// `key` ends with the call.
+    virtual void key_happened(unsigned database, key_event kind, std::string_view name,
+                              std::string_view key) = 0;
+
+protected:
+    ~key_listener() = default;
+};
+
+/// What becomes of a key whose time is over when a command looks for it.
+enum class expired_keys : std::uint8_t {
+    go,    ///< it is removed
+    hide,  ///< it is not found, and stays until the server that this one follows removes it
+    stay,  ///< it is found: for that server's commands, and a file's
+};
+
+/// One for each engine; used by one thread at a time, and by lanes at once as lane.hpp says.
+struct environment {
+    explicit environment(std::uint64_t seed) noexcept;
+    environment(const environment&) = delete;
+    environment& operator=(const environment&) = delete;
+    ~environment();
+
+    /// Hands over a table with all its entries, to be freed in slices: a DEL of millions of fields
+    /// must not hold up the others. Small ones are freed at once.
+    void discard(dictionary&& table);
+    /// The same for a list's elements.
+    void discard(list&& elements);
+    /// The same for a sorted set's order; its members are a table.
+    void discard(score_tree&& order);
+    /// The same for a stream's entries and groups.
+    void discard(stream&& entries);
+    /// The same for a string's block: the kernel takes back a hundred megabytes in ten milliseconds
+    /// or more.
+    void discard(text_block* text);
+
+    /// The large arguments of the command that is being executed.
+    std::span<large_argument> offered;
+    /// The block of the one that is this text, to be kept as a string's value; null when there is
+    /// none. The text is there until the command has ended, even if the value is not.
+    text_block* keep_offered(std::string_view text) noexcept;
+    /// Its block, whole or not, is this environment's memory from now on.
+    text_block* take_over(large_argument& whole) noexcept;
+
+    /// Frees up to about `steps` entries of discarded tables, or blocks of lists and orders, and
+    /// until the slice is over; returns whether any are left.
+    bool free_some(std::size_t steps, slice_limit& slice) noexcept;
+    /// The same in a slice of its own.
+    bool free_some(std::size_t steps) noexcept {
+        slice_limit slice(slice_time, longest_slice_ns);
+        return free_some(steps, slice);
+    }
+
+    /// Tables, lists, orders, streams and strings that wait to be freed.
+    std::size_t discarded() const noexcept {
+        return tables_.size() + lists_.size() + orders_.size() + streams_.size() + texts_.size();
+    }
+
+    slab memory;
+    key_hash hash;
+    random_generator random;
+    std::int64_t now_us = 0;  ///< microseconds since 1970, as last told
+    std::int64_t now_ms = 0;
+    /// Goes on evenly when the system's clock is set, for waits, pauses and lags.
+    std::int64_t steady_us = 0;
+    slice_clock slice_time = steady_ns;  ///< what slices are timed by; null: they are not
+    eviction policy = eviction::none;
+    std::uint8_t most_uses = 0;  ///< finding a key counts its use up to here
+    void set_policy(eviction chosen) noexcept {
+        policy = chosen;
+        most_uses = counted_uses(chosen);
+    }
+    expired_keys expired = expired_keys::go;
+    key_listener* listener = nullptr;  ///< null: nobody wants to know
+    statistics counters;
+    std::unique_ptr<field_clock> fields;  ///< null until a hash has fields that end
+
+private:
+    struct grave {
+        explicit grave(dictionary&& discarded) noexcept
+            : table(std::move(discarded)), rest(table) {}
+        dictionary table;
+        dictionary::iterator rest;
+        std::size_t dropped = 0;  // see dictionary::drop_some()
+    };
+    /// A string's block, of which the kernel has got back what is behind the first `left` bytes.
+    struct fading_text {
+        text_block* block;
+        std::size_t capacity;
+        std::size_t left;
+    };
+
+    bool free_text(fading_text& of) noexcept;
+    bool free_table(grave& of, std::size_t& steps) noexcept;
+
+    std::deque<grave> tables_;
+    std::deque<list> lists_;
+    std::deque<score_tree> orders_;
+    std::deque<stream> streams_;
+    std::deque<fading_text> texts_;
+};
+
+/// Frees what the entry's value holds beside the entry's own block.
+void release_value(environment& env, entry& of) noexcept;
+
+/// Whether release_value() leaves something to be freed later.
+bool is_freed_in_slices(const entry& of) noexcept;
+
+/// Frees the value and the block.
+void release_entry(environment& env, entry* gone) noexcept;
+
+/// How many elements the entry's value has; a string is one.
+std::size_t elements_of(const entry& of) noexcept;
+
+/// Bytes of the entry and all that it holds, for MEMORY USAGE. O(blocks of a list); for a big set
+/// or hash it looks at `samples` elements and extrapolates (0: at all of them).
+std::size_t memory_usage(const environment& env, const entry& of, std::size_t samples);
+
+}  // namespace eddy::cache

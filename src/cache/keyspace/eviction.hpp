@@ -1,0 +1,134 @@
+// Which keys go when memory is short, and the queue of new keys by which unused ones go first.
+#pragma once
+
+#include "cache/memory/slab.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+/// What happens when max_memory is reached; Redis's maxmemory-policy. "volatile" ones choose among
+/// the keys that have an expiry.
+enum class eviction : std::uint8_t {
+    none,  ///< commands that need memory are refused with OOM
+    allkeys_lru,
+    allkeys_lfu,
+    allkeys_s3fifo,  ///< none of Redis's: remembers which keys have gone, too
+    allkeys_random,
+    volatile_lru,
+    volatile_lfu,
+    volatile_random,
+    volatile_ttl,  ///< the one that ends soonest, of some that are looked at
+};
+
+struct eviction_name {
+    eviction policy;
+    std::string_view name;  ///< as CONFIG and INFO tell it
+};
+inline constexpr eviction_name eviction_names[] = {
+    {eviction::none, "noeviction"},
+    {eviction::allkeys_lru, "allkeys-lru"},
+    {eviction::allkeys_lfu, "allkeys-lfu"},
+    {eviction::allkeys_s3fifo, "allkeys-s3fifo"},
+    {eviction::allkeys_random, "allkeys-random"},
+    {eviction::volatile_lru, "volatile-lru"},
+    {eviction::volatile_lfu, "volatile-lfu"},
+    {eviction::volatile_random, "volatile-random"},
+    {eviction::volatile_ttl, "volatile-ttl"},
+};
+
+constexpr bool is_volatile(eviction policy) noexcept { return policy >= eviction::volatile_lru; }
+
+/// How many uses of a key are counted: none where nobody asks for them, one bit for LRU.
+constexpr std::uint8_t counted_uses(eviction policy) noexcept {
+    switch (policy) {
+        case eviction::allkeys_lru:
+        case eviction::volatile_lru: return 1;
+        case eviction::allkeys_lfu:
+        case eviction::allkeys_s3fifo:
+        case eviction::volatile_lfu: return 3;
+        default: return 0;
+    }
+}
+
+/// The hashes of the keys that came last, oldest first. Not all keys behind them need be there any
+/// more. Its owner gives it the same slab each time, and clears it.
+class newcomers {
+public:
+    newcomers() noexcept = default;
+    newcomers(const newcomers&) = delete;
+    newcomers& operator=(const newcomers&) = delete;
+
+    std::size_t size() const noexcept { return count_; }
+    void push(slab& memory, std::uint64_t hash);
+    /// The oldest, or nothing.
+    std::optional<std::uint64_t> pop(slab& memory) noexcept;
+    void clear(slab& memory) noexcept;
+
+private:
+    // Blocks in a chain: to copy all of them into more room would hold up a command.
+    struct block {
+        static constexpr std::size_t room = 511;
+        block* next = nullptr;
+        std::uint64_t hashes[room];
+    };
+
+    block* first_ = nullptr;
+    block* last_ = nullptr;
+    std::size_t taken_ = 0;   // of the first block
+    std::size_t filled_ = 0;  // of the last one
+    std::size_t count_ = 0;
+};
+
+/// Which keys have gone lately: four bytes of a hash and of the time each, so that now and then one
+/// is taken for another, or forgotten too soon. Time is counted in keys that have gone. Its owner
+/// gives it the same slab each time, and clears it.
+class departed {
+public:
+    departed() noexcept = default;
+    departed(const departed&) = delete;
+    departed& operator=(const departed&) = delete;
+
+    /// One has gone; those that were not among the last `room`, or twice as many, are forgotten.
+    void push(slab& memory, std::uint64_t hash, std::size_t room);
+    /// Whether it is known; then it is no longer.
+    bool take(std::uint64_t hash) noexcept;
+    void clear(slab& memory) noexcept;
+
+private:
+    /// A room has so many epochs.
+    static constexpr std::uint16_t epochs_a_room = 1024;
+
+    struct mark {
+        std::uint16_t tag;
+        std::uint16_t epoch;
+    };
+    struct alignas(64) bucket {
+        mark marks[16];
+    };
+    struct segment {
+        bucket buckets[512];
+    };
+
+    std::uint16_t age(const mark& of) const noexcept {
+        return static_cast<std::uint16_t>(epoch_ - of.epoch);
+    }
+    void make_room(slab& memory, std::size_t room);
+    segment*& segment_of(std::uint64_t hash) noexcept {
+        return segments_[(hash >> 48) & (segments_.size() - 1)];
+    }
+    static bucket& bucket_of(segment& in, std::uint64_t hash) noexcept {
+        return in.buckets[(hash >> 32) % std::size(in.buckets)];
+    }
+
+    std::vector<segment*> segments_;  // a power of two; null: none of its keys has gone yet
+    std::size_t pushed_ = 0;          // in this epoch
+    std::uint16_t epoch_ = epochs_a_room;
+};
+
+}  // namespace eddy::cache

@@ -1,0 +1,108 @@
+// Whoever removes fields tells the snapshot before, and everybody else afterwards.
+#include "cache/keyspace/field_expiry.hpp"
+
+#include "cache/persistence/propagation.hpp"
+#include "cache/types/timed_fields.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace eddy::cache {
+namespace {
+
+constexpr std::size_t steps_a_field = 4;
+
+bool others_say_what_goes(const engine::state& s) noexcept {
+    return s.env.expired != expired_keys::go;
+}
+
+// Nobody sees fields that are over: they can stay until a snapshot has a huge hash, which would
+// hold everybody up. A command that changes the hash has found it in the snapshot already.
+bool has_to_wait(engine::state& s, const keyspace& in, entry& e, std::uint64_t hash) {
+    if (in.keeper() == nullptr || !in.keeper()->takes_long(e, hash)) return false;
+    in.keeper()->prepare(e);
+    s.some_wait_for_image = true;
+    return true;
+}
+
+}  // namespace
+
+void tell_fields_ended(engine::state& s, keyspace& in, std::string_view key,
+                       std::span<const std::string> fields, bool key_is_gone) {
+    if (s.env.fields != nullptr) s.env.fields->ended += fields.size();
+    if (s.listeners == 0) return;
+    if (propagates(s)) {
+        std::vector<std::string_view> command{"HDEL", key};
+        command.insert(command.end(), fields.begin(), fields.end());
+        s.propagating->record(in.number(), command, false);
+        s.propagating->deliver_if_closed();
+    }
+    s.key_happened(in.number(), key_event::hash, "hexpired", key);
+    if (key_is_gone) s.key_happened(in.number(), key_event::generic, "del", key);
+}
+
+std::size_t end_fields(engine::state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
+                       std::size_t most, std::span<const std::string_view> named) {
+    entry& e = *keyspace::at(place);
+    collection fields(s.env, e);
+    if (fields.ended() == 0 || others_say_what_goes(s)) return 0;
+    if (has_to_wait(s, in, e, hash)) return 0;
+    if (in.keeper() != nullptr) in.keeper()->before_change(e, hash);
+    const std::string key(e.key());
+    std::vector<std::string> names;
+    fields.remove_ended(most, named, names);
+    const bool is_gone = fields.all() == 0;
+    if (is_gone)
+        in.remove(place, hash);
+    else
+        s.env.fields->note(*timed_table::of(e));
+    tell_fields_ended(s, in, key, names, is_gone);
+    return names.size();
+}
+
+bool has_fields_to_end(const engine::state& s) noexcept {
+    return s.env.fields != nullptr && !others_say_what_goes(s) && s.env.fields->size() > 0 &&
+           s.env.now_ms > s.env.fields->first_end();
+}
+
+bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice) {
+    if (!has_fields_to_end(s)) return false;
+    field_clock& clock = *s.env.fields;
+    std::size_t left = steps / steps_a_field + 1;
+    std::size_t weight = 0;
+    for (; has_fields_to_end(s) && left > 0; --left) {
+        // A hash weighs a field, and each that ended another one.
+        if (slice.is_over_after(std::exchange(weight, 1))) break;
+        timed_table& next = clock.first();
+        keyspace& in = *next.home;
+        keyspace::slot* const place = in.table().find_hash(next.key_hash, [&](const entry& e) {
+            return e.held_as == encoding::timed_table && timed_table::of(e) == &next;
+        });
+        if (place == nullptr) {
+            // Flushed or removed, and kept only until a snapshot has it or its memory is free.
+            clock.forget(next);
+        } else if (in.is_over(*keyspace::at(place))) {
+            const std::string key(keyspace::at(place)->key());
+            static_cast<void>(in.find_to_read(key, next.key_hash));
+        } else if (has_to_wait(s, in, *keyspace::at(place), next.key_hash)) {
+            return false;
+        } else {
+            const std::size_t most = std::min(left, slice_limit::a_look);
+            const std::size_t ended = end_fields(s, in, place, next.key_hash, most);
+            if (ended == 0) clock.note(next);
+            weight += ended;
+            left -= std::min(left - 1, ended);
+        }
+    }
+    return has_fields_to_end(s);
+}
+
+keyspace::slot* without_ended(call& c, keyspace::slot* place) {
+    // What the command names is really gone, here and on replicas, before it makes it anew.
+    const std::span<const std::string_view> named(c.args + 2, c.count - 2);
+    if (end_fields(c.state, *c.keys, place, c.hash, fields_ended_by_command, named) == 0)
+        return place;
+    return c.keys->find(c.arg(1), c.hash);
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,52 @@
+// Fields of hashes end: as a hash is used, and by the sweep.
+#pragma once
+
+#include "cache/engine/call.hpp"
+#include "cache/memory/slice_limit.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace eddy::cache {
+
+/// Fields that a command on their hash removes at most when they are over, beside those that it
+/// names. It sees none of the others either; they are for the sweep.
+inline constexpr std::size_t fields_ended_by_command = 64;
+
+/// Removes fields of the slot's hash that are over: those that are `named`, up to `most` others,
+/// and the hash with the last one; returns how many. Removes none while a master, or a file that is
+/// loaded, says what goes.
+std::size_t end_fields(engine::state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
+                       std::size_t most, std::span<const std::string_view> named = {});
+
+/// Whether sweep_fields() has something to do.
+bool has_fields_to_end(const engine::state& s) noexcept;
+/// Removes fields that are over of all hashes, until the slice is over; true when there are more. A
+/// field takes four steps.
+bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice);
+
+/// The one place where it is told that fields of a hash have ended by themselves, once they are
+/// gone; with the last one, the key. Replicas and the append-only file get HDEL of these fields.
+void tell_fields_ended(engine::state& s, keyspace& in, std::string_view key,
+                       std::span<const std::string> fields, bool key_is_gone);
+
+/// What was found under args[1], or null, after fields that are over have gone.
+keyspace::slot* without_ended(call& c, keyspace::slot* place);
+
+inline keyspace::slot* hash_to_read(call& c) {
+    keyspace::slot* const place = c.find_to_read();
+    if (place == nullptr || keyspace::at(place)->held_as != encoding::timed_table) [[likely]]
+        return place;
+    return without_ended(c, place);
+}
+inline keyspace::slot* hash_to_write(call& c) {
+    keyspace::slot* const place = c.find_to_write();
+    if (place == nullptr || keyspace::at(place)->held_as != encoding::timed_table) [[likely]]
+        return place;
+    return without_ended(c, place);
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,271 @@
+// One database: keys, their values, their expiry.
+//
+// A key whose time is over is removed when it is looked for, or by the sweep. All functions are
+// O(1), but for what they say themselves.
+#pragma once
+
+#include "cache/keyspace/environment.hpp"
+#include "cache/keyspace/eviction.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+/// Is told of every entry before it changes: a snapshot that is being written.
+class entry_keeper {
+public:
+    /// The value or the expiry may change from now on.
+    virtual void before_change(entry& e, std::uint64_t hash) noexcept = 0;
+    /// The entry was taken out of the table. True: the keeper releases it later.
+    virtual bool removed(entry& e, std::uint64_t hash) noexcept = 0;
+    virtual void added(entry& e, std::uint64_t hash) noexcept = 0;
+    /// All entries go. The keeper releases them, and is told nothing more.
+    virtual void cleared(dictionary&& all) noexcept = 0;
+    /// Whether before_change() would take longer than others may wait.
+    virtual bool takes_long(const entry& e, std::uint64_t hash) const noexcept = 0;
+    /// Of such an entry: it is to take no longer soon. The keeper says when one of them is ready.
+    virtual void prepare(entry& e) noexcept = 0;
+    /// Whether before_change() or removed() would have to keep what there is.
+    virtual bool lacks(const entry& e, std::uint64_t hash) const noexcept = 0;
+
+protected:
+    ~entry_keeper() = default;
+};
+
+/// Owns its entries. Slots and entries are good until the next call that adds, removes or reshapes.
+/// `hash` is always the key's own, from hash(). One thread, or several: see dictionary::holding.
+class keyspace {
+public:
+    using slot = dictionary::slot;
+
+    /// Longer strings stand in a block of their own, so that moving the entry does not move them.
+    static constexpr std::size_t max_inline_text = 2048;
+    /// Used keys that one eviction passes over at most; then the next key goes, used or not, so
+    /// that no command waits for a walk over all keys.
+    static constexpr std::size_t max_spared = 256;
+    /// Buckets that one eviction looks through at most for a key that may go: few among very many
+    /// may have an expiry.
+    static constexpr std::size_t max_buckets_passed = 32 * 1024;
+    /// What a bucket weighs that is looked through: the clock is looked at after 16 of them.
+    static constexpr std::size_t bucket_weight = slice_limit::a_look / 16;
+    /// One key in so many waits in the queue of new ones.
+    static constexpr std::size_t newcomers_share = 10;
+    static constexpr std::size_t least_newcomers = 64;
+    /// While new keys are evicted, the hand passes a bucket, some ten keys, for so many of them.
+    static constexpr std::size_t evictions_a_bucket = 16;
+
+    /// `number` is for those who are told of its keys.
+    explicit keyspace(environment& env, unsigned number = 0) noexcept
+        : env_(env), table_(env.memory, env.hash, true), number_(number) {}
+    ~keyspace() { clear(); }
+
+    std::size_t size() const noexcept { return table_.size(); }
+    std::size_t expiring() const noexcept { return expiring_; }
+    /// How long keys with an expiry still have, about: of those that sweeps have passed, the last
+    /// ones most. 0: none was.
+    std::int64_t average_ttl_ms() const noexcept { return expiring_ == 0 ? 0 : average_ttl_ms_; }
+    std::size_t table_bytes() const noexcept { return table_.table_bytes(); }
+    const dictionary& table() const noexcept { return table_; }
+    unsigned number() const noexcept { return number_; }
+    void set_number(unsigned number) noexcept { number_ = number; }
+
+    std::uint64_t hash(std::string_view key) const noexcept { return env_.hash(key); }
+    static entry* at(const slot* place) noexcept { return dictionary::entry_of(*place); }
+
+    /// The key's slot, or null when it is not there or its time is over. What is found may be
+    /// changed.
+    slot* find(std::string_view key, std::uint64_t hash) {
+        slot* const place = find_to_read(key, hash);
+        if (keeper_ != nullptr && place != nullptr) [[unlikely]]
+            keeper_->before_change(*at(place), hash);
+        return place;
+    }
+    /// The same for who changes the slot by this keyspace's functions alone, if at all: neither
+    /// what a list, set, hash or sorted set holds nor a string's bytes.
+    slot* find_to_read(std::string_view key, std::uint64_t hash) {
+        slot* const place = table_.find(key, hash);
+        if (place == nullptr) return nullptr;
+        if ((*place & dictionary::expires_bit) != 0 && is_over(*at(place))) [[unlikely]] {
+            if (env_.expired != expired_keys::hide) expire(place, hash);
+            return nullptr;
+        }
+        if (env_.most_uses != 0) at(place)->count_use(env_.most_uses);
+        return place;
+    }
+    slot* find(std::string_view key) { return find(key, hash(key)); }
+    slot* find_to_read(std::string_view key) { return find_to_read(key, hash(key)); }
+
+    /// The key's entry, also when its time is over, or null; nothing changes.
+    const entry* look_at(std::string_view key) const noexcept {
+        const slot* const place = table_.find(key, hash(key));
+        return place == nullptr ? nullptr : at(place);
+    }
+
+    /// The key's entry, if the keeper takes long when that changes, or null.
+    entry* find_slow(std::string_view key) const noexcept {
+        if (keeper_ == nullptr) return nullptr;
+        const std::uint64_t its_hash = hash(key);
+        const slot* const place = table_.find(key, its_hash);
+        return place != nullptr && keeper_->takes_long(*at(place), its_hash) ? at(place) : nullptr;
+    }
+
+    /// Whether the keeper has to keep the key's value when that changes or goes.
+    bool is_lacked(std::string_view key) const noexcept {
+        if (keeper_ == nullptr) return false;
+        const std::uint64_t its_hash = hash(key);
+        const slot* const place = table_.find(key, its_hash);
+        return place != nullptr && keeper_->lacks(*at(place), its_hash);
+    }
+
+    /// Adds a key that is not there, with room for this many bytes of value; what they are is the
+    /// caller's to say.
+    slot* add(std::string_view key, std::uint64_t hash, std::size_t value_size);
+
+    /// Adds an empty list, set, hash, sorted set or stream under a key that is not there.
+    slot* add(std::string_view key, std::uint64_t hash, value_type type);
+
+    /// Stores a string: over whatever the slot holds, or under a new key when `place` is null.
+    /// A number in its usual writing is kept as a number. The key's expiry goes, if not kept.
+    slot* put_text(slot* place, std::string_view key, std::uint64_t hash, std::string_view text,
+                   bool keep_expiry = false);
+    slot* put_integer(slot* place, std::string_view key, std::uint64_t hash, std::int64_t number);
+
+    /// Makes the slot's string `size` bytes long (at most 512 MB), each of them in place and open
+    /// to changes; added ones are zero. Returns where the string begins. Its encoding becomes
+    /// "raw".
+    char* open_text(slot* place, std::size_t size);
+
+    /// Stores a string of `size` bytes, which are the caller's to write at once, over whatever the
+    /// slot holds or under a new key. The key's expiry goes; its encoding is "raw".
+    char* put_blank(slot* place, std::string_view key, std::uint64_t hash, std::size_t size);
+
+    void remove(slot* place, std::uint64_t hash);
+    bool remove(std::string_view key, std::uint64_t hash);
+
+    /// `at_ms` is not no_expiry.
+    void set_expiry(slot* place, expiry_time at_ms);
+    /// Whether there was one.
+    bool drop_expiry(slot* place);
+    bool is_over(const entry& e) const noexcept {
+        const expiry_time at_ms = e.expiry();
+        return at_ms != no_expiry && env_.now_ms > at_ms && env_.expired != expired_keys::stay;
+    }
+
+    /// Gives the value of `from` (a slot of this or another keyspace) to the new key, with its
+    /// expiry. The old key is removed.
+    void move_value(keyspace& source, slot* from, std::uint64_t from_hash, std::string_view to,
+                    std::uint64_t to_hash);
+    /// Remembers when the next field of the slot's hash ends, if any does: for who has given a hash
+    /// its first field that ends. See timed_fields.hpp.
+    void watch_fields(const slot* place, std::uint64_t hash);
+    /// As move_value, with a copy of all that the value holds. O(its size).
+    void copy_value(const slot* from, std::string_view to, std::uint64_t to_hash);
+
+    /// Takes in what was counted in a database that several threads have used.
+    void count_in(const dictionary::holding::counts& counted) noexcept {
+        table_.count_in(counted.keys);
+        expiring_ += static_cast<std::size_t>(counted.expiring);
+    }
+    /// As dictionary::resize_around().
+    void resize_around(std::uint64_t hash) { table_.resize_around(hash); }
+
+    void prefetch_bucket(std::uint64_t hash) const noexcept { table_.prefetch_bucket(hash); }
+    void prefetch_to_hold(std::uint64_t hash) const noexcept { table_.prefetch_to_hold(hash); }
+    void prefetch_entry(std::uint64_t hash, bool to_write = false) const noexcept {
+        table_.prefetch_entry(hash, to_write);
+    }
+
+    /// As dictionary::scan(), without the keys whose time is over.
+    std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found) const;
+    /// A key that is there, or null when there is none. Its time may be over.
+    entry* random() const noexcept { return table_.random(env_.random); }
+
+    /// What a sweep() has done.
+    struct swept {
+        std::size_t removed = 0;
+        std::size_t passed = 0;  ///< buckets
+        /// It removed so many that another one at once is worth it.
+        bool many = false;
+    };
+    /// Looks on through the keys that expire, through `buckets` buckets at most and until the slice
+    /// is over, and removes those whose time is over. The next one goes on where it stopped.
+    swept sweep(std::size_t buckets, slice_limit& slice);
+    /// The same in a slice of its own.
+    swept sweep(std::size_t buckets) {
+        slice_limit slice(env_.slice_time, longest_slice_ns);
+        return sweep(buckets, slice);
+    }
+
+    /// What became of an eviction.
+    enum class evicted : std::uint8_t {
+        one,    ///< a key has gone
+        none,   ///< there is none that may go
+        later,  ///< there is one, and it was not found yet: the next eviction looks on for it
+    };
+    /// Removes one key by the environment's policy. Few keys that may go are looked for among many
+    /// through max_buckets_passed buckets at most, and until the slice is over.
+    evicted evict_one(slice_limit& slice);
+
+    /// Removes all keys. Their memory is freed later, by environment::free_some().
+    void clear();
+
+    /// Who is told of changes, or null. It must outlive the keyspace, or take itself away before.
+    void set_keeper(entry_keeper* keeper) noexcept { keeper_ = keeper; }
+    entry_keeper* keeper() const noexcept { return keeper_; }
+
+private:
+    void expire(slot* place, std::uint64_t hash);
+    void note_newcomer(std::uint64_t hash);
+    const entry* unused(slice_limit& slice);
+    const entry* unused_newcomer();
+    const entry* pass_bucket(std::size_t& spared);
+    std::uint64_t look_at_bucket();
+    const entry* some_volatile(slice_limit& slice);
+    const entry* soonest(slice_limit& slice);
+    void before_change(slot* place) {
+        if (keeper_ != nullptr) [[unlikely]]
+            keeper_->before_change(*at(place), hash(at(place)->key()));
+    }
+    void tell_added(std::string_view key) {
+        if (env_.listener != nullptr) [[unlikely]]
+            env_.listener->key_happened(number_, key_event::new_key, "new", key);
+    }
+    void count_expiring(int more) noexcept {
+        if (env_.memory.is_in_shared_use()) [[unlikely]]
+            dictionary::holding::current().expiring += more;
+        else
+            expiring_ += static_cast<std::size_t>(more);
+    }
+    entry* reshape(slot* place, std::size_t value_size, bool with_expiry, bool keep_value);
+    void set_aside(slot* place, std::uint64_t hash);
+    static text_block* make_external(slab& memory, std::size_t size, std::size_t capacity);
+
+    environment& env_;
+    dictionary table_;
+    unsigned number_;
+    entry_keeper* keeper_ = nullptr;
+    std::size_t expiring_ = 0;
+    std::uint64_t sweep_cursor_ = 0;
+    std::int64_t average_ttl_ms_ = 0;
+    std::uint64_t evict_cursor_ = 0;
+    std::size_t evictions_ = 0;
+    bool hand_stays_ = false;  // more of its bucket may go
+    newcomers newcomers_;
+    departed departed_;
+    std::vector<slot> seen_;
+};
+
+/// The text of a string entry. A number is written into `digits`, and the view ends with it;
+/// otherwise the view points into the entry and ends with the next change.
+struct text_view {
+    char digits[24];
+    std::string_view operator()(const entry& e) noexcept;
+};
+
+/// The bytes of a string entry's text.
+std::size_t text_size(const entry& e) noexcept;
+
+}  // namespace eddy::cache

@@ -1,0 +1,102 @@
+// Looks at the keys that the command names, before it runs.
+#include "cache/persistence/image_gate.hpp"
+
+#include "cache/catalog/command_keys.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/engine/execution.hpp"
+#include "cache/rdb/snapshot.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace eddy::cache {
+namespace {
+
+using arguments = std::span<const std::string_view>;
+
+// Those that replace a string, which a snapshot takes over as it is.
+bool replaces_value(const command_spec& spec) noexcept {
+    return spec.run == commands::set || spec.run == commands::getset;
+}
+
+// Whether the command changes the key's value, and does not only read, replace or remove it.
+bool changes_value(const command_spec& spec, std::string_view flags) noexcept {
+    // It changes a group, not the entries.
+    if (spec.run == commands::xreadgroup) return true;
+    return flags.starts_with("RW") && !replaces_value(spec);
+}
+
+// Whether the snapshot would have to keep what the command changes, replaces or removes.
+bool changes_lacked_value(const keyspace& keys, const command_spec& spec, arguments args) {
+    if (keys.keeper() == nullptr) return false;
+    const auto found = find_key_arguments(spec, args);
+    if (!found) return false;
+    return std::ranges::any_of(*found, [&](const key_argument& each) {
+        const bool only_reads = each.flags.starts_with("RO") && !changes_value(spec, each.flags);
+        return !only_reads && keys.is_lacked(args[each.index]);
+    });
+}
+
+// Whether other keys may have to go for it.
+bool may_evict(const engine::state& s, std::uint32_t flags) noexcept {
+    return s.options.max_memory != 0 && s.options.policy != eviction::none &&
+           (flags & command_flag::denyoom) != 0;
+}
+
+// For most that is a look at the first key. What is done with a key of a slow value is looked up.
+bool changes_slow_value(keyspace& keys, const command_spec& spec, arguments args) {
+    if (keys.keeper() == nullptr) return false;
+    if (spec.first_key > 0) {
+        bool has_slow = false;
+        for_each_fixed_key(spec, args, [&](std::string_view key) {
+            has_slow = has_slow || keys.find_slow(key) != nullptr;
+        });
+        if (!has_slow) return false;
+    }
+    const auto found = find_key_arguments(spec, args);
+    if (!found) return false;
+    for (const key_argument& each : *found) {
+        if (!changes_value(spec, each.flags)) continue;
+        entry* const slow = keys.find_slow(args[each.index]);
+        if (slow == nullptr) continue;
+        keys.keeper()->prepare(*slow);
+        return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+bool waits_for_image(call& c) {
+    if ((c.state.attention & attention::image) == 0) [[likely]]
+        return false;
+    const bool is_held = c.state.image->holds_changes();
+    bool lacks_room = false;
+    bool found = false;
+    const auto look = [&](const command_spec& spec, arguments args) {
+        if (lacks_room || found) return;
+        const std::uint32_t flags = flags_of(spec, args.data(), args.size());
+        if (!writes_keys(flags)) return;
+        if (is_held) [[unlikely]] {
+            lacks_room = may_evict(c.state, flags) || changes_lacked_value(*c.keys, spec, args);
+            if (lacks_room) return;
+        }
+        found = changes_slow_value(*c.keys, spec, args);
+    };
+    if (c.spec->run == commands::exec && (c.client.special & session::in_transaction) != 0)
+        c.client.extras->queued.for_each(look);
+    else
+        look(*c.spec, {c.args, c.count});
+    if (lacks_room)
+        wait_for_room(c.client, c.state.image->hold_ends_us());
+    else if (found)
+        wait_for_image(c.state, c.client);
+    return lacks_room || found;
+}
+
+}  // namespace eddy::cache

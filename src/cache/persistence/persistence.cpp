@@ -1,0 +1,162 @@
+// When to save, and what became of it.
+#include "cache/persistence/persistence.hpp"
+
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/persistence/append_log.hpp"
+#include "cache/replication/replication.hpp"
+
+namespace eddy::cache {
+namespace {
+
+constexpr std::int64_t second_us = 1'000'000;
+constexpr std::int64_t retry_after_us = 5 * second_us;
+
+bool save_has_trouble(const engine::state& s) noexcept {
+    return !s.saves.succeeded && s.options.stop_writes_on_save_error &&
+           !s.options.save_points.empty();
+}
+
+bool append_has_trouble(const engine::state& s) noexcept {
+    return s.appending != nullptr && s.options.append.enabled && s.appending->has_failed();
+}
+
+}  // namespace
+
+void note_saved_time(engine::state& s) noexcept {
+    s.saves.saved_us = s.env.steady_us;
+    s.saves.saved_at_us = s.env.now_us;
+}
+
+bool begin_save(engine::state& s, save_kind kind) {
+    save_state& saves = s.saves;
+    if (s.options.dir.empty() || saves.host == nullptr) return false;
+    // What is there is not whole.
+    if ((s.attention & attention::loading) != 0 || lacks_data(s)) return false;
+    saves.image = rdb::snapshot::begin(s);
+    if (saves.image == nullptr) return false;
+    saves.scheduled = false;
+    saves.is_background = kind == save_kind::background;
+    saves.began_us = s.env.steady_us;
+    saves.changes_at_begin = s.changes;
+    saves.host->save_began();
+    return true;
+}
+
+void end_save(engine::state& s, std::string_view fault) {
+    save_state& saves = s.saves;
+    saves.image = nullptr;
+    const bool succeeded = fault.empty();
+    if (saves.is_background) {
+        saves.took_s = (s.env.steady_us - saves.began_us) / second_us;
+        saves.tried_us = s.env.steady_us;
+        saves.succeeded = succeeded;
+    }
+    if (succeeded) {
+        saves.succeeded = true;
+        ++saves.count;
+        note_saved_time(s);
+        saves.saved_changes = saves.changes_at_begin;
+    }
+    note_save_trouble(s);
+    end_save_waits(s, fault);
+}
+
+bool has_unsaved_changes(const engine::state& s) noexcept {
+    return s.changes != s.saves.saved_changes;
+}
+
+bool save_is_due(const engine::state& s) noexcept {
+    const save_state& saves = s.saves;
+    if (saves.image != nullptr) return false;
+    if (saves.scheduled) return true;
+    const std::int64_t now_us = s.env.steady_us;
+    if (!saves.succeeded && now_us - saves.tried_us <= retry_after_us) return false;
+    const std::uint64_t changes = s.changes - saves.saved_changes;
+    for (const save_point& each : s.options.save_points) {
+        if (changes >= each.changes && now_us - saves.saved_us > each.seconds * second_us) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void note_load_began(engine::state& s, std::uint64_t total_bytes) noexcept {
+    s.load = {.began_us = s.env.steady_us,
+              .began_at_us = s.env.now_us,
+              .total_bytes = total_bytes,
+              .loaded_bytes = 0,
+              .used_memory = 0};
+}
+
+void note_loaded(engine::state& s, std::uint64_t keys, std::uint64_t expired) {
+    s.saves.loaded_keys = keys;
+    s.saves.loaded_expired = expired;
+    s.saves.saved_changes = s.changes;
+}
+
+void note_save_trouble(engine::state& s) noexcept {
+    // Whether there are enough replicas is looked at each time.
+    const bool refusing = save_has_trouble(s) || append_has_trouble(s) ||
+                          s.options.replication.min_replicas_to_write > 0;
+    s.attention = static_cast<std::uint16_t>(refusing ? s.attention | attention::save_trouble
+                                                      : s.attention & ~attention::save_trouble);
+}
+
+std::string save_trouble_text(const engine::state& s) {
+    if ((s.attention & attention::save_trouble) == 0 ||
+        (!save_has_trouble(s) && !append_has_trouble(s))) {
+        return {};
+    }
+    if (!save_has_trouble(s))
+        return "MISCONF Errors writing to the AOF file: " + s.appending->fault;
+    return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to "
+           "persist "
+           "to disk. Commands that may modify the data set are disabled, because this instance is "
+           "configured to report errors during writes if RDB snapshotting fails "
+           "(stop-writes-on-bgsave-error option). Please check the Redis logs for details about "
+           "the RDB error.";
+}
+
+bool refused_by_save_trouble(call& c, std::uint32_t flags) {
+    if ((c.state.attention & attention::save_trouble) == 0) return false;
+    if ((flags & command_flag::write) == 0 && c.spec->run != commands::ping) return false;
+    const std::string why = save_trouble_text(c.state);
+    if (why.empty()) return false;
+    c.error(why);
+    return true;
+}
+
+std::optional<std::vector<save_point>> parse_save_points(std::string_view text) {
+    std::vector<save_point> points;
+    std::vector<std::int64_t> numbers;
+    while (true) {
+        const std::size_t first = text.find_first_not_of(' ');
+        if (first == std::string_view::npos) break;
+        text.remove_prefix(first);
+        const std::string_view word = text.substr(0, text.find(' '));
+        text.remove_prefix(word.size());
+        const auto number = parse_integer(word);
+        constexpr std::int64_t most = INT32_MAX;
+        if (!number || *number > most) return std::nullopt;
+        numbers.push_back(*number);
+    }
+    if (numbers.size() % 2 != 0) return std::nullopt;
+    for (std::size_t i = 0; i < numbers.size(); i += 2) {
+        if (numbers[i] < 1 || numbers[i + 1] < 0) return std::nullopt;
+        points.push_back({numbers[i], static_cast<std::uint64_t>(numbers[i + 1])});
+    }
+    return points;
+}
+
+std::string to_text(const std::vector<save_point>& points) {
+    std::string text;
+    for (const save_point& each : points) {
+        if (!text.empty()) text += ' ';
+        text += std::to_string(each.seconds) + ' ' + std::to_string(each.changes);
+    }
+    return text;
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,219 @@
+// Recording, units and delivery.
+#include "cache/persistence/propagation.hpp"
+
+#include <eddy/wire/resp/reply_writer.hpp>
+
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/script/scripting.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+// What a large unit took is given back.
+constexpr std::size_t kept_text = 64 * 1024;
+constexpr std::size_t kept_items = 1024;
+
+constexpr std::string_view begin_text = "*1\r\n$5\r\nMULTI\r\n";
+constexpr std::string_view end_text = "*1\r\n$4\r\nEXEC\r\n";
+
+// What these do is recorded command by command.
+bool runs_others(const command_spec& spec) noexcept {
+    return spec.run == commands::exec || (spec.flags & command_flag::runs_script) != 0;
+}
+
+}  // namespace
+
+void change_writer::write(byte_buffer& to, std::span<const change> unit, bool with_messages) {
+    for (const change& each : unit) {
+        if (each.is_message && !with_messages) continue;
+        if (each.database != change::any_database && each.database != selected_) {
+            const decimal number(each.database);
+            const std::string_view select[] = {"SELECT", number};
+            resp::write_command(to, select);
+            selected_ = each.database;
+        }
+        to.append(each.commands);
+    }
+}
+
+void add_sink(engine::state& s, change_sink& to) {
+    if (s.propagating == nullptr) s.propagating = std::make_unique<propagation>();
+    s.propagating->add(to);
+    s.attention |= attention::propagates;
+    s.note_listeners();
+}
+
+void remove_sink(engine::state& s, change_sink& from) noexcept {
+    if (s.propagating == nullptr) return;
+    s.propagating->remove(from);
+    if (s.propagating->has_sinks()) return;
+    s.attention &= static_cast<std::uint16_t>(~attention::propagates);
+    s.note_listeners();
+}
+
+void propagate_as(call& c, std::span<const std::string_view> command) {
+    if (!propagates(c)) return;
+    c.state.propagating->record(c.keys->number(), command, false);
+    c.state.propagating->given_ = true;
+}
+
+void propagate_nothing(call& c) {
+    if (propagates(c)) c.state.propagating->given_ = true;
+}
+
+void propagate_message(call& c) {
+    if (propagates(c)) c.state.propagating->record(c.keys->number(), {c.args, c.count}, true);
+}
+
+void propagate_alone(engine::state& s, unsigned database,
+                     std::initializer_list<std::string_view> command) {
+    const recorded_alone told(s, database, command);
+}
+
+recorded_alone::recorded_alone(engine::state& s, unsigned database,
+                               std::initializer_list<std::string_view> command)
+    : to_(propagates(s) ? s.propagating.get() : nullptr) {
+    if (to_ == nullptr) return;
+    try {
+        to_->record(database, {command.begin(), command.size()}, false);
+    } catch (...) {
+        to_->deliver_if_closed();
+        throw;
+    }
+}
+
+recorded_alone::~recorded_alone() {
+    if (to_ == nullptr) return;
+    if (std::uncaught_exceptions() > exceptions_) to_->missed_ = true;
+    to_->deliver_if_closed();
+}
+
+void propagation::add(change_sink& to) { sinks_.push_back({&to, items_.size()}); }
+
+void propagation::remove(change_sink& from) noexcept {
+    std::erase_if(sinks_, [&from](const taker& each) { return each.sink == &from; });
+}
+
+void propagation::record(unsigned database, std::span<const std::string_view> command,
+                         bool is_message) {
+    const std::size_t before = text_.size();
+    try {
+        resp::write_command(text_, command);
+        // deliver() must not need memory: it is told of changes that have happened.
+        constexpr std::size_t marks = 2;
+        if (unit_.capacity() < items_.size() + 1 + marks)
+            unit_.reserve(2 * (items_.size() + 1) + marks);
+        items_.push_back({database, text_.size(), is_message});
+    } catch (...) {
+        // Half a command would spoil all that come behind it.
+        text_.truncate(before);
+        missed_ = true;
+        throw;
+    }
+}
+
+void propagation::deliver() noexcept {
+    if (std::exchange(missed_, false)) {
+        for (taker& each : sinks_) each.first = 0;
+        forget_unit();
+        // They may go meanwhile.
+        for (std::size_t i = sinks_.size(); i > 0; --i) {
+            if (i <= sinks_.size()) sinks_[i - 1].sink->missed();
+        }
+        return;
+    }
+    if (items_.empty()) return;
+    const std::string_view text = text_.text();
+    for (taker& each : sinks_) {
+        const std::size_t first = std::exchange(each.first, 0);
+        if (first == items_.size()) continue;
+        const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto is_message = [](const item& one) { return one.is_message; };
+        const auto messages =
+            static_cast<std::size_t>(std::count_if(begin, items_.end(), is_message));
+        const std::size_t count = items_.size() - first;
+        // A file has no use for the marks around messages, or around one command.
+        const bool is_transaction = count > 1;
+        const bool marks_are_messages = count - messages < 2;
+        unit_.clear();
+        if (is_transaction) unit_.push_back({change::any_database, begin_text, marks_are_messages});
+        std::size_t at = first == 0 ? 0 : items_[first - 1].end;
+        for (std::size_t i = first; i < items_.size(); ++i) {
+            const item& one = items_[i];
+            unit_.push_back({one.database, text.substr(at, one.end - at), one.is_message});
+            at = one.end;
+        }
+        if (is_transaction) unit_.push_back({change::any_database, end_text, marks_are_messages});
+        each.sink->changed(unit_);
+    }
+    forget_unit();
+}
+
+void propagation::forget_unit() noexcept {
+    items_.clear();
+    text_.clear();
+    if (text_.capacity() > kept_text) text_ = byte_buffer();
+    if (items_.capacity() > kept_items) {
+        items_ = std::vector<item>();
+        unit_ = std::vector<change>();
+    }
+}
+
+recording::recording(engine::state& s, const command_spec& of) noexcept
+    : state_(s),
+      spec_(of),
+      to_(propagates(s) ? s.propagating.get() : nullptr),
+      changes_(s.changes) {
+    if (to_ == nullptr) return;
+    outer_given_ = std::exchange(to_->given_, false);
+    outermost_ = !to_->open_;
+    to_->open_ = true;
+}
+
+void recording::end(std::span<const std::string_view> args, unsigned database) {
+    if (to_ == nullptr || to_->given_ || state_.changes == changes_ || runs_others(spec_)) return;
+    if (state_.renamed == nullptr) return to_->record(database, args, false);
+    // Files and replicas know it by its own name.
+    std::vector<std::string_view> named(args.begin(), args.end());
+    named.front() = spec_.name;
+    to_->record(database, named, false);
+}
+
+recording::~recording() {
+    if (to_ == nullptr) return;
+    to_->given_ = outer_given_;
+    if (std::uncaught_exceptions() > exceptions_ &&
+        ((spec_.flags & command_flag::write) != 0 || state_.changes != changes_))
+        to_->missed_ = true;
+    if (!outermost_ || scripting::is_late(state_)) return;
+    to_->open_ = false;
+    to_->deliver();
+}
+
+void finish_unit(engine::state& s) {
+    if (s.propagating == nullptr || !s.propagating->open_) return;
+    s.propagating->open_ = false;
+    s.propagating->given_ = false;
+    s.propagating->deliver();
+}
+
+expired_keys fate_of_expired(const engine::state& s) noexcept {
+    constexpr auto keeping = attention::follower | attention::pause;
+    return (s.attention & keeping) != 0 ? expired_keys::hide : expired_keys::go;
+}
+
+expiry_scope::expiry_scope(const call& c) noexcept
+    : env_(c.state.env), before_(c.state.env.expired) {
+    if ((c.client.special & session::master) != 0) {
+        env_.expired = expired_keys::stay;
+    } else if ((c.state.attention & (attention::follower | attention::pause)) != 0) {
+        const bool reads = (c.spec->flags & command_flag::write) == 0;
+        env_.expired = reads ? expired_keys::hide : expired_keys::go;
+    }
+}
+
+}  // namespace eddy::cache

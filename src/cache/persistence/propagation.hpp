@@ -1,0 +1,205 @@
+// Changes as commands that make the same change elsewhere: in the append-only file, and on
+// replicas.
+//
+// While somebody takes them, every command goes the longer way (execution.cpp), which sees whether
+// it has changed something. Then it is recorded as it was sent, unless it gave something else: what
+// depends on the time, on chance, or on what waits. What belongs together is one unit, which is
+// delivered as a whole when its command has ended: a command, a transaction, a script, the serving
+// of one client that waited. Keys that end by themselves are recorded as DEL.
+//
+// A command that ran out of memory may have done a part of its work, and a change may find no
+// memory to be recorded. Then those who take changes are told that they have missed some.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/engine/call.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+/// Commands as RESP, to be executed in one database.
+struct change {
+    static constexpr unsigned any_database = ~0U;
+    unsigned database = any_database;
+    std::string_view commands;
+    bool is_message = false;  ///< PUBLISH: nothing for a file
+};
+
+/// Takes the changes. On the engine's thread.
+class change_sink {
+public:
+    /// One unit: several commands stand between MULTI and EXEC. The views end with the call, which
+    /// is within a command or engine::upkeep(): the engine must not be used.
+    virtual void changed(std::span<const change> unit) noexcept = 0;
+
+    /// There was no memory to record what has changed: what comes next has no meaning without a
+    /// new copy of all keys. The same rules.
+    virtual void missed() noexcept = 0;
+
+protected:
+    ~change_sink() = default;
+};
+
+/// The sink gets all changes from now on, and must stay until it is removed. Within a unit it gets
+/// what comes behind this.
+void add_sink(engine::state& s, change_sink& to);
+void remove_sink(engine::state& s, change_sink& from) noexcept;
+
+/// Writes units as one row of commands, with SELECT where the database changes.
+class change_writer {
+public:
+    void write(byte_buffer& to, std::span<const change> unit, bool with_messages);
+    /// The next command is preceded by SELECT.
+    void forget() noexcept { selected_ = change::any_database; }
+
+private:
+    unsigned selected_ = change::any_database;
+};
+
+/// A number as an argument.
+class decimal {
+public:
+    explicit decimal(std::int64_t value) noexcept
+        : size_(static_cast<std::uint8_t>(write_integer(text_, value) - text_)) {}
+    operator std::string_view() const noexcept { return {text_, size_}; }
+
+private:
+    char text_[max_integer_text];
+    std::uint8_t size_;
+};
+
+/// Whether anybody takes changes. Asked before an argument is made for them.
+inline bool propagates(const engine::state& s) noexcept {
+    return (s.attention & attention::propagates) != 0;
+}
+inline bool propagates(const call& c) noexcept { return propagates(c.state); }
+
+/// Records this command instead of the one that runs; more calls, more commands.
+void propagate_as(call& c, std::span<const std::string_view> command);
+inline void propagate_as(call& c, std::initializer_list<std::string_view> command) {
+    propagate_as(c, std::span<const std::string_view>(command.begin(), command.size()));
+}
+/// The command that runs is not recorded.
+void propagate_nothing(call& c);
+/// The command that runs is recorded for replicas alone.
+void propagate_message(call& c);
+
+/// While it lives, a change happens that is no part of a command, or comes before it, as when a
+/// key's time is over. Those who take changes are told when all others have heard of it, or that
+/// they missed it when an exception ends it: nobody knows then whether it happened.
+class recorded_alone {
+public:
+    recorded_alone(engine::state& s, unsigned database,
+                   std::initializer_list<std::string_view> command);
+    recorded_alone(const recorded_alone&) = delete;
+    recorded_alone& operator=(const recorded_alone&) = delete;
+    ~recorded_alone();
+
+private:
+    propagation* const to_;
+    const int exceptions_ = std::uncaught_exceptions();
+};
+/// One that has happened.
+void propagate_alone(engine::state& s, unsigned database,
+                     std::initializer_list<std::string_view> command);
+
+/// Whether a key that is given this expiry ends at once. Not where another server, or a file,
+/// decides.
+inline bool is_over_at_once(const call& c, expiry_time at_ms) noexcept {
+    return at_ms <= c.now_ms() && c.state.env.expired != expired_keys::stay;
+}
+
+/// What is recorded of the unit that runs, and who takes it.
+class propagation {
+public:
+    void add(change_sink& to);
+    void remove(change_sink& from) noexcept;
+    bool has_sinks() const noexcept { return !sinks_.empty(); }
+
+    void record(unsigned database, std::span<const std::string_view> command, bool is_message);
+    /// Delivers what was recorded, unless a unit is open.
+    void deliver_if_closed() {
+        if (!open_) deliver();
+    }
+
+private:
+    friend class recording;
+    friend class recorded_alone;
+    friend void propagate_as(call& c, std::span<const std::string_view> command);
+    friend void propagate_nothing(call& c);
+    friend void finish_unit(engine::state& s);
+
+    struct item {
+        unsigned database;
+        std::size_t end;  // of its bytes in text_
+        bool is_message;
+    };
+    struct taker {
+        change_sink* sink;
+        std::size_t first;  // of the items, the first that is for it
+    };
+
+    void deliver() noexcept;
+    void forget_unit() noexcept;
+
+    std::vector<taker> sinks_;
+    byte_buffer text_;
+    std::vector<item> items_;
+    std::vector<change> unit_;
+    bool open_ = false;
+    bool missed_ = false;
+    bool given_ = false;  // the command that runs has said what is recorded
+};
+
+/// Around the run of one command, within another one's as well. Does nothing while nobody takes
+/// changes. When a command that writes is left by an exception nobody knows how far it came.
+class recording {
+public:
+    recording(engine::state& s, const command_spec& of) noexcept;
+    recording(const recording&) = delete;
+    recording& operator=(const recording&) = delete;
+    ~recording();
+
+    /// The command has run. `database` is that of before.
+    void end(std::span<const std::string_view> args, unsigned database);
+
+private:
+    engine::state& state_;
+    const command_spec& spec_;
+    propagation* const to_;
+    std::uint64_t changes_;
+    const int exceptions_ = std::uncaught_exceptions();
+    bool outermost_ = false;
+    bool outer_given_ = false;
+};
+
+/// A script that was left in the middle, within its unit, has ended.
+void finish_unit(engine::state& s);
+
+/// What becomes of expired keys between commands: they stay while another server says which keys
+/// there are, and while writes are held up.
+expired_keys fate_of_expired(const engine::state& s) noexcept;
+
+/// Which keys are seen while a command runs whose session, or whose server, follows another one, or
+/// that runs while writes are held up. What writes all the same removes them first.
+class expiry_scope {
+public:
+    explicit expiry_scope(const call& c) noexcept;
+    expiry_scope(const expiry_scope&) = delete;
+    expiry_scope& operator=(const expiry_scope&) = delete;
+    ~expiry_scope() { env_.expired = before_; }
+
+private:
+    environment& env_;
+    const expired_keys before_;
+};
+
+}  // namespace eddy::cache

@@ -1,0 +1,22 @@
+// What happens in a stream's groups, as commands that make the same change elsewhere.
+#pragma once
+
+#include "cache/engine/call.hpp"
+#include "cache/types/stream.hpp"
+
+#include <string_view>
+
+namespace eddy::cache {
+
+/// The entry is pending for its owner from now on, or in another way: XCLAIM.
+void propagate_claim(call& c, std::string_view key, const stream_group& group, stream_id id,
+                     const stream_pending& what);
+/// Where the group goes on: XGROUP SETID.
+void propagate_position(call& c, std::string_view key, const stream_group& group);
+/// XGROUP CREATECONSUMER.
+void propagate_consumer(call& c, std::string_view key, const stream_group& group,
+                        const stream_consumer& made);
+/// The entry is not pending any more: XACK.
+void propagate_acknowledged(call& c, std::string_view key, const stream_group& group, stream_id id);
+
+}  // namespace eddy::cache

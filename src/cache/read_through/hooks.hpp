@@ -1,0 +1,219 @@
+// Scripts that are told of misses and changes, as the engine sees them: which sessions wait for
+// which key, what is to be told, what is remembered. Running the scripts is a hook_host's affair.
+//
+// A command that reads a string waits, if a key of it is missing, as in a pause: it has not run,
+// and is executed anew once on_miss has answered for all its keys. The answer is a key by then, or
+// known to the waiting session. Equal misses are one. What clients write is noted by key, looked at
+// when the command has ended, and queued (write_behind.hpp). A key whose change is not told yet is
+// never asked for: the queue knows better than the backend.
+//
+// What a script has brought is passed on to replicas and the append-only file as SET. So while
+// writes are held up, what on_miss answers waits for their end, too. While this server follows
+// another one, its hooks rest: the backend is that one's affair.
+#pragma once
+
+#include "base/text.hpp"
+#include "cache/engine/call.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/read_through/remembered_values.hpp"
+#include "cache/read_through/write_behind.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace eddy::cache {
+
+/// What a client gets for a missing key when on_miss fails or takes too long.
+enum class hook_fallback : std::uint8_t {
+    error,
+    nil,    ///< as if it were not there
+    stale,  ///< the value that expired last, else an error
+};
+
+struct hook_options {
+    // Which functions the script has.
+    bool has_miss = false;
+    bool has_write = false;
+    bool has_delete = false;
+    bool has_expire = false;
+
+    hook_fallback fallback = hook_fallback::error;
+    std::int64_t deadline_us = 1'000'000;  ///< of a wait, for a miss or for room in the queue
+    std::int64_t negative_ttl_us = 0;      ///< that a key is not there is remembered so long
+    std::size_t max_misses = 10'000;       ///< keys asked for or about to be
+    std::int64_t stale_for_us = 600'000'000;
+    std::size_t max_stale_bytes = 64U << 20;
+    bool refuses_when_full = false;  ///< else who writes waits for room in the queue
+    write_behind_options queue;
+};
+
+/// What a script is to do.
+struct hook_job {
+    enum class kind : std::uint8_t { miss, write, erase, expire };
+    std::uint64_t id = 0;
+    kind what = kind::miss;
+    unsigned database = 0;
+    std::string key;
+    std::shared_ptr<const std::string> value;  ///< of a write
+    std::int64_t ttl_ms = 0;                   ///< of a write; 0: it does not expire
+};
+
+/// What came of it.
+struct hook_result {
+    std::uint64_t id = 0;
+    bool failed = false;
+    std::optional<std::string> value;    ///< of a miss; nothing: the key is not there
+    std::optional<std::int64_t> ttl_ms;  ///< of the value, or of the knowledge that there is none
+};
+
+struct hook_counts {
+    std::uint64_t misses = 0;     ///< on_miss calls that have ended
+    std::uint64_t joined = 0;     ///< waits for a key that was asked for already
+    std::uint64_t failed = 0;     ///< calls, of any hook
+    std::uint64_t timeouts = 0;   ///< waits that ended by their deadline
+    std::uint64_t refused = 0;    ///< misses above max_misses, writes without room
+    std::uint64_t stale = 0;      ///< stale values that were put back
+    std::uint64_t negative = 0;   ///< misses that were known to be such
+    std::size_t waiting = 0;      ///< sessions, now
+    std::size_t asked = 0;        ///< keys asked for or about to be, now
+    std::size_t queued_keys = 0;  ///< with changes that are not told, now
+    std::size_t queued_bytes = 0;
+    write_behind::counts changes;
+};
+
+/// Who runs the scripts.
+class hook_host {
+public:
+    /// Called by the engine within a command: hooks::take() will give something.
+    virtual void hook_work_came() noexcept = 0;
+
+protected:
+    ~hook_host() = default;
+};
+
+/// One thread, the engine's.
+class hooks {
+public:
+    /// A stale value that was put back stays so long before the backend is asked again.
+    static constexpr std::int64_t stale_retry_ms = 1000;
+    /// One command asks so often at most: a key may be evicted as soon as it was loaded.
+    static constexpr int max_rounds = 8;
+    /// A larger value is copied when it is told, not with each change of it.
+    static constexpr std::size_t copied_at_once = 16U << 10;
+    static constexpr std::size_t max_negative_bytes = 16U << 20;
+
+    hooks(engine::state& home, const hook_options& options, hook_host& host);
+    hooks(const hooks&) = delete;
+    hooks& operator=(const hooks&) = delete;
+    ~hooks();
+    /// Makes the engine's: commands and keys are looked at from now on. `host` must live as long as
+    /// the engine.
+    static hooks& attach(engine& to, const hook_options& options, hook_host& host);
+
+    // What the engine calls.
+    enum class verdict : std::uint8_t { run, wait, refused };
+    /// Before a command that would run now; `flags` are those of all that it will run.
+    verdict before(call& c, std::uint32_t flags);
+    /// After it.
+    void settle();
+    void key_happened(unsigned database, key_event kind, std::string_view name,
+                      std::string_view key);
+    /// Before all keys of databases go, or change their place, of which nobody is told one by one.
+    void keep_values();
+    void end_wait(session& who);
+    void forget(session& who);
+
+    // What the host calls, once the engine knows the time. take() gives a job, if there is one;
+    // finish() is to be called for each.
+    bool take(hook_job& job);
+    void finish(hook_result&& result);
+    /// When work will be there by itself: then call tick(). Microseconds since 1970, or INT64_MAX.
+    std::int64_t next_due_us() const noexcept;
+    void tick();
+    /// Whether everything that clients have changed was told.
+    bool flushed();
+    const write_behind& queue() const noexcept { return queue_; }
+
+    /// As the engine was told.
+    std::int64_t now_us() const noexcept { return home_.env.steady_us; }
+    const hook_options& options() const noexcept { return options_; }
+    hook_counts counts() const;
+
+private:
+    struct miss {
+        std::string key;  // with the database's number in front
+        std::uint64_t id = 0;
+        std::unordered_set<session*> waiting;
+        bool running = false;
+        bool parked = false;      // until the key's changes are told
+        bool superseded = false;  // the key was changed meanwhile
+    };
+    /// What a session's command waits for, and knows already.
+    struct waiter {
+        std::unordered_set<miss*> misses;
+        bool for_room = false;
+        bool room_refused = false;
+        bool writes = false;
+        int rounds = 0;
+        std::int64_t deadline_us = 0;
+        std::unordered_set<std::string> absent;
+        std::string_view refusal;  // why a key of it failed; empty: none did
+    };
+    template <class T>
+    using by_name = std::unordered_map<std::string, T, string_hash, std::equal_to<>>;
+
+    bool rests() const noexcept;
+    bool may_change_keys() const noexcept;
+    verdict look_for_room(call& c);
+    verdict look_for_misses(call& c, bool writes);
+    void look_for(call& c, waiter*& own, std::string_view key, bool writes);
+    void ask(waiter& own, session& who, std::string_view scoped);
+    void fail(waiter& of, std::string_view scoped, std::string_view why);
+    verdict refuse(call& c, std::string_view why);
+    void note_deletions(const call& c);
+    void drop_stale_keys(const call& c);
+    void take_back_stale(std::string_view scoped);
+    void block(session& who, waiter& own);
+    void wake(session& who);
+    void wake_for_room();
+    void leave(session& who, waiter& of);
+    void let_go(miss& of);
+    void drop_without_value(std::string_view scoped);
+    std::shared_ptr<const std::string> value_of(std::string_view scoped);
+    void tell_trackers(std::string_view key);
+    void store(std::string_view scoped, std::string_view value, std::int64_t ttl_ms);
+    void expired(unsigned database, std::string_view key, std::string_view scoped);
+    void answer(miss& of, hook_result&& result);
+    void change_told(const std::string& scoped, bool succeeded);
+    bool take_miss(hook_job& job);
+    bool take_change(hook_job& job);
+
+    engine::state& home_;
+    hook_options options_;
+    hook_host& host_;
+    write_behind queue_;
+    by_name<std::unique_ptr<miss>> misses_;
+    std::map<std::uint64_t, miss*> unasked_;  // by id: the oldest first
+    std::unordered_map<std::uint64_t, std::string> running_misses_;
+    std::unordered_map<std::uint64_t, std::string> running_changes_;
+    std::unordered_map<session*, waiter> waiters_;
+    std::unordered_set<session*> waiting_for_room_;
+    by_name<bool> dirty_;  // whether it may have become something else than a string
+    stale_values stale_;
+    absent_keys absent_;
+    std::vector<hook_result> postponed_;
+    std::uint64_t next_id_ = 1;
+    bool change_has_turn_ = false;
+    hook_counts counts_;
+};
+
+}  // namespace eddy::cache

@@ -1,0 +1,88 @@
+// The parts of `replication` that FAILOVER needs.
+#include "cache/replication/failover.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include "cache/clients/waits.hpp"
+#include "cache/replication/replication.hpp"
+#include "cache/replication/replication_info.hpp"
+#include "cache/script/scripting.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy::cache {
+
+std::string_view stage_name(failover_stage now) noexcept {
+    switch (now) {
+        case failover_stage::none: return "no-failover";
+        case failover_stage::waiting_for_sync: return "waiting-for-sync";
+        case failover_stage::in_progress: break;
+    }
+    return "failover-in-progress";
+}
+
+const replica* replication::find_replica(std::string_view at, std::uint16_t port) const {
+    const auto found = std::ranges::find_if(replicas_, [&](const replica* each) {
+        return each->port == port && replica_host(*each) == at;
+    });
+    return found == replicas_.end() ? nullptr : *found;
+}
+
+const replica* replication::find_heir() const {
+    const auto found = std::ranges::find_if(replicas_, [&](const replica* each) {
+        if (each->now != replica::stage::online || each->acked < feed_.end()) return false;
+        return failover_.host.empty() ||
+               (each->port == failover_.port && replica_host(*each) == failover_.host);
+    });
+    return found == replicas_.end() ? nullptr : *found;
+}
+
+void replication::begin_failover(failover_plan plan) {
+    EDDY_ASSERT(!is_failing_over() && !is_following());
+    failover_ = std::move(plan);
+    // They would tell within a second by themselves. Nothing is written behind this. That the other
+    // is at 0 would not show later that it has this data: so is any new server.
+    if (find_heir() == nullptr || feed_.end() == 0) ask_for_acknowledgements();
+    if (const replica* const target = find_replica(failover_.host, failover_.port))
+        failover_.least = target->acked;
+    failover_.now = failover_stage::waiting_for_sync;
+    hold_writes(state_, write_hold::failover);
+    if (host != nullptr) host->link_changed();
+}
+
+void replication::advance_failover() {
+    // A script that is late may still write.
+    if (failover_.now != failover_stage::waiting_for_sync || scripting::is_late(state_)) return;
+    const bool is_late = state_.env.steady_us >= failover_.deadline_us;
+    const replica* const found = find_heir();
+    if (found == nullptr && !(is_late && failover_.force)) {
+        if (is_late) abort_failover("no replica had everything in time");
+        return;
+    }
+    if (found != nullptr) {
+        failover_.host = replica_host(*found);
+        failover_.port = found->port;
+        failover_.least = found->acked;
+    } else if (const replica* const late = find_replica(failover_.host, failover_.port)) {
+        failover_.least = std::max(failover_.least, late->acked);
+    }
+    failover_.now = failover_stage::in_progress;
+    follow(failover_.host, failover_.port);
+}
+
+void replication::end_failover() {
+    if (!is_failing_over()) return;
+    failover_ = {};
+    let_write(state_, write_hold::failover);
+}
+
+void replication::abort_failover(std::string_view why) {
+    if (!is_failing_over()) return;
+    const bool follows = failover_.now == failover_stage::in_progress;
+    if (host != nullptr) host->tell("the failover is given up: " + std::string(why));
+    if (follows) lead();
+    end_failover();
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,216 @@
+// Looks at the keys that commands name, as image_gate.cpp does.
+#include "cache/replication/migration.hpp"
+
+#include <eddy/wire/resp/reply_writer.hpp>
+
+#include "cache/catalog/command_keys.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/clients/messages.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/clients/tracking.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/engine/execution.hpp"
+#include "cache/persistence/propagation.hpp"
+#include "cache/rdb/payload.hpp"
+#include "cache/read_through/hooks.hpp"
+#include "cache/replication/replication.hpp"
+#include "cache/script/scripting.hpp"
+
+#include <algorithm>
+#include <new>
+#include <span>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+using arguments = std::span<const std::string_view>;
+
+// Whether it changes one of the keys that are held, as far as it names those that it changes.
+bool changes_held_key(const migrations& its, unsigned database, const command_spec& spec,
+                      arguments args) {
+    if (!writes_keys(flags_of(spec, args.data(), args.size()))) return false;
+    const auto found = find_key_arguments(spec, args);
+    if (!found) return false;
+    // One of their keys may be another database's.
+    const bool is_of_any = spec.run == commands::copy || spec.run == commands::move;
+    return std::ranges::any_of(*found, [&](const key_argument& each) {
+        // XREADGROUP reads the entries, and changes the group.
+        const bool only_reads = each.flags.starts_with("RO") && spec.run != commands::xreadgroup;
+        const std::string_view key = args[each.index];
+        return !only_reads && (is_of_any ? its.holds(key) : its.holds(database, key));
+    });
+}
+
+// While it lives what happens is that session's doing, which waits; null: nobody's.
+class doing_of {
+public:
+    doing_of(engine::state& s, session* who)
+        : state_(s),
+          outer_(std::exchange(s.executing, who)),
+          outer_pushes_(std::exchange(s.own_pushes, {})) {}
+    ~doing_of() {
+        state_.executing = outer_;
+        state_.own_pushes = std::move(outer_pushes_);
+    }
+    doing_of(const doing_of&) = delete;
+    doing_of& operator=(const doing_of&) = delete;
+
+private:
+    engine::state& state_;
+    session* outer_;
+    byte_buffer outer_pushes_;
+};
+
+}  // namespace
+
+void migrations::note_change(unsigned database, std::string_view key) noexcept {
+    const auto found = held_[database].find(key);
+    if (found != held_[database].end()) found->second = true;
+}
+
+void migrations::note_changes(unsigned database) noexcept {
+    for (auto& each : held_[database]) each.second = true;
+}
+
+migration::migration(engine::state& s, std::uint64_t asked_by, migration_order what)
+    : state_(s), asked_by_(asked_by), order_(std::move(what)) {
+    if (state_.migrating == nullptr) state_.migrating = std::make_unique<migrations>();
+    ++state_.migrating->count_;
+    state_.attention |= attention::migration;
+    state_.note_listeners();
+    try {
+        // Who names a key that another one has waits for that, so nobody has these yet.
+        auto& held = state_.migrating->held_[order_.from];
+        held.reserve(held.size() + order_.keys.size());
+        for (const std::string& each : order_.keys) held.emplace(each, false);
+    } catch (const std::bad_alloc&) {
+        leave();
+        throw;
+    }
+}
+
+migration::~migration() {
+    leave();
+    end_migration_waits(state_);
+}
+
+bool migration::release(std::size_t end) noexcept {
+    if (end <= released_) return false;
+    let_go(end);
+    end_migration_waits(state_);
+    return true;
+}
+
+void migration::let_go(std::size_t end) noexcept {
+    for (; released_ < end; ++released_) {
+        std::string& key = order_.keys[released_];
+        state_.migrating->held_[order_.from].erase(key);
+        // Many of them are not to be freed at once, at the end.
+        std::string().swap(key);
+    }
+}
+
+void migration::leave() noexcept {
+    let_go(order_.keys.size());
+    note_unsent(0);
+    if (--state_.migrating->count_ != 0) return;
+    state_.migrating.reset();
+    state_.attention &= static_cast<std::uint16_t>(~attention::migration);
+    state_.note_listeners();
+}
+
+bool migration::is_wanted() const noexcept { return find_session(state_, asked_by_) != nullptr; }
+
+bool migration::is_crowded() const noexcept { return state_.migrating->unsent_ >= most_unsent; }
+
+void migration::note_unsent(std::size_t bytes) noexcept {
+    state_.migrating->unsent_ += bytes - std::exchange(unsent_, bytes);
+}
+
+migration::written migration::write(std::size_t index, byte_buffer& to) {
+    const std::string& key = order_.keys[index];
+    keyspace& keys = state_.database(order_.from);
+    const keyspace::slot* const place = keys.find_to_read(key);
+    if (place == nullptr) return written::gone;
+    entry& its = *keyspace::at(place);
+    byte_buffer payload;
+    if (!rdb::write_payload(state_.env, its, payload, state_.options.max_reply))
+        return written::too_large;
+    const expiry_time ends_ms = its.expiry();
+    // One of 0 would be none.
+    const std::int64_t left_ms =
+        ends_ms == no_expiry ? 0 : std::max<std::int64_t>(ends_ms - state_.env.now_ms, 1);
+    const decimal time(left_ms);
+    const std::string_view words[] = {
+        // A node that does not own the slot yet is to take it nevertheless.
+        state_.options.emulates_cluster ? "RESTORE-ASKING" : "RESTORE", key, time, payload.text(),
+        "REPLACE"};
+    resp::write_command(to, std::span(words).first(order_.replaces ? 5 : 4));
+    state_.migrating->held_[order_.from].at(key) = false;
+    return written::whole;
+}
+
+bool migration::may_remove() const {
+    return !is_client_paused(state_) && state_.writes_held == 0 && !scripting::is_late(state_);
+}
+
+std::string migration::remove(const std::vector<std::size_t>& indexes) {
+    engine::state& s = state_;
+    if (s.replicating != nullptr && s.replicating->is_following())
+        return "this server follows another one since";
+    session* const who = find_session(s, asked_by_);
+    const doing_of its(s, who);
+    keyspace& keys = s.database(order_.from);
+    const auto& held = s.migrating->held_[order_.from];
+    bool some_changed = false;
+    for (const std::size_t index : indexes) {
+        const std::string& key = order_.keys[index];
+        if (keys.find_to_read(key) == nullptr) continue;
+        if (held.at(key)) {
+            some_changed = true;
+            continue;
+        }
+        const recorded_alone told(s, order_.from, {"DEL", key});
+        // Scripts write through to what lies behind the cache, and there it is not deleted.
+        if (s.hooked != nullptr)
+            s.hooked->key_happened(order_.from, key_event::evicted, "evicted", key);
+        keys.remove(key, keys.hash(key));
+        ++s.changes;
+        s.tell_clients(order_.from, key_event::generic, "del", key);
+    }
+    if (!s.tracking.changes.empty()) send_broadcasts(s);
+    if (who != nullptr && !s.own_pushes.empty()) {
+        extras_of(*who).outbox.append(s.own_pushes.text());
+        who->wake();
+    }
+    return some_changed ? "they were changed meanwhile, by a script or the like. Send them again, "
+                          "with REPLACE"
+                        : "";
+}
+
+bool waits_for_migration(call& c) {
+    if ((c.state.attention & attention::migration) == 0) [[likely]]
+        return false;
+    const migrations& its = *c.state.migrating;
+    unsigned database = c.keys->number();
+    bool waits = false;
+    const auto look = [&](const command_spec& spec, arguments args) {
+        // Within a transaction.
+        if (spec.run == commands::select && args.size() == 2) {
+            const auto number = parse_integer(args[1]);
+            if (number && *number >= 0 && *number < engine::databases)
+                database = static_cast<unsigned>(*number);
+        }
+        waits = waits || changes_held_key(its, database, spec, args);
+    };
+    if (c.spec->run == commands::exec && (c.client.special & session::in_transaction) != 0)
+        c.client.extras->queued.for_each(look);
+    else
+        look(*c.spec, {c.args, c.count});
+    if (waits) wait_for_migration(c.client);
+    return waits;
+}
+
+}  // namespace eddy::cache

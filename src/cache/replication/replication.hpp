@@ -1,0 +1,310 @@
+// Masters and replicas, as the engine sees them: who follows whom, how far each has come, and what
+// is to be sent. The connections are the server's part (runtime/cache/leading.hpp, following.hpp).
+//
+// A master writes its changes down as commands, one stream of bytes for all its replicas, and
+// counts the bytes: that is the offset. A replica passes on what it gets byte for byte, so all that
+// follow one master, through whatever chain, have the same offsets and may take each other's place.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+
+#include "cache/engine/call.hpp"
+#include "cache/persistence/propagation.hpp"
+#include "cache/replication/failover.hpp"
+#include "cache/replication/replication_feed.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cache {
+
+/// All data of one instant as an RDB file, in pieces, for the replicas that asked for it at about
+/// the same time.
+struct full_copy {
+    /// Pieces that may be ahead of the slowest replica.
+    static constexpr std::size_t max_pieces = 8;
+
+    std::deque<std::shared_ptr<const byte_buffer>> pieces;
+    std::uint64_t first = 0;  ///< the number of pieces.front()
+    std::string end_mark;     ///< behind the last one
+    bool complete = false;    ///< no piece follows
+};
+
+/// A server that follows this one: its session, and how far it has come.
+struct replica {
+    enum class stage : std::uint8_t {
+        introduced,  ///< it has told of itself, but not asked for anything
+        waiting,     ///< for a full copy to begin
+        copying,     ///< it is sent one
+        copied,      ///< and is to say that it has taken it
+        online,      ///< it is sent the stream
+    };
+
+    explicit replica(session& of) noexcept : who(of) {}
+
+    session& who;
+    stage now = stage::introduced;
+    std::uint16_t port = 0;     ///< where it listens
+    std::string host;           ///< what it wants to be called; empty: its address
+    bool takes_eof = false;     ///< a copy whose size is not known before
+    bool takes_new_id = false;  ///< psync2
+    bool copy_only = false;     ///< it goes when it has the copy
+    bool plain = false;         ///< by SYNC: it sends no acknowledgements
+    std::uint64_t next = 0;     ///< the offset of the stream that it is sent next
+    std::uint64_t acked = 0;    ///< the offset up to which it has everything
+    std::uint64_t synced = 0;   ///< and its disk
+    std::int64_t acked_us = 0;
+    std::int64_t progress_us = 0;    ///< when it last took something
+    std::int64_t over_since_us = 0;  ///< since when the soft limit is passed; 0: it is not
+    std::string head;                ///< what is sent before anything else
+    std::shared_ptr<full_copy> copy;
+    std::uint64_t next_piece = 0;
+};
+
+struct awaited_copies;
+
+/// Whoever has the connections. Called within commands.
+class replication_host {
+public:
+    /// A replica waits for a copy, or has taken a piece of one.
+    virtual void copy_wanted() noexcept = 0;
+    /// It is to follow another server than before, or none, or to acknowledge.
+    virtual void link_changed() noexcept = 0;
+    /// What whoever looks after this server should know.
+    virtual void tell(std::string_view what) = 0;
+
+protected:
+    ~replication_host() = default;
+};
+
+enum class link_state : std::uint8_t { none, connect, connecting, handshake, sync, connected };
+
+/// One for each engine that leads or follows. One thread.
+class replication final : private change_sink {
+public:
+    /// Servers that may follow at the same time; further ones are refused.
+    static constexpr std::size_t max_replicas = 1000;
+
+    /// What a replica is sent next; `kept` keeps the bytes where they are.
+    struct output {
+        std::shared_ptr<const void> kept;
+        std::string_view text;
+        enum class part : std::uint8_t { none, head, copy, feed } from = part::none;
+    };
+
+    explicit replication(engine::state& of);
+    ~replication();
+    /// The engine's, made when it is first asked for.
+    static replication& of(engine::state& s);
+
+    replication_host* host = nullptr;
+
+    // --- The stream ---
+
+    const std::string& id() const noexcept { return id_; }
+    /// What the stream was called up to second_offset(), before this server was promoted.
+    const std::string& second_id() const noexcept { return second_id_; }
+    std::int64_t second_offset() const noexcept { return second_offset_; }
+    std::uint64_t offset() const noexcept { return feed_.end(); }
+    const replication_feed& kept() const noexcept { return feed_; }
+    /// Whether changes are written down.
+    bool is_active() const noexcept { return active_; }
+    void take_new_id();
+
+    /// What the master has sent and was executed: whole commands.
+    void feed_from_master(std::string_view bytes);
+
+    // --- Leading ---
+
+    /// The session's record, made when it is first asked for; null when there are too many.
+    replica* introduce(session& who);
+    /// The session's record once it follows, or null.
+    static replica* find(session& who) noexcept;
+    /// The session goes.
+    void forget(session& who);
+
+    /// Whether all that follows the offset (of the first byte that is lacking) in the stream of
+    /// that name is still here.
+    bool can_continue(std::string_view id, std::uint64_t from) const noexcept;
+    void go_on(replica& with, std::uint64_t from);
+    void wait_for_copy(replica& with);
+    /// Closes those that follow: they come back and hear what has changed.
+    void disconnect_replicas();
+
+    /// Whether it is time to begin one for those that wait.
+    bool copy_is_due() const noexcept;
+    /// The instant is now: those that wait are told the offset, and get its pieces.
+    std::shared_ptr<full_copy> begin_copy();
+    void add_piece(full_copy& to, byte_buffer&& bytes, bool is_last);
+    /// Replicas that still take it.
+    std::size_t takers(const full_copy& of) const noexcept;
+    /// It cannot be completed: they are closed.
+    void give_up(const full_copy& copy);
+
+    output next_output(replica& of);
+    void note_sent(replica& of, const output& sent);
+    /// `synced` is what its disk has; 0 where it does not say.
+    void acknowledge(replica& of, std::uint64_t offset, std::uint64_t synced = 0);
+
+    const std::vector<replica*>& replicas() const noexcept { return replicas_; }
+    std::size_t replicas_with(std::uint64_t offset) const noexcept;
+    std::size_t disks_with(std::uint64_t offset) const noexcept;
+    std::size_t good_replicas() const noexcept;
+    /// Those that take the stream and have not acknowledged all of it.
+    std::size_t late_replicas() const noexcept;
+    /// They would tell within a second by themselves.
+    void ask_for_acknowledgements();
+    /// Whether commands that write are refused, as too few replicas are there.
+    bool lacks_replicas() const noexcept;
+    /// Whether what this server's own disk never will have is waited for.
+    bool lacks_own_disk(const awaited_copies& wanted) const noexcept;
+    static constexpr std::string_view no_own_disk_text =
+        "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+    /// Replies to WAIT or WAITAOF if there are enough copies already.
+    bool has_copies(call& c, const awaited_copies& wanted) const;
+    /// The command waits for them.
+    void wait_for_copies(call& c, const awaited_copies& wanted, std::int64_t deadline_us);
+    /// This server's disk has more, or never will.
+    void disk_advanced() { serve_waits(); }
+    /// Its time is over.
+    void end_wait(session& who);
+    void forget_wait(session& who) noexcept;
+
+    /// What is done from time to time: PINGs, timeouts, the end of the backlog. Some ten times a
+    /// second.
+    void tick();
+
+    std::uint64_t full_copies = 0;
+    std::uint64_t continued = 0;
+    std::uint64_t not_continued = 0;
+
+    // --- FAILOVER ---
+
+    const failover_plan& failover() const noexcept { return failover_; }
+    bool is_failing_over() const noexcept { return failover_.now != failover_stage::none; }
+    /// The replica that listens there, or null.
+    const replica* find_replica(std::string_view host, std::uint16_t port) const;
+    /// Holds up all writes from now on.
+    void begin_failover(failover_plan plan);
+    /// Looks whether it is time to hand over, or to give up.
+    void advance_failover();
+    /// The replica is about to be asked to lead.
+    void note_failover_asked() noexcept { failover_.asked = true; }
+    /// It leads.
+    void end_failover();
+    /// This server leads as before.
+    void abort_failover(std::string_view why);
+
+    // --- Following ---
+
+    /// Follows another server; whatever was followed before is left.
+    void follow(std::string_view host, std::uint16_t port);
+    /// Follows nobody: this server's own changes count from now on.
+    void lead();
+    bool is_following() const noexcept { return !host_.empty(); }
+    const std::string& master_host() const noexcept { return host_; }
+    std::uint16_t master_port() const noexcept { return port_; }
+    /// Changes with each follow() and lead().
+    std::uint64_t generation() const noexcept { return generation_; }
+
+    link_state link() const noexcept { return link_; }
+    void set_link(link_state now) noexcept;
+    /// When something last came from the master; 0: never on this link.
+    std::int64_t heard_us = 0;
+    std::int64_t down_since_us = 0;  ///< 0: it was never up
+    std::uint64_t copy_bytes = 0;    ///< of the copy that is being read
+    std::uint64_t copy_size = 0;     ///< 0: not known
+    bool ack_wanted = false;
+    /// For which database the master's stream goes on behind offset().
+    std::uint8_t stream_database = 0;
+
+    /// Whether the master may be asked to go on where the stream has ended.
+    bool may_resume() const noexcept { return resumable_; }
+    /// The master goes on there, under this name.
+    void resumed(std::string_view id);
+    /// All data goes, as the master's comes instead.
+    void begin_load();
+    /// The master's data is there, as of this offset of its stream.
+    void end_load(std::string_view id, std::uint64_t offset);
+    /// It did not come whole: none is there.
+    void fail_load();
+    bool is_loading() const noexcept;
+    /// The data of before is gone, and a master's is not there whole: files keep what they have.
+    bool lacks_data() const noexcept { return lacks_data_; }
+    /// The stream cannot be understood: the next link takes all data anew.
+    void cannot_resume() noexcept { resumable_ = false; }
+
+private:
+    void changed(std::span<const change> unit) noexcept override;
+    void missed() noexcept override;
+    void feed(std::string_view commands);
+    void activate();
+    void deactivate();
+    void note_mode();
+    /// Whether they are to have everything, which they get when nothing is added.
+    bool awaits_replicas() const noexcept;
+    /// A replica that has everything and may take over, or null.
+    const replica* find_heir() const;
+    void keep_hooked_values() noexcept;
+    void appended();
+    void leave(replica& of);
+    void check_limits();
+    void forget_old() noexcept;
+    void clear_data();
+    void have_data() noexcept;
+    struct copies {
+        std::size_t replicas;
+        bool own_disk;
+        bool are_enough;
+    };
+    copies count(std::uint64_t offset, const awaited_copies& wanted) const noexcept;
+    void serve_waits();
+    void answer(session& who, const copies& have);
+
+    engine::state& state_;
+    std::string id_;
+    std::string second_id_;
+    std::int64_t second_offset_ = -1;
+    replication_feed feed_;
+    change_writer writer_;
+    byte_buffer written_;  // by it
+    bool active_ = false;
+    bool listens_ = false;  // to this server's own changes
+    std::int64_t alone_since_us_ = 0;
+    std::int64_t pinged_us_;
+    std::int64_t kept_alive_us_ = 0;
+    std::int64_t waiting_since_us_ = 0;
+    std::vector<replica*> replicas_;  // those that are more than introduced
+    std::vector<session*> waits_;     // WAIT
+
+    failover_plan failover_;
+    std::string host_;
+    std::uint16_t port_ = 0;
+    std::uint64_t generation_ = 0;
+    link_state link_ = link_state::none;
+    bool resumable_ = false;
+    bool lacks_data_ = false;
+};
+
+/// Replies with the refusal where the command is not to run because another server is followed, or
+/// too few follow. `flags` are of all that it will run.
+bool refused_by_replication(call& c, std::uint32_t flags);
+/// replication::lacks_data() of an engine that may never have led or followed.
+bool lacks_data(const engine::state& s) noexcept;
+/// Whether what is here may be old, and is not to be shown to this session.
+bool is_stale(const engine::state& s, const session& caller) noexcept;
+inline constexpr std::string_view loading_text = "LOADING Redis is loading the dataset in memory";
+inline constexpr std::string_view stale_text =
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+/// Whether a script of this session may not write.
+bool is_read_only_replica(const engine::state& s, const session& caller) noexcept;
+/// Whether commands that write are refused, as too few replicas are there.
+bool lacks_replicas(const engine::state& s) noexcept;
+
+}  // namespace eddy::cache

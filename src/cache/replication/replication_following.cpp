@@ -1,0 +1,192 @@
+// Following: what becomes of the data, and of the stream's name, as masters come and go.
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/clients/messages.hpp"
+#include "cache/clients/notifications.hpp"
+#include "cache/clients/tracking.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/persistence/append_log.hpp"
+#include "cache/persistence/persistence.hpp"
+#include "cache/read_through/hooks.hpp"
+#include "cache/replication/replication.hpp"
+#include "cache/script/scripting.hpp"
+
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+constexpr std::string_view no_write_text = "READONLY You can't write against a read only replica.";
+constexpr std::string_view few_replicas_text = "NOREPLICAS Not enough good replicas to write.";
+
+bool follows(const engine::state& s) noexcept {
+    return s.replicating != nullptr && s.replicating->is_following();
+}
+
+}  // namespace
+
+void replication::set_link(link_state now) noexcept {
+    if (link_ == link_state::connected && now != link_state::connected) {
+        down_since_us = state_.env.steady_us;
+    }
+    link_ = now;
+}
+
+void replication::follow(std::string_view to, std::uint16_t port) {
+    if (is_loading()) fail_load();
+    if (!is_following()) {
+        unblock_all(state_,
+                    "UNBLOCKED force unblock from blocking operation, instance state changed "
+                    "(master -> replica?)");
+        // Whoever is promoted may know this stream.
+        resumable_ = active_;
+    }
+    disconnect_replicas();
+    host_ = to;
+    port_ = port;
+    ++generation_;
+    link_ = link_state::connect;
+    down_since_us = state_.env.steady_us;
+    heard_us = 0;
+    note_mode();
+    if (host != nullptr) host->link_changed();
+}
+
+void replication::lead() {
+    if (!is_following()) return;
+    if (is_loading()) fail_load();
+    have_data();
+    host_.clear();
+    port_ = 0;
+    ++generation_;
+    link_ = link_state::none;
+    // Those that followed the same master may follow this one.
+    second_id_ = std::exchange(id_, make_run_id(state_.env.random));
+    second_offset_ = static_cast<std::int64_t>(feed_.end()) + 1;
+    writer_.forget();
+    disconnect_replicas();
+    note_mode();
+    if (host != nullptr) host->link_changed();
+}
+
+void replication::resumed(std::string_view id) {
+    if (!id.empty() && id != id_) {
+        second_id_ = std::exchange(id_, std::string(id));
+        second_offset_ = static_cast<std::int64_t>(feed_.end()) + 1;
+        disconnect_replicas();
+    }
+    active_ = true;
+    resumable_ = true;
+    set_link(link_state::connected);
+}
+
+bool replication::is_loading() const noexcept {
+    return (state_.attention & attention::loading) != 0 && link_ == link_state::sync;
+}
+
+void replication::clear_data() {
+    if (state_.hooked != nullptr) state_.hooked->keep_values();
+    for (const auto& each : state_.keyspaces) {
+        if (each == nullptr || each->size() == 0) continue;
+        touch_watched(state_, *each, nullptr);
+        each->clear();
+        note_all_ready(state_, each->number());
+    }
+    scripting::drop_libraries(state_);
+    invalidate_all(state_);
+    ++state_.changes;
+}
+
+// From now on files may be written.
+void replication::have_data() noexcept {
+    if (std::exchange(lacks_data_, false) && state_.appending != nullptr)
+        state_.appending->note_options();
+}
+
+void replication::begin_load() {
+    disconnect_replicas();
+    lacks_data_ = true;
+    resumable_ = false;
+    active_ = false;
+    if (state_.appending != nullptr) state_.appending->interrupt();
+    state_.attention |= attention::loading;
+    note_load_began(state_, copy_size);
+    set_link(link_state::sync);
+    clear_data();
+}
+
+void replication::end_load(std::string_view id, std::uint64_t offset) {
+    state_.attention &= static_cast<std::uint16_t>(~attention::loading);
+    id_ = id;
+    second_id_.assign(id_.size(), '0');
+    second_offset_ = -1;
+    feed_.restart(offset);
+    active_ = true;
+    resumable_ = true;
+    have_data();
+    note_mode();
+    set_link(link_state::connected);
+    for (const auto& each : state_.keyspaces) {
+        if (each != nullptr) note_all_ready(state_, each->number());
+    }
+}
+
+void replication::fail_load() {
+    state_.attention &= static_cast<std::uint16_t>(~attention::loading);
+    clear_data();
+    take_new_id();
+    feed_.restart(feed_.end());
+    set_link(link_state::connect);
+}
+
+bool replication::lacks_replicas() const noexcept {
+    const replication_options& its = state_.options.replication;
+    return !is_following() && its.min_replicas_to_write > 0 && its.min_replicas_max_lag_s > 0 &&
+           good_replicas() < static_cast<std::size_t>(its.min_replicas_to_write);
+}
+
+bool refused_by_replication(call& c, std::uint32_t flags) {
+    if ((c.client.special & session::master) != 0) return false;
+    const replication_options& options = c.state.options.replication;
+    const bool writes = (flags & command_flag::write) != 0;
+    // It waits until it is clear who leads.
+    if (holds_writes(c.state, write_hold::failover) &&
+        (flags & (command_flag::write | command_flag::may_replicate)) != 0)
+        return false;
+    if (writes && lacks_replicas(c.state)) {
+        c.error(few_replicas_text);
+    } else if (writes && follows(c.state) && options.read_only) {
+        c.error(no_write_text);
+    } else if ((flags & command_flag::stale) == 0 && is_stale(c.state, c.client)) {
+        c.error(stale_text);
+    } else if ((c.state.attention & attention::not_ready) != 0 &&
+               (flags & command_flag::loading) == 0 &&
+               !(c.spec->run == commands::replicaof && follows(c.state))) {
+        c.error(loading_text);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+bool lacks_replicas(const engine::state& s) noexcept {
+    const replication_options& its = s.options.replication;
+    if (its.min_replicas_to_write <= 0 || its.min_replicas_max_lag_s <= 0) return false;
+    return s.replicating == nullptr || s.replicating->lacks_replicas();
+}
+
+bool lacks_data(const engine::state& s) noexcept {
+    return s.replicating != nullptr && s.replicating->lacks_data();
+}
+
+bool is_stale(const engine::state& s, const session& caller) noexcept {
+    return follows(s) && !s.options.replication.serve_stale_data &&
+           s.replicating->link() != link_state::connected &&
+           (caller.special & session::master) == 0;
+}
+
+bool is_read_only_replica(const engine::state& s, const session& caller) noexcept {
+    return follows(s) && s.options.replication.read_only && (caller.special & session::master) == 0;
+}
+
+}  // namespace eddy::cache

@@ -1,0 +1,392 @@
+// Tests of the stream of changes, and of what a server that leads or follows tells its clients.
+#include "cache/replication/replication.hpp"
+
+#include "cache/clients/waits.hpp"
+#include "cache/rdb/load.hpp"
+#include "cache/testing/replication_fixture.hpp"
+#include "cache/testing/test_client.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace eddy::cache {
+namespace {
+
+using cache::testing::leading;
+using cache::testing::sent_to;
+using cache::testing::test_client;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string all_of(const replication_feed& feed, std::uint64_t from) {
+    std::string text;
+    while (from < feed.end()) {
+        const replication_feed::piece next = feed.at(from);
+        text += next.text;
+        from += next.text.size();
+    }
+    return text;
+}
+
+TEST(replication_feed, keeps_what_it_is_told_to) {
+    replication_feed feed;
+    feed.restart(1000);
+    std::string expected;
+    for (int i = 0; i < 20'000; ++i) {
+        const std::string one = std::to_string(i) + ' ';
+        feed.append(one);
+        expected += one;
+    }
+    EXPECT_EQ(feed.begin(), 1000U);
+    EXPECT_EQ(feed.end(), 1000 + expected.size());
+    EXPECT_EQ(all_of(feed, 1000), expected);
+    for (const std::size_t gone :
+         {std::size_t{1}, replication_feed::block_bytes - 1, replication_feed::block_bytes,
+          2 * replication_feed::block_bytes + 7}) {
+        feed.forget_before(1000 + gone);
+        EXPECT_FALSE(feed.has(1000 + gone - 1));
+        EXPECT_EQ(all_of(feed, 1000 + gone), expected.substr(gone));
+    }
+    // What is being sent stays where it is.
+    const std::uint64_t at = feed.begin();
+    const replication_feed::piece held = feed.at(at);
+    const std::string text(held.text);
+    feed.forget_before(feed.end());
+    EXPECT_EQ(held.text, text);
+    EXPECT_EQ(feed.at(feed.end()).text, "");
+    feed.append("more");
+    EXPECT_EQ(all_of(feed, feed.end() - 4), "more");
+}
+
+TEST(replication, changes_are_sent_once_and_kept_for_who_comes_back) {
+    leading l;
+    test_client client(*l.home);
+    test_client first(*l.home);
+    client("SET before 1");
+    EXPECT_THAT(l.join(first), StartsWith("+FULLRESYNC "));
+    client("SELECT 3");
+    client("SET a 1");
+    client("GET a");
+    const std::string select = "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n";
+    const std::string set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
+    EXPECT_EQ(sent_to(*l.home, first.who()), select + set);
+    const replication& its = *l.home->internals().replicating;
+    EXPECT_EQ(its.offset(), select.size() + set.size());
+    // Another one knows the beginning.
+    test_client second(*l.home);
+    second("REPLCONF capa eof capa psync2");
+    const std::string from = std::to_string(select.size() + 1);
+    EXPECT_EQ(second("PSYNC " + its.id() + ' ' + from), "+CONTINUE " + its.id() + "\r\n");
+    EXPECT_EQ(sent_to(*l.home, second.who()), set);
+    EXPECT_THAT(client("INFO replication"), HasSubstr("connected_slaves:2\r\n"));
+    // What was never there cannot be gone on with.
+    test_client third(*l.home);
+    third("REPLCONF capa eof");
+    EXPECT_EQ(third("PSYNC " + its.id() + " 100000"), "");
+    for (const char* const each : {"sync_full:2", "sync_partial_ok:1", "sync_partial_err:1"})
+        EXPECT_THAT(client("INFO stats"), HasSubstr(each + std::string("\r\n")));
+    client("CONFIG RESETSTAT");
+    for (const char* const each : {"sync_full:0", "sync_partial_ok:0", "sync_partial_err:0"})
+        EXPECT_THAT(client("INFO stats"), HasSubstr(each + std::string("\r\n")));
+    for (const char* const bad : {"PSYNC x y", "PSYNC x 99999999999999999999"}) {
+        test_client other(*l.home);
+        EXPECT_THAT(other(bad), StartsWith("-ERR value is not an integer"));
+    }
+}
+
+TEST(replication, one_that_does_not_take_its_stream_is_closed_at_the_limit) {
+    leading l;
+    test_client client(*l.home);
+    EXPECT_EQ(client({"CONFIG", "SET", "client-output-buffer-limit", "replica 1mb 0 0"}),
+              "+OK\r\n");
+    test_client lazy(*l.home);
+    l.join(lazy);
+    const std::string value(100'000, 'x');
+    int before = 0;
+    while (!lazy.closed()) {
+        client({"SET", "a", value});
+        ASSERT_LT(++before, 20);
+    }
+    EXPECT_EQ(before, 11);
+    // Nor does it keep what it was not sent.
+    const replication_feed& kept = l.home->internals().replicating->kept();
+    client({"SET", "a", value});
+    EXPECT_LE(kept.end() - kept.begin(), 100'000U);
+    EXPECT_THAT(client("INFO replication"), HasSubstr("connected_slaves:0\r\n"));
+}
+
+TEST(replication, one_that_stays_over_the_soft_limit_is_closed_though_nothing_more_is_written) {
+    leading l;
+    test_client client(*l.home);
+    client({"CONFIG", "SET", "client-output-buffer-limit", "replica 0 10kb 5"});
+    test_client lazy(*l.home);
+    l.join(lazy);
+    replication& its = *l.home->internals().replicating;
+    client({"SET", "a", std::string(20'000, 'x')});
+    its.tick();
+    l.home->set_time(std::chrono::seconds(1'000'005));
+    its.tick();
+    EXPECT_FALSE(lazy.closed());
+    l.home->set_time(std::chrono::seconds(1'000'006));
+    its.tick();
+    EXPECT_TRUE(lazy.closed());
+    EXPECT_THAT(client("INFO stats"), HasSubstr("client_output_buffer_limit_disconnections:1\r\n"));
+}
+
+TEST(replication, a_silent_one_is_closed_and_the_backlog_ends) {
+    leading l;
+    test_client client(*l.home);
+    test_client silent(*l.home);
+    l.join(silent);
+    replication& its = *l.home->internals().replicating;
+    l.home->set_time(std::chrono::seconds(1'000'050));
+    its.tick();
+    EXPECT_FALSE(silent.closed());
+    EXPECT_EQ(sent_to(*l.home, silent.who()), "*1\r\n$4\r\nPING\r\n");
+    l.home->set_time(std::chrono::seconds(1'000'061));
+    its.tick();
+    EXPECT_TRUE(silent.closed());
+    its.forget(silent.who());
+    const std::string id = its.id();
+    l.home->set_time(std::chrono::seconds(1'000'061 + 3601));
+    its.tick();
+    EXPECT_FALSE(its.is_active());
+    EXPECT_NE(its.id(), id);
+    EXPECT_THAT(client("INFO replication"), HasSubstr("repl_backlog_active:0\r\n"));
+}
+
+TEST(replication, a_clock_that_is_set_makes_no_replica_late) {
+    for (const std::int64_t jump : {3600, -3600, 86'400, -86'400}) {
+        leading l;
+        test_client client(*l.home);
+        test_client follower(*l.home);
+        l.join(follower);
+        replication& its = *l.home->internals().replicating;
+        const auto tell = [&](std::int64_t set_by, std::int64_t passed) {
+            l.home->set_time(std::chrono::seconds(1'000'000 + set_by + passed),
+                             std::chrono::seconds(1'000'000 + passed));
+            its.tick();
+        };
+        client("SET k v");
+        sent_to(*l.home, follower.who());
+        tell(jump, 0);
+        EXPECT_FALSE(follower.closed());
+        EXPECT_THAT(client("INFO replication"), HasSubstr(",lag=0\r\n"));
+        EXPECT_EQ(client("CONFIG SET min-replicas-to-write 1"), "+OK\r\n");
+        EXPECT_EQ(client("SET k v"), "+OK\r\n");
+        sent_to(*l.home, follower.who());
+        // PINGs go out as before, and one that is silent is closed at its time.
+        tell(jump, 11);
+        EXPECT_EQ(sent_to(*l.home, follower.who()), "*1\r\n$4\r\nPING\r\n");
+        EXPECT_THAT(client("INFO replication"), HasSubstr(",lag=11\r\n"));
+        EXPECT_THAT(client("SET k v"), StartsWith("-NOREPLICAS"));
+        tell(jump, 60);
+        EXPECT_FALSE(follower.closed());
+        tell(jump, 61);
+        EXPECT_TRUE(follower.closed());
+    }
+}
+
+TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    EXPECT_EQ(client("SET gone 1 EX 10"), "+OK\r\n");
+    EXPECT_EQ(client("SET kept 1 EX 100"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK Already connected to specified master\r\n");
+    EXPECT_EQ(client("CONFIG GET replicaof"), "*2\r\n$9\r\nreplicaof\r\n$11\r\n127.0.0.1 1\r\n");
+    home.set_time(std::chrono::seconds(1'000'011));
+    while (home.upkeep()) {
+    }
+    EXPECT_EQ(client("GET gone"), "$-1\r\n");
+    EXPECT_EQ(client("EXISTS gone kept"), ":1\r\n");
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(client("RANDOMKEY"), "$4\r\nkept\r\n");
+    EXPECT_EQ(client("DBSIZE"), ":2\r\n");
+    EXPECT_EQ(client("DEL kept"), "-READONLY You can't write against a read only replica.\r\n");
+    // For the master's own commands it is there.
+    struct master final : session {
+        explicit master(engine& at) : session(at) { special |= session::master; }
+    } from(home);
+    const auto execute = [&](std::initializer_list<std::string_view> words) {
+        const resp::command one{words.begin(), words.size()};
+        byte_buffer out;
+        home.execute(from, {&one, 1}, out);
+        return std::string(out.text());
+    };
+    EXPECT_EQ(execute({"APPEND", "gone", "2"}), ":2\r\n");
+    EXPECT_EQ(execute({"PERSIST", "gone"}), ":1\r\n");
+    EXPECT_EQ(client("GET gone"), "$2\r\n12\r\n");
+    EXPECT_EQ(client("REPLICAOF NO ONE"), "+OK\r\n");
+    EXPECT_EQ(client("DEL gone"), ":1\r\n");
+    // From now on its own clock decides, whoever else listens.
+    EXPECT_EQ(client("SET gone 1 EX 10"), "+OK\r\n");
+    home.set_time(std::chrono::seconds(1'000'033));
+    EXPECT_EQ(client("GET gone"), "$-1\r\n");
+    EXPECT_EQ(client("DBSIZE"), ":1\r\n");
+    // Both in a transaction as well.
+    EXPECT_EQ(client("MULTI"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+QUEUED\r\n");
+    EXPECT_EQ(client("EXEC"), "*1\r\n+OK\r\n");
+    EXPECT_EQ(home.internals().env.expired, expired_keys::hide);
+    EXPECT_EQ(client("MULTI"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF NO ONE"), "+QUEUED\r\n");
+    EXPECT_EQ(client("EXEC"), "*1\r\n+OK\r\n");
+    EXPECT_EQ(home.internals().env.expired, expired_keys::go);
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 99999"), "-ERR Invalid master port\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 x"), "-ERR Invalid master port\r\n");
+}
+
+TEST(replication, a_replica_tells_a_random_key_though_all_are_over) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    EXPECT_EQ(client("SET gone 1 EX 10"), "+OK\r\n");
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    home.set_time(std::chrono::seconds(1'000'011));
+    EXPECT_EQ(client("RANDOMKEY"), "$4\r\ngone\r\n");
+    EXPECT_EQ(client("REPLICAOF NO ONE"), "+OK\r\n");
+    EXPECT_EQ(client("RANDOMKEY"), "$-1\r\n");
+}
+
+// Whether what it has queued may run is looked at when it runs.
+TEST(replication, transactions_that_began_before_see_nothing_that_commands_do_not) {
+    engine home;
+    test_client client(home);
+    test_client other(home);
+    client("SET a 1");
+    client("REPLICAOF 127.0.0.1 1");
+    replication& its = *home.internals().replicating;
+    its.set_link(link_state::connected);
+    const auto begin = [&] {
+        EXPECT_EQ(client("MULTI"), "+OK\r\n");
+        EXPECT_EQ(client("ECHO x"), "+QUEUED\r\n");
+        EXPECT_EQ(client("GET a"), "+QUEUED\r\n");
+        EXPECT_EQ(other("MULTI"), "+OK\r\n");
+        EXPECT_EQ(other("ECHO x"), "+QUEUED\r\n");
+    };
+    begin();
+    its.begin_load();
+    EXPECT_EQ(client("EXEC"),
+              "-EXECABORT Transaction discarded because of: " + std::string(loading_text) + "\r\n");
+    EXPECT_EQ(other("EXEC"), "*1\r\n$1\r\nx\r\n");
+    its.end_load(std::string(40, 'a'), 1);
+    EXPECT_EQ(client("CONFIG SET replica-serve-stale-data no"), "+OK\r\n");
+    begin();
+    its.set_link(link_state::connect);
+    EXPECT_EQ(client("EXEC"),
+              "-EXECABORT Transaction discarded because of: " + std::string(stale_text) + "\r\n");
+    EXPECT_EQ(other("EXEC"), "*1\r\n$1\r\nx\r\n");
+    // Nothing of it stays behind.
+    EXPECT_EQ(other("DISCARD"), "-ERR DISCARD without MULTI\r\n");
+    its.set_link(link_state::connected);
+    begin();
+    EXPECT_EQ(client("EXEC"), "*2\r\n$1\r\nx\r\n$-1\r\n");
+}
+
+TEST(replication, a_masters_stream_waits_while_clients_are_paused) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    struct master final : session {
+        explicit master(engine& at) : session(at, "test:1", "test:0") {
+            special |= session::master | session::reply_off;
+        }
+        void wake() noexcept override { ++woken; }
+        int woken = 0;
+    } from(home);
+    const auto execute = [&](std::initializer_list<std::string_view> words) {
+        const resp::command one{words.begin(), words.size()};
+        byte_buffer out;
+        return home.execute(from, {&one, 1}, out) == 1;
+    };
+    EXPECT_EQ(client("CLIENT PAUSE 5000 WRITE"), "+OK\r\n");
+    EXPECT_TRUE(execute({"PING"}));
+    EXPECT_FALSE(execute({"SET", "a", "1"}));
+    EXPECT_TRUE(from.blocked);
+    EXPECT_EQ(client("GET a"), "$-1\r\n");
+    EXPECT_EQ(client("CLIENT UNPAUSE"), "+OK\r\n");
+    EXPECT_EQ(from.woken, 1);
+    EXPECT_TRUE(execute({"SET", "a", "1"}));
+    EXPECT_EQ(client("GET a"), "$1\r\n1\r\n");
+    // Its time is over.
+    EXPECT_EQ(client("CLIENT PAUSE 5000 ALL"), "+OK\r\n");
+    EXPECT_FALSE(execute({"PING"}));
+    home.set_time(std::chrono::seconds(1'000'005));
+    home.end_wait(from);
+    EXPECT_FALSE(from.blocked);
+    EXPECT_TRUE(execute({"PING"}));
+    // What has this server's own clients wait is another thing.
+    hold_writes(home.internals(), write_hold::file);
+    EXPECT_TRUE(execute({"SET", "a", "2"}));
+    let_write(home.internals(), write_hold::file);
+}
+
+TEST(replication, one_that_is_not_announced_says_so) {
+    engine home;
+    test_client client(home);
+    EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    EXPECT_THAT(client("INFO replication"), HasSubstr("\r\nreplica_announced:1\r\n"));
+    EXPECT_EQ(client("CONFIG SET replica-announced no"), "+OK\r\n");
+    EXPECT_EQ(client("CONFIG GET replica-announced"),
+              "*2\r\n$17\r\nreplica-announced\r\n$2\r\nno\r\n");
+    EXPECT_THAT(client("INFO replication"), HasSubstr("\r\nreplica_announced:0\r\n"));
+    EXPECT_THAT(client("CONFIG SET replica-announced maybe"),
+                HasSubstr("argument must be 'yes' or 'no'"));
+}
+
+TEST(replication, functions_are_not_changed_on_a_replica) {
+    engine home;
+    test_client client(home);
+    if (client({"FUNCTION", "LIST"}).starts_with("-")) GTEST_SKIP() << "there are no scripts";
+    client({"REPLICAOF", "127.0.0.1", "1"});
+    for (const char* const form : {"load", "DELETE", "restore"}) {
+        EXPECT_THAT(client({"FUNCTION", form, "x"}), StartsWith("-READONLY ")) << form;
+    }
+    EXPECT_THAT(client({"FUNCTION", "FLUSH"}), StartsWith("-READONLY "));
+    EXPECT_EQ(client({"FUNCTION", "LIST"}), "*0\r\n");
+}
+
+TEST(replication, scripts_do_not_write_on_a_replica) {
+    engine home;
+    test_client client(home);
+    if (client({"EVAL", "return 1", "0"}).starts_with("-")) GTEST_SKIP() << "there are no scripts";
+    client("REPLICAOF 127.0.0.1 1");
+    EXPECT_THAT(client({"EVAL", "return redis.call('SET', 'a', '1')", "0"}),
+                HasSubstr("READONLY You can't write against a read only replica."));
+    EXPECT_EQ(client({"EVAL", "return redis.call('GET', 'a')", "0"}), "$-1\r\n");
+}
+
+TEST(replication, scripts_show_no_stale_data_where_commands_do_not) {
+    engine home;
+    test_client client(home);
+    if (client({"EVAL", "return 1", "0"}).starts_with("-")) GTEST_SKIP() << "there are no scripts";
+    client("SET a 1");
+    client({"FUNCTION", "LOAD",
+            "#!lua name=l\nredis.register_function{function_name='f', flags={'no-writes'}, "
+            "callback=function() return 1 end}"});
+    client("CONFIG SET replica-serve-stale-data no");
+    client("REPLICAOF 127.0.0.1 1");
+    const std::string stale =
+        "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n";
+    EXPECT_EQ(client("GET a"), stale);
+    EXPECT_EQ(client({"EVAL", "return redis.call('GET', 'a')", "0"}), stale);
+    EXPECT_EQ(client({"EVAL", "return 1", "0"}), stale);
+    EXPECT_THAT(client({"EVALSHA", std::string(40, '0'), "0"}), StartsWith("-NOSCRIPT"));
+    EXPECT_EQ(client({"EVAL", "#!lua flags=no-writes\nreturn 1", "0"}), stale);
+    EXPECT_EQ(client({"FCALL", "f", "0"}), stale);
+    EXPECT_EQ(client({"EVAL", "#!lua\nreturn 1", "0"}),
+              "-READONLY You can't write against a read only replica.\r\n");
+    const std::string allowed = "#!lua flags=allow-stale,no-writes\n";
+    EXPECT_EQ(client({"EVAL", allowed + "return redis.call('ECHO', 'a')", "0"}), "$1\r\na\r\n");
+    EXPECT_THAT(client({"EVAL", allowed + "return redis.call('GET', 'a')", "0"}),
+                StartsWith("-ERR Can not execute the command on a stale replica script: "));
+    client("CONFIG SET replica-serve-stale-data yes");
+    EXPECT_THAT(client({"EVAL", "return redis.call('ECHO', 'a')", "0"}), HasSubstr("a"));
+}
+
+}  // namespace
+}  // namespace eddy::cache
