@@ -32,6 +32,19 @@ LAYERS = {
     "daemon": BELOW_RUNTIME | {"runtime"},
     "cli": {"base", "io", "net", "wire", "transport", "http"},
 }
+# The rooms of the cache, floor above floor: a room includes what stands on its own floor and below.
+CACHE_FLOORS = (
+    {"memory"},
+    {"types", "keyspace"},
+    {"catalog"},
+    {"acl", "clients", "config", "engine", "persistence", "rdb", "read_through", "replication", "script"},
+    {"commands"},
+    {"testing"},
+)
+# Units (x.hpp with x.cpp) of a layer that reach each other in a circle of includes, at most. A number only falls.
+LARGEST_CIRCLE = {"cache": 23, "io": 13, "tls": 6}
+LARGEST_CIRCLE_ELSEWHERE = 4
+
 # The one file where the two halves of the program meet: `eddy daemon` against every other command.
 PROGRAM = "src/cli/main.cpp"
 PROGRAM_LAYERS = set(LAYERS)
@@ -155,6 +168,83 @@ def check_layers(tree):
         mine, theirs = path.split("/"), target.split("/")
         if layer == other == "runtime" and len(mine) > 3 and len(theirs) > 3 and mine[2] != theirs[2]:
             yield path, number, f"the runtime {mine[2]} may not include the runtime {theirs[2]} ({name})"
+
+
+def check_rooms(tree):
+    """A room of the cache includes no room of a floor above its own; tests include any."""
+    floors = {room: height for height, rooms in enumerate(CACHE_FLOORS) for room in rooms}
+
+    def room_of(path):
+        parts = path.split("/")
+        return parts[2] if parts[:2] == ["src", "cache"] and len(parts) > 3 else None
+
+    for path, _ in tree.cpp():
+        if path.startswith("src/cache/") and room_of(path) not in floors:
+            yield path, 1, "the cache has no such room; CACHE_FLOORS in tools/tidy.py lists them"
+    for path, number, quote, name in tree.includes():
+        target = tree.resolve(path, quote, name)
+        mine, theirs = room_of(path), target and room_of(target)
+        if path.endswith("_test.cpp") or mine not in floors or theirs not in floors or theirs == "testing":
+            continue
+        if floors[theirs] > floors[mine]:
+            yield path, number, f"the room {mine} stands below {theirs} and may not include it ({name})"
+
+
+def unit_of(path):
+    """A header and its source are one unit, named without folder of headers and suffix."""
+    return re.sub(r"\.[ch]pp$", "", re.sub(r"^include/eddy/", "src/", path))
+
+
+def circles(links):
+    """The groups of units in which each reaches every other, of more than one unit, by Tarjan's algorithm."""
+    number, low, row, found = {}, {}, [], []
+    for start in links:
+        if start in number:
+            continue
+        path = [(start, iter(links[start]))]
+        number[start] = low[start] = len(number)
+        row.append(start)
+        while path:
+            at, rest = path[-1]
+            following = next((unit for unit in rest if unit in links and number.get(unit) != -1), None)
+            if following is None:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[at])
+                if low[at] == number[at]:
+                    group = row[row.index(at):]
+                    del row[row.index(at):]
+                    number.update((unit, -1) for unit in group)  # left: no link counts any more
+                    if len(group) > 1:
+                        found.append(sorted(group))
+            elif following in number:
+                low[at] = min(low[at], number[following])
+            else:
+                number[following] = low[following] = len(number)
+                row.append(following)
+                path.append((following, iter(links[following])))
+    return found
+
+
+def check_circles(tree):
+    """No circle of units that include each other is larger than recorded, nor the record larger than the circle."""
+    links = {unit_of(path): set() for path, _ in tree.cpp()
+             if path.startswith(("src/", "include/")) and not path.endswith("_test.cpp")}
+    for path, _, quote, name in tree.includes():
+        target = tree.resolve(path, quote, name)
+        if target and unit_of(path) in links and unit_of(target) in links and unit_of(path) != unit_of(target):
+            links[unit_of(path)].add(unit_of(target))
+    largest = {}
+    for group in circles(links):
+        layer = group[0].split("/")[1]
+        largest[layer] = max(largest.get(layer, []), group, key=len)
+    for layer, group in largest.items():
+        most = LARGEST_CIRCLE.get(layer, LARGEST_CIRCLE_ELSEWHERE)
+        if len(group) > most:
+            units = ", ".join(unit.removeprefix(f"src/{layer}/") for unit in group)
+            yield f"src/{layer}", 1, f"{len(group)} units include each other in a circle, at most {most} may: {units}"
+        elif layer in LARGEST_CIRCLE and len(group) < most:
+            yield "tools/tidy.py", 1, f"the largest circle of {layer} has {len(group)} units now: lower LARGEST_CIRCLE"
 
 
 def check_libraries(tree):
@@ -417,7 +507,7 @@ def declaration(lines):
     return " ".join(lines[:end + 1])
 
 
-CHECKS = (check_layers, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes,
+CHECKS = (check_layers, check_rooms, check_circles, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes,
           check_openings, check_threads, check_awaited,
           check_buffers, check_errors, check_tour)
 

@@ -68,9 +68,42 @@ class TidyTest(unittest.TestCase):
         self.assert_fault(changes, "src/wire/a.cpp", "wire may not include io")
 
     def test_engines_do_not_include_each_other(self):
-        changes = self.listed("src/cache/a.cpp", '// A.\n#include "proxy/b.hpp"\n',
+        changes = self.listed("src/cache/engine/a.cpp", '// A.\n#include "proxy/b.hpp"\n',
                               {"src/proxy/b.hpp": "// B.\n#pragma once\n"})
-        self.assert_fault(changes, "src/cache/a.cpp", "cache may not include proxy")
+        self.assert_fault(changes, "src/cache/engine/a.cpp", "cache may not include proxy")
+
+    def test_rooms_of_the_cache_include_downwards(self):
+        headers = {f"src/cache/{room}/b.hpp": "// B.\n#pragma once\n" for room in ("types", "engine")}
+        text = '// A.\n#include "cache/types/b.hpp"\n#include "cache/engine/b.hpp"\n'
+        changes = self.listed("src/cache/keyspace/a.cpp", text, headers)
+        self.assert_fault(changes, "src/cache/keyspace/a.cpp", "keyspace stands below engine", 3)
+        changes = self.listed("src/cache/engine/a.cpp", text, headers)
+        self.assertEqual(self.faults(changes), [])
+        changes = self.listed("src/cache/attic/a.cpp", "// A.\n")
+        self.assert_fault(changes, "src/cache/attic/a.cpp", "no such room")
+
+    def test_circles_of_units_are_bounded(self):
+        def circle(count):
+            changes = {"src/net/CMakeLists.txt": " ".join(f"u{i}.cpp" for i in range(count)) + "\n"}
+            for i in range(count):
+                following = (i + 1) % count
+                changes[f"src/net/u{i}.hpp"] = "// A unit.\n#pragma once\n"
+                changes[f"src/net/u{i}.cpp"] = \
+                    f'// A unit.\n#include "net/u{i}.hpp"\n#include "net/u{following}.hpp"\n'
+            return changes
+
+        self.assertEqual(self.faults(circle(tidy.LARGEST_CIRCLE_ELSEWHERE)), [])
+        self.assert_fault(circle(tidy.LARGEST_CIRCLE_ELSEWHERE + 1), "src/net", "include each other in a circle")
+
+    def test_circles_are_found_whole(self):
+        links = {"a": {"b", "e"}, "b": {"c"}, "c": {"a", "d"}, "d": {"d2"}, "d2": {"d"}, "e": {"d"}, "f": set()}
+        self.assertEqual(sorted(tidy.circles(links)), [["a", "b", "c"], ["d", "d2"]])
+
+    def test_a_smaller_circle_lowers_the_record(self):
+        changes = self.listed("src/tls/a.cpp", '// A.\n#include "tls/a.hpp"\n#include "tls/b.hpp"\n', {
+            "src/tls/a.hpp": "// A.\n#pragma once\n",
+            "src/tls/b.hpp": '// B.\n#pragma once\n#include "tls/a.hpp"\n'})
+        self.assert_fault(changes, "tools/tidy.py", "lower LARGEST_CIRCLE")
 
     def test_runtimes_do_not_include_each_other(self):
         changes = self.listed("src/runtime/cache/a.cpp", '// A.\n#include "runtime/server/b.hpp"\n',

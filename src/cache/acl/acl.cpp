@@ -9,7 +9,6 @@
 #include "cache/catalog/command_docs.hpp"
 #include "cache/catalog/command_keys.hpp"
 #include "cache/catalog/commands.hpp"
-#include "cache/engine/call.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,9 @@
 // The commands that take passwords are few.
 #include "cache/acl/secret_arguments.hpp"
 
+#include "base/text.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
-#include "cache/config/config.hpp"
-#include "cache/engine/call.hpp"
 
 namespace eddy::cache {
 namespace {
@@ -36,6 +35,14 @@ bool is_secret_of_migrate(std::span<const std::string_view> args, std::size_t i)
 }
 
 }  // namespace
+
+bool is_secret_parameter(std::string_view name) noexcept {
+    for (const std::string_view each : {"requirepass", "masterauth", "masteruser",
+                                        "tls-key-file-pass", "tls-client-key-file-pass"}) {
+        if (is_word(name, each)) return true;
+    }
+    return false;
+}
 
 bool is_secret(const command_spec& what, std::span<const std::string_view> args,
                std::size_t i) noexcept {

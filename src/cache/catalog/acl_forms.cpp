@@ -1,7 +1,7 @@
 // As a Redis 7.0 tells them of itself, and what 7.2 has beside.
 #include "cache/catalog/acl_forms.hpp"
 
-#include "cache/engine/call.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,6 @@
 
 #include "base/text.hpp"
 #include "cache/catalog/command_table.hpp"
-#include "cache/engine/call.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -98,4 +98,12 @@ void unblock_all(engine::state& s, std::string_view why);
 /// Ends a wait without a word, when the session goes.
 void forget_wait(engine::state& s, session& who);
 
+/// Makes the command wait for answer(); nothing must have been replied. Within EXEC nothing can
+/// wait: the caller asks may_wait() before.
+void wait_for_server(call& c);
+/// Answers the session, if it still waits: OK, or the fault as an error behind "ERR ".
+void answer(engine::state& s, std::uint64_t session, std::string_view fault);
+/// The same with an error that begins with a code of its own.
+void answer_error(engine::state& s, std::uint64_t session, const std::string& error);
+
 }  // namespace eddy::cache

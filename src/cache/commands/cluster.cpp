@@ -6,7 +6,7 @@
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
-#include "cache/types/dataset_digest.hpp"
+#include "cache/engine/dataset_digest.hpp"
 
 #include <array>
 #include <string>

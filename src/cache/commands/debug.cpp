@@ -8,7 +8,7 @@
 #include "cache/persistence/persistence.hpp"
 #include "cache/rdb/value_writer.hpp"
 #include "cache/replication/replication.hpp"
-#include "cache/types/dataset_digest.hpp"
+#include "cache/engine/dataset_digest.hpp"
 #include "cache/types/encoding_name.hpp"
 
 #include <algorithm>

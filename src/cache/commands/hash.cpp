@@ -3,7 +3,7 @@
 #include "cache/commands/random_picks.hpp"
 #include "cache/commands/scan_options.hpp"
 #include "cache/engine/call.hpp"
-#include "cache/keyspace/field_expiry.hpp"
+#include "cache/engine/field_expiry.hpp"
 #include "cache/persistence/propagation.hpp"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // When fields of a hash end, and what reads or sets fields with that.
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
-#include "cache/keyspace/field_expiry.hpp"
+#include "cache/engine/field_expiry.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/types/timed_fields.hpp"
 

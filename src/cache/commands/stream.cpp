@@ -1,5 +1,6 @@
 // Streams: adding, removing and reading ranges of entries.
 #include "cache/catalog/commands.hpp"
+#include "cache/commands/stream_id_argument.hpp"
 #include "cache/commands/stream_reply.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/persistence/propagation.hpp"

@@ -2,6 +2,7 @@
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"
+#include "cache/commands/stream_id_argument.hpp"
 #include "cache/commands/stream_reply.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/persistence/stream_changes.hpp"

@@ -654,14 +654,6 @@ std::expected<void, std::string> set_parameter(engine_options& of, std::string_v
     return std::unexpected(std::string(name) + " cannot be \"" + std::string(value) + "\": " + why);
 }
 
-bool is_secret_parameter(std::string_view name) noexcept {
-    for (const std::string_view each : {"requirepass", "masterauth", "masteruser",
-                                        "tls-key-file-pass", "tls-client-key-file-pass"}) {
-        if (is_word(name, each)) return true;
-    }
-    return false;
-}
-
 // Has the engine go on with them.
 static void take_options(engine::state& s, const engine_options& changed, bool sets_password) {
     const bool has_limits = changed.max_clients != s.options.max_clients ||

@@ -13,9 +13,6 @@ namespace eddy::cache {
 
 struct call;
 
-/// Whether the parameter's value is a secret, or half of one: it is kept in no log.
-bool is_secret_parameter(std::string_view name) noexcept;
-
 /// args[2..]: patterns.
 void config_get(call& c);
 /// args[2..]: names and values in turn; all of them are set, or none with an error.

@@ -1,8 +1,8 @@
 // The table, with Redis's limits, and its words for what is beyond them.
 #include "cache/config/ignored_parameters.hpp"
 
+#include "base/text.hpp"
 #include "cache/config/config_values.hpp"
-#include "cache/engine/call.hpp"
 #include "cache/types/number.hpp"
 
 #include <algorithm>

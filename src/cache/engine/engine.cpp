@@ -17,13 +17,12 @@
 #include "cache/engine/execution.hpp"
 #include "cache/engine/planner.hpp"
 #include "cache/engine/server_host.hpp"
-#include "cache/keyspace/field_expiry.hpp"
+#include "cache/engine/field_expiry.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/read_through/hooks.hpp"
 #include "cache/replication/migration.hpp"
 #include "cache/replication/replication.hpp"
-#include "cache/script/script_gap.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/types/timed_fields.hpp"
 
@@ -495,21 +494,6 @@ bool engine::wind_up() {
 }
 
 bool engine::script_is_late() const noexcept { return scripting::is_late(*state_); }
-
-bool script_gap::is_there(bool is_wanted) noexcept {
-    if (!is_wanted) {
-        release();
-        return false;
-    }
-    engine::state& s = home_.internals();
-    if (!scripting::is_late(s)) return true;
-    if (!std::exchange(holds_scripts_, true)) scripting::hold_back(s);
-    return false;
-}
-
-void script_gap::release() noexcept {
-    if (std::exchange(holds_scripts_, false)) scripting::let_begin(home_.internals());
-}
 
 // Those that a script_gap has wait go on with its end.
 static bool ends_script_waits(const engine::state& s) noexcept {

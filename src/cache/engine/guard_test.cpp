@@ -6,6 +6,7 @@
 #include "cache/acl/acl_file.hpp"
 #include "cache/catalog/command_names.hpp"
 #include "cache/clients/client_memory.hpp"
+#include "cache/clients/waits.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/engine/server_host.hpp"

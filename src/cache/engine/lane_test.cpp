@@ -11,7 +11,7 @@
 #include "cache/testing/mirror.hpp"
 #include "cache/testing/random_commands.hpp"
 #include "cache/testing/test_client.hpp"
-#include "cache/types/dataset_digest.hpp"
+#include "cache/engine/dataset_digest.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,6 @@
 // other servers, the end.
 #pragma once
 
-#include "cache/engine/call.hpp"
 #include "cache/engine/traffic.hpp"
 
 #include <cstdint>
@@ -57,13 +56,5 @@ public:
 protected:
     ~server_host() = default;
 };
-
-/// Makes the command wait for answer(); nothing must have been replied. Within EXEC nothing can
-/// wait: the caller asks may_wait() of waits.hpp before.
-void wait_for_server(call& c);
-/// Answers the session, if it still waits: OK, or the fault as an error behind "ERR ".
-void answer(engine::state& s, std::uint64_t session, std::string_view fault);
-/// The same with an error that begins with a code of its own.
-void answer_error(engine::state& s, std::uint64_t session, const std::string& error);
 
 }  // namespace eddy::cache

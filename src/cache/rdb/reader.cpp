@@ -4,7 +4,7 @@
 #include <eddy/base/assert.hpp>
 
 #include "cache/rdb/crc64.hpp"
-#include "cache/rdb/packed.hpp"
+#include "cache/types/packed.hpp"
 #include "cache/types/timed_fields.hpp"
 
 #include <algorithm>

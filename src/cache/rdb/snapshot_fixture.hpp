@@ -6,7 +6,7 @@
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/testing/test_client.hpp"
-#include "cache/types/dataset_digest.hpp"
+#include "cache/engine/dataset_digest.hpp"
 
 #include <gtest/gtest.h>
 

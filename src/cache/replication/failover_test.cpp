@@ -1,7 +1,6 @@
 // Tests of FAILOVER on both sides, as clients and the two servers see it.
-#include "cache/replication/failover.hpp"
-
 #include "cache/read_through/hooks.hpp"
+#include "cache/replication/failover_plan.hpp"
 #include "cache/testing/replication_fixture.hpp"
 
 #include <gmock/gmock.h>

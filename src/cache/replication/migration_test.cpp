@@ -5,6 +5,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/resp/request.hpp>
 
+#include "cache/clients/waits.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/engine/server_host.hpp"

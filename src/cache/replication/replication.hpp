@@ -10,7 +10,7 @@
 
 #include "cache/engine/call.hpp"
 #include "cache/persistence/propagation.hpp"
-#include "cache/replication/failover.hpp"
+#include "cache/replication/failover_plan.hpp"
 #include "cache/replication/replication_feed.hpp"
 
 #include <cstddef>

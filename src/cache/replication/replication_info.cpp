@@ -55,6 +55,15 @@ void tell_of_link(const engine::state& s, const replication& its, lines& to) {
     to.field("replica_announced", std::int64_t{s.options.replication.announced ? 1 : 0});
 }
 
+std::string_view stage_name(failover_stage now) noexcept {
+    switch (now) {
+        case failover_stage::none: return "no-failover";
+        case failover_stage::waiting_for_sync: return "waiting-for-sync";
+        case failover_stage::in_progress: break;
+    }
+    return "failover-in-progress";
+}
+
 std::string_view stage_name(replica::stage now) noexcept {
     switch (now) {
         case replica::stage::introduced:

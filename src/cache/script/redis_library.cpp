@@ -9,7 +9,7 @@
 #include "cache/script/scripts.hpp"
 #include "cache/script/values.hpp"
 #include "cache/script/vm.hpp"
-#include "cache/types/dataset_digest.hpp"
+#include "cache/engine/dataset_digest.hpp"
 #include "cache/types/number.hpp"
 
 #include <lua.hpp>

@@ -21,7 +21,7 @@
 #include "cache/script/script_text.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/script/values.hpp"
-#include "cache/types/dataset_digest.hpp"
+#include "cache/engine/dataset_digest.hpp"
 
 #include <lua.hpp>
 

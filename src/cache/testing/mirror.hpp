@@ -7,7 +7,7 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/testing/test_client.hpp"
-#include "cache/types/dataset_digest.hpp"
+#include "cache/engine/dataset_digest.hpp"
 
 #include <algorithm>
 #include <chrono>

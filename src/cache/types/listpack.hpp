@@ -4,7 +4,7 @@
 //     | bytes, 4 | elements, 2 | element ... | 255 |
 //
 // Text that is a number in its usual writing is kept as one. Here blocks are known to be sound;
-// rdb/packed.hpp walks what comes from outside.
+// types/packed.hpp walks what comes from outside.
 #pragma once
 
 #include "cache/types/number.hpp"

@@ -2,7 +2,7 @@
 // from outside.
 #include <eddy/base/assert.hpp>
 
-#include "cache/rdb/packed.hpp"
+#include "cache/types/packed.hpp"
 #include "cache/types/stream.hpp"
 
 #include <cstring>
@@ -144,7 +144,7 @@ const char* stream::add_block(slab& memory, stream_id id, std::string_view pack)
     constexpr const char* wrong_order = "a stream's entries are not in the order of their IDs";
     constexpr std::int64_t max_flags = 3;
     std::size_t count = 0;
-    if (const char* const why = rdb::check_packed<rdb::listpack_walk>(pack, count)) return why;
+    if (const char* const why = check_packed<listpack_walk>(pack, count)) return why;
     if (!blocks_.empty() && id <= last_id_) return wrong_order;
     const char* at = pack.data() + listpack::header_bytes;
     const char* const end = pack.data() + pack.size() - 1;
@@ -227,7 +227,7 @@ void stream::check() const {
     for (auto at = blocks_.first(); at; at.forward()) {
         std::size_t count = 0;
         const std::string_view pack(at->of->pack(), at->of->bytes());
-        EDDY_ASSERT(rdb::check_packed<rdb::listpack_walk>(pack, count) == nullptr);
+        EDDY_ASSERT(check_packed<listpack_walk>(pack, count) == nullptr);
         const char* counts = pack.data() + listpack::header_bytes;
         live += static_cast<std::uint64_t>(listpack::take_integer(counts));
         EDDY_ASSERT(at->of->bytes() <= at->of->capacity);

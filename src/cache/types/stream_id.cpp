@@ -1,7 +1,7 @@
 // IDs as clients write them, read as generously as Redis does.
 #include "cache/types/stream_id.hpp"
 
-#include "cache/engine/call.hpp"
+#include "cache/types/number.hpp"
 
 #include <cerrno>
 #include <cstdlib>
@@ -12,8 +12,6 @@ namespace eddy::cache {
 namespace {
 
 constexpr std::size_t max_written_id = 127;
-constexpr std::string_view invalid_id_text =
-    "ERR Invalid stream ID specified as stream command argument";
 
 // Digits, or what strtoull takes beside: white space and a plus before them, leading zeros.
 bool parse_part(const char* text, std::uint64_t& to) noexcept {
@@ -53,43 +51,6 @@ bool parse_stream_id(std::string_view text, stream_id& to, std::uint64_t missing
     }
     to = parsed;
     return true;
-}
-
-bool stream_id_argument(call& c, std::size_t i, stream_id& to, std::uint64_t missing_seq,
-                        id_syntax syntax, bool* has_seq) {
-    if (parse_stream_id(c.arg(i), to, missing_seq, syntax, has_seq)) return true;
-    c.error(invalid_id_text);
-    return false;
-}
-
-namespace {
-
-bool interval_end(call& c, std::size_t i, stream_id& to, std::uint64_t missing_seq,
-                  bool (*past)(stream_id&), std::string_view beyond) {
-    const std::string_view text = c.arg(i);
-    const bool excludes = text.size() > 1 && text[0] == '(';
-    if (!parse_stream_id(excludes ? text.substr(1) : text, to, missing_seq,
-                         excludes ? id_syntax::strict : id_syntax::loose)) {
-        c.error(invalid_id_text);
-        return false;
-    }
-    if (!excludes || past(to)) return true;
-    c.error(beyond);
-    return false;
-}
-
-}  // namespace
-
-bool first_id_argument(call& c, std::size_t i, stream_id& to) {
-    return interval_end(
-        c, i, to, 0, [](stream_id& id) { return id.increment(); },
-        "ERR invalid start ID for the interval");
-}
-
-bool last_id_argument(call& c, std::size_t i, stream_id& to) {
-    return interval_end(
-        c, i, to, stream_id::max_part, [](stream_id& id) { return id.decrement(); },
-        "ERR invalid end ID for the interval");
 }
 
 }  // namespace eddy::cache

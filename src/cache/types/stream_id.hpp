@@ -9,8 +9,6 @@
 
 namespace eddy::cache {
 
-struct call;
-
 struct stream_id {
     std::uint64_t ms = 0;
     std::uint64_t seq = 0;
@@ -61,13 +59,5 @@ enum class id_syntax : std::uint8_t {
 /// too, and that is false then. False when it is none.
 bool parse_stream_id(std::string_view text, stream_id& to, std::uint64_t missing_seq,
                      id_syntax syntax, bool* has_seq = nullptr) noexcept;
-
-/// The same for the argument at `i`, with the error replied.
-bool stream_id_argument(call& c, std::size_t i, stream_id& to, std::uint64_t missing_seq = 0,
-                        id_syntax syntax = id_syntax::strict, bool* has_seq = nullptr);
-
-/// An interval's first ID, and its last one; "(" before it leaves out the ID itself.
-bool first_id_argument(call& c, std::size_t i, stream_id& to);
-bool last_id_argument(call& c, std::size_t i, stream_id& to);
 
 }  // namespace eddy::cache

@@ -33,14 +33,13 @@ inline std::string part(const temporary_folder& folder, int number) {
     return folder.file("appendonlydir/appendonly.aof." + std::to_string(number) + ".incr.aof");
 }
 
-inline inline void write(const std::string& path, std::string_view text) {
+inline void write(const std::string& path, std::string_view text) {
     std::ofstream(path, std::ios::binary)
         .write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
-inline inline  /// The value of a field of INFO.
-    inline task<std::string>
-    info(talker& client, std::string section, std::string name) {
+/// The value of a field of INFO.
+inline task<std::string> info(talker& client, std::string section, std::string name) {
     const std::string head = co_await ask(client, "INFO " + section);
     if (!head.starts_with('$')) throw std::runtime_error("no bulk: " + head);
     const std::string all = co_await client.bytes(std::stoul(head.substr(1)) + 2);

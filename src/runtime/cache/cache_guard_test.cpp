@@ -39,7 +39,7 @@ void write(const std::string& path, std::string_view text) {
 /// The value of a field of INFO, or of what else is a bulk of lines.
 task<std::string> ask_bulk(talker& client, std::string command) {
     const std::string head = co_await ask(client, std::move(command));
-    if (!head.starts_unbound('$')) throw std::runtime_error("no bulk: " + head);
+    if (!head.starts_with('$')) throw std::runtime_error("no bulk: " + head);
     co_return co_await client.bytes(std::stoul(head.substr(1)) + 2);
 }
 
@@ -511,7 +511,7 @@ TEST_P(cache_guard, functions_are_kept_in_the_dump_file) {
         {
             talker client = co_await talker::to(cache->local());
             const std::string probe = co_await ask(client, "FUNCTION STATS");
-            if (probe.starts_unbound("-ERR this eddy was built without")) {
+            if (probe.starts_with("-ERR this eddy was built without")) {
                 co_await cache->stop(0s);
                 co_return;
             }

@@ -8,6 +8,7 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "cache/clients/waits.hpp"
 #include "cache/engine/server_host.hpp"
 #include "cache/types/number.hpp"
 #include "runtime/cache/protection.hpp"

@@ -1,6 +1,4 @@
-// The parts of `replication` that FAILOVER needs.
-#include "cache/replication/failover.hpp"
-
+// FAILOVER's functions of `replication`.
 #include <eddy/base/assert.hpp>
 
 #include "cache/clients/waits.hpp"
@@ -12,15 +10,6 @@
 #include <utility>
 
 namespace eddy::cache {
-
-std::string_view stage_name(failover_stage now) noexcept {
-    switch (now) {
-        case failover_stage::none: return "no-failover";
-        case failover_stage::waiting_for_sync: return "waiting-for-sync";
-        case failover_stage::in_progress: break;
-    }
-    return "failover-in-progress";
-}
 
 const replica* replication::find_replica(std::string_view at, std::uint16_t port) const {
     const auto found = std::ranges::find_if(replicas_, [&](const replica* each) {

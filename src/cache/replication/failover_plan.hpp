@@ -30,7 +30,4 @@ struct failover_plan {
     bool asked = false;
 };
 
-/// As INFO says it.
-std::string_view stage_name(failover_stage now) noexcept;
-
 }  // namespace eddy::cache

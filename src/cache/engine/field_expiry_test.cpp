@@ -1,5 +1,5 @@
 // Fields of hashes that end: who sees them, when they go, who is told, and what is kept of them.
-#include "cache/keyspace/field_expiry.hpp"
+#include "cache/engine/field_expiry.hpp"
 
 #include <eddy/base/random.hpp>
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace eddy::cache::rdb {
+namespace eddy::cache {
 
 /// One element: bytes of the block, or a number that stands for its decimal digits.
 struct packed_item {
@@ -100,4 +100,4 @@ const char* check_packed(std::string_view block, std::size_t& count) noexcept {
     }
 }
 
-}  // namespace eddy::cache::rdb
+}  // namespace eddy::cache

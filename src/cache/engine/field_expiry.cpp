@@ -1,5 +1,5 @@
 // Whoever removes fields tells the snapshot before, and everybody else afterwards.
-#include "cache/keyspace/field_expiry.hpp"
+#include "cache/engine/field_expiry.hpp"
 
 #include "cache/persistence/propagation.hpp"
 #include "cache/types/timed_fields.hpp"

@@ -1,12 +1,12 @@
 // Walks over the four encodings.
-#include "cache/rdb/packed.hpp"
+#include "cache/types/packed.hpp"
 
 #include "cache/types/listpack.hpp"
 #include "cache/types/number.hpp"
 
 #include <cstring>
 
-namespace eddy::cache::rdb {
+namespace eddy::cache {
 namespace {
 
 constexpr std::uint8_t end_mark = 0xff;
@@ -232,4 +232,4 @@ packed_step intset_walk::next(packed_item& to) noexcept {
     return packed_step::item;
 }
 
-}  // namespace eddy::cache::rdb
+}  // namespace eddy::cache

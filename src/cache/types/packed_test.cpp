@@ -1,5 +1,5 @@
 // The packed encodings, LZF and the checksum, on what is right and on what is not.
-#include "cache/rdb/packed.hpp"
+#include "cache/types/packed.hpp"
 
 #include <eddy/base/random.hpp>
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace eddy::cache::rdb {
+namespace eddy::cache {
 namespace {
 
 using namespace testing;
@@ -174,4 +174,4 @@ TEST(crc64, has_the_known_value_in_any_pieces) {
 }
 
 }  // namespace
-}  // namespace eddy::cache::rdb
+}  // namespace eddy::cache

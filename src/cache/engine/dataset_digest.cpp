@@ -1,5 +1,5 @@
 // Two ways to add to a digest: where the order matters, and by exclusive or where it does not.
-#include "cache/types/dataset_digest.hpp"
+#include "cache/engine/dataset_digest.hpp"
 
 #include "cache/types/collection.hpp"
 #include "cache/types/list.hpp"

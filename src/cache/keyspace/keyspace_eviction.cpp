@@ -1,0 +1,141 @@
+// The choice of a key to evict: the functions of keyspace that evict.
+//
+// Most keys that are ever stored are not asked for again. So a new key waits in a queue that holds
+// a tenth of all: if it was not used by the time that it comes to the front, it goes, and what has
+// proved useful stays. Behind the queue a hand goes round the table in the table's own order, takes
+// a use from each key that it passes, and removes one that has none left: when the queue is short,
+// and now and then while it is not, so that keys that were useful once do not stay for ever. This
+// is the small queue of S3-FIFO (SOSP 2023) before a CLOCK, for one bit and 0.8 bytes a key.
+//
+// allkeys-s3fifo does without the "now and then", and remembers what has gone from the queue: a key
+// that is wanted again soon after does not wait in it a second time.
+#include <eddy/base/assert.hpp>
+
+#include "cache/keyspace/keyspace.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+namespace eddy::cache {
+
+void keyspace::note_newcomer(std::uint64_t hash) {
+    if (env_.policy != eviction::allkeys_s3fifo) {
+        departed_.clear(env_.memory);
+    } else if (departed_.take(hash)) {
+        return;
+    }
+    newcomers_.push(env_.memory, hash);
+    // Without a need to evict they just join the others, oldest first.
+    if (newcomers_.size() > size() / newcomers_share + least_newcomers) newcomers_.pop(env_.memory);
+}
+
+keyspace::evicted keyspace::evict_one(slice_limit& slice) {
+    if (env_.policy != eviction::allkeys_s3fifo || size() == 0) departed_.clear(env_.memory);
+    const bool expiring_only = is_volatile(env_.policy);
+    if (expiring_only ? expiring_ == 0 : size() == 0) return evicted::none;
+    const entry* chosen = nullptr;
+    switch (env_.policy) {
+        case eviction::none: return evicted::none;
+        case eviction::allkeys_random: chosen = table_.random(env_.random); break;
+        case eviction::volatile_random: chosen = some_volatile(slice); break;
+        case eviction::volatile_ttl: chosen = soonest(slice); break;
+        default: chosen = unused(slice); break;
+    }
+    if (chosen == nullptr) return evicted::later;
+    ++env_.counters.evicted_keys;
+    if (env_.listener != nullptr) [[unlikely]]
+        env_.listener->key_happened(number_, key_event::evicted, "evicted", chosen->key());
+    const std::uint64_t its = hash(chosen->key());
+    remove(table_.find(chosen->key(), its), its);
+    return evicted::one;
+}
+
+const entry* keyspace::unused(slice_limit& slice) {
+    const entry* chosen = nullptr;
+    std::size_t spared = 0;
+    const bool is_s3fifo = env_.policy == eviction::allkeys_s3fifo;
+    if (!is_s3fifo && (hand_stays_ || ++evictions_ % evictions_a_bucket == 0))
+        chosen = pass_bucket(spared);
+    if (chosen == nullptr) {
+        chosen = unused_newcomer();
+        if (is_s3fifo && chosen != nullptr)
+            departed_.push(env_.memory, hash(chosen->key()), size());
+    }
+    for (std::size_t n = 0; chosen == nullptr && n < max_buckets_passed; ++n) {
+        chosen = pass_bucket(spared);
+        if (slice.is_over_after(bucket_weight)) break;
+    }
+    return chosen;
+}
+
+/// An unused key of the hand's bucket. Once there is none the others lose a use, and the hand moves
+/// on.
+const entry* keyspace::pass_bucket(std::size_t& spared) {
+    const std::uint64_t next = look_at_bucket();
+    const entry* chosen = nullptr;
+    std::size_t unused = 0;
+    for (const slot s : seen_) {
+        const entry* const e = dictionary::entry_of(s);
+        if (e->uses() != 0 && spared < max_spared) continue;
+        chosen = e;
+        ++unused;
+    }
+    hand_stays_ = unused > 1;
+    if (hand_stays_) return chosen;
+    for (const slot s : seen_) spared += dictionary::entry_of(s)->take_use();
+    evict_cursor_ = next;
+    return chosen;
+}
+
+/// Null when the queue is short, or all that were looked at are used.
+const entry* keyspace::unused_newcomer() {
+    for (std::size_t looks = 0; looks < max_spared; ++looks) {
+        if (newcomers_.size() * newcomers_share <= size()) return nullptr;
+        const auto oldest = newcomers_.pop(env_.memory);
+        if (!oldest) return nullptr;
+        const slot* const place =
+            table_.find_hash(*oldest, [&](const entry& e) { return hash(e.key()) == *oldest; });
+        if (place == nullptr) continue;
+        if (is_volatile(env_.policy) && (*place & dictionary::expires_bit) == 0) continue;
+        if (!at(place)->drop_uses()) return at(place);
+    }
+    return nullptr;
+}
+
+/// Fills seen_ with what may go of the hand's bucket; where the next one is.
+std::uint64_t keyspace::look_at_bucket() {
+    seen_.clear();
+    const std::uint64_t next = table_.scan(evict_cursor_, seen_);
+    if (is_volatile(env_.policy))
+        std::erase_if(seen_, [](slot s) { return (s & dictionary::expires_bit) == 0; });
+    return next;
+}
+
+const entry* keyspace::some_volatile(slice_limit& slice) {
+    for (std::size_t n = 0; n < max_buckets_passed; ++n) {
+        evict_cursor_ = look_at_bucket();
+        // A bucket's first are those that came first.
+        if (!seen_.empty()) return dictionary::entry_of(seen_[env_.random.below(seen_.size())]);
+        if (slice.is_over_after(bucket_weight)) break;
+    }
+    return nullptr;
+}
+
+const entry* keyspace::soonest(slice_limit& slice) {
+    constexpr std::size_t samples = 16;
+    const entry* best = nullptr;
+    std::size_t looked_at = 0;
+    for (std::size_t n = 0; looked_at < samples && n < max_buckets_passed; ++n) {
+        evict_cursor_ = look_at_bucket();
+        for (const slot s : seen_) {
+            const entry* const e = dictionary::entry_of(s);
+            if (best == nullptr || e->expiry() < best->expiry()) best = e;
+        }
+        looked_at += seen_.size();
+        if (slice.is_over_after(bucket_weight)) break;
+    }
+    return best;
+}
+
+}  // namespace eddy::cache
