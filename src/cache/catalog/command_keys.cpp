@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "cache/catalog/command_table.hpp"
+#include "cache/types/number.hpp"
 
 #include <algorithm>
 #include <charconv>

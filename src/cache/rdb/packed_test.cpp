@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace eddy::cache {
+namespace eddy::cache::rdb {
 namespace {
 
 using namespace testing;
@@ -174,4 +174,4 @@ TEST(crc64, has_the_known_value_in_any_pieces) {
 }
 
 }  // namespace
-}  // namespace eddy::cache
+}  // namespace eddy::cache::rdb
