@@ -8,7 +8,9 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/type.hpp"
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>

@@ -111,8 +111,8 @@ class TidyTest(unittest.TestCase):
         self.assert_fault(changes, "src/runtime/cache/a.cpp", "runtime cache may not include the runtime server")
 
     def test_runtimes_share_their_interface(self):
-        changes = self.listed("src/runtime/cache/a.cpp", '// A.\n#include "runtime/runtime.hpp"\n',
-                              {"src/runtime/runtime.hpp": "// B.\n#pragma once\n"})
+        changes = self.listed("src/runtime/cache/a.cpp", '// A.\n#include "runtime/instance.hpp"\n',
+                              {"src/runtime/instance.hpp": "// B.\n#pragma once\n"})
         self.assertEqual(self.faults(changes), [])
 
     def test_only_the_program_joins_cli_and_daemon(self):

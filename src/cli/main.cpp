@@ -5,7 +5,8 @@
 #include "cli/commands.hpp"
 #include "cli/program.hpp"
 #include "daemon/daemon.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/option.hpp"
+#include "runtime/type.hpp"
 #include "runtime/units.hpp"
 
 #include <fmt/format.h>

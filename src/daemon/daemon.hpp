@@ -4,7 +4,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/type.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -9,6 +9,11 @@
 
 #include "daemon/problem.hpp"
 #include "daemon/runtime_journal.hpp"
+#include "runtime/host.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/metrics.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/type.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -16,6 +16,9 @@
 #include "daemon/problem.hpp"
 #include "daemon/runtime_journal.hpp"
 #include "daemon/state_store.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/type.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // where it arises to the user.
 #pragma once
 
-#include "runtime/runtime.hpp"
+#include "runtime/problem.hpp"
 
 namespace eddy::daemon {
 

@@ -6,7 +6,7 @@
 #include <eddy/io/task.hpp>
 
 #include "daemon/http_session.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // What running runtimes may ask of the manager, from their own loops.
 #pragma once
 
-#include "runtime/runtime.hpp"
+#include "runtime/host.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -3,7 +3,11 @@
 
 #include <eddy/io/event.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/metrics.hpp"
+#include "runtime/option.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/type.hpp"
 
 #include <unistd.h>
 

@@ -12,7 +12,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
 
 #include <atomic>
 #include <cstddef>

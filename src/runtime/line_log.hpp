@@ -8,7 +8,8 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/task.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/problem.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,9 @@
 #include <eddy/io/task.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
 
 #include <cstdint>
 #include <functional>

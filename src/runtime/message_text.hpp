@@ -1,7 +1,7 @@
 // Messages as the journal shows them.
 #pragma once
 
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
 
 #include <cstddef>
 #include <cstdint>

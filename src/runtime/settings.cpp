@@ -1,10 +1,13 @@
 // Checking what the user wrote against a type's table of options.
+#include "runtime/settings.hpp"
+
 #include <eddy/base/assert.hpp>
 #include <eddy/base/nearest.hpp>
 
 #include "base/terminal_text.hpp"
 #include "base/text.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
 #include "runtime/units.hpp"
 
 #include <fmt/format.h>

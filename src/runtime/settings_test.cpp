@@ -1,5 +1,7 @@
 // Tests of checking options: each kind, its limits, and what the user is told.
-#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+
+#include "runtime/option.hpp"
 #include "runtime/units.hpp"
 
 #include <gmock/gmock.h>

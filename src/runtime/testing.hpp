@@ -6,7 +6,11 @@
 #include <eddy/io/timeout.hpp>
 
 #include "io/testing.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/type.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,12 @@
 // Every type of runtime of this build.
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/problem.hpp"
 #include "runtime/server/datagram_server.hpp"
 #include "runtime/server/stream_server.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/type.hpp"
 
 #include <algorithm>
 #include <array>

@@ -14,11 +14,13 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
 
 #include "cache/persistence/append_log.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/cache/append_manifest.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/problem.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,7 +4,8 @@
 #include <eddy/io/task.hpp>
 
 #include "cache/engine/engine.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <string>

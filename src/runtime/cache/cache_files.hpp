@@ -10,7 +10,10 @@
 #include "cache/engine/server_host.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/workplace.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
+#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <functional>

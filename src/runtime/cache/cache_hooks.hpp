@@ -8,7 +8,8 @@
 
 #include "cache/read_through/hooks.hpp"
 #include "runtime/cache/hook_workers.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/problem.hpp"
 
 #include <cstddef>
 #include <cstdint>

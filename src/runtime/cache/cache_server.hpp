@@ -14,8 +14,13 @@
 #include "runtime/cache/worker.hpp"
 #include "runtime/cache/workplace.hpp"
 #include "runtime/connections.hpp"
+#include "runtime/host.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/journal.hpp"
 #include "runtime/listening.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/metrics.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
 
 #include <cstdint>
 #include <functional>

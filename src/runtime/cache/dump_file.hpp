@@ -7,7 +7,8 @@
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/snapshot.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -5,7 +5,9 @@
 
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/snapshot.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/problem.hpp"
 
 namespace eddy::runtime::cache {
 

@@ -3,7 +3,8 @@
 
 #include <eddy/io/task.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
 
 #include <functional>
 

@@ -8,7 +8,8 @@
 
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/client.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
 
 #include <functional>
 

@@ -6,7 +6,9 @@
 
 #include "cache/engine/engine.hpp"
 #include "runtime/cache/cache_hooks.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
 
 #include <cstddef>
 #include <cstdint>

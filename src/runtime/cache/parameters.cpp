@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "cache/engine/call.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/option.hpp"
 
 #include <fmt/format.h>
 

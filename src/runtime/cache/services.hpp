@@ -8,7 +8,10 @@
 #include "cache/engine/engine.hpp"
 #include "cache/engine/server_host.hpp"
 #include "runtime/cache/cache_files.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/host.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -12,7 +12,8 @@
 #include <eddy/io/turns.hpp>
 
 #include "cache/engine/engine.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
 
 #include <atomic>
 #include <chrono>

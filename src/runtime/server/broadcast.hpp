@@ -11,7 +11,8 @@
 #include <eddy/io/task.hpp>
 
 #include "runtime/connections.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
 #include "runtime/server/client.hpp"
 
 #include <algorithm>

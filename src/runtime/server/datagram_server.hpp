@@ -8,10 +8,14 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/net/rate_limit.hpp>
 
+#include "runtime/instance.hpp"
+#include "runtime/journal.hpp"
 #include "runtime/line_log.hpp"
 #include "runtime/listening.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/metrics.hpp"
+#include "runtime/problem.hpp"
 #include "runtime/server/options.hpp"
+#include "runtime/settings.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,9 @@
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
 
 #include <cstddef>
 #include <cstdint>

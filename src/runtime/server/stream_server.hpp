@@ -7,12 +7,16 @@
 #include <eddy/net/rate_limit.hpp>
 
 #include "runtime/connections.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/journal.hpp"
 #include "runtime/line_log.hpp"
 #include "runtime/listening.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/metrics.hpp"
+#include "runtime/problem.hpp"
 #include "runtime/server/broadcast.hpp"
 #include "runtime/server/client.hpp"
 #include "runtime/server/options.hpp"
+#include "runtime/settings.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,0 +1,100 @@
+// Instance: a runtime that exists, as the daemon starts, asks and stops it.
+//
+// An instance belongs to one loop's thread from start() to the end of stop().
+#pragma once
+
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "runtime/host.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace eddy::runtime {
+
+/// Data of a runtime between two of its instances, over a restart: a file without a name.
+struct handover {
+    unique_fd file;        ///< keeps it
+    std::string fault;     ///< why there is none
+    std::string folder;    ///< where it is, for messages
+    std::string path;      ///< opens it
+    bool is_used = false;  ///< an instance has written all that the next one needs
+    /// The next instance starts only if its own files, new ones, get the data at once.
+    bool has_new_files = false;
+};
+
+/// What a runtime is made from. `events` outlives the runtime.
+struct creation {
+    std::string name;
+    settings options;
+    journal* events;
+    std::shared_ptr<supervisor> above = nullptr;  ///< null: nobody can be asked
+    /// Data of the instance before, which count in place of what files have; null: none.
+    std::shared_ptr<const handover> inherited = nullptr;
+};
+
+/// A runtime that exists. All members are called on its loop.
+class instance {
+public:
+    virtual ~instance() = default;
+
+    /// Opens what it serves on; fails without leaving anything behind. After success it serves
+    /// until stop().
+    virtual task<outcome<>> start() = 0;
+    /// Has a start() that is under way end soon, without success. One that takes no time need not
+    /// care.
+    virtual void give_up_start() noexcept {}
+
+    /// First half of a stop that loses nothing: files get what they lack while clients are still
+    /// served. After success changes wait until stop() or resume(). Fails with the reason when
+    /// something cannot be written; the instance then serves as before. `patience` limits the
+    /// waits for others, such as replicas, not the writing itself.
+    virtual task<outcome<>> prepare_stop(duration /*patience*/) { co_return outcome<>(); }
+    /// In place of prepare_stop() before a restart with other options. Writes the data that the
+    /// next instance would not find in its files, if there are any, and sets is_used. Fails with
+    /// the reason, naming how much would be lost; the instance then serves as before.
+    virtual task<outcome<>> hand_over(settings /*next*/, std::shared_ptr<handover> /*to*/,
+                                      duration patience) {
+        co_return co_await prepare_stop(patience);
+    }
+    /// No stop follows: ends prepare_stop() and hand_over(), finished or not; changes go on.
+    virtual void resume() noexcept {}
+
+    /// Stops accepting, lets connections finish for at most `drain`, then closes the rest. Without
+    /// prepare_stop() before, what cannot be written is lost. The instance may be destroyed or
+    /// started again afterwards.
+    virtual task<void> stop(duration drain) = 0;
+    /// Data that the last stop() has lost, such as "100407 keys: it has no --dir"; empty if none.
+    virtual std::string lost() const { return {}; }
+
+    virtual counters count() const = 0;
+
+    /// The address that it serves on, with the real port; empty when it is not running.
+    virtual endpoint local() const = 0;
+
+    /// `eddy send`: what that means is the type's affair. Returns how many peers got it.
+    virtual task<outcome<std::uint64_t>> send(std::string message) = 0;
+
+    /// Whether it could be started with these options after a stop, as far as that can be told
+    /// while it runs: addresses, certificates, scripts, folders. With `discards_data` its own may
+    /// be replaced by that of files which the options name.
+    virtual task<outcome<>> check_restart(settings /*next*/, bool /*discards_data*/) {
+        co_return outcome<>();
+    }
+    /// Reads the files that its options name again while it serves on. False when that needs a
+    /// restart. On failure it goes on with what it has read before.
+    virtual task<outcome<bool>> reread() { co_return false; }
+
+    /// Applies changed live options (`option::live`) to a running runtime.
+    virtual outcome<> apply(const settings& changed) = 0;
+};
+
+}  // namespace eddy::runtime

@@ -1,0 +1,35 @@
+// Options of a runtime type: the table's rows.
+//
+// The table is the single place that knows an option's name, form and help: the CLI's flags, the
+// control API's validation, `edit`, the stored JSON and the help texts all come from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime {
+
+enum class option_kind { flag, integer, size, duration, text, choice };
+
+/// One option of a type. `--max-connections` is named "max_connections" in JSON.
+struct option {
+    std::string_view name = {};  ///< with dashes: "max-connections"
+    char letter = 0;             ///< short flag, 0 for none
+    option_kind kind = option_kind::text;
+    std::string_view value_name = {};     ///< what help shows: "N", "SECONDS", "ADDRESS"
+    std::string_view default_value = {};  ///< as the user would write it; "" means unset
+    std::string_view help = {};
+    std::vector<std::string_view> choices = {};  ///< for option_kind::choice
+    std::int64_t minimum = 0;
+    std::int64_t maximum = INT64_MAX;
+    bool live = false;  ///< `edit` applies it to a running runtime without a restart
+    /// What is shown of a value that has a secret: `hidden` in the secret's place. Null: the value.
+    std::string (*shown)(const std::string& value) = nullptr;
+};
+
+/// Stands for a secret.
+inline constexpr std::string_view hidden = "***";
+
+}  // namespace eddy::runtime

@@ -1,0 +1,38 @@
+// Type of a runtime: the table of its options and the factory of its instances; all types of this
+// build.
+#pragma once
+
+#include <eddy/io/timer.hpp>
+
+#include "runtime/instance.hpp"
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime {
+
+/// A type of runtime.
+struct type {
+    std::string_view name;     ///< "server"
+    std::string_view summary;  ///< one line for `eddy help create`
+    std::vector<option> options;
+    std::function<std::unique_ptr<instance>(creation)> make;
+    /// What the table cannot say: options that exclude or need each other. start() checks the same;
+    /// call it before anything is stored, so that the user hears of it at once.
+    std::function<outcome<>(const settings&)> check;
+    /// How much longer than others it may take to start, and to stop, because it reads or writes
+    /// files then. Null: no longer.
+    std::function<duration(const settings&)> file_time = {};
+};
+
+/// Every type of this build, in the order of `eddy help`.
+std::span<const type> types();
+const type* find_type(std::string_view name);
+
+}  // namespace eddy::runtime
