@@ -9,9 +9,9 @@
 #include <eddy/io/scope.hpp>
 
 #include "base/text.hpp"
+#include "daemon/instance_host.hpp"
 #include "daemon/manager_parts.hpp"
 #include "daemon/runtime_name.hpp"
-#include "daemon/supervision.hpp"
 
 #include <fmt/format.h>
 
@@ -96,7 +96,7 @@ manager::manager(const state_store& store, blocking_pool& disk, loop_group& loop
                  manager_options options)
     : store_(store), disk_(disk), options_(options) {
     for (std::size_t i = 0; i < loops.size(); ++i)
-        hosts_.push_back(std::make_unique<host>(loops, i));
+        loops_.push_back(std::make_unique<loop_runtimes>(loops, i));
 }
 
 manager::~manager() { *self_ = nullptr; }
@@ -150,8 +150,8 @@ std::vector<runtime_ref> manager::children_of(std::string_view owner) const {
     return children;
 }
 
-host& manager::least_loaded() noexcept {
-    return **std::min_element(hosts_.begin(), hosts_.end(),
+loop_runtimes& manager::least_loaded() noexcept {
+    return **std::min_element(loops_.begin(), loops_.end(),
                               [](const auto& a, const auto& b) { return a->load() < b->load(); });
 }
 
@@ -256,7 +256,7 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
     which->where = &least_loaded();
     auto started = co_await which->where->start(
         which->number, *which->type, name, *which->options, which->journal,
-        supervise(self_, name, which->number), which->carried);
+        make_host(self_, name, which->number), which->carried);
     if (!started) {
         which->where = nullptr;
         which->status = runtime_status::failed;
@@ -534,11 +534,11 @@ task<outcome<std::uint64_t>> manager::send(runtime_ref which, std::string messag
 
 task<void> manager::refresh() {
     scope asking(co_await current_source());
-    for (const auto& each : hosts_) asking.spawn(refresh_from(*each));
+    for (const auto& each : loops_) asking.spawn(refresh_from(*each));
     co_await asking.join();
 }
 
-task<void> manager::refresh_from(host& where) {
+task<void> manager::refresh_from(loop_runtimes& where) {
     auto counted = co_await where.vitals();
     if (!counted) co_return;
     for (const auto& [name, entry] : runtimes_) {

@@ -11,8 +11,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "daemon/host.hpp"
 #include "daemon/json.hpp"
+#include "daemon/loop_runtimes.hpp"
 #include "daemon/problem.hpp"
 #include "daemon/runtime_journal.hpp"
 #include "daemon/state_store.hpp"
@@ -77,8 +77,8 @@ struct managed_runtime {
     std::shared_ptr<runtime_journal> journal;
     bool removed = false;
 
-    host* where = nullptr;     ///< set while an instance exists
-    std::uint64_t number = 0;  ///< the instance's, on its host
+    loop_runtimes* where = nullptr;  ///< set while an instance exists
+    std::uint64_t number = 0;        ///< of the instance, on its loop
     time_point started_at{};
     runtime_vitals last;  ///< as of the last refresh
     std::string lost;     ///< by the last stop, see runtime::instance::lost()
@@ -179,7 +179,7 @@ public:
 
     /// A runtime as the control API shows it.
     json describe(const managed_runtime& which) const;
-    std::size_t loops() const noexcept { return hosts_.size(); }
+    std::size_t loops() const noexcept { return loops_.size(); }
     std::span<const runtime::type> types() const noexcept { return options_.types; }
 
 private:
@@ -187,7 +187,7 @@ private:
     const runtime::type* find_type(std::string_view name) const noexcept;
     runtime_ref adopt(runtime_record record);
     void interpret(managed_runtime& which) const;
-    host& least_loaded() noexcept;
+    loop_runtimes& least_loaded() noexcept;
     duration drain_of(const managed_runtime& which) const;
     outcome<> check_owner(std::string_view owner, std::string_view of) const;
     std::vector<std::string> owner_circles() const;
@@ -225,7 +225,7 @@ private:
                                                                       runtime::settings next,
                                                                       restart_data data);
     task<std::shared_ptr<runtime::handover>> make_handover();
-    task<void> refresh_from(host& where);
+    task<void> refresh_from(loop_runtimes& where);
     bool all_live(const managed_runtime& which, const runtime::settings& fresh) const;
 
     /// For the runtimes, which may ask for something when it is gone: null then. The control
@@ -234,7 +234,7 @@ private:
     const state_store& store_;
     blocking_pool& disk_;
     manager_options options_;
-    std::vector<std::unique_ptr<host>> hosts_;
+    std::vector<std::unique_ptr<loop_runtimes>> loops_;
     std::map<std::string, runtime_ref, std::less<>> runtimes_;
     std::vector<runtime_ref> loaded_;  // to be started by start_loaded()
     turnstile owning_;                 // of changes of owners

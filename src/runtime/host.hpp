@@ -9,15 +9,15 @@
 
 namespace eddy::runtime {
 
-/// What a running runtime may ask of whoever runs it, about itself. Its loop's thread.
-class supervisor {
+/// The daemon as one instance sees it. The instance's loop's thread.
+class host {
 public:
-    virtual ~supervisor() = default;
+    virtual ~host() = default;
 
-    /// Has the runtime stopped soon, as `eddy stop` does; returns at once.
+    /// Requests a stop of the instance, as `eddy stop` does; returns at once.
     virtual void request_stop() = 0;
-    /// Keeps changed options, by their names in JSON (null takes one back), for the next start. The
-    /// runtime itself is not told.
+    /// Saves changed options for the next start, by their names in JSON (null takes one back). They
+    /// are not applied to the instance.
     virtual task<outcome<>> keep_options(nlohmann::json changed) = 0;
 };
 

@@ -36,7 +36,8 @@ struct creation {
     std::string name;
     settings options;
     journal* events;
-    std::shared_ptr<supervisor> above = nullptr;  ///< null: nobody can be asked
+    /// Null: without a daemon; nothing can be asked for then.
+    std::shared_ptr<runtime::host> host = nullptr;
     /// Data of the instance before, which count in place of what files have; null: none.
     std::shared_ptr<const handover> inherited = nullptr;
 };

@@ -44,7 +44,7 @@ task<std::string> ask_bulk(talker& client, std::string command) {
 }
 
 /// In the place of the daemon.
-struct noting_supervisor final : supervisor {
+struct noting_host final : host {
     void request_stop() override { ++stops; }
     task<outcome<>> keep_options(json changed) override {
         co_await loop::current().yield();
@@ -69,7 +69,7 @@ struct supervised {
 
     json options_;
     recorder events;
-    std::shared_ptr<noting_supervisor> above = std::make_shared<noting_supervisor>();
+    std::shared_ptr<noting_host> above = std::make_shared<noting_host>();
     std::unique_ptr<instance> cache;
 };
 

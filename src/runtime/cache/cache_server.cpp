@@ -54,7 +54,7 @@ cache_server::cache_server(creation from)
     : name_(std::move(from.name)),
       options_(std::move(from.options)),
       events_(*from.events),
-      above_(std::move(from.above)),
+      above_(std::move(from.host)),
       inherited_(std::move(from.inherited)) {}
 
 cache_server::~cache_server() = default;

@@ -93,7 +93,7 @@ private:
     std::string name_;
     settings options_;
     journal& events_;
-    std::shared_ptr<supervisor> above_;
+    std::shared_ptr<host> above_;
     std::shared_ptr<const handover> inherited_;  // until it has started
     config config_;
     counters counted_;

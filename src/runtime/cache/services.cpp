@@ -133,7 +133,7 @@ nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& optio
 }  // namespace
 
 services::services(eddy::cache::engine& engine, scope& background, journal& events,
-                   settings& chosen, std::shared_ptr<supervisor> above,
+                   settings& chosen, std::shared_ptr<host> above,
                    std::function<eddy::cache::traffic()> moved,
                    std::function<void()> limits_changed, std::function<void()> outputs_due,
                    std::function<void()> tell_time,

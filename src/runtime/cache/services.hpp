@@ -32,7 +32,7 @@ public:
     /// `tell_time` tells the engine the time; `save_all` has the files get all that they lack. All
     /// references outlive it; tasks run in `background`, which ends before it.
     services(eddy::cache::engine& engine, scope& background, journal& events, settings& chosen,
-             std::shared_ptr<supervisor> above, std::function<eddy::cache::traffic()> moved,
+             std::shared_ptr<host> above, std::function<eddy::cache::traffic()> moved,
              std::function<void()> limits_changed, std::function<void()> outputs_due,
              std::function<void()> tell_time,
              std::function<task<outcome<>>(last_save how)> save_all);
@@ -71,7 +71,7 @@ private:
     scope& background_;
     journal& events_;
     settings& chosen_;
-    std::shared_ptr<supervisor> above_;
+    std::shared_ptr<host> above_;
     std::function<eddy::cache::traffic()> moved_;  // does not throw
     std::function<void()> limits_changed_;         // nor this
     std::function<void()> outputs_due_;            // nor this

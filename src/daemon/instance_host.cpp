@@ -1,6 +1,6 @@
-// Requests are tasks for the control loop. One from an instance that is no longer the runtime's is
-// dropped.
-#include "daemon/supervision.hpp"
+// Host of an instance. Requests are tasks for the control loop; one from an instance that is no
+// longer the runtime's is dropped.
+#include "daemon/instance_host.hpp"
 
 #include <eddy/base/log.hpp>
 #include <eddy/io/executor.hpp>
@@ -33,9 +33,9 @@ task<outcome<>> keep_there(std::shared_ptr<manager*> of, std::string name, std::
     co_return co_await (*of)->keep_options(which, std::move(options));
 }
 
-class remote_supervisor final : public runtime::supervisor {
+class instance_host final : public runtime::host {
 public:
-    remote_supervisor(std::shared_ptr<manager*> of, std::string name, std::uint64_t number)
+    instance_host(std::shared_ptr<manager*> of, std::string name, std::uint64_t number)
         : of_(std::move(of)), name_(std::move(name)), number_(number) {}
 
     void request_stop() override {
@@ -59,9 +59,9 @@ private:
 
 }  // namespace
 
-std::shared_ptr<runtime::supervisor> supervise(std::shared_ptr<manager*> of, std::string name,
-                                               std::uint64_t number) {
-    return std::make_shared<remote_supervisor>(std::move(of), std::move(name), number);
+std::shared_ptr<runtime::host> make_host(std::shared_ptr<manager*> of, std::string name,
+                                         std::uint64_t number) {
+    return std::make_shared<instance_host>(std::move(of), std::move(name), number);
 }
 
 }  // namespace eddy::daemon

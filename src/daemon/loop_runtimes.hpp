@@ -1,4 +1,4 @@
-// The runtimes that live on one data loop. The control loop knows each by a number and asks; the
+// Runtimes of one data loop. The control loop knows each by a number and posts requests; the
 // instances themselves are made, used and destroyed on their loop's thread alone.
 #pragma once
 
@@ -44,10 +44,11 @@ struct runtime_vitals {
 
 using vitals_by_number = std::unordered_map<std::uint64_t, runtime_vitals>;
 
-/// All members are called on the control loop, and the host outlives its group's threads.
-class host {
+/// Instances of one loop of the group. All members are called on the control loop; it must outlive
+/// the threads of the group.
+class loop_runtimes {
 public:
-    host(loop_group& group, std::size_t index) : group_(group), index_(index) {}
+    loop_runtimes(loop_group& group, std::size_t index) : group_(group), index_(index) {}
 
     std::size_t index() const noexcept { return index_; }
     /// How many runtimes were given to this loop and not taken back.
@@ -58,7 +59,7 @@ public:
     task<outcome<endpoint>> start(std::uint64_t number, const runtime::type& type, std::string name,
                                   runtime::settings options,
                                   std::shared_ptr<runtime_journal> events,
-                                  std::shared_ptr<runtime::supervisor> above = nullptr,
+                                  std::shared_ptr<runtime::host> host = nullptr,
                                   std::shared_ptr<const runtime::handover> inherited = nullptr);
 
     /// Has the start under this number end soon, without success; nothing when it has ended.
@@ -91,7 +92,7 @@ public:
     task<outcome<vitals_by_number>> vitals();
 
 private:
-    struct guest {
+    struct resident {
         std::shared_ptr<runtime_journal> events;
         std::unique_ptr<runtime::instance> instance;
     };
@@ -102,7 +103,7 @@ private:
     task<outcome<endpoint>> start_there(std::uint64_t number, const runtime::type& type,
                                         std::string name, runtime::settings options,
                                         std::shared_ptr<runtime_journal> events,
-                                        std::shared_ptr<runtime::supervisor> above,
+                                        std::shared_ptr<runtime::host> host,
                                         std::shared_ptr<const runtime::handover> inherited,
                                         std::shared_ptr<start_ticket> ticket);
     task<bool> give_up_start_there(std::uint64_t number);
@@ -121,8 +122,8 @@ private:
     std::size_t index_;
     std::size_t load_ = 0;
     // The loop's thread only.
-    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> guests_;
-    std::unordered_map<std::uint64_t, std::shared_ptr<guest>> starting_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<resident>> instances_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<resident>> starting_;
 };
 
 }  // namespace eddy::daemon

@@ -1,5 +1,5 @@
 // Starting, asking and stopping instances on their own loop.
-#include "daemon/host.hpp"
+#include "daemon/loop_runtimes.hpp"
 
 #include "daemon/remote.hpp"
 
@@ -19,7 +19,7 @@ outcome<T> flatten(outcome<outcome<T>> nested) {
 }  // namespace
 
 /// Who has the last word about a start that takes too long: the side that changes `pending` first.
-struct host::start_ticket {
+struct loop_runtimes::start_ticket {
     enum state { pending, served, given_up };
     std::atomic<state> now{pending};
 
@@ -29,11 +29,11 @@ struct host::start_ticket {
     }
 };
 
-task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& type,
-                                    std::string name, runtime::settings options,
-                                    std::shared_ptr<runtime_journal> events,
-                                    std::shared_ptr<runtime::supervisor> above,
-                                    std::shared_ptr<const runtime::handover> inherited) {
+task<outcome<endpoint>> loop_runtimes::start(std::uint64_t number, const runtime::type& type,
+                                             std::string name, runtime::settings options,
+                                             std::shared_ptr<runtime_journal> events,
+                                             std::shared_ptr<runtime::host> host,
+                                             std::shared_ptr<const runtime::handover> inherited) {
     ++load_;
     auto ticket = std::make_shared<start_ticket>();
     const duration patience = start_patience +
@@ -42,7 +42,7 @@ task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& t
     auto started = flatten(co_await run_on(
         group_, index_,
         start_there(number, type, std::move(name), std::move(options), std::move(events),
-                    std::move(above), std::move(inherited), ticket),
+                    std::move(host), std::move(inherited), ticket),
         patience));
     if (started) co_return started;
     // When it came up in the very moment in which the patience ended, it is taken down again.
@@ -53,16 +53,14 @@ task<outcome<endpoint>> host::start(std::uint64_t number, const runtime::type& t
     co_return started;
 }
 
-task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::type& type,
-                                          std::string name, runtime::settings options,
-                                          std::shared_ptr<runtime_journal> events,
-                                          std::shared_ptr<runtime::supervisor> above,
-                                          std::shared_ptr<const runtime::handover> inherited,
-                                          std::shared_ptr<start_ticket> ticket) {
-    auto made = std::make_shared<guest>();
+task<outcome<endpoint>> loop_runtimes::start_there(
+    std::uint64_t number, const runtime::type& type, std::string name, runtime::settings options,
+    std::shared_ptr<runtime_journal> events, std::shared_ptr<runtime::host> host,
+    std::shared_ptr<const runtime::handover> inherited, std::shared_ptr<start_ticket> ticket) {
+    auto made = std::make_shared<resident>();
     made->events = std::move(events);
     made->instance = type.make({std::move(name), std::move(options), made->events.get(),
-                                std::move(above), std::move(inherited)});
+                                std::move(host), std::move(inherited)});
     starting_.emplace(number, made);
     outcome<> started;
     {
@@ -79,22 +77,22 @@ task<outcome<endpoint>> host::start_there(std::uint64_t number, const runtime::t
         co_return refuse(503, "it started too late");
     }
     endpoint local = made->instance->local();
-    guests_.emplace(number, std::move(made));
+    instances_.emplace(number, std::move(made));
     co_return local;
 }
 
-task<void> host::give_up_start(std::uint64_t number) {
+task<void> loop_runtimes::give_up_start(std::uint64_t number) {
     static_cast<void>(co_await run_on(group_, index_, give_up_start_there(number), loop_patience));
 }
 
-task<bool> host::give_up_start_there(std::uint64_t number) {
+task<bool> loop_runtimes::give_up_start_there(std::uint64_t number) {
     const auto found = starting_.find(number);
     if (found != starting_.end()) found->second->instance->give_up_start();
     co_return found != starting_.end();
 }
 
-task<outcome<outcome<>>> host::prepare_stop(std::uint64_t number, duration patience,
-                                            duration file_time) {
+task<outcome<outcome<>>> loop_runtimes::prepare_stop(std::uint64_t number, duration patience,
+                                                     duration file_time) {
     auto ready = co_await run_on(group_, index_, prepare_there(number, patience),
                                  patience + file_time + loop_patience);
     // What was begun may go on there.
@@ -102,17 +100,17 @@ task<outcome<outcome<>>> host::prepare_stop(std::uint64_t number, duration patie
     co_return ready;
 }
 
-task<outcome<>> host::prepare_there(std::uint64_t number, duration patience) {
-    const auto found = guests_.find(number);
-    if (found == guests_.end()) co_return outcome<>();
+task<outcome<>> loop_runtimes::prepare_there(std::uint64_t number, duration patience) {
+    const auto found = instances_.find(number);
+    if (found == instances_.end()) co_return outcome<>();
     // Held, since a stop may come that does not wait for this.
     const auto leaving = found->second;
     co_return co_await leaving->instance->prepare_stop(patience);
 }
 
-task<outcome<outcome<>>> host::hand_over(std::uint64_t number, runtime::settings next,
-                                         std::shared_ptr<runtime::handover> to, duration patience,
-                                         duration file_time) {
+task<outcome<outcome<>>> loop_runtimes::hand_over(std::uint64_t number, runtime::settings next,
+                                                  std::shared_ptr<runtime::handover> to,
+                                                  duration patience, duration file_time) {
     auto handed = co_await run_on(group_, index_,
                                   hand_over_there(number, std::move(next), std::move(to), patience),
                                   patience + file_time + handover_patience);
@@ -120,99 +118,102 @@ task<outcome<outcome<>>> host::hand_over(std::uint64_t number, runtime::settings
     co_return handed;
 }
 
-task<outcome<>> host::hand_over_there(std::uint64_t number, runtime::settings next,
-                                      std::shared_ptr<runtime::handover> to, duration patience) {
-    const auto found = guests_.find(number);
-    if (found == guests_.end()) co_return gone();
+task<outcome<>> loop_runtimes::hand_over_there(std::uint64_t number, runtime::settings next,
+                                               std::shared_ptr<runtime::handover> to,
+                                               duration patience) {
+    const auto found = instances_.find(number);
+    if (found == instances_.end()) co_return gone();
     const auto leaving = found->second;
     co_return co_await leaving->instance->hand_over(std::move(next), std::move(to), patience);
 }
 
-void host::resume(std::uint64_t number) {
+void loop_runtimes::resume(std::uint64_t number) {
     // Without the loop there is no instance.
     static_cast<void>(group_.post(index_, resume_there(number)));
 }
 
-task<void> host::resume_there(std::uint64_t number) {
-    const auto found = guests_.find(number);
-    if (found != guests_.end()) found->second->instance->resume();
+task<void> loop_runtimes::resume_there(std::uint64_t number) {
+    const auto found = instances_.find(number);
+    if (found != instances_.end()) found->second->instance->resume();
     co_return;
 }
 
-task<outcome<std::string>> host::stop(std::uint64_t number, duration drain, duration file_time) {
+task<outcome<std::string>> loop_runtimes::stop(std::uint64_t number, duration drain,
+                                               duration file_time) {
     auto stopped = co_await run_on(group_, index_, stop_there(number, drain),
                                    drain + file_time + loop_patience);
     if (stopped) --load_;
     co_return stopped;
 }
 
-task<std::string> host::stop_there(std::uint64_t number, duration drain) {
-    const auto found = guests_.find(number);
-    if (found == guests_.end()) co_return std::string();
+task<std::string> loop_runtimes::stop_there(std::uint64_t number, duration drain) {
+    const auto found = instances_.find(number);
+    if (found == instances_.end()) co_return std::string();
     const auto leaving = found->second;
     co_await leaving->instance->stop(drain);
-    guests_.erase(number);
+    instances_.erase(number);
     co_return leaving->instance->lost();
 }
 
-task<outcome<std::uint64_t>> host::send(std::uint64_t number, std::string message) {
+task<outcome<std::uint64_t>> loop_runtimes::send(std::uint64_t number, std::string message) {
     co_return flatten(
         co_await run_on(group_, index_, send_there(number, std::move(message)), send_patience));
 }
 
-task<outcome<std::uint64_t>> host::send_there(std::uint64_t number, std::string message) {
-    const auto found = guests_.find(number);
-    if (found == guests_.end()) co_return gone();
+task<outcome<std::uint64_t>> loop_runtimes::send_there(std::uint64_t number, std::string message) {
+    const auto found = instances_.find(number);
+    if (found == instances_.end()) co_return gone();
     // Held, since a stop may come while the message is under way.
     const auto receiver = found->second;
     co_return co_await receiver->instance->send(std::move(message));
 }
 
-task<outcome<>> host::apply(std::uint64_t number, runtime::settings changed) {
+task<outcome<>> loop_runtimes::apply(std::uint64_t number, runtime::settings changed) {
     co_return flatten(
         co_await run_on(group_, index_, apply_there(number, std::move(changed)), loop_patience));
 }
 
-task<outcome<>> host::apply_there(std::uint64_t number, runtime::settings changed) {
-    const auto found = guests_.find(number);
-    if (found == guests_.end()) co_return gone();
+task<outcome<>> loop_runtimes::apply_there(std::uint64_t number, runtime::settings changed) {
+    const auto found = instances_.find(number);
+    if (found == instances_.end()) co_return gone();
     co_return found->second->instance->apply(changed);
 }
 
-task<outcome<>> host::check_restart(std::uint64_t number, runtime::settings next,
-                                    bool discards_data) {
+task<outcome<>> loop_runtimes::check_restart(std::uint64_t number, runtime::settings next,
+                                             bool discards_data) {
     co_return flatten(co_await run_on(
         group_, index_, check_there(number, std::move(next), discards_data), send_patience));
 }
 
-task<outcome<>> host::check_there(std::uint64_t number, runtime::settings next,
-                                  bool discards_data) {
-    const auto found = guests_.find(number);
-    if (found == guests_.end()) co_return gone();
+task<outcome<>> loop_runtimes::check_there(std::uint64_t number, runtime::settings next,
+                                           bool discards_data) {
+    const auto found = instances_.find(number);
+    if (found == instances_.end()) co_return gone();
     const auto asked = found->second;
     co_return co_await asked->instance->check_restart(std::move(next), discards_data);
 }
 
-task<outcome<bool>> host::reread(std::uint64_t number) {
+task<outcome<bool>> loop_runtimes::reread(std::uint64_t number) {
     co_return flatten(co_await run_on(group_, index_, reread_there(number), send_patience));
 }
 
-task<outcome<bool>> host::reread_there(std::uint64_t number) {
-    const auto found = guests_.find(number);
-    if (found == guests_.end()) co_return gone();
+task<outcome<bool>> loop_runtimes::reread_there(std::uint64_t number) {
+    const auto found = instances_.find(number);
+    if (found == instances_.end()) co_return gone();
     const auto asked = found->second;
     co_return co_await asked->instance->reread();
 }
 
-task<outcome<vitals_by_number>> host::vitals() {
+task<outcome<vitals_by_number>> loop_runtimes::vitals() {
     co_return co_await run_on(group_, index_, vitals_there(), vitals_patience);
 }
 
-task<vitals_by_number> host::vitals_there() {
+task<vitals_by_number> loop_runtimes::vitals_there() {
     vitals_by_number all;
-    all.reserve(guests_.size());
-    for (const auto& [number, guest] : guests_)
-        all.emplace(number, runtime_vitals{guest->instance->count(), guest->instance->local()});
+    all.reserve(instances_.size());
+    for (const auto& [number, resident] : instances_)
+        all.emplace(number,
+                    runtime_vitals{resident->instance->count(), resident->instance->local()});
     co_return all;
 }
 
