@@ -7,6 +7,7 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/persistence.hpp"
 #include "runtime/cache/append_load.hpp"
+#include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/patient_disk.hpp"
 
@@ -65,11 +66,11 @@ task<result<std::string>> read_all(const std::string& path, std::size_t most) {
 
 }  // namespace
 
-append_file::append_file(eddy::cache::engine& of, journal& events, std::function<void()> tell_time)
-    : engine_(of),
-      events_(events),
-      tell_time_(std::move(tell_time)),
-      folder_(of.options().dir + "/" + of.options().append.dirname) {
+append_file::append_file(cache_context& of)
+    : engine_(of.engine),
+      events_(of.events),
+      context_(of),
+      folder_(engine_.options().dir + "/" + engine_.options().append.dirname) {
     engine_.internals().appending =
         std::make_unique<eddy::cache::append_log>(engine_.internals(), *this);
 }
@@ -205,7 +206,7 @@ task<outcome<bool>> append_file::load() {
     std::uint64_t total = 0;
     for (const append_manifest::part& each : parts)
         total += size_of(path_of(each.name)).value_or(0);
-    tell_time_();
+    context_.update_time();
     eddy::cache::note_load_began(state, total);
     state.attention |= eddy::cache::attention::loading;
     for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -34,6 +34,8 @@
 
 namespace eddy::runtime::cache {
 
+struct cache_context;
+
 /// Of one engine with a folder, whose internals().appending it makes. One loop's thread, and
 /// visitors for holds_replies(), present(), was_given_up(), write_now() and what the engine calls;
 /// the tasks must have ended before it dies.
@@ -47,8 +49,8 @@ public:
     /// For which a sync may be put off, for others to share it; and a quarter of what one takes.
     static constexpr duration longest_gathering = std::chrono::milliseconds(2);
 
-    /// `tell_time` tells the engine the time.
-    append_file(eddy::cache::engine& of, journal& events, std::function<void()> tell_time);
+    /// `of` outlives it.
+    explicit append_file(cache_context& of);
     append_file(const append_file&) = delete;
     append_file& operator=(const append_file&) = delete;
     ~append_file();
@@ -140,7 +142,7 @@ private:
 
     eddy::cache::engine& engine_;
     journal& events_;
-    std::function<void()> tell_time_;
+    cache_context& context_;
     std::string folder_;
     std::optional<file> lock_;  // the folder
     append_manifest manifest_;

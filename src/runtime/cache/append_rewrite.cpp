@@ -7,6 +7,7 @@
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
 #include "runtime/cache/append_file.hpp"
+#include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
 #include "runtime/cache/patient_disk.hpp"
@@ -92,7 +93,7 @@ task<outcome<>> append_file::rewrite() {
     eddy::cache::append_log& state = log();
     state.rewrite_wanted = false;
     state.rewriting = true;
-    tell_time_();
+    context_.update_time();
     state.rewrite_began_us = engine_.internals().env.steady_us;
     const bool was_on = state.is_on();
     // What is appended until somebody has seen that it is not wanted any more needs its file.
@@ -115,7 +116,7 @@ task<outcome<>> append_file::rewrite() {
     co_await end_image();
 
     state.rewriting = false;
-    tell_time_();
+    context_.update_time();
     state.rewrite_took_s = (engine_.internals().env.steady_us - state.rewrite_began_us) / second_us;
     state.rewrite_succeeded = done.has_value();
     ++state.rewrites;
@@ -172,7 +173,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     if (goes_on && !state.is_on())
         co_return refuse(unwanted, "a master's keys have replaced those that were there");
     gap.release();
-    tell_time_();
+    context_.update_time();
     // The instant: nothing is executed until all of this is done.
     image_ = snapshot::begin(engine_, {.aof_base = true});
     if (appends) {

@@ -1,9 +1,9 @@
 // Masters that send what no master sends: broken protocol, and commands that would stop the
 // replica, change its settings or stall its link.
 #include "cache/testing/test_client.hpp"
+#include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/replication_servers.hpp"
 #include "runtime/cache/replicator.hpp"
-#include "runtime/cache/workplace.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -244,11 +244,8 @@ struct small_follower {
     static constexpr std::size_t limit = 64 * 1024;
 
     explicit small_follower(scope& tasks)
-        : clock(engine),
-          replicating(cache::server_parts{engine, events, counted,
-                                          [this] { clock.tell(loop::current().now()); }, [] {}}),
-          client(engine) {
-        clock.tell(loop::current().now());
+        : context(engine, events, counted), replicating(context), client(engine) {
+        context.update_time();
         replicating.begin();
         tasks.spawn(replicating.follow());
     }
@@ -266,7 +263,7 @@ struct small_follower {
     eddy::cache::engine engine{options()};
     recorder events;
     counters counted;
-    cache::engine_clock clock;
+    cache::cache_context context;
     cache::replicator replicating;
     eddy::cache::testing::test_client client;
 };

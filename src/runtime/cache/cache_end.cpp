@@ -17,17 +17,6 @@
 
 namespace eddy::runtime::cache {
 
-/// Has the files get all that they lack, if there are files.
-task<outcome<>> cache_server::save_all(last_save how) {
-    if (!running_->files) co_return outcome<>();
-    try {
-        co_return co_await running_->files->save_before_stop(std::move(how));
-    } catch (const std::bad_alloc&) {
-        ++counted_.errors;
-    }
-    co_return refuse(503, fmt::format("not saved: {}", no_memory_text));
-}
-
 task<outcome<>> cache_server::prepare_stop(duration patience) {
     if (!running_ || is_prepared_) co_return outcome<>();
     co_await end_preparation();
@@ -54,7 +43,7 @@ task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t o
         how.wanted = running_->helper->at_end();
         how.patience = patience;
         how.is_given_up = is_given_up;
-        co_return co_await save_all(std::move(how));
+        co_return co_await running_->context.save_all(std::move(how));
     } catch (const std::bad_alloc&) {
         ++counted_.errors;
     }

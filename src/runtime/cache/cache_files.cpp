@@ -31,17 +31,16 @@ constexpr std::string_view no_memory_text = "there is no memory";
 
 }  // namespace
 
-task<outcome<>> await_instant(eddy::cache::engine& of, last_save how,
-                              std::function<void()> tell_time, std::function<bool()> begin) {
+task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bool()> begin) {
     loop& here = loop::current();
-    eddy::cache::engine::state& state = of.internals();
+    eddy::cache::engine::state& state = of.engine.internals();
     time_point patience_ends = here.now() + how.patience;
-    eddy::cache::script_gap gap(of);
+    eddy::cache::script_gap gap(of.engine);
     while (!gap.is_there(state.saves.image == nullptr) || !begin()) {
         if (how.is_given_up() || !co_await here.sleep_for(poll_pause)) co_return stop_given_up();
-        tell_time();
+        of.update_time();
         if (here.now() < patience_ends || state.saves.image != nullptr) continue;
-        if (of.script_is_late())
+        if (of.engine.script_is_late())
             co_return refuse(409,
                              "a script is running, and half of what it does would be saved; end it "
                              "with SCRIPT KILL");
@@ -52,14 +51,8 @@ task<outcome<>> await_instant(eddy::cache::engine& of, last_save how,
     co_return outcome<>();
 }
 
-cache_files::cache_files(eddy::cache::engine& of, workplace& place, counters& counted,
-                         journal& events, std::function<void()> tell_time)
-    : engine_(of),
-      place_(place),
-      counted_(counted),
-      events_(events),
-      tell_time_(std::move(tell_time)),
-      append_(of, events, tell_time_) {}
+cache_files::cache_files(cache_context& of)
+    : engine_(of.engine), context_(of), counted_(of.counted), events_(of.events), append_(of) {}
 
 std::string cache_files::dump_path() const { return options().dir + "/" + options().dbfilename; }
 
@@ -68,7 +61,7 @@ std::string cache_files::dump_path() const { return options().dir + "/" + option
 /// Nobody gets or changes a key before all is there. Of the two kinds of files the append-only one
 /// has the later changes.
 task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
-    tell_time_();
+    context_.update_time();
     bool has_loaded = inherited != nullptr;
     if (inherited) {
         if (auto loaded = co_await load_handover(engine_, *inherited, events_); !loaded)
@@ -110,7 +103,7 @@ task<outcome<>> cache_files::load() {
     const std::string path = dump_path();
     // Left by a daemon that was killed.
     static_cast<void>(co_await file::remove(temporary_of(path)));
-    tell_time_();
+    context_.update_time();
     const time_point began = loop::current().now();
     const auto loaded = co_await load_dump(engine_, path, {}, events_);
     if (!loaded) co_return std::unexpected(loaded.error());
@@ -143,7 +136,7 @@ task<void> cache_files::keep_saved() {
             co_await with_timeout(waits_for_script ? script_pause : look_again, wanted_.wait());
         if (!woken && woken.error() != errc::timed_out) co_return;
         wanted_.reset();
-        tell_time_();
+        context_.update_time();
         // Half of what a script does must not be in the file without the other half.
         const bool is_due = eddy::cache::save_is_due(state());
         waits_for_script = is_due && !gap.is_there();
@@ -179,11 +172,11 @@ task<void> cache_files::write_save() {
         }
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
     }
-    tell_time_();
+    context_.update_time();
     save_fault_ = written ? problem() : written.error();
     eddy::cache::end_save(state(), save_fault_.message);
     // What was removed meanwhile is only freed now.
-    place_.ask_upkeep();
+    context_.ask_upkeep();
     if (written) {
         const std::chrono::duration<double> took = loop::current().now() - began;
         events_.write(fmt::format("saved {} keys, {} bytes, to {} in {:.3f} s", keys, *written,
@@ -223,7 +216,7 @@ task<outcome<>> cache_files::save_before_stop(last_save how) {
 }
 
 task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
-    auto begun = co_await await_instant(engine_, how, tell_time_, [this] {
+    auto begun = co_await await_instant(context_, how, [this] {
         return eddy::cache::begin_save(state(), eddy::cache::save_kind::foreground);
     });
     if (!begun) co_return begun;
@@ -277,7 +270,7 @@ std::string cache_files::lost() const { return lost_; }
 task<void> cache_files::save_at_end(last_save::saving wanted) {
     if (state().saves.host == nullptr || !wants_dump(wanted)) co_return;
     if (!lacks_dump()) co_return;
-    tell_time_();
+    context_.update_time();
     state().saves.scheduled = false;
     if (eddy::cache::begin_save(state(), eddy::cache::save_kind::foreground)) co_await write_save();
 }

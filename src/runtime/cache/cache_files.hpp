@@ -9,7 +9,7 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/engine/server_host.hpp"
 #include "runtime/cache/append_file.hpp"
-#include "runtime/cache/workplace.hpp"
+#include "runtime/cache/cache_context.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
@@ -35,15 +35,12 @@ struct last_save {
 
 /// Until `begin` has begun a snapshot, which there is one of at a time, and no script is half done.
 /// A replica that is slow to take a copy is closed when the patience ends.
-task<outcome<>> await_instant(eddy::cache::engine& of, last_save how,
-                              std::function<void()> tell_time, std::function<bool()> begin);
+task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bool()> begin);
 
 /// Of one engine with a folder. One loop's thread; all references outlive it.
 class cache_files final : eddy::cache::save_host {
 public:
-    /// `tell_time` tells the engine the time.
-    cache_files(eddy::cache::engine& of, workplace& place, counters& counted, journal& events,
-                std::function<void()> tell_time);
+    explicit cache_files(cache_context& of);
     cache_files(const cache_files&) = delete;
     cache_files& operator=(const cache_files&) = delete;
 
@@ -87,10 +84,9 @@ private:
     std::string dump_path() const;
 
     eddy::cache::engine& engine_;
-    workplace& place_;
+    cache_context& context_;
     counters& counted_;
     journal& events_;
-    std::function<void()> tell_time_;
     append_file append_;
     event wanted_;        // a snapshot is to be written
     problem save_fault_;  // of the last save; without a message it succeeded

@@ -5,6 +5,8 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "runtime/cache/cache_context.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,8 +61,8 @@ std::string shown(std::string_view key) {
 
 }  // namespace
 
-cache_hooks::cache_hooks(hook_config chosen, journal& events, std::function<void()> tell_time)
-    : config_(std::move(chosen)), events_(events), tell_time_(std::move(tell_time)) {}
+cache_hooks::cache_hooks(hook_config chosen, journal& events)
+    : config_(std::move(chosen)), events_(events) {}
 
 cache_hooks::~cache_hooks() = default;
 
@@ -113,13 +115,14 @@ task<outcome<>> cache_hooks::prepare() {
     co_return outcome<>();
 }
 
-void cache_hooks::attach(eddy::cache::engine& to) {
+void cache_hooks::attach(cache_context& to) {
     eddy::cache::hook_options options = config_.options;
     options.has_miss = functions_.miss;
     options.has_write = functions_.write;
     options.has_delete = functions_.erase;
     options.has_expire = functions_.expire;
-    hooks_ = &hooks::attach(to, options, *this);
+    context_ = &to;
+    hooks_ = &hooks::attach(to.engine, options, *this);
 }
 
 void cache_hooks::hear(hook_news&& news) {
@@ -171,7 +174,7 @@ task<result<>> cache_hooks::wait_for_something() {
 task<void> cache_hooks::run() {
     for (;;) {
         something_.reset();
-        tell_time_();
+        context_->update_time();
         while (!answers_.empty()) {
             eddy::cache::hook_result next = std::move(answers_.front());
             answers_.pop_front();

@@ -23,6 +23,8 @@
 
 namespace eddy::runtime::cache {
 
+struct cache_context;
+
 /// What `eddy create cache` says of hooks; none without a file.
 struct hook_config {
     std::string file;  ///< empty: there are no hooks
@@ -40,16 +42,15 @@ public:
     /// Within a second so many lines go to the journal; the others are counted.
     static constexpr std::uint64_t max_lines_a_second = 20;
 
-    /// `tell_time` tells the engine the time.
-    cache_hooks(hook_config chosen, journal& events, std::function<void()> tell_time);
+    cache_hooks(hook_config chosen, journal& events);
     ~cache_hooks();
 
     /// Reads the script and has the workers load it.
     task<outcome<>> prepare();
     /// Whether the script, as it is now, could be loaded: it is read and compiled, not run.
     task<outcome<>> check() const;
-    /// From here on the engine asks and tells the script.
-    void attach(eddy::cache::engine& to);
+    /// From here on the engine asks and notifies the script. `to` outlives this object.
+    void attach(cache_context& to);
     /// Serves until it is cancelled.
     task<void> run();
     /// Waits until all that clients have changed was told, as long as that may take, and lets the
@@ -66,7 +67,7 @@ private:
 
     hook_config config_;
     journal& events_;
-    std::function<void()> tell_time_;
+    cache_context* context_ = nullptr;  // from attach() on
     std::unique_ptr<hook_workers> workers_;
     eddy::cache::hooks* hooks_ = nullptr;
     std::deque<eddy::cache::hook_result> answers_;

@@ -64,7 +64,7 @@ task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
         if (auto loaded = co_await load_users(trial); !loaded) co_return loaded;
     }
     if (!wanted->hooks.file.empty()) {
-        const cache_hooks trial(wanted->hooks, events_, [] {});
+        const cache_hooks trial(wanted->hooks, events_);
         if (auto good = co_await trial.check(); !good) co_return good;
     }
     if (wanted->engine.dir.empty()) co_return outcome<>();
@@ -163,14 +163,12 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
     last_save how;
     how.patience = patience;
     how.is_given_up = [this, own] { return preparation_ != own; };
-    auto begun = co_await await_instant(
-        engine, how, [this] { tell_time(); },
-        [&] {
-            // What is left of one that was given up.
-            static_cast<void>(engine.upkeep());
-            image = snapshot::begin(engine);
-            return image != nullptr;
-        });
+    auto begun = co_await await_instant(running_->context, how, [&] {
+        // What is left of one that was given up.
+        static_cast<void>(engine.upkeep());
+        image = snapshot::begin(engine);
+        return image != nullptr;
+    });
     if (!begun) co_return begun;
     outcome<> written;
     try {
@@ -186,7 +184,7 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
         }
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
     }
-    running_->place.ask_upkeep();
+    running_->context.ask_upkeep();
     co_return written;
 }
 
@@ -204,7 +202,7 @@ task<outcome<bool>> cache_server::reread() {
         auto renewed = renew_certificates(*running_->listening.secure, *config_.secure);
         if (!renewed) co_return std::unexpected(renewed.error());
     }
-    tell_time();
+    running_->context.update_time();
     if (!config_.engine.acl_file.empty()) {
         auto loaded = co_await load_users(running_->engine);
         if (!loaded) co_return std::unexpected(loaded.error());
@@ -220,7 +218,7 @@ outcome<> cache_server::apply(const settings& changed) {
     if (!before) return std::unexpected(before.error());
     if (running_) {
         // What CONFIG SET says meanwhile stays, unless this option changes.
-        tell_time();
+        running_->context.update_time();
         eddy::cache::engine::state& state = running_->engine.internals();
         const auto parameters = eddy::cache::changed_parameters(read->engine, before->engine);
         if (auto set = eddy::cache::set_parameters(state, parameters); !set)
@@ -232,7 +230,10 @@ outcome<> cache_server::apply(const settings& changed) {
     }
     config_.write_timeout = read->write_timeout;
     options_ = changed;
-    if (running_) set_limits();
+    if (running_) {
+        running_->context.write_timeout = config_.write_timeout;
+        running_->context.set_limits();
+    }
     return {};
 }
 

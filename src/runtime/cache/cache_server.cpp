@@ -35,7 +35,7 @@ constexpr duration longest_upkeep = std::chrono::seconds(1);
 constexpr duration whole_sweep = std::chrono::seconds(60);
 constexpr duration soonest_upkeep = std::chrono::milliseconds(5);
 
-task<std::unique_ptr<worker>> make_worker(workplace& of, worker::limits chosen) {
+task<std::unique_ptr<worker>> make_worker(cache_context& of, worker::limits chosen) {
     co_return std::make_unique<worker>(of, chosen);
 }
 
@@ -59,43 +59,6 @@ cache_server::cache_server(creation from)
 
 cache_server::~cache_server() = default;
 
-/// While it runs: CONFIG SET changes them, too.
-worker::limits cache_server::limits() const noexcept {
-    const eddy::cache::engine_options& now = running_->engine.options();
-    worker::limits chosen;
-    chosen.of_connections.most = now.max_clients;
-    chosen.of_connections.idle = now.client_timeout;
-    chosen.of_connections.stuck = config_.write_timeout;
-    chosen.max_argument = now.max_text;
-    chosen.max_query_buffer = now.max_query_buffer;
-    return chosen;
-}
-
-/// Has the workers of all threads keep them.
-void cache_server::set_limits() {
-    running_->at_home->set_limits(limits());
-    for (running::remote_worker& each : running_->remote) {
-        // Destroyed there as well, later.
-        worker* const its = each.its.get();
-        static_cast<void>(each.where.post([its, chosen = limits()] { its->set_limits(chosen); }));
-    }
-}
-
-/// CONFIG SET has changed them. Who comes next comes here, to the door; the others can wait.
-void cache_server::note_limits() noexcept {
-    running_->at_home->set_limits(limits());
-    running_->new_limits.set();
-}
-
-/// Has the other threads keep them, too.
-task<void> cache_server::keep_limits() {
-    event& changed = running_->new_limits;
-    while (co_await changed.wait()) {
-        set_limits();
-        changed.reset();
-    }
-}
-
 task<outcome<>> cache_server::start() {
     if (running_) co_return refuse(409, name_ + " runs already");
     start_given_up_ = false;
@@ -105,15 +68,13 @@ task<outcome<>> cache_server::start() {
 
     outcome<listeners> opened = open_listeners(config_, name_);
     if (!opened) co_return std::unexpected(opened.error());
-    running_ = std::make_unique<running>(std::move(*opened), config_.engine, events_);
+    running_ = std::make_unique<running>(std::move(*opened), config_.engine, events_, counted_);
     running_->address = running_->listening.first.socket.local();
-    running_->place.max_queue = config_.max_queue;
-    running_->place.max_pending_reply = config_.engine.max_pending_reply;
-    running_->helper = std::make_unique<services>(
-        running_->engine, running_->background, events_, options_, above_,
-        [this] { return moved(); }, [this] { note_limits(); },
-        [this] { running_->outputs_due.set(); }, [this] { tell_time(); },
-        [this](last_save how) { return save_all(std::move(how)); });
+    running_->context.max_queue = config_.max_queue;
+    running_->context.max_pending_reply = config_.engine.max_pending_reply;
+    running_->context.write_timeout = config_.write_timeout;
+    running_->helper =
+        std::make_unique<services>(running_->context, running_->background, options_, above_);
     running_->engine.internals().server = running_->helper.get();
     running_->engine.internals().forget_moved();
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
@@ -122,8 +83,7 @@ task<outcome<>> cache_server::start() {
             co_return co_await give_up(std::move(loaded));
     }
     if (!config_.hooks.file.empty()) {
-        running_->hooks =
-            std::make_unique<cache_hooks>(config_.hooks, events_, [this] { tell_time(); });
+        running_->hooks = std::make_unique<cache_hooks>(config_.hooks, events_);
         if (auto ready = co_await running_->hooks->prepare(); !ready)
             co_return co_await give_up(std::move(ready));
     }
@@ -133,7 +93,7 @@ task<outcome<>> cache_server::start() {
     eddy::cache::engine::state& state = running_->engine.internals();
     const bool loads = !config_.engine.dir.empty() || inherited_;
     if (loads) {
-        tell_time();
+        running_->context.update_time();
         eddy::cache::note_load_began(state, 0);
         state.attention |= eddy::cache::attention::starting;
         open_door();
@@ -153,24 +113,22 @@ task<outcome<>> cache_server::start() {
         spawn_lasting([its = &files.append()] { return its->write_on(); });
         spawn_lasting([its = &files.append()] { return its->sync_on(); });
         spawn_lasting([its = &files.append()] { return its->rewrite_on(); });
-        running_->place.append = &files.append();
+        running_->context.append = &files.append();
     }
-    running_->replicating = std::make_unique<replicator>(
-        server_parts{running_->engine, events_, counted_, [this] { tell_time(); },
-                     [this] { running_->place.ask_upkeep(); }, running_->place.turns.get()});
-    running_->place.replicating = running_->replicating.get();
+    running_->replicating = std::make_unique<replicator>(running_->context);
+    running_->context.replicating = running_->replicating.get();
     running_->replicating->begin();
     spawn_lasting([its = running_->replicating.get()] { return its->make_copies(); });
     spawn_lasting([its = running_->replicating.get()] { return its->tend(); });
     spawn_lasting([its = running_->replicating.get()] { return its->follow(); });
     if (running_->hooks) {
-        tell_time();
-        running_->hooks->attach(running_->engine);
+        running_->context.update_time();
+        running_->hooks->attach(running_->context);
         spawn_lasting([its = running_->hooks.get()] { return its->run(); });
     }
     spawn_lasting([this] { return keep_up(); });
     spawn_lasting([this] { return catch_up(); });
-    spawn_lasting([this] { return keep_limits(); });
+    spawn_lasting([this] { return running_->context.keep_limits(); });
     if (!loads) open_door();
     // Who has come before was told LOADING.
     state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::starting);
@@ -230,7 +188,7 @@ task<void> cache_server::forget_keys() {
 
 /// One at home, and as many others as --threads says when that is more than one.
 task<outcome<>> cache_server::make_workers() {
-    workplace& place = running_->place;
+    cache_context& context = running_->context;
     if (config_.threads > 1) {
         loop_group_options options;
         options.threads = config_.threads;
@@ -242,13 +200,15 @@ task<outcome<>> cache_server::make_workers() {
                                               "fewer --threads",
                                               config_.threads, started.error().message()));
         running_->threads = std::move(*started);
-        place.turns = std::make_unique<shared_turns>(&place);
+        context.turns = std::make_unique<shared_turns>(&context);
     }
-    running_->at_home = std::make_unique<worker>(place, limits());
+    running_->at_home = std::make_unique<worker>(context, context.limits());
+    context.workers.emplace_back(context.home, running_->at_home.get());
     for (std::size_t i = 0; running_->threads && i < running_->threads->size(); ++i) {
         const executor where = running_->threads->executor(i);
-        auto made = co_await resume_on(where, make_worker(place, limits()));
+        auto made = co_await resume_on(where, make_worker(context, context.limits()));
         if (!made) co_return refuse(503, "a thread of the cache has ended");
+        context.workers.emplace_back(where, made->get());
         running_->remote.push_back({where, std::move(*made)});
     }
     if (running_->threads)
@@ -267,30 +227,15 @@ task<void> cache_server::end_workers() {
         // Out of the list first: it may be counted and changed while this waits.
         running::remote_worker last = std::move(running_->remote.back());
         running_->remote.pop_back();
+        running_->context.workers.pop_back();
         take_counts(*last.its);
         static_cast<void>(co_await resume_on(last.where, destroy(std::move(last.its))));
     }
     running_->threads.reset();
     if (running_->at_home) take_counts(*running_->at_home);
+    running_->context.workers.clear();
     running_->at_home.reset();
-    running_->place.turns.reset();
-}
-
-eddy::cache::traffic cache_server::moved() const noexcept {
-    eddy::cache::traffic sum;
-    const auto add = [&sum](const counters& of) {
-        sum.bytes_in += of.bytes_in;
-        sum.bytes_out += of.bytes_out;
-        sum.reads += of.reads;
-        sum.writes += of.writes;
-        sum.refused += of.connections_refused;
-    };
-    for (const running::remote_worker& each : running_->remote) add(each.its->counted());
-    sum.threaded_reads = sum.reads;
-    sum.threaded_writes = sum.writes;
-    add(counted_);
-    if (running_->at_home) add(running_->at_home->counted());
-    return sum;
+    running_->context.turns.reset();
 }
 
 counters cache_server::count() const {
@@ -335,7 +280,7 @@ task<void> cache_server::accept_all(noted_listener& from, bool is_secure) {
     const std::string_view refusal = is_secure ? "" : worker::refusal;
     for (;;) {
         // Those who say nothing must not hold all places.
-        bool is_crowded = from.finish != nullptr && running_->place.handshakes >= max_handshakes;
+        bool is_crowded = from.finish != nullptr && running_->context.handshakes >= max_handshakes;
         try {
             if (!is_crowded) {
                 result<stream> peer = co_await here.clients().accept(from.socket, refusal);
@@ -343,7 +288,7 @@ task<void> cache_server::accept_all(noted_listener& from, bool is_secure) {
                 admit(std::move(*peer), from);
             }
         } catch (const std::bad_alloc&) {
-            running_->place.note_no_memory(counted_);
+            running_->context.note_no_memory(counted_);
             is_crowded = true;
         }
         if (is_crowded && !co_await loop::current().sleep_for(crowded_pause)) co_return;
@@ -390,7 +335,7 @@ void cache_server::deny(stream accepted) {
 
 /// The same with TLS. They must not hold the places of those who may come in.
 void cache_server::deny_after_handshake(stream accepted, noted_listener& from) {
-    if (running_->place.handshakes >= max_handshakes / 4) return;
+    if (running_->context.handshakes >= max_handshakes / 4) return;
     running_->accepting.spawn(deny_later(std::move(accepted), from, note_handshake()));
 }
 
@@ -401,14 +346,14 @@ task<void> cache_server::deny_later(stream accepted, noted_listener& from, hands
         under_way.reset();
         if (peer) deny(std::move(*peer));
     } catch (const std::bad_alloc&) {
-        running_->place.note_no_memory(counted_);
+        running_->context.note_no_memory(counted_);
     }
 }
 
 /// Counts one that begins.
 handshake cache_server::note_handshake() noexcept {
-    ++running_->place.handshakes;
-    return handshake(&running_->place.handshakes);
+    ++running_->context.handshakes;
+    return handshake(&running_->context.handshakes);
 }
 
 /// Gives a client to the thread that has the fewest, in turn where they have as many.
@@ -443,9 +388,6 @@ void cache_server::deal(stream accepted, noted_listener& from) {
     }
 }
 
-/// Tells the engine the time, once a turn.
-void cache_server::tell_time() { running_->place.clock.tell(loop::current().now()); }
-
 /// Has expired keys removed while there are any that expire, and memory given back after commands.
 /// Without either it sleeps until a client does something.
 task<void> cache_server::keep_up() {
@@ -455,19 +397,19 @@ task<void> cache_server::keep_up() {
     for (;;) {
         const eddy::cache::statistics now = engine.stats();
         if (now.keys_with_expiry == 0 && now.fields_with_expiry == 0) {
-            running_->place.work_done.reset();
+            running_->context.work_done.reset();
             pause = shortest_upkeep;
-            if (!co_await running_->place.work_done.wait()) co_return;
+            if (!co_await running_->context.work_done.wait()) co_return;
         }
         if (!co_await loop::current().sleep_for(pause)) co_return;
         trim_workers();
-        tell_time();
+        running_->context.update_time();
         while (engine.upkeep()) {
             co_await give_way();
             if (running_->background.source().requested()) co_return;
-            tell_time();
+            running_->context.update_time();
         }
-        if (engine.is_behind()) running_->place.is_behind.set();
+        if (engine.is_behind()) running_->context.is_behind.set();
         const std::uint64_t now_expired = engine.stats().expired_keys;
         pause = now_expired != expired ? shortest_upkeep : std::min(pause * 2, longest_upkeep);
         const auto fair = std::chrono::duration<double>(whole_sweep) * engine.swept_share();
@@ -486,8 +428,8 @@ task<outcome<>> cache_server::open_files() {
     if (config_.engine.dir.empty())
         co_return co_await load_handover(running_->engine, *inherited_, events_);
     if (auto usable = co_await check_folder(config_.engine.dir); !usable) co_return usable;
-    running_->files = std::make_unique<cache_files>(running_->engine, running_->place, counted_,
-                                                    events_, [this] { tell_time(); });
+    running_->files = std::make_unique<cache_files>(running_->context);
+    running_->context.files = running_->files.get();
     co_return co_await running_->files->open(inherited_);
 }
 
@@ -496,13 +438,13 @@ task<outcome<>> cache_server::open_files() {
 task<void> cache_server::catch_up() {
     eddy::cache::engine& engine = running_->engine;
     for (;;) {
-        running_->place.is_behind.reset();
-        if (!engine.is_behind() && !co_await running_->place.is_behind.wait()) co_return;
+        running_->context.is_behind.reset();
+        if (!engine.is_behind() && !co_await running_->context.is_behind.wait()) co_return;
         while (engine.is_behind()) {
             engine.go_on();
             co_await give_way();
             if (running_->background.source().requested()) co_return;
-            tell_time();
+            running_->context.update_time();
         }
     }
 }
@@ -513,18 +455,18 @@ task<void> cache_server::check_outputs() {
     constexpr duration longest_wait = std::chrono::hours(1);
     eddy::cache::engine& engine = running_->engine;
     for (;;) {
-        running_->outputs_due.reset();
-        tell_time();
+        running_->context.outputs_due.reset();
+        running_->context.update_time();
         engine.check_outputs();
         const std::int64_t due_us = engine.outputs_due_us();
         result<> woken;
         if (due_us == eddy::cache::session::no_deadline) {
-            woken = co_await running_->outputs_due.wait();
+            woken = co_await running_->context.outputs_due.wait();
         } else {
             const duration left =
-                std::chrono::microseconds(due_us) - running_->place.clock.steady();
-            woken =
-                co_await with_timeout(std::min(left, longest_wait), running_->outputs_due.wait());
+                std::chrono::microseconds(due_us) - running_->context.clock.steady();
+            woken = co_await with_timeout(std::min(left, longest_wait),
+                                          running_->context.outputs_due.wait());
             if (!woken && woken.error() == errc::timed_out) woken = {};
         }
         if (!woken) co_return;

@@ -8,11 +8,10 @@
 #include <eddy/base/histogram.hpp>
 
 #include "cache/engine/engine.hpp"
-#include "cache/engine/traffic.hpp"
+#include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/worker.hpp"
-#include "runtime/cache/workplace.hpp"
 #include "runtime/connections.hpp"
 #include "runtime/host.hpp"
 #include "runtime/instance.hpp"
@@ -52,7 +51,6 @@ public:
     task<outcome<bool>> reread() override;
 
 private:
-    eddy::cache::traffic moved() const noexcept;
     task<outcome<>> make_workers();
     task<void> end_workers();
     void open_door();
@@ -68,7 +66,6 @@ private:
     task<void> deny_later(stream accepted, noted_listener& from, handshake under_way);
     handshake note_handshake() noexcept;
     task<outcome<>> open_files();
-    task<outcome<>> save_all(last_save how);
     task<void> end_preparation();
     task<outcome<>> save_before_end(duration patience, std::uint64_t own);
     outcome<> finish_preparation(std::uint64_t own, outcome<> ready);
@@ -83,12 +80,7 @@ private:
     void trim_workers();
     task<void> catch_up();
     task<void> check_outputs();
-    void tell_time();
-    worker::limits limits() const noexcept;
     void watch_peer(const stream& accepted) const noexcept;
-    void set_limits();
-    void note_limits() noexcept;
-    task<void> keep_limits();
 
     std::string name_;
     settings options_;

@@ -28,13 +28,16 @@ namespace eddy::runtime::cache {
 inline constexpr std::string_view no_memory_text = "there is no memory";
 
 struct cache_server::running {
-    running(listeners opened, eddy::cache::engine_options options, journal& events)
-        : listening(std::move(opened)), engine(std::move(options)), place(this->engine, events) {}
+    running(listeners opened, eddy::cache::engine_options options, journal& events,
+            counters& counted)
+        : listening(std::move(opened)),
+          engine(std::move(options)),
+          context(this->engine, events, counted) {}
 
     listeners listening;
     endpoint address;
     eddy::cache::engine engine;
-    workplace place;
+    cache_context context;
     std::unique_ptr<cache_files> files;    // null without a folder
     std::optional<cancel_source> opening;  // while a start reads its files
     scope accepting;
@@ -50,8 +53,6 @@ struct cache_server::running {
     std::vector<remote_worker> remote;
     std::size_t next_remote = 0;
 
-    event new_limits;   // CONFIG SET has changed those of the connections
-    event outputs_due;  // who is over a soft limit is to be looked at earlier than before
     std::unique_ptr<replicator> replicating;
     std::unique_ptr<services> helper;
     std::unique_ptr<cache_hooks> hooks;  // null without --hooks

@@ -78,8 +78,8 @@ task<worker::next> worker::attend(client& c, scope& tasks, next then) {
             // They would stand in the middle of the stream.
             replies_.clear();
             ++counted_.errors;
-            place_.events.write(fmt::format("replica {} closed: it sent a command that is answered",
-                                            c.session->id));
+            context_.events.write(fmt::format(
+                "replica {} closed: it sent a command that is answered", c.session->id));
             c.close();
             co_return next::close;
         }
@@ -103,7 +103,7 @@ task<worker::next> worker::attend(client& c, scope& tasks, next then) {
             // From then on another task writes.
             if (!co_await all_sent(c)) co_return next::close;
             here.feeds = true;
-            tasks.spawn(place_.replicating->feed(c, counted_));
+            tasks.spawn(context_.replicating->feed(c, counted_));
         }
         const bool is_paused = here.unsent.size() >= most_unsent();
         const bool is_blocked = c.seen().blocked;
@@ -149,7 +149,7 @@ worker::next worker::execute_next(client& c) {
 }
 
 std::size_t worker::most_unsent() const noexcept {
-    return std::min(most_unsent_replies, place_.max_queue);
+    return std::min(most_unsent_replies, context_.max_queue);
 }
 
 /// False when the connection is over.
@@ -224,23 +224,23 @@ bool worker::is_overrun(client& c, time_point& until) {
     }
     ++counted_.errors;
     ++counted_.dropped;
-    place_.events.write(
+    context_.events.write(
         fmt::format("client {} closed: {} bytes of commands wait for it to take its replies, over "
                     "client-query-buffer-limit; read replies while commands are written, or raise "
                     "the limit by CONFIG SET",
                     c.session->id, c.attention->received.size()));
-    const visit here(place_.turns.get());
-    ++place_.engine.internals().env.counters.query_closed;
+    const visit here(context_.turns.get());
+    ++context_.engine.internals().env.counters.query_closed;
     return true;
 }
 
 /// Ends a wait whose time is over.
 void worker::end_wait(client& c) {
     const time_point now = loop::current().now();
-    const visit here(place_.turns.get());
-    place_.clock.tell(now);
-    place_.ask_upkeep();
-    place_.engine.end_wait(*c.session);
+    const visit here(context_.turns.get());
+    context_.clock.update(now);
+    context_.ask_upkeep();
+    context_.engine.end_wait(*c.session);
     look(c);
 }
 
@@ -248,15 +248,15 @@ void worker::end_wait(client& c) {
 /// this loop's clock.
 time_point worker::take_output(client& c, bool wanted) {
     const time_point now = loop::current().now();
-    const visit here(place_.turns.get());
+    const visit here(context_.turns.get());
     if (wanted) {
         c.session->has_output = false;
-        place_.engine.take_output(*c.session, replies_);
+        context_.engine.take_output(*c.session, replies_);
     }
     look(c);
     const std::int64_t deadline_us = eddy::cache::engine::deadline_us(*c.session);
     if (deadline_us == eddy::cache::session::no_deadline) return time_point::max();
-    const auto left = std::chrono::microseconds(deadline_us) - place_.clock.steady();
+    const auto left = std::chrono::microseconds(deadline_us) - context_.clock.steady();
     return now + std::min<duration>(left, longest_wait);
 }
 
@@ -285,12 +285,12 @@ task<void> worker::read_ahead(client& c) {
             c.touch();
             counted_.bytes_in += got->size();
             ++counted_.reads;
-            if (here.feeds) place_.replicating->heard(c);
+            if (here.feeds) context_.replicating->heard(c);
             try {
                 here.received.append(got->text());
                 note_grown(c, got->size());
             } catch (const std::bad_alloc&) {
-                place_.note_no_memory(counted_, c.session->id);
+                context_.note_no_memory(counted_, c.session->id);
                 got = fail(errc::limit_reached);
             }
         }

@@ -131,7 +131,7 @@ public:
     link(follower& owner, stream connected)
         : of_(owner),
           its_(owner.links()),
-          engine_(owner.parts_.engine),
+          engine_(owner.context_.engine),
           socket(std::move(connected)),
           parser_(limits_of_trusted()) {}
 
@@ -198,7 +198,7 @@ void follower::wake() noexcept {
 void follower::tell(std::string_view what) {
     if (last_told_ == what) return;
     last_told_ = what;
-    parts_.events.write(what);
+    context_.events.write(what);
 }
 
 task<void> follower::run() {
@@ -220,11 +220,11 @@ task<void> follower::run() {
             try {
                 co_await follow_once().under(mine);
             } catch (const std::bad_alloc&) {
-                ++parts_.counted.errors;
+                ++context_.counted.errors;
             }
             current_ = nullptr;
         }
-        parts_.tell_time();
+        context_.update_time();
         if (source != nullptr && source->requested()) co_return;
         if (followed_ != links().generation()) continue;
         if (links().is_loading()) links().fail_load();
@@ -241,11 +241,11 @@ task<void> follower::run() {
 
 task<void> follower::follow_once() {
     replication& its = links();
-    const eddy::cache::replication_options& options = parts_.engine.options().replication;
+    const eddy::cache::replication_options& options = context_.engine.options().replication;
     const std::string name = fmt::format("{}:{}", its.master_host(), its.master_port());
     its.set_link(link_state::connecting);
     const transport::address where =
-        server_address(parts_.engine.options().tls, its.master_host(), its.master_port());
+        server_address(context_.engine.options().tls, its.master_host(), its.master_port());
     tcp::connect_options how;
     how.timeout = std::chrono::seconds(std::max<std::int64_t>(options.timeout_s, 1));
     result<stream> connected = co_await transport::connect(where, how);
@@ -287,7 +287,7 @@ task<void> follower::follow_once() {
 
 /// The offset up to which this server's disk has the master's stream, as far as that is known.
 std::uint64_t follower::note_disk() {
-    const eddy::cache::append_log* const log = parts_.engine.internals().appending.get();
+    const eddy::cache::append_log* const log = context_.engine.internals().appending.get();
     if (log == nullptr || !log->has_on_disk(0)) return 0;
     if (!unsynced_) unsynced_ = mark{links().offset(), log->appended};
     if (log->has_on_disk(unsynced_->position))
@@ -306,7 +306,7 @@ task<void> follower::acknowledge(link& on) {
         byte_buffer out;
         const std::string_view words[] = {"REPLCONF", "ACK", offset, "FACK", synced};
         // Who keeps no file has nothing to tell.
-        const bool tells_disk = parts_.engine.options().append.enabled;
+        const bool tells_disk = context_.engine.options().append.enabled;
         resp::write_command(out, std::span(words).first(tells_disk ? 5 : 3));
         if (!co_await on.socket.write_all(out.bytes())) co_return;
         const result<> woken = co_await with_timeout(ack_pause, ack_wanted_.wait());
@@ -351,9 +351,9 @@ task<void> follower::link::receive() {
                           ? "it closed the connection"
                           : "the connection broke: " + got.error().message()};
     }
-    of_.parts_.tell_time();
-    of_.parts_.counted.bytes_in += got->size();
-    ++of_.parts_.counted.reads;
+    of_.context_.update_time();
+    of_.context_.counted.bytes_in += got->size();
+    ++of_.context_.counted.reads;
     // What came at the same time as another order is not for this one.
     check_followed();
     its_.heard_us = engine_.internals().env.steady_us;
@@ -456,8 +456,8 @@ task<void> follower::link::synchronize() {
     session_.emplace(*this, engine_);
     session_->db = of_.database_;
     its_.resumed(answer.id);
-    of_.parts_.events.write(fmt::format("follows {}:{} again, where it was left: at {}",
-                                        its_.master_host(), its_.master_port(), its_.offset()));
+    of_.context_.events.write(fmt::format("follows {}:{} again, where it was left: at {}",
+                                          its_.master_host(), its_.master_port(), its_.offset()));
 }
 
 // --- A full copy --------------------------------------------------------------------------------
@@ -471,9 +471,9 @@ task<void> follower::link::let_others() const {
     cancel_source* const source = co_await current_source();
     if (source != nullptr && source->requested()) throw trouble{"it is given up"};
     check_followed();
-    of_.parts_.tell_time();
+    of_.context_.update_time();
     // Also of a replica that no client of its own has anything freed for.
-    of_.parts_.ask_upkeep();
+    of_.context_.ask_upkeep();
 }
 
 /// Until a script that takes long has ended, and the stream is not held up by CLIENT PAUSE. Nothing
@@ -485,7 +485,7 @@ task<void> follower::link::wait_for_turn() {
         const result<> woken = co_await with_timeout(turn_pause, woken_.wait());
         if (!woken && woken.error() != errc::timed_out) throw trouble{"it is given up"};
         check_followed();
-        of_.parts_.tell_time();
+        of_.context_.update_time();
         if (session_) engine_.end_wait(*session_);
     }
 }
@@ -514,7 +514,7 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
     // A script must not see the data change.
     co_await wait_for_turn();
     // Only now is it sure that there is something to take the place of what was here.
-    of_.parts_.events.write(
+    of_.context_.events.write(
         fmt::format("takes all data of {}:{}", its_.master_host(), its_.master_port()));
     const time_point began = loop::current().now();
     its_.copy_size = size.value_or(0);
@@ -533,10 +533,10 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
     eddy::cache::engine::state& state = engine_.internals();
     state.changes += into.counts().keys;
     const std::chrono::duration<double> took = loop::current().now() - began;
-    of_.parts_.events.write(fmt::format("has all data of {}:{}: {} keys, {} bytes in {:.3f} s",
-                                        its_.master_host(), its_.master_port(), into.counts().keys,
-                                        its_.copy_bytes, took.count()));
-    of_.parts_.ask_upkeep();
+    of_.context_.events.write(fmt::format("has all data of {}:{}: {} keys, {} bytes in {:.3f} s",
+                                          its_.master_host(), its_.master_port(),
+                                          into.counts().keys, its_.copy_bytes, took.count()));
+    of_.context_.ask_upkeep();
 }
 
 /// Until the file has ended, of which so many bytes are to come if that is known.
@@ -624,7 +624,7 @@ task<void> follower::link::apply() {
             replies_.clear();
             engine_.take_output(*session_, replies_);
             replies_.clear();
-            of_.parts_.counted.messages_in += executed;
+            of_.context_.counted.messages_in += executed;
             const bool strayed = !session_->stray.empty();
             // It is not passed on.
             if (strayed) --executed;

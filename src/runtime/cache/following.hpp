@@ -25,7 +25,8 @@ public:
     /// A replica that has more memory in use than its maxmemory so many times takes no more.
     static constexpr std::size_t most_over_memory = 2;
 
-    explicit follower(server_parts parts) : parts_(std::move(parts)) {}
+    /// `of` outlives it.
+    explicit follower(cache_context& of) : context_(of) {}
 
     /// Follows whom the engine is to follow, until it is cancelled.
     task<void> run();
@@ -40,11 +41,11 @@ private:
     std::uint64_t note_disk();
 
     eddy::cache::replication& links() {
-        return eddy::cache::replication::of(parts_.engine.internals());
+        return eddy::cache::replication::of(context_.engine.internals());
     }
     void tell(std::string_view what);
 
-    server_parts parts_;
+    cache_context& context_;
     event woken_;
     event ack_wanted_;
     cancel_source* current_ = nullptr;  // of the link

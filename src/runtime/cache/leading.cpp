@@ -39,22 +39,22 @@ constexpr duration idle_pause = std::chrono::seconds(1);
 }  // namespace
 
 task<void> leader::make_copies() {
-    eddy::cache::script_gap gap(parts_.engine);
+    eddy::cache::script_gap gap(context_.engine);
     for (;;) {
         copies_.reset();
         if (!links().copy_is_due()) {
             if (!co_await copies_.wait()) co_return;
-            parts_.tell_time();
+            context_.update_time();
             continue;
         }
         // Half of what a script does must not be in a copy without the other half.
-        if (!gap.is_there(snapshot::may_begin(parts_.engine))) {
+        if (!gap.is_there(snapshot::may_begin(context_.engine))) {
             if (!co_await loop::current().sleep_for(snapshot_pause)) co_return;
-            parts_.tell_time();
+            context_.update_time();
             continue;
         }
         gap.release();
-        parts_.tell_time();
+        context_.update_time();
         co_await make_copy();
         cancel_source* const source = co_await current_source();
         if (source != nullptr && source->requested()) co_return;
@@ -67,7 +67,7 @@ task<void> leader::make_copy() {
     eddy::cache::rdb::snapshot_options options;
     // A master's stream is handed on as it comes, and may not name its database for long.
     if (its.is_following()) options.stream_database = its.stream_database;
-    snapshot* const image = snapshot::begin(parts_.engine, options);
+    snapshot* const image = snapshot::begin(context_.engine, options);
     std::shared_ptr<eddy::cache::full_copy> copy;
     try {
         copy = its.begin_copy();
@@ -102,39 +102,39 @@ task<void> leader::make_copy() {
             if (is_last) break;
             co_await give_way();
             if (source != nullptr && source->requested()) break;
-            parts_.tell_time();
+            context_.update_time();
         }
     } catch (const std::bad_alloc&) {
         fault = "there is no memory";
     }
     image->end();
     if (!copy->complete) its.give_up(*copy);
-    while (snapshot::is_clearing(parts_.engine)) {
-        static_cast<void>(parts_.engine.upkeep());
+    while (snapshot::is_clearing(context_.engine)) {
+        static_cast<void>(context_.engine.upkeep());
         co_await give_way();
     }
-    parts_.ask_upkeep();
+    context_.ask_upkeep();
     if (copy->complete) {
-        parts_.events.write(fmt::format("made a copy of {} keys, {} bytes, for {} {}", keys, bytes,
-                                        takers, takers == 1 ? "replica" : "replicas"));
+        context_.events.write(fmt::format("made a copy of {} keys, {} bytes, for {} {}", keys,
+                                          bytes, takers, takers == 1 ? "replica" : "replicas"));
         co_return;
     }
     if (fault != nullptr) {
-        ++parts_.counted.errors;
-        parts_.events.write(fmt::format("no copy for replicas: {}", fault));
+        ++context_.counted.errors;
+        context_.events.write(fmt::format("no copy for replicas: {}", fault));
     }
 }
 
 replication::output leader::next_output(client& to) {
-    const visit here(parts_.turns);
+    const visit here(context_.turns.get());
     // The session is a replica as long as it lives, which is longer than the task that feeds it.
     return links().next_output(*replication::find(*to.session));
 }
 
 /// True when that was all.
 bool leader::note_sent(client& to, const replication::output& sent) {
-    const visit here(parts_.turns);
-    parts_.tell_time();
+    const visit here(context_.turns.get());
+    context_.update_time();
     replica& of = *replication::find(*to.session);
     links().note_sent(of, sent);
     return of.copy_only && of.now == replica::stage::copied;
@@ -164,11 +164,11 @@ task<void> leader::feed(client& to, counters& counted) {
 }
 
 void leader::heard(client& from) {
-    const visit here(parts_.turns);
+    const visit here(context_.turns.get());
     replica* const of = replication::find(*from.session);
     if (of == nullptr || of->now != replica::stage::copied) return;
-    parts_.tell_time();
-    of->progress_us = parts_.engine.internals().env.steady_us;
+    context_.update_time();
+    of->progress_us = context_.engine.internals().env.steady_us;
 }
 
 task<void> await_replicas(eddy::cache::engine& of, journal& events, duration limit,
@@ -198,7 +198,7 @@ task<void> leader::tend() {
         }
         const duration pause = its.replicas().empty() ? idle_pause : busy_pause;
         if (!co_await loop::current().sleep_for(pause)) co_return;
-        parts_.tell_time();
+        context_.update_time();
         its.tick();
     }
 }

@@ -4,9 +4,9 @@
 
 #include <eddy/io/event.hpp>
 #include <eddy/io/task.hpp>
-#include <eddy/io/turns.hpp>
 
 #include "cache/replication/replication.hpp"
+#include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/client.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
@@ -15,23 +15,11 @@
 
 namespace eddy::runtime::cache {
 
-/// What the parts of a cache server share.
-struct server_parts {
-    eddy::cache::engine& engine;
-    journal& events;
-    counters& counted;
-    /// Tells the engine the time.
-    std::function<void()> tell_time;
-    /// Has memory given back soon.
-    std::function<void()> ask_upkeep;
-    /// Of the engine's loop; null where nobody visits it.
-    shared_turns* turns = nullptr;
-};
-
 /// The engine's loop's thread, but for what says otherwise.
 class leader {
 public:
-    explicit leader(server_parts parts) : parts_(std::move(parts)) {}
+    /// `of` outlives it.
+    explicit leader(cache_context& of) : context_(of) {}
 
     /// Makes copies when replicas wait for one, until it is cancelled.
     task<void> make_copies();
@@ -56,10 +44,10 @@ private:
     bool note_sent(client& to, const eddy::cache::replication::output& sent);
 
     eddy::cache::replication& links() {
-        return eddy::cache::replication::of(parts_.engine.internals());
+        return eddy::cache::replication::of(context_.engine.internals());
     }
 
-    server_parts parts_;
+    cache_context& context_;
     event copies_;
     event tended_;
 };

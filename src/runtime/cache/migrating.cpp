@@ -131,14 +131,13 @@ struct outcome_of_keys {
 };
 
 // Removes what the other server has, as soon as that is allowed.
-task<void> remove_taken(migration& what, outcome_of_keys& of,
-                        const std::function<void()>& tell_time) {
+task<void> remove_taken(migration& what, outcome_of_keys& of, cache_context& context) {
     if (of.taken.empty() || what.order().copies) co_return;
-    tell_time();
+    context.update_time();
     while (!what.may_remove()) {
         if (!co_await loop::current().sleep_for(look_again))
             throw trouble{"ERR it was given up before the keys could be removed here"};
-        tell_time();
+        context.update_time();
     }
     const std::vector<std::size_t> taken = std::exchange(of.taken, {});
     if (const std::string why = what.remove(taken); !why.empty())
@@ -146,7 +145,7 @@ task<void> remove_taken(migration& what, outcome_of_keys& of,
 }
 
 // A key that the other server refuses does not keep the others from moving.
-task<void> send_keys(other_server& to, migration& what, const std::function<void()>& tell_time,
+task<void> send_keys(other_server& to, migration& what, cache_context& context,
                      outcome_of_keys& of) {
     const std::size_t keys = what.order().keys.size();
     std::vector<std::size_t> sent;
@@ -154,7 +153,7 @@ task<void> send_keys(other_server& to, migration& what, const std::function<void
         while (what.is_crowded()) {
             if (!co_await loop::current().sleep_for(look_again)) throw trouble{not_sent_text};
         }
-        tell_time();
+        context.update_time();
         byte_buffer out;
         bool is_too_large = false;
         while (next < keys && !is_too_large && out.size() < most_migrated_at_once &&
@@ -177,7 +176,7 @@ task<void> send_keys(other_server& to, migration& what, const std::function<void
                 of.refusal = refusal_in(answer);
         }
         sent.clear();
-        co_await remove_taken(what, of, tell_time);
+        co_await remove_taken(what, of, context);
         of.taken.clear();  // of copies
         what.release(next);
         if (is_too_large)
@@ -186,17 +185,14 @@ task<void> send_keys(other_server& to, migration& what, const std::function<void
     }
 }
 
-task<void> move_keys(const eddy::cache::engine& of, migration& what,
-                     const std::function<void()>& tell_time, outcome_of_keys& of_keys) {
-    other_server to = co_await connect(of, what.order());
+task<void> move_keys(cache_context& of, migration& what, outcome_of_keys& of_keys) {
+    other_server to = co_await connect(of.engine, what.order());
     co_await introduce(to, what.order());
-    co_await send_keys(to, what, tell_time, of_keys);
+    co_await send_keys(to, what, of, of_keys);
 }
 
 // The same, until it is done or the client has gone: then nobody else is to wait for it.
-task<void> move_keys_while_wanted(const eddy::cache::engine& of, migration& what,
-                                  const std::function<void()>& tell_time,
-                                  outcome_of_keys& of_keys) {
+task<void> move_keys_while_wanted(cache_context& of, migration& what, outcome_of_keys& of_keys) {
     cancel_source unwanted(co_await current_source());
     co_await with_scope([&](scope& looking) -> task<void> {
         looking.spawn([](const migration& its, cancel_source& end) -> task<void> {
@@ -204,7 +200,7 @@ task<void> move_keys_while_wanted(const eddy::cache::engine& of, migration& what
                 if (!its.is_wanted()) co_return end.request();
             }
         }(what, unwanted));
-        co_await move_keys(of, what, tell_time, of_keys).under(unwanted);
+        co_await move_keys(of, what, of_keys).under(unwanted);
     });
 }
 
@@ -222,28 +218,27 @@ task<std::string> error_of(task<void> work) {
 
 }  // namespace
 
-task<void> migrate_keys(eddy::cache::engine& of, std::uint64_t session,
-                        std::unique_ptr<migration> what, std::function<void()> tell_time) {
+task<void> migrate_keys(cache_context& of, std::uint64_t session, std::unique_ptr<migration> what) {
     // The command that began it has to end first.
     co_await loop::current().yield();
     outcome_of_keys of_keys;
-    std::string error = co_await error_of(move_keys_while_wanted(of, *what, tell_time, of_keys));
+    std::string error = co_await error_of(move_keys_while_wanted(of, *what, of_keys));
     if (!of_keys.refusal.empty()) error = of_keys.refusal;
     what->note_unsent(0);
     // What the other server has taken before it went silent, or the client went.
-    std::string stays = co_await error_of(remove_taken(*what, of_keys, tell_time));
+    std::string stays = co_await error_of(remove_taken(*what, of_keys, of));
     if (error.empty()) error = std::move(stays);
     // Those that are left, where it did not come to its end.
     for (std::size_t end = most_keys_migrated_at_once; end < what->order().keys.size();
          end += most_keys_migrated_at_once) {
         if (what->release(end)) co_await loop::current().yield();
     }
-    tell_time();
+    of.update_time();
     what.reset();
     if (error.empty())
-        eddy::cache::answer(of.internals(), session, {});
+        eddy::cache::answer(of.engine.internals(), session, {});
     else
-        eddy::cache::answer_error(of.internals(), session, error);
+        eddy::cache::answer_error(of.engine.internals(), session, error);
 }
 
 }  // namespace eddy::runtime::cache

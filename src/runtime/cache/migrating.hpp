@@ -5,9 +5,9 @@
 
 #include "cache/engine/engine.hpp"
 #include "cache/replication/migration.hpp"
+#include "runtime/cache/cache_context.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 namespace eddy::runtime::cache {
@@ -21,9 +21,8 @@ inline constexpr std::size_t most_migration_answer = 4096;
 
 /// Does what was ordered, and answers the session. What the other server has taken is removed
 /// here, whatever becomes of the rest. It ends soon when it is cancelled, or the client has gone.
-/// On the engine's loop's thread; `tell_time` tells the engine the time.
-task<void> migrate_keys(eddy::cache::engine& of, std::uint64_t session,
-                        std::unique_ptr<eddy::cache::migration> what,
-                        std::function<void()> tell_time);
+/// On the engine's loop's thread; `of` outlives it.
+task<void> migrate_keys(cache_context& of, std::uint64_t session,
+                        std::unique_ptr<eddy::cache::migration> what);
 
 }  // namespace eddy::runtime::cache

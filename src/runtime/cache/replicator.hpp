@@ -13,8 +13,9 @@ namespace eddy::runtime::cache {
 /// Is told by the engine of those that follow, and whom to follow. One loop's thread.
 class replicator final : public eddy::cache::replication_host {
 public:
-    explicit replicator(const server_parts& parts)
-        : engine_(parts.engine), events_(parts.events), leading_(parts), following_(parts) {}
+    /// `of` outlives it.
+    explicit replicator(cache_context& of)
+        : engine_(of.engine), events_(of.events), leading_(of), following_(of) {}
 
     /// Follows whom the options name.
     void begin() {

@@ -11,6 +11,7 @@
 #include "cache/persistence/persistence.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
+#include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/leading.hpp"
 #include "runtime/cache/migrating.hpp"
@@ -132,22 +133,14 @@ nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& optio
 
 }  // namespace
 
-services::services(eddy::cache::engine& engine, scope& background, journal& events,
-                   settings& chosen, std::shared_ptr<host> above,
-                   std::function<eddy::cache::traffic()> moved,
-                   std::function<void()> limits_changed, std::function<void()> outputs_due,
-                   std::function<void()> tell_time,
-                   std::function<task<outcome<>>(last_save how)> save_all)
-    : engine_(engine),
+services::services(cache_context& of, scope& background, settings& chosen,
+                   std::shared_ptr<host> above)
+    : context_(of),
+      engine_(of.engine),
       background_(background),
-      events_(events),
+      events_(of.events),
       chosen_(chosen),
-      above_(std::move(above)),
-      moved_(std::move(moved)),
-      limits_changed_(std::move(limits_changed)),
-      outputs_due_(std::move(outputs_due)),
-      tell_time_(std::move(tell_time)),
-      save_all_(std::move(save_all)) {}
+      above_(std::move(above)) {}
 
 void services::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::answer(engine_.internals(), session, fault);
@@ -171,8 +164,7 @@ void services::shut_down(std::uint64_t session, eddy::cache::shutdown_request ho
 }
 
 void services::migrate(std::uint64_t session, std::unique_ptr<eddy::cache::migration> what) {
-    background_.spawn(
-        answered(session, migrate_keys(engine_, session, std::move(what), tell_time_)));
+    background_.spawn(answered(session, migrate_keys(context_, session, std::move(what))));
 }
 
 /// Who asked is told when there is no memory for it; nobody else notices.
@@ -274,7 +266,7 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
     last.even_unchanged = true;
     last.patience = patience;
     last.is_given_up = [this, turn] { return turn != shutdown_turn_; };
-    const outcome<> saved = co_await save_all_(std::move(last));
+    const outcome<> saved = co_await context_.save_all(std::move(last));
     co_return saved ? std::string() : saved.error().message;
 }
 

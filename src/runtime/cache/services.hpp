@@ -7,14 +7,13 @@
 
 #include "cache/engine/engine.hpp"
 #include "cache/engine/server_host.hpp"
-#include "runtime/cache/cache_files.hpp"
+#include "runtime/cache/cache_context.hpp"
 #include "runtime/host.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/settings.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,17 +26,11 @@ public:
     using saving = eddy::cache::shutdown_request::saving;
 
     /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
-    /// `moved` counts what the cache's connections have sent and received; `limits_changed` has
-    /// them keep those that CONFIG SET was told; `outputs_due` has slow clients looked at;
-    /// `tell_time` tells the engine the time; `save_all` has the files get all that they lack. All
-    /// references outlive it; tasks run in `background`, which ends before it.
-    services(eddy::cache::engine& engine, scope& background, journal& events, settings& chosen,
-             std::shared_ptr<host> above, std::function<eddy::cache::traffic()> moved,
-             std::function<void()> limits_changed, std::function<void()> outputs_due,
-             std::function<void()> tell_time,
-             std::function<task<outcome<>>(last_save how)> save_all);
+    /// All references outlive it; tasks run in `background`, which ends before it.
+    services(cache_context& of, scope& background, settings& chosen,
+             std::shared_ptr<host> above);
 
-    eddy::cache::traffic moved() const noexcept override { return moved_(); }
+    eddy::cache::traffic moved() const noexcept override { return context_.traffic(); }
     void save_users(std::uint64_t session, std::string text) override;
     void load_users(std::uint64_t session) override;
     void keep_config(std::uint64_t session) override;
@@ -45,8 +38,8 @@ public:
     void migrate(std::uint64_t session, std::unique_ptr<eddy::cache::migration> what) override;
     bool can_shut_down() const noexcept override { return above_ != nullptr; }
     bool abort_shutdown() override;
-    void limits_changed() noexcept override { limits_changed_(); }
-    void outputs_due() noexcept override { outputs_due_(); }
+    void limits_changed() noexcept override { context_.limits_changed(); }
+    void outputs_due() noexcept override { context_.outputs_due.set(); }
     bool can_keep_config() const noexcept override { return above_ != nullptr; }
 
     saving at_end() const noexcept { return at_end_; }
@@ -67,16 +60,12 @@ private:
                                       duration patience);
     void answer(std::uint64_t session, std::string_view fault);
 
+    cache_context& context_;
     eddy::cache::engine& engine_;
     scope& background_;
     journal& events_;
     settings& chosen_;
     std::shared_ptr<host> above_;
-    std::function<eddy::cache::traffic()> moved_;  // does not throw
-    std::function<void()> limits_changed_;         // nor this
-    std::function<void()> outputs_due_;            // nor this
-    std::function<void()> tell_time_;
-    std::function<task<outcome<>>(last_save how)> save_all_;
     saving at_end_ = saving::by_points;
     bool is_forced_ = false;
     std::uint64_t stopping_ = 0;       // the session whose SHUTDOWN has asked for a stop; 0: none

@@ -27,27 +27,11 @@ constexpr std::uint32_t batches_a_sample = 16;
 
 }  // namespace
 
-void workplace::note_no_memory(counters& its, std::uint64_t client_id) const noexcept {
-    ++its.errors;
-    try {
-        events.write(client_id == 0
-                         ? "a client was closed: there is no memory for it"
-                         : fmt::format("client {} closed: no memory for what it wants", client_id));
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
-    }
-}
-
-bool workplace::holds_replies() const noexcept {
-    return append != nullptr && append->holds_replies();
-}
-
-bool workplace::holds_reads() const noexcept { return append != nullptr && append->holds_reads(); }
-
 // ---- clients and news
 
 client::own_session::own_session(client& whose, std::string_view address,
                                  std::string_view local_address)
-    : eddy::cache::session(whose.at.place().engine, address, local_address), of(whose) {}
+    : eddy::cache::session(whose.at.context().engine, address, local_address), of(whose) {}
 
 void client::own_session::tell(news what) noexcept { of.at.tell(*this, what); }
 
@@ -57,7 +41,7 @@ client::client(connections& all, stream accepted, cancel_source& parent, worker&
     const bool is_unix = socket.local().is_unix();
     const std::string local_address = socket.local().to_string() + (is_unix ? ":0" : "");
     const std::string address = is_unix ? local_address : socket.peer().to_string();
-    const visit here(at.place().turns.get());
+    const visit here(at.context().turns.get());
     session.emplace(*this, address, local_address);
     at.look(*this);
     static_cast<void>(taken.release());
@@ -73,17 +57,17 @@ byte_buffer client::leave() {
     if (!session) return last;
     const bool takes_more =
         attention && !attention->awaits_disk && attention->unsent.empty() && !attention->feeds;
-    const visit here(at.place().turns.get());
+    const visit here(at.context().turns.get());
     at.forget(*session);
     try {
         if (takes_more && at.clients().draining() && !session->closing) {
-            at.place().engine.take_output(*session, last);
+            at.context().engine.take_output(*session, last);
             at.look(*this);
         }
     } catch (const std::bad_alloc&) {
-        at.place().note_no_memory(at.counted_, session->id);
+        at.context().note_no_memory(at.counted_, session->id);
     }
-    if (rest) at.place().engine.discard(rest->large);
+    if (rest) at.context().engine.discard(rest->large);
     session.reset();
     return last;
 }
@@ -108,8 +92,8 @@ void client::leftover::join() {
     large.clear();
 }
 
-worker::worker(workplace& of, const limits& chosen)
-    : place_(of), remote_(!of.home.is_current()), clients_(counted_, of.events) {
+worker::worker(cache_context& of, const limits& chosen)
+    : context_(of), remote_(!of.home.is_current()), clients_(counted_, of.events) {
     set_limits(chosen);
     seats_.all_taken = &of.clients_elsewhere;
     if (!remote_) {
@@ -129,7 +113,7 @@ void worker::set_limits(const limits& chosen) noexcept {
 }
 
 worker::~worker() {
-    const visit here(place_.turns.get());
+    const visit here(context_.turns.get());
     EDDY_ASSERT(untold_.empty() && !mail_is_posted_);
     lane_.reset();
 }
@@ -147,8 +131,8 @@ void worker::take(unique_fd accepted, const noted_listener& from, seat taken,
         result<stream> peer = loop::current().adopt(std::move(accepted));
         if (!peer) {
             ++counted_.errors;
-            place_.events.write(fmt::format("a client was lost on its way to its thread: {}",
-                                            peer.error().message()));
+            context_.events.write(fmt::format("a client was lost on its way to its thread: {}",
+                                              peer.error().message()));
         } else if (from.finish != nullptr) {
             handshakes_.spawn(
                 shake_hands(std::move(*peer), from, std::move(taken), std::move(begun)));
@@ -156,21 +140,21 @@ void worker::take(unique_fd accepted, const noted_listener& from, seat taken,
             take(std::move(*peer), std::move(taken));
         }
     } catch (const std::bad_alloc&) {
-        place_.note_no_memory(counted_);
+        context_.note_no_memory(counted_);
     }
 }
 
 /// The session comes after the handshake.
 task<void> worker::shake_hands(stream plain, const noted_listener& from, seat taken,
                                handshake under_way) {
-    const bool is_pressed = place_.handshakes > max_handshakes / 2;
+    const bool is_pressed = context_.handshakes > max_handshakes / 2;
     try {
         result<stream> peer = co_await from.finish(
             std::move(plain), is_pressed ? pressed_handshake_timeout : handshake_timeout);
         under_way.reset();
         if (peer) take(std::move(*peer), std::move(taken));
     } catch (const std::bad_alloc&) {
-        place_.note_no_memory(counted_);
+        context_.note_no_memory(counted_);
     }
 }
 
@@ -197,7 +181,7 @@ void worker::deliver() noexcept {
     for (bool more = true; more;) {
         std::size_t count = 0;
         {
-            const visit here(place_.turns.get());
+            const visit here(context_.turns.get());
             while (count < letters_.size() && !untold_.empty()) {
                 client::own_session& to = untold_.pop_front();
                 letters_[count++] = {&to, std::exchange(to.untold, std::uint8_t{0})};
@@ -229,15 +213,15 @@ void worker::look(client& c) noexcept {
                 .blocked = its.blocked,
                 .waits_for_others = its.waits_for_others(),
                 .is_replica = (its.special & eddy::cache::session::replica) != 0,
-                .runs_script = its.blocked && place_.engine.script_is_late(its)};
-    if (place_.append == nullptr) return;
-    if (place_.append->was_given_up(its)) [[unlikely]] {
+                .runs_script = its.blocked && context_.engine.script_is_late(its)};
+    if (context_.append == nullptr) return;
+    if (context_.append->was_given_up(its)) [[unlikely]] {
         // More than this is given up: the wait for it ends at once, and so does the client.
         held_by_disk_ = append_file::mark();
         return;
     }
-    if (!place_.holds_replies()) return;
-    append_file::mark now = place_.append->present();
+    if (!context_.holds_replies()) return;
+    append_file::mark now = context_.append->present();
     if (held_by_disk_) now.given_up = held_by_disk_->given_up;
     held_by_disk_ = now;
 }
@@ -297,7 +281,7 @@ task<void> worker::serve(std::unique_ptr<client> c) {
         if (c->socket.shutdown_write()) co_await discard_input(c->socket);
     } catch (const std::bad_alloc&) {
         reset_shared();
-        place_.note_no_memory(counted_, id);
+        context_.note_no_memory(counted_, id);
     }
 }
 
@@ -413,8 +397,8 @@ void worker::note_input(client& c) noexcept {
 
 void worker::note_grown(client& c, std::size_t bytes) {
     note_input(c);
-    const visit here(place_.turns.get());
-    eddy::cache::note_client_memory(place_.engine.internals(), bytes);
+    const visit here(context_.turns.get());
+    eddy::cache::note_client_memory(context_.engine.internals(), bytes);
 }
 
 worker::next worker::execute_rest(client& c) {
@@ -473,7 +457,7 @@ worker::next worker::execute(client& c, std::string_view input, std::size_t& use
                 return next::close;
             case resp::parse_status::complete: break;
         }
-        if (replies_.size() >= place_.max_pending_reply) return next::again;
+        if (replies_.size() >= context_.max_pending_reply) return next::again;
     }
 }
 
@@ -483,9 +467,10 @@ std::size_t worker::visit_engine(client& c, std::span<const resp::command> comma
     const bool has_large = c.rest && !c.rest->large.empty();
     std::size_t beside_others = 0;
     if (lane_ && !has_large && lane_->is_of_use(now.time_since_epoch())) {
-        const shared_visit here(place_.turns.get());
+        const shared_visit here(context_.turns.get());
         // Upkeep that has come to its end is asked for anew by who is alone.
-        if (place_.clock.is_told(now) && place_.work_done.is_set() && !place_.holds_reads()) {
+        if (context_.clock.is_current(now) && context_.work_done.is_set() &&
+            !context_.holds_reads()) {
             const auto done = lane_->execute(*c.session, commands, replies_);
             if (done.is_over) return done.executed;
             beside_others = done.executed;
@@ -496,15 +481,15 @@ std::size_t worker::visit_engine(client& c, std::span<const resp::command> comma
 
 std::size_t worker::visit_alone(client& c, time_point now,
                                 std::span<const resp::command> commands) {
-    const visit here(place_.turns.get());
-    place_.clock.tell(now);
-    place_.ask_upkeep();
+    const visit here(context_.turns.get());
+    context_.clock.update(now);
+    context_.ask_upkeep();
     const std::size_t executed =
         c.rest && !c.rest->large.empty()
-            ? place_.engine.execute(*c.session, commands.front(), c.rest->large, replies_)
-            : place_.engine.execute(*c.session, commands, replies_);
-    if (place_.engine.is_behind() && !place_.is_behind.is_set()) [[unlikely]]
-        place_.is_behind.set();
+            ? context_.engine.execute(*c.session, commands.front(), c.rest->large, replies_)
+            : context_.engine.execute(*c.session, commands, replies_);
+    if (context_.engine.is_behind() && !context_.is_behind.is_set()) [[unlikely]]
+        context_.is_behind.set();
     look(c);
     return executed;
 }
@@ -558,8 +543,9 @@ void worker::keep_spare(byte_buffer sent) {
         }
     }
     const bool is_settled =
-        remote_ ? (co_await resume_on(place_.home, place_.append->settled(until))).value_or(false)
-                : co_await place_.append->settled(until);
+        remote_
+            ? (co_await resume_on(context_.home, context_.append->settled(until))).value_or(false)
+            : co_await context_.append->settled(until);
     if (!is_settled) co_return false;
     take_up(std::move(waiting));
     co_return true;
@@ -568,8 +554,8 @@ void worker::keep_spare(byte_buffer sent) {
 /// Has the file take it, if that needs no wait.
 bool worker::write_appended(append_file::mark until) {
     if (until.position <= written_to_file_) return true;
-    const visit here(place_.turns.get());
-    if (!place_.append->write_now(until)) return false;
+    const visit here(context_.turns.get());
+    if (!context_.append->write_now(until)) return false;
     written_to_file_ = until.position;
     return true;
 }
@@ -577,11 +563,11 @@ bool worker::write_appended(append_file::mark until) {
 /// False, with the reply dropped, when it is too large: the connection is over.
 bool worker::fits_queue(client& c) {
     // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
-    if (replies_.size() <= place_.max_queue + place_.max_pending_reply) return true;
+    if (replies_.size() <= context_.max_queue + context_.max_pending_reply) return true;
     ++counted_.errors;
     ++counted_.dropped;
-    place_.events.write(fmt::format("client {} closed: a reply of {} bytes is over --max-queue",
-                                    c.session->id, replies_.size()));
+    context_.events.write(fmt::format("client {} closed: a reply of {} bytes is over --max-queue",
+                                      c.session->id, replies_.size()));
     replies_ = byte_buffer();
     return false;
 }
@@ -600,7 +586,7 @@ bool worker::send_now(client& c) {
     if (batches_++ % batches_a_sample == 0) {
         const auto took = static_cast<std::uint64_t>(
             std::max<std::int64_t>((precise_now() - c.touched_at()).count(), 0));
-        const shared_visit here(place_.turns.get());
+        const shared_visit here(context_.turns.get());
         latency_->record(took);
     }
     return true;
@@ -609,9 +595,9 @@ bool worker::send_now(client& c) {
 void worker::set_unsent(client& c, std::size_t bytes) {
     c.session->unsent.store(counted_bytes(bytes), std::memory_order_relaxed);
     const time_point now = loop::current().now();
-    const visit here(place_.turns.get());
-    place_.clock.tell(now);
-    place_.engine.set_unsent(*c.session, bytes);
+    const visit here(context_.turns.get());
+    context_.clock.update(now);
+    context_.engine.set_unsent(*c.session, bytes);
 }
 
 }  // namespace eddy::runtime::cache

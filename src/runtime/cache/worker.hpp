@@ -20,8 +20,8 @@
 
 #include "cache/engine/lane.hpp"
 #include "runtime/cache/append_file.hpp"
+#include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/client.hpp"
-#include "runtime/cache/workplace.hpp"
 #include "runtime/connections.hpp"
 #include "runtime/listening.hpp"
 
@@ -44,12 +44,7 @@ public:
     /// What clients are told that come when there are too many.
     static constexpr std::string_view refusal = "-ERR max number of clients reached\r\n";
 
-    /// What its clients may do.
-    struct limits {
-        connections::limits of_connections;
-        std::size_t max_argument = 0;      ///< bytes of one, as proto-max-bulk-len
-        std::size_t max_query_buffer = 0;  ///< client-query-buffer-limit
-    };
+    using limits = worker_limits;
 
     /// A reply buffer that grew beyond this is given back.
     static constexpr std::size_t kept_reply_capacity = 256 * 1024;
@@ -66,7 +61,7 @@ public:
     static constexpr duration longest_stall = std::chrono::seconds(5);
 
     /// On its loop. `of` outlives it.
-    worker(workplace& of, const limits& chosen);
+    worker(cache_context& of, const limits& chosen);
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
     ~worker();
@@ -80,7 +75,7 @@ public:
     /// The clients' connections, for accepting them.
     connections& clients() noexcept { return clients_; }
     scope& tasks() noexcept { return tasks_; }
-    workplace& place() noexcept { return place_; }
+    cache_context& context() noexcept { return context_; }
     /// Any thread.
     seats& places() noexcept { return seats_; }
     /// Whether its loop is not the home of the engine.
@@ -173,7 +168,7 @@ private:
     void deliver() noexcept;
     void forget(client::own_session& who) noexcept;
 
-    workplace& place_;
+    cache_context& context_;
     bool remote_;
     std::unique_ptr<eddy::cache::lane> lane_;  // null at home
     executor here_ = executor::current();

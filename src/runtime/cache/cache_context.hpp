@@ -1,5 +1,5 @@
-// What all workers of one cache share: the engine, its time, and what is told to the cache's own
-// tasks.
+// Context of a running cache: its engine with the clock, and what its parts (workers, files,
+// replication, commands about the server) share.
 //
 // With several workers the engine, like all of this, belongs to the home loop, whose turns are
 // shared: a worker on another loop touches it within a visit alone. With one worker there is no
@@ -9,9 +9,12 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/task.hpp>
 #include <eddy/io/turns.hpp>
 
 #include "cache/engine/engine.hpp"
+#include "cache/engine/traffic.hpp"
+#include "runtime/connections.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
 
@@ -21,13 +24,25 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace eddy::runtime::cache {
 
 class append_file;
+class cache_files;
 class replicator;
+class worker;
+struct last_save;
 
-/// Tells the engine the time, once a turn of each loop.
+/// What a worker's clients may do.
+struct worker_limits {
+    connections::limits of_connections;
+    std::size_t max_argument = 0;      ///< bytes of one, as proto-max-bulk-len
+    std::size_t max_query_buffer = 0;  ///< client-query-buffer-limit
+};
+
+/// The engine's clock: set once a turn of each loop.
 class engine_clock {
 public:
     explicit engine_clock(eddy::cache::engine& of) : engine_(of), kind_(loop::current().kind()) {
@@ -35,11 +50,11 @@ public:
         if (kind_ == backend_kind::sim) engine_.set_slice_clock(nullptr);
     }
 
-    /// It is `now` of the calling thread's own loop. Of several loops the latest counts: the
+    /// `now` is that of the calling thread's own loop. Of several loops the latest counts: the
     /// engine's time does not go back with each that began its turn a little earlier.
-    void tell(time_point now) noexcept {
-        if (now <= told_) return;
-        told_ = now;
+    void update(time_point now) noexcept {
+        if (now <= updated_at_) return;
+        updated_at_ = now;
         using namespace std::chrono;
         of_day_ = kind_ == backend_kind::sim
                       ? duration_cast<microseconds>(now.time_since_epoch())
@@ -49,17 +64,17 @@ public:
         steady_ = *began_ + even;
         engine_.set_time(of_day_, steady_);
     }
-    /// Whether the engine's time is right enough. Also within a shared visit.
-    bool is_told(time_point now) const noexcept {
-        return now - told_ < std::chrono::milliseconds(1);
+    /// Whether the engine's time is at most a millisecond old. Also within a shared visit.
+    bool is_current(time_point now) const noexcept {
+        return now - updated_at_ < std::chrono::milliseconds(1);
     }
-    /// The engine's steady time, as it was last told.
+    /// The engine's steady time, as of the last update().
     std::chrono::microseconds steady() const noexcept { return steady_; }
 
 private:
     eddy::cache::engine& engine_;
     backend_kind kind_;
-    time_point told_{};
+    time_point updated_at_{};
     std::chrono::microseconds of_day_{};
     /// Between the loops' time and the system's, when this began.
     std::optional<std::chrono::microseconds> began_;
@@ -78,14 +93,20 @@ struct handshake_ender {
 /// One that is counted until this dies; null where there is none.
 using handshake = std::unique_ptr<std::atomic<std::uint64_t>, handshake_ender>;
 
-/// One for each start of a cache; it outlives the workers.
-struct workplace final : turn_listener {
-    workplace(eddy::cache::engine& its_engine, journal& its_events)
-        : engine(its_engine), events(its_events), clock(its_engine) {}
+/// One for each start of a cache; it outlives the workers and all other parts. The home loop's
+/// thread and visitors, where nothing else is said.
+struct cache_context final : turn_listener {
+    /// `its_counters` are the cache's own, beside those of its workers. All references outlive it.
+    cache_context(eddy::cache::engine& its_engine, journal& its_events, counters& its_counters)
+        : engine(its_engine), events(its_events), counted(its_counters), clock(its_engine) {}
 
     void is_alone() noexcept override { engine.settle_lanes(); }
 
-    /// Has keys that end looked for, and memory given back.
+    /// Updates the engine's clock. The home loop's thread, once in each of its turns in which the
+    /// engine works; also within a visit.
+    void update_time() noexcept { clock.update(loop::current().now()); }
+
+    /// Requests a sweep of expired keys, and that memory is given back.
     void ask_upkeep() noexcept {
         if (!work_done.is_set()) work_done.set();
     }
@@ -95,23 +116,47 @@ struct workplace final : turn_listener {
     bool holds_replies() const noexcept;
     bool holds_reads() const noexcept;
 
-    /// A client was closed for want of memory: counted by the caller's own counters, and told if
-    /// there is memory for that. Its id is 0 when it had no session yet. Any thread.
+    /// Notes that a client was closed for want of memory: in the caller's own counters, and in the
+    /// journal if there is memory for that. Its id is 0 when it had no session yet. Any thread.
     void note_no_memory(counters& its, std::uint64_t client_id = 0) const noexcept;
+
+    /// Bytes and calls of all connections so far.
+    eddy::cache::traffic traffic() const noexcept;
+
+    /// The workers' limits, by the engine's options of now, which CONFIG SET changes.
+    worker_limits limits() const noexcept;
+    /// Applies them to the worker that accepts, and has keep_limits() apply them to the others.
+    void limits_changed() noexcept;
+    /// Applies them to all workers. The home loop's thread.
+    void set_limits();
+    /// Does so after each limits_changed(), until it is cancelled. The home loop's thread.
+    task<void> keep_limits();
+
+    /// Has the files get all that they lack, if there are files. The home loop's thread.
+    task<outcome<>> save_all(last_save how);
 
     eddy::cache::engine& engine;
     journal& events;
+    counters& counted;
     engine_clock clock;
     executor home = executor::current();
     std::unique_ptr<shared_turns> turns;  // null with one worker
-    append_file* append = nullptr;        // null without a folder
+    /// With the loop of each, the home loop's first; empty before and after the workers' time.
+    std::vector<std::pair<executor, worker*>> workers;
+    cache_files* files = nullptr;   // null without a folder
+    append_file* append = nullptr;  // the same
     replicator* replicating = nullptr;
+    duration write_timeout{};           // 0: none
     std::size_t max_queue = 0;          // bytes of replies that one client may leave unread
     std::size_t max_pending_reply = 0;  // as of the engine's options
     event work_done;                    // clients have done something
     event is_behind;                    // the engine is: see engine::is_behind()
+    event outputs_due;                  // a client over a soft limit is due earlier than before
     std::atomic<std::uint64_t> clients_elsewhere{0};  // given to workers on other loops
     std::atomic<std::uint64_t> handshakes{0};         // under way on other loops
+
+private:
+    event new_limits_;
 };
 
 }  // namespace eddy::runtime::cache

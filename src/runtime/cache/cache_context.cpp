@@ -1,0 +1,94 @@
+// Context of a running cache: what it does for several parts.
+#include "runtime/cache/cache_context.hpp"
+
+#include "runtime/cache/append_file.hpp"
+#include "runtime/cache/cache_files.hpp"
+#include "runtime/cache/worker.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::cache {
+
+void cache_context::note_no_memory(counters& its, std::uint64_t client_id) const noexcept {
+    ++its.errors;
+    try {
+        events.write(client_id == 0
+                         ? "a client was closed: there is no memory for it"
+                         : fmt::format("client {} closed: no memory for what it wants", client_id));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
+    }
+}
+
+bool cache_context::holds_replies() const noexcept {
+    return append != nullptr && append->holds_replies();
+}
+
+bool cache_context::holds_reads() const noexcept {
+    return append != nullptr && append->holds_reads();
+}
+
+eddy::cache::traffic cache_context::traffic() const noexcept {
+    eddy::cache::traffic sum;
+    const auto add = [&sum](const counters& of) {
+        sum.bytes_in += of.bytes_in;
+        sum.bytes_out += of.bytes_out;
+        sum.reads += of.reads;
+        sum.writes += of.writes;
+        sum.refused += of.connections_refused;
+    };
+    for (std::size_t i = 1; i < workers.size(); ++i) add(workers[i].second->counted());
+    sum.threaded_reads = sum.reads;
+    sum.threaded_writes = sum.writes;
+    add(counted);
+    if (!workers.empty()) add(workers.front().second->counted());
+    return sum;
+}
+
+worker_limits cache_context::limits() const noexcept {
+    const eddy::cache::engine_options& now = engine.options();
+    worker_limits chosen;
+    chosen.of_connections.most = now.max_clients;
+    chosen.of_connections.idle = now.client_timeout;
+    chosen.of_connections.stuck = write_timeout;
+    chosen.max_argument = now.max_text;
+    chosen.max_query_buffer = now.max_query_buffer;
+    return chosen;
+}
+
+void cache_context::limits_changed() noexcept {
+    if (!workers.empty()) workers.front().second->set_limits(limits());
+    new_limits_.set();
+}
+
+void cache_context::set_limits() {
+    for (const auto& [where, its] : workers) {
+        if (where.is_current()) {
+            its->set_limits(limits());
+            continue;
+        }
+        // Destroyed there as well, later.
+        static_cast<void>(where.post([to = its, chosen = limits()] { to->set_limits(chosen); }));
+    }
+}
+
+task<void> cache_context::keep_limits() {
+    while (co_await new_limits_.wait()) {
+        set_limits();
+        new_limits_.reset();
+    }
+}
+
+task<outcome<>> cache_context::save_all(last_save how) {
+    if (files == nullptr) co_return outcome<>();
+    try {
+        co_return co_await files->save_before_stop(std::move(how));
+    } catch (const std::bad_alloc&) {
+        ++counted.errors;
+    }
+    co_return refuse(503, "not saved: there is no memory");
+}
+
+}  // namespace eddy::runtime::cache
