@@ -160,22 +160,22 @@ inline task<> net_queued_writer(stream& connection, scope& connections,
     if (!co_await out.ready()) co_return;                  // below the low watermark again
 }
 
-inline void wire_http1(http::request_parser& parser, byte_buffer& input) {
-    http::step step = parser.parse(input.text());
+inline void wire_http1(http1::request_parser& parser, byte_buffer& input) {
+    http1::step step = parser.parse(input.text());
     switch (step.what) {
-        case http::event::head: break;
-        case http::event::body: break;
-        case http::event::end: break;
-        case http::event::error: break;
-        case http::event::need_more: break;
+        case http1::event::head: break;
+        case http1::event::body: break;
+        case http1::event::end: break;
+        case http1::event::error: break;
+        case http1::event::need_more: break;
     }
     input.consume(step.consumed);
 }
 
 inline result<> wire_head_writer(byte_buffer& out, std::string_view text) {
-    http::head_writer writer(out);
+    http1::head_writer writer(out);
     writer.response(200).field("Content-Type", "application/json");
-    result<> written = writer.end(http::body_framing::sized(text.size()));
+    result<> written = writer.end(http1::body_framing::sized(text.size()));
     out.append(text);
     return written;
 }
@@ -183,8 +183,8 @@ inline result<> wire_head_writer(byte_buffer& out, std::string_view text) {
 int bad_request();
 void use(const std::string& name, const std::string& value);
 
-inline int wire_query_reader(const http::target_parts& parts) {
-    http::query_reader reader(parts.query);
+inline int wire_query_reader(const http1::target_parts& parts) {
+    http1::query_reader reader(parts.query);
     while (auto parameter = reader.next()) use(parameter->name, parameter->value);
     if (reader.malformed()) return bad_request();
     return 0;

@@ -29,35 +29,35 @@ namespace {
 using namespace eddy;
 
 bool http_requests() {
-    http::request_parser parser;
+    http1::request_parser parser;
     std::string_view input = "GET /a%20b?x=1 HTTP/1.1\r\nHost: example.org\r\n\r\n";
-    http::step step = parser.parse(input);
-    if (step.what != http::event::head) return false;
-    const auto parts = http::split_target(parser.head().method, parser.head().target);
-    const auto path = parts ? http::percent_decode(parts->path) : fail(parts.error());
+    http1::step step = parser.parse(input);
+    if (step.what != http1::event::head) return false;
+    const auto parts = http1::split_target(parser.head().method, parser.head().target);
+    const auto path = parts ? http1::percent_decode(parts->path) : fail(parts.error());
     return path == "/a b" && parser.head().headers.find("host") == "example.org";
 }
 
 bool http_responses() {
     byte_buffer out;
-    http::head_writer writer(out);
+    http1::head_writer writer(out);
     writer.response(200).field("Content-Type", "text/plain");
-    const result<> written = writer.end(http::body_framing::sized(2));
+    const result<> written = writer.end(http1::body_framing::sized(2));
     out.append("ok");
     return written && out.text().ends_with("\r\n\r\nok");
 }
 
 /// The content of a response, in whichever pieces it came; its trailers, too.
 result<std::string> content_of(std::string_view input) {
-    http::response_parser parser;
+    http1::response_parser parser;
     parser.expect_response_to("GET");
     byte_buffer content;
     for (;;) {
-        const http::step step = parser.collect(input, content);
+        const http1::step step = parser.collect(input, content);
         input.remove_prefix(step.consumed);
-        if (step.what == http::event::error) return fail(errc::malformed);
-        if (step.what == http::event::need_more) return fail(errc::truncated);
-        if (step.what != http::event::end) continue;
+        if (step.what == http1::event::error) return fail(errc::malformed);
+        if (step.what == http1::event::need_more) return fail(errc::truncated);
+        if (step.what != http1::event::end) continue;
         const auto sum = parser.trailers().find("digest").value_or("none");
         return std::string(content.text()).append(" ").append(sum);
     }
@@ -65,19 +65,19 @@ result<std::string> content_of(std::string_view input) {
 
 bool http_chunks() {
     byte_buffer out;
-    http::head_writer head(out);
-    if (!head.response(200).end(http::body_framing::chunked())) return false;
-    http::write_chunk(out, "piece ");
-    http::write_chunk(out, "by piece");
-    http::header_list trailers;
+    http1::head_writer head(out);
+    if (!head.response(200).end(http1::body_framing::chunked())) return false;
+    http1::write_chunk(out, "piece ");
+    http1::write_chunk(out, "by piece");
+    http1::header_list trailers;
     if (!trailers.add("Digest", "abc")) return false;
-    http::write_last_chunk(out, trailers);
+    http1::write_last_chunk(out, trailers);
     return content_of(out.text()) == "piece by piece abc";
 }
 
 bool http_queries() {
     int seen = 0;
-    http::query_reader reader("name=a%20b&more=1");
+    http1::query_reader reader("name=a%20b&more=1");
     while (auto parameter = reader.next()) seen += parameter->value.empty() ? 0 : 1;
     return seen == 2 && !reader.malformed();
 }

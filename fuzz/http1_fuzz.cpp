@@ -13,7 +13,7 @@
 namespace {
 
 using namespace eddy;
-using namespace eddy::http;
+using namespace eddy::http1;
 
 constexpr std::uint8_t as_response = 1;
 constexpr std::uint8_t to_head = 2;

@@ -71,49 +71,49 @@ task<result<control_answer>> control_client::exchange(control_request request, b
     if (!is_trusted(daemon)) co_return fail(errno_code(EPERM));
 
     byte_buffer out;
-    http::head_writer writer(out);
+    http1::head_writer writer(out);
     writer.request(request.method, request.target).field("Host", "eddy");
     writer.field("Connection", "close");
     if (!request.body.empty()) writer.field("Content-Type", request.content_type);
     const auto written = writer.end(request.body.empty() && request.method == "GET"
-                                        ? http::body_framing::none()
-                                        : http::body_framing::sized(request.body.size()));
+                                        ? http1::body_framing::none()
+                                        : http1::body_framing::sized(request.body.size()));
     if (!written) co_return fail(written.error());
     out.append(request.body);
     // A daemon that refuses a request early closes before it has read all of it; its answer is
     // there to read all the same.
     const auto sent = co_await daemon.write_all(out.bytes());
 
-    http::limits limits;
+    http1::limits limits;
     limits.body = UINT64_MAX;
-    http::response_parser parser(limits);
+    http1::response_parser parser(limits);
     parser.expect_response_to(request.method);
     control_answer answer;
     byte_buffer in;
     for (;;) {
-        const http::step step = parser.parse(in.text());
-        if (step.what == http::event::body) {
+        const http1::step step = parser.parse(in.text());
+        if (step.what == http1::event::body) {
             const bool streamed = sink && answer.status / 100 == 2;
             if (streamed && !sink(step.body)) co_return answer;
             if (!streamed && answer.body.size() + step.body.size() > answer_limit)
                 co_return fail(errc::limit_reached);
             if (!streamed) answer.body += step.body;
         }
-        if (step.what == http::event::head) answer.status = parser.head().status;
+        if (step.what == http1::event::head) answer.status = parser.head().status;
         in.consume(step.consumed);
-        if (step.what == http::event::error) co_return fail(errc::malformed);
-        if (step.what == http::event::end) {
+        if (step.what == http1::event::error) co_return fail(errc::malformed);
+        if (step.what == http1::event::end) {
             if (answer.status >= 200) co_return answer;
             answer = {};
         }
-        if (step.what != http::event::need_more) continue;
+        if (step.what != http1::event::need_more) continue;
 
         auto received = co_await daemon.read();
         if (received) {
             in.append(received->bytes());
             continue;
         }
-        if (received.error() == errc::end_of_stream && parser.finish() == http::event::end)
+        if (received.error() == errc::end_of_stream && parser.finish() == http1::event::end)
             co_return answer;
         if (!sent) co_return fail(sent.error());
         co_return fail(received.error());

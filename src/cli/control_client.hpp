@@ -15,7 +15,7 @@
 
 namespace eddy::cli {
 
-/// A request to the daemon. `target` is encoded already; see http::percent_encode().
+/// A request to the daemon. `target` is encoded already; see http1::percent_encode().
 struct control_request {
     std::string method = "GET";
     std::string target;

@@ -2,7 +2,7 @@
 #include "cli/request.hpp"
 
 #include <eddy/base/glob.hpp>
-#include <eddy/wire/http/target.hpp>
+#include <eddy/wire/http1/target.hpp>
 
 #include "base/terminal_text.hpp"
 #include "base/text.hpp"
@@ -90,12 +90,12 @@ std::expected<std::string, int> request_body(const json& value) {
 }
 
 std::string runtime_target(std::string_view name, std::string_view rest) {
-    return fmt::format("/v1/runtimes/{}{}", http::percent_encode(name), rest);
+    return fmt::format("/v1/runtimes/{}{}", http1::percent_encode(name), rest);
 }
 
 std::expected<json, int> list_matching(const context& with, std::string_view pattern) {
     control_request request;
-    request.target = fmt::format("/v1/runtimes?match={}", http::percent_encode(pattern));
+    request.target = fmt::format("/v1/runtimes?match={}", http1::percent_encode(pattern));
     auto answer = ask(with, std::move(request));
     if (!answer) return answer;
     if (!answer->is_object() || !answer->contains("runtimes") ||

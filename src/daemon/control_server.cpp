@@ -162,9 +162,9 @@ task<void> control_server::turn_away(stream peer, std::size_t limit) {
         503, fmt::format("there are {} control connections, which is the limit; try again later",
                          limit));
     byte_buffer out;
-    http::head_writer writer(out);
+    http1::head_writer writer(out);
     writer.response(503).field("Content-Type", refusal.content_type).field("Connection", "close");
-    const auto written = writer.end(http::body_framing::sized(refusal.body.size()));
+    const auto written = writer.end(http1::body_framing::sized(refusal.body.size()));
     EDDY_ASSERT(written.has_value());
     out.append(refusal.body);
     static_cast<void>(co_await with_timeout(turn_away_time, transmit(peer, out.bytes())));

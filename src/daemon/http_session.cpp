@@ -36,12 +36,12 @@ private:
     task<void> watch_for_hangup(cancel_source& to_cancel);
     task<void> linger();
     std::optional<http_request> take_request();
-    void write_head(const http_response& response, http::body_framing framing, bool keep);
+    void write_head(const http_response& response, http1::body_framing framing, bool keep);
 
     stream peer_;
     request_handler& handler_;
     const session_limits& limits_;
-    http::request_parser parser_;
+    http1::request_parser parser_;
     byte_buffer in_;
     byte_buffer body_;
     byte_buffer out_;
@@ -82,20 +82,20 @@ task<http_session::arrival> http_session::await_request() {
     body_.release_if_empty();
     bool begun = false;
     for (;;) {
-        const http::step step = parser_.collect(in_.text(), body_);
+        const http1::step step = parser_.collect(in_.text(), body_);
         in_.consume(step.consumed);
-        if (step.what == http::event::error) co_return arrival::malformed;
-        if (step.what == http::event::end) co_return arrival::request;
-        if (step.what == http::event::head && parser_.head().expect_continue) {
+        if (step.what == http1::event::error) co_return arrival::malformed;
+        if (step.what == http1::event::end) co_return arrival::request;
+        if (step.what == http1::event::head && parser_.head().expect_continue) {
             // A body that is declared too long is refused here, before the client sends it.
-            const http::step refused = parser_.collect({}, body_);
-            if (refused.what == http::event::error) co_return arrival::malformed;
-            if (refused.what == http::event::end) co_return arrival::request;
+            const http1::step refused = parser_.collect({}, body_);
+            if (refused.what == http1::event::error) co_return arrival::malformed;
+            if (refused.what == http1::event::end) co_return arrival::request;
             out_.append("HTTP/1.1 100 Continue\r\n\r\n");
             const auto told = co_await flush();
             if (!told) co_return arrival::ended;
         }
-        if (step.what != http::event::need_more) continue;
+        if (step.what != http1::event::need_more) continue;
         if (!begun && !parser_.idle()) {
             begun = true;
             deadline = here.now() + limits_.request_time;
@@ -111,7 +111,7 @@ task<http_session::arrival> http_session::await_request() {
         }
         if (received.error() == errc::timed_out && begun) co_return arrival::timed_out;
         // A request that was cut off is answered, for clients that closed their half only.
-        if (received.error() == errc::end_of_stream && parser_.finish() == http::event::error)
+        if (received.error() == errc::end_of_stream && parser_.finish() == http1::event::error)
             co_return arrival::malformed;
         co_return arrival::ended;
     }
@@ -120,21 +120,21 @@ task<http_session::arrival> http_session::await_request() {
 std::optional<http_request> http_session::take_request() {
     http_request request;
     request.method = parser_.head().method;
-    const auto parts = http::split_target(request.method, parser_.head().target);
+    const auto parts = http1::split_target(request.method, parser_.head().target);
     if (!parts) return std::nullopt;
     request.path = parts->path.empty() ? "/" : std::string(parts->path);
-    http::query_reader reader(parts->query);
+    http1::query_reader reader(parts->query);
     while (auto parameter = reader.next()) request.query.push_back(std::move(*parameter));
     if (reader.malformed()) return std::nullopt;
     request.body = body_.text();
     return request;
 }
 
-void http_session::write_head(const http_response& response, http::body_framing framing,
+void http_session::write_head(const http_response& response, http1::body_framing framing,
                               bool keep) {
-    http::head_writer writer(out_);
+    http1::head_writer writer(out_);
     writer.response(response.status);
-    if (framing.how != http::body_framing::kind::none)
+    if (framing.how != http1::body_framing::kind::none)
         writer.field("Content-Type", response.content_type);
     writer.field("Cache-Control", "no-store");
     if (!response.allow.empty()) writer.field("Allow", response.allow);
@@ -156,13 +156,13 @@ task<result<>> http_session::answer(http_response response, bool keep) {
                 handler_.reject(400, "a stream of lines needs HTTP/1.1, and the request is 1.0"),
                 keep);
         }
-        write_head(response, http::body_framing::chunked(), keep);
+        write_head(response, http1::body_framing::chunked(), keep);
         co_return co_await answer_in_pieces(*response.pieces);
     }
     if (response.status == 204)
-        write_head(response, http::body_framing::none(), keep);
+        write_head(response, http1::body_framing::none(), keep);
     else
-        write_head(response, http::body_framing::sized(response.body.size()), keep);
+        write_head(response, http1::body_framing::sized(response.body.size()), keep);
     if (!head_only && response.status != 204) out_.append(response.body);
     co_return co_await flush();
 }
@@ -195,9 +195,9 @@ task<void> http_session::send_pieces(body_source& pieces, cancel_source& waiting
             co_return;
         }
         if (piece)
-            http::write_chunk(out_, *piece);
+            http1::write_chunk(out_, *piece);
         else
-            http::write_last_chunk(out_);
+            http1::write_last_chunk(out_);
         sent = co_await flush();
         if (!piece) co_return;
     }
@@ -232,7 +232,7 @@ task<void> http_session::linger() {
 }  // namespace
 
 std::optional<std::string_view> http_request::parameter(std::string_view name) const noexcept {
-    for (const http::query_parameter& p : query)
+    for (const http1::query_parameter& p : query)
         if (p.name == name) return p.value;
     return std::nullopt;
 }

@@ -23,7 +23,7 @@ namespace eddy::daemon {
 struct http_request {
     std::string method;
     std::string path;  ///< still percent-encoded
-    std::vector<http::query_parameter> query;
+    std::vector<http1::query_parameter> query;
     std::string body;
 
     /// The first value of a query parameter.
@@ -59,7 +59,7 @@ protected:
 };
 
 struct session_limits {
-    http::limits parser{};
+    http1::limits parser{};
     /// From a request's first byte to its last: a client that is slower gets 408.
     duration request_time = std::chrono::seconds(15);
     /// How long a connection may stay open without a request.

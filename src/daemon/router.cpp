@@ -1,7 +1,7 @@
 // Matching paths.
 #include "daemon/router.hpp"
 
-#include <eddy/wire/http/target.hpp>
+#include <eddy/wire/http1/target.hpp>
 
 #include <algorithm>
 
@@ -32,7 +32,7 @@ std::optional<std::vector<std::string>> match_path(std::string_view pattern,
             if (wanted != given) return std::nullopt;
             continue;
         }
-        auto decoded = http::percent_decode(given);
+        auto decoded = http1::percent_decode(given);
         if (!decoded || decoded->empty()) return std::nullopt;
         const bool odd = std::any_of(decoded->begin(), decoded->end(), [](char c) {
             return c == '/' || c == 0x7f || static_cast<unsigned char>(c) < 0x20;

@@ -3,13 +3,13 @@
 //
 // A connection reads like this; `input` is whatever bytes have arrived:
 //
-//     http::step step = parser.parse(input.text());
+//     http1::step step = parser.parse(input.text());
 //     switch (step.what) {
-//         case http::event::head: ...      // parser.head(); answer "Expect: 100-continue" here
-//         case http::event::body: ...      // use step.body
-//         case http::event::end: ...       // answer; the next call begins the next request
-//         case http::event::error: ...     // answer parser.error().status and close
-//         case http::event::need_more: ... // receive, or parser.finish() when the peer has ended
+//         case http1::event::head: ...      // parser.head(); answer "Expect: 100-continue" here
+//         case http1::event::body: ...      // use step.body
+//         case http1::event::end: ...       // answer; the next call begins the next request
+//         case http1::event::error: ...     // answer parser.error().status and close
+//         case http1::event::need_more: ... // receive, or parser.finish() when the peer has ended
 //     }
 //     input.consume(step.consumed);
 //
@@ -20,8 +20,8 @@
 
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/result.hpp>
-#include <eddy/wire/http/headers.hpp>
-#include <eddy/wire/http/target.hpp>
+#include <eddy/wire/http1/headers.hpp>
+#include <eddy/wire/http1/target.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@
 #include <string_view>
 
 /// HTTP messages without I/O.
-namespace eddy::http {
+namespace eddy::http1 {
 
 /// What a parser accepts from its peer. Beyond a limit it ends in event::error with the status
 /// that is named here (a response parser always with 502).
@@ -285,9 +285,9 @@ struct body_framing {
 
 /// Writes the head of one message to the end of a buffer:
 ///
-///     http::head_writer writer(out);
+///     http1::head_writer writer(out);
 ///     writer.response(200).field("Content-Type", "application/json");
-///     result<> written = writer.end(http::body_framing::sized(text.size()));
+///     result<> written = writer.end(http1::body_framing::sized(text.size()));
 ///     out.append(text);
 ///
 /// What cannot be written safely (CR, LF or NUL in a value, a name that is no token, a target with
@@ -336,4 +336,4 @@ void write_chunk(byte_buffer& out, std::string_view content);
 /// Transfer-Encoding, which would be wrong there, are left out.
 void write_last_chunk(byte_buffer& out, const header_list& trailers = {});
 
-}  // namespace eddy::http
+}  // namespace eddy::http1

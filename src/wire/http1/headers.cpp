@@ -1,5 +1,5 @@
 // Storage and lookup of header fields.
-#include <eddy/wire/http/headers.hpp>
+#include <eddy/wire/http1/headers.hpp>
 
 #include <eddy/base/assert.hpp>
 
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace eddy::http {
+namespace eddy::http1 {
 namespace {
 
 constexpr byte_set token_bytes("!#$%&'*+-.^_`|~");
@@ -170,4 +170,4 @@ std::string_view reason_phrase(int status) noexcept {
     }
 }
 
-}  // namespace eddy::http
+}  // namespace eddy::http1

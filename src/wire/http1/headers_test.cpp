@@ -1,11 +1,11 @@
 // Lookup, order, replacement and limits of header fields.
-#include <eddy/wire/http/headers.hpp>
+#include <eddy/wire/http1/headers.hpp>
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace eddy::http {
+namespace eddy::http1 {
 namespace {
 
 std::string render(const header_list& list) {
@@ -103,4 +103,4 @@ TEST(http_headers, know_the_reasons) {
 }
 
 }  // namespace
-}  // namespace eddy::http
+}  // namespace eddy::http1

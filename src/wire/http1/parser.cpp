@@ -10,7 +10,7 @@
 #include <limits>
 #include <utility>
 
-namespace eddy::http {
+namespace eddy::http1 {
 namespace {
 
 // Sizes in hexadecimal; more digits than these could not be a size in bytes.
@@ -446,4 +446,4 @@ bool response_parser::read_head(framing& body) {
     return true;
 }
 
-}  // namespace eddy::http
+}  // namespace eddy::http1

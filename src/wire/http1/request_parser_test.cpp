@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace eddy::http {
+namespace eddy::http1 {
 namespace {
 
 std::string parse_whole(std::string_view input, const limits& l = {}) {
@@ -484,4 +484,4 @@ TEST(http1_request, says_the_same_of_damaged_input_however_it_is_cut) {
 }
 
 }  // namespace
-}  // namespace eddy::http
+}  // namespace eddy::http1

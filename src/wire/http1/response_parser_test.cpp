@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace eddy::http {
+namespace eddy::http1 {
 namespace {
 
 std::string parse_cut(std::string_view input, std::string_view method = "GET", bool closed = false,
@@ -124,4 +124,4 @@ TEST(http1_response, bounds_a_body_that_runs_until_the_close) {
 }
 
 }  // namespace
-}  // namespace eddy::http
+}  // namespace eddy::http1

@@ -1,5 +1,5 @@
 // Request targets, percent-encoding and queries (RFC 9112 section 3.2, RFC 3986).
-#include <eddy/wire/http/target.hpp>
+#include <eddy/wire/http1/target.hpp>
 
 #include "wire/http1/text.hpp"
 
@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace eddy::http {
+namespace eddy::http1 {
 namespace {
 
 constexpr byte_set unreserved("-._~");
@@ -142,4 +142,4 @@ std::optional<query_parameter> query_reader::next() {
     return std::nullopt;
 }
 
-}  // namespace eddy::http
+}  // namespace eddy::http1

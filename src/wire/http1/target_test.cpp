@@ -1,11 +1,11 @@
 // Request targets in their four forms, percent-encoding and query parameters.
-#include <eddy/wire/http/target.hpp>
+#include <eddy/wire/http1/target.hpp>
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace eddy::http {
+namespace eddy::http1 {
 namespace {
 
 TEST(http_target, origin_form_has_path_and_query) {
@@ -93,4 +93,4 @@ TEST(http_target, query_parameters_are_decoded_in_order) {
 }
 
 }  // namespace
-}  // namespace eddy::http
+}  // namespace eddy::http1

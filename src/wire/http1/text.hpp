@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace eddy::http {
+namespace eddy::http1 {
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
@@ -63,4 +63,4 @@ constexpr bool next_item(std::string_view& list, std::string_view& item) noexcep
 /// Whether the text has only bytes that a host with its port may have; it may be empty.
 bool is_host(std::string_view text) noexcept;
 
-}  // namespace eddy::http
+}  // namespace eddy::http1

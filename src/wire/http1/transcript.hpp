@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace eddy::http {
+namespace eddy::http1 {
 
 inline void describe_common(std::string& out, const message_head& head) {
     out += head.minor_version == 0 ? " 1.0" : " 1.1";
@@ -100,4 +100,4 @@ std::string transcript(Parser& parser, std::string_view input, const std::vector
     return out;
 }
 
-}  // namespace eddy::http
+}  // namespace eddy::http1

@@ -5,7 +5,7 @@
 
 #include <charconv>
 
-namespace eddy::http {
+namespace eddy::http1 {
 namespace {
 
 bool is_framing_field(std::string_view name) noexcept {
@@ -129,4 +129,4 @@ void write_last_chunk(byte_buffer& out, const header_list& trailers) {
     out.append("\r\n");
 }
 
-}  // namespace eddy::http
+}  // namespace eddy::http1

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace eddy::http {
+namespace eddy::http1 {
 namespace {
 
 TEST(http1_writer, writes_responses) {
@@ -122,4 +122,4 @@ TEST(http1_writer, writes_chunks_that_the_parser_reads_back) {
 }
 
 }  // namespace
-}  // namespace eddy::http
+}  // namespace eddy::http1

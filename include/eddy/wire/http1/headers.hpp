@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace eddy::http {
+namespace eddy::http1 {
 
 /// One field line. Both views point into the header_list that it came from.
 struct header {
@@ -120,4 +120,4 @@ bool is_field_value(std::string_view text) noexcept;
 /// "Not Found" for 404; "Unknown" for a status that has no common name.
 std::string_view reason_phrase(int status) noexcept;
 
-}  // namespace eddy::http
+}  // namespace eddy::http1

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace eddy::http {
+namespace eddy::http1 {
 
 /// The four forms of RFC 9112 (3.2).
 enum class target_form : unsigned char {
@@ -51,7 +51,7 @@ struct query_parameter {
 
 /// Walks the parameters of a query, or of a form body, in their order:
 ///
-///     http::query_reader reader(parts.query);
+///     http1::query_reader reader(parts.query);
 ///     while (auto parameter = reader.next()) use(parameter->name, parameter->value);
 ///     if (reader.malformed()) return bad_request();
 ///
@@ -73,4 +73,4 @@ private:
     bool malformed_ = false;
 };
 
-}  // namespace eddy::http
+}  // namespace eddy::http1
