@@ -23,7 +23,7 @@ LAYERS = {
     "tls": {"base", "io", "net"},
     "shm": {"base", "io", "net"},
     "transport": {"base", "io", "net", "tls", "shm"},
-    "http": {"base", "io", "wire", "transport"},
+    "http": {"base", "io", "wire", "net", "transport"},
     "cache": ENGINE,
     "proxy": ENGINE,
     "stream": ENGINE,

@@ -22,14 +22,14 @@ namespace {
 /// How many lines `logs` shows when nobody says.
 constexpr std::size_t default_tail = 100;
 
-http_response json_response(int status, const json& value) {
-    http_response response;
+http::response json_response(int status, const json& value) {
+    http::response response;
     response.status = status;
     response.body = dump_json(value, 2) + "\n";
     return response;
 }
 
-http_response error_response(const problem& what) {
+http::response error_response(const problem& what) {
     return daemon::error_response(what.status, what.message);
 }
 
@@ -64,20 +64,20 @@ outcome<std::optional<std::string>> optional_text(const json& object, std::strin
     return std::optional(std::move(*text));
 }
 
-outcome<bool> flag_parameter(const http_request& request, std::string_view name) {
+outcome<bool> flag_parameter(const http::request& request, std::string_view name) {
     const auto given = request.parameter(name);
     if (!given || *given == "false" || *given == "0") return false;
     if (*given == "true" || *given == "1" || given->empty()) return true;
     return refuse(400, fmt::format("{} must be true or false, not \"{}\"", name, *given));
 }
 
-outcome<restart_data> restart_data_parameter(const http_request& request) {
+outcome<restart_data> restart_data_parameter(const http::request& request) {
     const auto discards = flag_parameter(request, "discard_keys");
     if (!discards) return std::unexpected(discards.error());
     return *discards ? restart_data::discarded : restart_data::kept;
 }
 
-outcome<std::size_t> count_parameter(const http_request& request, std::string_view name,
+outcome<std::size_t> count_parameter(const http::request& request, std::string_view name,
                                      std::size_t otherwise) {
     const auto given = request.parameter(name);
     if (!given) return otherwise;
@@ -128,12 +128,12 @@ json type_json(const runtime::type& type) {
 
 }  // namespace
 
-http_response error_response(int status, std::string_view message) {
+http::response error_response(int status, std::string_view message) {
     return json_response(status, {{"error", {{"status", status}, {"message", message}}}});
 }
 
 struct control_api::entry {
-    route where;
+    http::route where;
     handler what;
 };
 
@@ -159,19 +159,19 @@ std::span<const control_api::entry> control_api::table() {
     return all;
 }
 
-std::span<const route> control_api::routes() {
-    static const std::vector<route> all = [] {
-        std::vector<route> routes;
+std::span<const http::route> control_api::routes() {
+    static const std::vector<http::route> all = [] {
+        std::vector<http::route> routes;
         for (const entry& each : table()) routes.push_back(each.where);
         return routes;
     }();
     return all;
 }
 
-task<http_response> control_api::handle(http_request request) {
+task<http::response> control_api::handle(http::request request) {
     const time_point began = loop::current().now();
-    routing to = find_route(routes(), request.method, request.path);
-    http_response response;
+    http::routing to = http::find_route(routes(), request.method, request.path);
+    http::response response;
     if (to.index) {
         const handler what = table()[*to.index].what;
         response = co_await (this->*what)(std::move(request), std::move(to.parameters));
@@ -189,13 +189,13 @@ task<http_response> control_api::handle(http_request request) {
     co_return response;
 }
 
-http_response control_api::reject(int status, std::string_view what) {
-    http_response response = daemon::error_response(status, what);
+http::response control_api::reject(int status, std::string_view what) {
+    http::response response = daemon::error_response(status, what);
     count(response, loop::current().now());
     return response;
 }
 
-void control_api::count(const http_response& response, time_point began) {
+void control_api::count(const http::response& response, time_point began) {
     const auto digit = static_cast<std::size_t>(response.status / 100);
     if (digit < counted_.answers.size()) ++counted_.answers[digit];
     counted_.answer_time.record(
@@ -204,11 +204,11 @@ void control_api::count(const http_response& response, time_point began) {
 
 // --- The daemon -----------------------------------------------------------------------------
 
-task<http_response> control_api::get_version(http_request, parameters) {
+task<http::response> control_api::get_version(http::request, parameters) {
     co_return json_response(200, {{"version", facts_.version}, {"api", "v1"}});
 }
 
-task<http_response> control_api::get_daemon(http_request, parameters) {
+task<http::response> control_api::get_daemon(http::request, parameters) {
     const auto up = loop::current().now() - facts_.started_at;
     co_return json_response(200, {{"name", facts_.name},
                                   {"pid", ::getpid()},
@@ -222,7 +222,7 @@ task<http_response> control_api::get_daemon(http_request, parameters) {
                                   {"runtimes", runtimes_.all().size()}});
 }
 
-task<http_response> control_api::reload_daemon(http_request, parameters) {
+task<http::response> control_api::reload_daemon(http::request, parameters) {
     auto summary = co_await runtimes_.reread();
     if (!summary) co_return error_response(summary.error());
     co_return json_response(200, {{"created", summary->created},
@@ -231,15 +231,15 @@ task<http_response> control_api::reload_daemon(http_request, parameters) {
                                   {"problems", summary->problems}});
 }
 
-task<http_response> control_api::get_types(http_request, parameters) {
+task<http::response> control_api::get_types(http::request, parameters) {
     json types = json::array();
     for (const runtime::type& type : runtimes_.types()) types.push_back(type_json(type));
     co_return json_response(200, {{"types", std::move(types)}});
 }
 
-task<http_response> control_api::get_metrics(http_request, parameters) {
+task<http::response> control_api::get_metrics(http::request, parameters) {
     co_await runtimes_.refresh();
-    http_response response;
+    http::response response;
     response.content_type = metrics_content_type;
     response.body = render_metrics(runtimes_, facts_, counted_);
     co_return response;
@@ -247,7 +247,7 @@ task<http_response> control_api::get_metrics(http_request, parameters) {
 
 // --- Runtimes -------------------------------------------------------------------------------
 
-task<http_response> control_api::list_runtimes(http_request request, parameters) {
+task<http::response> control_api::list_runtimes(http::request request, parameters) {
     const auto pattern = request.parameter("match");
     const auto status = request.parameter("status");
     co_await runtimes_.refresh();
@@ -259,7 +259,7 @@ task<http_response> control_api::list_runtimes(http_request request, parameters)
     co_return json_response(200, {{"runtimes", std::move(list)}});
 }
 
-task<http_response> control_api::create_runtime(http_request request, parameters) {
+task<http::response> control_api::create_runtime(http::request request, parameters) {
     auto body = read_object(request.body, {"type", "name", "owner", "group", "options", "start"});
     if (!body) co_return error_response(body.error());
     runtime_request wanted;
@@ -290,14 +290,14 @@ task<http_response> control_api::create_runtime(http_request request, parameters
     co_return json_response(201, runtimes_.describe(**created));
 }
 
-task<http_response> control_api::get_runtime(http_request, parameters with) {
+task<http::response> control_api::get_runtime(http::request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
     co_await runtimes_.refresh();
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http_response> control_api::edit_runtime(http_request request, parameters with) {
+task<http::response> control_api::edit_runtime(http::request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
     auto body = read_object(request.body, {"options", "owner", "group"});
@@ -318,7 +318,7 @@ task<http_response> control_api::edit_runtime(http_request request, parameters w
     co_return json_response(200, shown);
 }
 
-task<http_response> control_api::remove_runtime(http_request request, parameters with) {
+task<http::response> control_api::remove_runtime(http::request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
     const auto force = flag_parameter(request, "force");
@@ -328,12 +328,12 @@ task<http_response> control_api::remove_runtime(http_request request, parameters
     const managed_runtime& gone = **found;
     if (!gone.lost.empty())
         co_return json_response(200, {{"name", gone.record.name}, {"lost", gone.lost}});
-    http_response response;
+    http::response response;
     response.status = 204;
     co_return response;
 }
 
-task<http_response> control_api::start_runtime(http_request, parameters with) {
+task<http::response> control_api::start_runtime(http::request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
     auto started = co_await runtimes_.start(*found);
@@ -341,7 +341,7 @@ task<http_response> control_api::start_runtime(http_request, parameters with) {
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http_response> control_api::stop_runtime(http_request request, parameters with) {
+task<http::response> control_api::stop_runtime(http::request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
     const auto force = flag_parameter(request, "force");
@@ -351,7 +351,7 @@ task<http_response> control_api::stop_runtime(http_request request, parameters w
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http_response> control_api::reload_runtime(http_request request, parameters with) {
+task<http::response> control_api::reload_runtime(http::request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
     const auto data = restart_data_parameter(request);
@@ -361,7 +361,7 @@ task<http_response> control_api::reload_runtime(http_request request, parameters
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http_response> control_api::send_to_runtime(http_request request, parameters with) {
+task<http::response> control_api::send_to_runtime(http::request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
     auto sent = co_await runtimes_.send(*found, std::move(request.body));
@@ -369,7 +369,7 @@ task<http_response> control_api::send_to_runtime(http_request request, parameter
     co_return json_response(200, {{"delivered", *sent}});
 }
 
-task<http_response> control_api::get_stats(http_request, parameters with) {
+task<http::response> control_api::get_stats(http::request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
     co_await runtimes_.refresh();
@@ -394,7 +394,7 @@ task<http_response> control_api::get_stats(http_request, parameters with) {
     co_return json_response(200, stats);
 }
 
-task<http_response> control_api::get_logs(http_request request, parameters with) {
+task<http::response> control_api::get_logs(http::request request, parameters with) {
     auto found = runtimes_.find(with[0]);
     if (!found) co_return error_response(found.error());
     const auto follow = flag_parameter(request, "follow");
@@ -402,7 +402,7 @@ task<http_response> control_api::get_logs(http_request request, parameters with)
     const auto tail = count_parameter(request, "tail", default_tail);
     if (!tail) co_return error_response(tail.error());
 
-    http_response response;
+    http::response response;
     response.content_type = "text/plain; charset=utf-8";
     if (*follow) {
         response.pieces = follow_journal((*found)->journal, *tail);
@@ -415,31 +415,31 @@ task<http_response> control_api::get_logs(http_request request, parameters with)
 
 // --- Handlers for others --------------------------------------------------------------------
 
-task<http_response> closed_door::handle(http_request) {
+task<http::response> closed_door::handle(http::request) {
     co_return daemon::error_response(status_, message_);
 }
 
-http_response closed_door::reject(int, std::string_view) {
+http::response closed_door::reject(int, std::string_view) {
     return daemon::error_response(status_, message_);
 }
 
-task<http_response> metrics_page::handle(http_request request) {
-    static constexpr route only[] = {{"GET", "/metrics"}};
-    routing to = find_route(only, request.method, request.path);
+task<http::response> metrics_page::handle(http::request request) {
+    static constexpr http::route only[] = {{"GET", "/metrics"}};
+    http::routing to = http::find_route(only, request.method, request.path);
     if (!to.index) {
-        http_response response = daemon::error_response(to.allow.empty() ? 404 : 405,
-                                                        "this port has GET /metrics alone");
+        http::response response = daemon::error_response(to.allow.empty() ? 404 : 405,
+                                                         "this port has GET /metrics alone");
         response.allow = std::move(to.allow);
         co_return response;
     }
     co_await runtimes_.refresh();
-    http_response response;
+    http::response response;
     response.content_type = metrics_content_type;
     response.body = render_metrics(runtimes_, facts_, counted_);
     co_return response;
 }
 
-http_response metrics_page::reject(int status, std::string_view what) {
+http::response metrics_page::reject(int status, std::string_view what) {
     return daemon::error_response(status, what);
 }
 

@@ -39,7 +39,7 @@ std::set<std::string> documented() {
 
 std::set<std::string> routed() {
     std::set<std::string> all;
-    for (const route& each : control_api::routes())
+    for (const http::route& each : control_api::routes())
         all.insert(std::string(each.method) + " " + std::string(each.path));
     return all;
 }
@@ -77,7 +77,7 @@ TEST(openapi, path_parameters_are_declared) {
 }
 
 TEST(error_response, has_the_documented_form) {
-    const http_response response = error_response(409, "it is \"taken\"");
+    const http::response response = error_response(409, "it is \"taken\"");
     EXPECT_EQ(response.status, 409);
     const json body = json::parse(response.body);
     EXPECT_EQ(body.at("error").at("status"), 409);

@@ -36,9 +36,10 @@ bool is_shortage(std::error_code error) {
 
 task<result<>> transmit(stream& to, const_bytes bytes) { co_return co_await to.write_all(bytes); }
 
-/// serve_http() with a value, as a wait with a timeout needs one.
-task<result<>> serve_to_end(stream peer, request_handler& handler, session_limits limits) {
-    co_await serve_http(std::move(peer), handler, limits);
+/// http::serve() with a value, as a wait with a timeout needs one.
+task<result<>> serve_to_end(stream peer, http::request_handler& handler,
+                            http::session_limits limits) {
+    co_await http::serve(std::move(peer), handler, limits);
     co_return result<>();
 }
 
@@ -133,7 +134,7 @@ task<void> control_server::serve(stream peer) {
     ++open_;
     ++counted_.connections;
     try {
-        co_await serve_http(std::move(peer), handler_, limits_.session);
+        co_await http::serve(std::move(peer), handler_, limits_.session);
     } catch (const std::exception& failure) {
         // Such as a lack of memory: it ends this connection and nothing else.
         log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
@@ -158,7 +159,7 @@ task<void> control_server::answer_stranger(stream peer, std::string name) {
 }
 
 task<void> control_server::turn_away(stream peer, std::size_t limit) {
-    const http_response refusal = error_response(
+    const http::response refusal = error_response(
         503, fmt::format("there are {} control connections, which is the limit; try again later",
                          limit));
     byte_buffer out;

@@ -6,8 +6,8 @@
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 
-#include "daemon/http_session.hpp"
 #include "daemon/metrics.hpp"
+#include "http/session.hpp"
 
 #include <sys/types.h>
 
@@ -29,7 +29,7 @@ struct server_limits {
     duration stranger_time = std::chrono::seconds(10);
     /// How long to wait before accepting again when descriptors have run out.
     duration starved_pause = std::chrono::milliseconds(100);
-    session_limits session{};
+    http::session_limits session{};
 };
 
 /// Whether a peer of this user id may control a daemon that runs as `own`: its own user and root.
@@ -39,7 +39,7 @@ bool may_control(uid_t peer, uid_t own) noexcept;
 class control_server {
 public:
     /// `ask_who` checks the peer's user id, which only a Unix socket has.
-    control_server(listener from, request_handler& handler, daemon_counters& counted,
+    control_server(listener from, http::request_handler& handler, daemon_counters& counted,
                    server_limits limits, bool ask_who)
         : listener_(std::move(from)),
           handler_(handler),
@@ -63,7 +63,7 @@ private:
     task<result<>> wait_for_room(const stream& accepted);
 
     listener listener_;
-    request_handler& handler_;
+    http::request_handler& handler_;
     daemon_counters& counted_;
     server_limits limits_;
     bool ask_who_;

@@ -17,16 +17,16 @@
 namespace eddy::daemon {
 namespace {
 
-class hello_handler final : public request_handler {
+class hello_handler final : public http::request_handler {
 public:
-    task<http_response> handle(http_request request) override {
+    task<http::response> handle(http::request request) override {
         if (request.path == "/throw") throw std::runtime_error("thrown on purpose");
-        http_response response;
+        http::response response;
         response.body = "hello";
         co_return response;
     }
-    http_response reject(int status, std::string_view) override {
-        http_response response;
+    http::response reject(int status, std::string_view) override {
+        http::response response;
         response.status = status;
         return response;
     }

@@ -41,7 +41,7 @@ std::string escaped(std::string_view text) {
     return shown;
 }
 
-class journal_follower final : public body_source {
+class journal_follower final : public http::body_source {
 public:
     journal_follower(std::shared_ptr<runtime_journal> from, std::size_t tail)
         : from_(std::move(from)), tail_(tail) {}
@@ -151,8 +151,8 @@ std::string format_journal_line(const journal_line& line) {
                        line.text);
 }
 
-std::unique_ptr<body_source> follow_journal(std::shared_ptr<runtime_journal> from,
-                                            std::size_t tail) {
+std::unique_ptr<http::body_source> follow_journal(std::shared_ptr<runtime_journal> from,
+                                                  std::size_t tail) {
     return std::make_unique<journal_follower>(std::move(from), tail);
 }
 

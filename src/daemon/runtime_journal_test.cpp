@@ -90,7 +90,7 @@ TEST_F(runtime_journal_test, lets_nobody_forge_a_line_or_drive_a_terminal) {
     EXPECT_EQ(journal_->read(1, 10).size(), 2U);
 }
 
-task<void> collect(body_source& source, int pieces, std::string& into) {
+task<void> collect(http::body_source& source, int pieces, std::string& into) {
     for (int i = 0; i < pieces; ++i) {
         auto piece = co_await source.next();
         if (!piece) {
@@ -113,7 +113,8 @@ TEST_F(runtime_journal_test, follower_gets_what_another_thread_writes) {
     EXPECT_NE(seen.find("after"), std::string::npos);
 }
 
-task<void> collect_while_writing(body_source& source, runtime_journal& journal, std::string& into) {
+task<void> collect_while_writing(http::body_source& source, runtime_journal& journal,
+                                 std::string& into) {
     scope reader(co_await current_source());
     reader.spawn(collect(source, 1, into));
     journal.write("after");

@@ -1,5 +1,5 @@
 // What a client sees of a control connection: pipelining, limits, deadlines, streams.
-#include "daemon/http_session.hpp"
+#include "http/session.hpp"
 
 #include <eddy/io/event.hpp>
 #include <eddy/io/loop.hpp>
@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace eddy::daemon {
+namespace eddy::http {
 namespace {
 
 /// Three pieces, then the end; or pieces without end that wait for nothing but cancellation.
@@ -38,9 +38,9 @@ private:
 
 class echo_handler final : public request_handler {
 public:
-    task<http_response> handle(http_request request) override {
+    task<response> handle(request request) override {
         ++requests;
-        http_response response;
+        response response;
         response.content_type = "text/plain";
         if (request.path == "/pieces" || request.path == "/endless") {
             response.pieces = std::make_unique<test_source>(request.path == "/endless", cancelled);
@@ -53,8 +53,8 @@ public:
         }
         co_return response;
     }
-    http_response reject(int status, std::string_view what) override {
-        http_response response;
+    response reject(int status, std::string_view what) override {
+        response response;
         response.status = status;
         response.body = what;
         return response;
@@ -63,9 +63,9 @@ public:
     bool cancelled = false;
 };
 
-class http_session_test : public testing::TestWithParam<backend_kind> {
+class http_session : public testing::TestWithParam<backend_kind> {
 protected:
-    http_session_test() {
+    http_session() {
         loop_options options;
         options.kind = GetParam();
         auto made = loop::create(options);
@@ -92,7 +92,7 @@ protected:
         auto server = loop_->adopt(unique_fd(ends[0]));
         auto client = loop_->adopt(unique_fd(ends[1]));
         scope serving(co_await current_source());
-        serving.spawn(serve_http(std::move(*server), handler_, limits_));
+        serving.spawn(serve(std::move(*server), handler_, limits_));
         const auto sent = co_await client->write_all(text);
         EXPECT_TRUE(sent || GetParam() != backend_kind::sim);
         if (half_close) EXPECT_TRUE(client->shutdown_write());
@@ -114,7 +114,7 @@ bool begins_with(const std::string& text, std::string_view start) {
     return text.starts_with(start);
 }
 
-TEST_P(http_session_test, answers_a_request_and_closes_when_asked) {
+TEST_P(http_session, answers_a_request_and_closes_when_asked) {
     const std::string answer =
         talk("GET /a?name=b%20c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     EXPECT_TRUE(begins_with(answer, "HTTP/1.1 200 OK\r\n")) << answer;
@@ -122,7 +122,7 @@ TEST_P(http_session_test, answers_a_request_and_closes_when_asked) {
     EXPECT_NE(answer.find("Connection: close"), std::string::npos);
 }
 
-TEST_P(http_session_test, answers_pipelined_requests_in_order) {
+TEST_P(http_session, answers_pipelined_requests_in_order) {
     const std::string answer = talk(
         "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
         "POST /2 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
@@ -139,31 +139,31 @@ TEST_P(http_session_test, answers_pipelined_requests_in_order) {
     EXPECT_EQ(handler_.requests, 4);
 }
 
-TEST_P(http_session_test, answers_head_without_a_body) {
+TEST_P(http_session, answers_head_without_a_body) {
     const std::string answer = talk("HEAD /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     EXPECT_NE(answer.find("Content-Length: 10"), std::string::npos) << answer;
     EXPECT_TRUE(answer.ends_with("\r\n\r\n"));
 }
 
-TEST_P(http_session_test, a_204_has_no_body_and_no_length) {
+TEST_P(http_session, a_204_has_no_body_and_no_length) {
     const std::string answer =
         talk("GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     EXPECT_TRUE(begins_with(answer, "HTTP/1.1 204")) << answer;
     EXPECT_EQ(answer.find("Content-Length"), std::string::npos);
 }
 
-TEST_P(http_session_test, closes_after_http_1_0) {
+TEST_P(http_session, closes_after_http_1_0) {
     const std::string answer = talk("GET /a HTTP/1.0\r\n\r\n");
     EXPECT_TRUE(answer.ends_with("GET /a []")) << answer;
 }
 
-TEST_P(http_session_test, garbage_gets_400) {
+TEST_P(http_session, garbage_gets_400) {
     EXPECT_TRUE(begins_with(talk("\x16\x03\x01 garbage\r\n\r\n"), "HTTP/1.1 400"));
     EXPECT_TRUE(begins_with(talk("GET /a b c HTTP/1.1\r\n\r\n"), "HTTP/1.1 400"));
     EXPECT_EQ(handler_.requests, 0);
 }
 
-TEST_P(http_session_test, a_body_over_the_limit_gets_413) {
+TEST_P(http_session, a_body_over_the_limit_gets_413) {
     const std::string big(1001, 'x');
     const std::string fits(1000, 'x');
     EXPECT_TRUE(begins_with(
@@ -177,7 +177,7 @@ TEST_P(http_session_test, a_body_over_the_limit_gets_413) {
         "HTTP/1.1 413"));
 }
 
-TEST_P(http_session_test, a_client_that_waits_for_100_gets_it_or_the_refusal) {
+TEST_P(http_session, a_client_that_waits_for_100_gets_it_or_the_refusal) {
     const std::string wanted = talk(
         "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n"
         "Connection: close\r\n\r\nok");
@@ -187,49 +187,49 @@ TEST_P(http_session_test, a_client_that_waits_for_100_gets_it_or_the_refusal) {
     EXPECT_TRUE(begins_with(refused, "HTTP/1.1 413")) << refused;
 }
 
-TEST_P(http_session_test, endless_headers_get_431) {
+TEST_P(http_session, endless_headers_get_431) {
     std::string request = "GET /a HTTP/1.1\r\nHost: x\r\n";
     for (int i = 0; i < 200; ++i) request += "X-" + std::to_string(i) + ": y\r\n";
     EXPECT_TRUE(begins_with(talk(request + "\r\n"), "HTTP/1.1 431"));
 }
 
-TEST_P(http_session_test, a_slow_request_gets_408) {
+TEST_P(http_session, a_slow_request_gets_408) {
     EXPECT_TRUE(begins_with(talk("GET /a HTTP/1.1\r\nHost:"), "HTTP/1.1 408"));
     EXPECT_TRUE(begins_with(talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"),
                             "HTTP/1.1 408"));
 }
 
-TEST_P(http_session_test, a_silent_connection_is_closed_without_a_word) { EXPECT_EQ(talk(""), ""); }
+TEST_P(http_session, a_silent_connection_is_closed_without_a_word) { EXPECT_EQ(talk(""), ""); }
 
-TEST_P(http_session_test, a_truncated_request_gets_400) {
+TEST_P(http_session, a_truncated_request_gets_400) {
     EXPECT_TRUE(
         begins_with(talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc", true),
                     "HTTP/1.1 400"));
     EXPECT_EQ(handler_.requests, 0);
 }
 
-TEST_P(http_session_test, a_half_closed_connection_gets_its_answer) {
+TEST_P(http_session, a_half_closed_connection_gets_its_answer) {
     EXPECT_TRUE(talk("GET /a HTTP/1.1\r\nHost: x\r\n\r\n", true).ends_with("GET /a []"));
 }
 
-TEST_P(http_session_test, streams_pieces_as_chunks) {
+TEST_P(http_session, streams_pieces_as_chunks) {
     const std::string answer = talk("GET /pieces HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     EXPECT_NE(answer.find("Transfer-Encoding: chunked"), std::string::npos) << answer;
     EXPECT_TRUE(answer.ends_with("7\r\npiece1;\r\n7\r\npiece2;\r\n7\r\npiece3;\r\n0\r\n\r\n"))
         << answer;
 }
 
-TEST_P(http_session_test, a_stream_ends_when_the_client_goes) {
+TEST_P(http_session, a_stream_ends_when_the_client_goes) {
     talk("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n", true);
     EXPECT_TRUE(handler_.cancelled);
 }
 
-TEST_P(http_session_test, a_stream_ends_when_the_client_sends_too_much_meanwhile) {
+TEST_P(http_session, a_stream_ends_when_the_client_sends_too_much_meanwhile) {
     talk("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n" + std::string(100 * 1024, 'x'));
     EXPECT_TRUE(handler_.cancelled);
 }
 
-TEST_P(http_session_test, requests_sent_during_a_stream_are_answered_after_it) {
+TEST_P(http_session, requests_sent_during_a_stream_are_answered_after_it) {
     const std::string answer = talk(
         "GET /pieces HTTP/1.1\r\nHost: x\r\n\r\n"
         "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -237,13 +237,13 @@ TEST_P(http_session_test, requests_sent_during_a_stream_are_answered_after_it) {
     EXPECT_TRUE(answer.ends_with("GET /a []")) << answer;
 }
 
-TEST_P(http_session_test, http_1_0_cannot_have_a_stream) {
+TEST_P(http_session, http_1_0_cannot_have_a_stream) {
     EXPECT_TRUE(begins_with(talk("GET /pieces HTTP/1.0\r\n\r\n"), "HTTP/1.1 400"));
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, http_session_test,
+INSTANTIATE_TEST_SUITE_P(backends, http_session,
                          testing::Values(backend_kind::uring, backend_kind::epoll),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace
-}  // namespace eddy::daemon
+}  // namespace eddy::http

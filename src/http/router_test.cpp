@@ -1,12 +1,12 @@
 // Where requests go.
-#include "daemon/router.hpp"
+#include "http/router.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-namespace eddy::daemon {
+namespace eddy::http {
 namespace {
 
 constexpr route table[] = {
@@ -65,4 +65,4 @@ TEST(find_route, knows_no_other_paths) {
 }
 
 }  // namespace
-}  // namespace eddy::daemon
+}  // namespace eddy::http

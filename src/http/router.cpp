@@ -1,11 +1,11 @@
 // Matching paths.
-#include "daemon/router.hpp"
+#include "http/router.hpp"
 
 #include <eddy/wire/http1/target.hpp>
 
 #include <algorithm>
 
-namespace eddy::daemon {
+namespace eddy::http {
 namespace {
 
 // Takes the next "/segment" off a path; the path must begin with a slash.
@@ -63,4 +63,4 @@ routing find_route(std::span<const route> table, std::string_view method, std::s
     return found;
 }
 
-}  // namespace eddy::daemon
+}  // namespace eddy::http

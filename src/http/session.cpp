@@ -1,5 +1,5 @@
 // The life of a control connection.
-#include "daemon/http_session.hpp"
+#include "http/session.hpp"
 
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/io/loop.hpp>
@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace eddy::daemon {
+namespace eddy::http {
 namespace {
 
 /// Requests that a client may send ahead while an answer is under way.
@@ -29,14 +29,14 @@ private:
     enum class arrival { request, malformed, timed_out, ended };
 
     task<arrival> await_request();
-    task<result<>> answer(http_response response, bool keep);
+    task<result<>> answer(response response, bool keep);
     task<result<>> answer_in_pieces(body_source& pieces);
     task<void> send_pieces(body_source& pieces, cancel_source& waiting, result<>& sent);
     task<result<>> flush();
     task<void> watch_for_hangup(cancel_source& to_cancel);
     task<void> linger();
-    std::optional<http_request> take_request();
-    void write_head(const http_response& response, http1::body_framing framing, bool keep);
+    std::optional<request> take_request();
+    void write_head(const response& response, http1::body_framing framing, bool keep);
 
     stream peer_;
     request_handler& handler_;
@@ -61,7 +61,7 @@ task<void> http_session::run() {
             co_return;
         }
         const bool keep = parser_.head().keep_alive;
-        http_response response;
+        response response;
         if (auto request = take_request())
             response = co_await handler_.handle(std::move(*request));
         else
@@ -117,8 +117,8 @@ task<http_session::arrival> http_session::await_request() {
     }
 }
 
-std::optional<http_request> http_session::take_request() {
-    http_request request;
+std::optional<request> http_session::take_request() {
+    request request;
     request.method = parser_.head().method;
     const auto parts = http1::split_target(request.method, parser_.head().target);
     if (!parts) return std::nullopt;
@@ -130,8 +130,7 @@ std::optional<http_request> http_session::take_request() {
     return request;
 }
 
-void http_session::write_head(const http_response& response, http1::body_framing framing,
-                              bool keep) {
+void http_session::write_head(const response& response, http1::body_framing framing, bool keep) {
     http1::head_writer writer(out_);
     writer.response(response.status);
     if (framing.how != http1::body_framing::kind::none)
@@ -147,7 +146,7 @@ void http_session::write_head(const http_response& response, http1::body_framing
     EDDY_ASSERT(written.has_value());
 }
 
-task<result<>> http_session::answer(http_response response, bool keep) {
+task<result<>> http_session::answer(response response, bool keep) {
     const bool head_only = parser_.head().method == "HEAD";
     if (response.pieces && !head_only) {
         // HTTP/1.0 knows no chunks; a followed log is of no use to such a client.
@@ -231,15 +230,15 @@ task<void> http_session::linger() {
 
 }  // namespace
 
-std::optional<std::string_view> http_request::parameter(std::string_view name) const noexcept {
+std::optional<std::string_view> request::parameter(std::string_view name) const noexcept {
     for (const http1::query_parameter& p : query)
         if (p.name == name) return p.value;
     return std::nullopt;
 }
 
-task<void> serve_http(stream peer, request_handler& handler, session_limits limits) {
+task<void> serve(stream peer, request_handler& handler, session_limits limits) {
     http_session session(std::move(peer), handler, limits);
     co_await session.run();
 }
 
-}  // namespace eddy::daemon
+}  // namespace eddy::http

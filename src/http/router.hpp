@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace eddy::daemon {
+namespace eddy::http {
 
 /// A method and a path such as "/v1/runtimes/{name}/start", where {name} stands for one segment.
 struct route {
@@ -29,4 +29,4 @@ struct routing {
 /// Finds the route of a request; HEAD goes where GET does.
 routing find_route(std::span<const route> table, std::string_view method, std::string_view path);
 
-}  // namespace eddy::daemon
+}  // namespace eddy::http

@@ -17,10 +17,10 @@
 #include <string_view>
 #include <vector>
 
-namespace eddy::daemon {
+namespace eddy::http {
 
 /// A request that has arrived whole.
-struct http_request {
+struct request {
     std::string method;
     std::string path;  ///< still percent-encoded
     std::vector<http1::query_parameter> query;
@@ -39,7 +39,7 @@ public:
     virtual task<std::optional<std::string>> next() = 0;
 };
 
-struct http_response {
+struct response {
     int status = 200;
     std::string content_type = "application/json";
     std::string body;
@@ -50,9 +50,9 @@ struct http_response {
 /// Answers requests. It outlives its sessions and hears of many at a time.
 class request_handler {
 public:
-    virtual task<http_response> handle(http_request request) = 0;
+    virtual task<response> handle(request request) = 0;
     /// The answer to what is no valid request.
-    virtual http_response reject(int status, std::string_view what) = 0;
+    virtual response reject(int status, std::string_view what) = 0;
 
 protected:
     ~request_handler() = default;
@@ -73,6 +73,6 @@ struct session_limits {
 };
 
 /// Serves a connection until it ends. `handler` outlives the task.
-task<void> serve_http(stream peer, request_handler& handler, session_limits limits);
+task<void> serve(stream peer, request_handler& handler, session_limits limits);
 
-}  // namespace eddy::daemon
+}  // namespace eddy::http
