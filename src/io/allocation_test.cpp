@@ -16,7 +16,7 @@
 #include <eddy/io/strand.hpp>
 #include <eddy/io/when.hpp>
 
-#include "io/counted_memory.hpp"
+#include "base/counted_memory.hpp"
 #include "io/testing.hpp"
 
 #include <fcntl.h>

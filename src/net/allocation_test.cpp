@@ -5,7 +5,7 @@
 #include <eddy/net/resolver.hpp>
 #include <eddy/net/tcp.hpp>
 
-#include "io/counted_memory.hpp"
+#include "base/counted_memory.hpp"
 #include "io/testing.hpp"
 
 #include <gtest/gtest.h>

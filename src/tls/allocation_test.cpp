@@ -1,6 +1,6 @@
 // What an operation of a warm TLS connection allocates: nothing of our own; what OpenSSL asks for
 // is counted apart. In programs without sanitizers.
-#include "io/counted_memory.hpp"
+#include "base/counted_memory.hpp"
 #include "tls/testing.hpp"
 
 #include <openssl/crypto.h>

@@ -1,10 +1,10 @@
 // What is recorded of commands: scene by scene, and what a real redis-server writes of the same.
 #include "cache/persistence/propagation.hpp"
 
+#include "base/counted_memory.hpp"
 #include "cache/memory/large_argument.hpp"
 #include "cache/testing/mirror.hpp"
 #include "cache/testing/redis_process.hpp"
-#include "io/counted_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // A cache whose loop runs out of memory again and again: it closes clients, and goes on. What it
 // says and what its files say stay the same.
+#include "base/counted_memory.hpp"
 #include "cache/memory/slab.hpp"
-#include "io/counted_memory.hpp"
 #include "runtime/cache/blocking_client.hpp"
 #include "runtime/testing.hpp"
 
