@@ -70,17 +70,18 @@ std::string program_of(std::string_view bytes) {
 
 void run_hook(const std::string& program) {
     // LuaJIT's own patterns ignore the time limit.
-    auto script = cache::hook_script::load(
+    lua::blocking_state script({}, [](std::string_view) {});
+    const auto loaded = script.load(
         "string.find = type local redis = {pcall = pcall} local cjson, cmsgpack = "
         "{encode = type, decode = type}, {unpack = type} "
         "function on_miss() " +
             program + " end",
-        "hooks.lua", [](std::string_view) {});
+        "hooks.lua", cache::hook_names);
     // A program may have too many levels for the compiler.
-    if (!script) return;
+    if (!loaded) return;
     cache::hook_job job;
     job.key = "k";
-    static_cast<void>((*script)->run(job, std::chrono::milliseconds(200)));
+    static_cast<void>(cache::run_hook(script, job, std::chrono::milliseconds(200)));
 }
 
 class client {

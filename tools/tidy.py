@@ -10,7 +10,7 @@ import re
 import sys
 
 BELOW_RUNTIME = {
-    "base", "io", "wire", "net", "tls", "shm", "transport", "http", "cache", "proxy", "stream", "script",
+    "base", "io", "wire", "lua", "net", "tls", "shm", "transport", "http", "cache", "proxy", "stream", "script",
 }
 ENGINE = {"base", "io", "wire", "transport", "http"}
 
@@ -19,15 +19,16 @@ LAYERS = {
     "base": set(),
     "io": {"base"},
     "wire": {"base"},
+    "lua": {"base"},
     "net": {"base", "io"},
     "tls": {"base", "io", "net"},
     "shm": {"base", "io", "net"},
     "transport": {"base", "io", "net", "tls", "shm"},
     "http": {"base", "io", "wire", "net", "transport"},
-    "cache": ENGINE,
+    "cache": {"base", "wire", "lua"},
     "proxy": ENGINE,
     "stream": ENGINE,
-    "script": {"base", "io", "transport", "http"},
+    "script": {"base", "io", "net", "transport", "http", "lua"},
     "runtime": BELOW_RUNTIME,
     "daemon": BELOW_RUNTIME | {"runtime"},
     "cli": {"base", "io", "net", "wire", "transport", "http"},
@@ -254,8 +255,8 @@ def check_libraries(tree):
             continue
         if KERNEL_QUEUES.match(name) and not path.startswith(("src/io/uring/", "src/io/epoll/")):
             yield path, number, f"only src/io/uring and src/io/epoll include {name}; use the loop"
-        if LUA.match(name) and not path.startswith(("src/script/", "src/cache/script/")):
-            yield path, number, f"only src/script and src/cache/script include {name}"
+        if quote == "<" and LUA.match(name) and not path.startswith("src/lua/"):
+            yield path, number, f"only src/lua includes {name}; use lua/stack.hpp"
         if path.startswith("include/") and THIRD_PARTY.match(name):
             yield path, number, f"a public header includes the third-party {name}; move it into a .cpp"
         elif path.endswith(".hpp") and name.startswith("fmt/"):

@@ -142,10 +142,11 @@ class TidyTest(unittest.TestCase):
             changes = self.listed("src/net/a.cpp", f"// A.\n#include <{header}>\n")
             self.assert_fault(changes, "src/net/a.cpp", "use the loop")
 
-    def test_lua_stays_in_script(self):
-        changes = self.listed("src/daemon/a.cpp", "// A.\n#include <luajit-2.1/lua.hpp>\n")
-        self.assert_fault(changes, "src/daemon/a.cpp", "only src/script")
-        self.assertEqual(self.faults(self.listed("src/script/a.cpp", "// A.\n#include <lua.hpp>\n")), [])
+    def test_lua_stays_in_its_layer(self):
+        for folder in ("daemon", "script", "cache"):
+            changes = self.listed(f"src/{folder}/a.cpp", "// A.\n#include <luajit-2.1/lua.hpp>\n")
+            self.assert_fault(changes, f"src/{folder}/a.cpp", "only src/lua")
+        self.assertEqual(self.faults(self.listed("src/lua/a.cpp", "// A.\n#include <lua.hpp>\n")), [])
 
     def test_public_headers_show_no_third_party(self):
         for header in ("fmt/core.h", "nlohmann/json.hpp", "ares.h", "xxhash.h", "openssl/ssl.h", "gtest/gtest.h"):

@@ -41,8 +41,8 @@ void fcall_now(call& c, bool read_only) {
         return c.error("ERR Number of keys can't be greater than number of args");
     }
     if (*count < 0) return c.error("ERR Number of keys can't be negative");
-    scripts::task what;
-    what.in = &all.machine();
+    script_call what;
+    what.in = &all.sandbox();
     what.function = found->reference;
     what.name = found->name;
     what.flags = found->flags;
@@ -51,7 +51,7 @@ void fcall_now(call& c, bool read_only) {
     what.first_key = 3;
     what.keys = static_cast<std::size_t>(*count);
     what.arguments = c.count - 3 - what.keys;
-    scripts_of(c).run(c, what);
+    scripts_of(c).runner().run(c, what);
 }
 
 void load_library(call& c) {
@@ -129,16 +129,16 @@ void reply_statistics(call& c) {
     scripts& all = scripts_of(c);
     c.reply.map(2);
     c.reply.bulk("running_script");
-    const scripts::task* const running = all.running();
+    const script_call* const running = all.runner().running();
     if (running != nullptr && running->is_function) {
         c.reply.map(3);
         c.reply.bulk("name");
         c.reply.bulk(running->name);
         c.reply.bulk("command");
-        c.reply.array(all.running_command().size());
-        for (const std::string& each : all.running_command()) c.reply.bulk(each);
+        c.reply.array(all.runner().running_command().size());
+        for (const std::string& each : all.runner().running_command()) c.reply.bulk(each);
         c.reply.bulk("duration_ms");
-        c.reply.integer(all.running_ms());
+        c.reply.integer(all.runner().running_ms());
     } else {
         c.reply.null();
     }

@@ -32,10 +32,10 @@ std::optional<std::size_t> key_count(call& c) {
     return static_cast<std::size_t>(*count);
 }
 
-void run_script(call& c, scripts& all, const scripts::cached& script, std::size_t keys,
+void run_script(call& c, scripts& all, const cached_script& script, std::size_t keys,
                 bool read_only) {
-    scripts::task what;
-    what.in = &all.eval_vm();
+    script_call what;
+    what.in = &all.cache().sandbox();
     what.function = script.function;
     what.name = script.name;
     what.flags = script.flags;
@@ -43,14 +43,14 @@ void run_script(call& c, scripts& all, const scripts::cached& script, std::size_
     what.first_key = 3;
     what.keys = keys;
     what.arguments = c.count - 3 - keys;
-    all.run(c, what);
+    all.runner().run(c, what);
 }
 
 void eval_now(call& c, bool read_only) {
     const auto keys = key_count(c);
     if (!keys) return;
     scripts& all = scripts_of(c);
-    if (const scripts::cached* const script = all.add(c, c.arg(1), false)) {
+    if (const cached_script* const script = all.cache().add(c, c.arg(1), false)) {
         run_script(c, all, *script, *keys, read_only);
     }
 }
@@ -61,8 +61,8 @@ void evalsha_now(call& c, bool read_only) {
     const auto keys = key_count(c);
     if (!keys) return;
     scripts& all = scripts_of(c);
-    const scripts::cached* script = all.find(name);
-    if (script == nullptr) script = all.find(lower(name));
+    const cached_script* script = all.cache().find(name);
+    if (script == nullptr) script = all.cache().find(lower(name));
     if (script == nullptr) return c.error(no_script_text);
     run_script(c, all, *script, *keys, read_only);
 }
@@ -71,7 +71,7 @@ void flush_scripts(call& c) {
     const bool known =
         c.count == 2 || (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
     if (!known) return c.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
-    scripts_of(c).flush();
+    scripts_of(c).cache().flush();
     c.reply.ok();
 }
 
@@ -100,16 +100,16 @@ void evalsha_ro(call& c) {
 
 void kill_script(call& c, bool function) {
     scripts& all = scripts_of(c);
-    const scripts::task* const running = all.running();
+    const script_call* const running = all.runner().running();
     if (running == nullptr) return c.error("NOTBUSY No scripts in execution right now.");
-    if (all.has_written()) {
+    if (all.runner().has_written()) {
         return c.error(
             "UNKILLABLE Sorry the script already executed write commands against the dataset. You "
             "can either wait the script termination or kill the server in a hard way using the "
             "SHUTDOWN NOSAVE command.");
     }
     if (running->is_function != function) return c.error(scripting::busy_text(c.state));
-    all.kill();
+    all.runner().kill();
     c.reply.ok();
 }
 
@@ -117,7 +117,7 @@ void script(call& c) {
     const std::string_view what = c.arg(1);
     if (is_word(what, "load")) {
         if (c.count != 3) return c.wrong_arity("load");
-        if (const scripts::cached* const made = scripts_of(c).add(c, c.arg(2), true)) {
+        if (const cached_script* const made = scripts_of(c).cache().add(c, c.arg(2), true)) {
             c.reply.bulk(made->name);
         }
         return;
@@ -127,7 +127,7 @@ void script(call& c) {
         scripts& all = scripts_of(c);
         c.reply.array(c.count - 2);
         for (std::size_t i = 2; i < c.count; ++i) {
-            c.reply.integer(all.find(lower(c.arg(i))) != nullptr ? 1 : 0);
+            c.reply.integer(all.cache().find(lower(c.arg(i))) != nullptr ? 1 : 0);
         }
         return;
     }

@@ -133,16 +133,18 @@ protected:
                                  " end) if not ok then error(tostring(why):sub(-60), 0) end";
         const std::string text =
             "function on_miss(key) if key == 'go' then return 'v' end " + body + " end";
-        auto script = hook_script::load(text, "hooks.lua", [](std::string_view) {});
-        ASSERT_TRUE(script.has_value()) << script.error();
+        lua::blocking_state script({}, [](std::string_view) {});
+        const auto ready = script.load(text, "hooks.lua", hook_names);
+        ASSERT_TRUE(ready.has_value()) << ready.error();
         hook_job job;
         job.key = "k";
-        const hook_answer answer = (*script)->run(job, std::chrono::minutes(5));
+        const hook_answer answer = run_hook(script, job, std::chrono::minutes(5));
         EXPECT_TRUE(answer.result.failed) << each.through;
         EXPECT_THAT(answer.error, HasSubstr("stack overflow")) << each.through;
         job.key = "go";
-        EXPECT_EQ((*script)->run(job, std::chrono::minutes(5)).result.value, "v") << each.through;
-        const auto loaded = hook_script::load(body, "hooks.lua", [](std::string_view) {});
+        EXPECT_EQ(run_hook(script, job, std::chrono::minutes(5)).result.value, "v") << each.through;
+        lua::blocking_state other({}, [](std::string_view) {});
+        const auto loaded = other.load(body, "hooks.lua", hook_names);
         ASSERT_FALSE(loaded.has_value()) << each.through;
         EXPECT_THAT(loaded.error(), HasSubstr("stack overflow")) << each.through;
     }

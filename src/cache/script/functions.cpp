@@ -1,10 +1,11 @@
 // Loading libraries.
 #include "cache/script/functions.hpp"
 
-#include "cache/script/script_text.hpp"
-#include "cache/script/scripts.hpp"
+#include <eddy/base/assert.hpp>
 
-#include <lua.hpp>
+#include "cache/script/redis_library.hpp"
+#include "cache/script/script_text.hpp"
+#include "lua/errors.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -24,27 +25,50 @@ bool is_name(std::string_view text) noexcept {
     });
 }
 
-std::string_view text_at(lua_State* in, int index) {
-    std::size_t size = 0;
-    const char* const text = lua_tolstring(in, index, &size);
-    return {text, size};
-}
+using lua::raise_error;
 
 // Called protected, with the library's code as a function in the registry.
-int run_library(lua_State* in) {
-    const int reference = *static_cast<int*>(lua_touserdata(in, 1));
-    lua_settop(in, 0);
-    lua_pushcfunction(in, note_error);
-    lua_rawgeti(in, LUA_REGISTRYINDEX, reference);
-    if (lua_pcall(in, 0, 0, 1) == 0) return 0;
-    if (lua_istable(in, -1)) lua_getfield(in, -1, "err");
-    return lua_error(in);
+int run_library(lua_State* raw) {
+    const lua::stack in(raw);
+    const int function = *static_cast<int*>(in.pointer_at(1));
+    in.set_height(0);
+    in.push_function(lua::note_error);
+    in.push_kept(function);
+    if (in.try_call(0, 0, 1)) return 0;
+    if (in.is_table(-1)) in.push_field(-1, "err");
+    in.raise();
+}
+
+int set_redis(lua_State* raw) {
+    const lua::stack in(raw);
+    in.push_kept(*static_cast<int*>(in.pointer_at(1)));
+    lua::sandbox::set_global(in, "redis");
+    return 0;
 }
 
 }  // namespace
 
-libraries::libraries(scripts& of)
-    : owner_(of), vm_(of, vm::purpose::functions, of.state().options.max_script_memory) {}
+libraries::libraries(script_runner& runner)
+    : runner_(runner),
+      sandbox_(runner, runner.state().options.max_script_memory,
+               [this](lua::stack in) { furnish(in); }) {}
+
+void libraries::furnish(lua::stack in) {
+    runner_.seed_random(in);
+    push_redis_library(in, true);
+    in.push_copy(-1);
+    call_table_ = in.keep();
+    in.set_field(1, "redis");
+    in.push_pointer(this);
+    in.push_function(register_function, 1);
+    push_load_library(in);
+    load_table_ = in.keep();
+}
+
+void libraries::use_redis(int table) {
+    const bool done = sandbox_.call_protected(set_redis, &table);
+    EDDY_ASSERT(done);
+}
 
 std::string libraries::load(std::string_view code, bool replace, std::string& why) {
     const script_head head = take_script_head(code, true);
@@ -69,7 +93,7 @@ std::string libraries::load(std::string_view code, bool replace, std::string& wh
         why = "too many libraries: delete some first";
         return {};
     }
-    int body = vm_.compile(head.rest, "@user_function", why);
+    int body = sandbox_.compile(head.rest, "@user_function", why);
     if (body == 0) {
         why = "Error compiling function: " + why;
         return {};
@@ -78,17 +102,19 @@ std::string libraries::load(std::string_view code, bool replace, std::string& wh
     made->name = head.name;
     made->code = code;
     loading_ = made.get();
-    owner_.limit_load(true);
-    use_load_library(vm_.state(), true);
-    const bool failed = lua_cpcall(vm_.state(), run_library, &body) != 0;
-    owner_.limit_load(false);
-    use_load_library(vm_.state(), false);
+    runner_.begin_load(sandbox_, max_load_ms);
+    use_redis(load_table_);
+    const bool failed = !sandbox_.call_protected(run_library, &body);
+    runner_.end_load(sandbox_);
+    use_redis(call_table_);
     loading_ = nullptr;
-    vm_.forget(body);
+    sandbox_.forget(body);
     if (failed) {
-        const char* const text = lua_tostring(vm_.state(), -1);
-        why = "Error registering functions: " + std::string(text != nullptr ? text : "unknown");
-        lua_pop(vm_.state(), 1);
+        const lua::stack in = sandbox_.values();
+        std::string_view text = "unknown";
+        if (in.has_text(-1)) text = in.text_at(-1);
+        why = "Error registering functions: " + std::string(text.substr(0, text.find('\0')));
+        in.pop();
     } else if (made->functions.empty()) {
         why = "No functions registered";
     }
@@ -128,7 +154,7 @@ const libraries::function* libraries::find(std::string_view name) const noexcept
 }
 
 void libraries::forget(const library& gone) noexcept {
-    for (const auto& each : gone.functions) vm_.forget(each->reference);
+    for (const auto& each : gone.functions) sandbox_.forget(each->reference);
 }
 
 bool libraries::remove(std::string_view name) {
@@ -142,7 +168,7 @@ bool libraries::remove(std::string_view name) {
 
 void libraries::flush() {
     all_.clear();
-    vm_.reset();
+    sandbox_.reset();
 }
 
 std::size_t libraries::function_count() const noexcept {
@@ -158,110 +184,114 @@ std::size_t libraries::text_bytes() const noexcept {
 }
 
 // Two arguments, a name and a function, or a table with names.
-int libraries::register_function(lua_State* in) {
-    if (loading_ == nullptr) {
-        raise(in, "redis.register_function can only be called on FUNCTION LOAD command");
+int libraries::register_function(lua_State* raw) {
+    const lua::stack in(raw);
+    libraries& me = *static_cast<libraries*>(in.pointer_at(lua::stack::closed_over(1)));
+    if (me.loading_ == nullptr) {
+        raise_error(in, "redis.register_function can only be called on FUNCTION LOAD command");
     }
-    const int count = lua_gettop(in);
-    if (count < 1 || count > 2) raise(in, "wrong number of arguments to redis.register_function");
-    if (count == 1 && !lua_istable(in, 1)) {
-        raise(in,
-              "calling redis.register_function with a single argument is only applicable to Lua "
-              "table (representing named arguments).");
+    const int count = in.height();
+    if (count < 1 || count > 2)
+        raise_error(in, "wrong number of arguments to redis.register_function");
+    if (count == 1 && !in.is_table(1)) {
+        raise_error(
+            in,
+            "calling redis.register_function with a single argument is only applicable to Lua "
+            "table (representing named arguments).");
     }
     // On Lua's stack: 1 the name, 2 the function; flags and description below the table's fields.
     std::uint32_t flags = 0;
     std::string_view description;
     bool is_described = false;
     if (count == 1) {
-        lua_settop(in, 1);
-        lua_pushnil(in);  // 2: the name
-        lua_pushnil(in);  // 3: the function
-        lua_pushnil(in);  // 4: the description
-        lua_pushnil(in);
-        while (lua_next(in, 1) != 0) {
-            if (lua_type(in, -2) != LUA_TSTRING) {
-                raise(in, "named argument key given to redis.register_function is not a string");
+        in.set_height(1);
+        in.push_nil();  // 2: the name
+        in.push_nil();  // 3: the function
+        in.push_nil();  // 4: the description
+        in.push_nil();
+        while (in.push_next(1)) {
+            if (in.type_at(-2) != lua::type::text) {
+                raise_error(in,
+                            "named argument key given to redis.register_function is not a string");
             }
-            const std::string_view key = text_at(in, -2);
+            const std::string_view key = in.text_at(-2);
             if (key == "function_name") {
-                if (lua_isstring(in, -1) == 0) {
-                    raise(
+                if (!in.has_text(-1)) {
+                    raise_error(
                         in,
                         "function_name argument given to redis.register_function must be a string");
                 }
-                lua_pushvalue(in, -1);
-                lua_tostring(in, -1);
-                lua_replace(in, 2);
+                in.push_copy(-1);
+                static_cast<void>(in.text_at(-1));
+                in.replace(2);
             } else if (key == "description") {
-                if (lua_isstring(in, -1) == 0) {
-                    raise(in,
-                          "description argument given to redis.register_function must be a string");
+                if (!in.has_text(-1)) {
+                    raise_error(
+                        in,
+                        "description argument given to redis.register_function must be a string");
                 }
-                lua_pushvalue(in, -1);
-                description = text_at(in, -1);
+                in.push_copy(-1);
+                description = in.text_at(-1);
                 is_described = true;
-                lua_replace(in, 4);
+                in.replace(4);
             } else if (key == "callback") {
-                if (!lua_isfunction(in, -1)) {
-                    raise(in,
-                          "callback argument given to redis.register_function must be a function");
+                if (!in.is_function(-1)) {
+                    raise_error(
+                        in,
+                        "callback argument given to redis.register_function must be a function");
                 }
-                lua_pushvalue(in, -1);
-                lua_replace(in, 3);
+                in.push_copy(-1);
+                in.replace(3);
             } else if (key == "flags") {
-                if (!lua_istable(in, -1)) {
-                    raise(in,
-                          "flags argument to redis.register_function must be a table representing "
-                          "function flags");
+                if (!in.is_table(-1)) {
+                    raise_error(
+                        in,
+                        "flags argument to redis.register_function must be a table representing "
+                        "function flags");
                 }
                 for (int i = 1;; ++i) {
-                    lua_rawgeti(in, -1, i);
-                    if (lua_isnil(in, -1)) break;
+                    in.push_raw_element(-1, i);
+                    if (in.is_nil(-1)) break;
                     const std::uint32_t bit =
-                        lua_type(in, -1) == LUA_TSTRING ? script_flag_named(text_at(in, -1)) : 0;
-                    if (bit == 0) raise(in, "unknown flag given");
+                        in.type_at(-1) == lua::type::text ? script_flag_named(in.text_at(-1)) : 0;
+                    if (bit == 0) raise_error(in, "unknown flag given");
                     flags |= bit;
-                    lua_pop(in, 1);
+                    in.pop();
                 }
-                lua_pop(in, 1);
+                in.pop();
             } else {
-                raise(in, "unknown argument given to redis.register_function");
+                raise_error(in, "unknown argument given to redis.register_function");
             }
-            lua_pop(in, 1);
+            in.pop();
         }
-        if (lua_isnil(in, 2)) {
-            raise(in, "redis.register_function must get a function name argument");
+        if (in.is_nil(2)) {
+            raise_error(in, "redis.register_function must get a function name argument");
         }
-        if (lua_isnil(in, 3)) raise(in, "redis.register_function must get a callback argument");
-        lua_remove(in, 1);
+        if (in.is_nil(3)) raise_error(in, "redis.register_function must get a callback argument");
+        in.remove(1);
     } else {
-        if (lua_isstring(in, 1) == 0) {
-            raise(in, "first argument to redis.register_function must be a string");
+        if (!in.has_text(1)) {
+            raise_error(in, "first argument to redis.register_function must be a string");
         }
-        if (!lua_isfunction(in, 2)) {
-            raise(in, "second argument to redis.register_function must be a function");
+        if (!in.is_function(2)) {
+            raise_error(in, "second argument to redis.register_function must be a function");
         }
     }
-    const std::string_view name = text_at(in, 1);
-    if (!is_name(name)) raise(in, bad_name);
-    for (const auto& each : loading_->functions) {
-        if (each->name == name) raise(in, "Function already exists in the library");
+    const std::string_view name = in.text_at(1);
+    if (!is_name(name)) raise_error(in, bad_name);
+    for (const auto& each : me.loading_->functions) {
+        if (each->name == name) raise_error(in, "Function already exists in the library");
     }
-    lua_pushvalue(in, 2);
-    const int reference = luaL_ref(in, LUA_REGISTRYINDEX);
+    in.push_copy(2);
+    const int reference = in.keep();
     auto made = std::make_unique<function>();
     made->name = name;
     made->description = description;
     made->is_described = is_described;
     made->reference = reference;
     made->flags = flags;
-    loading_->functions.push_back(std::move(made));
+    me.loading_->functions.push_back(std::move(made));
     return 0;
-}
-
-int register_function(lua_State* in) {
-    return vm::of(in).owner().functions().register_function(in);
 }
 
 }  // namespace eddy::cache

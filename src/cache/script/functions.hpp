@@ -1,7 +1,8 @@
 // Libraries of functions, which stay until they are deleted: FUNCTION and FCALL.
 #pragma once
 
-#include "cache/script/vm.hpp"
+#include "cache/script/runner.hpp"
+#include "lua/sandbox.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace eddy::cache {
 
-/// All libraries of one engine, with the Lua state that they live in. One thread.
+/// All libraries of one engine, with the sandbox that they live in. One thread.
 class libraries {
 public:
     /// The codes of all libraries together; beyond it FUNCTION LOAD is refused.
@@ -20,13 +21,16 @@ public:
     /// Loading a library may take so long.
     static constexpr std::int64_t max_load_ms = 500;
 
-    explicit libraries(scripts& of);
+    /// The runner must outlive it.
+    explicit libraries(script_runner& runner);
+    libraries(const libraries&) = delete;
+    libraries& operator=(const libraries&) = delete;
 
     struct function {
         std::string name;
         std::string description;
         bool is_described = false;
-        int reference = 0;        ///< in the registry
+        int reference = 0;        ///< in the sandbox
         std::uint32_t flags = 0;  ///< of script_flag
     };
     struct library {
@@ -47,23 +51,25 @@ public:
     std::size_t size() const noexcept { return all_.size(); }
     std::size_t function_count() const noexcept;
     std::size_t text_bytes() const noexcept;
-    std::size_t vm_bytes() const noexcept { return vm_.used_bytes(); }
-    vm& machine() noexcept { return vm_; }
-
-    /// Called by redis.register_function(), whose arguments are on the stack.
-    int register_function(lua_State* in);
+    lua::sandbox& sandbox() noexcept { return sandbox_; }
+    const lua::sandbox& sandbox() const noexcept { return sandbox_; }
 
 private:
     library* find_library(std::string_view name) noexcept;
     void forget(const library& gone) noexcept;
 
-    scripts& owner_;
-    vm vm_;
+    void furnish(lua::stack in);
+    /// The global "redis" is that table from now on.
+    void use_redis(int table);
+    /// redis.register_function(), closed over the libraries.
+    static int register_function(lua_State* raw);
+
+    script_runner& runner_;
+    int call_table_ = 0;  // "redis" of functions, and while a library is loaded; in the sandbox
+    int load_table_ = 0;
+    lua::sandbox sandbox_;
     std::vector<std::unique_ptr<library>> all_;
     library* loading_ = nullptr;
 };
-
-/// redis.register_function().
-int register_function(lua_State* in);
 
 }  // namespace eddy::cache

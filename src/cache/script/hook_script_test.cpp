@@ -11,38 +11,41 @@
 namespace eddy::cache {
 namespace {
 
+using lua::blocking_state;
 using namespace std::chrono_literals;
 
 std::vector<std::string> said;
 
-std::unique_ptr<hook_script> load(std::string_view text) {
+std::unique_ptr<blocking_state> load(std::string_view text) {
     said.clear();
-    auto loaded = hook_script::load(text, "hooks.lua",
-                                    [](std::string_view line) { said.emplace_back(line); });
+    auto made = std::make_unique<blocking_state>(
+        blocking_state::limits(), [](std::string_view line) { said.emplace_back(line); });
+    const auto loaded = made->load(text, "hooks.lua", hook_names);
     EXPECT_TRUE(loaded.has_value()) << loaded.error();
-    return loaded ? std::move(*loaded) : nullptr;
+    return made;
 }
 
 std::string error_of(std::string_view text) {
-    auto loaded = hook_script::load(text, "hooks.lua", [](std::string_view) {});
+    blocking_state made({}, [](std::string_view) {});
+    const auto loaded = made.load(text, "hooks.lua", hook_names);
     return loaded ? "" : loaded.error();
 }
 
-hook_answer miss(hook_script& in, std::string key = "k", std::chrono::nanoseconds limit = 30s) {
+hook_answer miss(blocking_state& in, std::string key = "k", std::chrono::nanoseconds limit = 30s) {
     hook_job job;
     job.id = 7;
     job.key = std::move(key);
     job.database = 2;
-    return in.run(job, limit);
+    return run_hook(in, job, limit);
 }
 
-hook_answer write(hook_script& in, std::string key, std::string value, std::int64_t ttl_ms = 0) {
+hook_answer write(blocking_state& in, std::string key, std::string value, std::int64_t ttl_ms = 0) {
     hook_job job;
     job.what = hook_job::kind::write;
     job.key = std::move(key);
     job.value = std::make_shared<const std::string>(std::move(value));
     job.ttl_ms = ttl_ms;
-    return in.run(job, 30s);
+    return run_hook(in, job, 30s);
 }
 
 /// The error of on_miss with this body.
@@ -64,7 +67,7 @@ TEST(hook_script, gives_values_and_times) {
             if key == 'number' then return 42, 10 end
             return key .. '\0\255' .. db, 0.25
         end)");
-    const hook_functions has = script->functions();
+    const hook_functions has = hooks_of(script->defined());
     EXPECT_TRUE(has.miss && !has.write && !has.erase && !has.expire);
     const hook_answer a = miss(*script, std::string("a\0b", 3));
     EXPECT_FALSE(a.result.failed) << a.error;
@@ -89,10 +92,10 @@ TEST(hook_script, is_told_of_changes) {
     hook_job job;
     job.key = "a";
     job.what = hook_job::kind::erase;
-    EXPECT_FALSE(script->run(job, 1s).result.failed);
+    EXPECT_FALSE(run_hook(*script, job, 1s).result.failed);
     job.what = hook_job::kind::expire;
     job.database = 3;
-    EXPECT_FALSE(script->run(job, 1s).result.failed);
+    EXPECT_FALSE(run_hook(*script, job, 1s).result.failed);
     EXPECT_EQ(said, (std::vector<std::string>{"write\ta\t1\tnil\t0", "write\ta\t2\t1.5\t0",
                                               "delete\ta\t0", "expire\ta\t3"}));
 }
@@ -110,7 +113,7 @@ TEST(hook_script, says_what_failed) {
     EXPECT_EQ(failure("error(setmetatable({}, {__tostring = function() os.exit() end}))"),
               "an error that is no text but of type table");
     EXPECT_NE(failure("return key.a.b").find("attempt to index"), std::string::npos);
-    EXPECT_LE(failure("error(('x'):rep(100000))").size(), hook_script::max_error);
+    EXPECT_LE(failure("error(('x'):rep(100000))").size(), blocking_state::max_error);
     EXPECT_EQ(failure("error('a\\nb\\27', 0)"), "a b ");
     auto script = load("function on_write(key, value) return value == 'good', 'it is bad' end");
     EXPECT_FALSE(write(*script, "a", "good").result.failed);
@@ -217,7 +220,7 @@ TEST(hook_script, a_bad_text_is_refused) {
     EXPECT_NE(error_of("\x1bLJ\x02").size(), 0);
     EXPECT_EQ(error_of(""), "");
     auto nothing = load("x = 1");
-    EXPECT_FALSE(nothing->functions().any());
+    EXPECT_FALSE(hooks_of(nothing->defined()).any());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What is done to a script's text before it is compiled.
+// First line of a script: "#!lua" with its flags, or with a library's name.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,5 @@ struct script_head {
 
 /// Takes the first line away, if it is one. Scripts may have flags, libraries a name.
 script_head take_script_head(std::string_view text, bool is_library);
-
-/// The text with brackets around what is returned, where the meaning stays the same, so that no
-/// call is a tail call: "return (f(x))". In LuaJIT a tail call takes the caller's frame away also
-/// when it is a function of C that is called, and with it the line that Redis tells with an error.
-/// For a script's own level, of which one value is used, that is every "return"; within functions
-/// only calls of functions that return one value. Lines stay where they are.
-std::string without_tail_calls(std::string_view text);
 
 }  // namespace eddy::cache

@@ -1,6 +1,7 @@
 // One task hands out jobs and takes in answers, in turns of the loop.
 #include "runtime/cache/cache_hooks.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
@@ -16,6 +17,7 @@
 namespace eddy::runtime::cache {
 namespace {
 
+using eddy::cache::hook_answer;
 using eddy::cache::hook_counts;
 using eddy::cache::hook_job;
 using eddy::cache::hooks;
@@ -61,6 +63,34 @@ std::string shown(std::string_view key) {
 
 }  // namespace
 
+/// Call of one hook by a worker.
+class cache_hooks::call final : public script::job {
+public:
+    call(cache_hooks& of, hook_job&& what, duration limit)
+        : of_(of), what_(std::move(what)), limit_(limit) {}
+
+    void run(lua::blocking_state& in) override {
+        answer_ = eddy::cache::run_hook(in, what_, limit_);
+    }
+    void fail_without_memory() noexcept override { lacks_memory_ = true; }
+    void complete() override {
+        if (lacks_memory_) {
+            answer_ = {};
+            answer_.result.id = what_.id;
+            answer_.result.failed = true;
+            answer_.error = "not enough memory";
+        }
+        of_.finish(std::move(answer_));
+    }
+
+private:
+    cache_hooks& of_;
+    hook_job what_;
+    duration limit_;
+    hook_answer answer_;
+    bool lacks_memory_ = false;
+};
+
 cache_hooks::cache_hooks(hook_config chosen, journal& events)
     : config_(std::move(chosen)), events_(events) {}
 
@@ -69,7 +99,8 @@ cache_hooks::~cache_hooks() = default;
 task<outcome<>> cache_hooks::check() const {
     const outcome<std::string> text = co_await read_script(config_.file);
     if (!text) co_return std::unexpected(text.error());
-    const auto compiled = eddy::cache::hook_script::compile(*text, name_of(config_.file));
+    const auto compiled =
+        lua::blocking_state({}, [](std::string_view) {}).compile(*text, name_of(config_.file));
     if (!compiled)
         co_return refuse(400, fmt::format("--hooks {}: {}", config_.file, compiled.error()));
     co_return outcome<>();
@@ -78,14 +109,14 @@ task<outcome<>> cache_hooks::check() const {
 task<outcome<>> cache_hooks::prepare() {
     outcome<std::string> text = co_await read_script(config_.file);
     if (!text) co_return std::unexpected(text.error());
-    const std::string name = name_of(config_.file);
     try {
-        workers_ = std::make_unique<hook_workers>(
-            config_.threads, std::move(*text), name,
-            hook_workers::limits{
-                std::chrono::microseconds(config_.options.deadline_us * patience_factor),
-                change_limit},
-            [this](hook_news&& news) { hear(std::move(news)); });
+        script::worker_options chosen;
+        chosen.threads = config_.threads;
+        chosen.text = std::move(*text);
+        chosen.name = name_of(config_.file);
+        chosen.functions = eddy::cache::hook_names;
+        script::workers_observer& observer = *this;
+        workers_ = std::make_unique<script::workers>(std::move(chosen), observer);
     } catch (const std::system_error& failure) {
         co_return refuse(500,
                          fmt::format("the threads of --hooks cannot be made: {}", failure.what()));
@@ -125,20 +156,33 @@ void cache_hooks::attach(cache_context& to) {
     hooks_ = &hooks::attach(to.engine, options, *this);
 }
 
-void cache_hooks::hear(hook_news&& news) {
-    switch (news.what) {
-        case hook_news::kind::loaded:
-            ++loaded_;
-            functions_ = news.functions;
-            if (!news.succeeded) load_fault_ = std::move(news.text);
-            break;
-        case hook_news::kind::answered:
-            if (news.answer.result.failed) note("failed: " + news.answer.error);
-            answers_.push_back(std::move(news.answer.result));
-            break;
-        case hook_news::kind::printed: note(std::move(news.text)); break;
-        case hook_news::kind::left: ++left_; break;
-    }
+void cache_hooks::worker_loaded(std::expected<std::vector<bool>, std::string> defined) {
+    ++loaded_;
+    functions_ = {};
+    if (defined)
+        functions_ = eddy::cache::hooks_of(*defined);
+    else
+        load_fault_ = std::move(defined.error());
+    notify();
+}
+
+void cache_hooks::worker_printed(std::string line) {
+    note(std::move(line));
+    notify();
+}
+
+void cache_hooks::worker_ended() {
+    ++left_;
+    notify();
+}
+
+void cache_hooks::finish(hook_answer&& answer) {
+    if (answer.result.failed) note("failed: " + answer.error);
+    answers_.push_back(std::move(answer.result));
+    notify();
+}
+
+void cache_hooks::notify() noexcept {
     something_.set();
     progress_.set();
 }
@@ -186,7 +230,15 @@ task<void> cache_hooks::run() {
         }
         hooks_->tick();
         hook_job job;
-        while (workers_->has_free() && hooks_->take(job)) workers_->give(std::move(job));
+        while (workers_->has_free() && hooks_->take(job)) {
+            const duration limit = job.what == hook_job::kind::miss
+                                       ? duration(std::chrono::microseconds(
+                                             config_.options.deadline_us * patience_factor))
+                                       : duration(change_limit);
+            const result<> submitted =
+                workers_->submit(std::make_unique<call>(*this, std::move(job), limit));
+            EDDY_ASSERT(submitted);
+        }
         progress_.set();
         if (!co_await wait_for_something()) co_return;
     }

@@ -1,5 +1,5 @@
-// A cache's hooks at work: between the engine, which knows what is to be done, and the threads that
-// run the script.
+// Hooks of a cache at work: between the engine, which knows what is to be done, and the worker
+// threads that run the script.
 #pragma once
 
 #include <eddy/io/event.hpp>
@@ -7,13 +7,15 @@
 #include <eddy/io/timer.hpp>
 
 #include "cache/read_through/hooks.hpp"
-#include "runtime/cache/hook_workers.hpp"
+#include "cache/script/hook_script.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/problem.hpp"
+#include "script/workers.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,7 +36,7 @@ struct hook_config {
 };
 
 /// One loop's thread. Life: prepare(), attach(), run() as a task, flush(), then the end of run().
-class cache_hooks final : eddy::cache::hook_host {
+class cache_hooks final : eddy::cache::hook_host, script::workers_observer {
 public:
     static constexpr std::size_t max_script_bytes = std::size_t{4} << 20;
     /// How long the workers may take to load the script, which may connect to a backend then.
@@ -59,8 +61,14 @@ public:
     void count(std::vector<std::pair<std::string, double>>& into) const;
 
 private:
+    class call;
+
     void hook_work_came() noexcept override { something_.set(); }
-    void hear(hook_news&& news);
+    void worker_loaded(std::expected<std::vector<bool>, std::string> defined) override;
+    void worker_printed(std::string line) override;
+    void worker_ended() override;
+    void finish(eddy::cache::hook_answer&& answer);
+    void notify() noexcept;
     void note(std::string line);
     void report_lost();
     task<result<>> wait_for_something();
@@ -68,7 +76,7 @@ private:
     hook_config config_;
     journal& events_;
     cache_context* context_ = nullptr;  // from attach() on
-    std::unique_ptr<hook_workers> workers_;
+    std::unique_ptr<script::workers> workers_;
     eddy::cache::hooks* hooks_ = nullptr;
     std::deque<eddy::cache::hook_result> answers_;
     event something_;

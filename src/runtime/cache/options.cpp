@@ -189,7 +189,7 @@ std::vector<option> option_table() {
          .default_value = "2",
          .help = "threads that run the script, each with a Lua state of its own",
          .minimum = 1,
-         .maximum = static_cast<std::int64_t>(hook_workers::max_threads)},
+         .maximum = static_cast<std::int64_t>(script::workers::max_threads)},
         {.name = "hook-deadline",
          .kind = option_kind::duration,
          .value_name = "TIME",

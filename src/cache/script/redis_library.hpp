@@ -1,0 +1,15 @@
+// Table "redis" of scripts: redis.call() and its like, in a sandbox that a script_runner
+// supervises.
+#pragma once
+
+#include "lua/stack.hpp"
+
+namespace eddy::cache {
+
+/// Pushes the table that scripts use, or that functions use once their library is loaded.
+void push_redis_library(lua::stack in, bool for_functions);
+/// Pushes the table that a library of functions uses while it is loaded. redis.register_function()
+/// is the function on top, which is popped.
+void push_load_library(lua::stack in);
+
+}  // namespace eddy::cache

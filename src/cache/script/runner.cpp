@@ -1,0 +1,510 @@
+// Calls of scripts: their limits, their commands, and what is late.
+#include "cache/script/runner.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include "base/text.hpp"
+#include "cache/acl/access.hpp"
+#include "cache/catalog/acl_forms.hpp"
+#include "cache/catalog/command_names.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/clients/messages.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/clients/tracking.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/engine/execution.hpp"
+#include "cache/persistence/persistence.hpp"
+#include "cache/persistence/propagation.hpp"
+#include "cache/replication/replication.hpp"
+#include "cache/script/script_text.hpp"
+#include "cache/script/values.hpp"
+#include "cache/engine/dataset_digest.hpp"
+#include "lua/errors.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+constexpr std::int64_t ms_ns = 1'000'000;
+// What passes between two looks at the clock, where no clock is to be looked at.
+constexpr std::int64_t look_takes_ns = 50'000;
+// Of the text of an error that is no table.
+constexpr std::size_t max_plain_error = 100;
+constexpr std::size_t kept_buffer = 64 * 1024;
+
+void clear(byte_buffer& buffer) {
+    buffer.clear();
+    if (buffer.capacity() > kept_buffer) buffer = byte_buffer();
+}
+
+// What run_job() works with.
+struct job {
+    script_runner& by;
+    call& c;
+    const script_call& what;
+};
+
+// What a command may have taken: as much as its arguments and reply suggest where its work is
+// bounded by them, else enough for a look at the clock.
+std::size_t steps_of(std::uint32_t flags, std::span<const std::string_view> args,
+                     std::size_t reply_bytes) noexcept {
+    constexpr std::uint32_t bounded = command_flag::fast | command_flag::brief;
+    if ((flags & bounded) == 0 || args.size() > slow_log::few_arguments)
+        return lua::instructions_a_look;
+    constexpr std::size_t least = 40;
+    std::size_t bytes = reply_bytes;
+    for (const std::string_view each : args) bytes += each.size();
+    return least + bytes / lua::bytes_a_step;
+}
+
+// The text of a field of the table on top; empty when it has none.
+std::string field_text(lua::stack in, const char* name) {
+    in.push_raw_field(-1, name);
+    std::string text;
+    if (in.has_text(-1)) text = in.text_at(-1);
+    in.pop();
+    return text;
+}
+
+// The error is on top.
+void reply_with_error(call& c, lua::stack in, const script_call& what) {
+    if (!in.is_table(-1)) {
+        std::string_view text = "execution failure";
+        if (in.has_text(-1)) text = in.text_at(-1);
+        text = text.substr(0, std::min(text.find('\0'), max_plain_error));
+        c.error("ERR Error running script " + std::string(what.name) + ", " + std::string(text));
+        return;
+    }
+    const bool is_counted = is_counted_error(in);
+    std::string message = field_text(in, "err");
+    if (message.empty()) message = "ERR unknown error";
+    const std::string source = field_text(in, "source");
+    const std::string line = field_text(in, "line");
+    if (!source.empty() && !line.empty()) {
+        message += " script: " + std::string(what.name) + ", on " + source + ":" + line + ".";
+    }
+    reply_with_script_error(c, std::move(message), is_counted);
+}
+
+// Called protected: nothing else catches what is raised here.
+int run_job(lua_State* raw) {
+    const lua::stack in(raw);
+    const job& todo = *static_cast<job*>(in.pointer_at(1));
+    call& c = todo.c;
+    const script_call& what = todo.what;
+    in.set_height(0);
+    in.push_function(lua::note_error);
+    const std::string_view* const keys = c.args + what.first_key;
+    int given = 0;
+    if (what.is_function) {
+        in.push_kept(what.function);
+        in.push_texts(keys, what.keys);
+        in.push_texts(keys + what.keys, what.arguments);
+        given = 2;
+    } else {
+        in.push_texts(keys, what.keys);
+        lua::sandbox::set_global(in, "KEYS");
+        in.push_texts(keys + what.keys, what.arguments);
+        lua::sandbox::set_global(in, "ARGV");
+        in.push_kept(what.function);
+    }
+    if (!in.try_call(given, 1, 1)) {
+        reply_with_error(c, in, what);
+    } else {
+        reply_with_value(c, in, todo.by.own_session().protocol > 2);
+    }
+    return 0;
+}
+
+}  // namespace
+
+script_runner::own::own(engine& home) : session(home, internal{}) { address = "lua"; }
+
+script_runner::script_runner(engine& home) : state_(home.internals()), session_(home) {}
+
+script_runner::~script_runner() { EDDY_ASSERT(!is_late()); }
+
+/// Which script runs, until it has ended in whatever way.
+class script_runner::running_mark {
+public:
+    running_mark(script_runner& in, const script_call& what, call& c) noexcept
+        : in_(in), machine_(*what.in), height_(machine_.values().height()) {
+        in_.running_ = &what;
+        in_.running_call_ = &c;
+    }
+    ~running_mark() {
+        machine_.values().set_height(height_);
+        if (in_.killed_) machine_.check_always(false);
+        in_.killed_ = in_.is_busy_ = false;
+        in_.running_ = nullptr;
+        in_.running_call_ = nullptr;
+        in_.running_command_.clear();
+        clear(in_.command_reply_);
+    }
+    running_mark(const running_mark&) = delete;
+    running_mark& operator=(const running_mark&) = delete;
+
+private:
+    script_runner& in_;
+    lua::sandbox& machine_;
+    int height_;
+};
+
+void script_runner::run(call& c, const script_call& what) {
+    const engine_options& options = state_.options;
+    is_stale_ = is_stale(state_, c.client);
+    if (is_stale_ && (what.flags & script_flag::unsaid) != 0) return c.error(stale_text);
+    memory_is_short_ = options.max_memory != 0 && !state_.make_room();
+    if ((what.flags & script_flag::unsaid) == 0 && (what.flags & script_flag::no_writes) == 0) {
+        if (what.read_only) {
+            return c.error("ERR Can not execute a script with write flag using *_ro command.");
+        }
+        if (!refusal_by_mode(options.mode, command_flag::write).empty() ||
+            is_read_only_replica(state_, c.client)) {
+            return c.error("READONLY You can not run script with write flag on readonly replica.");
+        }
+        if (memory_is_short_ && (what.flags & script_flag::allow_oom) == 0) {
+            return c.error("OOM command not allowed when used memory > 'maxmemory'.");
+        }
+    }
+    if (is_stale_ && (what.flags & (script_flag::unsaid | script_flag::allow_stale)) == 0) {
+        return c.error(
+            "MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and "
+            "'allow-stale' flag is not set on the script.");
+    }
+    script_call mine = what;
+    if ((what.flags & script_flag::unsaid) == 0) {
+        mine.read_only |= (what.flags & script_flag::no_writes) != 0;
+    }
+    const running_mark mark(*this, mine, c);
+    has_written_ = false;
+    killed_ = abandoned_;
+    began_ns_ = clock_ns();
+    // A transaction's slice goes on.
+    if (slice_ends_ns_ == 0) begin_slice();
+    session_.db = c.client.db;
+    session_.protocol = 2;
+    session_.user = c.client.user;
+    session_.unlimited = c.client.unlimited;
+    job todo{*this, c, mine};
+    if (!what.in->call_protected(run_job, &todo)) {
+        const lua::stack in = what.in->values();
+        c.reply.buffer().truncate(c.reply_begin);
+        reply_with_error(c, in, mine);
+        in.pop();
+    }
+    what.in->collect_if_full();
+}
+
+std::string_view script_runner::execute(const std::string_view* args, std::size_t count,
+                                        std::string_view& refusal) {
+    const command_spec* const spec = find_named(state_.renamed.get(), fold_command_name(args[0]));
+    const auto refuse = [&refusal](std::string_view why) {
+        refusal = why;
+        return std::string_view();
+    };
+    if (spec == nullptr) return refuse("Unknown Redis command called from script");
+    if (!arity_fits(*spec, count)) {
+        return refuse("Wrong number of args calling Redis command from script");
+    }
+    std::uint32_t flags = spec->flags;
+    if ((flags & command_flag::has_forms) != 0 && count > 1) [[unlikely]] {
+        const acl::command_form* const form = acl::find_form(spec->name, args[1]);
+        if (form == nullptr) return refuse("Unknown Redis command called from script");
+        if (!arity_fits(form->arity, count)) {
+            return refuse("Wrong number of args calling Redis command from script");
+        }
+        flags = flags_of(*spec, args, count);
+    }
+    constexpr std::uint32_t special = command_flag::noscript | command_flag::dangerous;
+    if ((flags & special) != 0) [[unlikely]] {
+        return refuse("This Redis command is not allowed from script");
+    }
+    if (is_stale_ && (flags & command_flag::stale) == 0) [[unlikely]] {
+        return refuse("Can not execute the command on a stale replica");
+    }
+    command_reply_.clear();
+    resp::reply_writer reply(command_reply_, session_.protocol);
+    call inner{state_, session_, reply, &state_.database(session_.db)};
+    inner.spec = spec;
+    inner.args = args;
+    inner.count = count;
+    inner.in_exec = true;
+    inner.in_script = true;
+    // The script counts it, which raises it.
+    const auto reject = [&](std::string_view why) {
+        state_.commands.failed(inner);
+        state_.commands.rejected(inner);
+        return refuse(why);
+    };
+    if (!session_.unlimited && !permits(inner)) [[unlikely]] {
+        state_.commands.rejected(inner);
+        constexpr std::string_view code = "-NOPERM ";
+        const std::string why(command_reply_.text().substr(code.size()));
+        command_reply_.clear();
+        command_reply_.append("-NOPERM ACL failure in script: " + why);
+        return command_reply_.text();
+    }
+    if ((flags & (command_flag::write | command_flag::may_replicate)) != 0) {
+        if (running_->read_only) {
+            return reject("Write commands are not allowed from read-only scripts.");
+        }
+        if ((flags & command_flag::write) != 0) {
+            if (!refusal_by_mode(state_.options.mode, flags).empty() &&
+                (running_call_->client.special & session::master) == 0) {
+                return reject(readonly_mode_error);
+            }
+            if (is_read_only_replica(state_, running_call_->client)) {
+                return reject("-READONLY You can't write against a read only replica.");
+            }
+            if (!has_written_ && lacks_replicas(state_)) {
+                return reject("-NOREPLICAS Not enough good replicas to write.");
+            }
+            if (!has_written_ && (running_call_->client.special & session::master) == 0) {
+                const std::string why = save_trouble_text(state_);
+                if (!why.empty()) {
+                    inner.error(why);
+                    state_.commands.rejected(inner);
+                    return command_reply_.text();
+                }
+            }
+            if (memory_is_short_ && (flags & command_flag::denyoom) != 0 && !has_written_ &&
+                (running_->flags & script_flag::allow_oom) == 0) {
+                return reject("-OOM command not allowed when used memory > 'maxmemory'.");
+            }
+            has_written_ = true;
+        }
+    }
+    if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
+    const std::uint8_t db = session_.db;
+    constexpr auto seen = attention::propagates | attention::follower | attention::pause;
+    if ((state_.attention & seen) == 0) {
+        state_.slow.run_unless_skipped(inner);
+    } else {
+        const expiry_scope expiry(inner);
+        recording record(state_, *spec);
+        state_.slow.run_unless_skipped(inner);
+        record.end({args, count}, db);
+    }
+    executed_steps_ = steps_of(flags, {args, count}, command_reply_.size());
+    if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
+        remember_reads(*running_call_, *spec, {args, count});
+    ++state_.env.counters.commands;
+    if ((state_.attention & attention::monitors) != 0) [[unlikely]]
+        feed_monitors(inner);
+    return command_reply_.text();
+}
+
+void script_runner::count_executed(lua::stack in) {
+    lua::sandbox::of(in).count_steps(in, std::exchange(executed_steps_, 0));
+}
+
+const command_spec* script_runner::find_named_command(std::string_view name) const noexcept {
+    return find_named(state_.renamed.get(), fold_command_name(name));
+}
+
+bool script_runner::may_run(const command_spec& what,
+                            std::span<const std::string_view> args) const {
+    return session_.unlimited || session_.user->check(what, args).why == acl::refusal::none;
+}
+
+void script_runner::on_fiber(call& c, void (*what)(call&)) {
+    if (fiber_.is_inside()) return what(c);
+    EDDY_ASSERT(!is_late());
+    // Where it waits if it is late: there must be room for it then.
+    static_cast<void>(extras_of(c.client));
+    clear(reply_);
+    writer_.emplace(reply_, c.reply.protocol());
+    call_.emplace(call{c.state, c.client, *writer_, c.keys});
+    call_->spec = c.spec;
+    call_->args = c.args;
+    call_->count = c.count;
+    call_->hash = c.hash;
+    call_->executed_in_batch = c.executed_in_batch;
+    call_->in_exec = c.in_exec;
+    body_ = what;
+    slice_ends_ns_ = 0;
+    now_us_ = state_.env.now_us;
+    const bool done = fiber_.start(
+        [](void* self) {
+            script_runner& me = *static_cast<script_runner*>(self);
+            // Nothing catches below it: the stack is the fiber's own.
+            try {
+                me.body_(*me.call_);
+            } catch (...) {
+                me.lacked_memory_ = true;
+            }
+        },
+        this);
+    if (done && std::exchange(lacked_memory_, false)) {
+        call_.reset();
+        throw std::bad_alloc();
+    }
+    if (done) {
+        c.keys = call_->keys;
+        c.reply.set_protocol(writer_->protocol());
+        c.reply.raw(reply_.text());
+        call_.reset();
+        return;
+    }
+    // The command's own arguments end with it, but a script has copied what it needs of them, and a
+    // transaction's commands are the fiber's.
+    late_session_ = &c.client;
+    state_.attention |= attention::script;
+    session_extras& extras = extras_of(c.client);
+    extras.waits_for = wait_kind::script;
+    extras.deadline_us = session::no_deadline;
+    c.client.blocked = true;
+    note_busy();
+}
+
+void script_runner::begin_slice() noexcept {
+    const std::int64_t limit_ms = state_.options.busy_reply_ms;
+    const bool is_shorter = limit_ms != 0 && limit_ms < slice_ms;
+    slice_ends_ns_ = began_ns_ + (is_shorter ? limit_ms : slice_ms) * ms_ns;
+}
+
+// After a slice. What is compared are milliseconds: the limit may be any number of them.
+void script_runner::note_busy() {
+    const std::int64_t limit_ms = state_.options.busy_reply_ms;
+    if (is_busy_ || limit_ms == 0 || running_ms() < limit_ms) return;
+    is_busy_ = true;
+    end_script_waits(state_, state_.script_waits.size());
+}
+
+void script_runner::begin_load(lua::sandbox& in, std::int64_t max_ms) noexcept {
+    load_is_over_ = false;
+    load_ends_ns_ = clock_ns() + max_ms * ms_ns;
+    in.check_always(false);
+}
+
+void script_runner::end_load(lua::sandbox& in) noexcept {
+    load_is_over_ = false;
+    load_ends_ns_ = 0;
+    in.check_always(false);
+}
+
+void script_runner::check(lua::stack in) {
+    if (load_ends_ns_ != 0) {
+        if (look_ns() < load_ends_ns_) return;
+        load_is_over_ = true;
+        lua::sandbox::of(in).check_always(true);
+        lua::raise_error(in, "FUNCTION LOAD timeout");
+    }
+    if (!killed_) check_quietly();
+    if (!killed_) return;
+    // From now on at every instruction: no pcall() of the script's keeps it alive.
+    lua::sandbox::of(in).check_always(true);
+    lua::raise_error(in, running_->is_function ? "Script killed by user with FUNCTION KILL."
+                                               : "Script killed by user with SCRIPT KILL.");
+}
+
+void script_runner::check_quietly() {
+    if (running_ == nullptr || !fiber_.is_inside()) return;
+    if (look_ns() < slice_ends_ns_) return;
+    if (running_command_.empty()) {
+        const call& c = *running_call_;
+        for (std::size_t i = 0; i < c.count; ++i) running_command_.emplace_back(c.arg(i));
+    }
+    fiber_.suspend();
+}
+
+void script_runner::go_on() {
+    if (!is_late()) return;
+    // Within a script time stands still, and what it causes for its session is that session's.
+    const std::int64_t now_us = std::exchange(state_.env.now_us, now_us_);
+    const std::int64_t now_ms = std::exchange(state_.env.now_ms, now_us_ / 1000);
+    session* const outer = std::exchange(state_.executing, late_session_);
+    byte_buffer outer_pushes = std::exchange(state_.own_pushes, std::move(late_pushes_));
+    slice_ends_ns_ = clock_ns() + slice_ms * ms_ns;
+    const bool done = fiber_.resume();
+    late_pushes_ = std::exchange(state_.own_pushes, std::move(outer_pushes));
+    state_.executing = outer;
+    state_.env.now_us = now_us;
+    state_.env.now_ms = now_ms;
+    if (!done) return note_busy();
+    if (std::exchange(lacked_memory_, false)) {
+        clear(reply_);
+        late_session_->closing = true;
+    }
+    finish_late();
+}
+
+void script_runner::finish_late() {
+    session& who = *std::exchange(late_session_, nullptr);
+    end_attention();
+    session_extras& extras = *who.extras;
+    try {
+        if ((who.special & (session::reply_off | session::reply_skip)) == 0) {
+            extras.outbox.append(reply_.text());
+        }
+        extras.outbox.append(late_pushes_.text());
+    } catch (const std::bad_alloc&) {
+        who.closing = true;
+    }
+    who.special &= static_cast<std::uint16_t>(~session::reply_skip);
+    clear(late_pushes_);
+    clear(reply_);
+    state_.slow.end_late(*call_);
+    call_.reset();
+    {
+        // WAIT asks for what this session wrote.
+        session* const outer = std::exchange(state_.executing, &who);
+        finish_unit(state_);
+        state_.executing = outer;
+    }
+    forget_wait(state_, who);
+    who.wake();
+    // Before this client's next command comes.
+    state_.script_waits_ended_at_once = 1;
+    if (holds_ == 0) end_script_waits_in_turn(state_);
+    check_output(state_, who);
+    try {
+        serve_waiting(state_);
+        state_.unsettled = false;
+    } catch (const std::bad_alloc&) {
+        // The next command does it.
+        state_.unsettled = true;
+    }
+}
+
+void script_runner::end_attention() noexcept {
+    if (holds_ == 0 && late_session_ == nullptr)
+        state_.attention &= static_cast<std::uint16_t>(~attention::script);
+}
+
+void script_runner::let_begin() noexcept {
+    if (--holds_ > 0) return;
+    end_attention();
+    if (!is_late()) end_script_waits(state_, state_.script_waits.size());
+}
+
+void script_runner::forget(session& who) {
+    if (late_session_ != &who) return;
+    abandoned_ = true;
+    killed_ = true;
+    while (is_late()) go_on();
+    abandoned_ = false;
+}
+
+void script_runner::seed_random(lua::stack in) {
+    lua::sandbox::of(in).seed_random(static_cast<std::uint32_t>(state_.env.random()));
+}
+
+std::int64_t script_runner::clock_ns() const noexcept {
+    const slice_clock by = state_.env.slice_time;
+    return by != nullptr ? by() : looked_ns_;
+}
+
+std::int64_t script_runner::look_ns() noexcept {
+    looked_ns_ += look_takes_ns;
+    return clock_ns();
+}
+
+std::int64_t script_runner::running_ms() const noexcept { return (clock_ns() - began_ns_) / ms_ns; }
+
+}  // namespace eddy::cache

@@ -1,0 +1,125 @@
+// The engine's scripts as a whole, for the rest of the engine.
+#include "cache/script/scripting.hpp"
+
+#include "cache/command_table.hpp"
+#include "cache/commands.hpp"
+#include "cache/script/script_text.hpp"
+#include "cache/script/scripts.hpp"
+
+#include <string>
+#include <utility>
+
+namespace eddy::cache {
+
+libraries& scripts::functions() {
+    if (functions_ == nullptr) functions_ = std::make_unique<libraries>(runner_);
+    return *functions_;
+}
+
+void scripts_deleter::operator()(scripts* gone) const noexcept { delete gone; }
+
+scripts& scripts_of(call& c) {
+    if (c.state.scripting == nullptr) c.state.scripting.reset(new scripts(c.client.home));
+    return *c.state.scripting;
+}
+
+namespace scripting {
+namespace {
+
+// What the script that is called says of itself.
+std::uint32_t said_by(const call& c) {
+    const auto what = c.spec->run;
+    if (what == commands::eval || what == commands::eval_ro) {
+        const script_head head = take_script_head(c.arg(1), false);
+        return head.refusal.empty() ? head.flags : script_flag::unsaid;
+    }
+    if (c.state.scripting == nullptr) return script_flag::unsaid;
+    if (what == commands::fcall || what == commands::fcall_ro) {
+        const libraries* const all = c.state.scripting->functions_if_any();
+        const libraries::function* const its = all == nullptr ? nullptr : all->find(c.arg(1));
+        return its == nullptr ? script_flag::unsaid : its->flags;
+    }
+    std::string name(c.arg(1));
+    for (char& each : name)
+        each = each >= 'A' && each <= 'Z' ? static_cast<char>(each + ('a' - 'A')) : each;
+    const cached_script* const its = c.state.scripting->cache().find(name);
+    return its == nullptr ? script_flag::unsaid : its->flags;
+}
+
+}  // namespace
+
+std::uint32_t flags_of(const call& c, std::uint32_t flags) {
+    if (c.count < 2) return flags;
+    const std::uint32_t said = said_by(c);
+    if ((said & script_flag::unsaid) != 0) return flags;
+    flags &= ~(command_flag::stale | command_flag::may_replicate);
+    if ((said & script_flag::no_writes) == 0) flags |= command_flag::write;
+    if ((said & script_flag::allow_stale) != 0) flags |= command_flag::stale;
+    return flags;
+}
+
+void run_with_scripts(call& c, void (*what)(call&)) { scripts_of(c).runner().on_fiber(c, what); }
+
+bool is_late(const engine::state& s) noexcept {
+    return s.scripting != nullptr && s.scripting->runner().is_late();
+}
+
+bool is_busy(const engine::state& s) noexcept {
+    return s.scripting != nullptr && s.scripting->runner().is_busy();
+}
+
+void go_on(engine::state& s) { s.scripting->runner().go_on(); }
+
+void hold_back(engine::state& s) noexcept { s.scripting->runner().hold_back(); }
+
+void let_begin(engine::state& s) noexcept { s.scripting->runner().let_begin(); }
+
+void forget(engine::state& s, session& who) {
+    if (s.scripting != nullptr) s.scripting->runner().forget(who);
+}
+
+std::string_view busy_text(const engine::state& s) noexcept {
+    const script_call* const running = s.scripting->runner().running();
+    return running != nullptr && running->is_function ? busy_function_text : busy_script_text;
+}
+
+std::vector<std::string> library_codes(const engine::state& s) {
+    std::vector<std::string> codes;
+    if (s.scripting == nullptr) return codes;
+    if (const libraries* const known = s.scripting->functions_if_any()) {
+        for (const auto& each : known->all()) codes.push_back(each->code);
+    }
+    return codes;
+}
+
+std::string load_library(engine::state& s, std::string_view code) {
+    if (s.scripting == nullptr) s.scripting.reset(new scripts(*s.home));
+    std::string why;
+    s.scripting->functions().load(code, true, why);
+    return why;
+}
+
+void drop_libraries(engine::state& s) noexcept {
+    if (s.scripting != nullptr && s.scripting->functions_if_any() != nullptr) {
+        s.scripting->functions().flush();
+    }
+}
+
+usage use(const engine::state& s) noexcept {
+    if (s.scripting == nullptr) return {};
+    scripts& of = *s.scripting;
+    usage now;
+    now.vm_bytes = of.cache().sandbox().used_bytes();
+    now.scripts = of.cache().count();
+    now.script_bytes = of.cache().bytes();
+    if (const libraries* const known = of.functions_if_any()) {
+        now.function_vm_bytes = known->sandbox().used_bytes();
+        now.functions = known->function_count();
+        now.libraries = known->size();
+        now.library_bytes = known->text_bytes();
+    }
+    return now;
+}
+
+}  // namespace scripting
+}  // namespace eddy::cache

@@ -1,0 +1,82 @@
+// Redis's form of errors, and the place where they were raised.
+#include "lua/errors.hpp"
+
+#include <lua.hpp>
+
+#include <string_view>
+
+namespace eddy::lua {
+
+void push_error(stack to, std::string_view text) {
+    lua_State* const in = to.raw();
+    lua_createtable(in, 0, 4);
+    std::string_view code = "ERR";
+    if (text.starts_with('-')) {
+        text.remove_prefix(1);
+        const std::size_t end = text.find(' ');
+        if (end != std::string_view::npos) {
+            code = text.substr(0, end);
+            text.remove_prefix(end + 1);
+        }
+    }
+    constexpr std::string_view ends = "\r\n";
+    while (!text.empty() && ends.find(text.front()) != std::string_view::npos)
+        text.remove_prefix(1);
+    while (!text.empty() && ends.find(text.back()) != std::string_view::npos) text.remove_suffix(1);
+    lua_pushlstring(in, code.data(), code.size());
+    lua_pushliteral(in, " ");
+    lua_pushlstring(in, text.data(), text.size());
+    lua_concat(in, 3);
+    lua_setfield(in, -2, "err");
+}
+
+void raise_error(stack in, std::string_view text) {
+    push_error(in, text);
+    lua_error(in.raw());
+    __builtin_unreachable();
+}
+
+int note_error(lua_State* in) {
+    lua_settop(in, 1);
+    lua_Debug where;
+    if (!lua_istable(in, 1)) {
+        lua_createtable(in, 0, 3);
+        lua_pushliteral(in, "ERR ");
+        // As tostring() says it, for what has a text.
+        switch (lua_type(in, 1)) {
+            case LUA_TSTRING:
+                // This one LuaJIT says without a place.
+                if (stack(in).text_at(1) == "stack overflow" && lua_getstack(in, 1, &where) != 0) {
+                    lua_getinfo(in, "Sl", &where);
+                    lua_pushfstring(in, "%s:%d: stack overflow", where.short_src,
+                                    where.currentline);
+                    break;
+                }
+                [[fallthrough]];
+            case LUA_TNUMBER: lua_pushvalue(in, 1); break;
+            case LUA_TBOOLEAN:
+                lua_pushstring(in, lua_toboolean(in, 1) != 0 ? "true" : "false");
+                break;
+            case LUA_TNIL: lua_pushliteral(in, "nil"); break;
+            default:
+                lua_pushfstring(in, "%s: %p", luaL_typename(in, 1), lua_topointer(in, 1));
+                break;
+        }
+        lua_concat(in, 2);
+        lua_setfield(in, -2, "err");
+        lua_replace(in, 1);
+    }
+    for (int level = 1; level <= 2; ++level) {
+        if (lua_getstack(in, level, &where) == 0) break;
+        lua_getinfo(in, "Sl", &where);
+        if (*where.what == 'C') continue;
+        lua_pushstring(in, where.source);
+        lua_setfield(in, 1, "source");
+        lua_pushinteger(in, where.currentline);
+        lua_setfield(in, 1, "line");
+        break;
+    }
+    return 1;
+}
+
+}  // namespace eddy::lua

@@ -1,0 +1,20 @@
+// Errors of a sandbox: tables {err = "CODE text"}, as Redis's own functions raise them.
+#pragma once
+
+#include "lua/stack.hpp"
+
+#include <string_view>
+
+namespace eddy::lua {
+
+/// Raises a table {err = "ERR text"}. "-CODE text" names another code word.
+[[noreturn]] void raise_error(stack in, std::string_view text);
+/// Pushes that table.
+void push_error(stack in, std::string_view text);
+/// Error handler for stack::try_call(): makes such a table of any error, and notes the line.
+int note_error(lua_State* in);
+/// Raises "C stack overflow" when too little is left of the native stack. Functions that recurse
+/// call it at each level. callbacks.cpp has it.
+void check_native_stack(stack in);
+
+}  // namespace eddy::lua

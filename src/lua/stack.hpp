@@ -1,0 +1,148 @@
+// Face of Lua's C API: values of a running function of Lua, or of a state between calls, by index.
+// The other layers use it in the place of Lua's headers.
+//
+// Index 1 is the lowest value, -1 the one on top, as in Lua's manual. What raises an error leaves
+// the frames of C++ between here and the protected call without destroying their variables: objects
+// with destructors live outside of it, or in Lua. Which functions may raise is said at each; all
+// that make a value or a copy of a text may, with "not enough memory".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+struct lua_State;
+
+namespace eddy::lua {
+
+/// Function that Lua can call: its arguments are the values from index 1. Returns how many results
+/// it has left on top.
+using function = int (*)(lua_State* in);
+
+/// Type of a value; `none` is beyond the top.
+enum class type : std::int8_t {
+    none = -1,
+    nil,
+    boolean,
+    pointer,
+    number,
+    text,
+    table,
+    function,
+    userdata,
+    coroutine
+};
+
+struct named_function {
+    const char* name;
+    function run;
+};
+
+/// Handle, as cheap as a pointer; valid as long as the running function, or as the state between
+/// calls. The state's thread.
+class stack {
+public:
+    stack(lua_State* in) noexcept : in_(in) {}
+
+    lua_State* raw() const noexcept { return in_; }
+
+    /// Index of a value that the running function was closed over, from 1 on.
+    static int closed_over(int which) noexcept;
+
+    // Height and order.
+    int height() const noexcept;
+    void set_height(int height) const noexcept;
+    void pop(int count = 1) const noexcept;
+    void push_copy(int index) const noexcept;
+    /// The value on top goes below the one at `index`, or takes its place.
+    void insert(int index) const noexcept;
+    void replace(int index) const noexcept;
+    void remove(int index) const noexcept;
+    /// Room for so many more values; false at Lua's limit, or raises.
+    [[nodiscard]] bool reserve(int slots) const;
+    /// The same; at the limit it raises "stack overflow (why)".
+    void require(int slots, const char* why) const;
+
+    // Reading. None raises but text_at() of a number.
+    type type_at(int index) const noexcept;
+    const char* type_name_at(int index) const noexcept;
+    bool is_nil(int index) const noexcept { return type_at(index) == type::nil; }
+    bool is_table(int index) const noexcept { return type_at(index) == type::table; }
+    bool is_function(int index) const noexcept { return type_at(index) == type::function; }
+    /// A text, or a number, which text_at() makes one of.
+    bool has_text(int index) const noexcept;
+    /// A number, or a text that is one.
+    bool has_number(int index) const noexcept;
+    bool boolean_at(int index) const noexcept;
+    double number_at(int index) const noexcept;
+    /// Valid as long as the value stands there. Empty when it has none.
+    std::string_view text_at(int index) const;
+    /// Its type; a text is stored in `text`, too.
+    type read_text(int index, std::string_view& text) const noexcept;
+    void* pointer_at(int index) const noexcept;
+
+    // New values on top.
+    void push_nil() const noexcept;
+    void push_boolean(bool value) const noexcept;
+    void push_number(double value) const noexcept;
+    void push_integer(std::int64_t value) const noexcept;
+    void push_pointer(void* value) const;
+    void push_text(std::string_view text) const;
+    /// A list of texts.
+    void push_texts(const std::string_view* texts, std::size_t count) const;
+    /// The upper `values` values are popped, and are what it is closed over.
+    void push_function(function run, int values = 0) const;
+    /// Bytes that the collector frees. Their type must have no destructor.
+    void* push_bytes(std::size_t bytes) const;
+    /// A table with room for so many elements and fields.
+    void push_table(int elements = 0, int fields = 0) const;
+    /// The upper `count` texts become one.
+    void concatenate(int count) const;
+
+    // Tables. What has "raw" in its name asks no metatable; the others may raise.
+    void push_field(int index, const char* name) const;
+    void push_raw_field(int index, std::string_view name) const;
+    void push_raw_element(int index, int which) const noexcept;
+    /// Sets the field of the table at `index` to the value on top, which is popped.
+    void set_field(int index, const char* name) const;
+    /// Sets a field of the table on top.
+    void set_text(const char* name, std::string_view text) const;
+    void set_boolean(const char* name, bool value) const;
+    void set_number(const char* name, double value) const;
+    void set_functions(std::initializer_list<named_function> all) const;
+    /// The table at `index` gets the value on top as its element, or the two on top as key and
+    /// value.
+    void set_raw_element(int index, int which) const;
+    void set_raw(int index) const;
+    /// The pair behind the key on top, which is popped: pushes both, or nothing at the end. Begins
+    /// with nil. Raises for a key that is not there.
+    bool push_next(int index) const;
+    /// Sets the metatable of the value at `index` to the table on top, which is popped.
+    void set_metatable(int index) const;
+    void push_global(const char* name) const;
+
+    // Values that the state keeps. Any number but 0 or less means one.
+    /// Pops the value on top. Raises.
+    int keep() const;
+    void push_kept(int kept) const noexcept;
+    void forget(int kept) const noexcept;
+
+    // Calls of the function below its arguments; both are popped.
+    /// Raises the function's error.
+    void call(int arguments, int results) const;
+    /// Protected: true, or false with the error on top. The value at `handler` makes the error of
+    /// what was raised, unless it is 0.
+    [[nodiscard]] bool try_call(int arguments, int results, int handler = 0) const;
+
+    // Errors.
+    /// The value on top.
+    [[noreturn]] void raise() const;
+    /// A text, with the place in Lua that has called the running function.
+    [[noreturn]] void raise_text(const char* text) const;
+
+private:
+    lua_State* in_;
+};
+
+}  // namespace eddy::lua

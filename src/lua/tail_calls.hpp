@@ -1,0 +1,16 @@
+// Source text of Lua without tail calls, so that errors can name the line of the caller.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace eddy::lua {
+
+/// The text with brackets around what is returned, where the meaning stays the same, so that no
+/// call is a tail call: "return (f(x))". In LuaJIT a tail call takes the caller's frame away also
+/// when it is a function of C that is called, and with it the line that Redis tells with an error.
+/// For a script's own level, of which one value is used, that is every "return"; within functions
+/// only calls of functions that return one value. Lines stay where they are.
+std::string without_tail_calls(std::string_view text);
+
+}  // namespace eddy::lua

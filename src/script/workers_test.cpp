@@ -1,0 +1,231 @@
+// Tests of worker threads: order, limits, faults, and the end while threads are at work.
+#include "script/workers.hpp"
+
+#include <eddy/io/event.hpp>
+
+#include "io/testing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace eddy::script {
+namespace {
+
+using namespace eddy::testing;
+
+// Threads of the system: not on the simulator.
+EDDY_ON_EVERY_KERNEL_BACKEND(workers_io);
+
+constexpr std::array<const char*, 2> names = {"answer", "other"};
+
+/// What the workers have notified, with a wait for it.
+class recorder final : public workers_observer {
+public:
+    void worker_loaded(std::expected<std::vector<bool>, std::string> outcome) override {
+        ++loaded;
+        if (outcome)
+            defined = std::move(*outcome);
+        else
+            fault = std::move(outcome.error());
+        changed.set();
+    }
+    void worker_printed(std::string line) override {
+        lines.push_back(std::move(line));
+        changed.set();
+    }
+    void worker_ended() override {
+        ++ended;
+        changed.set();
+    }
+
+    task<void> until(std::function<bool()> is_true) {
+        while (!is_true()) {
+            changed.reset();
+            must(co_await with_timeout(30s, changed.wait()));
+        }
+    }
+
+    std::size_t loaded = 0;
+    std::size_t ended = 0;
+    std::vector<bool> defined;
+    std::string fault;
+    std::vector<std::string> lines;
+    std::vector<std::string> answers;
+    event changed;
+};
+
+/// Calls answer(number) and notes its text, or its error.
+class question final : public job {
+public:
+    question(recorder& to, double number, std::chrono::nanoseconds limit = 30s)
+        : to_(to), number_(number), limit_(limit) {}
+
+    void run(lua::blocking_state& in) override {
+        if (number_ < 0) throw std::bad_alloc();
+        const auto called = in.call(
+            0, limit_,
+            [&](lua::stack of) {
+                of.push_number(number_);
+                return 1;
+            },
+            1, [&](lua::stack of) { text_ = of.text_at(1); });
+        if (!called) text_ = called.error();
+    }
+    void fail_without_memory() noexcept override { text_ = "no memory"; }
+    void complete() override {
+        to_.answers.push_back(text_);
+        to_.changed.set();
+    }
+
+private:
+    recorder& to_;
+    double number_;
+    std::chrono::nanoseconds limit_;
+    std::string text_;
+};
+
+/// Has the script print more lines than may wait.
+class loud_job final : public job {
+public:
+    loud_job(recorder& to, std::atomic<bool>& has_run) : to_(to), has_run_(has_run) {}
+
+    void run(lua::blocking_state& in) override {
+        const auto called = in.call(
+            0, 30s,
+            [](lua::stack of) {
+                of.push_number(workers::max_lines + 100.0);
+                return 1;
+            },
+            0, [](lua::stack) {});
+        EXPECT_TRUE(called.has_value()) << called.error();
+        has_run_ = true;
+        has_run_.notify_all();
+    }
+    void fail_without_memory() noexcept override {}
+    void complete() override {
+        to_.answers.emplace_back();
+        to_.changed.set();
+    }
+
+private:
+    recorder& to_;
+    std::atomic<bool>& has_run_;
+};
+
+worker_options options_of(std::string text, std::size_t threads = 1) {
+    worker_options made;
+    made.threads = threads;
+    made.text = std::move(text);
+    made.name = "own.lua";
+    made.functions = names;
+    return made;
+}
+
+TEST_P(workers_io, jobs_complete_in_the_order_of_their_submission) {
+    run_with_threads([]() -> task<> {
+        recorder seen;
+        workers all(options_of("print('here') function answer(n) return n + 1 end"), seen);
+        co_await seen.until([&] { return seen.loaded == 1; });
+        EXPECT_EQ(seen.defined, (std::vector<bool>{true, false}));
+        EXPECT_EQ(seen.lines, std::vector<std::string>{"here"});
+        EXPECT_TRUE(all.has_free());
+        std::vector<std::string> expected;
+        for (int i = 0; i < 100; ++i) {
+            must(all.submit(std::make_unique<question>(seen, i)));
+            expected.push_back(std::to_string(i + 1));
+        }
+        EXPECT_FALSE(all.has_free());
+        co_await seen.until([&] { return seen.answers.size() == 100; });
+        EXPECT_EQ(seen.answers, expected);
+        EXPECT_EQ(all.unfinished(), 0U);
+        all.end();
+        co_await seen.until([&] { return seen.ended == 1; });
+    });
+}
+
+TEST_P(workers_io, a_job_beyond_the_limit_is_refused) {
+    run_with_threads([]() -> task<> {
+        recorder seen;
+        worker_options chosen = options_of("function answer(n) return n end", 2);
+        chosen.max_waiting = 3;
+        workers all(std::move(chosen), seen);
+        // The loop has not been back yet, so none can complete.
+        for (int i = 0; i < 5; ++i) must(all.submit(std::make_unique<question>(seen, i)));
+        EXPECT_EQ(error_of(all.submit(std::make_unique<question>(seen, 5))), errc::limit_reached);
+        EXPECT_EQ(all.unfinished(), 5U);
+        co_await seen.until([&] { return seen.answers.size() == 5; });
+        must(all.submit(std::make_unique<question>(seen, 6)));
+        co_await seen.until([&] { return seen.answers.size() == 6; });
+        EXPECT_EQ(seen.answers.back(), "6");
+    });
+}
+
+TEST_P(workers_io, a_job_that_fails_leaves_its_thread_at_work) {
+    run_with_threads([]() -> task<> {
+        recorder seen;
+        workers all(options_of("function answer(n) if n == 1 then error('no', 0) end "
+                               "while n == 2 do end return n end"),
+                    seen);
+        must(all.submit(std::make_unique<question>(seen, 1)));
+        must(all.submit(std::make_unique<question>(seen, 2, 10ms)));
+        must(all.submit(std::make_unique<question>(seen, -1)));
+        must(all.submit(std::make_unique<question>(seen, 3)));
+        co_await seen.until([&] { return seen.answers.size() == 4; });
+        EXPECT_EQ(seen.answers,
+                  (std::vector<std::string>{"no", "it took longer than it may", "no memory", "3"}));
+    });
+}
+
+TEST_P(workers_io, a_script_that_does_not_load_ends_each_thread) {
+    run_with_threads([]() -> task<> {
+        recorder seen;
+        workers all(options_of("answer = 5", 3), seen);
+        co_await seen.until([&] { return seen.ended == 3; });
+        EXPECT_EQ(seen.loaded, 3U);
+        EXPECT_EQ(seen.fault, "answer must be a function");
+    });
+}
+
+TEST_P(workers_io, lines_beyond_the_limit_are_dropped) {
+    run_with_threads([]() -> task<> {
+        recorder seen;
+        workers all(options_of("function answer(n) for i = 1, n do print(i) end return n end"),
+                    seen);
+        co_await seen.until([&] { return seen.loaded == 1; });
+        std::atomic<bool> has_run = false;
+        must(all.submit(std::make_unique<loud_job>(seen, has_run)));
+        // Meanwhile the loop takes nothing.
+        has_run.wait(false);
+        co_await seen.until([&] { return seen.answers.size() == 1; });
+        EXPECT_EQ(seen.lines.size(), workers::max_lines);
+        EXPECT_EQ(seen.lines.front(), "1");
+    });
+}
+
+TEST_P(workers_io, an_end_leaves_threads_at_work_alone) {
+    run_with_threads([]() -> task<> {
+        recorder seen;
+        {
+            workers all(options_of("function answer(n) print('begun') while true do end end"),
+                        seen);
+            must(all.submit(std::make_unique<question>(seen, 1, 50ms)));
+            must(all.submit(std::make_unique<question>(seen, 2)));
+            co_await seen.until([&] { return seen.lines.size() == 1; });
+        }
+        EXPECT_TRUE(seen.answers.empty());
+        EXPECT_EQ(seen.ended, 0U);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::script
