@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "daemon/json.hpp"
 #include "runtime/option.hpp"
-#include "runtime/option.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

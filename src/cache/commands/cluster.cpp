@@ -6,7 +6,7 @@
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
-#include "cache/engine/dataset_digest.hpp"
+#include "cache/types/sha1.hpp"
 
 #include <array>
 #include <string>

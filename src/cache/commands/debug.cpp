@@ -5,10 +5,10 @@
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/engine/call.hpp"
+#include "cache/engine/dataset_digest.hpp"
 #include "cache/persistence/persistence.hpp"
 #include "cache/rdb/value_writer.hpp"
 #include "cache/replication/replication.hpp"
-#include "cache/engine/dataset_digest.hpp"
 #include "cache/types/encoding_name.hpp"
 
 #include <algorithm>

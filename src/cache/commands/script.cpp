@@ -6,7 +6,6 @@
 #include "cache/script/script_text.hpp"
 #include "cache/script/scripting.hpp"
 #include "cache/script/scripts.hpp"
-#include "cache/engine/dataset_digest.hpp"
 
 #include <optional>
 #include <string>

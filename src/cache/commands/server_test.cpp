@@ -5,7 +5,7 @@
 #include "cache/config/config.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
-#include "cache/engine/dataset_digest.hpp"
+#include "cache/types/sha1.hpp"
 
 #include <gtest/gtest.h>
 

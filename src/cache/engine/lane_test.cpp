@@ -6,12 +6,12 @@
 #include "base/test_seed.hpp"
 #include "cache/catalog/command_names.hpp"
 #include "cache/catalog/command_table.hpp"
+#include "cache/engine/dataset_digest.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/testing/differential_commands.hpp"
 #include "cache/testing/mirror.hpp"
 #include "cache/testing/random_commands.hpp"
 #include "cache/testing/test_client.hpp"
-#include "cache/engine/dataset_digest.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // What the tests of snapshots share: a cache with two clients, and what a file holds.
 #pragma once
 
+#include "cache/engine/dataset_digest.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/testing/test_client.hpp"
-#include "cache/engine/dataset_digest.hpp"
 
 #include <gtest/gtest.h>
 

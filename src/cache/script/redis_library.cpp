@@ -9,8 +9,8 @@
 #include "cache/engine/version.hpp"
 #include "cache/script/runner.hpp"
 #include "cache/script/values.hpp"
-#include "cache/engine/dataset_digest.hpp"
 #include "cache/types/number.hpp"
+#include "cache/types/sha1.hpp"
 #include "lua/errors.hpp"
 #include "lua/sandbox.hpp"
 

@@ -18,7 +18,6 @@
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_text.hpp"
 #include "cache/script/values.hpp"
-#include "cache/engine/dataset_digest.hpp"
 #include "lua/errors.hpp"
 
 #include <algorithm>

@@ -15,8 +15,8 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
-#include "cache/call.hpp"
-#include "cache/session.hpp"
+#include "cache/clients/session.hpp"
+#include "cache/engine/call.hpp"
 #include "lua/fiber.hpp"
 #include "lua/sandbox.hpp"
 

@@ -4,10 +4,10 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/resp/request.hpp>
 
+#include "cache/engine/dataset_digest.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/testing/test_client.hpp"
-#include "cache/engine/dataset_digest.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -27,8 +27,7 @@ public:
 
     /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
     /// All references outlive it; tasks run in `background`, which ends before it.
-    services(cache_context& of, scope& background, settings& chosen,
-             std::shared_ptr<host> above);
+    services(cache_context& of, scope& background, settings& chosen, std::shared_ptr<host> above);
 
     eddy::cache::traffic moved() const noexcept override { return context_.traffic(); }
     void save_users(std::uint64_t session, std::string text) override;

@@ -1,10 +1,11 @@
-// The engine's scripts as a whole, for the rest of the engine.
-#include "cache/script/scripting.hpp"
-
-#include "cache/command_table.hpp"
-#include "cache/commands.hpp"
-#include "cache/script/script_text.hpp"
+// The engine's scripts as a whole, and the face for the rest of the engine.
 #include "cache/script/scripts.hpp"
+
+#include "base/text.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/script/script_text.hpp"
+#include "cache/script/scripting.hpp"
 
 #include <string>
 #include <utility>
@@ -39,10 +40,7 @@ std::uint32_t said_by(const call& c) {
         const libraries::function* const its = all == nullptr ? nullptr : all->find(c.arg(1));
         return its == nullptr ? script_flag::unsaid : its->flags;
     }
-    std::string name(c.arg(1));
-    for (char& each : name)
-        each = each >= 'A' && each <= 'Z' ? static_cast<char>(each + ('a' - 'A')) : each;
-    const cached_script* const its = c.state.scripting->cache().find(name);
+    const cached_script* const its = c.state.scripting->cache().find(lower(c.arg(1)));
     return its == nullptr ? script_flag::unsaid : its->flags;
 }
 
