@@ -137,6 +137,33 @@ int about_each(context& with, const arguments& given, std::string_view rest,
     return status;
 }
 
+/// A value of `eddy stats`; empty for a distribution of nothing.
+std::string stats_value(std::string_view key, const json& value) {
+    if (value.is_object()) {
+        if (number_of(value, "count") <= 0) return "";
+        if (value.contains("p50_us"))
+            return fmt::format("p50 {:.1f} µs, p99 {:.1f} µs, p99.9 {:.1f} µs, max {:.1f} µs",
+                               number_of(value, "p50_us"), number_of(value, "p99_us"),
+                               number_of(value, "p999_us"), number_of(value, "max_us"));
+        return fmt::format(
+            "p50 {}, p99 {}, p99.9 {}, max {}", format_bytes(number_of(value, "p50")),
+            format_bytes(number_of(value, "p99")), format_bytes(number_of(value, "p999")),
+            format_bytes(number_of(value, "max")));
+    }
+    if (!value.is_number()) return printable(value.is_string() ? value.get<std::string>() : "");
+    if (key.starts_with("bytes_") || key.ends_with("_bytes"))
+        return format_bytes(value.get<double>());
+    return format_count(value.get<double>());
+}
+
+/// "{code=200}"
+std::string labels_text(const json& labels) {
+    std::string text;
+    for (const auto& [name, value] : labels.items())
+        text += (text.empty() ? "" : ",") + name + "=" + text_of(labels, name);
+    return printable("{" + text + "}");
+}
+
 void show_stats(const json& stats, bool colours) {
     print(tinted(printable(text_of(stats, "name")), tint::bold, colours) +
           fmt::format(" ({}, {})\n", printable(text_of(stats, "type")),
@@ -168,18 +195,15 @@ void show_stats(const json& stats, bool colours) {
         std::replace(name.begin(), name.end(), '_', ' ');
         if (key == "uptime_s")
             line("uptime", format_age(value.get<double>()));
-        else if (key.starts_with("bytes_") || key.ends_with("_bytes"))
-            line(name, format_bytes(number_of(stats, key)));
-        else if (key == "latency") {
-            if (number_of(value, "count") > 0)
-                line(name,
-                     fmt::format("p50 {:.1f} µs, p99 {:.1f} µs, p99.9 {:.1f} µs, max {:.1f} µs",
-                                 number_of(value, "p50_us"), number_of(value, "p99_us"),
-                                 number_of(value, "p999_us"), number_of(value, "max_us")));
-        } else if (value.is_number())
-            line(name, format_count(value.get<double>()));
-        else
-            line(name, printable(text_of(stats, key)));
+        else if (value.is_array())
+            for (const json& each : value) {
+                const std::string shown = stats_value(key, each.value("value", json()));
+                if (!shown.empty())
+                    line(fmt::format("{} {}", name, labels_text(each.value("labels", json()))),
+                         shown);
+            }
+        else if (const std::string shown = stats_value(key, value); !shown.empty())
+            line(name, shown);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "daemon/json.hpp"
+#include "runtime/metrics.hpp"
 #include "runtime/option.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +15,10 @@
 #include <array>
 #include <charconv>
 #include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
 
 namespace eddy::daemon {
 namespace {
@@ -96,6 +101,31 @@ json latency_json(const histogram& values) {
             {"p99_us", microseconds(values.percentile(99))},
             {"p999_us", microseconds(values.percentile(99.9))},
             {"max_us", microseconds(values.max())}};
+}
+
+json sample_json(const runtime::metric_sample& sample) {
+    if (const double* number = std::get_if<double>(&sample.value)) return *number;
+    const histogram& values = *std::get<std::shared_ptr<const histogram>>(sample.value);
+    if (sample.of->name.ends_with("_seconds")) return latency_json(values);
+    return {{"count", values.count()},      {"mean", values.mean()},
+            {"p50", values.percentile(50)}, {"p90", values.percentile(90)},
+            {"p99", values.percentile(99)}, {"p999", values.percentile(99.9)},
+            {"max", values.max()}};
+}
+
+/// What only the type counts, by name: a value, or a list of labels and values.
+void add_samples(json& stats, const runtime::metrics& from) {
+    for (const runtime::metric_sample& each : from.samples) {
+        const std::string name(each.of->name);
+        if (each.labels.empty()) {
+            stats[name] = sample_json(each);
+            continue;
+        }
+        json labels = json::object();
+        for (std::size_t i = 0; i < each.labels.size(); ++i)
+            labels[std::string(each.of->labels[i])] = each.labels[i];
+        stats[name].push_back({{"labels", std::move(labels)}, {"value", sample_json(each)}});
+    }
 }
 
 std::string_view kind_name(runtime::option_kind kind) {
@@ -373,7 +403,7 @@ task<http::response> control_api::get_stats(http::request, parameters with) {
     if (!found) co_return error_response(found.error());
     co_await runtimes_.refresh();
     const managed_runtime& which = **found;
-    const runtime::counters& counted = which.last.counted;
+    const runtime::metrics& counted = which.last.counted;
     json stats = {{"name", which.record.name},
                   {"type", which.record.type},
                   {"status", to_string(which.status)},
@@ -388,7 +418,7 @@ task<http::response> control_api::get_stats(http::request, parameters with) {
                   {"errors", counted.errors.value()},
                   {"dropped", counted.dropped.value()},
                   {"latency", nullptr}};
-    for (const auto& [name, value] : counted.more) stats[name] = value;
+    add_samples(stats, counted);
     if (counted.latency) stats["latency"] = latency_json(*counted.latency);
     co_return json_response(200, stats);
 }

@@ -38,7 +38,7 @@ inline constexpr duration handover_patience = std::chrono::hours(1);
 
 /// What is told of a runtime from outside.
 struct runtime_vitals {
-    runtime::counters counted;
+    runtime::metrics counted;
     endpoint local;
 };
 

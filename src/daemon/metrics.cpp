@@ -1,6 +1,8 @@
 // Rendering metrics.
 #include "daemon/metrics.hpp"
 
+#include "runtime/metrics.hpp"
+
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,25 +12,46 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <span>
 #include <system_error>
+#include <variant>
 #include <vector>
 
 namespace eddy::daemon {
 namespace {
 
-/// Upper bounds of the buckets, in nanoseconds: 1, 2 and 5 of each decade from 1 µs to 10 s.
-constexpr std::array<std::uint64_t, 22> bucket_bounds = {
+/// Upper bounds of the buckets of times, in nanoseconds: 1, 2 and 5 of each decade from 1 µs to 10
+/// s.
+constexpr std::uint64_t time_bounds[] = {
     1'000,         2'000,         5'000,         10'000,        20'000,      50'000,
     100'000,       200'000,       500'000,       1'000'000,     2'000'000,   5'000'000,
     10'000'000,    20'000'000,    50'000'000,    100'000'000,   200'000'000, 500'000'000,
     1'000'000'000, 2'000'000'000, 5'000'000'000, 10'000'000'000};
+/// The same of sizes, in bytes: from 64 bytes to 1 GiB.
+constexpr std::uint64_t size_bounds[] = {64,       256,      1U << 10, 1U << 12, 1U << 14,
+                                         1U << 16, 1U << 18, 1U << 20, 1U << 22, 1U << 24,
+                                         1U << 26, 1U << 28, 1U << 30};
+
+std::string escape_help(std::string_view text) {
+    std::string escaped;
+    for (const char c : text) {
+        if (c == '\\')
+            escaped += "\\\\";
+        else if (c == '\n')
+            escaped += "\\n";
+        else
+            escaped += c;
+    }
+    return escaped;
+}
 
 /// Writes families one after the other: a head once, then its samples.
 class page {
 public:
     void family(std::string_view name, std::string_view kind, std::string_view help) {
-        fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name, help, name,
-                       kind);
+        fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name,
+                       escape_help(help), name, kind);
     }
     void sample(std::string_view name, std::string_view labels, double value) {
         if (labels.empty())
@@ -43,14 +66,18 @@ public:
             fmt::format_to(std::back_inserter(text_), "{}{{{}}} {}\n", name, labels, value);
     }
     void distribution(std::string_view name, std::string_view labels, const histogram& values) {
+        const bool is_time = name.ends_with("_seconds");
+        const double unit = is_time ? 1e9 : 1;
+        const std::span<const std::uint64_t> bounds(
+            is_time ? std::span<const std::uint64_t>(time_bounds) : size_bounds);
         const std::string_view comma = labels.empty() ? "" : ",";
-        for (const std::uint64_t bound : bucket_bounds)
+        for (const std::uint64_t bound : bounds)
             fmt::format_to(std::back_inserter(text_), "{}_bucket{{{}{}le=\"{}\"}} {}\n", name,
-                           labels, comma, static_cast<double>(bound) / 1e9,
+                           labels, comma, static_cast<double>(bound) / unit,
                            values.count_up_to(bound));
         fmt::format_to(std::back_inserter(text_), "{}_bucket{{{}{}le=\"+Inf\"}} {}\n", name, labels,
                        comma, values.count());
-        sample(fmt::format("{}_sum", name), labels, static_cast<double>(values.sum()) / 1e9);
+        sample(fmt::format("{}_sum", name), labels, static_cast<double>(values.sum()) / unit);
         sample(fmt::format("{}_count", name), labels, values.count());
     }
     std::string take() { return std::move(text_); }
@@ -136,30 +163,13 @@ void add_process(page& out) {
     out.sample("process_max_fds", "", std::uint64_t{limit.rlim_cur});
 }
 
-struct runtime_family {
-    std::string_view name;
-    std::string_view kind;
-    std::string_view help;
-    runtime::tally runtime::counters::* value;
-};
-
-constexpr runtime_family runtime_families[] = {
-    {"eddy_runtime_connections", "gauge", "Open connections.", &runtime::counters::connections_now},
-    {"eddy_runtime_connections_total", "counter", "Connections accepted.",
-     &runtime::counters::connections_total},
-    {"eddy_runtime_connections_refused_total", "counter", "Connections refused by a limit.",
-     &runtime::counters::connections_refused},
-    {"eddy_runtime_messages_in_total", "counter", "Lines, datagrams or commands received.",
-     &runtime::counters::messages_in},
-    {"eddy_runtime_messages_out_total", "counter", "Lines, datagrams or answers sent.",
-     &runtime::counters::messages_out},
-    {"eddy_runtime_bytes_in_total", "counter", "Bytes received.", &runtime::counters::bytes_in},
-    {"eddy_runtime_bytes_out_total", "counter", "Bytes sent.", &runtime::counters::bytes_out},
-    {"eddy_runtime_errors_total", "counter", "Errors, as the type counts them.",
-     &runtime::counters::errors},
-    {"eddy_runtime_dropped_total", "counter", "Messages dropped by a limit or a slow reader.",
-     &runtime::counters::dropped},
-};
+/// The labels of a sample behind those of its runtime.
+std::string with_labels(std::string labels, const runtime::metric_sample& of) {
+    for (std::size_t i = 0; i < of.labels.size(); ++i)
+        fmt::format_to(std::back_inserter(labels), ",{}=\"{}\"", of.of->labels[i],
+                       escape_label(of.labels[i]));
+    return labels;
+}
 
 void add_runtimes(page& out, const manager& runtimes) {
     struct member {
@@ -179,28 +189,38 @@ void add_runtimes(page& out, const manager& runtimes) {
                    std::uint64_t{m.runtime->status == runtime_status::running});
     std::erase_if(members, [](const member& m) { return !m.runtime->where; });
 
-    for (const runtime_family& each : runtime_families) {
-        out.family(each.name, each.kind, each.help);
+    for (const runtime::common_metric& each : runtime::common_metrics) {
+        const std::string name = fmt::format("eddy_runtime_{}", each.of.name);
+        out.family(name, to_string(each.of.kind), each.of.help);
         for (const member& m : members)
-            out.sample(each.name, m.labels, m.runtime->last.counted.*each.value);
+            out.sample(name, m.labels, m.runtime->last.counted.*each.value);
     }
-    out.family("eddy_runtime_latency_seconds", "histogram",
-               "Time from a message's arrival to its answer.");
+    const std::string latency = fmt::format("eddy_runtime_{}", runtime::latency_metric.name);
+    out.family(latency, to_string(runtime::latency_metric.kind), runtime::latency_metric.help);
     for (const member& m : members)
         if (m.runtime->last.counted.latency)
-            out.distribution("eddy_runtime_latency_seconds", m.labels,
-                             *m.runtime->last.counted.latency);
+            out.distribution(latency, m.labels, *m.runtime->last.counted.latency);
 
     // What only one type counts; a family's samples must stand together.
-    std::map<std::string, std::vector<std::pair<std::string_view, double>>> special;
+    struct type_sample {
+        std::string labels;
+        const runtime::metric_sample* of;
+    };
+    std::map<std::string, std::vector<type_sample>> families;
     for (const member& m : members)
-        for (const auto& [name, value] : m.runtime->last.counted.more)
-            special[fmt::format("eddy_{}_{}", m.runtime->record.type, name)].emplace_back(m.labels,
-                                                                                          value);
-    for (const auto& [name, samples] : special) {
-        const bool counter = name.ends_with("_total");
-        out.family(name, counter ? "counter" : "gauge", "Counted by runtimes of this type.");
-        for (const auto& [labels, value] : samples) out.sample(name, labels, value);
+        for (const runtime::metric_sample& each : m.runtime->last.counted.samples)
+            families[fmt::format("eddy_{}_{}", m.runtime->record.type, each.of->name)].push_back(
+                {with_labels(m.labels, each), &each});
+    for (const auto& [name, samples] : families) {
+        const runtime::metric& what = *samples.front().of->of;
+        out.family(name, to_string(what.kind), what.help);
+        for (const type_sample& each : samples) {
+            if (const double* value = std::get_if<double>(&each.of->value))
+                out.sample(name, each.labels, *value);
+            else
+                out.distribution(name, each.labels,
+                                 *std::get<std::shared_ptr<const histogram>>(each.of->value));
+        }
     }
 }
 

@@ -2,19 +2,23 @@
 #include "daemon/metrics.hpp"
 
 #include "base/temporary_folder.hpp"
+#include "daemon/metrics_page.hpp"
 #include "daemon/testing.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
-#include <set>
-#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace eddy::daemon {
 namespace {
+
+using namespace daemon::testing;
 
 task<void> render(manager& runtimes, std::string& page) {
     EXPECT_TRUE(co_await runtimes.load());
@@ -83,22 +87,93 @@ TEST(metrics, shows_what_the_daemon_and_its_runtimes_count) {
 }
 
 TEST(metrics, each_family_is_described_once_and_stands_together) {
-    std::istringstream page(make_page());
-    std::set<std::string> described;
-    std::string family;
-    for (std::string line; std::getline(page, line);) {
-        if (line.starts_with("# HELP ")) {
-            family = line.substr(7, line.find(' ', 7) - 7);
-            EXPECT_TRUE(described.insert(family).second) << family;
-            continue;
-        }
-        if (line.starts_with("# TYPE ")) {
-            EXPECT_EQ(line.substr(7, line.find(' ', 7) - 7), family);
-            continue;
-        }
-        EXPECT_TRUE(line.starts_with(family)) << line << " under " << family;
-        EXPECT_NE(line.find(' '), std::string::npos) << line;
+    const metrics_page page(make_page());
+    for (const auto& [name, family] : page.families) {
+        EXPECT_FALSE(family.help.empty()) << name;
+        EXPECT_EQ(family.kind == "counter", name.ends_with("_total")) << name;
     }
+    EXPECT_EQ(page.families.at("eddy_fake_moods").kind, "gauge");
+    EXPECT_EQ(page.families.at("eddy_fake_moods").help, moods_metric.help);
+    EXPECT_EQ(page.families.at("eddy_fake_trick_bytes").kind, "histogram");
+}
+
+TEST(metrics, names_of_earlier_releases_stay) {
+    const metrics_page page(make_page());
+    for (const char* name : {"eddy_build_info",
+                             "eddy_uptime_seconds",
+                             "eddy_loops",
+                             "eddy_runtimes",
+                             "eddy_control_connections",
+                             "eddy_control_connections_refused_total",
+                             "eddy_control_requests_total",
+                             "eddy_control_request_duration_seconds",
+                             "process_cpu_seconds_total",
+                             "process_resident_memory_bytes",
+                             "process_open_fds",
+                             "process_max_fds",
+                             "eddy_runtime_up",
+                             "eddy_runtime_connections",
+                             "eddy_runtime_connections_total",
+                             "eddy_runtime_connections_refused_total",
+                             "eddy_runtime_messages_in_total",
+                             "eddy_runtime_messages_out_total",
+                             "eddy_runtime_bytes_in_total",
+                             "eddy_runtime_bytes_out_total",
+                             "eddy_runtime_errors_total",
+                             "eddy_runtime_dropped_total",
+                             "eddy_runtime_latency_seconds"})
+        EXPECT_TRUE(page.families.contains(name)) << name;
+}
+
+TEST(metrics, labels_keep_quotes_backslashes_and_newlines) {
+    const metrics_page page(make_page());
+    EXPECT_EQ(
+        page.value(
+            "eddy_fake_moods", "eddy_fake_moods",
+            {{"runtime", "a"}, {"type", "fake"}, {"mood", "good"}, {"reason", "a \"b\" \\ c\nd"}}),
+        1);
+    EXPECT_EQ(page.value("eddy_fake_moods", "eddy_fake_moods",
+                         {{"runtime", "a"}, {"type", "fake"}, {"mood", "bad"}, {"reason", ""}}),
+              1);
+}
+
+TEST(metrics, buckets_are_cumulative_and_end_with_the_count) {
+    const metrics_page page(make_page());
+    int distributions = 0;
+    for (const auto& [name, family] : page.families) {
+        if (family.kind != "histogram") continue;
+        // Per label set, in the order of the page.
+        std::map<label_set, std::vector<std::pair<std::string, double>>> buckets;
+        for (const page_sample& each : family.samples) {
+            label_set labels = each.labels;
+            if (labels.erase("le") > 0)
+                buckets[labels].emplace_back(each.labels.at("le"), each.value);
+        }
+        for (const auto& [labels, each] : buckets) {
+            ++distributions;
+            double bound = -1;
+            double count = 0;
+            for (const auto& [le, value] : each) {
+                EXPECT_GE(value, count) << name << " " << le;
+                count = value;
+                EXPECT_GT(std::stod(le), bound) << name;  // "+Inf" is a number, too
+                bound = std::stod(le);
+            }
+            EXPECT_EQ(each.back().first, "+Inf") << name;
+            EXPECT_EQ(page.value(name, name + "_count", labels), count);
+            EXPECT_GE(page.value(name, name + "_sum", labels), 0);
+        }
+    }
+    EXPECT_EQ(distributions, 4);
+
+    label_set even = {{"runtime", "a"}, {"type", "fake"}, {"parity", "even"}};
+    const std::string name = "eddy_fake_trick_bytes";
+    EXPECT_EQ(page.value(name, name + "_sum", even), 1'000'071);
+    EXPECT_EQ(page.value(name, name + "_count", even), 3);
+    even["le"] = "64";
+    EXPECT_EQ(page.value(name, name + "_bucket", even), 1);
+    even["le"] = "256";
+    EXPECT_EQ(page.value(name, name + "_bucket", even), 2);
 }
 
 TEST(escape_label, keeps_a_value_within_its_quotes) {

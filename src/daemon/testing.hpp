@@ -32,6 +32,15 @@ inline std::atomic<int> instances{0};
 class fake_runtime final : public runtime::instance {
 public:
     explicit fake_runtime(runtime::creation made) : made_(std::move(made)) { ++instances; }
+inline constexpr runtime::metric tricks_metric = {"tricks_total", runtime::metric_kind::counter,
+                                                  "Tricks done."};
+inline constexpr runtime::metric moods_metric = {"moods",
+                                                 runtime::metric_kind::gauge,
+                                                 "Moods, with a \\ and a\nsecond line.",
+                                                 {"mood", "reason"}};
+inline constexpr runtime::metric sizes_metric = {
+    "trick_bytes", runtime::metric_kind::histogram, "Sizes of tricks.", {"parity"}};
+
     ~fake_runtime() override { --instances; }
 
     task<runtime::outcome<>> start() override {
@@ -78,11 +87,11 @@ public:
         if (next.number("port") == 665) co_return runtime::refuse(409, "port 665 is known taken");
         co_return runtime::outcome<>();
     }
-    runtime::counters count() const override {
-        runtime::counters counted;
+    runtime::metrics count() const override {
+        runtime::metrics counted;
         counted.connections_now = 3;
         counted.connections_total = sent_;
-        counted.more.emplace_back("tricks_total", 7);
+        counted.add_sample(tricks_metric, 7);
         auto latency = std::make_shared<histogram>();
         latency->record(1'500);
         counted.latency = latency;
@@ -95,6 +104,14 @@ public:
     task<runtime::outcome<std::uint64_t>> send(std::string message) override {
         if (message == "hang") hanging.wait(true);
         if (message.starts_with("keep ")) data_ = message.substr(5);
+        runtime::labelled<runtime::tally> moods(moods_metric);
+        ++moods.at({"good", "a \"b\" \\ c\nd"});
+        ++moods.at({"bad", ""});
+        counted.add_samples(moods);
+        runtime::labelled<histogram> sizes(sizes_metric);
+        for (const std::uint64_t size : {1U, 70U, 1'000'000U}) sizes.at({"even"}).record(size);
+        sizes.at({"odd"});
+        counted.add_samples(sizes);
         if (message == "refuse") co_return runtime::refuse(409, "nobody listens");
         ++sent_;
         co_return message.size();

@@ -76,13 +76,17 @@ public:
     /// Data that the last stop() has lost, such as "100407 keys: it has no --dir"; empty if none.
     virtual std::string lost() const { return {}; }
 
-    virtual counters count() const = 0;
+    virtual metrics count() const = 0;
 
     /// The address that it serves on, with the real port; empty when it is not running.
     virtual endpoint local() const = 0;
 
-    /// `eddy send`: what that means is the type's affair. Returns how many peers got it.
-    virtual task<outcome<std::uint64_t>> send(std::string message) = 0;
+    /// `eddy send`: what that means is the type's affair. Returns how many peers got it. By default
+    /// it refuses (400), since the type has no peers to send to.
+    virtual task<outcome<std::uint64_t>> send(std::string /*message*/) {
+        co_return refuse(
+            400, "runtimes of its type have no clients to send to; `eddy send` is for servers");
+    }
 
     /// Whether it could be started with these options after a stop, as far as that can be told
     /// while it runs: addresses, certificates, scripts, folders. With `discards_data` its own may

@@ -9,6 +9,7 @@
 #include "runtime/instance.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/problem.hpp"
+#include "runtime/metrics.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/type.hpp"
 
@@ -21,10 +22,12 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace eddy::runtime::testing {
@@ -82,6 +85,14 @@ inline std::string content(const std::string& path) {
 /// of the cache are run with and without. The simulator has one thread.
 inline json on_threads(std::string_view type_name, json options) {
     const char* const threads = std::getenv("EDDY_CACHE_THREADS");
+/// The sample without labels of a metric that only the type has; none if there is no such metric.
+inline std::optional<double> sample_of(const instance& of, std::string_view name) {
+    const metrics now = of.count();
+    for (const metric_sample& each : now.samples)
+        if (each.of->name == name && each.labels.empty()) return std::get<double>(each.value);
+    return std::nullopt;
+}
+
     if (threads != nullptr && type_name == "cache" && !options.contains("threads") &&
         loop::current().kind() != backend_kind::sim)
         options["threads"] = std::stoi(threads);

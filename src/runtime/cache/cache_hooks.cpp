@@ -7,6 +7,7 @@
 #include <eddy/io/timeout.hpp>
 
 #include "runtime/cache/cache_context.hpp"
+#include "runtime/cache/cache_metrics.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +19,6 @@ namespace eddy::runtime::cache {
 namespace {
 
 using eddy::cache::hook_answer;
-using eddy::cache::hook_counts;
 using eddy::cache::hook_job;
 using eddy::cache::hooks;
 
@@ -281,27 +281,8 @@ void cache_hooks::report_lost() {
                     count > lost_keys_shown ? " ..." : ""));
 }
 
-void cache_hooks::count(std::vector<std::pair<std::string, double>>& into) const {
-    if (hooks_ == nullptr) return;
-    const hook_counts n = hooks_->counts();
-    const auto add = [&](const char* name, auto value) {
-        into.emplace_back(name, static_cast<double>(value));
-    };
-    add("hook_misses_total", n.misses);
-    add("hook_misses_joined_total", n.joined);
-    add("hook_misses_known_total", n.negative);
-    add("hook_changes_total", n.changes.done);
-    add("hook_changes_coalesced_total", n.changes.coalesced);
-    add("hook_retries_total", n.changes.retries);
-    add("hook_errors_total", n.failed);
-    add("hook_timeouts_total", n.timeouts);
-    add("hook_refused_total", n.refused);
-    add("hook_stale_served_total", n.stale);
-    add("hook_lost_total", n.changes.lost);
-    add("hook_waiting_clients", n.waiting);
-    add("hook_waiting_misses", n.asked);
-    add("hook_queued_keys", n.queued_keys);
-    add("hook_queued_bytes", n.queued_bytes);
+void cache_hooks::count(metrics& into) const {
+    if (hooks_ != nullptr) add_samples(into, hooks_->counts());
 }
 
 }  // namespace eddy::runtime::cache

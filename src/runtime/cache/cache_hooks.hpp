@@ -9,6 +9,7 @@
 #include "cache/read_through/hooks.hpp"
 #include "cache/script/hook_script.hpp"
 #include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
 #include "runtime/problem.hpp"
 #include "script/workers.hpp"
 
@@ -58,7 +59,7 @@ public:
     /// Waits until all that clients have changed was told, as long as that may take, and lets the
     /// threads end. Tells the journal what was lost. run() must still be at work.
     task<void> flush();
-    void count(std::vector<std::pair<std::string, double>>& into) const;
+    void count(metrics& into) const;
 
 private:
     class call;

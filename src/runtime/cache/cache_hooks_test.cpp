@@ -92,11 +92,7 @@ task<std::string> value_of(talker& client, std::string request) {
     co_return line;
 }
 
-double counted(subject& of, std::string_view name) {
-    for (const auto& [each, value] : of->count().more)
-        if (each == name) return value;
-    return -1;
-}
+double counted(subject& of, std::string_view name) { return sample_of(*of, name).value_or(-1); }
 
 TEST_P(cache_hooks, misses_are_read_and_changes_are_written) {
     run([&]() -> task<void> {

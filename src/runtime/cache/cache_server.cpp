@@ -6,6 +6,7 @@
 #include <eddy/net/tcp.hpp>
 
 #include "cache/persistence/persistence.hpp"
+#include "runtime/cache/cache_metrics.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
@@ -238,9 +239,9 @@ task<void> cache_server::end_workers() {
     running_->context.turns.reset();
 }
 
-counters cache_server::count() const {
+metrics cache_server::count() const {
     const eddy::cache::statistics now = running_ ? running_->engine.stats() : last_stats_;
-    counters copy = counted_;
+    metrics copy(counted_);
     auto latency = std::make_shared<histogram>(latency_);
     if (running_) {
         const auto add = [&](const worker& of) {
@@ -251,17 +252,8 @@ counters cache_server::count() const {
         for (const running::remote_worker& each : running_->remote) add(*each.its);
     }
     copy.errors += now.errors;
-    copy.more = {
-        {"hits_total", static_cast<double>(now.hits)},
-        {"misses_total", static_cast<double>(now.misses)},
-        {"expired_keys_total", static_cast<double>(now.expired_keys)},
-        {"parallel_commands_total", static_cast<double>(now.parallel_commands)},
-        {"evicted_clients_total", static_cast<double>(now.evicted_clients)},
-        {"evicted_keys_total", static_cast<double>(now.evicted_keys)},
-        {"keys", static_cast<double>(now.keys)},
-        {"used_memory_bytes", static_cast<double>(now.used_memory)},
-    };
-    if (running_ && running_->hooks) running_->hooks->count(copy.more);
+    add_samples(copy, now);
+    if (running_ && running_->hooks) running_->hooks->count(copy);
     copy.latency = std::move(latency);
     return copy;
 }

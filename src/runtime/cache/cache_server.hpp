@@ -41,7 +41,7 @@ public:
     void resume() noexcept override;
     task<void> stop(duration drain) override;
     std::string lost() const override { return lost_; }
-    counters count() const override;
+    metrics count() const override;
     endpoint local() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;

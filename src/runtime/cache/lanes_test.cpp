@@ -156,14 +156,7 @@ TEST_P(cache_threads_many_keys, keys_end_however_they_were_set) {
         subject cache("cache", {{"port", 0}, {"threads", threads}});
         co_await cache.start();
         const endpoint where = cache->local();
-        const auto keys = [&] {
-            double found = 0;
-            const counters now = cache->count();
-            for (const auto& [name, value] : now.more) {
-                if (name == "keys") found = value;
-            }
-            return found;
-        };
+        const auto keys = [&] { return sample_of(*cache, "keys").value_or(0); };
         constexpr double filled = 2.0 * eddy::cache::lane::least_keys;
         std::optional<blocking_client> c;
         co_await in_parallel(1, [&](int) {

@@ -97,8 +97,8 @@ task<void> datagram_server::stop(duration) {
     running_.reset();
 }
 
-counters datagram_server::count() const {
-    counters copy = counted_;
+metrics datagram_server::count() const {
+    metrics copy(counted_);
     copy.latency = std::make_shared<const histogram>(*latency_);
     return copy;
 }

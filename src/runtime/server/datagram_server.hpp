@@ -37,7 +37,7 @@ public:
 
     task<outcome<>> start() override;
     task<void> stop(duration drain) override;
-    counters count() const override;
+    metrics count() const override;
     endpoint local() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;

@@ -144,8 +144,8 @@ task<void> stream_server::flush_queues(time_point until) {
     }
 }
 
-counters stream_server::count() const {
-    counters copy = counted_;
+metrics stream_server::count() const {
+    metrics copy(counted_);
     copy.latency = std::make_shared<const histogram>(*latency_);
     return copy;
 }
