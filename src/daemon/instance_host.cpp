@@ -35,8 +35,12 @@ task<outcome<>> keep_there(std::shared_ptr<manager*> of, std::string name, std::
 
 class instance_host final : public runtime::host {
 public:
-    instance_host(std::shared_ptr<manager*> of, std::string name, std::uint64_t number)
-        : of_(std::move(of)), name_(std::move(name)), number_(number) {}
+    instance_host(std::shared_ptr<manager*> of, shared_services with, std::string name,
+                  std::uint64_t number)
+        : host(name, std::move(with.runtimes), std::move(with.messages)),
+          of_(std::move(of)),
+          name_(std::move(name)),
+          number_(number) {}
 
     void request_stop() override {
         // When the control loop is gone, so is everything soon.
@@ -59,9 +63,9 @@ private:
 
 }  // namespace
 
-std::shared_ptr<runtime::host> make_host(std::shared_ptr<manager*> of, std::string name,
-                                         std::uint64_t number) {
-    return std::make_shared<instance_host>(std::move(of), std::move(name), number);
+std::shared_ptr<runtime::host> make_host(std::shared_ptr<manager*> of, shared_services with,
+                                         std::string name, std::uint64_t number) {
+    return std::make_shared<instance_host>(std::move(of), std::move(with), std::move(name), number);
 }
 
 }  // namespace eddy::daemon

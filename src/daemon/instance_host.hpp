@@ -2,6 +2,8 @@
 #pragma once
 
 #include "runtime/host.hpp"
+#include "runtime/message_bus.hpp"
+#include "runtime/registry.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -11,9 +13,15 @@ namespace eddy::daemon {
 
 class manager;
 
+/// What all hosts of a daemon share.
+struct shared_services {
+    std::shared_ptr<runtime::registry> runtimes;
+    std::shared_ptr<runtime::message_bus> messages;
+};
+
 /// Host of the instance `number` of the runtime `name`. Called on the control loop, which alone
 /// reads `of`; that is null once the manager is gone.
-std::shared_ptr<runtime::host> make_host(std::shared_ptr<manager*> of, std::string name,
-                                         std::uint64_t number);
+std::shared_ptr<runtime::host> make_host(std::shared_ptr<manager*> of, shared_services with,
+                                         std::string name, std::uint64_t number);
 
 }  // namespace eddy::daemon

@@ -1,7 +1,6 @@
 // Changes to runtimes: create, start, stop, remove.
 #include "daemon/manager.hpp"
 
-#include <eddy/base/glob.hpp>
 #include <eddy/base/log.hpp>
 #include <eddy/base/nearest.hpp>
 #include <eddy/base/random.hpp>
@@ -117,23 +116,14 @@ outcome<runtime_ref> manager::find(std::string_view name_or_id) const {
         if (entry->record.id == name_or_id) return entry;
         names.push_back(name);
     }
-    const std::string_view meant = nearest_word(name_or_id, names);
-    if (!meant.empty())
-        return refuse(404, fmt::format("there is no runtime \"{}\"; did you mean \"{}\"?",
-                                       name_or_id, meant));
-    return refuse(404, fmt::format("there is no runtime \"{}\"; `eddy ls` shows those there are",
-                                   name_or_id));
+    return std::unexpected(runtime::unknown_runtime(name_or_id, names));
 }
 
 std::vector<runtime_ref> manager::match(std::string_view pattern) const {
     std::vector<runtime_ref> matching;
-    for (const auto& [name, entry] : runtimes_) {
-        const bool matches =
-            pattern.starts_with('@')
-                ? glob_match(pattern.substr(1), entry->record.group) && !entry->record.group.empty()
-                : glob_match(pattern, name) || entry->record.id == pattern;
-        if (matches) matching.push_back(entry);
-    }
+    for (const auto& [name, entry] : runtimes_)
+        if (runtime::is_match(pattern, name, entry->record.id, entry->record.group))
+            matching.push_back(entry);
     return matching;
 }
 
@@ -216,7 +206,20 @@ runtime_ref manager::adopt(runtime_record record) {
     entry->journal = std::make_shared<runtime_journal>(loop::current());
     interpret(*entry);
     runtimes_.emplace(entry->record.name, entry);
+    registry_->add(entry->record.name, entry->record.id, entry->record.group);
     return entry;
+}
+
+/// Removes an entry that no longer is, or never was.
+void manager::disown(const std::string& name) {
+    runtimes_.erase(name);
+    registry_->remove(name);
+}
+
+/// Replaces the record of an entry, which keeps its name.
+void manager::set_record(managed_runtime& which, runtime_record fresh) {
+    which.record = std::move(fresh);
+    registry_->set_group(which.record.name, which.record.group);
 }
 
 /// Finds the type and checks the options of what was loaded.
@@ -254,10 +257,11 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
     which->lost.clear();
     which->number = ++last_number_;
     which->where = &least_loaded();
-    auto started = co_await which->where->start(
-        which->number, *which->type, name, *which->options, which->journal,
-        make_host(self_, name, which->number), which->carried);
+    which->host = make_host(self_, {registry_, messages_}, name, which->number);
+    auto started = co_await which->where->start(which->number, *which->type, name, *which->options,
+                                                which->journal, which->host, which->carried);
     if (!started) {
+        which->host->end();
         which->where = nullptr;
         which->status = runtime_status::failed;
         which->reason = started.error().message;
@@ -267,6 +271,7 @@ task<outcome<>> manager::bring_up(runtime_ref which) {
     }
     which->carried.reset();
     which->status = runtime_status::running;
+    registry_->set_running(name, true);
     which->started_at = loop::current().now();
     which->last = {};
     which->last.local = *started;
@@ -284,6 +289,7 @@ duration manager::file_time_of(const managed_runtime& which) {
 /// Its loop does not answer.
 outcome<> manager::cannot_stop(managed_runtime& which, problem why) {
     which.status = runtime_status::failed;
+    registry_->set_running(which.record.name, false);
     which.reason = fmt::format("it could not be stopped: {}", why.message);
     log_error(which.record.name, which.reason);
     return with_context(fmt::format("\"{}\" could not be stopped", which.record.name),
@@ -320,8 +326,10 @@ task<outcome<>> manager::take_down(runtime_ref which, duration drain, unsaved da
 task<outcome<>> manager::take_down(runtime_ref which, duration drain) {
     if (!which->where) co_return outcome<>();
     which->status = runtime_status::stopping;
+    registry_->set_running(which->record.name, false);
     auto stopped = co_await which->where->stop(which->number, drain, file_time_of(*which));
     if (!stopped) co_return cannot_stop(*which, std::move(stopped.error()));
+    which->host->end();
     which->where = nullptr;
     which->status = runtime_status::stopped;
     which->last.counted.connections_now = 0;
@@ -461,7 +469,7 @@ task<outcome<runtime_ref>> manager::create(runtime_request request) {
     // Nobody else has seen the entry, so the turn is free.
     const auto entered = co_await entry->turn.enter();
     if (!entered) {
-        runtimes_.erase(entry->record.name);
+        disown(entry->record.name);
         co_return interrupted();
     }
     const turn_guard turn(entry->turn);
@@ -469,7 +477,7 @@ task<outcome<runtime_ref>> manager::create(runtime_request request) {
     if (!saved) {
         entry->removed = true;
         entry->journal->close();
-        runtimes_.erase(entry->record.name);
+        disown(entry->record.name);
         co_return with_context(fmt::format("\"{}\" was not created", entry->record.name),
                                std::move(saved.error()));
     }
@@ -503,7 +511,7 @@ task<outcome<>> manager::remove(runtime_ref which, unsaved data) {
         if (is_rereading_) removed_meanwhile_.insert(name);
         which->journal->write("removed");
         which->journal->close();
-        runtimes_.erase(name);
+        disown(name);
         log_info(name, "removed");
     }
     outcome<> all_removed;

@@ -16,7 +16,10 @@
 #include "daemon/problem.hpp"
 #include "daemon/runtime_journal.hpp"
 #include "daemon/state_store.hpp"
+#include "runtime/host.hpp"
 #include "runtime/instance.hpp"
+#include "runtime/message_bus.hpp"
+#include "runtime/registry.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/type.hpp"
 
@@ -77,8 +80,9 @@ struct managed_runtime {
     std::shared_ptr<runtime_journal> journal;
     bool removed = false;
 
-    loop_runtimes* where = nullptr;  ///< set while an instance exists
-    std::uint64_t number = 0;        ///< of the instance, on its loop
+    loop_runtimes* where = nullptr;       ///< set while an instance exists
+    std::uint64_t number = 0;             ///< of the instance, on its loop
+    std::shared_ptr<runtime::host> host;  ///< of the last instance
     time_point started_at{};
     runtime_vitals last;  ///< as of the last refresh
     std::string lost;     ///< by the last stop, see runtime::instance::lost()
@@ -186,6 +190,8 @@ private:
     task<outcome<reread_summary>> reread_alone();
     const runtime::type* find_type(std::string_view name) const noexcept;
     runtime_ref adopt(runtime_record record);
+    void disown(const std::string& name);
+    void set_record(managed_runtime& which, runtime_record fresh);
     void interpret(managed_runtime& which) const;
     loop_runtimes& least_loaded() noexcept;
     duration drain_of(const managed_runtime& which) const;
@@ -236,6 +242,10 @@ private:
     manager_options options_;
     std::vector<std::unique_ptr<loop_runtimes>> loops_;
     std::map<std::string, runtime_ref, std::less<>> runtimes_;
+    /// What the runtimes' hosts share; the registry follows runtimes_.
+    const std::shared_ptr<runtime::registry> registry_ = std::make_shared<runtime::registry>();
+    const std::shared_ptr<runtime::message_bus> messages_ =
+        std::make_shared<runtime::message_bus>();
     std::vector<runtime_ref> loaded_;  // to be started by start_loaded()
     turnstile owning_;                 // of changes of owners
     turnstile rereading_;

@@ -217,7 +217,7 @@ task<outcome<>> manager::keep_options(runtime_ref which, json options) {
     fresh.options = checked->to_json();
     auto saved = co_await save(fresh);
     if (!saved) co_return saved;
-    which->record = std::move(fresh);
+    set_record(*which, std::move(fresh));
     which->options = std::move(*checked);
     co_return outcome<>();
 }
@@ -228,7 +228,7 @@ task<outcome<edit_effect>> manager::put_into_effect(runtime_ref which, runtime_r
                                                     runtime::settings options, restart_data data) {
     const bool same_options = which->options && fresh.options == which->record.options;
     if (!which->where || same_options) {
-        which->record = std::move(fresh);
+        set_record(*which, std::move(fresh));
         which->options = std::move(options);
         // What was wrong with the old options is no longer.
         if (!which->where && which->status == runtime_status::failed) {
@@ -241,7 +241,7 @@ task<outcome<edit_effect>> manager::put_into_effect(runtime_ref which, runtime_r
     if (all_live(*which, options)) {
         auto applied = co_await which->where->apply(which->number, options);
         if (!applied) co_return with_context(context, std::move(applied.error()));
-        which->record = std::move(fresh);
+        set_record(*which, std::move(fresh));
         which->options = std::move(options);
         which->journal->write("options changed");
         co_return edit_effect::live;
@@ -251,7 +251,7 @@ task<outcome<edit_effect>> manager::put_into_effect(runtime_ref which, runtime_r
     if (!good) co_return with_context(context, std::move(good.error()));
     auto restarted = co_await restart(which, std::move(options), data);
     if (!restarted) co_return with_context(context, std::move(restarted.error()));
-    which->record = std::move(fresh);
+    set_record(*which, std::move(fresh));
     co_return edit_effect::restarted;
 }
 

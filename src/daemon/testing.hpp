@@ -2,10 +2,13 @@
 #pragma once
 
 #include <eddy/io/event.hpp>
+#include <eddy/transport/transport.hpp>
 
+#include "runtime/host.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/option.hpp"
+#include "runtime/registry.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/type.hpp"
 
@@ -29,9 +32,6 @@ inline std::atomic<bool> failing{false};
 /// How many instances exist in the process; a test that ends with some has lost them.
 inline std::atomic<int> instances{0};
 
-class fake_runtime final : public runtime::instance {
-public:
-    explicit fake_runtime(runtime::creation made) : made_(std::move(made)) { ++instances; }
 inline constexpr runtime::metric tricks_metric = {"tricks_total", runtime::metric_kind::counter,
                                                   "Tricks done."};
 inline constexpr runtime::metric moods_metric = {"moods",
@@ -41,6 +41,9 @@ inline constexpr runtime::metric moods_metric = {"moods",
 inline constexpr runtime::metric sizes_metric = {
     "trick_bytes", runtime::metric_kind::histogram, "Sizes of tricks.", {"parity"}};
 
+class fake_runtime final : public runtime::instance {
+public:
+    explicit fake_runtime(runtime::creation made) : made_(std::move(made)) { ++instances; }
     ~fake_runtime() override { --instances; }
 
     task<runtime::outcome<>> start() override {
@@ -60,6 +63,11 @@ inline constexpr runtime::metric sizes_metric = {
         }
         made_.events->write("level " + std::to_string(made_.options.number("level")));
         running_ = true;
+        if (made_.host != nullptr) {
+            transport::address where;
+            where.host = "127.0.0.1";
+            note_ = made_.host->note_address(where, local());
+        }
         co_return runtime::outcome<>();
     }
     void give_up_start() noexcept override { given_up_.set(); }
@@ -80,6 +88,7 @@ inline constexpr runtime::metric sizes_metric = {
     }
     task<void> stop(duration) override {
         running_ = false;
+        note_ = {};
         co_return;
     }
     std::string lost() const override { return data_; }
@@ -95,15 +104,6 @@ inline constexpr runtime::metric sizes_metric = {
         auto latency = std::make_shared<histogram>();
         latency->record(1'500);
         counted.latency = latency;
-        return counted;
-    }
-    endpoint local() const override {
-        if (!running_) return {};
-        return *endpoint::ip("127.0.0.1", static_cast<std::uint16_t>(made_.options.number("port")));
-    }
-    task<runtime::outcome<std::uint64_t>> send(std::string message) override {
-        if (message == "hang") hanging.wait(true);
-        if (message.starts_with("keep ")) data_ = message.substr(5);
         runtime::labelled<runtime::tally> moods(moods_metric);
         ++moods.at({"good", "a \"b\" \\ c\nd"});
         ++moods.at({"bad", ""});
@@ -112,6 +112,17 @@ inline constexpr runtime::metric sizes_metric = {
         for (const std::uint64_t size : {1U, 70U, 1'000'000U}) sizes.at({"even"}).record(size);
         sizes.at({"odd"});
         counted.add_samples(sizes);
+        return counted;
+    }
+    endpoint local() const override {
+        if (!running_) return {};
+        return *endpoint::ip("127.0.0.1", static_cast<std::uint16_t>(made_.options.number("port")));
+    }
+    task<runtime::outcome<std::uint64_t>> send(std::string message) override {
+        if (message == "hang") hanging.wait(true);
+        if (message.starts_with("publish "))
+            co_return made_.host->publish("tricks", message.substr(8));
+        if (message.starts_with("keep ")) data_ = message.substr(5);
         if (message == "refuse") co_return runtime::refuse(409, "nobody listens");
         ++sent_;
         co_return message.size();
@@ -129,6 +140,7 @@ private:
     std::uint64_t sent_ = 0;
     bool running_ = false;
     event given_up_;
+    runtime::address_note note_;
 };
 
 inline std::vector<runtime::type> fake_types() {

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -16,42 +17,9 @@ namespace {
 using transport::address;
 using transport::scheme;
 
-struct noted_address {
-    std::uint64_t id;
-    endpoint where;
-    bool datagram;
-    std::string runtime;
-};
-
-struct noted_addresses {
-    std::mutex guard;
-    std::vector<noted_address> all;
-    std::uint64_t last_id = 0;
-};
-
-noted_addresses& noted() {
-    static noted_addresses instance;
-    return instance;
-}
-
-bool is_wildcard(const endpoint& where) {
-    const std::string host = where.host();
-    return host == "::" || host == "0.0.0.0";
-}
-
-bool collide(const endpoint& a, const endpoint& b) {
-    if (a.is_unix() || b.is_unix()) return a == b;
-    return a.port() == b.port() && (is_wildcard(a) || is_wildcard(b) || a.host() == b.host());
-}
-
-/// The runtime of this process that serves there, or "".
-std::string who_serves(const endpoint& where, bool datagram) {
-    noted_addresses& known = noted();
-    const std::lock_guard lock(known.guard);
-    const auto found = std::find_if(
-        known.all.begin(), known.all.end(),
-        [&](const noted_address& n) { return n.datagram == datagram && collide(n.where, where); });
-    return found == known.all.end() ? std::string() : found->runtime;
+/// The runtime that the host knows to serve there; empty if there is none.
+std::string server_at(const host* of, const endpoint& where, bool is_datagram) {
+    return of == nullptr ? std::string() : of->server_at(where, is_datagram);
 }
 
 result<endpoint> endpoint_of(const address& where) {
@@ -59,12 +27,12 @@ result<endpoint> endpoint_of(const address& where) {
     return endpoint::ip(where.host == "localhost" ? "127.0.0.1" : where.host, where.port);
 }
 
-problem explain_path_failure(const std::string& path, std::error_code error) {
+problem explain_path_failure(const std::string& path, std::error_code error, const host* of) {
     const std::size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
     if (error == std::errc::address_in_use) {
         const result<endpoint> where = endpoint::unix_path(path);
-        const std::string owner = where ? who_serves(*where, false) : std::string();
+        const std::string owner = where ? server_at(of, *where, false) : std::string();
         if (!owner.empty()) {
             return {409, fmt::format("the runtime {} serves on {} already; stop it with `eddy stop "
                                      "{}`, or take another path",
@@ -103,8 +71,8 @@ bool lacks_scope(const address& where) {
            (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr) || IN6_IS_ADDR_MC_LINKLOCAL(&v6.sin6_addr));
 }
 
-problem explain_failure(const address& wanted, std::error_code error) {
-    if (wanted.kind == scheme::unix_socket) return explain_path_failure(wanted.path, error);
+problem explain_failure(const address& wanted, std::error_code error, const host* of = nullptr) {
+    if (wanted.kind == scheme::unix_socket) return explain_path_failure(wanted.path, error, of);
     if (wanted.kind != scheme::tcp && wanted.kind != scheme::udp)
         return {400, transport::explain(wanted.to_string(), error)};
 
@@ -113,7 +81,7 @@ problem explain_failure(const address& wanted, std::error_code error) {
     const std::string host = wanted.host.empty() ? "*" : wanted.host;
     if (error == std::errc::address_in_use) {
         const result<endpoint> where = endpoint_of(wanted);
-        const std::string owner = where ? who_serves(*where, datagram) : std::string();
+        const std::string owner = where ? server_at(of, *where, datagram) : std::string();
         if (!owner.empty()) {
             return {409,
                     fmt::format("the runtime {} serves on {} port {} already; stop it with `eddy "
@@ -158,6 +126,15 @@ problem explain_failure(const address& wanted, std::error_code error) {
     return {is_wrong_address ? 400 : 500,
             fmt::format("cannot serve on {} port {} of {}: {}", protocol, wanted.port, host,
                         error.message())};
+}
+
+address_note note_address(host* of, const address& where, const endpoint& bound) {
+    return of == nullptr ? address_note() : of->note_address(where, bound);
+}
+
+template <class T>
+std::error_code failure_of(const result<T>& opened) noexcept {
+    return opened ? std::error_code() : opened.error();
 }
 
 outcome<> only(const settings& chosen, std::string_view one,
@@ -246,29 +223,29 @@ outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
     return where;
 }
 
-outcome<noted_listener> listen_on(const address& where, const std::string& name) {
+outcome<noted_listener> listen_on(const address& where, host* of) {
     result<listener> opened = transport::listen(where);
-    if (!opened) return std::unexpected(explain_failure(where, opened.error()));
-    address_note note(opened->local(), false, name);
+    if (!opened) return std::unexpected(explain_failure(where, opened.error(), of));
+    address_note note = note_address(of, where, opened->local());
     return noted_listener{std::move(*opened), std::move(note)};
 }
 
-outcome<noted_listener> listen_in_parts_on(const address& where, const std::string& name) {
+outcome<noted_listener> listen_in_parts_on(const address& where, host* of) {
     result<transport::listener_parts> opened = transport::listen_in_parts(where);
-    if (!opened) return std::unexpected(explain_failure(where, opened.error()));
-    address_note note(opened->below.local(), false, name);
+    if (!opened) return std::unexpected(explain_failure(where, opened.error(), of));
+    address_note note = note_address(of, where, opened->below.local());
     return noted_listener{std::move(opened->below), std::move(note), std::move(opened->finish),
                           std::move(opened->renew)};
 }
 
-outcome<noted_datagram> bind_datagram_on(const address& where, const std::string& name) {
+outcome<noted_datagram> bind_datagram_on(const address& where, host* of) {
     result<datagram> opened = transport::bind_datagram(where);
-    if (!opened) return std::unexpected(explain_failure(where, opened.error()));
-    address_note note(opened->local(), true, name);
+    if (!opened) return std::unexpected(explain_failure(where, opened.error(), of));
+    address_note note = note_address(of, where, opened->local());
     return noted_datagram{std::move(*opened), std::move(note)};
 }
 
-outcome<> try_address(address wanted, std::span<const endpoint> own, const std::string& name) {
+outcome<> try_address(address wanted, std::span<const endpoint> own, const host* of) {
     const bool is_path = wanted.kind == scheme::unix_socket;
     const auto has_it = [&](const endpoint& each) {
         if (!is_path) return !each.is_unix() && each.port() == wanted.port;
@@ -278,13 +255,10 @@ outcome<> try_address(address wanted, std::span<const endpoint> own, const std::
     const bool is_own = std::any_of(own.begin(), own.end(), has_it);
     if (is_own && is_path) return {};
     if (is_own) wanted.port = 0;
-    if (wanted.kind == scheme::udp) {
-        auto opened = bind_datagram_on(wanted, name);
-        if (!opened) return std::unexpected(std::move(opened.error()));
-        return {};
-    }
-    auto opened = listen_on(wanted, name);
-    if (!opened) return std::unexpected(std::move(opened.error()));
+    const std::error_code failure = wanted.kind == scheme::udp
+                                        ? failure_of(transport::bind_datagram(wanted))
+                                        : failure_of(transport::listen(wanted));
+    if (failure) return std::unexpected(explain_failure(wanted, failure, of));
     return {};
 }
 
@@ -292,27 +266,6 @@ outcome<> renew_certificates(noted_listener& of, const address& where) {
     const result<> renewed = of.renew ? of.renew(where) : transport::renew(of.socket, where);
     if (!renewed) return std::unexpected(explain_failure(where, renewed.error()));
     return {};
-}
-
-address_note::address_note(const endpoint& where, bool datagram, std::string runtime) {
-    noted_addresses& known = noted();
-    const std::lock_guard lock(known.guard);
-    id_ = ++known.last_id;
-    known.all.push_back({id_, where, datagram, std::move(runtime)});
-}
-
-address_note::address_note(address_note&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
-
-address_note& address_note::operator=(address_note&& other) noexcept {
-    std::swap(id_, other.id_);
-    return *this;
-}
-
-address_note::~address_note() {
-    if (id_ == 0) return;
-    noted_addresses& known = noted();
-    const std::lock_guard lock(known.guard);
-    std::erase_if(known.all, [&](const noted_address& n) { return n.id == id_; });
 }
 
 }  // namespace eddy::runtime

@@ -21,10 +21,10 @@ problem refusal_of(const std::string& uri) {
     const auto where = transport::parse(uri);
     if (!where) return {0, "no address: " + uri};
     if (where->kind == transport::scheme::udp) {
-        const auto bound = bind_datagram_on(*where, "test");
+        const auto bound = bind_datagram_on(*where, nullptr);
         return bound ? problem{0, "it was bound"} : bound.error();
     }
-    const auto opened = listen_on(*where, "test");
+    const auto opened = listen_on(*where, nullptr);
     return opened ? problem{0, "it was opened"} : opened.error();
 }
 

@@ -58,11 +58,12 @@ task<void> bind_chooses_the_address(std::string type) {
 task<void> unix_serves_on_a_path(std::string type) {
     temporary_folder folder;
     const std::string path = folder.file("socket");
-    subject s(type, {{"unix", path}});
+    const neighbours both;
+    subject s(type, {{"unix", path}}, "subject", both);
     co_await s.start();
     EXPECT_EQ(s->local().to_string(), path);
     talker client = co_await join(s);
-    subject second(type, {{"unix", path}}, "second");
+    subject second(type, {{"unix", path}}, "second", both);
     EXPECT_THAT(co_await second.failure_to_start(),
                 HasSubstr("the runtime subject serves on " + path));
     co_await s->stop(0s);

@@ -6,11 +6,13 @@
 #include <eddy/io/timeout.hpp>
 
 #include "io/testing.hpp"
+#include "runtime/host.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/journal.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/problem.hpp"
 #include "runtime/settings.hpp"
+#include "runtime/test_host.hpp"
 #include "runtime/type.hpp"
 
 #include <nlohmann/json.hpp>
@@ -81,10 +83,6 @@ inline std::string content(const std::string& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The options, and for a cache as many threads as EDDY_CACHE_THREADS says, if it does: the tests
-/// of the cache are run with and without. The simulator has one thread.
-inline json on_threads(std::string_view type_name, json options) {
-    const char* const threads = std::getenv("EDDY_CACHE_THREADS");
 /// The sample without labels of a metric that only the type has; none if there is no such metric.
 inline std::optional<double> sample_of(const instance& of, std::string_view name) {
     const metrics now = of.count();
@@ -93,6 +91,10 @@ inline std::optional<double> sample_of(const instance& of, std::string_view name
     return std::nullopt;
 }
 
+/// The options, and for a cache as many threads as EDDY_CACHE_THREADS says, if it does: the tests
+/// of the cache are run with and without. The simulator has one thread.
+inline json on_threads(std::string_view type_name, json options) {
+    const char* const threads = std::getenv("EDDY_CACHE_THREADS");
     if (threads != nullptr && type_name == "cache" && !options.contains("threads") &&
         loop::current().kind() != backend_kind::sim)
         options["threads"] = std::stoi(threads);
@@ -102,11 +104,18 @@ inline std::optional<double> sample_of(const instance& of, std::string_view name
 /// A runtime with its journal. Stop it before it dies.
 class subject {
 public:
-    subject(std::string_view type_name, const json& options, std::string name = "subject")
+    subject(std::string_view type_name, const json& options, std::string name = "subject",
+            std::shared_ptr<runtime::host> host = nullptr)
         : name_(std::move(name)), type_(find_type(type_name)) {
         if (!type_) throw std::runtime_error("no such type");
-        made_ = type_->make({name_, parse(on_threads(type_name, options)), &events});
+        made_ =
+            type_->make({name_, parse(on_threads(type_name, options)), &events, std::move(host)});
     }
+
+    /// With a host among others.
+    subject(std::string_view type_name, const json& options, std::string name,
+            const neighbours& among)
+        : subject(type_name, options, name, std::make_shared<test_host>(among, name)) {}
 
     /// A test that fails leaves it running; its message should be what is seen, not an assertion.
     ~subject() {

@@ -55,9 +55,9 @@ task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
     if (!running_) co_return outcome<>();
     std::vector<endpoint> own = {running_->listening.first.socket.local()};
     if (running_->listening.secure) own.push_back(running_->listening.secure->socket.local());
-    if (auto free = try_address(wanted->where, own, name_); !free) co_return free;
+    if (auto free = try_address(wanted->where, own, above_.get()); !free) co_return free;
     if (wanted->secure) {
-        if (auto free = try_address(*wanted->secure, own, name_); !free) co_return free;
+        if (auto free = try_address(*wanted->secure, own, above_.get()); !free) co_return free;
     }
     if (!wanted->engine.acl_file.empty()) {
         eddy::cache::engine trial(wanted->engine);

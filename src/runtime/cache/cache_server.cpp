@@ -67,7 +67,7 @@ task<outcome<>> cache_server::start() {
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
 
-    outcome<listeners> opened = open_listeners(config_, name_);
+    outcome<listeners> opened = open_listeners(config_, above_.get());
     if (!opened) co_return std::unexpected(opened.error());
     running_ = std::make_unique<running>(std::move(*opened), config_.engine, events_, counted_);
     running_->address = running_->listening.first.socket.local();

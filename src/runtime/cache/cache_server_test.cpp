@@ -298,14 +298,15 @@ TEST_P(cache_server, a_message_cannot_be_sent_to_it) {
 
 TEST_P(cache_server, the_second_on_a_port_is_told_who_has_it) {
     run([&]() -> task<void> {
-        subject first("cache", any_port, "first");
+        const neighbours all;
+        subject first("cache", any_port, "first", all);
         co_await first.start();
         json same = {{"port", first->local().port()}};
-        subject second("cache", same, "second");
+        subject second("cache", same, "second", all);
         EXPECT_THAT(co_await second.failure_to_start(),
                     HasSubstr("the runtime first serves on TCP port"));
         same["bind"] = "*";
-        subject third("server", same, "third");
+        subject third("server", same, "third", all);
         EXPECT_THAT(co_await third.failure_to_start(),
                     HasSubstr("the runtime first serves on TCP port"));
         co_await first->stop(0s);

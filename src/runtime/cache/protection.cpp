@@ -163,10 +163,10 @@ void listeners::close() {
     if (secure) secure->socket.close();
 }
 
-outcome<listeners> open_listeners(config& by, const std::string& name) {
+outcome<listeners> open_listeners(config& by, host* of) {
     // One thread has the handshakes of its listener looked after; several have them made there.
     const auto listen = by.threads > 1 ? listen_in_parts_on : listen_on;
-    auto first = listen(by.where, name);
+    auto first = listen(by.where, of);
     if (!first) return std::unexpected(first.error());
     listeners opened{std::move(*first), std::nullopt};
     const std::uint16_t port = opened.first.socket.local().port();
@@ -175,7 +175,7 @@ outcome<listeners> open_listeners(config& by, const std::string& name) {
     if (is_secure) by.engine.tls.port = port;
     by.engine.listening = {as_listening(by.where, opened.first)};
     if (by.secure) {
-        auto second = listen(*by.secure, name);
+        auto second = listen(*by.secure, of);
         if (!second) return std::unexpected(second.error());
         by.engine.tls.port = second->socket.local().port();
         by.engine.listening.push_back(as_listening(*by.secure, *second));

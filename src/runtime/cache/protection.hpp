@@ -35,8 +35,8 @@ struct listeners {
     void close();
 };
 
-/// Opens what the config names, and notes the real ports in it.
-outcome<listeners> open_listeners(config& by, const std::string& name);
+/// Opens what the config names, as listen_on() does, and notes the real ports in it.
+outcome<listeners> open_listeners(config& by, host* of);
 
 /// Whether a client is on this machine: on a Unix socket, or at a loopback address.
 bool is_local(const endpoint& peer);

@@ -43,6 +43,7 @@ std::size_t datagram_server::endpoint_hash::operator()(const endpoint& where) co
 datagram_server::datagram_server(creation from)
     : name_(std::move(from.name)),
       options_(std::move(from.options)),
+      host_(std::move(from.host)),
       events_(*from.events),
       global_limiter_(0, 0, {}),
       peer_limiter_(0, 0, {}),
@@ -70,7 +71,7 @@ task<outcome<>> datagram_server::start() {
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
-    outcome<noted_datagram> opened = bind_datagram_on(config_.where, name_);
+    outcome<noted_datagram> opened = bind_datagram_on(config_.where, host_.get());
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -112,7 +113,7 @@ task<outcome<>> datagram_server::check_restart(settings next, bool /*discards_da
         if (outcome<> good = line_log::check(read->log_file); !good) co_return good;
     }
     const endpoint own = local();
-    co_return try_address(std::move(read->where), std::span(&own, 1), name_);
+    co_return try_address(std::move(read->where), std::span(&own, 1), host_.get());
 }
 
 outcome<> datagram_server::apply(const settings& changed) {

@@ -8,6 +8,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/net/rate_limit.hpp>
 
+#include "runtime/host.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/line_log.hpp"
@@ -70,6 +71,7 @@ private:
 
     std::string name_;
     settings options_;
+    std::shared_ptr<host> host_;  // null without one
     journal& events_;
     config config_;
     counters counted_;

@@ -203,17 +203,18 @@ TEST_P(datagram_server, a_message_must_fit_into_a_datagram) {
 
 TEST_P(datagram_server, the_second_on_a_port_is_told_who_has_it) {
     run([&]() -> task<void> {
-        subject first("server", over_udp({}), "first");
+        const neighbours all;
+        subject first("server", over_udp({}), "first", all);
         co_await first.start();
         json same = over_udp({});
         same["port"] = first->local().port();
-        subject second("server", same, "second");
+        subject second("server", same, "second", all);
         EXPECT_THAT(co_await second.failure_to_start(),
                     HasSubstr("the runtime first serves on UDP port"));
         if (simulated()) {  // elsewhere somebody else may have it
             // TCP has ports of its own.
             same.erase("udp");
-            subject third("server", same, "third");
+            subject third("server", same, "third", all);
             co_await third.start();
             co_await third->stop(0s);
         }

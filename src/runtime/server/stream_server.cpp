@@ -49,6 +49,7 @@ struct stream_server::running {
 stream_server::stream_server(creation from)
     : name_(std::move(from.name)),
       options_(std::move(from.options)),
+      host_(std::move(from.host)),
       events_(*from.events),
       clients_(counted_, events_),
       global_limiter_(0, 0, {}),
@@ -91,7 +92,7 @@ task<outcome<>> stream_server::start() {
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
-    outcome<noted_listener> opened = listen_on(config_.where, name_);
+    outcome<noted_listener> opened = listen_on(config_.where, host_.get());
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -159,7 +160,7 @@ task<outcome<>> stream_server::check_restart(settings next, bool /*discards_data
         if (outcome<> good = line_log::check(read->log_file); !good) co_return good;
     }
     const endpoint own = local();
-    co_return try_address(std::move(read->where), std::span(&own, 1), name_);
+    co_return try_address(std::move(read->where), std::span(&own, 1), host_.get());
 }
 
 outcome<> stream_server::apply(const settings& changed) {

@@ -255,11 +255,12 @@ TEST_P(stream_server, a_drain_that_takes_too_long_is_cut_off) {
 
 TEST_P(stream_server, the_second_on_a_port_is_told_who_has_it) {
     run([&]() -> task<void> {
-        subject first("server", any_port, "first");
+        const neighbours both;
+        subject first("server", any_port, "first", both);
         co_await first.start();
         json same = any_port;
         same["port"] = first->local().port();
-        subject second("server", same, "second");
+        subject second("server", same, "second", both);
         const std::string told = co_await second.failure_to_start();
         EXPECT_THAT(told, HasSubstr("the runtime first serves on TCP port " +
                                     std::to_string(first->local().port())));
