@@ -60,7 +60,7 @@ TEST_P(cache_scripts, a_script_that_writes_goes_on_when_its_client_leaves) {
             if (!reply.starts_with("-BUSY")) break;
             co_await loop::current().yield();
         }
-        EXPECT_EQ(reply, ":3\r");
+        EXPECT_EQ(reply, ":3");
         co_await until([&] { return cache->count().connections_now == 1; });
         co_await cache->stop(0s);
     });
