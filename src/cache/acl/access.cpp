@@ -1,4 +1,4 @@
-// Logging in, refusals, and what becomes of sessions whose user changes.
+// AUTH, the refusal replies, and the effect of a changed user on its sessions.
 #include "cache/acl/access.hpp"
 
 #include "cache/catalog/command_table.hpp"

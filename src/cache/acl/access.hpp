@@ -1,4 +1,4 @@
-// Which user a session acts for, what it is refused, and the log of refusals.
+// Access control of a session: its user, the checks before a command, and ACL LOG.
 #pragma once
 
 #include "cache/acl/acl.hpp"
@@ -66,12 +66,12 @@ bool authenticate(call& c, std::string_view user, std::string_view password);
 bool permits(call& c);
 /// The same for a command that was queued when it was permitted.
 bool still_permits(call& c);
-/// Whether SORT may look at keys that are known only from values.
+/// Whether SORT may read keys that are known only from values.
 bool may_read_all_keys(const call& c);
 
 /// Closes the sessions of a user that is removed.
 void close_sessions_of(engine::state& s, const acl::user& gone);
-/// Closes the sessions that subscribed to what their user may not hear any more.
+/// Closes the sessions with subscriptions that their user is no longer permitted.
 void close_forbidden_subscribers(engine::state& s, const acl::user& changed);
 
 }  // namespace eddy::cache

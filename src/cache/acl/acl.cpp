@@ -1,4 +1,4 @@
-// Rules, and checks by them.
+// Parser of ACL rules, and permission checks by selectors.
 #include "cache/acl/acl.hpp"
 
 #include <eddy/base/assert.hpp>

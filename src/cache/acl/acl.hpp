@@ -1,8 +1,18 @@
-// Users, and what each may do.
+// Users and their permissions (ACLs).
 //
 // A user has one or more selectors; a command may run when one of them allows the command, all its
 // keys and all its channels. Commands and the forms of those that have several ("config|set") are
 // numbered, and a selector holds a bit for each.
+//
+// The room acl holds users, permission checks and the ACL file. Files in reading order:
+//
+//   acl.hpp                users, selectors, rules
+//   access.hpp             a session's user, NOPERM refusals, ACL LOG
+//   acl_file.hpp           the users as a file: ACL LOAD and SAVE
+//   secret_arguments.hpp   arguments that MONITOR and SLOWLOG leave out
+//
+// It stands on catalog (command numbers, keys and categories) and types (SHA-256), and on the
+// engine's floor for sessions. The command ACL itself is in commands/acl.cpp.
 #pragma once
 
 #include "cache/catalog/command_table.hpp"
@@ -35,7 +45,7 @@ std::string full_name(const command_spec& spec, std::span<const std::string_view
 /// The commands and forms of a category, by its name without '@'; none when there is no such one.
 std::optional<std::vector<std::string>> names_in_category(std::string_view category);
 
-/// Why a command is refused; a later one is told rather than an earlier.
+/// Reason of a refusal; of several the last one in this order is reported.
 enum class refusal : std::uint8_t { none, command, key, password, channel };
 inline constexpr std::size_t refusal_kinds = 5;
 struct verdict {
@@ -111,8 +121,8 @@ public:
     /// Any password will do.
     bool needs_no_password() const noexcept { return no_password_; }
 
-    /// Applies rules in turn, selectors in parentheses joined before. On failure the user is not
-    /// what it was and to be thrown away; the text is what ACL SETUSER replies.
+    /// Applies rules in turn, selectors in parentheses joined before. On failure the user is
+    /// changed in part and must be discarded; the text is the reply of ACL SETUSER.
     std::expected<void, std::string> apply(std::span<const std::string_view> rules);
 
     bool accepts(std::string_view password) const;
@@ -144,7 +154,7 @@ private:
 /// All users by name. They stay where they are until they are removed.
 class users {
 public:
-    /// One, "default", who may everything; with a password, if there is one.
+    /// One user, "default", with all permissions; with a password, if there is one.
     explicit users(std::string_view password);
 
     user& default_user() noexcept { return *default_; }
@@ -154,13 +164,13 @@ public:
     }
     std::size_t size() const noexcept { return all_.size(); }
     void add(user made);
-    /// The removed user, whom nobody may use from here on; null when there is none.
+    /// The removed user, which takes no sessions any more; null when there is none.
     std::unique_ptr<user> remove(std::string_view name);
     /// Whether a client must give a password before anything else.
     bool require_password() const noexcept {
         return !default_->needs_no_password() || !default_->enabled();
     }
-    /// What requirepass says.
+    /// The password of requirepass.
     void set_default_password(std::string_view password);
 
     /// Calls f(user&) for each, by name.

@@ -1,4 +1,4 @@
-// The texts of errors are Redis's.
+// Reader and writer of the ACL file, with Redis's error texts.
 #include "cache/acl/acl_file.hpp"
 
 #include "cache/acl/access.hpp"

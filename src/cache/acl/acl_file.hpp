@@ -1,4 +1,4 @@
-// Users as a file: one line for each, as ACL LIST shows them.
+// ACL file: one line a user, in the form of ACL LIST.
 #pragma once
 
 #include "cache/acl/acl.hpp"
@@ -17,9 +17,9 @@ inline constexpr std::size_t max_file_bytes = std::size_t{64} << 20;
 /// All users as the file has them.
 std::string to_file(const users& all);
 
-/// Replaces all users by those of a file's text: all, or none with everything that is wrong, each
-/// with the line of `file`. Who is not in it any more is disconnected; "default" is always there,
-/// and may everything if the file does not name it.
+/// Replaces all users by those of a file's text: all, or none with all errors, each with the line
+/// of `file`. Sessions of removed users are disconnected; "default" always exists, with all
+/// permissions if the file does not name it.
 std::expected<void, std::string> load(engine::state& s, std::string_view text,
                                       std::string_view file);
 

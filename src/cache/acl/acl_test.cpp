@@ -1,5 +1,5 @@
-// Users and permissions where a comparison of scripts does not look: categories of all commands,
-// the log, texts of 7.2, limits. Who may do what is compared with Redis in
+// Tests of users and permissions beyond the comparison with Redis: categories of all commands, ACL
+// LOG, texts of 7.2, limits. Permissions themselves are compared with Redis in
 // differential_clients_test.cpp.
 #include "cache/acl/acl.hpp"
 

@@ -1,4 +1,4 @@
-// The commands that take passwords are few.
+// Table of the commands that take passwords.
 #include "cache/acl/secret_arguments.hpp"
 
 #include "base/text.hpp"

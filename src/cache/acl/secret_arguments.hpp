@@ -1,4 +1,5 @@
-// Arguments that hold a password, or whatever may: neither MONITOR nor SLOWLOG shows them.
+// Secret arguments: those that hold a password, or may hold one. MONITOR and SLOWLOG leave them
+// out.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@ namespace eddy::cache {
 
 struct command_spec;
 
-/// What stands in their place.
+/// Replacement of a secret argument.
 inline constexpr std::string_view redacted = "(redacted)";
 
 /// Whether the parameter's value is a secret, or half of one: it is kept in no log.

@@ -1,4 +1,4 @@
-// As a Redis 7.0 tells them of itself, and what 7.2 has beside.
+// Table of subcommands, from a Redis 7.0's own description and the additions of 7.2.
 #include "cache/catalog/acl_forms.hpp"
 
 #include "base/text.hpp"

@@ -1,5 +1,4 @@
-// The forms of commands that have several: the categories that ACLs know each by, and what COMMAND
-// tells of it.
+// Subcommands ("forms") of container commands: their ACL categories and their entry in COMMAND.
 #pragma once
 
 #include <cstdint>

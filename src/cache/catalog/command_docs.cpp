@@ -1,4 +1,5 @@
-// The facts, sorted by name, as a Redis 7.0 tells them of itself; the summaries are our own.
+// Table of command facts sorted by name, from a Redis 7.0's own description; the summaries are our
+// own.
 #include "cache/catalog/command_docs.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What COMMAND tells of Redis 7.0's commands beside what the command table needs: facts by which
-// clients find keys and decide where a command may go. Commands that the cache does not have yet
-// are here, too.
+// COMMAND's facts about Redis 7.0's commands beyond the command table: key specifications, tips and
+// summaries, by which clients find keys and route commands. Includes commands that the cache does
+// not have yet.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct command_facts {
     std::uint32_t categories;  ///< bits, in the order of command_category_names
     std::string_view tips;     ///< separated by commas
     /// Where the keys are, for each of some groups, separated by semicolons: "flags|begin|find".
-    ///   begin  i1: at this argument; kSTREAMS.1: behind this word, looked for from here on
-    ///          (negative: from the end, backwards); u: not told
+    ///   begin  i1: at this argument; kSTREAMS.1: behind this word, searched from here on
+    ///          (negative: from the end, backwards); u: unknown
     ///   find   r0.1.0: up to this argument counted from there (negative: from the end), in steps,
     ///          and of so much of the rest (2: the first half); n0.1.1: this argument is their
-    ///          number, the first one, in steps; u: not told
+    ///          number, the first one, in steps; u: unknown
     std::string_view key_specs;
     std::string_view summary;  ///< empty for a form: see command_syntax
 };

@@ -1,4 +1,5 @@
-// Keys by the specifications of command_docs.hpp; where those do not tell all, by hand.
+// Key extraction by the key specifications of command_docs.hpp, and by hand where those are
+// incomplete.
 #include "cache/catalog/command_keys.hpp"
 
 #include "base/text.hpp"

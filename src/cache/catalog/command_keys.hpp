@@ -1,4 +1,4 @@
-// Which arguments of a command are keys.
+// Key extraction: the arguments of a command that are keys.
 #pragma once
 
 #include "cache/catalog/command_docs.hpp"
@@ -13,8 +13,7 @@
 
 namespace eddy::cache {
 
-/// An argument that is a key, and what is done with it: "RW access update", as COMMAND
-/// GETKEYSANDFLAGS tells it.
+/// A key argument and its access: "RW access update", as in COMMAND GETKEYSANDFLAGS.
 struct key_argument {
     std::size_t index;
     std::string_view flags;

@@ -1,4 +1,4 @@
-// The map has the new names, and the old ones as nobody's.
+// Name map: new names to commands, and old names to none.
 #include "cache/catalog/command_names.hpp"
 
 #include <algorithm>

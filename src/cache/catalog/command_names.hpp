@@ -1,4 +1,4 @@
-// Commands by other names than their own: rename-command.
+// rename-command: commands under other names than their own.
 #pragma once
 
 #include "cache/catalog/command_table.hpp"
@@ -13,11 +13,11 @@
 
 namespace eddy::cache {
 
-/// What is looked up before the table. Immutable.
+/// Map from renamed commands, searched before the command table. Immutable.
 class command_names {
 public:
-    /// Old names and new ones, in this order; an empty new one: nobody can call it. Or what is
-    /// wrong with one of them, as a sentence.
+    /// Old names and new ones, in this order; an empty new one disables the command. Or the error
+    /// in one of them, as a sentence.
     static std::expected<std::unique_ptr<const command_names>, std::string> make(
         std::span<const std::pair<std::string, std::string>> renamed);
 

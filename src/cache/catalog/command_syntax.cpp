@@ -1,4 +1,4 @@
-// Finds a command's line and takes it apart, by recursive descent.
+// Parser of command syntax lines, by recursive descent.
 #include "cache/catalog/command_syntax.hpp"
 
 #include "base/text.hpp"

@@ -1,25 +1,25 @@
-// What a command takes: by which redis-cli gives hints, and programs make clients. It is kept as
-// one line of text a command and taken apart when somebody asks for it.
+// Syntax of the commands' arguments, for the hints of redis-cli and for client generators (COMMAND
+// DOCS). Each command has one line of text, which is parsed on request.
 //
-// A line is the name, then what is told of the command, then its arguments between spaces; that of
-// a form ends with what it is for:
+// A line is the name, then the command's attributes, then its arguments between spaces; that of a
+// form ends with its summary:
 //     hset key (data: field value)...
 //     client|pause@3.0.0 timeout/int [mode@6.2.0: WRITE|ALL] -- Holds up what clients ask for.
 // A longer one goes on in the next, which begins with a space then. Each has its line end.
 //
-//   name*            it is the server's own matter
+//   name*            a system command (COMMAND DOCS: syscmd)
 //   name@1.2.3       since this version
-//   name!1.2.3       should not be used any more since this version
+//   name!1.2.3       deprecated since this version
 //   value            an argument; of type key or pattern if it is called so, else a string
 //   value/type       of type int, double, time (of Unix), pattern, key or string
-//   value=shown      shown to people as something else
-//   value#2          of this group of the command's keys, counted from 0; if nothing is said, keys
+//   value=shown      its display text, if different
+//   value#2          of this group of the command's keys, counted from 0; by default, keys
 //                    are of one group after the other
 //   TOKEN            a word as it stands; 'x' if it does not begin with a capital letter
-//   TOKEN<name>      it is called something other than itself in lower case
+//   TOKEN<name>      its name, if not the word in lower case
 //   TOKEN value      a value behind a word
 //   (name: a b c)    a block; (name: a|b|c): one of these; a word may stand before either
-//   [a]              may be left out; [name: a b] is [(name: a b)]
+//   [a]              optional; [name: a b] is [(name: a b)]
 //   a...             may come several times; [TOKEN a]...: each time with its word
 //
 // Versions stand last, before the three points; those of a group behind its name.
@@ -36,7 +36,7 @@ namespace eddy::cache {
 /// One argument, or a group of them. Its texts point into the line that it was made of.
 struct command_argument {
     std::string name;
-    std::string_view type;              ///< as COMMAND DOCS tells it: "string", "oneof"
+    std::string_view type;              ///< as in COMMAND DOCS: "string", "oneof"
     std::string_view display;           ///< what people see; empty: the name
     std::string_view token;             ///< the word before it, or that it is; empty: none
     std::string_view since;             ///< a version, or empty

@@ -1,4 +1,4 @@
-// The notation of what commands take, and that every command has such a line.
+// Tests of the syntax notation, and of every command's line in it.
 #include "cache/catalog/command_syntax.hpp"
 
 #include "cache/catalog/acl_forms.hpp"

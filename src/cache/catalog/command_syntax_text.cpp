@@ -1,5 +1,5 @@
-// What commands and their forms take, in the notation of command_syntax.hpp: as Redis 7.2 tells it
-// of itself; of those that are newer, as the version does that brought them.
+// Syntax lines of all commands and forms, in the notation of command_syntax.hpp, from Redis 7.2's
+// own description; newer commands from the version that introduced them.
 #include "cache/catalog/command_syntax.hpp"
 
 namespace eddy::cache {

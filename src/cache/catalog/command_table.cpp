@@ -1,4 +1,4 @@
-// The table, and a perfect-enough hash over it, both made by the compiler.
+// Command table and a perfect-enough hash over it, both made by the compiler.
 #include "cache/catalog/command_table.hpp"
 
 #include "cache/catalog/commands.hpp"

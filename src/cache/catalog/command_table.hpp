@@ -1,4 +1,16 @@
-// The commands by name: arity, flags, keys, function.
+// Command table: arity, flags, keys and function of each command, by its name.
+//
+// The room catalog holds static facts about commands; nothing in it depends on data or sessions.
+// Files in reading order:
+//
+//   command_table.hpp    the table and the lookup by name
+//   commands.hpp         the functions in it, by the file of commands/ that defines them
+//   command_keys.hpp     the arguments that are keys
+//   acl_forms.hpp        subcommands and their ACL categories
+//   command_names.hpp    rename-command
+//   command_docs.hpp     COMMAND's facts; command_syntax.hpp the arguments for COMMAND DOCS
+//
+// It stands on base alone. A new command gets its row in command_table.cpp.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +22,7 @@ namespace eddy::cache {
 
 struct call;
 
-/// As COMMAND tells them.
+/// As COMMAND shows them.
 namespace command_flag {
 inline constexpr std::uint32_t write = 1 << 0;
 inline constexpr std::uint32_t readonly = 1 << 1;
@@ -21,24 +33,22 @@ inline constexpr std::uint32_t noauth = 1 << 5;  ///< allowed before AUTH
 inline constexpr std::uint32_t loading = 1 << 6;
 inline constexpr std::uint32_t stale = 1 << 7;
 inline constexpr std::uint32_t noscript = 1 << 8;
-inline constexpr std::uint32_t dangerous = 1
-                                           << 9;  ///< in admin mode only; COMMAND does not tell it
-inline constexpr std::uint32_t no_multi = 1 << 10;       ///< not between MULTI and EXEC
+inline constexpr std::uint32_t dangerous = 1 << 9;  ///< in admin mode only; not shown by COMMAND
+inline constexpr std::uint32_t no_multi = 1 << 10;  ///< not between MULTI and EXEC
 inline constexpr std::uint32_t may_replicate = 1 << 11;  ///< CLIENT PAUSE WRITE holds it up
 inline constexpr std::uint32_t pubsub = 1 << 13;
 inline constexpr std::uint32_t blocking = 1 << 14;  ///< it may wait
-/// O(1) but for the size of a value, and asked for often: not timed by slow_log. COMMAND does not
-/// tell it.
+/// O(1) but for the size of a value, and frequent: not timed by slow_log. Not shown by COMMAND.
 inline constexpr std::uint32_t brief = 1 << 15;
-/// It runs scripts, or may run them: see script/scripts.hpp. COMMAND does not tell it.
+/// Runs scripts, or may run them: see script/scripts.hpp. Not shown by COMMAND.
 inline constexpr std::uint32_t runs_script = 1 << 24;
-/// acl_forms.hpp has its forms, as of CONFIG GET and SET. COMMAND does not tell it.
+/// acl_forms.hpp has its forms, as of CONFIG GET and SET. Not shown by COMMAND.
 inline constexpr std::uint32_t has_forms = 1 << 25;
-/// It touches nothing but what its keys hold, and replies with an error before it has changed any
-/// of that: see lane.hpp. COMMAND does not tell it.
+/// Touches nothing but the values of its keys, and replies with an error before it has changed any
+/// of them: see lane.hpp. Not shown by COMMAND.
 inline constexpr std::uint32_t local = 1 << 26;
-/// It changes files, users, settings or the server's role, and so is refused in readonly mode as
-/// `write` is. COMMAND does not tell it.
+/// Changes files, users, settings or the server's role, and so is refused in readonly mode as
+/// `write` is. Not shown by COMMAND.
 inline constexpr std::uint32_t alters = 1 << 27;
 }  // namespace command_flag
 

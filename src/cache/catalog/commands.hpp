@@ -1,4 +1,16 @@
-// The functions of the command table, by the file that has them. Each replies exactly once.
+// Command functions, by the file of the room commands that defines them. Each replies exactly once.
+//
+// The room commands implements the commands themselves, one file a family: string.cpp, hash.cpp,
+// list.cpp, set.cpp, sorted_set*.cpp, stream*.cpp, geo*.cpp, bit*.cpp, key.cpp and expiry.cpp for
+// the data; transaction.cpp, pubsub.cpp, client.cpp and connection.cpp for sessions; info.cpp,
+// server.cpp, debug.cpp and the rest for the server. Read string.cpp first, then list_ends.hpp with
+// list.cpp. Headers there hold what the files of one family share (sorted_set_reply.hpp,
+// stream_reply.hpp) or several families share (scan_options.hpp, expiry_argument.hpp,
+// range_bounds.hpp).
+//
+// It stands on all other rooms but testing; each function gets its arguments, checks and replies
+// through engine/call.hpp. A new command is a function here, its row in command_table.cpp and its
+// syntax line.
 #pragma once
 
 namespace eddy::cache {
@@ -7,7 +19,7 @@ struct call;
 
 namespace eddy::cache::commands {
 
-// commands_string.cpp
+// commands/string.cpp
 void get(call&);
 void set(call&);
 void getset(call&);
@@ -24,43 +36,43 @@ void strlen(call&);
 void getrange(call&);
 void setrange(call&);
 
-// commands_number.cpp
+// commands/number.cpp
 void incr(call&);
 void decr(call&);
 void incrby(call&);
 void decrby(call&);
 void incrbyfloat(call&);
 
-// commands_bit.cpp
+// commands/bit.cpp
 void setbit(call&);
 void getbit(call&);
 void bitcount(call&);
 void bitpos(call&);
 void bitop(call&);
 
-// commands_bitfield.cpp
+// commands/bitfield.cpp
 void bitfield(call&);
 void bitfield_ro(call&);
 
-// commands_hyperloglog.cpp
+// commands/hyperloglog.cpp
 void pfadd(call&);
 void pfcount(call&);
 void pfmerge(call&);
 void pfdebug(call&);
 void pfselftest(call&);
 
-// commands_lcs.cpp
+// commands/lcs.cpp
 void lcs(call&);
 
-// commands_sort.cpp
+// commands/sort.cpp
 void sort(call&);
 void sort_ro(call&);
 
-// commands_slowlog.cpp
+// commands/slowlog.cpp
 void slowlog(call&);
 void latency(call&);
 
-// commands_cluster.cpp
+// commands/cluster.cpp
 void cluster(call&);
 void readonly(call&);
 void readwrite(call&);
@@ -74,23 +86,23 @@ void replconf(call&);
 void psync(call&);
 void sync(call&);
 
-// commands_persistence.cpp
+// commands/persistence.cpp
 void save(call&);
 void bgsave(call&);
 void bgrewriteaof(call&);
 void lastsave(call&);
 
-// commands_command.cpp
+// commands/command.cpp
 void command(call&);
 
-// commands_memory.cpp: what MEMORY reports beside USAGE; false when it was not asked for.
+// commands/memory.cpp: what MEMORY reports beside USAGE; false when it was not asked for.
 bool memory_report(call&);
 
-// commands_lolwut.cpp
+// commands/lolwut.cpp
 void lolwut(call&);
 void module(call&);
 
-// commands_list.cpp
+// commands/list.cpp
 void lpush(call&);
 void rpush(call&);
 void lpushx(call&);
@@ -109,7 +121,7 @@ void lmove(call&);
 void rpoplpush(call&);
 void lmpop(call&);
 
-// commands_set.cpp
+// commands/set.cpp
 void sadd(call&);
 void srem(call&);
 void smembers(call&);
@@ -121,7 +133,7 @@ void srandmember(call&);
 void smove(call&);
 void sscan(call&);
 
-// commands_set_algebra.cpp
+// commands/set_algebra.cpp
 void sinter(call&);
 void sunion(call&);
 void sdiff(call&);
@@ -130,7 +142,7 @@ void sunionstore(call&);
 void sdiffstore(call&);
 void sintercard(call&);
 
-// commands_hash.cpp
+// commands/hash.cpp
 void hset(call&);
 void hmset(call&);
 void hsetnx(call&);
@@ -148,7 +160,7 @@ void hincrbyfloat(call&);
 void hrandfield(call&);
 void hscan(call&);
 
-// commands_hash_expiry.cpp
+// commands/hash_expiry.cpp
 void hexpire(call&);
 void hpexpire(call&);
 void hexpireat(call&);
@@ -162,7 +174,7 @@ void hgetex(call&);
 void hgetdel(call&);
 void hsetex(call&);
 
-// commands_sorted_set.cpp
+// commands/sorted_set.cpp
 void zadd(call&);
 void zincrby(call&);
 void zrem(call&);
@@ -177,7 +189,7 @@ void zmpop(call&);
 void zrandmember(call&);
 void zscan(call&);
 
-// commands_sorted_set_range.cpp
+// commands/sorted_set_range.cpp
 void zrange(call&);
 void zrangestore(call&);
 void zrangebyscore(call&);
@@ -191,7 +203,7 @@ void zremrangebyrank(call&);
 void zremrangebyscore(call&);
 void zremrangebylex(call&);
 
-// commands_sorted_set_algebra.cpp
+// commands/sorted_set_algebra.cpp
 void zunion(call&);
 void zinter(call&);
 void zdiff(call&);
@@ -200,13 +212,13 @@ void zinterstore(call&);
 void zdiffstore(call&);
 void zintercard(call&);
 
-// commands_geo.cpp
+// commands/geo.cpp
 void geoadd(call&);
 void geopos(call&);
 void geodist(call&);
 void geohash(call&);
 
-// commands_geo_search.cpp
+// commands/geo_search.cpp
 void georadius(call&);
 void georadius_ro(call&);
 void georadiusbymember(call&);
@@ -214,7 +226,7 @@ void georadiusbymember_ro(call&);
 void geosearch(call&);
 void geosearchstore(call&);
 
-// commands_key.cpp
+// commands/key.cpp
 void dbsize(call&);
 void flushdb(call&);
 void flushall(call&);
@@ -233,7 +245,7 @@ void object(call&);
 void swapdb(call&);
 void memory(call&);
 
-// commands_expiry.cpp
+// commands/expiry.cpp
 void expire(call&);
 void pexpire(call&);
 void expireat(call&);
@@ -244,7 +256,7 @@ void expiretime(call&);
 void pexpiretime(call&);
 void persist(call&);
 
-// commands_connection.cpp
+// commands/connection.cpp
 void ping(call&);
 void echo(call&);
 void quit(call&);
@@ -253,26 +265,26 @@ void select(call&);
 void hello(call&);
 void auth(call&);
 
-// commands_client.cpp
+// commands/client.cpp
 void client(call&);
 
-// commands_tracking.cpp: forms of CLIENT
+// commands/tracking.cpp: forms of CLIENT
 void client_tracking(call&);
 void client_caching(call&);
 void client_getredir(call&);
 void client_trackinginfo(call&);
 
-// commands_acl.cpp
+// commands/acl.cpp
 void acl(call&);
 
-// commands_transaction.cpp
+// commands/transaction.cpp
 void multi(call&);
 void exec(call&);
 void discard(call&);
 void watch(call&);
 void unwatch(call&);
 
-// commands_pubsub.cpp
+// commands/pubsub.cpp
 void subscribe(call&);
 void psubscribe(call&);
 void ssubscribe(call&);
@@ -284,18 +296,18 @@ void spublish(call&);
 void pubsub(call&);
 void monitor(call&);
 
-// commands_list_blocking.cpp
+// commands/list_blocking.cpp
 void blpop(call&);
 void brpop(call&);
 void blmove(call&);
 void brpoplpush(call&);
 void blmpop(call&);
 
-// commands_sorted_set_blocking.cpp
+// commands/sorted_set_blocking.cpp
 void bzpopmin(call&);
 void bzpopmax(call&);
 void bzmpop(call&);
-// commands_stream.cpp
+// commands/stream.cpp
 void xadd(call&);
 void xtrim(call&);
 void xdel(call&);
@@ -304,35 +316,35 @@ void xrange(call&);
 void xrevrange(call&);
 void xsetid(call&);
 
-// commands_stream_read.cpp
+// commands/stream_read.cpp
 void xread(call&);
 void xreadgroup(call&);
 
-// commands_stream_group.cpp
+// commands/stream_group.cpp
 void xgroup(call&);
 void xack(call&);
 void xpending(call&);
 void xclaim(call&);
 void xautoclaim(call&);
 
-// commands_stream_info.cpp
+// commands/stream_info.cpp
 void xinfo(call&);
 
-// commands_server.cpp
+// commands/server.cpp
 void info(call&);
 void config(call&);
 void time(call&);
 
-// commands_dump.cpp
+// commands/dump.cpp
 void dump(call&);
 void restore(call&);
 void migrate(call&);
 
-// commands_admin.cpp
+// commands/admin.cpp
 void shutdown(call&);
 void debug(call&);
 
-// commands_script.cpp
+// commands/script.cpp
 void eval(call&);
 void evalsha(call&);
 void eval_ro(call&);
@@ -341,7 +353,7 @@ void script(call&);
 /// SCRIPT KILL, or FUNCTION KILL.
 void kill_script(call&, bool function);
 
-// commands_function.cpp
+// commands/function.cpp
 void fcall(call&);
 void fcall_ro(call&);
 void function(call&);

@@ -1,4 +1,4 @@
-// The fields in Redis's order.
+// Fields of a CLIENT LIST line, in Redis's order.
 #include "cache/clients/client_line.hpp"
 
 #include "cache/acl/acl.hpp"

@@ -1,4 +1,4 @@
-// A session as CLIENT LIST shows it.
+// CLIENT LIST: a session as one line of text.
 #pragma once
 
 #include <cstdint>

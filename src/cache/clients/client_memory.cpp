@@ -1,4 +1,5 @@
-// Looking at all clients costs some nanoseconds each, and is done when the limit may be near.
+// Eviction of clients. A pass over all clients costs some nanoseconds each, and is made only when
+// the limit may be near.
 #include "cache/clients/client_memory.hpp"
 
 #include "cache/clients/messages.hpp"

@@ -1,4 +1,5 @@
-// maxmemory-clients: what the buffers of all clients take, and who is closed when that is too much.
+// maxmemory-clients: memory of all clients' buffers, and the closing of the largest clients above
+// the limit.
 #pragma once
 
 #include "cache/engine/engine_state.hpp"
@@ -10,14 +11,14 @@ namespace eddy::cache {
 /// There while there is a limit.
 class client_memory {
 public:
-    /// A lower limit would leave nobody connected.
+    /// Minimum of the limit; a lower one would close all clients.
     static constexpr std::size_t least_limit = 128 * 1024;
-    /// All clients are looked at when this part of the limit may have come since the last time.
+    /// All clients are checked when their buffers may have grown by this part of the limit.
     static constexpr std::size_t looks_per_limit = 16;
 
     explicit client_memory(std::size_t limit) noexcept : limit_(limit) {}
 
-    /// Somebody's buffers have grown; those who hold most are closed if that makes it too much.
+    /// Records growth of a client's buffers; above the limit the largest clients are closed.
     void grown(engine::state& s, std::size_t bytes) {
         grown_ += bytes;
         if (grown_ >= limit_ / looks_per_limit) [[unlikely]]
@@ -34,7 +35,7 @@ private:
 /// Makes or drops state.clients_memory as the options say.
 void configure_client_memory(engine::state& s);
 
-/// Tells of a client's buffers that have grown by so much. Not hot.
+/// Records that a client's buffers have grown by so much. Not hot.
 inline void note_client_memory(engine::state& s, std::size_t bytes) {
     if (s.clients_memory != nullptr) [[unlikely]]
         s.clients_memory->grown(s, bytes);
@@ -43,7 +44,7 @@ inline void note_client_memory(engine::state& s, std::size_t bytes) {
 /// Everything that the client takes, as CLIENT LIST's tot-mem.
 std::size_t client_bytes(const session& who) noexcept;
 
-/// What buffers for files, replicas and clients take, for INFO and MEMORY STATS. O(clients).
+/// Memory of the buffers for files, replicas and clients, for INFO and MEMORY STATS. O(clients).
 struct buffer_bytes {
     std::size_t backlog = 0;   ///< kept for replicas that come back
     std::size_t replicas = 0;  ///< client_bytes() of all that follow

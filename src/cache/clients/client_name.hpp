@@ -1,4 +1,4 @@
-// What a client may call itself.
+// Valid client names (CLIENT SETNAME, SETINFO).
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Clients of one engine that act on each other: transactions, messages, waits, limits.
-// differential_clients_test.cpp compares the replies with Redis's; here is what that cannot show.
+// Tests of several clients of one engine: transactions, messages, waits, limits. The replies are
+// compared with Redis's in differential_clients_test.cpp; here stands the rest.
 #include "cache/clients/session_extras.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"

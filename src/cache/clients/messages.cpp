@@ -1,4 +1,4 @@
-// Encoded once for each protocol, appended to the outbox of each who gets it.
+// Message delivery: each message is encoded once a protocol and appended to each receiver's outbox.
 #include "cache/clients/messages.hpp"
 
 #include <eddy/base/byte_buffer.hpp>

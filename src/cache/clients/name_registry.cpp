@@ -1,4 +1,4 @@
-// Names and their sessions, linked both ways.
+// Registry of names and their sessions, linked both ways.
 #include "cache/clients/name_registry.hpp"
 
 namespace eddy::cache {

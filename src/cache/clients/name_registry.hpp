@@ -1,5 +1,5 @@
-// Who waits for what: names (channels, patterns, keys of a database), each with the sessions that
-// asked for it, in the order in which they asked.
+// Registry of names (channels, patterns, keys of a database), each with the sessions that
+// subscribed to it, watch it or wait for it, in the order of their requests.
 #pragma once
 
 #include <eddy/base/intrusive_list.hpp>
@@ -44,7 +44,7 @@ struct name_topic {
 /// The names that one session asked for; empty it with name_registry::remove_all() before it dies.
 class name_set {
 public:
-    /// What a name counts beside its own bytes.
+    /// Bytes counted for a name beside its own.
     static constexpr std::size_t overhead = 160;
 
     std::size_t size() const noexcept { return members_.size(); }
@@ -76,7 +76,7 @@ public:
     /// Names with at least one session.
     std::size_t size() const noexcept { return topics_.size(); }
 
-    /// The name's topic, or null when nobody asked for it. Good until its last member is removed.
+    /// The name's topic, or null when it has no members. Valid until its last member is removed.
     name_topic* find(scoped_name name) noexcept {
         const auto found = topics_.find(name);
         return found == topics_.end() ? nullptr : &found->second;

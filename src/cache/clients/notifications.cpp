@@ -1,4 +1,4 @@
-// Letters, and the delivery of what happened to a key.
+// Delivery of key events, and of output notifications to connections.
 #include "cache/clients/notifications.hpp"
 
 #include "cache/clients/messages.hpp"

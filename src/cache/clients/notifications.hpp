@@ -1,4 +1,5 @@
-// Who is told that a key changed: those who watch it, wait for it, or subscribed to its events.
+// Key notifications: delivery of a key's change to watchers, waiting clients and subscribers of
+// events.
 #pragma once
 
 #include "cache/engine/engine_state.hpp"
@@ -14,10 +15,10 @@ std::string event_letters(const engine_options& options);
 /// Takes the letters over; false when one of them means nothing.
 bool set_event_letters(engine_options& options, std::string_view letters);
 
-/// Before all keys of a database go, or are exchanged for those of `instead`: tells the sessions
-/// that watch a key of it.
+/// Notifies the sessions that watch a key of a database. Before all its keys are removed, or
+/// exchanged for those of `instead`.
 void touch_watched(engine::state& s, const keyspace& gone, const keyspace* instead);
-/// SWAPDB: the keys change places, those who watch them or wait for them are told.
+/// SWAPDB: exchanges the keys, and notifies sessions that watch them or wait for them.
 void swap_databases(engine::state& s, std::size_t first, std::size_t second);
 
 }  // namespace eddy::cache

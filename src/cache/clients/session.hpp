@@ -1,4 +1,16 @@
-// One client of the cache: what is remembered between its commands.
+// Session: the state of one client of the cache between its commands.
+//
+// The room clients holds sessions and all that passes between them. Files in reading order:
+//
+//   session.hpp            state of every client; session_extras.hpp state that few have
+//   name_registry.hpp      names, each with its sessions
+//   messages.hpp           pub/sub, MONITOR, output limits
+//   notifications.hpp      changes of keys: WATCH, waits, keyspace events
+//   waits.hpp              blocked commands
+//   tracking.hpp           CLIENT TRACKING; tracking_table.hpp its tables
+//   client_memory.hpp      maxmemory-clients; client_line.hpp CLIENT LIST
+//
+// It stands on keyspace and wire, and on the engine's floor for the state that all sessions share.
 #pragma once
 
 #include <eddy/base/intrusive_list.hpp>
@@ -17,12 +29,12 @@ namespace acl {
 class user;
 }
 
-/// Lives as long as its connection, in the engine's turns, and no longer than the engine. The
-/// connection looks at `closing` after each engine::execute(), sends what was replied and closes;
-/// it looks at `blocked`, and executes no more until wake() was called. The other members are the
-/// engine's to change. Some 250 bytes; what few sessions have is in `extras`.
+/// Lives as long as its connection, on the engine's thread, and no longer than the engine. The
+/// connection checks `closing` after each engine::execute(), sends the replies and closes; it
+/// checks `blocked`, and executes no more until wake() was called. The other members are the
+/// engine's to change. Some 250 bytes; rarely used state is in `extras`.
 struct session : list_link<> {
-    /// Bits of `special`: what makes a session's commands take the longer way.
+    /// Bits of `special`: reasons for a session's commands to take the slow path.
     enum mode : std::uint16_t {
         in_transaction = 1,      ///< commands are queued, until EXEC
         subscriber = 2,          ///< to channels or patterns
@@ -46,15 +58,15 @@ struct session : list_link<> {
     session& operator=(const session&) = delete;
     virtual ~session();
 
-    /// For sessions of the engine's own, which nobody sees.
+    /// For sessions of the engine's own, which are listed nowhere.
     struct internal {};
 
     /// Called by the engine, also while another session's command runs: there is output for
     /// engine::take_output(), or `blocked` has ended. Neither executes nor destroys a session
     /// inside the call.
     virtual void wake() noexcept {}
-    /// Called by the engine, in the same way: the connection is to be closed at once, whatever
-    /// waits to be sent.
+    /// Called by the engine, in the same way: the connection must be closed at once, without its
+    /// unsent output.
     virtual void close_now() noexcept {}
     /// Called by the engine, in the same way, for a replica: there is more to be sent to it.
     virtual void feed_grew() noexcept {}
@@ -85,8 +97,7 @@ struct session : list_link<> {
     std::uint64_t written_offset = 0;
     std::string address;
     std::string local_address;
-    /// What the client says of itself by CLIENT SETNAME and SETINFO. Null until it says something,
-    /// as an idle client has a kibibyte.
+    /// CLIENT SETNAME and SETINFO. Null until the first of them, as an idle client has a kibibyte.
     struct introduction {
         std::string name;
         std::string library_name;
@@ -111,7 +122,7 @@ struct session : list_link<> {
     bool authenticated = true;
     /// It needs no password, or has given it, and its user may do everything.
     bool unlimited = true;
-    /// QUIT was answered, or the client was killed: nothing more is to be executed.
+    /// QUIT was answered, or the client was killed: no further command is executed.
     bool closing = false;
     /// A command waits, for a key or the end of a pause; those behind it wait, too.
     bool blocked = false;

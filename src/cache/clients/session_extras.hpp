@@ -1,4 +1,4 @@
-// What few sessions have: a transaction, subscriptions, a wait, output that others caused.
+// Optional session state: a transaction, subscriptions, a wait, output caused by other sessions.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -22,7 +22,7 @@ struct replica;
 /// Copies of commands, one behind the other in one block.
 class command_queue {
 public:
-    /// What an argument counts beside its own bytes.
+    /// Bytes counted for an argument beside its own.
     static constexpr std::size_t overhead = 16;
 
     std::size_t size() const noexcept { return commands_.size(); }
@@ -88,12 +88,12 @@ enum class wait_kind : std::uint8_t {
     time        ///< DEBUG SLEEP
 };
 
-/// What WAIT and WAITAOF wait for: copies of what their session wrote.
+/// Condition of WAIT and WAITAOF: copies of the session's writes.
 struct awaited_copies {
     std::size_t replicas = 0;        ///< so many replicas must have it
     bool on_disks = false;           ///< WAITAOF: on their disks
     bool own_disk = false;           ///< this server's disk must have it, too
-    std::uint64_t log_position = 0;  ///< what is to be there of the append-only file
+    std::uint64_t log_position = 0;  ///< required position in the append-only file
 };
 
 struct session_extras {
@@ -123,14 +123,14 @@ struct session_extras {
 
     // CLIENT TRACKING.
     std::uint8_t tracking = 0;      ///< of tracking_option
-    std::uint64_t redirection = 0;  ///< the number of the session that is told instead; 0: itself
+    std::uint64_t redirection = 0;  ///< number of the session that is notified instead; 0: itself
     name_set prefixes;
     std::size_t redirections = 0;  ///< of other sessions, to this one
 
     /// Of another server that has said REPLCONF or PSYNC: replication.hpp.
     std::shared_ptr<replica> follower;
     awaited_copies awaited;
-    /// How far its last change goes in the append-only file, until it is told of it; 0: it is told.
+    /// End of its last change in the append-only file, until that is acknowledged; 0: it is.
     std::uint64_t appended_up_to = 0;
 
     // What is sent before any further reply.

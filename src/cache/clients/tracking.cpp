@@ -1,4 +1,4 @@
-// Remembering, and telling.
+// CLIENT TRACKING: records the keys that clients read, and sends invalidations.
 #include "cache/clients/tracking.hpp"
 
 #include <eddy/base/byte_buffer.hpp>

@@ -1,9 +1,10 @@
-// CLIENT TRACKING: which keys clients keep copies of, and how they hear that a key has changed.
+// CLIENT TRACKING: keys that clients cache, and the invalidation messages when such a key changes.
 //
-// A key that a tracking client has read is remembered once, whatever its database, with the numbers
-// of those who read it, until it changes; then they are told and forgotten. A client that asked for
-// prefixes is not remembered with keys: it hears of all changes below them, once for each batch of
-// commands. Clients that are gone stay in the lists of keys until those change or grow.
+// A key that a tracking client has read is recorded once, whatever its database, with the numbers
+// of its readers, until it changes; then they are notified and the record is dropped. A client in
+// broadcast mode is not recorded with keys: it is notified of all changes below its prefixes, once
+// for each batch of commands. Disconnected clients stay in the lists of keys until those change or
+// grow.
 #pragma once
 
 #include "cache/clients/session_extras.hpp"
@@ -45,13 +46,13 @@ session* find_session(engine::state& s, std::uint64_t id) noexcept;
 /// Remembers the keys that a tracking session's command has read.
 void remember_reads(call& c, const command_spec& spec, std::span<const std::string_view> args);
 
-/// Tells those who have read the key, or follow its prefix. `by` is the session that changed it, or
-/// null where nobody did.
+/// Sends invalidations to the key's readers and to subscribers of its prefix. `by` is the session
+/// that changed it, or null.
 void invalidate(engine::state& s, std::string_view key, const session* by);
-/// Tells all who track that no key is what it was.
+/// Sends an invalidation of all keys to all tracking clients.
 void invalidate_all(engine::state& s);
 
-/// Sends what those who follow prefixes have to hear.
+/// Sends the collected invalidations to subscribers of prefixes.
 void send_broadcasts(engine::state& s);
 
 /// Whether more keys are remembered than tracking-table-max-keys allows.

@@ -1,4 +1,4 @@
-// What CLIENT TRACKING remembers: keys and who has read them, prefixes and who follows them.
+// Tables of CLIENT TRACKING: keys with their readers, prefixes with their subscribers.
 #pragma once
 
 #include "cache/clients/name_registry.hpp"
@@ -136,7 +136,7 @@ private:
     std::size_t items_ = 0;
 };
 
-/// What the engine keeps of all who track.
+/// Tracking state of the engine.
 struct tracking_table {
     explicit tracking_table(environment& env) noexcept : keys(env), prefixes(env.hash) {}
 
@@ -152,7 +152,7 @@ struct tracking_table {
     std::vector<std::pair<std::size_t, std::size_t>> prefix_lengths;
     std::vector<change> changes;
     std::size_t change_bytes = 0;
-    /// Those who track, or are redirected to, by number.
+    /// Sessions that track, or are redirected to, by number.
     std::unordered_map<std::uint64_t, session*> sessions;
     std::size_t clients = 0;  ///< that track
 };

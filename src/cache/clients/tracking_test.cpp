@@ -1,4 +1,4 @@
-// CLIENT TRACKING where a comparison with Redis does not look: order, batches, limits.
+// Tests of CLIENT TRACKING beyond the comparison with Redis: order, batches, limits.
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
 

@@ -1,4 +1,4 @@
-// Beginning, serving and ending waits.
+// Beginning, serving and ending of waits.
 #include "cache/clients/waits.hpp"
 
 #include "cache/acl/access.hpp"

@@ -1,7 +1,7 @@
-// Commands that wait: for a key, for the end of a pause, for a snapshot or another server.
+// Blocked commands: waits for a key, for the end of a pause, for a snapshot or another server.
 //
-// Who waits for a key is served in the order of arrival, after the command that made the key ready
-// (a whole EXEC counts as one), as long as there is something left.
+// Clients that wait for a key are served in the order of arrival, after the command that made the
+// key ready (a whole EXEC counts as one), as long as there is something left.
 #pragma once
 
 #include "cache/clients/session_extras.hpp"
@@ -18,10 +18,10 @@ namespace eddy::cache {
 /// Returns the deadline, session::no_deadline for 0.
 std::optional<std::int64_t> deadline_argument(call& c, std::size_t i);
 
-/// Which changes of a key are told to `serve`.
+/// Changes of a key that call `serve`.
 enum class wait_until : std::uint8_t {
     changed,          ///< those after which a key is there; of several the one named first
-    any_changed,      ///< the same, but `serve` looks at all keys whichever it is told
+    any_changed,      ///< the same, but `serve` checks all keys whichever it gets
     changed_or_gone,  ///< also their end
 };
 
@@ -33,22 +33,22 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t de
                    serve_function serve, wait_until until = wait_until::changed);
 bool may_wait(const call& c) noexcept;
 
-/// Notes that a key has changed which somebody waits for.
+/// Records a change of a key with waiting sessions.
 void note_ready(engine::state& s, scoped_name key);
 /// The same for all keys of a database, which were removed or became another database's.
 void note_all_ready(engine::state& s, unsigned database);
-/// Serves those who wait for ready keys.
+/// Serves the sessions that wait for ready keys.
 void serve_waiting(engine::state& s);
 
 /// Whether a pause of CLIENT PAUSE goes on. Ends it when its time is over.
 bool is_client_paused(engine::state& s);
-/// From now on what begins is held up: after CLIENT PAUSE has said what, and for how long.
+/// Begins a pause of new commands, as CLIENT PAUSE has set it.
 void begin_pause(engine::state& s);
-/// Who has writes wait, each until it lets them go on.
+/// Reasons that pause writes, each until its own end.
 enum class write_hold : std::uint8_t {
     failover = 1,
     file = 2,      ///< the append-only file lacks what there is: append_log::holds_writes()
-    shutdown = 4,  ///< the cache is about to stop, and replicas are to have everything
+    shutdown = 4,  ///< the cache is about to stop, and replicas must have everything first
     stop = 8,      ///< its files have everything, as it is about to stop
 };
 void hold_writes(engine::state& s, write_hold why) noexcept;
@@ -56,18 +56,18 @@ void let_write(engine::state& s, write_hold why) noexcept;
 bool holds_writes(const engine::state& s, write_hold why) noexcept;
 /// Makes the session wait for the end of the pause.
 void wait_for_pause_end(engine::state& s, session& who);
-/// Lets those go on who wait for it.
+/// Ends all waits for the end of the pause.
 void end_pause(engine::state& s);
 
 /// Makes the session wait until the snapshot has written a value.
 void wait_for_image(engine::state& s, session& who);
-/// Lets those look again who wait for that.
+/// Has waiting sessions try again.
 void end_image_waits(engine::state& s);
 
 /// Makes the session wait until the snapshot has room for what the command will change, or until
 /// that time; then the command is executed, or waits anew.
 void wait_for_room(session& who, std::int64_t until_us);
-/// Lets those go on who wait for that.
+/// Ends these waits.
 void end_room_waits(engine::state& s) noexcept;
 
 /// Makes the session wait until the script that is late has ended, or is busy.
@@ -79,23 +79,23 @@ void end_script_waits_in_turn(engine::state& s) noexcept;
 
 /// Makes the session wait until keys have gone to another server.
 void wait_for_migration(session& who);
-/// Lets those look again who wait for that.
+/// Has waiting sessions try again.
 void end_migration_waits(engine::state& s) noexcept;
 
 /// Makes the command, SAVE, wait until the dump file is there.
 void wait_for_save(call& c);
-/// Answers those who wait for it; `fault` is empty when it is there.
+/// Replies to waiting sessions; `fault` is empty after success.
 void end_save_waits(engine::state& s, std::string_view fault);
 
 /// Makes the command wait until that time and reply OK then.
 void wait_for_time(call& c, std::int64_t until_us);
 
 enum class unblocked_by : std::uint8_t { timeout, error };
-/// Ends a wait for a key with what the client gets for it.
+/// Ends a wait for a key with a timeout's reply or an error.
 void unblock(engine::state& s, session& who, unblocked_by why);
 /// Ends all waits for keys and replicas with an error, and closes their clients behind it.
 void unblock_all(engine::state& s, std::string_view why);
-/// Ends a wait without a word, when the session goes.
+/// Ends a wait without a reply, when the session closes.
 void forget_wait(engine::state& s, session& who);
 
 /// Makes the command wait for answer(); nothing must have been replied. Within EXEC nothing can

@@ -1,4 +1,4 @@
-// ACL: users, made, changed, shown and removed; and the log of what was refused.
+// ACL: creation, change, listing and removal of users; the log of refusals.
 #include "cache/acl/acl.hpp"
 
 #include "base/text.hpp"

@@ -1,4 +1,4 @@
-// What stops the cache; in admin mode only.
+// SHUTDOWN; in admin mode only.
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/engine/call.hpp"

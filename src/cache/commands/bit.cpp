@@ -1,6 +1,6 @@
-// Strings as rows of bits: SETBIT and its kin. BITFIELD is in commands_bitfield.cpp.
+// Strings as bitmaps: SETBIT and its kin. BITFIELD is in bitfield.cpp.
 //
-// SETBIT and GETBIT are O(1) but for what a string grows; the others are O(bytes they look at).
+// SETBIT and GETBIT are O(1) but for a string's growth; the others are O(bytes that they read).
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/types/bits.hpp"

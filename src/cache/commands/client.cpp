@@ -1,4 +1,4 @@
-// CLIENT: what a client asks about connections, its own and others, and does to them.
+// CLIENT: queries about connections, its own and others, and actions on them.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/client_line.hpp"

@@ -1,6 +1,6 @@
-// What a server says about the others that it works with: CLUSTER, ROLE, WAIT.
+// CLUSTER, and READONLY, READWRITE and ASKING of cluster clients.
 //
-// There are none. CLUSTER is refused as by a Redis that is in no cluster, so that clients that try
+// There is no cluster. CLUSTER is refused as by a Redis that is in none, so that clients that try
 // it go on without; with engine_options::emulates_cluster it answers as a cluster of one node that
 // has all slots, for clients that know nothing else.
 #include "cache/catalog/command_table.hpp"

@@ -1,4 +1,4 @@
-// COMMAND: what there is, by which clients find keys and print help.
+// COMMAND: the list of commands, by which clients find keys and print help.
 #include <eddy/base/assert.hpp>
 #include <eddy/base/glob.hpp>
 

@@ -1,4 +1,4 @@
-// The commands' edges, as Redis 7.0 answers them; differential_test.cpp asks the real one.
+// Edge cases of the commands, as Redis 7.0 answers them; differential_test.cpp asks the real one.
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
 

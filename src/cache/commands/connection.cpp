@@ -1,4 +1,4 @@
-// What a client says about its own connection.
+// Connection commands: PING, HELLO, AUTH, SELECT, RESET and their kin.
 #include "cache/acl/access.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"

@@ -1,4 +1,4 @@
-// DEBUG: what test suites ask of a server; in admin mode only.
+// DEBUG: queries and actions for test suites; in admin mode only.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/glob.hpp>
 

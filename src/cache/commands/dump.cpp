@@ -1,4 +1,4 @@
-// Values as bytes to take away and to bring back: DUMP and RESTORE.
+// DUMP and RESTORE: values as payloads of bytes.
 #include <eddy/base/byte_buffer.hpp>
 
 #include "cache/catalog/commands.hpp"

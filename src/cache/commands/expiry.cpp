@@ -1,4 +1,4 @@
-// When keys end.
+// Expiration of keys: EXPIRE, TTL, PERSIST and their kin.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"

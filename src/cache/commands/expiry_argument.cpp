@@ -1,4 +1,4 @@
-// Units and overflow.
+// Units and overflow checks of expiry arguments.
 #include "cache/commands/expiry_argument.hpp"
 
 #include "cache/catalog/command_table.hpp"

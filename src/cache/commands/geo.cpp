@@ -1,5 +1,5 @@
 // Positions: sorted sets whose scores are places on the earth, see geo.hpp. Searches are in
-// commands_geo_search.cpp.
+// geo_search.cpp.
 #include "cache/types/geo.hpp"
 
 #include "cache/catalog/commands.hpp"

@@ -1,4 +1,4 @@
-// Positions and distances as the GEO commands take and give them.
+// Positions and distances as arguments and replies of the GEO commands.
 #pragma once
 
 #include "cache/types/geo.hpp"

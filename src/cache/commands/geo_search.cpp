@@ -1,6 +1,6 @@
-// GEOSEARCH and what it replaced, GEORADIUS and GEORADIUSBYMEMBER: who is within a circle or box.
+// GEOSEARCH and what it replaced, GEORADIUS and GEORADIUSBYMEMBER: members within a circle or box.
 //
-// The area is covered with a few ranges of scores, and the members there are looked at: O(log n +
+// The area is covered with a few ranges of scores, whose members are checked one by one: O(log n +
 // their number). Without ASC, DESC or COUNT they come in the order of their scores.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"

@@ -1,4 +1,4 @@
-// Hashes.
+// Hash commands: HSET, HGET and their kin. Expiring fields are in hash_expiry.cpp.
 #include "cache/catalog/commands.hpp"
 #include "cache/commands/random_picks.hpp"
 #include "cache/commands/scan_options.hpp"

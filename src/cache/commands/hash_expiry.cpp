@@ -1,4 +1,5 @@
-// When fields of a hash end, and what reads or sets fields with that.
+// Expiration of hash fields: HEXPIRE, HTTL, HPERSIST, and HGETEX and HSETEX, which read or set
+// fields with it.
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/field_expiry.hpp"

@@ -1,4 +1,4 @@
-// HyperLogLog counters: PFADD, PFCOUNT, PFMERGE, and what test suites ask of them.
+// HyperLogLog counters: PFADD, PFCOUNT, PFMERGE, and the PFDEBUG and PFSELFTEST of test suites.
 //
 // PFADD is O(elements) on a dense counter, and O(elements × the limit of its size) on a sparse one;
 // the others are O(counters).

@@ -1,5 +1,5 @@
-// INFO: what the server says about itself, in the sections and with the names of Redis 7.0. A field
-// is left out where there is nothing true to say.
+// INFO: the server's state, in the sections and with the names of Redis 7.0. A field is left out
+// where there is no true value for it.
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/client_memory.hpp"
 #include "cache/config/config.hpp"

@@ -1,5 +1,4 @@
-// INFO beside redis-server's, and what it tells of commands: how often they ran, how long they
-// took and how they failed.
+// Tests of INFO beside redis-server's, and of its command statistics: calls, times and failures.
 #include "cache/engine/command_stats.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"

@@ -1,4 +1,4 @@
-// Lists.
+// List commands: LPUSH, LRANGE and their kin. Waiting ones are in list_blocking.cpp.
 #include "cache/catalog/commands.hpp"
 #include "cache/commands/list_ends.hpp"
 #include "cache/engine/call.hpp"

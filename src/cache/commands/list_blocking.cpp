@@ -1,4 +1,4 @@
-// The commands on lists that wait until there is something to take.
+// Blocking list commands: BLPOP, BLMOVE, BLMPOP and their kin.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"

@@ -1,4 +1,4 @@
-// Popping, pushing, moving.
+// Pop, push and move at the ends of lists.
 #include "cache/commands/list_ends.hpp"
 
 #include "cache/catalog/command_table.hpp"

@@ -1,4 +1,4 @@
-// Either end of a list: what the commands that pop, push and move elements share.
+// List ends: the parts shared by the commands that pop, push and move elements.
 #pragma once
 
 #include "cache/engine/call.hpp"
@@ -66,7 +66,7 @@ inline void pop_one(call& c, std::string_view key, call::slot* place, std::uint6
 void pop_range(call& c, std::string_view key, call::slot* place, std::uint64_t hash,
                list_side where, std::uint64_t count);
 
-/// What LMPOP and BLMPOP are asked for.
+/// Arguments of LMPOP and BLMPOP.
 struct list_pop {
     std::size_t first_key;
     std::size_t keys;

@@ -1,4 +1,4 @@
-// What has no use but is asked for: LOLWUT, and MODULE, as there are none.
+// LOLWUT, and MODULE, which lists none: commands without use here that clients send.
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/version.hpp"

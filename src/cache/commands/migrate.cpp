@@ -1,4 +1,4 @@
-// MIGRATE: what it is told, and which of its keys are there.
+// MIGRATE: its arguments, and the choice of those keys that exist.
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/engine/call.hpp"

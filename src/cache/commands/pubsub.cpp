@@ -1,4 +1,4 @@
-// Channels, patterns, and MONITOR.
+// Publish and subscribe (channels, patterns), and MONITOR.
 #include <eddy/base/glob.hpp>
 
 #include "cache/catalog/command_table.hpp"

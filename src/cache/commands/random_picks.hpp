@@ -1,4 +1,4 @@
-// What SRANDMEMBER and HRANDFIELD share, and what SSCAN and HSCAN do: replies from a collection.
+// Random elements (SRANDMEMBER, HRANDFIELD) and scans (SSCAN, HSCAN) of a collection, as replies.
 #pragma once
 
 #include "cache/types/collection.hpp"

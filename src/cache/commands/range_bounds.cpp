@@ -1,4 +1,4 @@
-// "(1.5", "+inf", "[a", "-", "-1".
+// Parser of range bounds: "(1.5", "+inf", "[a", "-", "-1".
 #include "cache/commands/range_bounds.hpp"
 
 #include "cache/engine/call.hpp"

@@ -1,4 +1,4 @@
-// The two arguments that say which part of a sorted set is meant: by rank, by score, by text.
+// Range bounds: the two arguments that select a part of a sorted set by rank, score or text.
 #pragma once
 
 #include "cache/types/sorted_set.hpp"

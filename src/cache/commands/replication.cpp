@@ -1,4 +1,5 @@
-// What servers that follow each other say, and what clients ask about that.
+// Replication commands: PSYNC and REPLCONF between servers; REPLICAOF, FAILOVER, ROLE, WAIT and
+// WAITAOF for clients.
 #include "cache/replication/replication.hpp"
 
 #include "cache/catalog/commands.hpp"

@@ -1,4 +1,4 @@
-// MATCH, COUNT, TYPE.
+// Parser of MATCH, COUNT and TYPE.
 #include "cache/commands/scan_options.hpp"
 
 #include <eddy/base/glob.hpp>

@@ -1,4 +1,4 @@
-// The arguments that SCAN, SSCAN and HSCAN share.
+// Arguments shared by SCAN, SSCAN and HSCAN.
 #pragma once
 
 #include "cache/memory/entry.hpp"

@@ -1,4 +1,4 @@
-// SLOWLOG, LATENCY, CLUSTER, COMMAND, CONFIG, MEMORY, DEBUG and the like.
+// Tests of SLOWLOG, LATENCY, CLUSTER, COMMAND, CONFIG, MEMORY, DEBUG and the like.
 #include "cache/catalog/command_docs.hpp"
 #include "cache/catalog/command_keys.hpp"
 #include "cache/catalog/command_table.hpp"

@@ -1,4 +1,4 @@
-// Sets: members of one of them. Unions and the like are in commands_set_algebra.cpp.
+// Set commands on one set: SADD, SPOP and their kin. Unions and the like are in set_algebra.cpp.
 #include "cache/catalog/commands.hpp"
 #include "cache/commands/random_picks.hpp"
 #include "cache/commands/scan_options.hpp"

@@ -1,5 +1,5 @@
-// Sorted sets: members of one of them. Ranges are in commands_sorted_set_range.cpp, unions and the
-// like in commands_sorted_set_algebra.cpp.
+// Sorted set commands on members of one set. Ranges are in sorted_set_range.cpp, unions and the
+// like in sorted_set_algebra.cpp.
 #include <eddy/wire/resp/reply_writer.hpp>
 
 #include "cache/catalog/command_table.hpp"

@@ -1,4 +1,4 @@
-// The commands on sorted sets that wait until there is something to take.
+// Blocking sorted set commands: BZPOPMIN, BZPOPMAX, BZMPOP.
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/commands/sorted_set_ends.hpp"

@@ -1,4 +1,4 @@
-// Popping from sorted sets.
+// Pop at the ends of sorted sets.
 #include "cache/commands/sorted_set_ends.hpp"
 
 #include "cache/catalog/command_table.hpp"

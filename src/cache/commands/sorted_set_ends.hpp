@@ -1,4 +1,4 @@
-// Either end of a sorted set: what the commands that pop members share.
+// Sorted set ends: the parts shared by the commands that pop members.
 #pragma once
 
 #include "cache/engine/call.hpp"
@@ -24,7 +24,7 @@ enum class pop_shape : std::uint8_t {
 void pop_members(call& c, std::string_view key, std::uint64_t hash, call::slot* place,
                  score_end from, std::size_t count, pop_shape shape);
 
-/// What ZMPOP and BZMPOP are asked for.
+/// Arguments of ZMPOP and BZMPOP.
 struct sorted_set_pop {
     std::size_t first_key;
     std::size_t keys;

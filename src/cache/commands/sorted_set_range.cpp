@@ -1,4 +1,4 @@
-// Sorted sets: parts of one of them, by rank, score or text.
+// Ranges of one sorted set, by rank, score or text.
 #include "cache/catalog/commands.hpp"
 #include "cache/commands/range_bounds.hpp"
 #include "cache/commands/sorted_set_reply.hpp"

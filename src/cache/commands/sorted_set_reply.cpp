@@ -1,4 +1,4 @@
-// Members out, results in.
+// Replies with members and scores, and stored results.
 #include "cache/commands/sorted_set_reply.hpp"
 
 #include "cache/engine/call.hpp"

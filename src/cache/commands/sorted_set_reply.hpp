@@ -1,5 +1,5 @@
-// What the commands of sorted sets share: adding members, members with their scores as replies, and
-// results that are stored under a key.
+// Parts shared by the sorted set commands: adding members, members with their scores as replies,
+// and results that are stored under a key.
 #pragma once
 
 #include "cache/keyspace/keyspace.hpp"
@@ -40,7 +40,7 @@ struct add_options {
 void add_members(call& c, const add_options& options, std::span<const double> scores,
                  std::size_t first, std::size_t step);
 
-/// Tells of a change, after it, and removes the key when the set has become empty.
+/// Notifies of a change, after it, and removes the key when the set has become empty.
 void settle_sorted_set(call& c, std::string_view event, std::string_view key, keyspace::slot* place,
                        std::uint64_t hash);
 

@@ -1,4 +1,4 @@
-// Sorted sets: the commands' edges, and sets too big for differential_test.cpp.
+// Tests of sorted set commands: edge cases, and sets too big for differential_test.cpp.
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
 

@@ -1,4 +1,4 @@
-// Streams: adding, removing and reading ranges of entries.
+// Stream commands: adding, removing and reading ranges of entries.
 #include "cache/catalog/commands.hpp"
 #include "cache/commands/stream_id_argument.hpp"
 #include "cache/commands/stream_reply.hpp"

@@ -1,4 +1,5 @@
-// Streams: groups, and what is pending in them.
+// Consumer groups of streams and their pending entries: XGROUP, XACK, XCLAIM, XPENDING and their
+// kin.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"

@@ -1,4 +1,4 @@
-// Errors for IDs that are none, in Redis's words.
+// Errors for invalid stream IDs, in Redis's words.
 #include "cache/commands/stream_id_argument.hpp"
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// XINFO: what there is to know of a stream.
+// XINFO: description of a stream, its groups and consumers.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/commands/stream_reply.hpp"

@@ -1,7 +1,7 @@
 // XREAD and XREADGROUP, which may wait for entries.
 //
-// A command that waits is done again from its beginning when one of its keys has changed: so it
-// also tells of a group that is gone, and gives entries of all streams that have some by then.
+// A waiting command runs again from its beginning when one of its keys has changed: so it also
+// reports a deleted group, and returns the entries of all streams that have some by then.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"

@@ -1,4 +1,4 @@
-// Entries and errors of streams.
+// Replies with entries and errors of streams.
 #include "cache/commands/stream_reply.hpp"
 
 #include <string>

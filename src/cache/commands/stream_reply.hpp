@@ -1,5 +1,5 @@
-// What the commands on streams share: IDs, entries and arrays whose size is known at their end, as
-// replies.
+// Parts shared by the stream commands: replies of IDs, of entries, and of arrays whose size is
+// known only at their end.
 #pragma once
 
 #include "cache/engine/call.hpp"
@@ -18,7 +18,7 @@ public:
     explicit late_head(call& c) noexcept
         : out_(&c.reply.buffer()), protocol_(c.client.protocol), begin_(out_->size()) {}
 
-    /// What was appended since the beginning are `n` elements.
+    /// Ends an array: the output since the beginning is `n` elements.
     void array(std::size_t n) {
         write([n](resp::reply_writer& head) { head.array(n); });
     }

@@ -1,5 +1,5 @@
-// Streams through commands: what the comparison with Redis 7.0 cannot show, as it is Redis 7.2's
-// behaviour, or takes the clock, or is a limit of ours.
+// Tests of stream commands beyond the comparison with Redis 7.0: behaviour of Redis 7.2, the clock,
+// and our own limits.
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
 

@@ -1,4 +1,4 @@
-// Strings: GET, SET and their kin.
+// String commands: GET, SET and their kin.
 #include <string>
 
 #include "cache/catalog/command_table.hpp"

@@ -1,4 +1,4 @@
-// The forms of CLIENT that are about tracking.
+// CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO.
 #include "cache/clients/tracking.hpp"
 
 #include "base/text.hpp"

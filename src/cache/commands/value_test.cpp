@@ -1,5 +1,5 @@
-// Bits, HyperLogLog, LCS and SORT: their limits and what must not show outside. What they answer is
-// compared with Redis in differential_test.cpp.
+// Tests of bits, HyperLogLog, LCS and SORT: their limits, and internals that must not show outside.
+// Their replies are compared with Redis in differential_test.cpp.
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/testing/test_client.hpp"

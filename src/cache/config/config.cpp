@@ -1,4 +1,4 @@
-// One row a parameter: how it is read and, if it can be set, how.
+// Table of parameters, one row each: its reader and, if it can be set, its setter.
 #include "cache/config/config.hpp"
 
 #include <eddy/base/glob.hpp>

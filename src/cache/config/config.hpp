@@ -1,4 +1,13 @@
-// CONFIG GET and SET: the few parameters that the cache has, and those that clients look for.
+// CONFIG GET and SET: the few parameters that the cache has, and those that clients expect.
+//
+// The room config holds redis.conf's parameters. Files in reading order:
+//
+//   config.hpp               the table of parameters that have an effect; GET and SET
+//   config_values.hpp        parsers of values
+//   ignored_parameters.hpp   parameters without an effect, checked as Redis checks them
+//
+// It stands on base, and on the engine's floor for the options that it changes; CONFIG itself is in
+// commands/server.cpp.
 #pragma once
 
 #include "cache/engine/engine.hpp"
@@ -18,14 +27,14 @@ void config_get(call& c);
 /// args[2..]: names and values in turn; all of them are set, or none with an error.
 void config_set(call& c);
 
-/// What CONFIG SET has made different: names and values.
+/// Parameters changed by CONFIG SET: names and values.
 std::vector<std::pair<std::string, std::string>> changed_parameters(const engine_options& now,
                                                                     const engine_options& from);
-/// Sets one by its name, before there is an engine; or why not, as a sentence.
+/// Sets one by its name, before there is an engine; fails with the reason, as a sentence.
 std::expected<void, std::string> set_parameter(engine_options& of, std::string_view name,
                                                std::string_view value);
 
-/// The same in a running engine, as CONFIG SET: all of them, or none and why not.
+/// The same in a running engine, as CONFIG SET: all of them, or none with the reason.
 std::expected<void, std::string> set_parameters(
     engine::state& s, const std::vector<std::pair<std::string, std::string>>& values);
 

@@ -1,4 +1,4 @@
-// Units are Redis's: those that end with b are powers of two.
+// Parsers of values with Redis's units: those that end with b are powers of two.
 #include "cache/config/config_values.hpp"
 
 #include "cache/engine/call.hpp"

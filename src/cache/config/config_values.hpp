@@ -1,4 +1,4 @@
-// How the values of CONFIG's parameters are read.
+// Parsers of CONFIG's parameter values.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The table, with Redis's limits, and its words for what is beyond them.
+// Table of ignored parameters, with Redis's limits and its error texts beyond them.
 #include "cache/config/ignored_parameters.hpp"
 
 #include "base/text.hpp"

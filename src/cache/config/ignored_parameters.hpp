@@ -1,7 +1,7 @@
-// Parameters of CONFIG that have no effect here.
+// CONFIG parameters without an effect here.
 //
-// They tune parts of Redis that are not here. They are taken as Redis takes them, given back and
-// do nothing, so that programs that set them go on.
+// They tune parts of Redis that the cache does not have. They are checked as Redis checks them,
+// kept and returned, so that programs that set them go on.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What CONFIG SET says of parameters without effect is what a real redis-server says of them.
+// Comparison of CONFIG SET's replies about parameters without an effect with a real redis-server's.
 // Skipped, with the reason, where there is none.
 #include "cache/config/ignored_parameters.hpp"
 

@@ -1,4 +1,4 @@
-// Shared checks of the commands' arguments.
+// Argument checks shared by the commands.
 #include "cache/engine/call.hpp"
 
 #include "cache/catalog/command_table.hpp"

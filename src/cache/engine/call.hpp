@@ -1,4 +1,5 @@
-// One command on its way: what its function is given, and the checks and replies they all share.
+// Call: one execution of a command, with its arguments, and the checks and replies that all
+// commands share.
 #pragma once
 
 #include <eddy/wire/resp/reply_writer.hpp>
@@ -22,12 +23,12 @@ namespace eddy::cache {
 
 struct command_spec;
 
-/// What a command counts that others may execute at the same time.
+/// Counters of a command that may run in parallel with others.
 struct own_counts {
     std::uint64_t hits = 0;
     std::uint64_t misses = 0;
     std::uint64_t changes = 0;
-    bool fails = false;  ///< it has an error to reply, which is for who is alone
+    bool fails = false;  ///< it has an error to reply, which is left to the exclusive path
 };
 
 inline constexpr std::string_view wrong_type_text =
@@ -54,7 +55,7 @@ struct call {
     std::size_t reply_begin = 0;        ///< where in the buffer this command's reply begins
     bool in_exec = false;               ///< a part of a transaction or script: it cannot wait
     bool in_script = false;
-    own_counts* apart = nullptr;  ///< null: nobody else executes one
+    own_counts* apart = nullptr;  ///< null: no other command runs in parallel
     slot* known = nullptr;        ///< of the first key, where others do
 
     std::string_view arg(std::size_t i) const noexcept { return args[i]; }
@@ -75,7 +76,7 @@ struct call {
     /// The slot of the first key for a command that changes it.
     slot* find_to_write() { return apart != nullptr ? known : keys->find(args[1], hash); }
     /// The same for one that only replaces, moves or removes its value, or changes its expiry, by
-    /// the keyspace's functions: they tell a snapshot what it has to know.
+    /// the keyspace's functions: they notify a snapshot themselves.
     slot* find_to_replace() { return find_first(); }
 
     /// True, with the error replied, when the key holds something else.
@@ -86,10 +87,10 @@ struct call {
         return true;
     }
 
-    /// Tells those whom it concerns that the key of the client's database was changed. Each command
-    /// calls it once for each key that it really changed, after the change, with the name of the
-    /// event as Redis's keyspace notifications have it. `changes` is what Redis counts: the
-    /// elements added or removed, mostly.
+    /// Notifies all observers of a change of the key in the client's database. Each command calls
+    /// it once for each key that it really changed, after the change, with the name of the event as
+    /// Redis's keyspace notifications have it. `changes` is Redis's count of changes: the elements
+    /// added or removed, mostly.
     void changed(key_event kind, std::string_view name, std::string_view key,
                  std::uint64_t changes = 1) {
         (apart != nullptr ? apart->changes : state.changes) += changes;
@@ -108,8 +109,8 @@ struct call {
             state.key_happened(where.number(), kind, name, key);
     }
 
-    /// For a change that those who watch the key are not told of, as Redis has it for a stream's
-    /// groups and IDs.
+    /// For a change without notification of watchers, as Redis has it for a stream's groups and
+    /// IDs.
     void told(key_event kind, std::string_view name, std::string_view key) {
         ++state.changes;
         if ((state.listeners & listening::events & static_cast<std::uint16_t>(kind)) != 0)
@@ -153,7 +154,7 @@ struct call {
     /// number.
     std::optional<std::size_t> database_number(std::size_t i, std::string_view no_number = {});
 
-    /// Removes a list, set, hash or sorted set that has become empty, and tells so.
+    /// Removes a list, set, hash or sorted set that has become empty, and notifies observers.
     void remove_if_empty(slot* place, std::uint64_t its_hash);
 
     collection collection_of(const slot* place) const noexcept {
@@ -169,9 +170,9 @@ struct call {
         return {state.env, *keyspace::at(place)};
     }
 
-    /// True when the reply has passed engine_options::max_reply: it is taken back and an error is
-    /// there instead. Whoever replies with many elements asks before each, and stops. Who removes
-    /// what is told asks first, with the bytes that are `still` to come: it could not be put back.
+    /// True when the reply has passed engine_options::max_reply: it is dropped and an error replied
+    /// instead. Check before each element and stop when true. Commands that delete what they return
+    /// must check up front, with the bytes that are `still` to come: a deletion cannot be undone.
     bool reply_is_too_large(std::uint64_t still = 0) {
         if (reply.buffer().size() - reply_begin + still <= state.options.max_reply) [[likely]]
             return false;
@@ -179,8 +180,8 @@ struct call {
         return true;
     }
 
-    /// What a client may make a string: proto-max-bulk-len. What another server, or the append-only
-    /// file, has done is done here, too.
+    /// Maximum length of a client's string: proto-max-bulk-len. Without limit for another server
+    /// and the append-only file, whose changes have been made already.
     std::size_t longest_text() const noexcept {
         return (client.special & session::master) != 0 ? largest_text : state.options.max_text;
     }

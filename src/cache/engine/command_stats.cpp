@@ -1,4 +1,4 @@
-// Counting never throws: the command has run already.
+// Counting of calls. It never throws: the command has run already.
 #include "cache/engine/command_stats.hpp"
 
 #include "cache/catalog/acl_forms.hpp"

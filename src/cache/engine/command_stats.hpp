@@ -1,7 +1,7 @@
-// How often each command ran, how long it took and how it failed: what INFO commandstats,
-// latencystats and errorstats and LATENCY HISTOGRAM tell.
+// Command statistics: calls, latency and failures of each command, for INFO commandstats,
+// latencystats and errorstats and LATENCY HISTOGRAM.
 //
-// Looking at the clock twice costs as much as a GET. So of the commands whose work is bounded, see
+// Two readings of the clock cost as much as a GET. So of the commands whose work is bounded, see
 // slow_log.hpp, one in timed_share is timed, and its time stands for all since the last one. All
 // others are timed each time.
 #pragma once
@@ -32,8 +32,8 @@ struct command_form;
 class command_stats {
 public:
     static constexpr std::uint64_t timed_share = 256;
-    /// The codes of errors that are told apart, WRONGTYPE and so on: scripts make any. Others count
-    /// as other_errors.
+    /// Error codes that are counted apart, WRONGTYPE and so on: scripts make any. Others count as
+    /// other_errors.
     static constexpr std::size_t max_error_codes = 128;
     static constexpr std::string_view other_errors = "ERRORSTATS_OVERFLOW";
     /// An error whose first word has so many bytes or more has no code, and counts as ERR.
@@ -57,15 +57,15 @@ public:
     /// Whether latencies are kept from now on; those that were stay.
     void configure(const engine_options& options) noexcept;
 
-    /// Counts a call. Whether it is to be timed. One with forms is counted by timed().
+    /// Counts a call, and returns whether to time it. One with forms is counted by timed().
     bool count(const command_spec& what) noexcept {
         cell& its = cells_[index_of(what)];
         return its.has_forms || its.all.calls++ % timed_share == 0;
     }
-    /// A call that count() was told of took so long.
+    /// Duration of a call that count() has returned true for.
     void timed(const call& c, std::uint64_t took_ns) noexcept;
-    /// The same of calls elsewhere, of a command without forms: how many there were since it was
-    /// told, and how long one of them took.
+    /// The same for calls by lanes, of a command without forms: their number since the last call of
+    /// this, and the duration of one of them.
     void add(const command_spec& what, std::uint64_t calls) noexcept {
         cells_[index_of(what)].all.calls += calls;
     }
@@ -104,7 +104,7 @@ private:
     bool keeps_latency_ = true;
 };
 
-/// Totals that INFO tells as rates.
+/// Totals that INFO shows as rates.
 enum class flow : std::uint8_t { commands, bytes_in, bytes_out, rounds };
 
 /// The mean of the last 16 tenths of a second, as Redis has it.

@@ -1,4 +1,4 @@
-// Two ways to add to a digest: where the order matters, and by exclusive or where it does not.
+// Two ways to add to a digest: dependent on order, and independent of it by exclusive or.
 #include "cache/engine/dataset_digest.hpp"
 
 #include "cache/types/collection.hpp"

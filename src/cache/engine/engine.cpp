@@ -1,4 +1,4 @@
-// Batches: checks, fetching ahead, execution; and the upkeep between them.
+// Batch execution: checks, prefetching, execution; and the upkeep between batches.
 #include "cache/engine/engine.hpp"
 
 #include <eddy/base/assert.hpp>

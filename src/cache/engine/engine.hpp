@@ -1,31 +1,42 @@
 // The cache engine: parsed commands in, RESP replies out. No sockets, no threads, no clock of its
 // own.
 //
-//   engine.hpp, session.hpp   what a server sees
-//   command_table.hpp         names, arity and flags; commands_*.cpp are the commands themselves
-//   keyspace.hpp              one database; entry.hpp how a key lies in memory
-//   dictionary.hpp            the hash table; slab.hpp the memory
-//   list.hpp, collection.hpp  the values; strings are in keyspace.hpp
-//   timed_fields.hpp          hashes of which fields end; field_expiry.hpp ends them
-//   lane.hpp                  several threads that execute commands at the same time
-//   execution.hpp             what a command goes through before it runs: MULTI, pauses, refusals
-//   messages.hpp              what sessions send each other; session_extras.hpp keeps it
-//   notifications.hpp         who is told that a key changed
-//   waits.hpp                 commands that wait for a key
-//   hooks.hpp                 scripts that are asked for missing keys and told of changes
-//   script/scripts.hpp        scripts and functions, on LuaJIT
-//   acl.hpp, access.hpp       users, and what each may do
-//   tracking.hpp              who has read a key and is told of its end
-//   rdb/load.hpp, save.hpp    all databases as one file, Redis's format; reader.hpp takes it apart
-//   rdb/snapshot.hpp          the same of one instant, while commands go on
-//   persistence.hpp           when that is saved, and how it went
+// ROOMS of src/cache in reading order; each has one header that opens with its description:
 //
-// A pipelined batch is executed in order, but what it will touch is fetched first: the keys of up
-// to 128 commands are hashed and their buckets asked for, then their entries, then the commands
-// run. With a million keys this hides most of the memory's latency.
+//   engine        engine.hpp: the interface to servers; execution, lanes, upkeep
+//   memory        slab.hpp: slabs, and entry.hpp, the layout of a key
+//   keyspace      keyspace.hpp: databases, the hash table, expiration, eviction
+//   types         collection.hpp: values; lists, sets, hashes, sorted sets, streams
+//   catalog       command_table.hpp: names, arity, flags, keys and syntax of commands
+//   commands      catalog/commands.hpp: the commands themselves
+//   clients       session.hpp: sessions, pub/sub, waits, CLIENT TRACKING
+//   acl           acl.hpp: users and permissions
+//   config        config.hpp: CONFIG's parameters
+//   rdb           format.hpp: RDB files and DUMP payloads, snapshots
+//   persistence   persistence.hpp: SAVE, the append-only file, propagation of changes
+//   replication   replication.hpp: master and replica, FAILOVER, MIGRATE
+//   read_through  hooks.hpp: load on miss and write-behind by scripts
+//   script        scripts.hpp: EVAL and functions, on LuaJIT
+//   testing       test_client.hpp: fixtures, comparison with redis-server
+//
+// A pipelined batch is executed in order, after its memory has been prefetched: the keys of up to
+// 128 commands are hashed and their buckets fetched, then their entries, then the commands run.
+// With a million keys this hides most of the memory's latency.
 //
 // Every command on one key is O(1) or O(elements it names or returns); LINDEX, LSET, LINSERT and
 // LREM also pay for the blocks they walk over; KEYS is O(keys). The replies are those of Redis 7.2.
+//
+// The engine stands on memory, keyspace, types and catalog; it shares a floor with acl, clients,
+// config, rdb, persistence, replication, read_through and script. Its files in reading order:
+//
+//   engine.hpp, call.hpp          the interface to servers, and to commands
+//   engine_state.hpp              the state shared by commands and rooms
+//   execution.hpp                 MULTI, pauses, refusals before a command runs
+//   planner.hpp, keys_ahead.hpp   prefetching
+//   lane.hpp                      parallel execution
+//   server_host.hpp, traffic.hpp  services of the server
+//   field_expiry.hpp              removal of expired hash fields
+//   command_stats.hpp, slow_log.hpp, dataset_digest.hpp, version.hpp
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -50,7 +61,7 @@
 
 namespace eddy::cache {
 
-/// What clients may do.
+/// Permissions of all clients together.
 enum class access_mode : std::uint8_t {
     readwrite,
     readonly,  ///< what changes keys, files, users or settings is refused with READONLY
@@ -95,7 +106,7 @@ struct append_options {
 
 /// Masters and replicas: redis.conf's parameters of about the same names.
 struct replication_options {
-    std::string master_host;  ///< empty: it follows nobody
+    std::string master_host;  ///< empty: it is no replica
     std::uint16_t master_port = 0;
     std::string master_user;
     std::string master_password;
@@ -115,8 +126,8 @@ struct replication_options {
     std::uint16_t announce_port = 0;
 };
 
-/// Where clients connect by TLS: redis.conf's parameters of about the same names. The server
-/// listens; the engine tells of it.
+/// TLS listener: redis.conf's parameters of about the same names. The server listens; the engine
+/// only reports it.
 struct tls_settings {
     std::uint16_t port = 0;  ///< 0: nowhere
     std::string cert_file;
@@ -131,7 +142,7 @@ struct tls_settings {
     bool replication = false;  ///< the master is reached by TLS
 };
 
-/// Where the server listens, as INFO tells it.
+/// Address of the server, for INFO.
 struct listening_place {
     enum class by : std::uint8_t { tcp, unix_socket, tls };
     by kind = by::tcp;
@@ -173,8 +184,8 @@ struct engine_options {
     /// subscriber.
     std::array<output_limit, 3> output_limits{
         {{}, {256U << 20, 64U << 20, 60}, {32U << 20, 8U << 20, 60}}};
-    /// Keys that are remembered for clients that track; beyond it some are told that such a key has
-    /// changed, and forget it. 0: no limit.
+    /// Keys that are recorded for tracking clients; beyond it keys are invalidated as if they had
+    /// changed, and dropped. 0: no limit.
     std::size_t tracking_table_max_keys = 1'000'000;
     std::size_t acllog_max_len = 128;  ///< entries of ACL LOG
     /// The key_event bits of notify-keyspace-events, and where they are published.
@@ -202,12 +213,11 @@ struct engine_options {
     /// server asks.
     std::chrono::seconds tcp_keepalive{300};
     std::string acl_file;  ///< for ACL SAVE and ACL LOAD; empty: there is none
-    /// Bytes that the buffers of all clients may take; beyond it those who take most are closed. 0:
-    /// no limit.
+    /// Bytes of all clients' buffers; beyond it the largest clients are closed. 0: no limit.
     std::size_t max_clients_memory = 0;
     /// The same as a part of max_memory; it counts where it is not 0.
     unsigned max_clients_percent = 0;
-    /// Commands by other names; an empty one: nobody can call it.
+    /// Renamed commands; an empty name disables one.
     std::vector<std::pair<std::string, std::string>> renamed_commands;
 
     /// When a block of a stream's entries is full; 0: no limit.
@@ -221,7 +231,7 @@ struct engine_options {
     std::int64_t latency_threshold_ms = 0;  ///< the same for LATENCY; 0: none do
     /// Times of commands are kept for INFO latencystats and LATENCY HISTOGRAM.
     bool latency_tracking = true;
-    /// Those of them that INFO latencystats tells, each from 0 to 100.
+    /// Percentiles in INFO latencystats, each from 0 to 100.
     std::vector<double> latency_percentiles{50, 99, 99.9};
     static constexpr std::size_t max_latency_percentiles = 128;
     /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
@@ -229,9 +239,9 @@ struct engine_options {
     /// While a script takes longer its cache's other clients get BUSY; before, they wait. 0: they
     /// wait until it ends.
     std::int64_t busy_reply_ms = 5000;
-    /// What all values of scripts may take together, and as much again those of functions.
+    /// Bytes of all values of scripts together, and as much again for those of functions.
     std::size_t max_script_memory = 256U << 20;
-    /// What CONFIG SET was told about parameters that have no effect here, by name: for CONFIG GET.
+    /// Values of parameters without an effect, by name: for CONFIG GET.
     std::vector<std::pair<std::string_view, std::string>> remembered;
 };
 
@@ -261,28 +271,28 @@ public:
     /// All its sessions are gone by then.
     ~engine();
 
-    /// Tells the time, since 1970, UTC. Call it before execute() and upkeep(): once for each round
-    /// of the loop will do, which INFO counts. Until then it is the time at construction, of the
-    /// system's clock.
+    /// Sets the time, since 1970, UTC. Call it before execute() and upkeep(), once for each
+    /// iteration of the loop, which INFO counts. Before the first call it is the time at
+    /// construction, of the system's clock.
     void set_time(std::chrono::microseconds since_1970) noexcept;
     /// The same with a time that goes on evenly and never back, from any beginning: when the
     /// system's clock is set keys end by the new time, and waits, pauses and the lags of replicas
     /// go on as they were. Without it that is the time since 1970.
     void set_time(std::chrono::microseconds since_1970, std::chrono::microseconds steady) noexcept;
-    /// What upkeep(), evictions and scripts are timed by, in place of the system's steady clock;
+    /// Clock that limits upkeep(), evictions and scripts, in place of the system's steady clock;
     /// null: only the number of their steps bounds them, so that a run can be repeated exactly.
     void set_slice_clock(slice_clock by) noexcept;
 
-    /// Executes the commands in order and appends their replies to `out`. Returns how many it has
-    /// executed: all, or fewer when `out` has reached max_pending_reply (send it, then call again
-    /// with the rest), the session is blocked (keep the rest until session::wake() was called and
-    /// `blocked` is false) or closing (the rest is to be dropped). At least one is executed unless
-    /// the session is blocked or closing. What take_output() would give comes first. The commands'
-    /// views must stay until it returns.
+    /// Executes the commands in order and appends their replies to `out`. Returns the number of
+    /// executed commands: all, or fewer when `out` has reached max_pending_reply (send it, then
+    /// call again with the rest), the session is blocked (keep the rest until session::wake() was
+    /// called and `blocked` is false) or closing (drop the rest). At least one is executed unless
+    /// the session is blocked or closing. The output of take_output() comes first. The commands'
+    /// views must stay valid until it returns.
     std::size_t execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
-    /// The same for one command of which some arguments are these: a string that is set keeps its
-    /// argument's block. What nobody keeps is freed later, and `large` is empty then; if the
-    /// command was not executed they stay.
+    /// The same for one command with large arguments: a string that is set keeps its argument's
+    /// block. Unused blocks are freed later, and `large` is empty then; if the command was not
+    /// executed they stay.
     std::size_t execute(session& who, const resp::command& command,
                         std::vector<large_argument>& large, byte_buffer& out);
     /// Frees them a piece at a time, in upkeep(), and empties the list.
@@ -305,38 +315,38 @@ public:
     /// cut off is half done.
     bool script_is_late(const session& of) const noexcept;
 
-    /// Appends what is to be sent to the session beside the replies of execute(), because of what
-    /// others did: messages, the end of a wait. Call it, and send, after session::wake(), in order
-    /// with the replies.
+    /// Appends the session's output beside the replies of execute(), caused by other sessions:
+    /// messages, the end of a wait. Call it, and send, after session::wake(), in order with the
+    /// replies.
     void take_output(session& who, byte_buffer& out);
-    /// Tells how many bytes the session's connection has taken from the engine, or got as replies,
-    /// and not sent yet: for the limits on clients that do not read.
+    /// Sets the number of bytes that the session's connection has taken from the engine, or got as
+    /// replies, and not sent yet: for the limits on clients that do not read.
     void set_unsent(session& who, std::size_t bytes);
-    /// When clients that are over their class's soft limit are to be looked at: in microseconds of
-    /// the steady time, session::no_deadline while there are none. From then on call
-    /// check_outputs(). server_host::outputs_due() tells that it is earlier than before.
+    /// Time of the next check of clients above their class's soft limit: in microseconds of the
+    /// steady time, session::no_deadline while there are none. From then on call check_outputs().
+    /// server_host::outputs_due() notifies of an earlier time.
     std::int64_t outputs_due_us() const noexcept;
     /// Closes those whose time over the limit has passed. O(clients), once it is due.
     void check_outputs();
 
-    /// When a blocked session's wait ends by itself: in microseconds of the steady
-    /// time that set_time() was told, or session::no_deadline. From then on call end_wait().
+    /// Deadline of a blocked session's wait: in microseconds of the steady time given to
+    /// set_time(), or session::no_deadline. From then on call end_wait().
     static std::int64_t deadline_us(const session& who) noexcept;
     /// Ends the session's wait if its time is over.
     void end_wait(session& who);
 
-    /// Work that nobody waits for: removes expired keys, frees what was deleted, evicts what is
-    /// over the limit. Call it ten times a second. `steps` bounds each of these; a step is under
-    /// 200 ns mostly. All of them together take longest_slice_ns, and a piece of work more; what
-    /// had no turn comes first the next time. True when there is more to do at once: call again
-    /// after the next round of the loop.
+    /// Background work: removes expired keys, frees deleted values, evicts above the limit. Call it
+    /// ten times a second. `steps` bounds each of these; a step is mostly under 200 ns. All of them
+    /// together take longest_slice_ns, and one more piece of work; the postponed rest comes first
+    /// the next time. True while more remains to be done at once: call again after the next
+    /// iteration of the loop.
     bool upkeep(std::size_t steps = 1000);
 
-    /// The part of the keys that the last upkeep() has looked through for expired ones, roughly, 1
-    /// at most: who wants a pass over all to take a minute calls it once a minute times this.
+    /// Share of the keys that the last upkeep() has swept for expired ones, roughly, 1 at most: for
+    /// a pass over all keys a minute, call it once a minute times this.
     double swept_share() const noexcept;
-    /// Forgets all keys and frees a slice of them, so that its end takes no time of others on its
-    /// loop. Without sessions, and with nothing that is told of its keys. True when there is more.
+    /// Drops the dataset and frees it in slices, so that destruction does not block the loop. Only
+    /// without sessions and observers of keys. True while work remains.
     bool wind_up();
 
     statistics stats() const noexcept;

@@ -1,4 +1,4 @@
-// What the commands see of the engine.
+// Engine state: the data and settings shared by all commands.
 #pragma once
 
 #include <eddy/base/intrusive_list.hpp>
@@ -51,35 +51,35 @@ inline constexpr std::size_t run_id_size = 40;
 std::string make_run_id(random_generator& random);
 void write_run_id(std::span<char> to, random_generator& random) noexcept;
 
-/// Who is to be told that keys change; notifications.cpp does it.
+/// Observers of key changes, as bits; notifications.cpp notifies them.
 namespace listening {
 inline constexpr std::uint32_t events = 0xffff;  ///< the bits of key_event that are published
 inline constexpr std::uint32_t to_watchers = 1 << 16;
 inline constexpr std::uint32_t to_waiters = 1 << 17;
 inline constexpr std::uint32_t to_trackers = 1 << 18;
-inline constexpr std::uint32_t to_propagation = 1 << 19;  ///< keys that end by themselves
+inline constexpr std::uint32_t to_propagation = 1 << 19;  ///< expirations and evictions
 inline constexpr std::uint32_t to_hooks = 1 << 20;
 inline constexpr std::uint32_t to_migrations = 1 << 21;
 }  // namespace listening
 
-/// What makes every command take the longer way, see execution.cpp.
+/// Conditions under which every command takes the slow path, see execution.cpp.
 namespace attention {
 inline constexpr std::uint16_t monitors = 1;
 inline constexpr std::uint16_t pause = 2;
 inline constexpr std::uint16_t save_trouble = 4;  ///< a background save failed: nothing is written
-inline constexpr std::uint16_t script = 8;        ///< one is late: others are told BUSY
+inline constexpr std::uint16_t script = 8;        ///< one is late: other clients get BUSY
 inline constexpr std::uint16_t propagates = 16;   ///< changes are written down as commands
 inline constexpr std::uint16_t follower = 32;     ///< another server's commands change the data
 inline constexpr std::uint16_t loading = 64;      ///< the data is not whole yet
-inline constexpr std::uint16_t hooks = 128;       ///< scripts are told of misses and changes
+inline constexpr std::uint16_t hooks = 128;       ///< scripts are called on misses and changes
 inline constexpr std::uint16_t image = 256;       ///< a snapshot is being written
 inline constexpr std::uint16_t starting = 512;    ///< the files are not read, or not made, yet
 inline constexpr std::uint16_t migration = 1024;  ///< keys are on their way to another server
-/// Clients are told LOADING.
+/// Clients get LOADING.
 inline constexpr std::uint16_t not_ready = loading | starting;
 }  // namespace attention
 
-/// Who writes snapshots to the disk.
+/// Writer of snapshots to the disk.
 class save_host {
 public:
     /// Called within a command: save_state::image is there to be written, from the next turn on.
@@ -91,7 +91,7 @@ protected:
 
 /// Of the dump file; persistence.hpp changes it. Times are of the steady clock.
 struct save_state {
-    save_host* host = nullptr;       ///< null: nobody can write
+    save_host* host = nullptr;       ///< null: no dump file is written
     rdb::snapshot* image = nullptr;  ///< the save on its way
     bool scheduled = false;          ///< one is to begin when that has ended
     bool is_background = true;       ///< the one on its way, or the last one
@@ -133,13 +133,13 @@ struct engine::state final : key_listener {
         ++env.counters.errors;
         commands.count_error(text);
     }
-    /// What the clients have sent and received since forget_moved().
+    /// Bytes that the clients have sent and received since forget_moved().
     traffic moved() const noexcept;
     void forget_moved() noexcept;
-    /// Takes what INFO tells as rates, when that is due.
+    /// Samples the totals that INFO shows as rates, when due.
     void take_rates(std::uint64_t executed);
 
-    /// Makes room below max_memory. False when a command that needs memory is to be refused.
+    /// Evicts until below max_memory. False when a command that needs memory must be refused.
     bool make_room();
     enum class room : std::uint8_t {
         there,  ///< enough, or what was evicted may do for now
@@ -178,12 +178,12 @@ struct engine::state final : key_listener {
     /// The part of it that is for clients, and not for scripts.
     void tell_clients(unsigned database, key_event kind, std::string_view name,
                       std::string_view key);
-    /// The part of it that those who watch the key see.
+    /// The part of it for watchers of the key.
     void tell_watchers(unsigned database, key_event kind, std::string_view key);
     /// The part of it that is published.
     void publish_event(unsigned database, key_event kind, std::string_view name,
                        std::string_view key);
-    /// Works out `listeners` anew, after who listens has changed.
+    /// Updates `listeners` after a change of observers.
     void note_listeners() noexcept;
 
     std::uint32_t listeners = 0;  // of listening
@@ -204,8 +204,8 @@ struct engine::state final : key_listener {
     };
     std::deque<ready_key> ready_keys;
     std::size_t blocked_sessions = 0;
-    // Those that wait for the end of another's script, in the order in which they began to; and how
-    // many of them may look again at once.
+    // Sessions that wait for the end of another's script, in the order of their waits; and how many
+    // of them may try again at once.
     std::map<std::uint64_t, session*> script_waits;
     std::uint64_t script_waits_begun = 0;
     std::size_t script_waits_ended_at_once = 1;
@@ -216,7 +216,7 @@ struct engine::state final : key_listener {
     std::uint8_t writes_held = 0;     // why they wait, beside CLIENT PAUSE: bits of write_hold
     std::int64_t http_logged_us = 0;  // when a browser's request was last logged; 0: never
 
-    // Null while nobody wants them.
+    // Null while no sink is attached.
     std::unique_ptr<propagation> propagating;  // changes as commands, for files and replicas
     std::unique_ptr<append_log> appending;     // the append-only file
     std::unique_ptr<replication> replicating;  // masters and replicas

@@ -1,4 +1,4 @@
-// The engine as a server sees it: batches, limits, modes, upkeep.
+// Tests of the engine through its interface to servers: batches, limits, modes, upkeep.
 #include "cache/engine/engine.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// The order of checks is Redis's.
+// Checks before a command, in Redis's order, and its execution.
 #include "cache/engine/execution.hpp"
 
 #include <eddy/base/log.hpp>

@@ -1,4 +1,4 @@
-// Whether and how one command runs: at once, refused, queued for EXEC, or later.
+// Admission of a command: it runs at once, is refused, is queued for EXEC, or waits.
 #pragma once
 
 #include "cache/catalog/command_table.hpp"
@@ -23,7 +23,7 @@ inline bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
 std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
                        std::size_t count) noexcept;
 
-/// What a client is told in readonly mode, as RESP begins it.
+/// Error of readonly mode, as RESP begins it.
 inline constexpr std::string_view readonly_mode_error =
     "-READONLY This cache is in readonly mode: it takes no command that changes keys, files, users "
     "or settings.";
@@ -39,7 +39,7 @@ inline bool writes_keys(std::uint32_t flags) noexcept {
            (runs_script && (flags & command_flag::readonly) == 0);
 }
 
-/// Looks at everything that admit() does not take as usual.
+/// Checks of admit()'s slow path.
 bool admit_after_checks(call& c);
 
 /// Whether the command may run; if not, the refusal is replied.
@@ -68,8 +68,8 @@ bool execute_with_attention(call& c);
 void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noexcept;
 
 /// Calls the command's function. Where memory runs out in the middle it may leave a value from
-/// which it has taken the last element, or one to which it has added none: that goes as well, as
-/// everybody else relies on what is there having an element.
+/// which it has taken the last element, or one to which it has added none: that is removed as well,
+/// as all other code relies on non-empty values.
 inline void call_function(call& c) {
     keyspace& keys = *c.keys;
     const std::span<const std::string_view> args(c.args, c.count);
@@ -83,11 +83,11 @@ inline void call_function(call& c) {
     }
 }
 
-/// Runs an admitted command, and tells those who MONITOR.
+/// Runs an admitted command, and sends it to clients in MONITOR.
 void run(call& c);
 
-/// Serves those who wait for what has become ready, and gives the executing session what it caused
-/// for itself.
+/// Serves sessions that wait for ready keys, and appends the executing session's own messages to
+/// its output.
 void settle(engine::state& s, byte_buffer& out);
 
 /// Forgets a transaction, and what was watched for it.

@@ -1,4 +1,4 @@
-// Whoever removes fields tells the snapshot before, and everybody else afterwards.
+// Removal of expired fields: the snapshot is notified before it, all other observers after it.
 #include "cache/engine/field_expiry.hpp"
 
 #include "cache/persistence/propagation.hpp"

@@ -1,4 +1,4 @@
-// Fields of hashes end: as a hash is used, and by the sweep.
+// Expiration of hash fields: on access to the hash, and by the sweep.
 #pragma once
 
 #include "cache/engine/call.hpp"
@@ -28,12 +28,12 @@ bool has_fields_to_end(const engine::state& s) noexcept;
 /// field takes four steps.
 bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice);
 
-/// The one place where it is told that fields of a hash have ended by themselves, once they are
-/// gone; with the last one, the key. Replicas and the append-only file get HDEL of these fields.
+/// Notification of expired fields of a hash, once they are removed; with the last one, of the key.
+/// Replicas and the append-only file get HDEL of these fields.
 void tell_fields_ended(engine::state& s, keyspace& in, std::string_view key,
                        std::span<const std::string> fields, bool key_is_gone);
 
-/// What was found under args[1], or null, after fields that are over have gone.
+/// The value found under args[1], or null, after removal of expired fields.
 keyspace::slot* without_ended(call& c, keyspace::slot* place);
 
 inline keyspace::slot* hash_to_read(call& c) {

@@ -1,4 +1,4 @@
-// Fields of hashes that end: who sees them, when they go, who is told, and what is kept of them.
+// Tests of expiring fields: their visibility, removal, notifications and persistence.
 #include "cache/engine/field_expiry.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,5 +1,5 @@
-// What protects a cache: renamed commands, the file of users, limits on clients' buffers, and
-// clocks that jump. What the runtime does for them is tested there.
+// Tests of the cache's protections: renamed commands, the ACL file, limits on clients' buffers, and
+// clocks that jump. The runtime's part of them is tested there.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/log.hpp>
 

@@ -1,4 +1,4 @@
-// The keys of a command that has many, fetched ahead in groups.
+// Prefetching of the keys of one command with many keys, in groups.
 #pragma once
 
 #include "cache/engine/call.hpp"

@@ -1,4 +1,5 @@
-// What a lane executes itself, what it leaves to who is alone, and what that one takes in.
+// Lane execution: commands that a lane executes, commands that it leaves to the exclusive path, and
+// merging of its counters.
 #include "cache/engine/lane.hpp"
 
 #include "cache/catalog/command_table.hpp"

@@ -1,23 +1,23 @@
-// Lanes: several threads execute commands of one engine at the same time.
+// Lane: the parallel executor of one thread. Several lanes execute commands of one engine at a
+// time.
 //
-// Most commands touch nothing but what one key holds. A thread takes the buckets in which that key
-// would stand (dictionary::holding), so that others leave it alone, executes the command and goes
-// on to the next. It never waits for what another thread has: that, and all else that a command may
-// need beside its keys, it leaves to be done by who is alone with the engine. So a lane executes
-// what it can from the beginning of a batch, in order, and engine::execute() the rest.
+// Most commands touch nothing but the values of their keys. A lane locks the buckets that may hold
+// the key (dictionary::holding), executes the command and goes on to the next. It never waits for a
+// bucket that another lane has locked: such a command, and each that may need more than its keys,
+// is left to the exclusive path, which runs while no lane does. So a lane executes what it can from
+// the beginning of a batch, in order, and engine::execute() the rest.
 //
-//   what threads touch at the same time      by
-//   keys, and what they hold                 the buckets' own locks
-//   how many keys there are                  each segment's count by atomic additions, all of them
-//                                            as INFO's counts
-//   memory                                   a stock of blocks for each lane
-//   INFO's counts                            counts of each lane, taken in by settle_lanes()
-//   the time, settings, clients, all else    nobody changes it
+//   shared by lanes                  protected by
+//   keys and their values            the buckets' own locks
+//   number of keys                   each segment's count by atomic additions, their sum as
+//                                    INFO's counters
+//   memory                           a stock of blocks for each lane
+//   INFO's counters                  counters of each lane, merged by settle_lanes()
+//   time, settings, clients, rest    constant while lanes run
 //
-// Whoever wants to hear of changes, or has them written down, has all commands that write executed
-// by who is alone: replicas, the append-only file, a snapshot while it is written, MIGRATE, WATCH,
-// CLIENT TRACKING, keyspace notifications, clients that wait for a key. Hooks and MONITOR want to
-// hear of reads as well.
+// While changes are observed or persisted, write commands take the exclusive path: replicas, the
+// append-only file, a snapshot while it is written, MIGRATE, WATCH, CLIENT TRACKING, keyspace
+// notifications, clients that wait for a key. With hooks or MONITOR, reads take it as well.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -41,7 +41,7 @@ namespace eddy::cache {
 struct command_spec;
 struct planned;
 
-/// Of one thread. Made, destroyed and settled by who is alone with the engine, which outlives it.
+/// Lane of one thread. Made, destroyed and settled exclusively; the engine must outlive it.
 class alignas(64) lane {
 public:
     /// Databases of fewer keys are for one thread at a time: so few buckets would be wanted by all.
@@ -56,14 +56,14 @@ public:
         std::size_t executed = 0;
         bool is_over = true;  ///< else engine::execute() is to go on with the next command
     };
-    /// As engine::execute(), as far as it can be done beside other lanes; nobody else uses the
-    /// engine meanwhile. The session is one of this thread's.
+    /// As engine::execute(), as far as possible in parallel with other lanes; nothing else uses the
+    /// engine meanwhile. The session belongs to this thread.
     outcome execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
 
-    /// Asked before each batch, with a time that goes on evenly and is the same for all lanes:
-    /// false when the batch had better be left to who is alone at once. That is so for a while
-    /// where it has been of no use, and for all lanes where batches often meet another thread at a
-    /// key that all want: taking turns is cheaper then.
+    /// Checked before each batch, with a monotonic time that is the same for all lanes: false when
+    /// the batch should take the exclusive path at once. That is so for a while where lanes have
+    /// been of no use, and for all lanes where batches often contend for the same key: exclusive
+    /// execution is cheaper then.
     bool is_of_use(std::chrono::nanoseconds now) noexcept {
         if (batches_left_ > 0) {
             --batches_left_;
@@ -95,10 +95,10 @@ private:
     static constexpr std::uint32_t most_meetings = 64;
     static constexpr std::chrono::milliseconds turns_last{20};
     // After so many batches in a row of which not even the first command was for a lane, or one
-    // that nothing was permitted for, so many are left to who is alone before it is tried again.
+    // without permission for any, so many take the exclusive path before the next try.
     static constexpr std::uint32_t most_useless = 16;
     static constexpr std::uint32_t batches_without_use = 32;
-    // Segments that wait to be resized, and those that are when all lanes are settled: some ten
+    // Segments that wait to be resized, and those resized when all lanes are settled: some ten
     // microseconds each.
     static constexpr std::size_t most_noted = 4;
     static constexpr std::size_t most_resized = 8;
@@ -126,7 +126,7 @@ private:
     void settle() noexcept;
     void resize(std::size_t& left) noexcept;
 
-    // Who is alone looks at these, which change when the lane has run.
+    // Read on the exclusive path; changed by the lane's runs.
     bool has_run_ = false;  // since it was settled
     std::size_t noted_count_ = 0;
     std::size_t room_ = 0;  // bytes that it may take until it is settled

@@ -1,4 +1,4 @@
-// Lanes: the same replies, data and counts as one thread alone, whatever many threads do at once.
+// Tests of lanes: replies, data and counters equal those of one thread alone under concurrent use.
 #include "cache/engine/lane.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// What is known of a batch's commands before any of them runs.
+// Batch planner: facts about a batch's commands before any of them runs.
 #pragma once
 
 #include <eddy/wire/resp/command.hpp>

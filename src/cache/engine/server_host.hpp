@@ -1,5 +1,5 @@
-// What commands want that is not the engine's to do: files of users, the daemon's settings,
-// other servers, the end.
+// Services of the server for commands: the ACL file, the daemon's settings, other servers,
+// shutdown.
 #pragma once
 
 #include "cache/engine/traffic.hpp"
@@ -13,7 +13,7 @@ namespace eddy::cache {
 
 class migration;
 
-/// What SHUTDOWN is told.
+/// Arguments of SHUTDOWN.
 struct shutdown_request {
     enum class saving : std::uint8_t {
         by_points,  ///< if there are save points
@@ -38,11 +38,11 @@ public:
     virtual void load_users(std::uint64_t session) = 0;
     /// Keeps all that CONFIG SET has changed for the next start.
     virtual void keep_config(std::uint64_t session) = 0;
-    /// Saves as told and has the cache stopped; answers only if that was not to be.
+    /// Saves as requested and stops the cache; answers only if it does not stop.
     virtual void shut_down(std::uint64_t session, shutdown_request how) = 0;
     /// Sends the keys to the other server and removes them here.
     virtual void migrate(std::uint64_t session, std::unique_ptr<migration> what) = 0;
-    /// Whether there is anybody who could stop it.
+    /// Whether the host can stop the cache.
     virtual bool can_shut_down() const noexcept = 0;
     /// Gives up those that have not come to the end; false when there are none. Answers them later.
     virtual bool abort_shutdown() = 0;
@@ -50,7 +50,7 @@ public:
     virtual void limits_changed() noexcept {}
     /// engine::outputs_due_us() is earlier now.
     virtual void outputs_due() noexcept {}
-    /// Whether there is anybody who could keep settings.
+    /// Whether the host can keep settings.
     virtual bool can_keep_config() const noexcept = 0;
 
 protected:

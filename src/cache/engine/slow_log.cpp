@@ -1,4 +1,4 @@
-// Times commands with the monotonic clock.
+// Timing of commands with the monotonic clock.
 #include "cache/engine/slow_log.hpp"
 
 #include "cache/acl/secret_arguments.hpp"

@@ -1,7 +1,7 @@
-// Commands that took long: what SLOWLOG and LATENCY tell.
+// Slow log and latency events: commands above a threshold, for SLOWLOG and LATENCY.
 //
-// Looking at the clock twice costs as much as a GET. So those commands are not timed whose work is
-// bounded by their few arguments, unless the threshold is so low that somebody wants to see them.
+// Two readings of the clock cost as much as a GET. So those commands are not timed whose work is
+// bounded by their few arguments, unless the threshold is low enough to log them.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ public:
     static constexpr std::int64_t times_all_below_us = 1000;
     /// With more arguments any command is timed.
     static constexpr std::size_t few_arguments = 32;
-    /// What is kept of one command: so many arguments, and so many bytes of each.
+    /// Arguments kept of one command, and bytes of each.
     static constexpr std::size_t max_arguments = 32;
     static constexpr std::size_t max_argument_bytes = 128;
     /// Samples of one latency event; the oldest go first.
@@ -69,7 +69,7 @@ public:
     /// A command has come to its end whose script was left in the middle; run() returned then.
     void end_late(call& c);
 
-    /// DEBUG SLEEP: the command that runs counts as this much longer, without anybody waiting.
+    /// DEBUG SLEEP: the running command counts as this much longer, without a real delay.
     void pretend(std::int64_t us) noexcept { pretended_us_ = us; }
 
     /// The newest first.

@@ -1,4 +1,4 @@
-// What the server's connections have moved, which the engine does not see.
+// Traffic counters of the server's connections, which the engine does not see.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct traffic {
     std::uint64_t threaded_writes = 0;
     std::uint64_t refused = 0;  ///< connections, for there were too many
 
-    /// What has come since.
+    /// Traffic since an earlier value.
     traffic operator-(const traffic& before) const noexcept {
         return {bytes_in - before.bytes_in,
                 bytes_out - before.bytes_out,

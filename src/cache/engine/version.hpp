@@ -1,4 +1,4 @@
-// The Redis version whose behaviour the cache follows; clients decide by it what they may use.
+// The Redis version whose behaviour the cache follows, by which clients choose features.
 #pragma once
 
 #include <string_view>

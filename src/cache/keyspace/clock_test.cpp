@@ -1,4 +1,5 @@
-// The system's clock is set while clients wait: keys end by the new time, and nothing else does.
+// Tests of a system clock that is set while clients wait: keys expire by the new time, nothing else
+// changes.
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/persistence.hpp"

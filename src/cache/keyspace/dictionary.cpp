@@ -1,4 +1,4 @@
-// Growth, shrinking, scanning.
+// Growth, shrinking and scanning of the hash table.
 #include "cache/keyspace/dictionary.hpp"
 
 #include <eddy/base/assert.hpp>

@@ -1,12 +1,12 @@
-// A hash table of entries: the keyspace, and every big set and hash.
+// Hash table of entries: the keyspace, and every big set and hash.
 //
-// Extendible hashing over segments. The first bits of a key's hash choose a segment through the
-// directory; eight more bits choose one of its 256 buckets. A bucket is two cache lines: fourteen
-// one-byte tags, compared at once, and fourteen slots. A slot is an entry's address with the
-// hash's first fifteen bits above it, which weed out nearly all false matches and tell, without
-// looking at the entry, where it goes when its segment splits. What finds its bucket full goes to
-// the next one, and the bucket counts that it was passed over, so that a search knows when to stop
-// and erasing leaves no tombstones.
+// Extendible hashing over segments (Dash, VLDB 2020). The first bits of a key's hash choose a
+// segment through the directory; eight more bits choose one of its 256 buckets. A bucket is two
+// cache lines: fourteen one-byte tags, compared at once, and fourteen slots. A slot is an entry's
+// address with the hash's first fifteen bits above it, which weed out nearly all false matches and
+// determine, without access to the entry, where it goes when its segment splits. An entry whose
+// bucket is full overflows into the next one, and the bucket counts the entries that overflowed
+// past it, so that a search stops in time and erasing leaves no tombstones.
 //
 //   find, insert, erase   O(1): one directory slot, two lines of a bucket, one or two of the entry
 //   growth                one segment splits (some 10 microseconds); nothing else moves, and the
@@ -51,8 +51,7 @@
 
 namespace eddy::cache {
 
-/// Asks for a line of memory that is to be written: another core gives it up now, and not when the
-/// first byte is written.
+/// Prefetches a cache line for writing: another core gives it up now, and not at the first write.
 inline void prefetch_to_write(const void* at) noexcept {
 #if defined(__x86_64__)
     // The compiler's own would only ask for a copy, as the oldest processors know no other way;
@@ -73,8 +72,8 @@ struct alignas(128) bucket {
     std::uint8_t guests;       // entries that stand here and belong to an earlier bucket
     std::uint64_t slots[width];
 
-    /// In `guests`, while somebody has the bucket to himself among several threads. So a lock costs
-    /// no line of memory beside those that the search needs.
+    /// Lock bit in `guests`: one thread has locked the bucket. So a lock costs no line of memory
+    /// beside those that the search needs.
     static constexpr std::uint8_t taken = 0x80;
 
     /// Never waits.
@@ -89,7 +88,7 @@ struct alignas(128) bucket {
         const std::atomic_ref word(guests);
         word.store(word.load(std::memory_order_relaxed) & ~taken & 0xff, std::memory_order_release);
     }
-    /// By who has it, while others try.
+    /// By the lock's owner, while other threads try.
     void add_guests(int more) noexcept {
         const std::atomic_ref word(guests);
         word.store(static_cast<std::uint8_t>(word.load(std::memory_order_relaxed) + more),
@@ -127,15 +126,15 @@ class dictionary {
 public:
     using slot = std::uint64_t;
 
-    /// Set in the slots of keys that have an expiry, so that the sweep for expired ones need not
-    /// look at the others.
+    /// Set in the slots of keys that have an expiry, so that the sweep for expired ones skips the
+    /// others.
     static constexpr slot expires_bit = slot{1} << 48;
     static constexpr unsigned hash_bits_in_slot = 15;
     static constexpr unsigned max_bucket_bits = 8;
     static constexpr std::size_t full_buckets = std::size_t{1} << max_bucket_bits;
     /// Some 2^26 segments of 2,000 entries or more: beyond any memory.
     static constexpr unsigned max_depth = 26;
-    /// What one insert() or erase() finds new places for at most: a full segment's entries.
+    /// Entries that one insert() or erase() moves at most: a full segment's.
     static constexpr std::size_t max_moved = full_buckets * bucket::width * 7 / 8;
 
     /// Buckets that one thread has to itself. With those of a key it can find the key, add it and
@@ -157,13 +156,13 @@ public:
             in_use_ = nullptr;
         }
 
-        /// Takes what a search for the key looks at, beside what it has already. False when another
-        /// thread has some of it, or when that would be too many.
+        /// Locks the buckets of a search for the key, unless locked already. False when another
+        /// thread has one of them, or when that would be too many.
         [[gnu::always_inline]] bool take(const dictionary& of, std::uint64_t hash) noexcept {
             bucket* const home = of.root(hash).buckets + of.home(hash);
             return take(home) && (home->passed_over == 0 || take_further(of, hash));
         }
-        /// The same of a key for which that was taken, after others were added by who has it.
+        /// The same for a key whose search was locked, after its owner has added others.
         [[gnu::always_inline]] bool take_more(const dictionary& of, std::uint64_t hash) noexcept {
             const bucket* const home = of.root(hash).buckets + of.home(hash);
             return home->passed_over == 0 || take_further(of, hash);
@@ -179,8 +178,8 @@ public:
             while (count_ > 0) at_[--count_]->give_back();
         }
 
-        /// What was added and erased by who has it. One count for all threads would be wanted by
-        /// all of them at each addition: who is alone calls count_in() with their sum.
+        /// Count of keys added and erased by the owner. One count for all threads would be
+        /// contended at each addition: the exclusive path calls count_in() with their sum.
         struct counts {
             std::ptrdiff_t keys = 0;
             std::ptrdiff_t expiring = 0;  ///< the keyspace's
@@ -221,8 +220,7 @@ public:
     ~dictionary() { drop_buckets(); }
 
     std::size_t size() const noexcept { return count_; }
-    /// Entries that growing and shrinking have looked at to find their places anew, since it was
-    /// made; begins again at 2^32.
+    /// Entries moved or checked by growing and shrinking, since construction; wraps at 2^32.
     std::uint32_t moved() const noexcept { return moved_; }
     std::uint64_t hash(std::string_view key) const noexcept { return hash_(key); }
 
@@ -273,7 +271,7 @@ public:
     /// Adds an entry whose key is not there. Returns its slot.
     slot* insert(entry* added, std::uint64_t hash);
 
-    /// Of adding and erasing by who holds buckets, which leaves the table as large as it is:
+    /// After adding and erasing under locked buckets, which leaves the table as large as it is:
     /// whether resize_around() would do something for the segment of this hash.
     bool is_to_resize(std::uint64_t hash) const noexcept {
         const std::uint32_t keys = keys_of_segment(hash);
@@ -283,9 +281,9 @@ public:
     bool are_close(std::uint64_t a, std::uint64_t b) const noexcept {
         return root(a).owner == root(b).owner;
     }
-    /// For who is alone: takes in what a holding has counted.
+    /// Exclusively: adds the count of a holding.
     void count_in(std::ptrdiff_t keys) noexcept { count_ += static_cast<std::size_t>(keys); }
-    /// For who is alone: splits that segment if it is full, or joins it if it is nearly empty.
+    /// Exclusively: splits that segment if it is full, or joins it if it is nearly empty.
     void resize_around(std::uint64_t hash);
 
     /// Takes the entry out of its slot; the block is the caller's to release. `hash` is its key's.
@@ -301,7 +299,7 @@ public:
         __builtin_prefetch(b);
         __builtin_prefetch(reinterpret_cast<const char*>(b) + 64);
     }
-    /// The same for who is to hold it.
+    /// The same before locking it.
     void prefetch_to_hold(std::uint64_t hash) const noexcept {
         const bucket* const b = root(hash).buckets + home(hash);
         prefetch_to_write(b);
@@ -342,9 +340,9 @@ public:
     /// calls.
     std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found) const;
 
-    /// Where a walk in the order of the hashes stands. The order is fixed while a walk lasts,
-    /// whatever is added, erased, split or joined meanwhile: an entry's hash alone tells whether
-    /// the walk has passed it.
+    /// Position of a walk in the order of the hashes. The order is fixed while a walk lasts,
+    /// whatever is added, erased, split or joined meanwhile: an entry's hash alone determines
+    /// whether the walk has passed it.
     struct order_cursor {
         /// True once it stands behind all hashes.
         bool at_end() const noexcept { return prefix >> 32 != 0; }
@@ -406,7 +404,7 @@ private:
 
     // A segment with fewer keys looks for its other half to join: an eighth of its places.
     static constexpr std::uint32_t merge_limit = full_buckets * bucket::width / 8;
-    // Who holds buckets fills a segment so much further, at most.
+    // Under locked buckets a segment is filled so much further, at most.
     static constexpr std::uint32_t overfill = 128;
 
     static std::uint64_t address(const entry* e) noexcept {

@@ -1,4 +1,4 @@
-// The hash table: against a model while it grows and shrinks; scanning's promise.
+// Tests of the hash table: against a model while it grows and shrinks; the guarantee of scans.
 #include "cache/keyspace/dictionary.hpp"
 
 #include <eddy/base/random.hpp>

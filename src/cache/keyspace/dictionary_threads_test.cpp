@@ -1,4 +1,4 @@
-// The hash table, changed by several threads at once.
+// Tests of the hash table under changes by several threads.
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"

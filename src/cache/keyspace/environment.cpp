@@ -1,4 +1,4 @@
-// Freeing values, at once or in slices.
+// Release of values, at once or in slices.
 #include "cache/keyspace/environment.hpp"
 
 #include "cache/types/collection.hpp"

@@ -1,4 +1,5 @@
-// What all keyspaces and values of one engine share: memory, hash, random numbers, the time.
+// Environment shared by all keyspaces and values of one engine: memory, hash, random numbers, the
+// time.
 #pragma once
 
 #include <eddy/base/random.hpp>
@@ -27,7 +28,7 @@ namespace eddy::cache {
 
 class field_clock;
 
-/// Is told what happens to keys beside what commands tell: they expired, were evicted or added.
+/// Observer of key events that are not caused by commands: expired, evicted or added.
 class key_listener {
 public:
     /// `key` ends with the call.
@@ -38,7 +39,7 @@ protected:
     ~key_listener() = default;
 };
 
-/// What becomes of a key whose time is over when a command looks for it.
+/// Treatment of an expired key on lookup by a command.
 enum class expired_keys : std::uint8_t {
     go,    ///< it is removed
     hide,  ///< it is not found, and stays until the server that this one follows removes it
@@ -52,8 +53,8 @@ struct environment {
     environment& operator=(const environment&) = delete;
     ~environment();
 
-    /// Hands over a table with all its entries, to be freed in slices: a DEL of millions of fields
-    /// must not hold up the others. Small ones are freed at once.
+    /// Takes over a table with all its entries, to be freed in slices: a DEL of millions of fields
+    /// must not block other clients. Small ones are freed at once.
     void discard(dictionary&& table);
     /// The same for a list's elements.
     void discard(list&& elements);
@@ -90,7 +91,7 @@ struct environment {
     slab memory;
     key_hash hash;
     random_generator random;
-    std::int64_t now_us = 0;  ///< microseconds since 1970, as last told
+    std::int64_t now_us = 0;  ///< microseconds since 1970, as last set
     std::int64_t now_ms = 0;
     /// Goes on evenly when the system's clock is set, for waits, pauses and lags.
     std::int64_t steady_us = 0;
@@ -102,9 +103,9 @@ struct environment {
         most_uses = counted_uses(chosen);
     }
     expired_keys expired = expired_keys::go;
-    key_listener* listener = nullptr;  ///< null: nobody wants to know
+    key_listener* listener = nullptr;  ///< null: no observer
     statistics counters;
-    std::unique_ptr<field_clock> fields;  ///< null until a hash has fields that end
+    std::unique_ptr<field_clock> fields;  ///< null until a hash has expiring fields
 
 private:
     struct grave {
@@ -144,7 +145,7 @@ void release_entry(environment& env, entry* gone) noexcept;
 std::size_t elements_of(const entry& of) noexcept;
 
 /// Bytes of the entry and all that it holds, for MEMORY USAGE. O(blocks of a list); for a big set
-/// or hash it looks at `samples` elements and extrapolates (0: at all of them).
+/// or hash it reads `samples` elements and extrapolates (0: all of them).
 std::size_t memory_usage(const environment& env, const entry& of, std::size_t samples);
 
 }  // namespace eddy::cache

@@ -1,4 +1,4 @@
-// The queues of new keys and of keys that have gone, by which keyspace_eviction.cpp chooses.
+// Probation queue and ghost queue, by which keyspace_eviction.cpp chooses.
 #include "cache/keyspace/eviction.hpp"
 
 #include <eddy/base/assert.hpp>

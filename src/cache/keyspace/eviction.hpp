@@ -1,4 +1,4 @@
-// Which keys go when memory is short, and the queue of new keys by which unused ones go first.
+// Eviction policies, and the probation queue of new keys, from which unused ones are evicted first.
 #pragma once
 
 #include "cache/memory/slab.hpp"
@@ -12,8 +12,8 @@
 
 namespace eddy::cache {
 
-/// What happens when max_memory is reached; Redis's maxmemory-policy. "volatile" ones choose among
-/// the keys that have an expiry.
+/// Eviction policy at max_memory; Redis's maxmemory-policy. "volatile" ones choose among the keys
+/// that have an expiry.
 enum class eviction : std::uint8_t {
     none,  ///< commands that need memory are refused with OOM
     allkeys_lru,
@@ -23,12 +23,12 @@ enum class eviction : std::uint8_t {
     volatile_lru,
     volatile_lfu,
     volatile_random,
-    volatile_ttl,  ///< the one that ends soonest, of some that are looked at
+    volatile_ttl,  ///< the one that expires soonest, of a sample
 };
 
 struct eviction_name {
     eviction policy;
-    std::string_view name;  ///< as CONFIG and INFO tell it
+    std::string_view name;  ///< as in CONFIG and INFO
 };
 inline constexpr eviction_name eviction_names[] = {
     {eviction::none, "noeviction"},
@@ -44,7 +44,7 @@ inline constexpr eviction_name eviction_names[] = {
 
 constexpr bool is_volatile(eviction policy) noexcept { return policy >= eviction::volatile_lru; }
 
-/// How many uses of a key are counted: none where nobody asks for them, one bit for LRU.
+/// Maximum of a key's counted uses: none where the policy needs none, one bit for LRU.
 constexpr std::uint8_t counted_uses(eviction policy) noexcept {
     switch (policy) {
         case eviction::allkeys_lru:

@@ -1,4 +1,4 @@
-// What happens to keys: for those who watch a key, follow the database or count its changes.
+// Key events, for watchers of a key, observers of the database and the count of changes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class key_event : std::uint16_t {
     expired = 64,     ///< x
     evicted = 128,    ///< e
     stream = 256,     ///< t
-    key_miss = 1024,  ///< m: a key was looked for that is not there; no change
+    key_miss = 1024,  ///< m: lookup of a missing key; no change
     new_key = 2048,   ///< n: a key was added; what added it follows
 };
 

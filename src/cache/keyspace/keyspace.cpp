@@ -1,4 +1,4 @@
-// Entries made, reshaped, moved and removed.
+// Entries: creation, change of layout, moves and removal.
 #include "cache/keyspace/keyspace.hpp"
 
 #include <eddy/base/assert.hpp>

@@ -1,7 +1,18 @@
-// One database: keys, their values, their expiry.
+// Keyspace: one database of keys, with their values and expiration.
 //
-// A key whose time is over is removed when it is looked for, or by the sweep. All functions are
-// O(1), but for what they say themselves.
+// An expired key is removed on lookup, or by the sweep. All functions are O(1), unless they say
+// otherwise.
+//
+// The room keyspace holds databases and their hash table. Files in reading order:
+//
+//   keyspace.hpp      one database: lookup, change, expiration, sweep; strings, too
+//   environment.hpp   memory, hash, time and deferred release for all databases of an engine
+//   dictionary.hpp    the hash table (extendible hashing)
+//   eviction.hpp      eviction policies and queues; keyspace_eviction.cpp the choice of a key
+//   key_event.hpp     events; statistics.hpp counters
+//
+// It stands on memory, and shares a floor with types: values live in entries of a keyspace, and big
+// collections are dictionaries.
 #pragma once
 
 #include "cache/keyspace/environment.hpp"
@@ -14,7 +25,7 @@
 
 namespace eddy::cache {
 
-/// Is told of every entry before it changes: a snapshot that is being written.
+/// Observer of every entry before it changes: a snapshot that is being written.
 class entry_keeper {
 public:
     /// The value or the expiry may change from now on.
@@ -22,7 +33,7 @@ public:
     /// The entry was taken out of the table. True: the keeper releases it later.
     virtual bool removed(entry& e, std::uint64_t hash) noexcept = 0;
     virtual void added(entry& e, std::uint64_t hash) noexcept = 0;
-    /// All entries go. The keeper releases them, and is told nothing more.
+    /// All entries are removed. The keeper releases them, and is not called again.
     virtual void cleared(dictionary&& all) noexcept = 0;
     /// Whether before_change() would take longer than others may wait.
     virtual bool takes_long(const entry& e, std::uint64_t hash) const noexcept = 0;
@@ -49,7 +60,7 @@ public:
     /// Buckets that one eviction looks through at most for a key that may go: few among very many
     /// may have an expiry.
     static constexpr std::size_t max_buckets_passed = 32 * 1024;
-    /// What a bucket weighs that is looked through: the clock is looked at after 16 of them.
+    /// Weight of a scanned bucket: the clock is read after 16 of them.
     static constexpr std::size_t bucket_weight = slice_limit::a_look / 16;
     /// One key in so many waits in the queue of new ones.
     static constexpr std::size_t newcomers_share = 10;
@@ -57,7 +68,7 @@ public:
     /// While new keys are evicted, the hand passes a bucket, some ten keys, for so many of them.
     static constexpr std::size_t evictions_a_bucket = 16;
 
-    /// `number` is for those who are told of its keys.
+    /// `number` is passed to observers of its keys.
     explicit keyspace(environment& env, unsigned number = 0) noexcept
         : env_(env), table_(env.memory, env.hash, true), number_(number) {}
     ~keyspace() { clear(); }
@@ -83,8 +94,8 @@ public:
             keeper_->before_change(*at(place), hash);
         return place;
     }
-    /// The same for who changes the slot by this keyspace's functions alone, if at all: neither
-    /// what a list, set, hash or sorted set holds nor a string's bytes.
+    /// The same for callers that change the slot only by this keyspace's functions, if at all:
+    /// neither the content of a list, set, hash or sorted set nor a string's bytes.
     slot* find_to_read(std::string_view key, std::uint64_t hash) {
         slot* const place = table_.find(key, hash);
         if (place == nullptr) return nullptr;
@@ -158,8 +169,8 @@ public:
     /// expiry. The old key is removed.
     void move_value(keyspace& source, slot* from, std::uint64_t from_hash, std::string_view to,
                     std::uint64_t to_hash);
-    /// Remembers when the next field of the slot's hash ends, if any does: for who has given a hash
-    /// its first field that ends. See timed_fields.hpp.
+    /// Records the next expiry among the fields of the slot's hash, if any: after a hash has got
+    /// its first expiring field. See timed_fields.hpp.
     void watch_fields(const slot* place, std::uint64_t hash);
     /// As move_value, with a copy of all that the value holds. O(its size).
     void copy_value(const slot* from, std::string_view to, std::uint64_t to_hash);
@@ -183,7 +194,7 @@ public:
     /// A key that is there, or null when there is none. Its time may be over.
     entry* random() const noexcept { return table_.random(env_.random); }
 
-    /// What a sweep() has done.
+    /// Result of a sweep().
     struct swept {
         std::size_t removed = 0;
         std::size_t passed = 0;  ///< buckets
@@ -199,20 +210,20 @@ public:
         return sweep(buckets, slice);
     }
 
-    /// What became of an eviction.
+    /// Result of an eviction.
     enum class evicted : std::uint8_t {
         one,    ///< a key has gone
         none,   ///< there is none that may go
         later,  ///< there is one, and it was not found yet: the next eviction looks on for it
     };
-    /// Removes one key by the environment's policy. Few keys that may go are looked for among many
-    /// through max_buckets_passed buckets at most, and until the slice is over.
+    /// Evicts one key by the environment's policy. Where few of many keys may be evicted, at most
+    /// max_buckets_passed buckets are searched, until the slice is over.
     evicted evict_one(slice_limit& slice);
 
     /// Removes all keys. Their memory is freed later, by environment::free_some().
     void clear();
 
-    /// Who is told of changes, or null. It must outlive the keyspace, or take itself away before.
+    /// Observer of changes, or null. It must outlive the keyspace, or detach itself before.
     void set_keeper(entry_keeper* keeper) noexcept { keeper_ = keeper; }
     entry_keeper* keeper() const noexcept { return keeper_; }
 

@@ -1,14 +1,14 @@
-// The choice of a key to evict: the functions of keyspace that evict.
+// Eviction: the choice of a key to evict, in functions of `keyspace`.
 //
-// Most keys that are ever stored are not asked for again. So a new key waits in a queue that holds
-// a tenth of all: if it was not used by the time that it comes to the front, it goes, and what has
-// proved useful stays. Behind the queue a hand goes round the table in the table's own order, takes
-// a use from each key that it passes, and removes one that has none left: when the queue is short,
-// and now and then while it is not, so that keys that were useful once do not stay for ever. This
-// is the small queue of S3-FIFO (SOSP 2023) before a CLOCK, for one bit and 0.8 bytes a key.
+// Most keys that are ever stored are never read again. So a new key enters a probation queue of a
+// tenth of all keys: unused when it reaches the front, it is evicted, while used keys stay. Behind
+// the queue a clock hand sweeps the table in the table's own order, takes one use from each key
+// that it passes, and evicts one that has none left: when the queue is short, and now and then
+// while it is not, so that keys that were useful once do not stay for ever. This is the small queue
+// of S3-FIFO (SOSP 2023) before a CLOCK, for one bit and 0.8 bytes a key.
 //
-// allkeys-s3fifo does without the "now and then", and remembers what has gone from the queue: a key
-// that is wanted again soon after does not wait in it a second time.
+// allkeys-s3fifo does without the "now and then", and has a ghost queue of the keys evicted from
+// probation: a key that is stored again soon after skips probation.
 #include <eddy/base/assert.hpp>
 
 #include "cache/keyspace/keyspace.hpp"

@@ -1,4 +1,4 @@
-// A database: strings of every size, expiry against a model, memory a key.
+// Tests of a database: strings of every size, expiration against a model, memory a key.
 #include "cache/keyspace/keyspace.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// What the cache counts, for INFO and /metrics.
+// Counters of the cache, for INFO and /metrics.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct statistics {
     std::uint64_t keys_with_expiry = 0;   ///< gauge, all databases
     std::uint64_t fields_with_expiry = 0;  ///< gauge, hashes that have such fields
     std::size_t used_memory = 0;           ///< gauge: bytes in keys, values and tables
-    std::size_t peak_memory = 0;           ///< the highest used_memory that was looked at
+    std::size_t peak_memory = 0;           ///< the highest used_memory that was sampled
     std::size_t reserved_memory = 0;       ///< gauge: bytes taken from the system for them
 };
 

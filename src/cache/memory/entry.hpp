@@ -1,9 +1,9 @@
-// One key with its value in one block of memory; also one member of a big set, and one field with
-// its value in a big hash.
+// Entry: one key with its value in one block of memory; also one member of a big set, and one field
+// with its value in a big hash.
 //
 //     | header, 8 bytes | expiry, 8 if it has the room | key size, 8 if long | key | value |
 //
-// The header says how long key and value are and what the value is. A value is the string's own
+// The header holds the lengths of key and value and the value's type. A value is the string's own
 // bytes, a 64-bit integer, or a pointer to a block of its own. Nothing but the header is aligned.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace eddy::cache {
 
-/// What a key holds, as TYPE names it.
+/// Type of a key's value, as in TYPE.
 enum class value_type : std::uint8_t { string, list, set, hash, sorted_set, stream };
 
 /// How it is held.

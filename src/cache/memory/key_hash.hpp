@@ -1,7 +1,7 @@
 // The keyed hash of the cache's keys, members and fields.
 //
-// Clients choose the keys, so the hash has a secret: without it nobody can prepare keys that fall
-// into one bucket. Each 16 bytes are multiplied 64 × 64 -> 128 bits, both factors masked by the
+// Clients choose the keys, so the hash has a secret: without it keys that fall into one bucket
+// cannot be prepared. Each 16 bytes are multiplied 64 × 64 -> 128 bits, both factors masked by the
 // secret, and the halves are folded; a key of up to 16 bytes costs two such multiplications.
 #pragma once
 

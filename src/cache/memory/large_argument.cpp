@@ -1,4 +1,4 @@
-// The block of a large argument, as it grows.
+// Growth of a large argument's block.
 #include "cache/memory/large_argument.hpp"
 
 #include <eddy/base/assert.hpp>

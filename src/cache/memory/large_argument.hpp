@@ -1,5 +1,5 @@
-// A large argument of a command, received straight into a block that a string can keep as its
-// value. What is smaller is parsed where it was received, and copied.
+// Large argument of a command, received straight into a block that a string can keep as its value.
+// Smaller arguments are parsed in the receive buffer, and copied.
 #pragma once
 
 #include <eddy/base/bytes.hpp>
@@ -13,7 +13,7 @@
 
 namespace eddy::cache {
 
-/// Owns the block until somebody keeps it. One thread at a time.
+/// Owner of the block until release(). One thread at a time.
 class large_argument {
 public:
     /// Arguments of so many bytes are large.
@@ -38,9 +38,9 @@ public:
     /// Bytes of memory that it takes, about.
     std::size_t held_bytes() const noexcept { return capacity_; }
 
-    /// Whether nobody has kept it yet.
+    /// Whether the block is still owned here.
     explicit operator bool() const noexcept { return block_ != nullptr; }
-    /// The block, in malloc's memory, for whoever keeps it.
+    /// Releases the block, in malloc's memory, to the caller.
     text_block* release() noexcept { return block_.release(); }
 
 private:

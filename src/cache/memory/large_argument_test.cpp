@@ -1,4 +1,4 @@
-// Large arguments: received as they come, and kept as values without a copy.
+// Tests of large arguments: received in pieces, and kept as values without a copy.
 #include "cache/memory/large_argument.hpp"
 
 #include "cache/engine/engine_state.hpp"

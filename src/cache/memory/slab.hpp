@@ -1,10 +1,21 @@
-// Memory for the cache's many small blocks.
+// Slab allocator for the cache's many small blocks.
 //
 // Chunks of 2 MiB come from the system and are cut into pages of 64 KiB; a page holds blocks of one
 // size class. A page whose last block is released goes back to the pool and may serve another
 // class, and a chunk whose last page comes back goes to the system. Sizes up to 512 bytes are
-// rounded to 8 bytes, up to 4 KiB to an eighth of their power of two; what is larger comes from
+// rounded to 8 bytes, up to 4 KiB to an eighth of their power of two; larger blocks come from
 // malloc. allocate() and release() are O(1): a free list, a counter, now and then a page.
+//
+// The room memory is the lowest of the cache: blocks and the layout of a key. Files in reading
+// order:
+//
+//   slab.hpp             blocks, by size classes; a stock of blocks for each thread
+//   entry.hpp            layout of a key, or of a member of a big value
+//   key_hash.hpp         the keyed hash of keys
+//   large_argument.hpp   arguments received straight into a value's block
+//   slice_limit.hpp      time limit of a slice of background work
+//
+// It stands on base alone.
 #pragma once
 
 #include <eddy/base/assert.hpp>
@@ -19,7 +30,7 @@ namespace eddy::cache {
 /// Blocks by size. The caller remembers each block's size and gives it back with it. Blocks are
 /// aligned to 8 bytes, and to their size (128 at most) where that is a power of two. Running out of
 /// memory ends the process, as it ends Redis. One thread, or several at a time that each have a
-/// `stock` in use; nobody else uses it meanwhile.
+/// `stock` in use, without any other use meanwhile.
 class slab {
     struct free_block;
 
@@ -44,12 +55,12 @@ public:
         explicit stock(slab& of) noexcept : of_(of) { of.has_stocks_ = true; }
         stock(const stock&) = delete;
         stock& operator=(const stock&) = delete;
-        /// Gives the blocks back. Nobody else uses the slab then.
+        /// Returns the blocks. No other use of the slab meanwhile.
         ~stock();
 
-        /// Bytes that were allocated through it since it was settled.
+        /// Bytes that were allocated through it since settle().
         std::size_t taken() const noexcept { return taken_; }
-        /// Has the slab count its free blocks as such. Nobody else uses the slab then.
+        /// Merges its free blocks into the slab's count. No other use of the slab meanwhile.
         void settle() noexcept {
             of_.stocked_ += bytes_ - settled_;
             settled_ = bytes_;
@@ -107,14 +118,14 @@ public:
     /// allocate() had given it.
     void adopt(std::size_t size) noexcept;
 
-    /// Gives the system back the whole pages between two places in a block of more than 1 MiB that
-    /// is to be released; what stood there is lost. The block still counts with all of its size.
+    /// Returns to the system the whole pages between two places in a block of more than 1 MiB that
+    /// is about to be released; their content is lost. The block still counts with all of its size.
     static void forget_bytes(void* block, std::size_t from, std::size_t to) noexcept;
 
     /// Whether this thread has a stock in use: others may use the slab at the same time.
     bool is_in_shared_use() const noexcept { return has_stocks_ && in_use_ != nullptr; }
 
-    /// What a block of `size` bytes has room for.
+    /// Capacity of a block of `size` bytes.
     static std::size_t capacity(std::size_t size) noexcept {
         const unsigned index = class_of(size);
         return index == large_class ? (size + 15) / 16 * 16 : class_size(index);
@@ -126,10 +137,10 @@ public:
     }
 
     /// Bytes in blocks that are in use, each counted with its whole capacity. Not while stocks are
-    /// in use, nor before they are settled.
+    /// in use, nor before their settle().
     std::size_t used_bytes() const noexcept { return used_ - stocked_; }
-    /// How often memory has gone back to the system so far. That takes a microsecond and more each
-    /// time, so whoever releases many blocks in slices of time counts it.
+    /// Number of returns of memory to the system so far. One takes a microsecond and more, so
+    /// callers that release many blocks in slices of time count them.
     std::uint64_t returns() const noexcept { return returns_; }
     /// Bytes taken from the system: the used ones, free blocks and free pages.
     std::size_t reserved_bytes() const noexcept { return chunk_count_ * chunk_bytes + large_; }

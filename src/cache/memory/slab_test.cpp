@@ -1,4 +1,4 @@
-// The slab: sizes, reuse, true counts, memory going back.
+// Tests of the slab: sizes, reuse, true counts, memory returned to the system.
 #include "cache/memory/slab.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// The slab, used by several threads at once.
+// Tests of the slab under use by several threads.
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"

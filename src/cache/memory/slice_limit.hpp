@@ -1,4 +1,4 @@
-// How long a slice of work that nobody waits for may take.
+// Time limit of a slice of background work.
 #pragma once
 
 #include <chrono>
@@ -16,11 +16,11 @@ inline std::int64_t steady_ns() noexcept {
     return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-/// What a slice takes, and a piece of work more.
+/// Duration of a slice, which one more piece of work may exceed.
 inline constexpr std::int64_t longest_slice_ns = 200'000;
 
-/// The time of one slice, from its construction on. Looking at the clock costs as much as a small
-/// piece of work, so pieces are weighed and the clock is looked at once in `a_look`.
+/// Time of one slice, from its construction on. Reading the clock costs as much as a small piece of
+/// work, so pieces are weighed and the clock is read once in `a_look`.
 class slice_limit {
 public:
     static constexpr std::size_t a_look = 32;

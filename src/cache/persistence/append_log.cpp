@@ -1,4 +1,4 @@
-// Appending, and the commands about it.
+// Append-only file: appending, and the commands about it.
 #include "cache/persistence/append_log.hpp"
 
 #include "cache/catalog/commands.hpp"

@@ -1,5 +1,5 @@
-// The append-only file, as the engine sees it: the bytes that wait to be written, how far the
-// writing has come, and what commands ask for. The files are the server's part.
+// Append-only file, engine side: the bytes to be written, the progress of writing, and the requests
+// of commands. The files are the server's part.
 //
 // Bytes are counted from the start of the process: `appended` of them came, `written` are in the
 // file, `synced` are on the disk.
@@ -17,12 +17,12 @@
 
 namespace eddy::cache {
 
-/// Who writes the files.
+/// Writer of the files.
 class append_host {
 public:
     /// Called within a command: there are bytes, a rewrite is wanted, or options were changed.
     virtual void append_wanted() noexcept = 0;
-    /// Nothing more is appended: what comes is told of by an image alone.
+    /// Nothing more is appended: only a snapshot holds the changes from here on.
     virtual void append_interrupted() noexcept = 0;
     /// Changes are missing: has_missed().
     virtual void append_missed() noexcept = 0;
@@ -48,9 +48,9 @@ public:
     void end() noexcept;
     bool is_on() const noexcept { return on_; }
 
-    /// The keys are about to be replaced by those of a master, which is told to nobody as commands.
-    /// The files keep what was before until they are rewritten, which happens by itself. Until then
-    /// nothing that is written would be found after a crash: with `always` it waits.
+    /// The keys are about to be replaced by those of a master, which is not propagated as commands.
+    /// The files keep the old data until they are rewritten, which happens by itself. Until then no
+    /// write would be found after a crash: with `always` it waits.
     void interrupt() noexcept;
     /// The files that are appended to count at a start.
     void set_listed();
@@ -61,15 +61,15 @@ public:
     }
     /// The options may have changed.
     void note_options() noexcept;
-    /// Whoever waits for the disk looks again; that may need memory.
+    /// Has sessions that wait for the disk check again; that may need memory.
     void tell_waiting();
 
-    /// What comes next stands at the beginning of a file: it says which database it is for.
+    /// The next change begins a file: it names its database.
     void begin_file() noexcept { writer_.forget(); }
 
     void changed(std::span<const change> unit) noexcept override;
-    /// Counts as a byte that is never written, so that whoever waits for the disk is not told that
-    /// all is well.
+    /// Counts as a byte that is never written, so that sessions that wait for the disk get no
+    /// confirmation.
     void missed() noexcept override;
     /// Whether there was no memory to note a change. Nothing is appended from then on, and commands
     /// that write are refused, until this ends and begins anew.
@@ -81,14 +81,14 @@ public:
     bool holds_replies() const noexcept {
         return on_ && (fault.empty() || missed_) && is_behind(appended, given_up);
     }
-    /// Whether replies that tell of changes, and make none, must wait: with `always` alone.
+    /// Whether replies that show changes, and make none, must wait: with `always` alone.
     bool holds_reads() const noexcept { return waits_for_disk() && holds_replies(); }
     /// Whether replies wait for the disk, and not for the kernel alone.
     bool waits_for_disk() const noexcept {
         return state_.options.append.fsync == fsync_policy::always;
     }
-    /// Whether the session is about to be told of a change that nobody waits for any more, which
-    /// the disk may not have. To be asked whenever its output is taken.
+    /// Whether the session's output confirms a change whose wait was given up, which the disk may
+    /// lack. Check it whenever its output is taken.
     bool was_given_up(session& of) const noexcept;
     /// Whether more waits to be written than may, though the disk takes it.
     bool lags() const noexcept { return on_ && fault.empty() && appended - written > max_pending; }
@@ -120,7 +120,7 @@ public:
     std::uint64_t synced = 0;
     std::uint64_t syncs = 0;         ///< of the disk, that succeeded
     bool is_listed = false;          ///< the files that are appended to count at a start
-    std::uint64_t given_up = 0;      ///< nobody waits for these: their clients were closed
+    std::uint64_t given_up = 0;      ///< up to here no session waits: the clients were closed
     std::string fault;               ///< why nothing can be written; empty: it can
     std::uint64_t base_size = 0;     ///< bytes of the files at the last rewrite, or the start
     std::uint64_t current_size = 0;  ///< and now
@@ -146,7 +146,7 @@ private:
     bool is_interrupted_ = false;  // and the files do not count yet
 };
 
-/// Tells the server that redis.conf's parameters have changed.
+/// Notifies the server of changed parameters of redis.conf.
 void note_append_options(engine::state& s);
 
 }  // namespace eddy::cache

@@ -1,4 +1,4 @@
-// Looks at the keys that the command names, before it runs.
+// Check of a command's keys against a running snapshot, before the command runs.
 #include "cache/persistence/image_gate.hpp"
 
 #include "cache/catalog/command_keys.hpp"

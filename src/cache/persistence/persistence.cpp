@@ -1,4 +1,4 @@
-// When to save, and what became of it.
+// Save points, background saves and their results.
 #include "cache/persistence/persistence.hpp"
 
 #include "cache/catalog/command_table.hpp"

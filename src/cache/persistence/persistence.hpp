@@ -1,5 +1,16 @@
-// Saving the databases as a dump file: when, by whom, and how it went. The file itself is the
-// server's part, who is asked for it here; rdb/snapshot.hpp gives the bytes.
+// SAVE and BGSAVE: the dump file's schedule, requests and results. The file itself is the server's
+// part; rdb/snapshot.hpp gives the bytes.
+//
+// The room persistence makes data outlive the process. Files in reading order:
+//
+//   persistence.hpp      the dump file: SAVE, BGSAVE, save points, loading
+//   image_gate.hpp       commands that wait for a snapshot of a huge value
+//   propagation.hpp      changes as commands, for the append-only file and for replicas
+//   stream_changes.hpp   the same for consumer groups
+//   append_log.hpp       the append-only file's buffer and its fsync policy
+//
+// It stands on keyspace and types, and on rdb of the same floor for the bytes of a snapshot. Files
+// and disks are in src/runtime/cache.
 #pragma once
 
 #include "cache/engine/call.hpp"
@@ -13,14 +24,15 @@
 
 namespace eddy::cache {
 
-/// As in Redis, only a background save that fails has writes refused, waits before the next try and
-/// is `rdb_last_bgsave_status`. SAVE tells its client of a failure, SHUTDOWN stays up.
+/// As in Redis, only a failed background save has writes refused, delays the next try and is
+/// `rdb_last_bgsave_status`. A failed SAVE replies with an error, SHUTDOWN does not stop.
 enum class save_kind : bool { background, foreground };
 
-/// Takes the instant and tells the server, which writes state.saves.image and calls end_save().
-/// False while there is a snapshot already, or nowhere to write to.
+/// Begins a snapshot and notifies the server, which writes state.saves.image and calls end_save().
+/// False while there is a snapshot already, or no writer.
 bool begin_save(engine::state& s, save_kind kind = save_kind::background);
-/// The file is there, or `fault` says why not; the snapshot has ended. Answers who waits for it.
+/// The file is written, or `fault` is the reason that it is not; the snapshot has ended. Replies to
+/// waiting sessions.
 void end_save(engine::state& s, std::string_view fault);
 /// The times of save points count from now on.
 void note_saved_time(engine::state& s) noexcept;
@@ -40,7 +52,7 @@ void note_save_trouble(engine::state& s) noexcept;
 /// Why commands that write are refused since nothing can be saved, "MISCONF ..."; empty: they are
 /// not.
 std::string save_trouble_text(const engine::state& s);
-/// Replies with MISCONF when the command is to be refused since nothing can be saved.
+/// Replies with MISCONF when the command must be refused since saving fails.
 bool refused_by_save_trouble(call& c, std::uint32_t flags);
 
 /// DEBUG RELOAD. O(all there is), at once.

@@ -1,4 +1,4 @@
-// SAVE, BGSAVE, save points and what is told of them. The file is not written here: the test is the
+// Tests of SAVE, BGSAVE, save points and their status. No file is written: the test acts as the
 // server.
 #include "cache/persistence/persistence.hpp"
 

@@ -1,4 +1,4 @@
-// Recording, units and delivery.
+// Recording of changes, their units and their delivery.
 #include "cache/persistence/propagation.hpp"
 
 #include <eddy/wire/resp/reply_writer.hpp>

@@ -1,14 +1,14 @@
-// Changes as commands that make the same change elsewhere: in the append-only file, and on
-// replicas.
+// Propagation: changes as commands that make the same change elsewhere, in the append-only file and
+// on replicas.
 //
-// While somebody takes them, every command goes the longer way (execution.cpp), which sees whether
-// it has changed something. Then it is recorded as it was sent, unless it gave something else: what
-// depends on the time, on chance, or on what waits. What belongs together is one unit, which is
-// delivered as a whole when its command has ended: a command, a transaction, a script, the serving
-// of one client that waited. Keys that end by themselves are recorded as DEL.
+// While a sink is attached, every command takes the slow path (execution.cpp), which checks whether
+// it has changed data. Such a command is recorded as it was sent, unless it has recorded something
+// else: changes that depend on the time, on chance, or on what waits. One unit is delivered as a
+// whole when its command has ended: a command, a transaction, a script, the serving of one client
+// that waited. Keys that expire are recorded as DEL.
 //
 // A command that ran out of memory may have done a part of its work, and a change may find no
-// memory to be recorded. Then those who take changes are told that they have missed some.
+// memory to be recorded. Then the sinks are notified that they have missed some.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -49,7 +49,7 @@ protected:
 };
 
 /// The sink gets all changes from now on, and must stay until it is removed. Within a unit it gets
-/// what comes behind this.
+/// the changes after this call.
 void add_sink(engine::state& s, change_sink& to);
 void remove_sink(engine::state& s, change_sink& from) noexcept;
 
@@ -76,7 +76,7 @@ private:
     std::uint8_t size_;
 };
 
-/// Whether anybody takes changes. Asked before an argument is made for them.
+/// Whether a sink is attached. Checked before an argument is made for it.
 inline bool propagates(const engine::state& s) noexcept {
     return (s.attention & attention::propagates) != 0;
 }
@@ -92,9 +92,9 @@ void propagate_nothing(call& c);
 /// The command that runs is recorded for replicas alone.
 void propagate_message(call& c);
 
-/// While it lives, a change happens that is no part of a command, or comes before it, as when a
-/// key's time is over. Those who take changes are told when all others have heard of it, or that
-/// they missed it when an exception ends it: nobody knows then whether it happened.
+/// Scope of a change that is no part of a command, or comes before it, such as an expiration. Sinks
+/// are notified after all other observers; or notified of a missed change, when an exception ends
+/// it: then its effect is unknown.
 class recorded_alone {
 public:
     recorded_alone(engine::state& s, unsigned database,
@@ -117,7 +117,7 @@ inline bool is_over_at_once(const call& c, expiry_time at_ms) noexcept {
     return at_ms <= c.now_ms() && c.state.env.expired != expired_keys::stay;
 }
 
-/// What is recorded of the unit that runs, and who takes it.
+/// Recorded changes of the running unit, and their sinks.
 class propagation {
 public:
     void add(change_sink& to);
@@ -159,8 +159,8 @@ private:
     bool given_ = false;  // the command that runs has said what is recorded
 };
 
-/// Around the run of one command, within another one's as well. Does nothing while nobody takes
-/// changes. When a command that writes is left by an exception nobody knows how far it came.
+/// Scope of the run of one command, within another one's as well. Does nothing without a sink. When
+/// a command that writes ends by an exception its progress is unknown.
 class recording {
 public:
     recording(engine::state& s, const command_spec& of) noexcept;
@@ -184,8 +184,8 @@ private:
 /// A script that was left in the middle, within its unit, has ended.
 void finish_unit(engine::state& s);
 
-/// What becomes of expired keys between commands: they stay while another server says which keys
-/// there are, and while writes are held up.
+/// Treatment of expired keys between commands: they stay while a master decides about keys, and
+/// while writes are paused.
 expired_keys fate_of_expired(const engine::state& s) noexcept;
 
 /// Which keys are seen while a command runs whose session, or whose server, follows another one, or

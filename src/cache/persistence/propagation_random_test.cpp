@@ -1,5 +1,5 @@
-// Random commands on one engine, and what was recorded of them on another one: both must have the
-// same keys, values and times.
+// Random test of propagation: commands on one engine, and their recorded changes on another one;
+// both must have the same keys, values and times.
 #include <eddy/base/random.hpp>
 
 #include "base/test_rounds.hpp"

@@ -1,4 +1,4 @@
-// What is recorded of commands: scene by scene, and what a real redis-server writes of the same.
+// Tests of the recorded changes of commands, scene by scene, and against a real redis-server's.
 #include "cache/persistence/propagation.hpp"
 
 #include "base/counted_memory.hpp"

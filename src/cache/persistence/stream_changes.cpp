@@ -1,4 +1,4 @@
-// The commands, with Redis's arguments.
+// The recorded commands, with Redis's arguments.
 #include "cache/persistence/stream_changes.hpp"
 
 #include "cache/persistence/propagation.hpp"

@@ -1,4 +1,4 @@
-// What happens in a stream's groups, as commands that make the same change elsewhere.
+// Propagation of consumer groups: their changes as commands that make the same change elsewhere.
 #pragma once
 
 #include "cache/engine/call.hpp"

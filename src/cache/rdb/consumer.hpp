@@ -1,4 +1,4 @@
-// Who takes what an RDB reader finds.
+// Consumer interface: the receiver of an RDB reader's events.
 #pragma once
 
 #include "cache/types/stream.hpp"
@@ -9,7 +9,7 @@
 
 namespace eddy::cache::rdb {
 
-/// What kind of value a key has, however it was written.
+/// Kind of a key's value, independent of its encoding.
 enum class value_kind : std::uint8_t { text, list, set, sorted_set, hash, stream };
 
 /// Null: go on. Otherwise a static text that says why the reader is to stop.
@@ -32,7 +32,7 @@ public:
     consumer& operator=(const consumer&) = delete;
     virtual ~consumer() = default;
 
-    /// What the writer says of itself, "redis-ver" and the like.
+    /// Auxiliary field about the writer, "redis-ver" and the like.
     virtual refusal aux(std::string_view, std::string_view) { return accepted; }
     /// The database of the keys that follow; 0 until it is called.
     virtual refusal select(std::uint64_t) { return accepted; }
@@ -55,16 +55,16 @@ public:
     // A stream: its blocks, then what is known of it, then its groups. Behind each group come its
     // pending entries, then its consumers, and behind each of these the IDs of its own ones.
 
-    /// A block is a listpack, which is not looked at yet.
+    /// A block is a listpack, which is not checked yet.
     virtual refusal stream_block(stream_id, std::string_view) { return accepted; }
     virtual refusal stream_facts(const stream::facts&) { return accepted; }
-    /// The third is the group's entries_read, which old files do not tell.
+    /// The third is the group's entries_read, which old files lack.
     virtual refusal group(std::string_view, stream_id, std::optional<std::int64_t>) {
         return accepted;
     }
     /// When an entry was delivered last, and how often.
     virtual refusal pending(stream_id, std::int64_t, std::uint64_t) { return accepted; }
-    /// When a consumer was seen and when active; old files tell only one of them.
+    /// Seen and active times of a consumer; old files have only one of them.
     virtual refusal group_consumer(std::string_view, std::int64_t, std::int64_t) {
         return accepted;
     }

@@ -1,4 +1,4 @@
-// Eight bytes a step: each looks up, in a table of its own, what it adds to the remainder.
+// CRC-64 by eight bytes a step: each has a table of its own for its share of the remainder.
 #include "cache/rdb/crc64.hpp"
 
 #include <array>

@@ -1,4 +1,5 @@
-// DUMP and RESTORE on an engine alone: all types there and back, options, errors, damaged payloads.
+// Tests of DUMP and RESTORE on an engine alone: all types there and back, options, errors, damaged
+// payloads.
 #include <eddy/base/random.hpp>
 
 #include "cache/engine/engine.hpp"

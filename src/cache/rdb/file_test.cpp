@@ -1,4 +1,4 @@
-// Whole databases: what is saved is loaded again, in pieces of any size; and what is not loaded.
+// Tests of whole databases: saved and loaded again in pieces of any size; exclusions from loading.
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/rdb/fixtures.hpp"

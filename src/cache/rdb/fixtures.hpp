@@ -1,5 +1,5 @@
-// For tests: values in every encoding of RDB, also those that no Redis of today writes, and a
-// consumer that writes down what a reader tells it.
+// Test fixtures: values in every encoding of RDB, also those that no Redis of today writes, and a
+// consumer that records a reader's events.
 #pragma once
 
 #include "cache/rdb/consumer.hpp"
@@ -217,7 +217,7 @@ inline texts stream_events(object_type type) {
         "owned 1007-5"};
 }
 
-/// One value, and what a reader tells of it.
+/// One value, and a reader's events for it.
 struct fixture {
     std::string name;
     object_type type;
@@ -426,7 +426,7 @@ inline std::string everything() {
     return ended_file(all, 12);
 }
 
-/// Writes down what it is told, one line an event.
+/// Recorder of events, one line each.
 class recorder : public consumer {
 public:
     texts lines;

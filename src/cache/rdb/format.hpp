@@ -1,5 +1,4 @@
-// The numbers of the RDB format: what a dump file, a DUMP payload and a full synchronisation with a
-// replica consist of.
+// RDB format: the numbers of a dump file, a DUMP payload and a full synchronisation with a replica.
 //
 //     "REDIS0010"  then, in turn:  AUX name value | SELECTDB n | RESIZEDB keys expiring |
 //                                  [EXPIRETIME_MS t] [IDLE n] [FREQ n] type key value |
@@ -7,6 +6,17 @@
 //
 // A DUMP payload is  type value | version, 2 bytes | checksum of all before it, 8 bytes.  Numbers
 // are little-endian, but for lengths above 14 bits.
+//
+// The room rdb reads and writes that format. Files in reading order:
+//
+//   format.hpp, crc64.hpp, lzf.hpp    numbers, checksum, compression
+//   value_writer.hpp, save.hpp        writers of values and of files; stream_writer.hpp
+//   snapshot.hpp                      writer of all databases at one instant, while commands go on
+//   window.hpp, reader.hpp            sans-IO reader; consumer.hpp its events
+//   value_builder.hpp, load.hpp       builder of values and databases from those events
+//   payload.hpp                       DUMP and RESTORE
+//
+// It stands on keyspace and types; no file is opened here.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +25,11 @@
 
 namespace eddy::cache::rdb {
 
-/// What is written: what Redis 7.0 reads.
+/// Written version: readable by Redis 7.0.
 inline constexpr unsigned written_version = 10;
-/// What is written when there are hashes of which fields end: what Redis 7.4 reads.
+/// Written version with expiring fields of hashes: readable by Redis 7.4.
 inline constexpr unsigned written_version_with_ends = 12;
-/// What is read: up to Redis 7.4.
+/// Versions read: up to Redis 7.4.
 inline constexpr unsigned min_version = 1;
 inline constexpr unsigned max_version = 12;
 /// Files carry a checksum since this version.
@@ -82,13 +92,13 @@ enum class length_form : std::uint8_t { bits_6 = 0, bits_14 = 1, wide = 2, speci
 inline constexpr std::uint8_t length_32 = 0x80;
 inline constexpr std::uint8_t length_64 = 0x81;
 
-/// What stands in place of a string's length when the string is no plain bytes.
+/// Code in place of a string's length when the string is no plain bytes.
 enum class special_text : std::uint8_t { int_8 = 0, int_16 = 1, int_32 = 2, lzf = 3 };
 
 /// The node of a quicklist: one element, or a listpack of them.
 enum class quicklist_node : std::uint8_t { plain = 1, packed = 2 };
 
-/// What a module's data consist of, one opcode before each.
+/// Opcodes of a module's data, one before each item.
 enum class module_opcode : std::uint8_t {
     end = 0,
     signed_integer = 1,

@@ -1,4 +1,4 @@
-// Keys with their expiry; the values are the builder's part, but for strings, which come whole.
+// Loading of keys with their expiry; strings come whole, other values through the builder.
 #include "cache/rdb/load.hpp"
 
 #include "cache/engine/engine_state.hpp"

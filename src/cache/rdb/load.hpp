@@ -1,4 +1,4 @@
-// Fills an engine's databases from an RDB file, or from what a master sends.
+// Loader of an engine's databases from an RDB file, or from a master's full synchronisation.
 #pragma once
 
 #include "cache/engine/engine.hpp"
@@ -19,7 +19,7 @@ struct load_options {
     bool keep_expired = false;
 };
 
-/// What was found so far.
+/// Counts of the input so far.
 struct load_counts {
     std::uint64_t keys = 0;       ///< added
     std::uint64_t expired = 0;    ///< left out, as their time is over
@@ -27,11 +27,10 @@ struct load_counts {
     std::uint64_t libraries = 0;  ///< of functions, loaded
 };
 
-/// Takes one file in pieces of any size. A key appears when its value is whole; one that is there
-/// already is a fault. After a fault the keys that came before it stay, so whoever wants all or
-/// nothing begins with empty databases and clears them. Keys are added without a look at
-/// max_memory. Between the pieces the engine may execute commands. The engine must outlive it; one
-/// thread.
+/// Loader of one file in pieces of any size. A key appears when its value is whole; an existing one
+/// is a fault. After a fault the keys before it stay, so callers that need all or nothing begin
+/// with empty databases and clear them. Keys are added without regard to max_memory. Between the
+/// pieces the engine may execute commands. The engine must outlive it; one thread.
 class loader final : private value_builder {
 public:
     explicit loader(engine& to, load_options options = {}) : loader(to.internals(), options) {}

@@ -1,4 +1,4 @@
-// Runs of literal bytes, and copies of what was written before.
+// LZF codec: runs of literal bytes, and copies of earlier output.
 //
 //     000nnnnn                      n + 1 literal bytes follow
 //     nnnddddd dddddddd             n + 2 bytes (n 1 to 6) from d + 1 bytes back

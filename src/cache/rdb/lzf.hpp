@@ -9,8 +9,8 @@ namespace eddy::cache::rdb {
 /// Three bytes stand for 264 at most: a larger promise is a lie.
 inline constexpr std::size_t max_lzf_ratio = 88;
 
-/// Writes exactly `size` bytes to `to`. False when the packed bytes, which may be anything, are not
-/// what gives exactly that many; what `to` holds then is of no use.
+/// Writes exactly `size` bytes to `to`. False when the packed bytes, which are untrusted, do not
+/// expand to exactly that many; the content of `to` is undefined then.
 bool expand_lzf(std::string_view packed, char* to, std::size_t size) noexcept;
 
 }  // namespace eddy::cache::rdb

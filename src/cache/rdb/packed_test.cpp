@@ -1,4 +1,4 @@
-// The packed encodings, LZF and the checksum, on what is right and on what is not.
+// Tests of the packed encodings, LZF and the checksum, on valid and on damaged input.
 #include "cache/types/packed.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// What DUMP gives; and the end of that, and of what FUNCTION DUMP gives: a version and a checksum.
+// DUMP payload; and its footer, which FUNCTION DUMP's has, too: a version and a checksum.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -15,7 +15,7 @@
 
 namespace eddy::cache::rdb {
 
-/// What stands before a payload's footer, when that is right.
+/// The payload without its footer, when that is valid.
 inline std::optional<std::string_view> checked_payload(std::string_view payload) noexcept {
     if (payload.size() < dump_footer_bytes) return std::nullopt;
     const std::size_t summed = payload.size() - checksum_bytes;
@@ -27,8 +27,8 @@ inline std::optional<std::string_view> checked_payload(std::string_view payload)
     return payload.substr(0, summed - sizeof version);
 }
 
-/// Appends the value as DUMP gives it, or false when it takes more than about `most` bytes: then a
-/// part of it is there. As long as the value takes to be read, which nobody interrupts.
+/// Appends the value as in DUMP, or false when it takes more than about `most` bytes: then a part
+/// of it is there. Not interruptible; as long as reading the value takes.
 inline bool write_payload(environment& env, entry& of, byte_buffer& to, std::size_t most) {
     constexpr std::size_t piece = 64U << 10;
     const std::size_t begin = to.size();

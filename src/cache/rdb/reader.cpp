@@ -1,4 +1,4 @@
-// One state for each unit of the format.
+// State machine of the reader, one state for each unit of the format.
 #include "cache/rdb/reader.hpp"
 
 #include <eddy/base/assert.hpp>

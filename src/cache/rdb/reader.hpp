@@ -1,10 +1,10 @@
-// Reads RDB: a dump file, what a master sends a replica, or the value in a DUMP payload.
+// RDB reader, sans-IO: a dump file, a master's full synchronisation, or the value in a DUMP
+// payload.
 //
 // Bytes in, events out: the input may come in pieces of any size, and the same input gives the same
 // events. Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets,
-// hashes and streams; packed values are checked to their end before their first element is told.
-// Modules' values are refused, as the cache has none; what modules
-// add beside the keys is passed over.
+// hashes and streams; packed values are checked to their end before the event of their first
+// element. Modules' values are refused, as the cache has none; modules' auxiliary data is skipped.
 //
 // The input may be hostile. A claimed size allocates nothing; beside what its consumer keeps, the
 // reader holds one string of the input that came in pieces, and one or two that were compressed

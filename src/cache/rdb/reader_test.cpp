@@ -1,4 +1,5 @@
-// The reader on every encoding, every split of the input, every truncation and every flipped byte.
+// Tests of the reader on every encoding, every split of the input, every truncation and every
+// flipped byte.
 #include "cache/rdb/reader.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,6 +1,6 @@
-// RDB between the cache and a real redis-server 7.0, both ways: files and DUMP payloads, judged by
-// its own digest and by redis-check-rdb. Skipped, with the reason, where redis-server is not
-// installed.
+// Exchange of RDB between the cache and a real redis-server 7.0, both ways: files and DUMP
+// payloads, judged by its own digest and by redis-check-rdb. Skipped, with the reason, where
+// redis-server is not installed.
 #include <eddy/base/random.hpp>
 
 #include "base/temporary_folder.hpp"

@@ -1,4 +1,4 @@
-// Database after database, some buckets at a time.
+// Writing of database after database, some buckets at a time.
 #include "cache/rdb/save.hpp"
 
 #include "cache/engine/engine_state.hpp"

@@ -1,5 +1,5 @@
-// Writes databases as an RDB file, which Redis 7.0 and all later ones load; with hashes of which
-// fields end, 7.4 and later ones.
+// Writer of databases as an RDB file, which Redis 7.0 and all later ones load; with expiring hash
+// fields, 7.4 and later ones.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -20,13 +20,13 @@ namespace eddy::cache::rdb {
 /// One thread.
 class file_writer {
 public:
-    /// Whether hashes have fields that end is looked at now: none may come to the file later.
+    /// Decides now whether the file has expiring fields of hashes: none may be added later.
     explicit file_writer(environment& env) noexcept;
 
     /// The magic number. aux() may follow.
     void header(byte_buffer& out);
-    /// Both, with what Redis tells of itself. `at_s` is since 1970, `aof_base` says that an
-    /// append-only file goes on from there.
+    /// Both, with Redis's auxiliary fields. `at_s` is since 1970, `aof_base`: an append-only file
+    /// continues it.
     void begin_file(byte_buffer& out, std::int64_t at_s, std::size_t used_memory, bool aof_base);
     void aux(byte_buffer& out, std::string_view name, std::string_view value);
     /// A library of functions; before all keys.

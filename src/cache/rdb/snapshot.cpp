@@ -1,4 +1,4 @@
-// The walk, and what it is told of changes.
+// The snapshot's walk, and its copies of values before they change.
 #include "cache/rdb/snapshot.hpp"
 
 #include <eddy/base/assert.hpp>

@@ -1,19 +1,19 @@
-// The image of all databases at one instant, written as RDB in slices while commands go on. No
-// fork: what is about to change is written first.
+// Snapshot of all databases at one instant, written as RDB in slices while commands go on. No fork:
+// each value that is about to change is written first.
 //
 // A walk visits the entries in the order of their hashes, some at a time. A key that changes before
 // the walk has come to it is written at once, into memory of the snapshot's own; a key that is
-// added meanwhile is left out. Both are marked in the entry, with a bit that the walk takes away as
-// it passes. Whether the walk has passed an entry follows from its hash alone, so that the table
-// may grow, shrink and move entries as it likes. Big values that are removed, and whole databases
-// that are flushed, are handed over and freed once they are written. A huge value that is about to
-// change is written ahead of the walk in slices, and the command that changes it waits. The walk
-// leaves a database, and takes its keeper away, only when no value of it is being written: until
-// then each change and each removal of such a value has to reach the snapshot. Commands
-// wait as well while much of what they have changed is still to be taken: otherwise those that
-// write faster than the disk would have every snapshot fail.
+// added meanwhile is left out. Both are marked in the entry, with a bit that the walk clears as it
+// passes. Whether the walk has passed an entry follows from its hash alone, so that the table may
+// grow, shrink and move entries as it likes. Big values that are removed, and whole databases that
+// are flushed, are passed to the snapshot and freed once they are written. A huge value that is
+// about to change is written ahead of the walk in slices, and the command that changes it waits.
+// The walk leaves a database, and detaches its keeper, only when no value of it is being written:
+// until then each change and each removal of such a value has to reach the snapshot. Commands wait
+// as well while much of what they have changed is still to be taken: otherwise those that write
+// faster than the disk would have every snapshot fail.
 //
-// While no snapshot is there, a command pays for one look at a null pointer.
+// Without a snapshot, a command pays for one check of a null pointer.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -38,10 +38,10 @@ struct snapshot_options {
     /// value: when another changes beyond that the snapshot fails. Beyond half of it commands wait
     /// that would add to it, until three eighths are left.
     std::size_t max_waiting = 256U << 20;
-    /// But no longer than this: who takes nothing is not to hold up those that write.
+    /// Maximum of such a wait: a stalled reader must not block writers.
     std::int64_t longest_hold_us = 10'000'000;
     /// A value with more elements, or of about more bytes, takes longer to write than a command may
-    /// take: who is about to change it waits.
+    /// take: commands that change it wait.
     std::size_t huge_elements = 2048;
     std::size_t huge_bytes = 1U << 20;
     /// The file says that an append-only file goes on from there.
@@ -56,7 +56,7 @@ struct snapshot_options {
     std::size_t piece_bytes = 64U << 10;
 };
 
-/// Belongs to an engine, which has one at most; whoever began it calls step() until it has ended,
+/// Belongs to an engine, which has one at most; its owner calls step() until it has ended,
 /// and end() then, or at any time. One thread.
 ///
 ///     snapshot* const image = snapshot::begin(engine);
@@ -66,8 +66,8 @@ class snapshot {
 public:
     enum class status : std::uint8_t { writing, done, failed };
 
-    /// Entries, or empty buckets, that one step() looks at, at most: with the limit on its bytes
-    /// this keeps a slice below 250 us.
+    /// Entries, or empty buckets, that one step() visits, at most: with the limit on its bytes this
+    /// keeps a slice below 250 us.
     static constexpr std::size_t slice_work = 512;
     /// Removed values that are handed over to be written later; further ones are written at once.
     static constexpr std::size_t max_adopted = 1024;
@@ -89,8 +89,8 @@ public:
     /// much more it may be. Does a bounded piece of work, so that it may append nothing.
     status step(byte_buffer& out, std::size_t limit = 64U << 10);
 
-    /// Writes a slice of the value that is to be written ahead, if there is one. True when such a
-    /// value was written since the last call, or none will be any more: who waits may look again.
+    /// Writes a slice of the value that is due ahead of the walk, if there is one. True when such a
+    /// value was completed since the last call, or none is left: waiting sessions may try again.
     bool write_ahead();
 
     /// Whether commands are to wait before they change what it lacks, and until when at most. It

@@ -1,4 +1,4 @@
-// What the tests of snapshots share: a cache with two clients, and what a file holds.
+// Test fixtures for snapshots: a cache with two clients, and the content of a file.
 #pragma once
 
 #include "cache/engine/dataset_digest.hpp"
@@ -40,7 +40,7 @@ struct cache_with_client {
     test_client other{home};
 };
 
-// Nobody waits: what changes is written there and then.
+// Options without waits: changed values are written at once.
 inline rdb::snapshot_options at_once() {
     rdb::snapshot_options made;
     made.huge_elements = SIZE_MAX;

@@ -1,5 +1,5 @@
-// Search for torn snapshots: images without end beside commands that change, replace and remove a
-// few values, each larger than many slices. EDDY_SEED and EDDY_RUNS search for longer.
+// Search for torn snapshots: snapshots without end beside commands that change, replace and remove
+// a few values, each larger than many slices. EDDY_SEED and EDDY_RUNS search for longer.
 #include <eddy/base/random.hpp>
 
 #include "cache/engine/engine.hpp"

@@ -1,4 +1,4 @@
-// A snapshot is the data of its instant, whatever happens while it is written.
+// Tests of snapshots: each holds the data of its instant, whatever happens while it is written.
 #include "cache/rdb/snapshot.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// Traffic for the random tests of snapshots, and the seeds that they run with.
+// Test fixtures: traffic for the random tests of snapshots, and their seeds.
 #pragma once
 
 #include <eddy/base/random.hpp>
@@ -63,7 +63,7 @@ public:
     /// No thousands of keys are added.
     void keep_few() { few_ = true; }
 
-    /// By one of two clients, who may have to wait.
+    /// By one of two clients, which may have to wait.
     void command() {
         if (it_.home.is_behind() && random_.below(3) == 0) go_on(it_);
         if (random_.below(2) == 0) std::swap(who_, idle_);

@@ -1,4 +1,5 @@
-// Who changes a huge value while a snapshot is written waits, and nobody else does.
+// Tests of waits for a snapshot: commands that change a huge value wait while it is written, no
+// other command does.
 #include "cache/rdb/snapshot_fixture.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Blocks, what is known of the stream, groups.
+// A stream's blocks, attributes and groups as RDB.
 #include "cache/rdb/stream_writer.hpp"
 
 #include "cache/rdb/value_writer.hpp"

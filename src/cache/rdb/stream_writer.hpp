@@ -1,4 +1,4 @@
-// Writes a stream's parts as RDB, one after another, in the form that Redis 7.0 reads.
+// Writer of a stream's parts as RDB, one after another, in the form that Redis 7.0 reads.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>

@@ -1,4 +1,4 @@
-// Makes a value of what an RDB reader finds, apart from all databases until it is whole.
+// Builder of one value from an RDB reader's events, apart from all databases until it is whole.
 #pragma once
 
 #include "cache/keyspace/environment.hpp"

@@ -1,9 +1,8 @@
-// Writes one key, or one value, as RDB: in pieces, so that a huge value is never there twice.
+// Writer of one key, or one value, as RDB: in pieces, so that a huge value is never there twice.
 //
 // Values are written in the plain forms, element after element, which every version of Redis reads;
-// text that is a 32-bit number is written as one; hashes of which fields end, in the form of Redis
-// 7.4, which alone has it. Nothing is compressed. A stream's blocks are
-// written as they are.
+// text that is a 32-bit number is written as one; hashes with expiring fields, in the form of Redis
+// 7.4, which alone has it. Nothing is compressed. A stream's blocks are written as they are.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>

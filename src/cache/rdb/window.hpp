@@ -1,4 +1,4 @@
-// For the reader: the bytes at hand, from which one unit after another is taken, or nothing.
+// Input window of the reader: the bytes at hand, from which one whole unit after another is taken.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>

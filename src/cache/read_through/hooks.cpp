@@ -1,4 +1,4 @@
-// Waiting for on_miss, noting changes for the other hooks, and what becomes of the answers.
+// Waits for on_miss, recording of changes for the other hooks, and the application of answers.
 #include "cache/read_through/hooks.hpp"
 
 #include <eddy/base/assert.hpp>

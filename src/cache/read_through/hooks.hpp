@@ -1,15 +1,24 @@
-// Scripts that are told of misses and changes, as the engine sees them: which sessions wait for
-// which key, what is to be told, what is remembered. Running the scripts is a hook_host's affair.
+// Hooks, engine side: load on miss (on_miss) and write-behind (on_set and the others) by scripts.
+// Waits of sessions for keys, the queue of changes, remembered values. Running the scripts is the
+// hook_host's part.
 //
 // A command that reads a string waits, if a key of it is missing, as in a pause: it has not run,
 // and is executed anew once on_miss has answered for all its keys. The answer is a key by then, or
-// known to the waiting session. Equal misses are one. What clients write is noted by key, looked at
-// when the command has ended, and queued (write_behind.hpp). A key whose change is not told yet is
-// never asked for: the queue knows better than the backend.
+// kept with the waiting session. Equal misses are one. Clients' writes are recorded by key, read
+// when the command has ended, and queued (write_behind.hpp). A key whose change is still queued is
+// never requested: the queue is newer than the backend.
 //
-// What a script has brought is passed on to replicas and the append-only file as SET. So while
-// writes are held up, what on_miss answers waits for their end, too. While this server follows
-// another one, its hooks rest: the backend is that one's affair.
+// An answer of a script is propagated to replicas and the append-only file as SET. So while writes
+// are paused, answers of on_miss wait for the end of the pause, too. While this server is a
+// replica, its hooks rest: the backend is the master's affair.
+//
+// The room read_through stands between the cache and a backend. Files in reading order:
+//
+//   hooks.hpp               misses, changes, and their results
+//   write_behind.hpp        the queue of changes
+//   remembered_values.hpp   expired values, and keys that the backend does not have
+//
+// It stands on keyspace, and on clients and persistence of the same floor.
 #pragma once
 
 #include "base/text.hpp"
@@ -32,7 +41,7 @@
 
 namespace eddy::cache {
 
-/// What a client gets for a missing key when on_miss fails or takes too long.
+/// Reply for a missing key when on_miss fails or takes too long.
 enum class hook_fallback : std::uint8_t {
     error,
     nil,    ///< as if it were not there
@@ -52,11 +61,11 @@ struct hook_options {
     std::size_t max_misses = 10'000;       ///< keys asked for or about to be
     std::int64_t stale_for_us = 600'000'000;
     std::size_t max_stale_bytes = 64U << 20;
-    bool refuses_when_full = false;  ///< else who writes waits for room in the queue
+    bool refuses_when_full = false;  ///< else write commands wait for room in the queue
     write_behind_options queue;
 };
 
-/// What a script is to do.
+/// Call of a script's function.
 struct hook_job {
     enum class kind : std::uint8_t { miss, write, erase, expire };
     std::uint64_t id = 0;
@@ -67,7 +76,7 @@ struct hook_job {
     std::int64_t ttl_ms = 0;                   ///< of a write; 0: it does not expire
 };
 
-/// What came of it.
+/// Result of such a call.
 struct hook_result {
     std::uint64_t id = 0;
     bool failed = false;
@@ -85,12 +94,12 @@ struct hook_counts {
     std::uint64_t negative = 0;   ///< misses that were known to be such
     std::size_t waiting = 0;      ///< sessions, now
     std::size_t asked = 0;        ///< keys asked for or about to be, now
-    std::size_t queued_keys = 0;  ///< with changes that are not told, now
+    std::size_t queued_keys = 0;  ///< with undelivered changes, now
     std::size_t queued_bytes = 0;
     write_behind::counts changes;
 };
 
-/// Who runs the scripts.
+/// Runner of the scripts.
 class hook_host {
 public:
     /// Called by the engine within a command: hooks::take() will give something.
@@ -107,7 +116,7 @@ public:
     static constexpr std::int64_t stale_retry_ms = 1000;
     /// One command asks so often at most: a key may be evicted as soon as it was loaded.
     static constexpr int max_rounds = 8;
-    /// A larger value is copied when it is told, not with each change of it.
+    /// A larger value is copied at its delivery, not at each change.
     static constexpr std::size_t copied_at_once = 16U << 10;
     static constexpr std::size_t max_negative_bytes = 16U << 20;
 
@@ -115,8 +124,8 @@ public:
     hooks(const hooks&) = delete;
     hooks& operator=(const hooks&) = delete;
     ~hooks();
-    /// Makes the engine's: commands and keys are looked at from now on. `host` must live as long as
-    /// the engine.
+    /// Attaches hooks to the engine: they observe its commands and keys from now on. `host` must
+    /// outlive the engine.
     static hooks& attach(engine& to, const hook_options& options, hook_host& host);
 
     // What the engine calls.
@@ -127,23 +136,23 @@ public:
     void settle();
     void key_happened(unsigned database, key_event kind, std::string_view name,
                       std::string_view key);
-    /// Before all keys of databases go, or change their place, of which nobody is told one by one.
+    /// Before all keys of databases are removed, or exchanged, without an event for each.
     void keep_values();
     void end_wait(session& who);
     void forget(session& who);
 
-    // What the host calls, once the engine knows the time. take() gives a job, if there is one;
-    // finish() is to be called for each.
+    // Calls of the host, once the engine's time is set. take() gives a job, if there is one;
+    // finish() must be called for each.
     bool take(hook_job& job);
     void finish(hook_result&& result);
     /// When work will be there by itself: then call tick(). Microseconds since 1970, or INT64_MAX.
     std::int64_t next_due_us() const noexcept;
     void tick();
-    /// Whether everything that clients have changed was told.
+    /// Whether all changes of clients were delivered.
     bool flushed();
     const write_behind& queue() const noexcept { return queue_; }
 
-    /// As the engine was told.
+    /// The engine's steady time.
     std::int64_t now_us() const noexcept { return home_.env.steady_us; }
     const hook_options& options() const noexcept { return options_; }
     hook_counts counts() const;
@@ -157,7 +166,7 @@ private:
         bool parked = false;      // until the key's changes are told
         bool superseded = false;  // the key was changed meanwhile
     };
-    /// What a session's command waits for, and knows already.
+    /// Keys and known answers of a waiting session.
     struct waiter {
         std::unordered_set<miss*> misses;
         bool for_room = false;

@@ -1,4 +1,4 @@
-// What a cache and the backend behind its hooks must agree on, whatever commands do.
+// Tests of consistency between a cache and the backend behind its hooks, for all commands.
 #include "cache/replication/replication.hpp"
 #include "cache/testing/hooks_fixture.hpp"
 #include "cache/testing/mirror.hpp"

@@ -1,5 +1,5 @@
-// A backend behind hooks has what the cache has once all is told, whatever clients do and whichever
-// functions its script has.
+// Random test of hooks: once all changes are delivered the backend equals the cache, for any
+// commands and any subset of functions in the script.
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"

@@ -1,4 +1,4 @@
-// Misses, changes that are told, limits and failures of hooks.
+// Tests of hooks: misses, delivered changes, limits and failures.
 #include <eddy/base/random.hpp>
 
 #include "cache/testing/hooks_fixture.hpp"

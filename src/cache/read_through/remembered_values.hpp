@@ -1,4 +1,5 @@
-// What is remembered for misses: values that have expired, and keys that the backend does not have.
+// Remembered values for misses: expired ones (stale reads), and keys that the backend does not
+// have.
 #pragma once
 
 #include "base/text.hpp"
@@ -34,7 +35,7 @@ public:
     bool any_back() const noexcept { return back_ > 0; }
     std::size_t bytes() const noexcept { return bytes_; }
 
-    /// What is kept there already stays: it expires once more, after it was put back.
+    /// A value kept already stays: it expires once more, after it was put back.
     void keep(std::string_view key, std::string_view text, std::int64_t now_us) {
         if (value* const there = find(key)) {
             if (there->is_back) {

@@ -1,4 +1,4 @@
-// The queue's bookkeeping: an item is in due_, in paused_, or running, never in two of them.
+// Bookkeeping of the queue: an item is in due_, in paused_, or running, never in two of them.
 #include "cache/read_through/write_behind.hpp"
 
 #include <eddy/base/assert.hpp>

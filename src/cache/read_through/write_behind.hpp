@@ -1,7 +1,7 @@
-// What clients have changed and a script is to be told of: one entry a key, in order, with a limit.
+// Write-behind queue: clients' changes for a script, one entry a key, in order, with a limit.
 //
-// Of a key that changes again before it was told only the last state is kept. A key is told by one
-// worker at a time, so its states arrive in order; a failure is tried again after a pause, which
+// Of a key that changes again before its delivery only the last state is kept. A key is with one
+// worker at a time, so its states arrive in order; a failure is retried after a pause, which
 // doubles.
 #pragma once
 
@@ -20,14 +20,13 @@
 
 namespace eddy::cache {
 
-/// What happened to a key, and the string that it has now.
+/// Change of a key, and the string that it has now.
 struct key_change {
     enum class kind : std::uint8_t { write, erase, expire };
     kind what = kind::write;
-    std::shared_ptr<const std::string>
-        value;                       ///< of a write; null: what the key has when it is told
-    std::int64_t expires_at_ms = 0;  ///< of a write, since 1970; 0: never
-    std::size_t size = 0;            ///< of the value, where that is null
+    std::shared_ptr<const std::string> value;  ///< of a write; null: the key's value at delivery
+    std::int64_t expires_at_ms = 0;            ///< of a write, since 1970; 0: never
+    std::size_t size = 0;                      ///< of the value, where that is null
 };
 
 struct write_behind_options {
@@ -40,15 +39,15 @@ struct write_behind_options {
 /// One thread. Keys are any bytes; the owner puts the database's number in front.
 class write_behind {
 public:
-    /// What one key costs beside its own bytes and its value's.
+    /// Bytes counted for one key beside its own and its value's.
     static constexpr std::size_t overhead = 256;
-    /// add() takes changes beyond max_bytes until this multiple of it is passed: who asks is_full()
-    /// before a command may go over it by that command, of which one value may be of any size.
+    /// Factor of max_bytes up to which add() takes changes: callers check is_full() before a
+    /// command, and may exceed it by that command, whose value may be of any size.
     static constexpr std::size_t slack = 4;
 
     struct counts {
         std::uint64_t done = 0;
-        std::uint64_t coalesced = 0;  ///< replaced by a later state before they were told
+        std::uint64_t coalesced = 0;  ///< replaced by a later state before delivery
         std::uint64_t retries = 0;
         std::uint64_t lost = 0;  ///< given up: after max_retries, or there was no room
     };
@@ -69,14 +68,14 @@ public:
     /// that takes the place of a larger one.
     bool add(std::string_view key, key_change change);
 
-    /// Forgets what waits of the key, and is not at a worker: it has gone, and nobody is told.
+    /// Drops the key's queued state, unless a worker has it: the key is gone, without a delivery.
     void drop(std::string_view key);
 
-    /// The last change of the key that is not told yet, or null.
+    /// The key's last undelivered change, or null.
     const key_change* find(std::string_view key) const noexcept;
 
-    /// Gives a write the value that it lacks. Whoever keeps the keys calls it before the key goes,
-    /// and for what take() gave.
+    /// Gives a write the value that it lacks. The owner of the keys calls it before the key is
+    /// removed, and for a change from take().
     void fill(std::string_view key, std::shared_ptr<const std::string> value);
     /// Calls f(key) for each that lacks its value.
     template <class F>
@@ -92,11 +91,11 @@ public:
         return found != items_.end() && found->second.failures > 0;
     }
 
-    /// Hands over a change; false when none is due. finish() is to be called for each.
+    /// Takes a due change; false when there is none. finish() must be called for each.
     bool take(std::string& key, key_change& change);
     /// Whether take() may give one: it gives none of keys that were dropped.
     bool has_due() const noexcept { return !due_.empty(); }
-    /// What take() gave was told, or was not. True when nothing of the key is left here.
+    /// Result of a change from take(). True when nothing of the key is left here.
     bool finish(std::string_view key, bool succeeded, std::int64_t now_us);
 
     /// When the next pause ends, or INT64_MAX; release() makes due what has waited long enough.
@@ -105,7 +104,7 @@ public:
     }
     void release(std::int64_t now_us);
 
-    /// Calls f(key, change) for all that is not told.
+    /// Calls f(key, change) for all undelivered changes.
     template <class F>
     void for_each(F&& f) const {
         for (const auto& [key, each] : items_) {

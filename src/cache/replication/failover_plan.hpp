@@ -1,7 +1,6 @@
-// FAILOVER: one of a master's replicas becomes the master, which follows it from then on, and no
-// write is lost.
+// FAILOVER: a master and one of its replicas change roles, without loss of a write.
 //
-// Writes are held up until a replica has everything (waiting_for_sync). Then this server leaves its
+// Writes are paused until a replica has everything (waiting_for_sync). Then this server drops its
 // replicas, connects to that one and sends PSYNC with the word FAILOVER, at which the other
 // promotes itself and both go on with one stream (in_progress). The writes that waited are answered
 // like all writes to a replica.

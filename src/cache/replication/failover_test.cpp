@@ -1,4 +1,4 @@
-// Tests of FAILOVER on both sides, as clients and the two servers see it.
+// Tests of FAILOVER on both sides, as seen by clients and the two servers.
 #include "cache/read_through/hooks.hpp"
 #include "cache/replication/failover_plan.hpp"
 #include "cache/testing/replication_fixture.hpp"

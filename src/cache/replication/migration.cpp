@@ -1,4 +1,4 @@
-// Looks at the keys that commands name, as image_gate.cpp does.
+// Check of commands' keys against running migrations, as image_gate.cpp does for snapshots.
 #include "cache/replication/migration.hpp"
 
 #include <eddy/wire/resp/reply_writer.hpp>

@@ -1,10 +1,10 @@
-// Keys on their way to another server: MIGRATE, as the engine sees it. Connecting and sending is a
-// server_host's affair.
+// MIGRATE, engine side: keys on their way to another server. Connecting and sending is the
+// server_host's part.
 //
-// MIGRATE waits for that; all others go on. Commands that would change one of its keys wait until
-// the other server has it; who reads it does not. What changes a key without naming it, such as a
-// script that did not declare it, does not wait: then the key stays, and the client is told. What
-// expires or is evicted meanwhile has gone as well.
+// MIGRATE waits for the transfer; all other clients go on. Commands that would change one of its
+// keys wait until the other server has it; reads do not. A change without the key's name, such as
+// by a script that did not declare it, does not wait: then the key stays, and the client gets an
+// error. A key that expires or is evicted meanwhile counts as gone as well.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -23,7 +23,7 @@
 
 namespace eddy::cache {
 
-/// What MIGRATE is told.
+/// Arguments of MIGRATE.
 struct migration_order {
     std::string host;
     std::string port;
@@ -38,19 +38,19 @@ struct migration_order {
     std::vector<std::string> keys;  ///< those that were there, each once
 };
 
-/// One that is under way. It ends with this object; then those go on who waited for a key of it.
+/// Running migration. It ends with this object; then sessions that waited for a key of it go on.
 /// The engine's thread, while the engine is there.
 class migration {
 public:
     /// At a time; each has a connection. One more is refused.
     static constexpr std::size_t most = 64;
-    /// Keys of one, named or there. More are refused: they are looked up in one turn.
+    /// Keys of one, named or existing. At most this many: they are looked up in one slice.
     static constexpr std::size_t most_keys = 1U << 16;
     /// Bytes of all of them that are written and not sent yet, from which on is_crowded(); one key
     /// more may go over it.
     static constexpr std::size_t most_unsent = 64U << 20;
 
-    /// `asked_by` is the number of the session that is to be answered.
+    /// `asked_by` is the number of the session that gets the answer.
     migration(engine::state& s, std::uint64_t asked_by, migration_order what);
     ~migration();
     migration(const migration&) = delete;
@@ -59,7 +59,7 @@ public:
     const migration_order& order() const noexcept { return order_; }
     /// Whether the session that has asked is still there. O(sessions).
     bool is_wanted() const noexcept;
-    /// Whether nothing more is to be written now.
+    /// Whether writing must pause now.
     bool is_crowded() const noexcept;
     /// Bytes that write() gave and that are not sent.
     void note_unsent(std::size_t bytes) noexcept;
@@ -73,8 +73,8 @@ public:
     /// Removes these keys, as DEL does, but for hooks they are evicted: they are not deleted. Why
     /// some of them may not go any more, and have stayed, or empty. Only when may_remove().
     std::string remove(const std::vector<std::size_t>& indexes);
-    /// The keys before this index are settled, and are forgotten: who waits for them goes on.
-    /// Whether there were any.
+    /// Completes the keys before this index, and drops them: sessions that wait for them go on.
+    /// Returns whether there were any.
     bool release(std::size_t end) noexcept;
 
 private:

@@ -1,5 +1,5 @@
-// Tests of MIGRATE in the engine: what it is told, what is sent, and who waits meanwhile. The other
-// server is a second engine, to which the test carries what is to be sent.
+// Tests of MIGRATE in the engine: its arguments, the sent commands, and the waits meanwhile. The
+// other server is a second engine, to which the test carries those commands.
 #include "cache/replication/migration.hpp"
 
 #include <eddy/base/byte_buffer.hpp>

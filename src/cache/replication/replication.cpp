@@ -1,4 +1,4 @@
-// The stream, and those that follow: who is sent what, and who is closed.
+// The stream, and its replicas: data sent to each, and timeouts.
 #include "cache/replication/replication.hpp"
 
 #include <eddy/base/assert.hpp>

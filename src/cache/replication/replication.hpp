@@ -1,9 +1,20 @@
-// Masters and replicas, as the engine sees them: who follows whom, how far each has come, and what
-// is to be sent. The connections are the server's part (runtime/cache/leading.hpp, following.hpp).
+// Replication, engine side: master and replica roles, offsets, and the bytes to be sent. The
+// connections are the server's part (runtime/cache/leading.hpp, following.hpp).
 //
-// A master writes its changes down as commands, one stream of bytes for all its replicas, and
-// counts the bytes: that is the offset. A replica passes on what it gets byte for byte, so all that
-// follow one master, through whatever chain, have the same offsets and may take each other's place.
+// A master records its changes as commands, one stream of bytes for all its replicas, and counts
+// the bytes: that is the offset. A replica forwards its input byte for byte, so all replicas of one
+// master, through whatever chain, have the same offsets and may take each other's place.
+//
+// The room replication holds data shared with other servers. Files in reading order:
+//
+//   replication.hpp        roles, replicas, WAIT; replication_following.cpp the replica's half
+//   replication_feed.hpp   the stream's bytes: backlog and unsent output
+//   failover_plan.hpp      FAILOVER; replication_failover.cpp
+//   replication_info.hpp   INFO and ROLE
+//   migration.hpp          MIGRATE
+//
+// It stands on keyspace, and on persistence/propagation.hpp of the same floor for changes as
+// commands.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -39,7 +50,7 @@ struct full_copy {
 /// A server that follows this one: its session, and how far it has come.
 struct replica {
     enum class stage : std::uint8_t {
-        introduced,  ///< it has told of itself, but not asked for anything
+        introduced,  ///< it has sent its attributes, but no request
         waiting,     ///< for a full copy to begin
         copying,     ///< it is sent one
         copied,      ///< and is to say that it has taken it
@@ -69,14 +80,14 @@ struct replica {
 
 struct awaited_copies;
 
-/// Whoever has the connections. Called within commands.
+/// Owner of the connections. Called within commands.
 class replication_host {
 public:
     /// A replica waits for a copy, or has taken a piece of one.
     virtual void copy_wanted() noexcept = 0;
     /// It is to follow another server than before, or none, or to acknowledge.
     virtual void link_changed() noexcept = 0;
-    /// What whoever looks after this server should know.
+    /// Message for the server's operator.
     virtual void tell(std::string_view what) = 0;
 
 protected:
@@ -91,7 +102,7 @@ public:
     /// Servers that may follow at the same time; further ones are refused.
     static constexpr std::size_t max_replicas = 1000;
 
-    /// What a replica is sent next; `kept` keeps the bytes where they are.
+    /// Next output for a replica; `kept` keeps the bytes where they are.
     struct output {
         std::shared_ptr<const void> kept;
         std::string_view text;
@@ -108,7 +119,7 @@ public:
     // --- The stream ---
 
     const std::string& id() const noexcept { return id_; }
-    /// What the stream was called up to second_offset(), before this server was promoted.
+    /// Replication ID up to second_offset(), before this server was promoted.
     const std::string& second_id() const noexcept { return second_id_; }
     std::int64_t second_offset() const noexcept { return second_offset_; }
     std::uint64_t offset() const noexcept { return feed_.end(); }
@@ -117,7 +128,7 @@ public:
     bool is_active() const noexcept { return active_; }
     void take_new_id();
 
-    /// What the master has sent and was executed: whole commands.
+    /// Input from the master that was executed: whole commands.
     void feed_from_master(std::string_view bytes);
 
     // --- Leading ---
@@ -134,12 +145,12 @@ public:
     bool can_continue(std::string_view id, std::uint64_t from) const noexcept;
     void go_on(replica& with, std::uint64_t from);
     void wait_for_copy(replica& with);
-    /// Closes those that follow: they come back and hear what has changed.
+    /// Closes the connections of all replicas: they reconnect and resynchronise.
     void disconnect_replicas();
 
     /// Whether it is time to begin one for those that wait.
     bool copy_is_due() const noexcept;
-    /// The instant is now: those that wait are told the offset, and get its pieces.
+    /// Begins a full copy at this instant: waiting replicas get the offset, and its pieces.
     std::shared_ptr<full_copy> begin_copy();
     void add_piece(full_copy& to, byte_buffer&& bytes, bool is_last);
     /// Replicas that still take it.
@@ -158,7 +169,7 @@ public:
     std::size_t good_replicas() const noexcept;
     /// Those that take the stream and have not acknowledged all of it.
     std::size_t late_replicas() const noexcept;
-    /// They would tell within a second by themselves.
+    /// Requests acknowledgements at once, which replicas otherwise send each second.
     void ask_for_acknowledgements();
     /// Whether commands that write are refused, as too few replicas are there.
     bool lacks_replicas() const noexcept;
@@ -176,8 +187,7 @@ public:
     void end_wait(session& who);
     void forget_wait(session& who) noexcept;
 
-    /// What is done from time to time: PINGs, timeouts, the end of the backlog. Some ten times a
-    /// second.
+    /// Periodic work: PINGs, timeouts, the end of the backlog. Some ten times a second.
     void tick();
 
     std::uint64_t full_copies = 0;
@@ -192,7 +202,7 @@ public:
     const replica* find_replica(std::string_view host, std::uint16_t port) const;
     /// Holds up all writes from now on.
     void begin_failover(failover_plan plan);
-    /// Looks whether it is time to hand over, or to give up.
+    /// Checks whether to switch roles, or to give up.
     void advance_failover();
     /// The replica is about to be asked to lead.
     void note_failover_asked() noexcept { failover_.asked = true; }
@@ -205,7 +215,7 @@ public:
 
     /// Follows another server; whatever was followed before is left.
     void follow(std::string_view host, std::uint16_t port);
-    /// Follows nobody: this server's own changes count from now on.
+    /// Becomes a master: this server's own changes count from now on.
     void lead();
     bool is_following() const noexcept { return !host_.empty(); }
     const std::string& master_host() const noexcept { return host_; }

@@ -1,4 +1,4 @@
-// FAILOVER's functions of `replication`.
+// FAILOVER, in functions of `replication`.
 #include <eddy/base/assert.hpp>
 
 #include "cache/clients/waits.hpp"

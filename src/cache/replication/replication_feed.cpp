@@ -1,4 +1,4 @@
-// Blocks of one size, shared with whoever is still sending them.
+// Blocks of one size, shared with the connections that are still sending them.
 #include "cache/replication/replication_feed.hpp"
 
 #include <eddy/base/assert.hpp>

@@ -1,5 +1,5 @@
-// The bytes that a master sends its replicas, kept once for all of them: those that some replica
-// has not been sent yet, and some more for one that comes back.
+// Replication backlog: the bytes of a master's stream, kept once for all replicas: those that some
+// replica has not been sent yet, and some more for a partial resynchronisation.
 #pragma once
 
 #include <array>

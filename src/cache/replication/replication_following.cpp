@@ -1,4 +1,4 @@
-// Following: what becomes of the data, and of the stream's name, as masters come and go.
+// Replica side: the fate of the data and of the replication ID as masters come and go.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/messages.hpp"

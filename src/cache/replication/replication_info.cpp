@@ -1,4 +1,4 @@
-// The fields in Redis's order.
+// Fields of INFO's replication section, in Redis's order.
 #include "cache/replication/replication_info.hpp"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What INFO and ROLE tell of masters and replicas.
+// INFO and ROLE: masters and replicas.
 #pragma once
 
 #include "cache/replication/replication.hpp"
@@ -11,7 +11,7 @@ namespace eddy::cache {
 /// ROLE's word.
 std::string_view link_name(link_state now) noexcept;
 
-/// Where the replica is, for who wants to reach it.
+/// Address of the replica for its clients.
 std::string replica_host(const replica& of);
 
 /// Lines of INFO's section, below its head.

@@ -1,4 +1,4 @@
-// Tests of the stream of changes, and of what a server that leads or follows tells its clients.
+// Tests of the stream of changes, and of the replies of masters and replicas to clients.
 #include "cache/replication/replication.hpp"
 
 #include "cache/clients/waits.hpp"

@@ -1,5 +1,5 @@
-// More scripts of differential_clients_test.cpp, in the form of differential_scripts.hpp: waiting
-// for sorted sets, CLIENT TRACKING, users and what they may do.
+// More scripts of differential_clients_test.cpp, in the form of differential_scripts.hpp: blocking
+// commands on sorted sets, CLIENT TRACKING, users and their permissions.
 #pragma once
 
 #include <string_view>

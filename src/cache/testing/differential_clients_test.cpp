@@ -1,6 +1,6 @@
-// Several clients at once, of the engine and of a real redis-server 7.0: after each command all of
-// them must have received the same bytes. Skipped, with the reason, where redis-server is not
-// installed.
+// Comparison of several clients at once, of the engine and of a real redis-server 7.0: after each
+// command all of them must have received the same bytes. Skipped, with the reason, where
+// redis-server is not installed.
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"

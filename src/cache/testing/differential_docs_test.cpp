@@ -1,5 +1,5 @@
-// COMMAND DOCS of the engine and of a real Redis 7.2, field for field. Skipped, with the reason,
-// where the server is of another version.
+// Comparison of COMMAND DOCS of the engine and of a real Redis 7.2, field for field. Skipped, with
+// the reason, where the server is of another version.
 #include "cache/testing/differential_fixture.hpp"
 
 #include <gtest/gtest.h>

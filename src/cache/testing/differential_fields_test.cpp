@@ -1,5 +1,5 @@
-// Hashes of which fields end: the same commands to the engine and to a redis-server of version 8,
-// which has all of them. Skipped, with the reason, where the installed one is older.
+// Comparison of hashes with expiring fields: the same commands to the engine and to a redis-server
+// of version 8, which has all of them. Skipped, with the reason, where the installed one is older.
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"

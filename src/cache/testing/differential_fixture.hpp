@@ -1,5 +1,5 @@
-// For differential tests: the same command to the engine and to a real redis-server, and what is
-// left of a reply without its arbitrary parts.
+// Test fixtures for comparisons: the same command to the engine and to a real redis-server, and a
+// reply without its arbitrary parts.
 #pragma once
 
 #include "cache/engine/engine.hpp"

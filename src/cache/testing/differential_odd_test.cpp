@@ -1,6 +1,6 @@
-// Every command with arguments that are odd for it, to the engine and to a real redis-server 7.0:
-// what is refused, in which words, and what an extreme does. Skipped, with the reason, where
-// another version, or none, is installed.
+// Comparison of every command with odd arguments, by the engine and by a real redis-server 7.0:
+// refusals, their texts, and the effect of extremes. Skipped, with the reason, where another
+// version, or none, is installed.
 #include <eddy/base/random.hpp>
 
 #include "base/test_seed.hpp"

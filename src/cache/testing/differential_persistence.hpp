@@ -1,4 +1,4 @@
-// The commands of differential_test.cpp about saving, as far as they need no disk.
+// Commands of differential_test.cpp about saving, as far as they need no disk.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
-// The scripts of differential_clients_test.cpp: commands separated by semicolons, each with the
-// letter of the client that sends it. "WAIT ms" lets time pass, "GONE A" closes a connection, @A is
-// a client's number.
+// Scripts of differential_clients_test.cpp: commands separated by semicolons, each with the letter
+// of the client that sends it. "WAIT ms" lets time pass, "GONE A" closes a connection, @A is a
+// client's number.
 #pragma once
 
 #include <string_view>

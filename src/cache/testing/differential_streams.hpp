@@ -1,5 +1,5 @@
-// What differential_streams_test.cpp and differential_clients_test.cpp ask of streams: commands
-// separated by semicolons.
+// Stream commands of differential_streams_test.cpp and differential_clients_test.cpp, separated by
+// semicolons.
 #pragma once
 
 #include <string_view>

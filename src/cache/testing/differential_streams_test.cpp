@@ -1,5 +1,5 @@
-// Commands on streams to the engine and to a real redis-server 7.0: the replies must be the same,
-// but for times, and so must what is stored, to the byte. Skipped, with the reason, where
+// Comparison of stream commands by the engine and by a real redis-server 7.0: the replies must be
+// the same, but for times, and so must the stored bytes. Skipped, with the reason, where
 // redis-server is not installed.
 #include "cache/testing/differential_streams.hpp"
 

@@ -1,6 +1,6 @@
-// The same commands to the engine and to a real redis-server 7.0: the replies must be the same
-// bytes, but for the order of what has none. Skipped, with the reason, where redis-server is not
-// installed.
+// Comparison of the same commands by the engine and by a real redis-server 7.0: the replies must be
+// the same bytes, but for the order of unordered replies. Skipped, with the reason, where
+// redis-server is not installed.
 #include <eddy/base/random.hpp>
 
 #include "base/test_rounds.hpp"

@@ -1,6 +1,5 @@
-// More scripts of differential_clients_test.cpp, in the form of differential_scripts.hpp: what is
-// refused before anything else is looked at, what MONITOR shows, and what
-// SLOWLOG keeps.
+// More scripts of differential_clients_test.cpp, in the form of differential_scripts.hpp: refusals
+// before all other checks, the output of MONITOR, and the entries of SLOWLOG.
 #pragma once
 
 #include <string_view>

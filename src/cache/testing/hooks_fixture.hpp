@@ -1,4 +1,4 @@
-// Hooks without threads and without scripts: the test is the one who answers.
+// Test fixture: hooks without threads and without scripts, answered by the test.
 #pragma once
 
 #include "cache/read_through/hooks.hpp"

@@ -1,4 +1,4 @@
-// For tests: a dictionary of keys.
+// Test fixture: a dictionary of keys.
 #pragma once
 
 #include "base/test_seed.hpp"

@@ -1,4 +1,4 @@
-// For tests of the slab: a block and what was written to all of it.
+// Test fixture for the slab: a block and the bytes written to all of it.
 #pragma once
 
 #include <cstddef>

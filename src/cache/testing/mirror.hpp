@@ -1,4 +1,4 @@
-// For tests: two engines, of which the second one is told what changes in the first.
+// Test fixture: two engines, the second of which executes the changes of the first.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>

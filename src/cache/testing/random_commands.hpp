@@ -1,4 +1,4 @@
-// For tests: commands at random, from templates as differential_commands.hpp has them.
+// Test fixture: random commands, from templates as in differential_commands.hpp.
 #pragma once
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// For tests: a real redis-server on a Unix socket of its own, to compare replies with.
+// Test fixture: a real redis-server on a Unix socket of its own, for comparisons.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>

@@ -1,4 +1,4 @@
-// For tests: an engine that leads, and replicas of it without connections.
+// Test fixture: a master engine, and replicas of it without connections.
 #pragma once
 
 #include "cache/rdb/snapshot.hpp"

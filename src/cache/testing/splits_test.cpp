@@ -1,4 +1,4 @@
-// Commands come in pieces: whatever the pieces are, the replies are the same.
+// Tests of split input: in whatever pieces commands arrive, the replies are the same.
 //
 // The scripts are those of the differential tests, as bytes through the parser and the engine.
 #include <eddy/base/byte_buffer.hpp>

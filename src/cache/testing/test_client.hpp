@@ -1,4 +1,16 @@
-// For tests: a client of an engine in this process, and replies as trees.
+// Test client of an engine in this process, and replies as trees.
+//
+// The room testing holds fixtures, and the tests that compare the engine with a redis-server. Files
+// in reading order:
+//
+//   test_client.hpp                        the client; mirror.hpp, replication_fixture.hpp,
+//                                          hooks_fixture.hpp engines beside other parts
+//   redis_process.hpp                      a real redis-server; differential_fixture.hpp both
+//   differential_*.hpp, random_commands.hpp   the scripts of the comparisons
+//   key_table.hpp, marked_block.hpp        fixtures of the lower rooms
+//   *_test.cpp                             the comparisons, by subject
+//
+// It stands on all rooms; none includes it but in tests.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>

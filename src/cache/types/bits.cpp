@@ -1,4 +1,4 @@
-// Loops over words; the compiler makes vectors of the simple ones.
+// Bit operations by loops over words; the compiler vectorises the simple ones.
 #include "cache/types/bits.hpp"
 
 #include <algorithm>

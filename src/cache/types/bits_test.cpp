@@ -1,4 +1,4 @@
-// Runs of bits against the same done bit by bit.
+// Tests of bit runs against the same operations bit by bit.
 #include "cache/types/bits.hpp"
 
 #include <eddy/base/random.hpp>

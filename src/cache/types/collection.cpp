@@ -1,4 +1,4 @@
-// Packed blocks, tables, and the step from one to the other.
+// Packed blocks, tables, and the conversion from one to the other.
 #include "cache/types/collection.hpp"
 
 #include <eddy/base/assert.hpp>

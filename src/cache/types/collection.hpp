@@ -1,13 +1,25 @@
-// A set's members, or a hash's fields with their values: the unordered collections.
+// Unordered collections: a set's members, or a hash's fields with their values.
 //
 // A small one is a packed block, searched from its start; above `max_packed_fields` fields, or with
 // a field or value longer than `max_packed_text`, it becomes a dictionary of entries, whose value
 // is empty for a set. It never goes back. All operations are O(1): a packed block has a bounded
 // size.
 //
-// A hash of which a field ends becomes a table that also knows their order (timed_fields.hpp), and
-// stays one. A field whose time is over is not there for anybody who asks here, until it is
-// removed; but for the server that this one follows (expired_keys::stay).
+// A hash with an expiring field becomes a table that also keeps their order (timed_fields.hpp), and
+// stays one. An expired field is invisible to all functions here, until it is removed; but for the
+// commands of this server's master (expired_keys::stay).
+//
+// The room types holds the values of keys. Files in reading order:
+//
+//   collection.hpp, timed_fields.hpp     sets and hashes, expiring fields; ordered_tree.hpp
+//   list.hpp                             lists
+//   sorted_set.hpp, score_tree.hpp       sorted sets; geo.hpp positions in them
+//   stream.hpp, stream_id.hpp            streams; listpack.hpp their blocks
+//   bits.hpp, hyperloglog.hpp            operations on strings; number.hpp numbers in them
+//   packed.hpp                           Redis's compact encodings, from untrusted input
+//   encoding_name.hpp, sha256.hpp        OBJECT ENCODING; passwords
+//
+// It stands on memory, and shares a floor with keyspace.
 #pragma once
 
 #include "cache/keyspace/environment.hpp"
@@ -35,8 +47,8 @@ struct packed_block {
 };
 static_assert(sizeof(packed_block) == 8);
 
-/// A view of the set or hash that an entry holds; copy it freely. The texts that it hands out end
-/// with the next change. A key's entry itself never moves by what is done here.
+/// A view of the set or hash that an entry holds; copy it freely. Its texts are valid until the
+/// next change. A key's entry itself never moves by a function here.
 class collection {
 public:
     static constexpr std::size_t max_packed_fields = 32;
@@ -64,7 +76,7 @@ public:
     std::optional<std::string_view> get(std::string_view field) const noexcept;
 
     /// Adds the field, or replaces its value; true when it was added. Neither text may point into
-    /// this collection. The time at which a field ends is taken away, unless it is to be kept.
+    /// this collection. The field's expiry is removed, unless `keeps_end`.
     bool put(std::string_view field, std::string_view value = {}, bool keeps_end = false);
     bool erase(std::string_view field);
 

@@ -1,4 +1,4 @@
-// Sets and hashes against std::map, over the step from packed to table.
+// Tests of sets and hashes against std::map, over the conversion from packed to table.
 #include "cache/types/collection.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// Redis's limits, at their defaults.
+// Redis's limits of its encodings, at their defaults.
 #include "cache/types/encoding_name.hpp"
 
 #include "cache/keyspace/keyspace.hpp"

@@ -1,4 +1,4 @@
-// What OBJECT ENCODING says: how Redis would hold a value.
+// OBJECT ENCODING: the name of the encoding that Redis would use for a value.
 #pragma once
 
 #include "cache/keyspace/environment.hpp"

@@ -1,4 +1,4 @@
-// Weaving bits, great circles, squares.
+// Interleaving of bits, distances on great circles, squares.
 #include "cache/types/geo.hpp"
 
 #include <eddy/base/assert.hpp>

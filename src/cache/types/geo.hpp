@@ -1,10 +1,10 @@
-// Positions on the earth as scores of a sorted set, as Redis keeps them.
+// Positions on the earth as scores of a sorted set (geohash), in Redis's form.
 //
 // Longitude and latitude are each cut into 2^26 steps (the latitude from -85.05 to 85.05 degrees,
-// as maps in Mercator's projection have it), and the two numbers are woven into one of 52 bits, the
-// longitude first. What is near is mostly near in that order, too: the squares that one finds by
-// halving the earth again and again are ranges of scores. A search covers its area with a few of
-// them and looks at the members there.
+// as maps in Mercator's projection have it), and the two numbers are interleaved into one of 52
+// bits, the longitude first. Near positions are mostly near in that order, too: the squares that
+// result from halving the earth again and again are ranges of scores. A search covers its area with
+// a few of them and checks the members there.
 #pragma once
 
 #include <array>

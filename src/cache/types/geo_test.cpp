@@ -1,4 +1,4 @@
-// Positions as scores, and searches against looking at everyone.
+// Tests of positions as scores, and of searches against a check of every member.
 #include "cache/types/geo.hpp"
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// The layout's bits, and the estimator.
+// Bits of the layout, and the estimator.
 #include "cache/types/hyperloglog.hpp"
 
 #include <algorithm>

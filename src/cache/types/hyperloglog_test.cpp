@@ -1,5 +1,5 @@
-// HyperLogLog's layouts against an array of registers; differential_test.cpp compares the bytes
-// with Redis's.
+// Tests of HyperLogLog's layouts against an array of registers; differential_test.cpp compares the
+// bytes with Redis's.
 #include "cache/types/hyperloglog.hpp"
 
 #include <eddy/base/random.hpp>

@@ -30,8 +30,8 @@ struct list_block {
     const char* data() const noexcept { return reinterpret_cast<const char*>(this + 1); }
 };
 
-/// Keeps no reference to the slab: whoever owns the list gives it with each call that allocates or
-/// frees, always the same. Views and positions end with the next call that changes the list.
+/// Keeps no reference to the slab: the owner of the list gives it with each call that allocates or
+/// frees, always the same. Views and positions are valid until the next call that changes the list.
 class list {
 public:
     static constexpr std::size_t block_bytes = 4096;

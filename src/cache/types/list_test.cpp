@@ -1,4 +1,4 @@
-// Lists against std::deque.
+// Tests of lists against std::deque.
 #include "cache/types/list.hpp"
 
 #include <eddy/base/random.hpp>

@@ -3,8 +3,8 @@
 //
 //     | bytes, 4 | elements, 2 | element ... | 255 |
 //
-// Text that is a number in its usual writing is kept as one. Here blocks are known to be sound;
-// types/packed.hpp walks what comes from outside.
+// Text that is a number in its usual writing is kept as one. Blocks here are trusted; packed.hpp
+// walks untrusted ones.
 #pragma once
 
 #include "cache/types/number.hpp"
@@ -20,7 +20,7 @@ inline constexpr std::size_t header_bytes = 6;
 inline constexpr char end_mark = '\xff';
 /// An element count that does not fit its 16 bits.
 inline constexpr unsigned unknown_count = 0xffff;
-/// What an element may take beside its text's bytes; a number takes no more than this.
+/// Overhead of an element beside its text's bytes; a number takes no more than this.
 inline constexpr std::size_t max_overhead = 10;
 
 /// Bytes of the list, or a number in their place.

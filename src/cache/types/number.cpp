@@ -1,4 +1,4 @@
-// Doubles and long doubles; the C library does what <charconv> does not.
+// Doubles and long doubles; the C library fills the gaps of <charconv>.
 #include "cache/types/number.hpp"
 
 #include <cctype>

@@ -1,4 +1,4 @@
-// Numbers in text.
+// Tests of numbers in text.
 #include "cache/types/number.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The tree against a model, and the memory that it takes and gives back.
+// Tests of the tree against a model, and of the memory that it takes and returns.
 #include "cache/types/ordered_tree.hpp"
 
 #include <eddy/base/random.hpp>

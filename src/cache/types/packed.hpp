@@ -1,8 +1,8 @@
-// The compact encodings that stand as one string in an RDB file: listpack, ziplist, zipmap, intset.
+// Compact encodings that stand as one string in an RDB file: listpack, ziplist, zipmap, intset.
 //
 // Each is walked element after element, and every step is checked against the bytes that are there,
-// so that a walk is safe on any input. check_packed() walks to the end first, so that nothing is
-// taken from a block that is not sound as a whole.
+// so that a walk is safe on any input. check_packed() walks to the end first, so that no element is
+// taken from a block that is damaged anywhere.
 #pragma once
 
 #include <cstddef>
@@ -59,8 +59,8 @@ public:
     packed_step next(packed_item& to) noexcept;
 };
 
-/// What came before: bytes, last element's place, count, then each element with the size of the one
-/// before it, then 255.
+/// Redis's older ziplist: bytes, last element's place, count, then each element with the size of
+/// the one before it, then 255.
 class ziplist_walk : public packed_walk {
 public:
     explicit ziplist_walk(std::string_view block) noexcept : packed_walk(block) {}

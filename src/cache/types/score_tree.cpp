@@ -1,4 +1,4 @@
-// Searching, splitting, sharing and joining of nodes.
+// Search, split, sharing and joining of nodes.
 #include "cache/types/score_tree.hpp"
 
 #include <eddy/base/assert.hpp>

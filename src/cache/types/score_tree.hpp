@@ -1,7 +1,6 @@
-// The order of a big sorted set: a B+-tree over (score, member) that counts what is below each
-// node.
+// Order of a big sorted set: a B+-tree over (score, member) with subtree counts.
 //
-// A leaf holds up to 62 members, their scores side by side, so that a search mostly looks at scores
+// A leaf holds up to 62 members, their scores side by side, so that a search mostly reads scores
 // alone: two or three lines of the processor's cache a node. Members that share a score are
 // compared byte by byte, as Redis does. An inner node holds up to 63 children with the first item
 // and the number of items of each, which makes ranks as cheap as searches. Leaves are linked in
@@ -26,8 +25,8 @@
 namespace eddy::cache {
 
 /// Points to entries, which stay where they are as long as they are in it. Keeps no reference to
-/// the slab: whoever owns the tree gives it with each call that allocates or frees, always the
-/// same. Positions end with the next change. A copy is another handle of the same nodes. One
+/// the slab: the owner of the tree gives it with each call that allocates or frees, always the
+/// same. Positions are valid until the next change. A copy is another handle of the same nodes. One
 /// thread.
 class score_tree {
 public:
@@ -73,8 +72,8 @@ public:
     void erase(slab& memory, double score, const entry* member) noexcept;
     /// Gives an item that is there another score.
     void change(slab& memory, double from, double to, entry* member);
-    /// Takes out up to `most` items from this rank on, but only those of one leaf; returns how
-    /// many. Looks at no member. `rank` < size().
+    /// Removes up to `most` items from this rank on, but only those of one leaf; returns how many.
+    /// Reads no member. `rank` < size().
     std::size_t erase_at(slab& memory, std::size_t rank, std::size_t most) noexcept;
 
     /// The number of items before one that is there.

@@ -1,4 +1,4 @@
-// The tree against a sorted std::vector: ranks, bounds, walks, and its own invariants.
+// Tests of the tree against a sorted std::vector: ranks, bounds, walks, and its own invariants.
 #include "cache/types/score_tree.hpp"
 
 #include <eddy/base/random.hpp>

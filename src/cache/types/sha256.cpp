@@ -1,4 +1,4 @@
-// The compression function over blocks of 64 bytes.
+// SHA-256's compression function over blocks of 64 bytes.
 #include "cache/types/sha256.hpp"
 
 #include <bit>

@@ -15,7 +15,7 @@ using sha256_digest = std::array<std::uint8_t, 32>;
 /// O(bytes of the text).
 sha256_digest sha256(std::string_view text) noexcept;
 
-/// Takes as long for any two, so that the time tells nothing about where they differ.
+/// Comparison in constant time, which reveals nothing about where they differ.
 bool same_digest(const sha256_digest& a, const sha256_digest& b) noexcept;
 
 /// 64 lower-case hexadecimal digits.

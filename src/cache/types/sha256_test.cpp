@@ -1,4 +1,5 @@
-// SHA-256 against the examples of the standard, and every length around the ends of blocks.
+// Tests of SHA-256 against the examples of the standard, and every length around the ends of
+// blocks.
 #include "cache/types/sha256.hpp"
 
 #include <gtest/gtest.h>

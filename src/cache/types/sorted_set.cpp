@@ -1,4 +1,4 @@
-// Packed blocks in order, tables, and the step from one to the other.
+// Ordered packed blocks, tables, and the conversion from one to the other.
 #include "cache/types/sorted_set.hpp"
 
 #include <eddy/base/assert.hpp>

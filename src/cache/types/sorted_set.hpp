@@ -1,4 +1,4 @@
-// A sorted set: members, each with a score, in the order of their scores and then of their bytes.
+// Sorted set: members, each with a score, in the order of their scores and then of their bytes.
 //
 // A small one is a packed block in that order, searched from its start; above `max_packed_members`,
 // with a member longer than `max_packed_text` or when the block would pass 4 KiB it becomes a
@@ -30,13 +30,12 @@ struct sorted_table {
     sorted_table(slab& memory, const key_hash& hash) noexcept : members(memory, hash) {}
     dictionary members;
     score_tree order;
-    /// Redis would still hold it as a listpack, which OBJECT ENCODING tells.
+    /// Whether Redis would still hold it as a listpack, as shown by OBJECT ENCODING.
     bool listed = true;
 };
 
-/// A view of the sorted set that an entry holds; copy it freely. The texts that it hands out end
-/// with the next change. A key's entry itself never moves by what is done here. Scores are any
-/// doubles but NaN.
+/// A view of the sorted set that an entry holds; copy it freely. Its texts are valid until the next
+/// change. A key's entry itself never moves by a function here. Scores are any doubles but NaN.
 class sorted_set {
 public:
     static constexpr std::size_t max_packed_members = 128;

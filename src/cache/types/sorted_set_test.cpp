@@ -1,4 +1,4 @@
-// Sorted sets against a model, over the step from packed to table.
+// Tests of sorted sets against a model, over the conversion from packed to table.
 #include "cache/types/sorted_set.hpp"
 
 #include <eddy/base/random.hpp>

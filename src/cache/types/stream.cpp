@@ -1,4 +1,4 @@
-// Blocks and the entries in them.
+// Blocks of a stream and the entries in them.
 #include "cache/types/stream.hpp"
 
 #include <eddy/base/assert.hpp>

@@ -1,5 +1,5 @@
-// A stream value: entries of fields and values in the order of their IDs, and the groups that read
-// it.
+// Redis stream: entries of fields and values in the order of their IDs, and the consumer groups
+// that read it.
 //
 // Entries stand in blocks, each of which is one listpack as Redis has it in memory and in its RDB
 // files: the fields of the block's first entry, then the entries, whose IDs are differences to the
@@ -106,8 +106,8 @@ struct stream_group : stream_named {
         const auto at = pending.find(id);
         return at ? at->of : nullptr;
     }
-    /// The entry is pending for the consumer from now on; it is a first delivery, also if it was
-    /// pending for somebody already.
+    /// The entry is pending for the consumer from now on; it is a first delivery, even if it was
+    /// pending for another consumer already.
     void deliver(slab& memory, stream_id id, stream_consumer& to, std::int64_t now_ms);
     /// Adds an entry that is not pending, without an owner: pass_on() must follow.
     stream_pending& add_pending(slab& memory, stream_id id);
@@ -119,7 +119,7 @@ struct stream_group : stream_named {
     bool free_some(slab& memory, std::size_t& steps) noexcept;
 };
 
-/// What XTRIM and XADD were asked to remove.
+/// Trimming arguments of XTRIM and XADD.
 struct stream_trim {
     enum class by : std::uint8_t { none, length, id };
     by what = by::none;
@@ -135,9 +135,9 @@ struct stream_block_limits {
     std::size_t entries = 100;
 };
 
-/// Keeps no reference to the slab: whoever owns the stream gives it with each call that allocates
-/// or frees, always the same. Walks end with the next change of the entries. A copy is another
-/// handle of the same blocks. One thread.
+/// Keeps no reference to the slab: the owner of the stream gives it with each call that allocates
+/// or frees, always the same. Walks are valid until the next change of the entries. A copy is
+/// another handle of the same blocks. One thread.
 class stream {
 public:
     /// A new entry's fields and values, all together.
@@ -175,26 +175,26 @@ public:
     /// The new group, or null when the name is taken.
     stream_group* add_group(slab& memory, std::string_view name, stream_id last,
                             std::int64_t entries_read);
-    /// Moves the group into a stream of its own, which is to be discarded.
+    /// Moves the group into a stream of its own, for environment::discard().
     stream take_group(slab& memory, stream_group& gone);
 
-    /// How many of all the entries that there ever were come up to this ID, if that can be told.
+    /// Number of all entries ever added up to this ID, if known.
     std::optional<std::int64_t> count_up_to(stream_id id) const noexcept;
     /// Whether an entry behind this one, or this one, was removed by erase(), also before the first
     /// one that is there; false when none is.
     bool has_gaps_from(stream_id id) const noexcept;
-    /// How many entries the group has still to read, if that can be told.
+    /// Number of entries that the group has still to read, if known.
     std::optional<std::int64_t> lag(const stream_group& of) const noexcept;
 
     /// A copy of everything. O(its size).
     stream copy(slab& memory) const;
     /// Frees blocks, groups and what is pending, about a step each; true when some are left.
     bool free_some(slab& memory, std::size_t steps) noexcept;
-    /// Bytes of all but the stream itself. Looks at `samples` consumers of each group and
-    /// extrapolates (0: at all of them).
+    /// Bytes of all but the stream itself. Reads `samples` consumers of each group and extrapolates
+    /// (0: all of them).
     std::size_t memory_bytes(std::size_t samples) const noexcept;
-    /// The nodes that Redis's radix tree would have for the blocks, which XINFO tells: looked up
-    /// for the first max_counted_blocks, and extrapolated.
+    /// Nodes that Redis's radix tree would have for the blocks, for XINFO: counted for the first
+    /// max_counted_blocks, and extrapolated.
     std::size_t radix_nodes() const noexcept;
     static constexpr std::size_t max_counted_blocks = 4096;
 
@@ -206,7 +206,7 @@ public:
         std::uint64_t length = 0;
         stream_id last_id;
         stream_id max_deleted_id;
-        std::optional<std::uint64_t> entries_added;  ///< old files do not tell
+        std::optional<std::uint64_t> entries_added;  ///< old files lack it
     };
     const char* set_facts(const facts& told) noexcept;
 

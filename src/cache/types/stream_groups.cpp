@@ -1,5 +1,4 @@
-// Groups with their consumers and what is pending, and what is counted for them; blocks that come
-// from outside.
+// Consumer groups with their pending entries and counters; blocks from outside.
 #include <eddy/base/assert.hpp>
 
 #include "cache/types/packed.hpp"

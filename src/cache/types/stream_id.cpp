@@ -1,4 +1,4 @@
-// IDs as clients write them, read as generously as Redis does.
+// Parser of stream IDs, as lenient as Redis's.
 #include "cache/types/stream_id.hpp"
 
 #include "cache/types/number.hpp"

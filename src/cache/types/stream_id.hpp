@@ -1,4 +1,4 @@
-// The ID of a stream's entry: milliseconds since 1970 and a number among those of one millisecond.
+// Stream ID: milliseconds since 1970 and a number among those of one millisecond.
 #pragma once
 
 #include <charconv>

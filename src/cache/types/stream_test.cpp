@@ -1,4 +1,4 @@
-// Streams against a model; groups; memory; what is read from outside.
+// Tests of streams against a model; groups; memory; input from outside.
 #include "cache/types/stream.hpp"
 
 #include <eddy/base/random.hpp>

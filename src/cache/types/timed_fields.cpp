@@ -1,4 +1,4 @@
-// The order of the fields that end, and of the hashes that have them.
+// Order of expiring fields, and of the hashes that have them.
 #include "cache/types/timed_fields.hpp"
 
 #include <eddy/base/assert.hpp>

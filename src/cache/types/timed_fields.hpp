@@ -1,9 +1,9 @@
-// Fields of a hash that end by themselves.
+// Expiring fields of a hash.
 //
-// A hash of which some field has had an end is a dictionary beside a tree that orders those fields
-// by when they end. The field's entry keeps its time as a key's entry does, so that a field without
-// one takes no more than in any other table. The field_clock knows all such hashes by the end that
-// comes next: a sweep looks only at hashes of which some field is over.
+// A hash that has ever had an expiring field is a dictionary beside a tree that orders those fields
+// by their expiry. The field's entry keeps its time as a key's entry does, so that a field without
+// one takes no more than in any other table. The field_clock orders all such hashes by their next
+// expiry: a sweep visits only hashes with an expired field.
 #pragma once
 
 #include "cache/keyspace/dictionary.hpp"
@@ -20,7 +20,7 @@ namespace eddy::cache {
 
 class keyspace;
 
-/// The fields of a hash, with those that end in order. An entry's time and its place in the order
+/// Fields of a hash, with the expiring ones in order. An entry's time and its place in the order
 /// change together.
 struct timed_table final : dictionary {
     static constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
