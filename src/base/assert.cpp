@@ -1,4 +1,4 @@
-// Where a failed assertion ends: one line on standard error, then abort.
+// End of a failed assertion: one line on standard error, then abort.
 #include <eddy/base/assert.hpp>
 
 #include <cstdio>

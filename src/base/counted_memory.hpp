@@ -1,7 +1,7 @@
-// Counts what a thread asks malloc for, by whatever way: `operator new`, the frame pool, a buffer,
-// or a library within a call; and lets it run out of memory. It defines those functions, so one
-// file of a test program includes it. Not with the sanitizers, which bring their own:
-// EDDY_COUNTS_ALLOCATIONS is 0 there, and nothing is defined.
+// Counter of a thread's allocations by any way (`operator new`, the frame pool, a buffer, a library
+// within a call), with injected failures. It replaces those functions, so one file of a test
+// program includes it. Not with the sanitizers, which bring their own: EDDY_COUNTS_ALLOCATIONS is 0
+// there, and nothing is defined.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
@@ -61,7 +61,7 @@ public:
     bool is_out() const noexcept { return mallocs_left == 0; }
 };
 
-/// While it lives, this thread's frame pool has nothing: each new coroutine asks malloc.
+/// While it lives, this thread's frame pool is empty: each new coroutine calls malloc.
 class no_spare_frames {
 public:
     no_spare_frames() {

@@ -1,4 +1,4 @@
-// The bounds, from the limit of open files.
+// Bounds of the reserved descriptors, from the limit of open files.
 #include "base/descriptors.hpp"
 
 #include <fcntl.h>

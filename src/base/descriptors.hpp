@@ -1,5 +1,5 @@
-// Descriptors kept in reserve: clients never take the last ones of the process, so that it can
-// still be controlled, and save what it has.
+// Reserved descriptors: clients never take the last ones of the process, so that it can still be
+// controlled and save its data.
 //
 // The kernel gives the lowest number that is free. A number below a bound thus has as many below it
 // for others, and one above the bound says that all below are taken: no counting is needed.

@@ -1,4 +1,4 @@
-// The numbers that are kept in reserve.
+// Reserved descriptors: their numbers.
 #include "base/descriptors.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// The per-thread free lists behind frame_allocate(), and how a frame knows where it came from.
+// Per-thread free lists behind frame_allocate(), and the header that records a frame's origin.
 #include <eddy/base/frame_pool.hpp>
 
 #include <array>
@@ -115,7 +115,7 @@ inline void give_back(void* frame, std::size_t size) noexcept {
     push(size_class, frame);
 }
 
-/// What stands behind each coroutine's frame.
+/// Footer of each coroutine's frame.
 struct origin {
     std::pmr::memory_resource* memory;  // null for the pool
 };

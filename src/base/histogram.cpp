@@ -1,4 +1,4 @@
-// Reading a histogram.
+// Percentiles and mean of a histogram.
 #include <eddy/base/histogram.hpp>
 
 #include <algorithm>

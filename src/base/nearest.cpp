@@ -10,7 +10,7 @@ namespace eddy {
 
 std::size_t word_distance(std::string_view a, std::string_view b) noexcept {
     if (a.size() > nearest_word_limit || b.size() > nearest_word_limit) return nearest_word_limit;
-    // The row at hand and the two before it.
+    // The current row and the two before it.
     std::array<std::array<std::size_t, nearest_word_limit + 1>, 3> rows{};
     auto *before = &rows[0], *last = &rows[1], *row = &rows[2];
     for (std::size_t j = 0; j <= b.size(); ++j) (*last)[j] = j;

@@ -1,4 +1,4 @@
-// Which word is meant by a misspelt one.
+// The nearest word to a misspelt one.
 #include <eddy/base/nearest.hpp>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Checking a folder by its descriptor.
+// Checks of a folder by its descriptor.
 #include "base/private_folder.hpp"
 
 #include <eddy/base/unique_fd.hpp>

@@ -1,4 +1,4 @@
-// A user's own folder in /tmp, where any user may have made one of its name before.
+// Private folders of a user in /tmp, where any user may have made one of that name before.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace eddy {
 /// user no folder of its own.
 std::string own_folder_in_tmp();
 
-/// Why the folder `path` cannot be relied on to be this user's alone, as what follows "it": it is
+/// The reason why the folder `path` may not be only this user's, as a text that follows "it": it is
 /// no folder but, for example, a link to one, has another owner, or others may use it. Empty when
 /// it can, or when nothing is there.
 std::string private_folder_fault(const std::string& path);

@@ -1,4 +1,4 @@
-// Folders of this user alone, and others.
+// Folders that are only this user's, and others.
 #include "base/private_folder.hpp"
 
 #include "base/temporary_folder.hpp"

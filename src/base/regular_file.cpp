@@ -1,4 +1,4 @@
-// The kinds of files, and the checks before and after open(2).
+// Kinds of files, and the checks before and after open(2).
 #include "base/regular_file.hpp"
 
 #include <sys/stat.h>

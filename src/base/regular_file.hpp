@@ -1,4 +1,4 @@
-// Files that users name: opened without waiting, and only where they are regular files.
+// Regular files named by users: opened without blocking; every other kind of file is refused.
 #pragma once
 
 #include <eddy/base/result.hpp>

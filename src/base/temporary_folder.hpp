@@ -1,4 +1,4 @@
-// For tests: a folder of their own.
+// Temporary folder of a test.
 #pragma once
 
 #include <stdlib.h>

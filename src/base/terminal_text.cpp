@@ -1,4 +1,4 @@
-// Decoding UTF-8 strictly, and escaping.
+// Strict decoding of UTF-8, and escaping.
 #include "base/terminal_text.hpp"
 
 #include <algorithm>

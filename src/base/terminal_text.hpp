@@ -1,5 +1,5 @@
-// Text from elsewhere, made safe for terminals and logs: what could drive a terminal, forge a line
-// or reorder the text around it is replaced.
+// Untrusted text made safe for terminals and logs: sequences that could drive a terminal, forge a
+// line or reorder the text around them are replaced.
 #pragma once
 
 #include <cstddef>

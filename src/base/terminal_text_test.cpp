@@ -1,4 +1,4 @@
-// Text for terminals: what is let through, what is escaped, and pieces.
+// Text for terminals: text that passes, text that is escaped, and pieces.
 #include "base/terminal_text.hpp"
 
 #include <gtest/gtest.h>

@@ -60,7 +60,7 @@ inline std::string option_flag(std::string_view key) {
     return made;
 }
 
-/// Hash of std::string keys that views look up: std::unordered_map<std::string, T, string_hash,
+/// Hash of std::string keys for lookup by view: std::unordered_map<std::string, T, string_hash,
 /// std::equal_to<>>.
 struct string_hash {
     using is_transparent = void;

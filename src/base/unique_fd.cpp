@@ -1,4 +1,4 @@
-// Closing an owned descriptor.
+// Closing of an owned descriptor.
 #include <eddy/base/unique_fd.hpp>
 
 #include <unistd.h>

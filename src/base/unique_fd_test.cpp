@@ -1,4 +1,4 @@
-// Who closes a descriptor, and when.
+// Ownership of a descriptor: the object that closes it, and the time.
 #include <eddy/base/unique_fd.hpp>
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// What costs no allocation, and what becomes of things when there is no memory. All of it counts
-// what malloc is asked for, in programs without sanitizers.
+// Allocations: operations that make none, and behaviour when memory runs out. Counts calls of
+// malloc, in programs without sanitizers.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/frame_pool.hpp>
 #include <eddy/base/unique_fd.hpp>

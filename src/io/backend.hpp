@@ -1,5 +1,5 @@
-// The seam between the loop and the kernel: one abstract class, its children are io_uring, epoll
-// and the simulator. Everything above sees completions, never readiness.
+// Backend of a loop: the abstract class between it and the kernel, implemented by io_uring, epoll
+// and the simulator. The layers above see completions, never readiness.
 #pragma once
 
 #include <eddy/io/loop.hpp>
@@ -34,7 +34,7 @@ public:
     /// The clock that timers follow.
     virtual time_point now() const noexcept = 0;
 
-    /// One turn: hands pending work to the kernel, waits until something has happened or `until`
+    /// One turn: passes pending work to the kernel, waits until something has happened or `until`
     /// has passed (time_point::min() polls without waiting, time_point::max() waits for ever), and
     /// completes what is done with operation::complete_now() or complete_later(). True when
     /// anything was completed.

@@ -1,4 +1,4 @@
-// The threads of a blocking pool and their queue.
+// Threads of a blocking pool and their queue.
 #include <eddy/io/blocking.hpp>
 
 #include "io/posix/signals.hpp"

@@ -1,4 +1,4 @@
-// The pool of receive buffers when it is empty: slower, but never anybody else's bytes.
+// Exhaustion of the pool of receive buffers: slower, but never bytes of another stream.
 #include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 
@@ -127,7 +127,7 @@ TEST_P(buffers_io, streams_that_fill_their_buffers_are_lent_a_few_larger_ones) {
             large += held[i].size() > ordinary;
         }
         EXPECT_EQ(large, most);
-        // What comes back is lent again.
+        // Returned buffers are lent again.
         large = 0;
         for (std::size_t i = 0; i < streams; ++i) {
             for (;;) {
@@ -234,8 +234,8 @@ TEST_P(buffers_io, a_close_between_a_receive_and_its_completion_leaks_no_buffer)
 }
 
 TEST_P(buffers_io, a_receive_that_is_stopped_with_a_buffer_gives_it_back) {
-    // On io_uring a receive that stays armed is stopped when nobody reads, and by then has taken
-    // several; the stream's bytes are read all the same.
+    // On io_uring a receive that stays armed is stopped when there is no reader, and by then has
+    // taken several; the stream's bytes are read all the same.
     constexpr std::size_t messages = 30;
     loop_options tiny;
     tiny.buffer_count = 16;

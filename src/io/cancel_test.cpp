@@ -1,4 +1,4 @@
-// Cancellation reaches every kind of wait, at once and once, and loses nothing that had arrived.
+// Cancellation of every kind of wait: at once, exactly once, and without loss of arrived data.
 #include <eddy/io/scope.hpp>
 
 #include "io/testing.hpp"

@@ -1,9 +1,9 @@
-// Chaos: hundreds of connections whose coroutines read, write, wait, cancel and close at random, on
-// loops with hardly any receive buffers.
+// Chaos test: hundreds of connections whose coroutines read, write, wait, cancel and close at
+// random, on loops with hardly any receive buffers.
 //
-// Every byte tells its connection, direction and place, so lost, doubled, swapped and foreign bytes
-// are seen. Whoever is told that a stream ended must have got all that was written to it without an
-// error. In the end nothing may be left: no descriptor, no lease, no task.
+// Every byte encodes its connection, direction and position, so lost, doubled, swapped and foreign
+// bytes are detected. A reader that sees a stream's end must have received all that was written
+// without an error. In the end nothing may be left: no descriptor, no lease, no task.
 //
 // EDDY_SEED=<number> EDDY_CHAOS_ROUNDS=1 repeats the round that failed; many rounds search.
 #include <eddy/io/event.hpp>
@@ -83,7 +83,7 @@ private:
 // ---- what the two ends of a connection know of each other
 
 struct direction {
-    std::atomic<std::uint64_t> attempted{0};  // handed to a write
+    std::atomic<std::uint64_t> attempted{0};  // passed to a write
     std::atomic<std::uint64_t> written{0};    // by writes that went well
     std::atomic<bool> finished{false};        // all went well, and the end was announced
 };
@@ -156,7 +156,7 @@ struct held_lease {
     bool intact() const { return std::ranges::equal(buffer.bytes(), copy); }
 };
 
-/// What all ends of one loop share.
+/// State shared by all ends of one loop.
 struct world {
     registry& talks;
     std::uint64_t seed;
@@ -402,7 +402,7 @@ task<> write_some(side& me) {
         if (me.dice.chance(0.3)) co_await pause(me.dice);
     }
     if (me.dice.chance(0.7)) {
-        // Before the call: the peer may hear of the end on another thread before it returns.
+        // Before the call: the peer may observe the end on another thread before it returns.
         out.finished = true;
         if (!me.socket.shutdown_write()) out.finished = false;
     } else if (me.dice.chance(0.3)) {
@@ -410,7 +410,7 @@ task<> write_some(side& me) {
     }
 }
 
-/// Somebody else who does something to the stream while it is in use.
+/// A second user, which acts on the stream while it is in use.
 task<> meddle(side& me) {
     if (!co_await loop::current().sleep_for(random_time(me.dice, 20ms))) co_return;
     switch (me.dice.below(5)) {
@@ -435,7 +435,7 @@ task<> converse(side& me) {
     co_await children.join();
 }
 
-/// A conversation that nobody ends is cut off.
+/// A conversation without an end is cut off.
 task<> live(side& me) {
     deadline_source end(co_await current_source(),
                         loop::current().now() + 5ms + random_time(me.dice, 200ms));
@@ -444,7 +444,7 @@ task<> live(side& me) {
 
 // ---- listeners, servers, clients
 
-/// A listener that somebody closes now and then, and the address where it is reached at present.
+/// A listener that is closed now and then, and the address where it is reached at present.
 struct door {
     listener accepting;
     endpoint address;

@@ -1,4 +1,4 @@
-// Memory for frames that knows what it has given out, for tests of with_frames().
+// Memory resource that counts its blocks, for tests of with_frames().
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The few lines between a message socket's operations and its driver, and the closed driver.
+// Glue between a message socket's operations and its driver, and the driver of a closed socket.
 #include <eddy/io/datagram.hpp>
 
 namespace eddy {

@@ -1,5 +1,5 @@
-// Many datagrams in one call: batches to several peers, buffers that go out as segments, and
-// messages that the kernel has joined.
+// Several datagrams in one call: batches to several peers, buffers sent as segments, and messages
+// joined by the kernel.
 #include <eddy/io/scope.hpp>
 
 #include "io/testing.hpp"

@@ -1,5 +1,5 @@
-// Message sockets when buffers are out, when nobody receives, when sends must wait, and when they
-// are cancelled and closed at every stage.
+// Message sockets under stress: without buffers, without a receiver, with sends that wait,
+// cancelled and closed at every stage.
 #include <eddy/io/scope.hpp>
 
 #include "io/testing.hpp"
@@ -114,7 +114,7 @@ TEST_P(datagram_stress_io, closing_drops_what_is_queued_and_leaks_nothing) {
     });
 }
 
-/// Receives under a cancel_source until told to stop; counts what came and in which order.
+/// Receives under a cancel_source until stopped; counts what came and in which order.
 task<void> receive_with_interruptions(datagram& from, int count, random_generator& random,
                                       int& next) {
     while (next < count) {

@@ -1,4 +1,4 @@
-// Datagrams: whole, from whom, cut where they do not fit, dropped where nobody listens.
+// Datagrams: bounds, sender, truncation, loss without a receiver.
 #include <eddy/io/scope.hpp>
 
 #include "io/testing.hpp"
@@ -175,11 +175,11 @@ TEST_P(datagram_io, a_connected_socket_needs_no_address_and_hears_its_peer_alone
 
 task<result<datagram_message>> receive_one(datagram& from) { co_return co_await from.receive(); }
 
-/// Asks until nobody is there: io_uring lets a closed socket's port go a little later.
+/// Sends until the port is closed: io_uring releases a closed socket's port a little later.
 task<> ask_until_refused(datagram& socket) {
     const std::error_code refused = errno_code(ECONNREFUSED);
     for (;;) {
-        // A late refusal is told to the send after it.
+        // A late refusal is reported to the send after it.
         const result<> sent = socket.send_to(as_bytes("anybody?"), {});
         if (error_of(sent) == refused) co_return;
         must(sent);
@@ -202,7 +202,7 @@ TEST_P(datagram_io, refusal_is_an_error_of_the_next_call_and_no_end) {
             must(socket.send_to(as_bytes("anybody?"), {}));
             EXPECT_EQ(error_of(co_await socket.receive()), refused);
 
-            // A send hears of it, too, once the kernel and the loop have.
+            // A send reports it, too, once the kernel and the loop have.
             result<> sent;
             while ((sent = socket.send_to(as_bytes("x"), {}))) must(co_await here().sleep_for(1ms));
             EXPECT_EQ(error_of(sent), refused);

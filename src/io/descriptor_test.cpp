@@ -1,4 +1,4 @@
-// Descriptors from outside: polled for other libraries, or adopted as streams.
+// Foreign descriptors: polled for other libraries, or adopted as streams.
 #include <eddy/io/scope.hpp>
 
 #include "io/posix/sockets.hpp"
@@ -115,7 +115,7 @@ TEST_P(descriptor_io, the_socket_of_a_stream_may_be_polled_beside_it) {
         });
         EXPECT_EQ(ready, 1);
         EXPECT_EQ(must(co_await pair.server.read()).text(), "x");
-        // Nothing keeps the socket open: its peer hears of the end.
+        // Nothing keeps the socket open: its peer observes the end.
         pair.server.close();
         EXPECT_EQ(error_of(co_await pair.client.read()), errc::end_of_stream);
     });
@@ -164,7 +164,7 @@ TEST_P(descriptor_io, a_closed_stream_whose_socket_lives_on_elsewhere_is_gone) {
         EXPECT_EQ(must(co_await adopted.read()).text(), "x");
         adopted.close();
         for (int i = 0; i < 3; ++i) co_await here().yield();
-        // Bytes for whoever has the socket now are no business of the loop.
+        // Bytes for the socket's new owner are no business of the loop.
         put(ends.second.get(), "y");
         must(co_await here().sleep_for(1ms));
         char text[4];

@@ -1,4 +1,4 @@
-// Addresses: what is understood, how it prints, what is equal.
+// Socket addresses: parsing, printing, equality.
 #include <eddy/io/endpoint.hpp>
 
 #include <gtest/gtest.h>

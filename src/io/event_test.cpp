@@ -1,4 +1,4 @@
-// Events: who waits, who passes, who is cancelled.
+// Events: waiting, passing, cancellation.
 #include <eddy/io/event.hpp>
 
 #include <eddy/io/scope.hpp>

@@ -1,4 +1,4 @@
-// How work reaches a loop from other threads, and how what it yields comes back.
+// Executors: the path of work to a loop from other threads, and of its result back.
 #include <eddy/io/executor.hpp>
 
 #include <eddy/base/log.hpp>
@@ -128,7 +128,7 @@ void detail::remote_operation::come_home() noexcept {
 }
 
 void detail::remote_operation::leave_there() noexcept {
-    // Whoever waits may be gone with this object as soon as it hears.
+    // The waiting thread may destroy this object as soon as it is notified.
     loop& home = *home_;
     if (visits_.fetch_sub(1, std::memory_order_acq_rel) == 1) home.post(returning_);
 }

@@ -1,5 +1,5 @@
-// Executors: work that reaches a loop from anywhere, what becomes of it when the loop ends, and
-// resume_on() under every order of ending and cancelling.
+// Executors: work posted from any thread, its fate when the loop ends, and resume_on() under every
+// order of ending and cancelling.
 #include <eddy/io/executor.hpp>
 
 #include <eddy/base/log.hpp>
@@ -195,7 +195,7 @@ TEST_P(executor_io, failures_are_logged_and_end_nothing_else) {
 // ---- wake-ups
 
 /// The counter of the one eventfd that is open beside those in `before`: it grows by one with each
-/// write, and nobody has read it while the loop has not run. See proc_pid_fdinfo(5).
+/// write, and it is unread while the loop has not run. See proc_pid_fdinfo(5).
 std::vector<std::string> eventfds() {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -217,7 +217,7 @@ TEST_P(executor_io, wake_ups_of_many_posts_are_one_write) {
     if (simulated()) GTEST_SKIP() << "the simulator has no descriptor to be woken by";
     constexpr int threads = 4;
     constexpr int each = 250;
-    // What other threads of this process have open would be counted in.
+    // Descriptors of other threads of this process would be counted in.
     const std::vector<std::string> open = eventfds();
     ASSERT_EQ(open.size(), 1u);
     const long long before = counter_of(open[0]);

@@ -1,5 +1,5 @@
-// One connection that floods a loop must not keep the turn from the others. Turns are counted, not
-// time.
+// Fairness among connections: one that floods a loop must not starve the others. Turns are counted,
+// not time.
 #include <eddy/io/scope.hpp>
 
 #include "io/testing.hpp"

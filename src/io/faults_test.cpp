@@ -1,5 +1,5 @@
-// What the kernel may do to a loop: refuse io_uring, run out of descriptors, interrupt every call,
-// complete more than a queue holds, and keep bytes that a writer wants back.
+// Faults of the kernel: refused io_uring, no descriptors, interrupted calls, more completions than
+// a queue holds, and bytes kept that a writer wants back.
 #include <eddy/io/event.hpp>
 
 #include "io/testing.hpp"
@@ -123,7 +123,7 @@ TEST(refused_io_uring, says_so_when_it_was_asked_for) {
                   loop_options options;
                   options.kind = backend_kind::uring;
                   std::error_code expected = errno_code(EPERM);
-                  // A build without io_uring says that before anybody could refuse it.
+                  // A build without io_uring says that before the kernel could refuse it.
                   if (const auto made = loop::create(options);
                       !made && made.error() == errc::unsupported)
                       expected = made.error();
@@ -272,7 +272,7 @@ TEST_P(faults_io, a_reset_that_a_write_heard_of_is_no_orderly_end) {
             must(co_await here().sleep_for(1ms));
             EXPECT_EQ(must(co_await pair.client.read()).text(), "hello");
             pair.server.close();  // with bytes unread: a reset
-            // The write comes before the loop can hear of the reset, or after.
+            // The write comes before the loop can observe the reset, or after.
             if (i % 2) must(co_await here().sleep_for(1ms));
             std::error_code wrote;
             while (!wrote) wrote = error_of(co_await pair.client.write_all("x"));
@@ -290,7 +290,8 @@ void reset_by_peer(connection& pair) {
     pair.server.close();
 }
 
-/// Makes the client receive by itself, when it hears that it can, as it does with large messages.
+/// Makes the client receive by itself, when it is notified of readiness, as it does with large
+/// messages.
 task<> send_much(connection& pair) {
     const std::vector<std::byte> large(64 << 10);
     std::vector<std::byte> received(large.size());
@@ -331,8 +332,7 @@ public:
         : thread_([where, count] {
               for (int i = 0; i < count; ++i) {
                   const unique_fd peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-                  if (connect(peer.get(), where.data(), where.size()) < 0)
-                      return;  // nobody accepts
+                  if (connect(peer.get(), where.data(), where.size()) < 0) return;  // no accept
                   const linger at_once{1, 0};
                   setsockopt(peer.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
                   // The reader is armed by then, sometimes.

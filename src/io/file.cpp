@@ -22,7 +22,7 @@ namespace {
 /// Most bytes of one request; the kernel's own limit is 2 GiB less a page.
 constexpr std::size_t most_a_step = std::size_t{1} << 30;
 
-/// What a system call that returns a count or -1 says.
+/// Result of a system call that returns a count or -1.
 result<std::size_t> outcome_of(ssize_t count) noexcept {
     if (count < 0) return fail_errno();
     return static_cast<std::size_t>(count);

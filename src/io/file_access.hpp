@@ -1,4 +1,4 @@
-// What files need of their loop, and their requests to the kernel.
+// Access of files to their loop, and their requests to the kernel.
 #pragma once
 
 #include <eddy/io/blocking.hpp>

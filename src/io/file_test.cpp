@@ -1,4 +1,4 @@
-// Files: real ones, on the ring, on threads, and inline in the simulator.
+// Files: on the ring, on threads, and inline in the simulator.
 #include <eddy/io/file.hpp>
 
 #include <eddy/base/frame_pool.hpp>

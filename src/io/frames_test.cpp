@@ -1,5 +1,5 @@
-// Where frames come from under with_frames(): who inherits it, over which waits, and that each
-// frame goes back to where it came from.
+// Frame memory of with_frames(): inheritance by tasks, over every kind of wait, and the return of
+// each frame to its origin.
 #include <eddy/io/frames.hpp>
 
 #include <eddy/base/frame_pool.hpp>
@@ -416,7 +416,7 @@ TEST_P(frames_io, want_of_memory_comes_out_of_the_call_that_makes_the_coroutine)
             EXPECT_THROW(static_cast<void>(leaf()), std::bad_alloc);
             EXPECT_EQ(frame_memory(), &memory);
             co_await loop::current().yield();
-            // The pool has frames that nobody is given here.
+            // The pool has frames that are not given out here.
             EXPECT_THROW(static_cast<void>(leaf()), std::bad_alloc);
             memory.recover();
             co_await with_scope([&](scope& children) -> task<> {
@@ -529,7 +529,7 @@ TEST_P(frames_io, a_task_that_visits_another_loop_has_that_ones_pool_there) {
                 EXPECT_TRUE(memory.givers().contains(there));
             }
         });
-        // What is posted is over when that loop is.
+        // Posted work is over when that loop is.
         std::pmr::memory_resource* seen = std::pmr::null_memory_resource();
         co_await with_frames(memory, [&]() -> task<void> {
             must(other.where().post([](std::pmr::memory_resource*& there) -> task<> {
@@ -580,7 +580,7 @@ TEST_P(frames_io, blocking_work_is_awaited_under_it) {
 
 // ---- awaitables that are not of Eddy's
 
-/// Keeps who awaits it, for anybody to resume.
+/// Keeps its awaiter, for any code to resume.
 struct baton {
     std::coroutine_handle<> waiter;
     bool ready = false;
@@ -599,7 +599,7 @@ struct void_awaiter {
     int& await_resume() noexcept { return of.resumed; }
 };
 
-/// Suspends or not, as it is told.
+/// Suspends or not, as configured.
 struct bool_awaiter {
     baton& of;
     bool suspends = true;
@@ -623,7 +623,7 @@ struct by_function {
 };
 bool_awaiter operator co_await(const by_function& from) noexcept { return {from.of}; }
 
-/// By symmetric transfer, to nobody.
+/// By symmetric transfer, to no coroutine.
 struct handle_awaiter {
     baton& of;
     bool await_ready() const noexcept { return false; }
@@ -641,7 +641,7 @@ struct passing_on {
     auto operator co_await() && noexcept { return std::move(work).operator co_await(); }
 };
 
-/// A coroutine type of somebody else's, which knows nothing of Eddy but how to suspend in it.
+/// A foreign coroutine type, which knows nothing of Eddy but how to suspend in it.
 struct lazy {
     struct promise_type {
         std::coroutine_handle<> continuation;
@@ -720,7 +720,7 @@ task<void> wait_for_batons(baton& passed, std::pmr::memory_resource* own) {
 
 constexpr int batons_waited_for = 6;
 
-/// Resumes who waits, from outside of all coroutines; what is inherited there after it.
+/// Resumes the waiting coroutine, from outside of all coroutines; what is inherited there after it.
 task<std::pmr::memory_resource*> resumed_by_loop(baton& passed) {
     std::pmr::memory_resource* after = std::pmr::null_memory_resource();
     event done;

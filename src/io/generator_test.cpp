@@ -1,5 +1,4 @@
-// Generators: values on demand, their ends, and the leases of a stream with the backpressure that
-// comes of not asking.
+// Generators: values on demand, their ends, and the leases of a stream with backpressure.
 #include <eddy/io/generator.hpp>
 
 #include <eddy/base/frame_pool.hpp>
@@ -232,7 +231,7 @@ TEST_P(generator_io, not_asking_holds_the_peer_back) {
             auto first = co_await incoming.next();
             EXPECT_EQ(must(std::move(*first)).text(), "!");
         }
-        // Now nobody asks, while the peer sends until it is told to wait for good.
+        // Now no value is awaited, while the peer sends until it has to wait for good.
         std::size_t sent = 0;
         const std::vector<std::byte> piece(16 * 1024);
         for (int vain = 0; vain < 50;) {
@@ -244,7 +243,7 @@ TEST_P(generator_io, not_asking_holds_the_peer_back) {
             if (sent >= 64u * 1024 * 1024) break;
         }
         EXPECT_EQ(must(pair.client.try_write(piece)), 0u);
-        // What was sent is there, and makes room again.
+        // The sent bytes are there, and make room again.
         std::size_t received = 0;
         while (received < sent) {
             const auto next = co_await incoming.next();

@@ -1,4 +1,4 @@
-// Listeners: the addresses that they take, what is in their way, and what they leave behind.
+// Listeners: addresses, conflicts, and cleanup.
 #include <eddy/io/scope.hpp>
 
 #include "io/testing.hpp"
@@ -230,7 +230,7 @@ TEST_P(listener_kernel_io, replaces_a_stale_socket_file_but_no_other) {
         const std::string path = folder.file("socket");
         const endpoint where = must(endpoint::unix_path(path));
         {
-            // What a killed process leaves behind: a bound socket without a process.
+            // The remains of a killed process: a bound socket without a process.
             const unique_fd dead(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
             EXPECT_EQ(bind(dead.get(), where.data(), where.size()), 0);
         }

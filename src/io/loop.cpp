@@ -1,4 +1,4 @@
-// One turn of a loop: what was posted, what is ready, timers, then the backend.
+// A turn of a loop: posted work, ready coroutines, timers, then the backend.
 #include <eddy/io/loop.hpp>
 
 #include <eddy/base/random.hpp>
@@ -118,7 +118,7 @@ loop::~loop() {
         guests_ = &late;
         gate_->close();
         gate_->wait_until_left();
-        // What was accepted runs, even now. It can post nothing to this loop any more, but what it
+        // Accepted work runs, even now. It can post nothing to this loop any more, but what it
         // waits for may still come from other threads.
         run_posted();
         run_while_any(late);
@@ -166,7 +166,7 @@ void loop::run_while_any(const scope& tasks) {
             until = time_point::min();
         else
             until = timers_.next();
-        // Waits may take long, and what completes at their end asks for the time after them.
+        // Waits may take long, and completions at their end need the time after them.
         now_is_known_ = false;
         waits_until_ = until;
         poll(until);
@@ -272,7 +272,7 @@ void loop::post(posted_work& work) noexcept {
         work.next_ = head;
     } while (!posted_.compare_exchange_weak(head, &work, std::memory_order_release,
                                             std::memory_order_relaxed));
-    // Whoever finds the list empty wakes the loop; the others ride along.
+    // The thread that finds the list empty wakes the loop; the others need not.
     if (!head) backend_->wake();
     gate_->leave();
 }

@@ -1,4 +1,4 @@
-// What a loop shares with the executors that name it. It outlives the loop.
+// Block that a loop shares with its executors. It outlives the loop.
 #pragma once
 
 #include <eddy/io/loop.hpp>
@@ -12,8 +12,8 @@
 namespace eddy::detail {
 
 /// Tells other threads whether the loop is still there, and keeps it there while they use it. A
-/// thread counts itself first and looks for the loop then; the loop's end hides the loop first and
-/// looks at the count then. One of the two sees the other.
+/// thread counts itself first and reads the loop then; the loop's end hides the loop first and
+/// reads the count then. One of the two sees the other.
 class loop_gate {
 public:
     loop_gate(loop& owner, std::size_t limit) noexcept : loop_(&owner), limit_(limit) {}
@@ -25,7 +25,7 @@ public:
         if (!found) leave();
         return found;
     }
-    /// For those who know that the loop is there now.
+    /// For callers for which the loop certainly exists.
     void enter_existing() noexcept { inside_.fetch_add(1, std::memory_order_relaxed); }
     void leave() noexcept { inside_.fetch_sub(1, std::memory_order_release); }
 

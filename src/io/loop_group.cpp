@@ -1,4 +1,4 @@
-// The threads of a loop group, and how tasks reach them.
+// Threads of a loop group, and the posting of tasks to them.
 #include <eddy/io/loop_group.hpp>
 
 #include <eddy/io/event.hpp>

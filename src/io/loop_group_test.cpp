@@ -1,4 +1,4 @@
-// Loop groups: tasks run where they were sent, and stopping ends them all.
+// Loop groups: the loop of each posted task, and the end of all by stopping.
 #include <eddy/io/loop_group.hpp>
 
 #include <eddy/base/log.hpp>

@@ -1,4 +1,4 @@
-// The loop itself: turns, fairness, work from other threads, and what it never allocates.
+// Loops: turns, fairness, work from other threads, absence of allocations.
 #include <eddy/base/frame_pool.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>

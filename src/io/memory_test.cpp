@@ -1,4 +1,4 @@
-// What an idle connection costs in user space.
+// Memory of an idle connection in user space.
 #include <eddy/base/frame_pool.hpp>
 
 #include "io/testing.hpp"
@@ -16,7 +16,7 @@ EDDY_ON_EVERY_KERNEL_BACKEND(memory_kernel_io);
 constexpr std::size_t connections = 5'000;
 constexpr std::size_t bytes_allowed = 1024;
 
-/// Bytes that malloc has handed out, whatever allocated them: operator new, frames, mappings.
+/// Bytes that malloc has given out, however they were allocated: operator new, frames, mappings.
 std::size_t bytes_in_use() {
     const struct mallinfo2 now = mallinfo2();
     return now.uordblks + now.hblkhd;

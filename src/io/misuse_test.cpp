@@ -1,4 +1,4 @@
-// What docs/lifetimes.md calls bugs of the program: each ends it, with the place, in every build.
+// Misuse as docs/lifetimes.md lists it: each case ends the program, with the place, in every build.
 #include <eddy/io/channel.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/file.hpp>

@@ -1,4 +1,4 @@
-// Beginning, completing and cancelling waits.
+// Begin, completion and cancellation of operations.
 #include <eddy/io/operation.hpp>
 
 #include <eddy/base/result.hpp>

@@ -1,4 +1,4 @@
-// For tests: a second loop, on a thread of its own.
+// Second loop of a test, on a thread of its own.
 #pragma once
 
 #include <eddy/io/executor.hpp>

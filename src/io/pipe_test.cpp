@@ -1,4 +1,4 @@
-// Streams over pipes, FIFOs and terminals.
+// Pipes, FIFOs and terminals as streams.
 #include <eddy/io/pipe.hpp>
 
 #include <eddy/base/unique_fd.hpp>

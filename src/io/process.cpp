@@ -1,4 +1,4 @@
-// Starting, watching and reaping a child.
+// Child processes: start, watch, reaping.
 #include <eddy/io/process.hpp>
 
 #include <eddy/base/assert.hpp>
@@ -25,7 +25,7 @@ extern "C" {
 namespace eddy {
 namespace {
 
-/// What posix_spawnp(3) is told, freed with the object.
+/// Arguments of posix_spawnp(3), freed with the object.
 class spawn_plan {
 public:
     spawn_plan() {
@@ -68,7 +68,7 @@ public:
 
     /// The child's number, or an error.
     result<int> spawn(char* const* arguments, char* const* environment) {
-        // What this process got from its own parent may lack FD_CLOEXEC.
+        // Descriptors inherited from this process's parent may lack FD_CLOEXEC.
         note(posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1));
         // A child without one of them would have what it must not, or not have what it needs.
         if (error_ != 0) return fail_errno(error_);
@@ -106,7 +106,7 @@ bool reaped(int handle) noexcept {
     for (;;) {
         if (::waitid(P_PIDFD, static_cast<id_t>(handle), &ended, WEXITED | WNOHANG) == 0)
             return ended.si_pid != 0;
-        if (errno != EINTR) return true;  // ECHILD: it is nobody's to wait for any more
+        if (errno != EINTR) return true;  // ECHILD: already reaped
     }
 }
 

@@ -1,4 +1,4 @@
-// Children that are programs of every Debian.
+// Child processes that are programs of every Debian.
 #include <eddy/io/process.hpp>
 
 #include <eddy/io/timeout.hpp>

@@ -1,5 +1,5 @@
-// read_exactly(): all of the bytes or an error that says how many came, however they are split, and
-// a turn for others where they come without end.
+// read_exactly(): all bytes or an error with their count, at every split, and fairness where they
+// come without end.
 #include <eddy/io/pipe.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
@@ -101,7 +101,7 @@ TEST_P(read_exactly_io, a_reset_is_the_sockets_error) {
     run([this]() -> task<> {
         connection pair = co_await connect();
         must(co_await pair.server.write_all("never read"));
-        // The bytes must have arrived before the close; the answer to them tells.
+        // The bytes must have arrived before the close; the answer to them shows it.
         must(co_await pair.client.write_all("y"));
         std::array<std::byte, 1> one;
         must(co_await pair.server.read_exactly(one));

@@ -1,5 +1,5 @@
-// For tests of what must not block: another thread that frees a loop that did, so that the test
-// fails instead of hanging.
+// Rescuer of a blocked loop: a thread that frees it, so that a test of non-blocking calls fails
+// instead of hanging.
 #pragma once
 
 #include <atomic>

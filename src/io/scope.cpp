@@ -1,4 +1,4 @@
-// Starting, counting and joining the tasks of a scope.
+// Tasks of a scope: start, count, join.
 #include <eddy/io/scope.hpp>
 
 #include <coroutine>
@@ -35,7 +35,7 @@ scope::root scope::run_child(scope& owner, task<void> child) {
         owner.cancel();
     }
     {
-        // The child's frame goes before the owner hears that it has finished: what it referred to
+        // The child's frame is freed before the owner is notified of its end: what it referred to
         // may die with the owner.
         task<void> finished = std::move(child);  // NOLINT(bugprone-use-after-move): awaited only
     }

@@ -1,4 +1,4 @@
-// Reading signals from a descriptor.
+// Signals read from a descriptor.
 #include <eddy/io/signals.hpp>
 
 #include <eddy/io/loop.hpp>

@@ -133,7 +133,7 @@ TEST_P(strand_io, a_mutex_spans_waits) {
 
 // ---- strand
 
-/// What the pieces of one strand share, without any lock of its own: tsan sees two at once.
+/// State shared by the pieces of one strand, without any lock of its own: tsan sees two at once.
 struct account {
     int inside = 0;
     int most = 0;

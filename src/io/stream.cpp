@@ -1,4 +1,5 @@
-// The few lines between operations and their drivers, and the drivers of closed handles.
+// Glue between the operations of streams and listeners and their drivers, and the drivers of closed
+// handles.
 #include <eddy/io/stream.hpp>
 
 #include "base/descriptors.hpp"

@@ -1,4 +1,4 @@
-// Streams: every byte once and in order, both ways of reading, the orders of ending.
+// Streams: delivery once and in order, both ways of reading, the orders of ending.
 #include <eddy/io/stream.hpp>
 
 #include <eddy/io/scope.hpp>
@@ -226,7 +226,7 @@ TEST_P(stream_io, a_peer_that_closes_with_bytes_unread_is_a_reset) {
     run([this]() -> task<> {
         connection pair = co_await connect();
         must(co_await pair.server.write_all("never read"));
-        // The bytes must have arrived before the close; the answer to them tells.
+        // The bytes must have arrived before the close; the answer to them shows it.
         must(co_await pair.client.write_all("y"));
         EXPECT_EQ(must(co_await pair.server.read()).text(), "y");
         pair.client.close();
@@ -258,7 +258,7 @@ TEST_P(stream_io, a_peer_that_never_reads_holds_the_writer) {
         };
         const auto written = co_await with_timeout(20ms, write(pair.client, bytes));
         EXPECT_EQ(error_of(written), errc::timed_out);
-        // What went out is a beginning of what was to be sent.
+        // The sent bytes are a beginning of those to be sent.
         pair.client.close();
         pattern expected(5);
         for (;;) {

@@ -1,4 +1,4 @@
-// Tasks: chains, values, exceptions, and who cancels them.
+// Tasks: chains, values, exceptions, cancellation.
 #include <eddy/io/task.hpp>
 
 #include "io/testing.hpp"

@@ -1,5 +1,5 @@
-// What the tests of this layer share: a fixture that runs each of them on every backend, and a few
-// words for coroutines in tests.
+// Fixture of this layer's tests, which runs each of them on every backend, and helpers for
+// coroutines in tests.
 #pragma once
 
 #include <eddy/base/random.hpp>
@@ -77,7 +77,7 @@ inline loop_options with_environment(loop_options options) {
     return options;
 }
 
-/// Bytes that tell their place in a stream, so that lost, doubled and swapped ones are seen.
+/// Bytes that encode their position in a stream, so that lost, doubled and swapped ones are seen.
 class pattern {
 public:
     explicit pattern(std::uint64_t stream_number) noexcept : number_(stream_number) {}
@@ -210,8 +210,8 @@ protected:
     bool simulated() const noexcept { return GetParam() == backend_kind::sim; }
     random_generator& random() noexcept { return random_; }
 
-    /// What coroutines said that were ready in one turn, each a letter: in order, unless that is
-    /// drawn (EDDY_TEST_SHUFFLE=1), when all that counts is who spoke.
+    /// Marks of coroutines that were ready in one turn, one character each: in order, unless the
+    /// order is drawn (EDDY_TEST_SHUFFLE=1), when only the set counts.
     std::string spoken(std::string letters) const {
         if (simulated() && with_environment({}).sim.shuffle)
             std::sort(letters.begin(), letters.end());

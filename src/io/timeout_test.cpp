@@ -1,4 +1,4 @@
-// Deadlines over slow work, and who is told what when one passes.
+// Deadlines over slow work, and the results when one passes.
 #include <eddy/io/timeout.hpp>
 
 #include <eddy/io/event.hpp>

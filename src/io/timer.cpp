@@ -1,4 +1,4 @@
-// The hierarchical wheel behind timers.
+// Hierarchical timer wheel.
 #include <eddy/io/timer.hpp>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void timer_wheel::insert(timer& node, time_point when) noexcept {
 }
 
 void timer_wheel::place(timer& node) noexcept {
-    // What was due before the wheel's time is due now.
+    // Timers that were due before the wheel's time are due now.
     const std::int64_t when = std::max<std::int64_t>(node.when_.time_since_epoch().count(), time_);
     const auto differing = static_cast<std::uint64_t>(when ^ time_);
     const unsigned level = static_cast<unsigned>(std::bit_width(differing | 1) - 1) / digit_bits;

@@ -1,4 +1,4 @@
-// Timers: their order, their number, disarming, and the clocks that they follow.
+// Timers: order, number, disarming, clocks.
 #include <eddy/io/timer.hpp>
 
 #include <eddy/io/scope.hpp>

@@ -1,4 +1,4 @@
-// when_all and when_any: order, the first, cancellation, exceptions.
+// when_all and when_any: order, winner, cancellation, exceptions.
 #include <eddy/io/when.hpp>
 
 #include <eddy/io/event.hpp>

@@ -1,4 +1,4 @@
-// What tcp and udp share: the address that a listener is given as text.
+// Listening address given as text, for tcp and udp.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -10,7 +10,7 @@
 namespace eddy {
 
 /// A numeric address, "localhost", or "" or "*" for every address. Other names would need the
-/// resolver, and which of a name's addresses to bind would be anybody's guess.
+/// resolver, and which of a name's addresses to bind would be arbitrary.
 inline result<endpoint> address_to_bind(std::string_view address, std::uint16_t port) {
     return endpoint::ip(address == "localhost" ? "127.0.0.1" : address, port);
 }

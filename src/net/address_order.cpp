@@ -1,4 +1,4 @@
-// Comparing destinations by their scopes, labels and precedences (RFC 6724, section 2.1).
+// Comparison of destinations by their scopes, labels and precedences (RFC 6724, section 2.1).
 #include "net/address_order.hpp"
 
 #include <eddy/base/unique_fd.hpp>
@@ -89,9 +89,9 @@ const policy& policy_of(const ip_bytes& address) noexcept {
 
 using rank = std::tuple<bool, bool, bool, int, unsigned, int>;
 
-/// What two destinations are compared by, the smaller one first: rules 1, 2, 5, 6, 8 and 9. The
-/// others are about what this machine does not tell (addresses that are going to be given up,
-/// mobile homes, tunnels).
+/// Sort key of a destination, the smaller one first: rules 1, 2, 5, 6, 8 and 9. The others need
+/// facts that this machine does not report (addresses that are going to be given up, mobile homes,
+/// tunnels).
 rank rank_of(const address_route& route) noexcept {
     // Behind these bits an address names an interface.
     constexpr unsigned most_prefix = 64;
@@ -111,7 +111,7 @@ rank rank_of(const address_route& route) noexcept {
             -prefix};
 }
 
-/// A socket of one family that is connected, which for UDP means to ask for a route.
+/// A socket of one family that is connected, which for UDP means a lookup of the route.
 class route_finder {
 public:
     explicit route_finder(int family) noexcept
@@ -122,7 +122,7 @@ public:
         if (!socket_) return from;
         sockaddr nobody{};
         nobody.sa_family = AF_UNSPEC;
-        // What an earlier one chose would stay chosen.
+        // The choice of an earlier one would stay.
         static_cast<void>(::connect(socket_.get(), &nobody, sizeof(nobody)));
         if (::connect(socket_.get(), to.data(), to.size()) != 0) return from;
         socklen_t size = sizeof(sockaddr_storage);

@@ -1,4 +1,4 @@
-// The order in which the addresses of a host are to be tried: RFC 6724, section 6.
+// Order of trial of a host's addresses: RFC 6724, section 6.
 #pragma once
 
 #include <eddy/io/endpoint.hpp>

@@ -1,4 +1,4 @@
-// The examples of RFC 6724, section 10.2, and what the kernel says of routes.
+// The examples of RFC 6724, section 10.2, and the kernel's routes.
 #include "net/address_order.hpp"
 
 #include "io/testing.hpp"

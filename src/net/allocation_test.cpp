@@ -1,5 +1,5 @@
-// What becomes of queued writers, lookups and connects when there is no memory, at each point where
-// they ask for some; and what a queued writer does without any. In programs without sanitizers.
+// Queued writers, lookups and connects without memory, failing at each of their allocations in
+// turn; and the paths of a queued writer that make none. In programs without sanitizers.
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/net/rate_limit.hpp>
 #include <eddy/net/resolver.hpp>
@@ -178,7 +178,7 @@ task<> connect_any(std::vector<endpoint> addresses, std::error_code& error) {
 
 TEST_P(memory_net, a_race_of_addresses_goes_on_without_the_one_that_has_no_memory) {
     run([this]() -> task<> {
-        // Connects wait once nobody accepts and the backlog is full.
+        // Connects wait without an accept once the backlog is full.
         listen_options short_queue;
         short_queue.backlog = 0;
         listener full = must(here().listen(loopback(), short_queue));

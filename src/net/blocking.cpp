@@ -1,6 +1,6 @@
-// A call that may wait for ever waits in the system call itself, which is the only one then. One
-// with a timeout tries, and waits in ppoll(2) for what is left: the kernel's own timeouts
-// (SO_RCVTIMEO) are for one call, and as coarse as its timer's ticks.
+// Blocking sockets. A call that may wait for ever waits in the system call itself, which is the
+// only one then. One with a timeout tries, and waits in ppoll(2) for what is left: the kernel's own
+// timeouts (SO_RCVTIMEO) are for one call, and as coarse as its timer's ticks.
 #include <eddy/net/blocking.hpp>
 
 #include <eddy/base/assert.hpp>
@@ -25,15 +25,15 @@
 namespace eddy::blocking {
 namespace {
 
-/// What is left of a call's time. The clock is read only once a call has to wait.
+/// Remaining time of a call. The clock is read only once a call has to wait.
 class patience {
 public:
     explicit patience(duration most) noexcept : left_(most) {}
 
-    /// What has recv(2) and its like wait, or not, on a socket that blocks.
+    /// Flags with which recv(2) and its like wait, or not, on a socket that blocks.
     int flags() const noexcept { return left_ == duration::max() ? 0 : MSG_DONTWAIT; }
 
-    /// Waits for readiness. Errors and hang-ups count: the next try tells which.
+    /// Waits for readiness. Errors and hang-ups count: the next try reports them.
     result<> wait(int fd, short events) noexcept {
         if (left_ <= duration::zero())
             return ever_waited_ ? fail(errc::timed_out) : fail_errno(EAGAIN);
@@ -275,7 +275,7 @@ result<listener> listen(const endpoint& local, const listen_options& options) {
 
 result<datagram> bind(const endpoint& local, const datagram_options& options) {
     datagram_options apart = options;
-    apart.join_segments = false;  // nothing here would tell the segments' size
+    apart.join_segments = false;  // nothing here reports the segments' size
     auto fd = open_datagram(local, endpoint(), apart, true);
     if (!fd) return fail(fd.error());
     return datagram(std::move(*fd));

@@ -1,4 +1,4 @@
-// Sockets without a loop: the same conversation over every kind of address, timeouts, names.
+// Blocking sockets: the same conversation over every kind of address, timeouts, names.
 #include <eddy/net/blocking.hpp>
 
 #include <eddy/net/tcp.hpp>

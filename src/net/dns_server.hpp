@@ -1,4 +1,4 @@
-// A name server for tests: answers on a UDP and a TCP port of the loop that the test runs on.
+// Name server for tests, on a UDP and a TCP port of the test's loop.
 #pragma once
 
 #include <eddy/io/loop.hpp>
@@ -22,7 +22,7 @@
 
 namespace eddy::testing {
 
-/// What is not named in `records` does not exist. RFC 1035.
+/// Names missing from `records` do not exist. RFC 1035.
 class dns_server {
 public:
     explicit dns_server(scope& tasks) {
@@ -60,7 +60,7 @@ private:
         while (size-- > 0) to += static_cast<char>(value >> (8 * size));
     }
 
-    /// The name asked for, in small letters; `end` is set behind the question.
+    /// The name of the query, in small letters; `end` is set behind the question.
     static std::string name_of(std::string_view query, std::size_t& end) {
         std::string name;
         std::size_t at = header_size;

@@ -1,4 +1,4 @@
-// Reading the hosts file.
+// Reader of the hosts file.
 #include "net/hosts_file.hpp"
 
 #include "base/regular_file.hpp"

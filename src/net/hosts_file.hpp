@@ -1,4 +1,4 @@
-// hosts(5): names with fixed addresses.
+// Hosts file, hosts(5): names with fixed addresses.
 #pragma once
 
 #include <eddy/io/endpoint.hpp>
@@ -31,7 +31,7 @@ private:
 
     std::string path_;
     std::size_t max_size_;
-    /// What stat(2) said about the file that was read.
+    /// Result of stat(2) for the file that was read.
     struct version {
         std::int64_t seconds = -1;
         std::int64_t nanoseconds = 0;

@@ -1,4 +1,4 @@
-// What docs/lifetimes.md calls bugs of the program, of this layer: see io/misuse_test.cpp.
+// Misuse of this layer as docs/lifetimes.md lists it: see io/misuse_test.cpp.
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/net/resolver.hpp>
 #include <eddy/net/udp.hpp>

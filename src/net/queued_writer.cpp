@@ -1,8 +1,8 @@
-// The queue behind a queued_writer and the coroutine that writes it out.
+// Backlog of a queued_writer and the coroutine that drains it.
 //
-// A backlog exists while bytes are queued or somebody waits for them to go. It belongs to its drain
-// coroutine, which may outlive the writer for a moment: the kernel may still be reading the pieces
-// of a write that was cancelled.
+// A backlog exists while bytes are queued or a coroutine waits for them to go. It belongs to its
+// drain coroutine, which may outlive the writer for a moment: the kernel may still be reading the
+// pieces of a write that was cancelled.
 #include <eddy/net/queued_writer.hpp>
 
 #include <eddy/io/timeout.hpp>
@@ -231,8 +231,8 @@ std::unique_ptr<queued_writer::backlog> queued_writer::new_backlog() {
 }
 
 /// Starts writing out what has just been put into a new backlog. In a scope that is cancelled
-/// already, the backlog may be gone when this returns. False when there is no memory: what waits
-/// in it has been taken out, and nobody completes it.
+/// already, the backlog may be gone when this returns. False when there is no memory: what waits in
+/// it has been taken out, and no other code completes it.
 bool queued_writer::start_drain(std::unique_ptr<backlog> made) noexcept try {
     if (!made) return true;
     backlog_ = made.get();
@@ -259,7 +259,7 @@ task<void> queued_writer::drain(std::unique_ptr<backlog> queue) {
         queue->owner->wake_waiters();
         if (queue->pieces.empty()) {
             if (queue->waiters.empty()) break;
-            // They wait for those to whom room was granted and who resume in this turn.
+            // They wait for the coroutines that were granted room and resume in this turn.
             co_await loop::current().yield();
             continue;
         }
@@ -393,7 +393,7 @@ bool queued_writer::wait_operation::start() {
         if (size_ > writer_->options_.max_queued_bytes) error_ = errc::limit_reached;
         if (error_) return true;
     }
-    // Whoever asks for room queues behind those who asked before.
+    // Requests for room queue behind earlier ones.
     const bool others_first =
         until_ == condition::room && writer_->backlog_ && !writer_->backlog_->waiters.empty();
     if (!others_first && met()) return true;
@@ -415,8 +415,8 @@ void queued_writer::wait_operation::on_cancel() noexcept {
     static_cast<list_link<queued_writer>&>(*this).unlink();
     error_ = errc::cancelled;
     complete_later();
-    // Those who fit and only queued behind this one must not wait until the peer has read more. Who
-    // waits under the same source may thus be granted room just before it would be cancelled.
+    // Waits that fit and only queued behind this one must not wait until the peer has read more. A
+    // wait under the same source may thus be granted room just before it would be cancelled.
     if (until_ == condition::room) writer_->wake_waiters();
 }
 

@@ -1,4 +1,5 @@
-// A peer that reads slowly or never: what is queued, refused, dropped, and what it costs.
+// Queued writers with a peer that reads slowly or never: bytes queued, refused, dropped, and their
+// cost.
 #include <eddy/net/queued_writer.hpp>
 
 #include <eddy/io/frames.hpp>
@@ -528,7 +529,7 @@ TEST_P(a_queued_writer, sends_a_part_of_what_an_owner_keeps) {
         must(out.enqueue(owner, inner));
         EXPECT_EQ(owner.use_count(), 2);
         EXPECT_EQ(out.queued_bytes(), 5000U);
-        // What is short is copied.
+        // Short messages are copied.
         must(out.enqueue(owner, inner.first(10)));
         EXPECT_EQ(owner.use_count(), 2);
         co_await skip(ends.server, stuffed);
@@ -747,7 +748,7 @@ TEST_P(a_queued_writer, cancels_a_reserve_and_grants_what_it_waited_for_to_the_n
         must(out.enqueue(std::string(80, 'x')));
         co_await settle();
 
-        // The peer reads nothing: only a cancellation lets go on who fits.
+        // The peer reads nothing: only a cancellation makes room for the waits behind it.
         std::string log;
         scope first(co_await current_source());
         scope second(co_await current_source());
@@ -840,7 +841,7 @@ TEST_P(a_queued_writer, closes_when_a_shutdown_is_cancelled) {
     });
 }
 
-/// A stream that records how it is written to, and takes nothing until it is told to.
+/// A stream that records how it is written to, and takes nothing until it is allowed to.
 class recording_driver final : public stream_driver {
 public:
     bool start(read_operation&) override { return false; }

@@ -23,7 +23,7 @@ TEST(rate_limiter, allows_a_burst_then_the_rate) {
     EXPECT_FALSE(limit.try_take(1, start + 9ms));
     EXPECT_TRUE(limit.try_take(1, start + 10ms));
     EXPECT_FALSE(limit.try_take(1, start + 10ms));
-    // It never holds more than the burst, however long nobody took any.
+    // It never holds more than the burst, however long none was taken.
     EXPECT_FALSE(limit.try_take(11, start + 1h));
     EXPECT_TRUE(limit.try_take(10, start + 1h));
     EXPECT_FALSE(limit.try_take(1, start + 1h));

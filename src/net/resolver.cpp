@@ -1,4 +1,4 @@
-// Answering names: numbers, localhost, the hosts file, and DNS through c-ares.
+// Name resolution: numbers, localhost, the hosts file, and DNS through c-ares.
 #include <eddy/net/resolver.hpp>
 
 #include <eddy/io/scope.hpp>
@@ -26,7 +26,7 @@
 namespace eddy {
 namespace {
 
-/// A name server that has not answered for so long is asked again, or the next one is; c-ares
+/// A name server that has not answered for so long is queried again, or the next one is; c-ares
 /// doubles the time with each round.
 constexpr int server_timeout_ms = 2000;
 constexpr int server_tries = 3;
@@ -76,8 +76,8 @@ std::error_code error_of_status(int status) noexcept {
     }
 }
 
-/// One lookup: a c-ares channel that asks for both families, and the coroutines that watch its
-/// sockets and its clock. The families are asked for apart, since one may stay unanswered: c-ares
+/// One lookup: a c-ares channel that queries both families, and the coroutines that watch its
+/// sockets and its clock. The families are queried apart, since one may stay unanswered: c-ares
 /// keeps what it has of a query for both until it has given the other one up.
 class dns_query {
 public:
@@ -94,7 +94,7 @@ public:
         if (!query.open(servers)) co_return fail(errc::resolver_failed);
         query.ask(host);
         co_await query.watchers_.join();
-        // Cancelled from outside: c-ares still waits for an answer, which nobody wants any more.
+        // Cancelled from outside: c-ares still waits for an answer, which is of no use any more.
         // One that has come is an answer all the same, if the time was over while the other was
         // late.
         if (!query.answered_ && query.routes_.empty()) co_return fail(errc::cancelled);
@@ -123,7 +123,7 @@ private:
     bool open(const std::string& servers) {
         static std::once_flag once;
         std::call_once(once, [] { ares_library_init(ARES_LIB_INIT_ALL); });
-        char lookups[] = "b";  // DNS alone: the hosts file has been read before
+        char lookups[] = "b";  // only DNS: the hosts file has been read before
         ares_options options{};
         options.timeout = server_timeout_ms;
         options.tries = server_tries;
@@ -168,7 +168,7 @@ private:
         watchers_.cancel();
     }
 
-    // What c-ares calls must not throw: it is written in C.
+    // Callbacks of c-ares must not throw: it is written in C.
     void on_answer(int status, ares_addrinfo* found) noexcept try {
         const std::unique_ptr<ares_addrinfo, decltype(&ares_freeaddrinfo)> owner(
             found, &ares_freeaddrinfo);
@@ -219,7 +219,7 @@ private:
         return found;
     }
 
-    /// c-ares says which readiness it wants to hear of; neither means that it closes the socket.
+    /// c-ares names the readiness that it waits for; neither means that it closes the socket.
     void on_socket(int fd, bool reads, bool writes) noexcept try {
         watched_socket* socket = nullptr;
         for (const auto& one : sockets_)

@@ -1,4 +1,4 @@
-// Names: what is answered without DNS, what DNS says, and DNS that misbehaves.
+// Name resolution: without DNS, by DNS, and by misbehaving DNS servers.
 #include <eddy/net/resolver.hpp>
 
 #include "io/testing.hpp"
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(net, a_resolver,
 TEST_P(a_resolver, knows_numbers_and_localhost_without_asking) {
     run([&]() -> task<> {
         resolver_options options;
-        options.servers = "127.0.0.1:1";  // nobody answers there
+        options.servers = "127.0.0.1:1";  // no server there
         options.hosts_file = "";
         resolver names(options);
         EXPECT_EQ(co_await look_up(names, "10.0.0.7"), list{"10.0.0.7:80"});

@@ -1,4 +1,4 @@
-// Listening and connecting over TCP, and the race between a host's addresses.
+// TCP: listening, connecting, and the race between a host's addresses.
 #include <eddy/net/tcp.hpp>
 
 #include <eddy/io/scope.hpp>

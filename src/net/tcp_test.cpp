@@ -1,4 +1,4 @@
-// Connecting by name and by several addresses at once, on every backend and in virtual time.
+// TCP connects by name and by several addresses at once, on every backend and in virtual time.
 #include <eddy/net/tcp.hpp>
 
 #include <eddy/net/resolver.hpp>
@@ -225,8 +225,7 @@ TEST_P(tcp_sockets, connect_by_a_device) {
     });
 }
 
-/// Connections that wait in a listener's queue, which has no place left: who comes now gets no
-/// answer.
+/// Connections that wait in a listener's queue, which is full: a later one gets no answer.
 task<std::vector<stream>> fill_queue(endpoint of) {
     std::vector<stream> waiting;
     for (;;) {
@@ -244,7 +243,7 @@ TEST_P(tcp_sockets, stop_connecting_when_cancelled) {
         EXPECT_EQ(co_await testing::cancelled_before(tcp::connect("localhost", 1)),
                   errc::cancelled);
 
-        // An address that gives no answer: on the simulator nobody has it.
+        // An address that gives no answer: on the simulator no host has it.
         listen_options one;
         if (!simulated()) one.backlog = 0;
         listener full = must(tcp::listen("127.0.0.1", 0, one));
@@ -444,7 +443,7 @@ TEST_P(happy_eyeballs_kernel, an_address_that_gives_no_answer_delays_the_next_an
         stream server = must(co_await good.accept());
         EXPECT_EQ(server.peer(), client.local());
 
-        // The attempts that lost are over: nobody comes of them when there is a place again.
+        // The attempts that lost are over: none of them connects when there is room again.
         for (std::size_t i = 0; i < waiting.size(); ++i) must(co_await full.accept());
         for (listener* nobody : {&full, &good, &unused})
             EXPECT_EQ(error_of(co_await with_timeout(50ms, nobody->accept())), errc::timed_out);

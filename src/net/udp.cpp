@@ -1,4 +1,4 @@
-// Binding and connecting UDP sockets; multicast groups by name.
+// UDP sockets: binding, connecting, multicast groups by name.
 #include <eddy/net/udp.hpp>
 
 #include <eddy/io/timeout.hpp>

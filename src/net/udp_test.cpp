@@ -1,4 +1,4 @@
-// Binding, connecting by name, multicast groups and options, on every backend.
+// UDP sockets: binding, connecting by name, multicast groups and options, on every backend.
 #include <eddy/net/udp.hpp>
 
 #include <eddy/net/resolver.hpp>
@@ -155,8 +155,8 @@ task<> expect_group(bool simulated, const char* any, const char* host, const cha
     EXPECT_EQ(must(co_await member.receive()).payload.text(), "to one");
 
     if (simulated) {
-        // Without loopback nobody on this host hears of it. What leaves by the loopback device
-        // itself comes back all the same.
+        // Without loopback no socket on this host receives it. Datagrams that leave by the loopback
+        // device itself comes back all the same.
         udp::socket_options deaf = shared;
         deaf.multicast_loop = false;
         must(sender.set(deaf));
@@ -168,7 +168,7 @@ task<> expect_group(bool simulated, const char* any, const char* host, const cha
     EXPECT_EQ(error_of(second.try_receive()), errno_code(EAGAIN));
     EXPECT_EQ(error_of(stranger.try_receive()), errno_code(EAGAIN)) << "it has never joined";
 
-    if (simulated) co_return;  // there, chance decides who of a port gets a single datagram
+    if (simulated) co_return;  // there, chance picks the socket that gets a single datagram
     must(sender.send_to(as_bytes("alone"), must(endpoint::ip(host, port))));
     EXPECT_EQ(must(co_await stranger.receive()).payload.text(), "alone") << "the last bound";
 }

@@ -20,7 +20,7 @@ task<result<stream>> connect(std::string path) {
 
 result<credentials> peer_credentials(const stream& connection) noexcept {
     if (!connection.local().is_unix()) return fail(errc::unsupported);
-    // Below TLS there is a socket, too: whoever is behind it is not this process.
+    // Below TLS there is a socket, too: its peer is not this process.
     const int socket = connection.driver().option_handle();
     if (socket < 0) return credentials{getpid(), getuid(), getgid()};
     ucred peer{};

@@ -1,4 +1,4 @@
-// Unix sockets: paths, abstract names, and who is at the other end.
+// Unix sockets: paths, abstract names, and the peer's credentials.
 #include <eddy/net/unix.hpp>
 
 #include <eddy/net/tcp.hpp>

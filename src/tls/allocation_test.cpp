@@ -1,5 +1,5 @@
-// What an operation of a warm TLS connection allocates: nothing of our own; what OpenSSL asks for
-// is counted apart. In programs without sanitizers.
+// Allocations of operations on a warm TLS connection: none of our own; OpenSSL's are counted apart.
+// In programs without sanitizers.
 #include "base/counted_memory.hpp"
 #include "tls/testing.hpp"
 

@@ -1,4 +1,4 @@
-// The buffers of each thread.
+// TLS buffers of each thread.
 #include "tls/buffers.hpp"
 
 #include <eddy/tls/tls.hpp>

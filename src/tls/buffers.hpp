@@ -1,5 +1,5 @@
-// The memory that TLS connections of one thread share, so that an idle one holds none: buffers for
-// decrypted bytes, and blocks for ciphertext that waits.
+// Buffers shared by the TLS connections of one thread, so that an idle one holds none: for
+// decrypted bytes, and for ciphertext that waits.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>

@@ -1,5 +1,5 @@
-// A function in the place of a coroutine: an operation that begins with callback::begin() calls it
-// when it completes. For drivers that wait on another stream without being coroutines.
+// Callback in place of a coroutine: an operation that begins with callback::begin() calls it when
+// it completes. For drivers that wait on another stream without being coroutines.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>

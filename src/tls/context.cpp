@@ -1,4 +1,4 @@
-// Making contexts: reading certificates and keys, and saying what is wrong with them.
+// Construction of TLS contexts: certificates and keys are read, and their faults described.
 #include <eddy/base/assert.hpp>
 #include <eddy/tls/tls.hpp>
 
@@ -55,7 +55,7 @@ std::expected<std::string, std::string> read_pem(std::string_view kind, const st
     return wrong(name_of(kind, given) + " cannot be read: " + text.error().message());
 }
 
-/// "a1b2c3d4.0": the name of an authority in a folder that OpenSSL looks them up in.
+/// "a1b2c3d4.0": the name of an authority in a folder where OpenSSL searches them.
 bool is_hashed_name(std::string_view name) noexcept {
     constexpr std::size_t digits = 8;
     const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
@@ -69,7 +69,7 @@ owned_bio reader_of(const std::string& text) {
     return owned_bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-/// Nobody is there to be asked for a pass phrase.
+/// No user is there to enter a pass phrase.
 int no_pass_phrase(char*, int, int, void*) { return -1; }
 
 std::expected<std::vector<owned_certificate>, std::string> read_certificates(
@@ -137,7 +137,7 @@ int number_of(version chosen) noexcept {
 }
 
 /// OpenSSL's list for a version, in a server's order: AES-128-GCM first, where the keys are
-/// ephemeral. What is in the list stays as it is, since the system may have a policy.
+/// ephemeral. The content of the list stays as it is, since the system may have a policy.
 std::string usual_ciphers(const SSL_CTX* of, version spoken) {
     const auto is_first = [](const SSL_CIPHER* one) {
         const int exchange = SSL_CIPHER_get_kx_nid(one);
@@ -313,7 +313,7 @@ public:
             for (const owned_certificate& one : *authorities) {
                 if (X509_STORE_add_cert(store, one.get()) != 1)
                     return wrong(name_of("CA file", ca) + " cannot be used: " + take_reason());
-                // A server tells its clients which authorities it means.
+                // A server sends its clients the authorities that it accepts.
                 if (state_->server_) SSL_CTX_add_client_CA(last(), one.get());
             }
         }
@@ -355,7 +355,7 @@ public:
                 if (X509_STORE_add_cert(store, one.get()) != 1)
                     return wrong(name_of("CA file", path) + " cannot be used: " + take_reason());
             }
-            // What is no certificate is passed over, as OpenSSL does.
+            // Files that are no certificates are skipped, as OpenSSL does.
             ERR_clear_error();
         }
         return {};

@@ -1,5 +1,5 @@
-// What stands behind a context: OpenSSL's contexts, one for each certificate, and the sessions that
-// a client may resume.
+// State of a TLS context: OpenSSL's contexts, one for each certificate, and the sessions that a
+// client may resume.
 #pragma once
 
 #include <eddy/tls/tls.hpp>

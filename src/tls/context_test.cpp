@@ -1,4 +1,4 @@
-// What a context says of certificates, keys and lists of authorities that it cannot use.
+// TLS contexts: explanations of certificates, keys and lists of authorities that cannot be used.
 #include <eddy/io/endpoint.hpp>
 
 #include "tls/testing.hpp"
@@ -114,7 +114,7 @@ TEST(tls_context, reads_regular_files_of_a_limited_size_only) {
     ASSERT_EQ(::symlink("real.pem", link.c_str()), 0);
     EXPECT_EQ(server(link), "it works");
 
-    // 16 MiB are read, a byte more is not. What stands before the first BEGIN is no matter.
+    // 16 MiB are read, a byte more is not. Text before the first BEGIN is ignored.
     constexpr std::size_t limit = 16 * 1024 * 1024;
     const std::string large = folder.file("large.pem");
     const std::string filler(limit - good.chain.size(), '\n');

@@ -1,4 +1,5 @@
-// OpenSSL with a BIO of our own, which reads from a lease and writes to the stream below.
+// TLS engine: OpenSSL with a BIO of our own, which reads from a lease and writes to the stream
+// below.
 #include "tls/engine.hpp"
 
 #include <eddy/base/assert.hpp>
@@ -116,7 +117,7 @@ bool engine::prepare_client() {
         const std::string bare = server_name_.substr(0, server_name_.find('%'));
         if (X509_VERIFY_PARAM_set1_ip_asc(wanted, bare.c_str()) != 1) return false;
     } else if (!is_address) {
-        // An empty name would switch the check off; this one belongs to nobody (RFC 2606).
+        // An empty name would switch the check off; this one is reserved (RFC 2606).
         const char* const name = server_name_.empty() ? "no-name.invalid" : server_name_.c_str();
         if (checks && SSL_set1_host(ssl, name) != 1) return false;
         if (!server_name_.empty() && SSL_set_tlsext_host_name(ssl, name) != 1) return false;
@@ -137,8 +138,8 @@ int engine::on_new_session(SSL* ssl, SSL_SESSION* session) noexcept {
     return 1;
 }
 
-/// What others have left in this thread's queue of errors would be taken for this connection's:
-/// SSL_get_error(3) looks there first.
+/// Errors left in this thread's queue by other code would be taken for this connection's:
+/// SSL_get_error(3) reads the queue first.
 void engine::begin_call() noexcept {
     starved_ = false;
     if (ERR_peek_error() != 0) ERR_clear_error();

@@ -1,5 +1,5 @@
-// One end of a TLS connection without waiting: ciphertext is fed in as leases, and goes out to the
-// stream below as far as that takes it at once. What it does not take is the driver's to send.
+// TLS engine: one end of a TLS connection, which never waits. Ciphertext is fed in as leases, and
+// goes out to the stream below as far as that takes it at once. The driver sends the rest.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>

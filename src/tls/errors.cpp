@@ -1,4 +1,4 @@
-// From OpenSSL's reasons and the peer's alerts to eddy::errc.
+// Mapping of OpenSSL's reasons and the peer's alerts to eddy::errc.
 #include "tls/errors.hpp"
 
 #include <openssl/err.h>

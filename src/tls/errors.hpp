@@ -1,4 +1,4 @@
-// What OpenSSL's errors mean to a user.
+// Translation of OpenSSL's errors for users.
 #pragma once
 
 #include <eddy/base/result.hpp>

@@ -1,4 +1,4 @@
-// The handshakes under way of one listener: how many there are, and which is the oldest.
+// Handshakes in progress of one listener: their number, and the oldest.
 #pragma once
 
 #include <eddy/base/intrusive_list.hpp>

@@ -1,4 +1,5 @@
-// Other people's TLS: openssl(1) as client and as server, and curl. Skipped where they are missing.
+// Interoperability of TLS: openssl(1) as client and as server, and curl. Skipped where they are
+// missing.
 #include <eddy/io/process.hpp>
 #include <eddy/net/tcp.hpp>
 
@@ -53,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(tls, tls_peers,
                          ::testing::Values(backend_kind::uring, backend_kind::epoll),
                          testing::backend_name);
 
-/// What a program writes until it ends.
+/// The output of a program until its end.
 task<std::string> output_of(process& program) {
     std::string all;
     while (auto piece = co_await program.output.read()) all += piece->text();
@@ -171,7 +172,7 @@ TEST_P(tls_peers, openssl_is_our_server) {
     if (!have("openssl")) GTEST_SKIP() << "the program openssl is not installed";
     run([&]() -> task<> {
         for (const std::string& option : {"-tls1_2", "-tls1_3"}) {
-            // A port that was free a moment ago: s_server cannot tell which one it has.
+            // A port that was free a moment ago: s_server cannot report its own.
             const std::uint16_t port = must(tcp::listen("127.0.0.1", 0)).local().port();
             process program = must(process::start(
                 {"openssl", "s_server", "-accept", "127.0.0.1:" + std::to_string(port), "-cert",

@@ -1,5 +1,5 @@
-// What the tests of TLS share: an authority of their own that signs certificates, and pairs of
-// connected TLS streams.
+// Helpers of the TLS tests: an authority that signs certificates, and pairs of connected TLS
+// streams.
 #pragma once
 
 #include <eddy/tls/tls.hpp>
@@ -20,7 +20,7 @@
 
 namespace eddy::tls {
 
-/// What a certificate shall say.
+/// Content of a certificate.
 struct request {
     std::string subject = "test";
     std::vector<std::string> names = {};  ///< "DNS:a.example", "IP:127.0.0.1"
@@ -42,7 +42,7 @@ public:
         return {text_of(*made), text_of(*key)};
     }
 
-    /// Signed with its own key, by nobody else.
+    /// Self-signed.
     static certificate self_signed(const request& wanted) {
         const auto key = make_key();
         const auto made = make(*key, wanted, nullptr, *key);

@@ -1,4 +1,4 @@
-// The functions that make TLS streams, and what they tell of one.
+// Factories of TLS streams, and queries of their negotiated properties.
 #include <eddy/tls/tls.hpp>
 
 #include "tls/tls_listener.hpp"

@@ -1,5 +1,5 @@
-// What goes wrong, at every moment: rubbish, cut connections, deadlines, cancellations, closing. No
-// bytes may be lost silently, and nothing may be left behind, which the sanitizers see.
+// Faults of TLS connections at every moment: rubbish, cut connections, deadlines, cancellations,
+// closing. No bytes may be lost silently, and nothing may be left behind, which the sanitizers see.
 #include "tls/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ TEST_P(tls_faults, errors_that_others_left_on_the_thread_are_not_the_connections
     });
 }
 
-/// What a stream ends with after all its bytes.
+/// The result after all bytes of a stream.
 task<std::error_code> end_of(stream& from) {
     for (;;) {
         const auto received = co_await from.read();
@@ -184,7 +184,7 @@ TEST_P(tls_faults, a_cut_connection_is_no_orderly_end) {
                 const auto relay_but_end = [](stream& from, stream& to, std::size_t cut) -> task<> {
                     std::string held;
                     while (auto bytes = co_await from.read()) {
-                        // What is held back is as long as close_notify with its record.
+                        // The bytes held back are as long as close_notify with its record.
                         held += bytes->text();
                         if (held.size() > 24) {
                             const std::size_t go = held.size() - 24;
@@ -276,7 +276,7 @@ TEST_P(tls_faults, a_handshake_has_a_deadline) {
         ends = co_await connect();
         EXPECT_EQ(error_of(co_await tls::connect(std::move(ends.client), client_, "x", 20ms)),
                   errc::timed_out);
-        // Over a listener, whoever waits for the stream is told.
+        // Over a listener, a wait for the stream fails.
         listener accepting = tls::listen(must(here().listen(loopback())), server_, 20ms);
         stream silent = must(co_await here().connect(accepting.local()));
         stream peer = must(co_await accepting.accept());
@@ -292,8 +292,8 @@ TEST_P(tls_faults, a_handshake_has_a_deadline) {
     });
 }
 
-/// Lets the loop turn `turns` times. In the simulator nothing happens while somebody is ready, so
-/// there it is time that passes.
+/// Lets the loop turn `turns` times. In the simulator nothing happens while a coroutine is ready,
+/// so there it is time that passes.
 task<> pass(std::size_t turns) {
     loop& here = loop::current();
     if (here.kind() == backend_kind::sim) must(co_await here.sleep_for(turns * 20us));

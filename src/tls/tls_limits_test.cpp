@@ -1,5 +1,5 @@
-// What happens at the limits of a TLS connection and of a listener: a full socket, too many
-// handshakes, a peer that asks and does not read.
+// Limits of a TLS connection and of a listener: a full socket, too many handshakes, a peer that
+// sends requests and does not read.
 #include "tls/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -112,7 +112,7 @@ protected:
         co_return made;
     }
 
-    /// What `from` reads until its end, and how it ends.
+    /// All bytes that `from` reads, and the result at its end.
     static task<std::error_code> read_all(stream& from, std::string& got) {
         for (;;) {
             const auto received = co_await from.read();
@@ -315,7 +315,7 @@ TEST_P(tls_full_socket, keeps_what_was_written_on_a_real_one) {
             written = sent.position();
         }
         EXPECT_GT(written, 0U);
-        // What was given up waits here still, and so does the end.
+        // The abandoned bytes wait here still, and so does the end.
         must(ends.server.shutdown_write());
         ends.server.close();
         pattern expected(1);
@@ -400,7 +400,7 @@ INSTANTIATE_TEST_SUITE_P(tls, tls_handshake_limit,
 TEST_P(tls_handshake_limit, waits_for_a_place) {
     run([&]() -> task<> {
         listener accepting = listen_with_limit();
-        // One below the limit, nobody waits.
+        // One below the limit, no handshake waits.
         std::vector<testing::connection> silent = co_await fill(accepting);
         silent.back().server.close();
         co_await greet(accepting);
@@ -454,7 +454,7 @@ TEST_P(tls_handshake_limit, gives_up_the_oldest_for_others) {
         co_await greet(accepting);
         EXPECT_GE(here().now() - begin, pressed_handshake_timeout) << "not before its time";
         EXPECT_EQ(error_of(co_await silent[0].server.read()), errc::timed_out);
-        // The others were in nobody's way.
+        // The others were unaffected.
         EXPECT_EQ(must(silent[1].server.try_write(as_bytes("12"))), 0U);
         if (simulated()) EXPECT_LT(here().now() - begin, 2 * pressed_handshake_timeout);
     });
@@ -618,7 +618,7 @@ TEST_P(tls_limits, a_peer_that_asks_and_does_not_read_is_held_back) {
                 taken += asked.size();
             }
         });
-        // What the sockets hold on both ways, and the limit.
+        // The bytes that the sockets hold on both ways, and the limit.
         EXPECT_LT(taken, 500'000U);
     });
 }

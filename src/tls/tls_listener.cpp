@@ -1,4 +1,4 @@
-// Accepting below as long as not too many handshakes are under way, and starting them.
+// Accept of connections below, up to the limit of handshakes in progress, and their start.
 #include "tls/tls_listener.hpp"
 
 #include <eddy/base/assert.hpp>

@@ -1,4 +1,4 @@
-// A listener over another one, whose streams speak TLS.
+// TLS listener over another one: its streams speak TLS.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>

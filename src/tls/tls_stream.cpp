@@ -1,8 +1,8 @@
-// Moving bytes between the users of a TLS stream, its engine and the stream below.
+// Transfer of bytes between the users of a TLS stream, its engine and the stream below.
 //
-// What resumes a coroutine is the last thing that a function does, since the coroutine may close
-// the stream and with it free this object. That happens in on_input() and on_output() alone, which
-// the loop calls; everything else stores results.
+// Resuming a coroutine is the last thing that a function does, since the coroutine may close the
+// stream and with it free this object. That happens only in on_input() and on_output(), which the
+// loop calls; everything else stores results.
 #include "tls/tls_stream.hpp"
 
 #include "tls/buffers.hpp"
@@ -229,7 +229,7 @@ bool tls_stream::fill(read_operation& op) {
 
 /// A client that only writes has session tickets to receive all the same: closing a TCP socket with
 /// bytes unread would reset the connection, and what was written last would be lost. So a client
-/// asks for input before its user does, and looks through it.
+/// requests input before its user does, and scans it.
 void tls_stream::take_tickets() {
     while (secure_ && !engine_.is_server() && !reader_ && !read_end_ && !input_end_) {
         if (!engine_.has_input()) {
@@ -362,7 +362,7 @@ result<std::size_t> tls_stream::try_write(const_bytes bytes) noexcept {
             return fail(write_end_ = same.error());
         taken = 1;
     } else if (bytes.size() == 1) {
-        // It could not be kept back as below: whoever hears that nothing was taken may drop it.
+        // It could not be kept back as below: a caller of which nothing was taken may drop it.
         return 0;
     }
     const std::size_t most = std::min(bytes.size(), most_bytes_a_turn);
@@ -373,8 +373,8 @@ result<std::size_t> tls_stream::try_write(const_bytes bytes) noexcept {
         if (engine_.output_error()) write_end_ = engine_.output_error();
     }
     if (write_end_) return fail(write_end_);
-    // Whoever is told that all is taken may close the stream, and lose what still waits here. So
-    // one byte is left to be written again, by a write that waits, and is left out then.
+    // A caller of which all was taken may close the stream, and lose what still waits here. So one
+    // byte is left to be written again, by a write that waits, and is left out then.
     if (!flush()) owed_ = bytes[--taken];
     return taken;
 }
@@ -426,8 +426,8 @@ result<> tls_stream::shutdown_write() noexcept {
     return {};
 }
 
-/// Takes an operation below, which the closed stream has ended, out of the loop's hands. False when
-/// the kernel still works on it; it is heard of later.
+/// Withdraws from the loop an operation below, which the closed stream has ended. False when the
+/// kernel still works on it; its completion comes later.
 bool tls_stream::ended_unused(bool& in_flight, operation* below) noexcept {
     if (!in_flight) return true;
     if (!below->linked()) return false;

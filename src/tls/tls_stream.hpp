@@ -1,4 +1,4 @@
-// The driver of a TLS stream: an engine, and the operations on the stream below that keep it going.
+// Driver of a TLS stream: an engine, and the operations on the stream below that keep it going.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
@@ -64,7 +64,7 @@ public:
     result<> shutdown_write() noexcept override;
     endpoint local() const noexcept override { return below_.local(); }
     endpoint peer() const noexcept override { return below_.peer(); }
-    /// None: whoever wrote to the socket itself would break the protocol.
+    /// None: writing to the socket itself would break the protocol.
     int native_handle() const noexcept override { return -1; }
     int option_handle() const noexcept override { return below_.driver().option_handle(); }
     void close() noexcept override;
@@ -74,7 +74,7 @@ public:
     static constexpr std::size_t most_bytes_a_turn = 256 * 1024;
 
     /// Ciphertext that may wait for the stream below before nothing more is received: a peer that
-    /// asks for answers (key updates) and does not read them fills no more memory than that, and
+    /// requests answers (key updates) and does not read them fills no more memory than that, and
     /// what one read brings.
     static constexpr std::size_t max_unsent = 64 * 1024;
 

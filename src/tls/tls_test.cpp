@@ -1,5 +1,5 @@
-// What users of TLS notice: bytes go through unchanged, whom is trusted, what is agreed on. The
-// same tests on every backend; on the simulator with every kind of split.
+// TLS streams: unchanged bytes, trust, negotiation. The same tests on every backend; on the
+// simulator with every kind of split.
 #include <eddy/io/executor.hpp>
 #include <eddy/io/frames.hpp>
 #include <eddy/io/loop_group.hpp>
@@ -24,8 +24,8 @@
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-/// OpenSSL counts who holds a session atomically, which the thread sanitizer does not see: the
-/// distribution's library is built without it. So who frees the last one seemed to race.
+/// OpenSSL counts a session's references atomically, which the thread sanitizer does not see: the
+/// distribution's library is built without it. So the release of the last one seemed to race.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
     return "called_from_lib:libcrypto.so\ncalled_from_lib:libssl.so\n";
@@ -574,7 +574,7 @@ TEST_P(tls_io, listens) {
         listener accepting = tls::listen(must(here().listen(loopback())),
                                          tls::must(context::server(usual_server())));
         EXPECT_NE(accepting.local().port(), 0);
-        // A client that says nothing keeps nobody waiting.
+        // A silent client keeps no other waiting.
         stream silent = must(co_await here().connect(accepting.local()));
         stream silent_end = must(co_await accepting.accept());
         co_await join_scope([&](scope& tasks) -> task<> {
@@ -611,7 +611,7 @@ TEST_P(tls_io, cancels_an_accept_and_accepts_again) {
         stream end = must(co_await accepting.accept());
         plain.close();
         EXPECT_EQ(error_of(co_await end.read()), errc::truncated);
-        // Closed while an accept waits, and with one that nobody waits for any more.
+        // Closed while an accept waits, and with one that is no longer awaited.
         EXPECT_EQ(error_of(co_await with_timeout(1ms, take(accepting))), errc::timed_out);
         accepting.close();
         EXPECT_EQ(error_of(co_await accepting.accept()), errc::closed);
@@ -625,7 +625,7 @@ task<> echo(stream& peer) {
 
 [[gnu::noinline]] task<void> do_nothing() { co_return; }
 
-/// What the stream below waits for in between belongs to the stream, not to who uses it.
+/// The waits of the stream below in between belong to the stream, not to its users.
 TEST_P(tls_io, keeps_the_frame_memory_of_who_waits_for_it) {
     run([&]() -> task<> {
         testing::connection ends = co_await secure();
@@ -680,7 +680,7 @@ TEST_P(tls_io, allocates_no_frame_an_operation) {
     });
 }
 
-/// What docs say of an idle connection: 64 KiB would hold a record's buffers still.
+/// The docs' bound for an idle connection: 64 KiB would hold a record's buffers still.
 TEST_P(tls_io, an_idle_connection_takes_little_memory) {
     if (simulated() || !frame_pool_recycles() || mallinfo2().uordblks == 0)
         GTEST_SKIP() << "this build's malloc does not count";

@@ -1,4 +1,4 @@
-// Reading and writing URIs, and saying what is wrong with one.
+// Parsing and printing of URIs, with descriptions of their faults.
 #include <eddy/io/endpoint.hpp>
 #include <eddy/transport/transport.hpp>
 

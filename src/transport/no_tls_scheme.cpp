@@ -1,4 +1,4 @@
-// tls:// in a build without the layer tls: an answer that says so.
+// Scheme tls:// in a build without the layer tls: an error that says so.
 #include "transport/schemes.hpp"
 
 namespace eddy::transport {

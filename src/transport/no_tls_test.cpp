@@ -1,4 +1,4 @@
-// tls:// in a build without TLS.
+// Scheme tls:// in a build without TLS.
 #include <eddy/transport/transport.hpp>
 
 #include "io/testing.hpp"

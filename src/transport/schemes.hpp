@@ -1,4 +1,4 @@
-// The table of schemes: the one place to add a protocol.
+// Table of schemes: the one place to add a protocol.
 #pragma once
 
 #include <eddy/transport/transport.hpp>
@@ -11,7 +11,7 @@
 namespace eddy::transport {
 
 /// How one scheme is written and opened. A null function means that it has no such thing, or that
-/// this build lacks it; `unsupported` says which, to the person who asked for it.
+/// this build lacks it; `unsupported` names it for the user.
 struct scheme_entry {
     std::string_view name;
     scheme kind;
@@ -26,7 +26,7 @@ struct scheme_entry {
 
 std::span<const scheme_entry> schemes() noexcept;
 
-/// What is wrong with a URI, as the end of a sentence.
+/// Fault of a URI, as the end of a sentence.
 struct fault {
     std::string what;
 };

@@ -1,4 +1,4 @@
-// tls://: the files that the address names, and TCP below.
+// Scheme tls://: TLS with the files that the address names, over TCP.
 #include <eddy/net/tcp.hpp>
 #include <eddy/tls/tls.hpp>
 
@@ -25,7 +25,7 @@ tls::certificate own_certificate(const tls_parameters& given) {
     return {given.cert, given.key.empty() ? given.cert : given.key};
 }
 
-/// What a server's and a client's options have in common.
+/// Common part of a server's and a client's options.
 void set_versions_and_ciphers(const tls_parameters& given, auto& options) {
     if (given.min == "1.3") options.min = tls::version::tls1_3;
     if (given.max == "1.2") options.max = tls::version::tls1_2;
@@ -56,7 +56,7 @@ made_context read_client_context(const tls_parameters& given) {
     return tls::context::client(options);
 }
 
-/// What changes when a file is written to or replaced by another.
+/// Attributes that change when a file is written to or replaced by another.
 struct file_stamp {
     dev_t device = 0;
     ino_t number = 0;

@@ -1,4 +1,4 @@
-// tls://: certificates named by the URI, and what is said when they are wrong.
+// Scheme tls://: certificates named by the URI, and the errors when they are wrong.
 #include <eddy/transport/transport.hpp>
 
 #include "tls/testing.hpp"
@@ -193,7 +193,7 @@ TEST_P(transport_tls, exact_reads_gather_records) {
     });
 }
 
-/// Sessions are a context's own, so whoever resumes one has the same context.
+/// Sessions belong to a context, so resuming one shows that the context is the same.
 TEST_P(transport_tls, reads_files_again_when_they_have_changed) {
     run([&]() -> task<> {
         listener accepting = must(transport::listen("tls://127.0.0.1:0?cert=" + file("both.pem")));

@@ -1,4 +1,4 @@
-// What each scheme opens.
+// Opening of listeners, streams and datagram sockets by scheme.
 #include <eddy/transport/transport.hpp>
 
 #include <eddy/io/timeout.hpp>

@@ -1,4 +1,4 @@
-// URIs: which are understood, what is said about the others, and what they open.
+// URIs: valid ones, the errors of others, and the sockets that they open.
 #include <eddy/transport/transport.hpp>
 
 #include "io/testing.hpp"
@@ -271,7 +271,7 @@ TEST_P(transports, stop_connecting_when_cancelled) {
                       errc::cancelled);
             co_return;
         }
-        // Nobody accepts: once the queue has no place, who comes gets no answer.
+        // Without an accept: once the queue is full, a later connect gets no answer.
         listen_options one;
         one.backlog = 0;
         const listener full = must(transport::listen("tcp://127.0.0.1:0", one));

@@ -1,4 +1,4 @@
-// Assertions that stay on in every build: they catch our own bugs, never a peer's input.
+// Assertions, on in every build, for the program's own bugs; never for a peer's input.
 #pragma once
 
 namespace eddy::detail {

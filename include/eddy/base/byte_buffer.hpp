@@ -1,4 +1,4 @@
-// A growable run of bytes with a front that is consumed and a back that is filled.
+// Growable byte buffer: consumed at its front, filled at its back.
 #pragma once
 
 #include <eddy/base/assert.hpp>
@@ -12,14 +12,14 @@
 namespace eddy {
 
 /// Contiguous bytes: appended at the back, consumed at the front. Growth doubles, so an append is
-/// amortised O(1). It has no cap of its own: whoever fills it from a peer checks size() against
-/// a named limit. Views into it end with the next call that adds bytes. One thread.
+/// amortised O(1). It has no cap of its own: code that fills it from a peer checks size() against a
+/// named limit. Views into it end with the next call that adds bytes. One thread.
 class byte_buffer {
 public:
     byte_buffer() noexcept = default;
     /// `other` is empty afterwards.
     byte_buffer(byte_buffer&& other) noexcept { swap(other); }
-    /// What this held before is freed. `other` is empty afterwards.
+    /// The previous memory is freed. `other` is empty afterwards.
     byte_buffer& operator=(byte_buffer&& other) noexcept {
         byte_buffer(std::move(other)).swap(*this);
         return *this;

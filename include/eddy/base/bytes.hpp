@@ -9,10 +9,10 @@
 
 namespace eddy {
 
-/// Bytes to read, owned by somebody else. Like all views here: any thread, while nobody writes to
-/// the bytes.
+/// Bytes to read, owned elsewhere. Like all views here: any thread, while no thread writes to the
+/// bytes.
 using const_bytes = std::span<const std::byte>;
-/// Room to write, owned by somebody else.
+/// Writable bytes, owned elsewhere.
 using mutable_bytes = std::span<std::byte>;
 
 /// The bytes of a text. The view lives as long as the text.

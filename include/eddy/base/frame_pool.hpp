@@ -1,9 +1,9 @@
 // Memory for coroutine frames, recycled thread by thread.
 //
-// A loop starts and ends the same few coroutines for every request. Their frames come from a
-// free list of the thread, one for each size class, and go back to the list of whichever thread
-// frees them: no lock, no atomic, no malloc in the steady state. A body under with_frames()
-// (io/frames.hpp) has them from a memory_resource of the user's.
+// A loop starts and ends the same few coroutines for every request. Their frames come from a free
+// list of the thread, one for each size class, and return to the list of the thread that frees
+// them: no lock, no atomic, no malloc in the steady state. A body under with_frames()
+// (io/frames.hpp) takes them from the caller's memory_resource.
 #pragma once
 
 #include <cstddef>
@@ -50,8 +50,8 @@ bool frame_pool_recycles() noexcept;
 namespace detail {
 
 /// Where a coroutine that is made now on this thread has its frame from; null for the pool. While a
-/// coroutine runs it is what that one has inherited, and null while none does: whoever suspends a
-/// coroutine keeps it for that one and clears it, and whoever resumes one puts it back.
+/// coroutine runs it is what that one has inherited, and null while none does: code that suspends a
+/// coroutine keeps it for that coroutine and clears it, and code that resumes one restores it.
 ///
 /// With this model it is reached without a call, also in position-independent code. That needs 8
 /// bytes of what the C library keeps free for libraries that are loaded later.

@@ -1,4 +1,4 @@
-// Glob patterns as the CLI's names and the cache's KEYS use them.
+// Glob patterns, for names on the command line and the cache's KEYS.
 #pragma once
 
 #include <string_view>
@@ -16,8 +16,8 @@ namespace eddy {
 /// at most pattern × text, with no recursion and no memory, whatever the pattern. Any thread.
 bool glob_match(std::string_view pattern, std::string_view text) noexcept;
 
-/// Whether `pattern` has any of * ? [ or a backslash; without them it matches itself alone.
-/// Any thread.
+/// Whether `pattern` has any of * ? [ or a backslash; without them it matches only itself. Any
+/// thread.
 bool glob_has_wildcard(std::string_view pattern) noexcept;
 
 }  // namespace eddy

@@ -1,4 +1,4 @@
-// A histogram of latencies in fixed memory, for metrics and benchmarks.
+// Latency histogram in fixed memory, for metrics and benchmarks.
 #pragma once
 
 #include <array>

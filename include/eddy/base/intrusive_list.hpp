@@ -1,4 +1,4 @@
-// A doubly linked list whose links live in its elements: no allocation, O(1) removal.
+// Intrusive doubly linked list: the links live in the elements, so no allocation and O(1) removal.
 #pragma once
 
 #include <eddy/base/assert.hpp>

@@ -1,9 +1,9 @@
-// The log: one line a record, to standard error or to a sink that the daemon puts in its place.
+// Log: one line a record, to standard error or to a sink that replaces it.
 //
 //     2026-11-21T21:22:04.123Z info  daemon  ready on /run/eddy/control.sock
 //
-// Callers that need formatting do it before they call, and ask log_enabled() first where the
-// formatting costs something.
+// Callers that need formatting do it before they call, and check log_enabled() first where it is
+// expensive.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace eddy {
 /// How grave a record is, the least grave first.
 enum class log_level : std::uint8_t { debug, info, warn, error };
 
-/// The longest line in bytes, its newline included. What is longer is cut and ends in "...".
+/// The longest line in bytes, its newline included. A longer one is cut and ends in "...".
 inline constexpr std::size_t log_line_limit = 4096;
 
 /// Takes one finished line that ends in a newline; the view ends with the call. Calls never
@@ -67,7 +67,7 @@ std::string_view to_string(log_level level) noexcept;
 /// The level of that name, exactly as to_string() writes it.
 std::optional<log_level> parse_log_level(std::string_view name) noexcept;
 
-/// The line that log() hands to its sink, for the given time.
+/// The line that log() passes to its sink, for the given time.
 std::string format_log_line(std::chrono::system_clock::time_point when, log_level level,
                             std::string_view subject, std::string_view message);
 

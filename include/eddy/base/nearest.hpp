@@ -1,4 +1,4 @@
-// "Did you mean ...?": the known word that is nearest to what somebody typed.
+// Nearest known word by edit distance, for "did you mean ...?".
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace eddy {
 /// Words longer than this are never near to anything.
 inline constexpr std::size_t nearest_word_limit = 64;
 
-/// How many letters must be inserted, dropped, replaced or swapped with their neighbour to make one
+/// Edit distance: the letters to insert, drop, replace or swap with their neighbour to make one
 /// word the other. nearest_word_limit when one of them is longer than that. Any thread.
 std::size_t word_distance(std::string_view a, std::string_view b) noexcept;
 

@@ -1,4 +1,4 @@
-// Random numbers that are fast and repeatable. Not for secrets.
+// Random numbers, fast and repeatable. Not for secrets.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace eddy {
 /// thread.
 class random_generator {
 public:
-    /// What a UniformRandomBitGenerator yields.
+    /// The type that a UniformRandomBitGenerator yields.
     using result_type = std::uint64_t;
 
     /// The state is `seed` spread over 256 bits; every seed is as good as another.
@@ -49,7 +49,7 @@ private:
     std::array<std::uint64_t, 4> state_;
 };
 
-/// A seed from the operating system, to be printed by whoever wants to repeat the run. Any thread.
+/// A seed from the operating system; print it to repeat the run. Any thread.
 std::uint64_t entropy_seed() noexcept;
 
 }  // namespace eddy

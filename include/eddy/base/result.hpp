@@ -1,6 +1,6 @@
 // Errors as values.
 //
-// What can happen in the world (a peer resets, a port is taken, a limit is reached) comes back as a
+// Failures of the outside world (a peer resets, a port is taken, a limit is reached) return as a
 // result<T>. Our own bugs are assertions (assert.hpp). Exceptions never cross an I/O path.
 #pragma once
 
@@ -31,7 +31,7 @@ enum class errc {
     truncated,                  ///< the connection ended where the protocol does not allow it
     not_tls,                    ///< the peer does not speak TLS
     handshake_failed,           ///< TLS: the peer broke the protocol, or gave up
-    untrusted_certificate,      ///< TLS: nobody whom we trust signed the peer's certificate
+    untrusted_certificate,      ///< TLS: no trusted authority signed the peer's certificate
     certificate_name_mismatch,  ///< TLS: the certificate is for another name
     certificate_expired,        ///< TLS: the certificate is not valid today
     certificate_refused,        ///< TLS: the peer does not accept our certificate, or wants one

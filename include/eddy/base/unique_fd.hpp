@@ -1,4 +1,4 @@
-// An owned file descriptor.
+// Owned file descriptor, closed with its object.
 #pragma once
 
 #include <utility>
@@ -25,7 +25,7 @@ public:
     /// Whether there is a descriptor.
     explicit operator bool() const noexcept { return fd_ >= 0; }
 
-    /// Gives the descriptor up to the caller, who closes it.
+    /// Passes the descriptor to the caller, which closes it.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
     /// Closes what this holds, and takes `fd` over. Errors of close(2) are dropped.
     void reset(int fd = -1) noexcept;

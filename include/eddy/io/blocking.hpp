@@ -1,4 +1,4 @@
-// Threads for work that has no asynchronous form: file metadata, fsync, password hashing.
+// Thread pool for work that has no asynchronous form: file metadata, fsync, password hashing.
 //
 //     blocking_pool pool;
 //     result<int> written = co_await run_blocking(pool, [&] { return write_snapshot(path); });
@@ -87,7 +87,8 @@ private:
 
 namespace detail {
 
-/// What awaiting a callable yields: result<T> for a T, and the same for one that returns result<T>.
+/// The result of an awaited callable: result<T> for a T, and the same for one that returns
+/// result<T>.
 template <class T>
 struct blocking_result {
     using type = result<T>;

@@ -149,7 +149,7 @@ private:
         op.value_ = std::exchange(slots_[first_], std::nullopt);
         first_ = (first_ + 1) % slots_.size();
         --count_;
-        // Whoever waits to send came before anybody who sends later.
+        // Senders that wait precede senders that come later.
         if (!senders_.empty()) {
             send_operation<T>& next = senders_.pop_front();
             accept(std::move(next.value_));

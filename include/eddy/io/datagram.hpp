@@ -1,4 +1,4 @@
-// datagram: a message socket (UDP) as every layer above sees it, on any backend.
+// datagram: message socket (UDP) over any backend.
 //
 // Messages keep their bounds: each arrives whole or not at all. One received message may stand for
 // several datagrams that the kernel has joined (UDP_GRO), and one sent buffer may go out as several
@@ -23,9 +23,9 @@
 
 namespace eddy {
 
-/// What a message socket is opened with. Options that the kernel does not know or refuses are
-/// setsockopt(2)'s error. The simulator follows those that change what arrives; it ignores buffer
-/// sizes, `ttl` and `traffic_class`.
+/// Options of a message socket, applied when it is opened. Those that the kernel does not know or
+/// refuses are setsockopt(2)'s error. The simulator follows those that change what arrives; it
+/// ignores buffer sizes, `ttl` and `traffic_class`.
 struct datagram_options {
     /// SO_REUSEPORT: several sockets, each with a loop of its own, on one port; the kernel spreads
     /// the senders over them. Only at opening.
@@ -41,7 +41,7 @@ struct datagram_options {
     /// UDP_GRO: datagrams of one sender and one size may be received joined into one message of up
     /// to 64 KiB; see datagram_message::segments(). Several times cheaper where they come in rows.
     bool join_segments = false;
-    /// Messages tell the address that they were sent to, and the interface (IP_PKTINFO).
+    /// Messages carry the address that they were sent to, and the interface (IP_PKTINFO).
     bool local_address = false;
     /// The kernel's buffers in bytes, SO_RCVBUF and SO_SNDBUF; 0 leaves them as they are. The
     /// kernel doubles what it is given, and caps it silently (net.core.rmem_max, wmem_max).
@@ -152,7 +152,7 @@ struct datagram_message {
 
 /// One datagram to send, or several of one size to one peer.
 struct outgoing_datagram {
-    /// What to send; it stays the caller's until it was sent.
+    /// The bytes to send; they stay the caller's until they were sent.
     const_bytes bytes;
     /// Null for the connected peer. It must live as long as the bytes.
     const endpoint* to = nullptr;
@@ -232,7 +232,8 @@ public:
     }
 };
 
-/// What carries a message socket. At most one receive waits at a time. One loop's thread.
+/// Driver of a message socket: the backend's half. At most one receive waits at a time. One loop's
+/// thread.
 class datagram_driver {
 public:
     /// True when `op` completed at once, with its result stored.
@@ -265,9 +266,9 @@ datagram_driver& closed_datagram_driver() noexcept;
 /// loop::adopt_datagram() or udp.hpp. One receive waits at a time; any number of sends may. Once
 /// closed, everything fails with errc::closed.
 ///
-/// A connected socket hears of its peer alone, and of what the network says about it: that nobody
-/// listens there (ICMP) is ECONNREFUSED of the next receive or send. Such an error ends nothing;
-/// call again. See udp(7). One loop's thread.
+/// A connected socket receives only from its peer. An ICMP error of it, such as a closed port, is
+/// ECONNREFUSED of the next receive or send. Such an error ends nothing; call again. See udp(7).
+/// One loop's thread.
 class datagram {
 public:
     /// Most datagrams that one batch takes; a longer one is errc::limit_reached and sends nothing.
@@ -326,7 +327,7 @@ public:
         return {};
     }
     /// Sends up to max_batch datagrams now, to any peers. Says how many went: fewer than all when
-    /// the next one met an error, which a call with that one at its head tells. EAGAIN as above.
+    /// the next one met an error, which a call with that one at its head returns. EAGAIN as above.
     [[nodiscard]] result<std::size_t> try_send(std::span<const outgoing_datagram> batch) noexcept {
         if (batch.size() > max_batch) return fail(errc::limit_reached);
         if (batch.empty()) return 0;
@@ -377,8 +378,8 @@ public:
         return driver_->set_member(group, interface, false);
     }
 
-    /// Applies all options except those that are for opening alone. Errors are setsockopt(2)'s;
-    /// what stands behind the one that failed may then be as it was.
+    /// Applies all options except those that only opening takes. Errors are setsockopt(2)'s; what
+    /// stands behind the one that failed may then be as it was.
     [[nodiscard]] result<> set(const datagram_options& options) noexcept {
         return driver_->set(options);
     }
@@ -389,7 +390,7 @@ public:
     endpoint peer() const noexcept { return driver_->peer(); }
     /// The socket, still owned by the driver; -1 in the simulator.
     int native_handle() const noexcept { return driver_->native_handle(); }
-    /// Ends what waits with errc::cancelled, and drops messages that nobody received.
+    /// Ends waiting operations with errc::cancelled, and drops messages that were not received.
     void close() noexcept { std::exchange(driver_, &closed_datagram_driver())->close(); }
 
 private:

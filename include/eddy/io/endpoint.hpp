@@ -1,4 +1,4 @@
-// The address of one end of a socket: IPv4, IPv6 or a Unix path. A value, for any thread.
+// Socket address: IPv4, IPv6 or a Unix path. A value, for any thread.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -36,7 +36,7 @@ public:
     std::uint16_t port() const noexcept;
     /// Sets the port, in host order; does nothing to a Unix path.
     void set_port(std::uint16_t port) noexcept;
-    /// The address alone, without the port.
+    /// The address without the port.
     std::string host() const;
     /// "127.0.0.1:80", "[::1]:80" or "/run/x.sock".
     std::string to_string() const;

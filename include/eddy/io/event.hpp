@@ -1,4 +1,4 @@
-// event: a flag that coroutines of one loop wait for.
+// event: flag that coroutines of one loop wait for.
 #pragma once
 
 #include <eddy/base/intrusive_list.hpp>

@@ -1,14 +1,13 @@
-// executor: the way to a loop from other threads, and resume_on(): a task that runs over there and
-// is awaited here.
+// executor: handle through which other threads post work to a loop, and resume_on(): a task that
+// runs on another loop and is awaited on this one.
 //
 //     executor disk_loop = group->executor(1);
 //     result<> posted = disk_loop.post([] { log_info("demo", "runs over there"); });
 //     result<int> lines = co_await resume_on(disk_loop, count_lines(path));
 //     // and we are back here
 //
-// An executor is a handle on a small block that the loop shares with all its executors. It keeps no
-// loop alive: once the loop is gone, everything fails with errc::closed. All of it is safe from
-// any thread, and takes no lock.
+// An executor refers to a small block that the loop shares with all its executors. It keeps no loop
+// alive: once the loop is gone, everything fails with errc::closed. Any thread; lock-free.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
@@ -32,7 +31,7 @@ namespace detail {
 
 class loop_gate;
 
-/// Logs the exception that is being handled: nobody waits for what threw it.
+/// Logs the exception that is being handled: the work that threw it has no awaiter.
 void log_posted_failure() noexcept;
 
 /// A callable on its way to a loop. It frees itself once it has run.
@@ -58,8 +57,8 @@ private:
     Work work_;
 };
 
-/// What can be posted beside a task: it is called once and returns nothing. A callable that returns
-/// a task is refused, since its captures would die before the task; post the task itself.
+/// A callable that can be posted like a task: called once, returning nothing. A callable that
+/// returns a task is refused, since its captures would die before the task; post the task itself.
 template <class Work>
 concept postable = std::is_invocable_v<Work&> && std::is_void_v<std::invoke_result_t<Work&>>;
 
@@ -80,9 +79,9 @@ public:
     /// next call may still fail with errc::closed.
     bool closed() const noexcept;
 
-    /// Runs `work` on the loop, in its next turn. What the task refers to must live until it has
-    /// ended and be safe to use from there. An exception that leaves it is logged and ends nothing
-    /// else.
+    /// Runs `work` on the loop, in its next turn. Everything that the task refers to must live
+    /// until it has ended and be safe to use from there. An exception that leaves it is logged and
+    /// ends nothing else.
     ///
     /// A task that was accepted always runs: when loop::run() returns or the loop is destroyed,
     /// those that still run are cancelled and awaited first, and those that come later run under a

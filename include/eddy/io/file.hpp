@@ -1,4 +1,4 @@
-// file: reading and writing a file without blocking the loop.
+// file: asynchronous reads and writes of a file, without blocking the loop.
 //
 //     result<file> log = co_await file::open("/var/log/demo", O_WRONLY | O_CREAT);
 //     if (!log) co_return fail(log.error());
@@ -30,9 +30,9 @@ namespace eddy {
 /// An open file. It must outlive what is awaited of it; any number of reads and writes may be in
 /// flight at once. One loop's thread.
 ///
-/// Bytes stay with the caller, and must live until the await has ended. Cancelling an await ends
-/// it with errc::cancelled, once nobody uses its bytes any more; work that could not be stopped
-/// runs to its end, and its result is kept. All fail with errc::limit_reached when
+/// Bytes stay with the caller, and must live until the await has ended. Cancelling an await ends it
+/// with errc::cancelled, once its bytes are no longer in use; work that could not be stopped runs
+/// to its end, and its result is kept. All fail with errc::limit_reached when
 /// loop_options::max_file_queue pieces of work wait for the loop's threads.
 class file {
 public:
@@ -51,9 +51,9 @@ public:
     /// Removes the name `path`: unlink(2), whose errors these are. Yields a result<>.
     static task<result<>> remove(std::string path);
 
-    /// `other` may then only be assigned to or die. What is awaited goes on.
+    /// `other` may then only be assigned to or destroyed. Operations in flight go on.
     file(file&&) noexcept = default;
-    /// The same. What this held is closed, of which nothing may be awaited.
+    /// The same. The previous file is closed; no operation of it may be in flight.
     file& operator=(file&&) noexcept = default;
 
     /// Reads what follows `offset`, at most as much as `into` holds, whose bytes must live until

@@ -1,10 +1,10 @@
-// Where coroutine frames come from: memory of the user's for one body and all that it runs.
+// Allocation of coroutine frames from the caller's memory, for one body and all that it runs.
 //
 //     std::pmr::monotonic_buffer_resource arena;
 //     std::string page = co_await with_frames(arena, [&] { return fetch(uri); });
 //
-// Without it they come from the thread's pool (base/frame_pool.hpp), which asks malloc for nothing
-// once it is warm: this is for those who want to count, to limit, or to keep things together.
+// Without it they come from the thread's pool (base/frame_pool.hpp), which allocates nothing once
+// it is warm: this is for counting, limits and locality.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
@@ -17,14 +17,14 @@
 
 namespace eddy {
 
-/// What with_frames() has chosen for the calling coroutine: the memory that frames come from which
-/// are made now. Null for the pool, and where no coroutine runs. Any thread.
+/// The choice of with_frames() for the calling coroutine: the memory of frames which are made now.
+/// Null for the pool, and where no coroutine runs. Any thread.
 inline std::pmr::memory_resource* frame_memory() noexcept { return detail::current_frame_memory; }
 
 namespace detail {
 
-/// What `body` returns, with a frame from `memory`. Not inlined: a compiler that sees the coroutine
-/// here would put its frame into with_frames()'s own, which is from elsewhere.
+/// The result of `body`, with a frame from `memory`. Not inlined: a compiler that sees the
+/// coroutine here would put its frame into with_frames()'s own, which is from elsewhere.
 template <class Body>
 [[gnu::noinline]] auto made_from(std::pmr::memory_resource& memory, Body& body) {
     const frames_from here(&memory);
@@ -74,16 +74,16 @@ private:
 /// generators that it yields or keeps elsewhere, what it spawns into a scope from outside, and what
 /// it posts.
 ///
-/// It is used on this loop's thread alone, also between the body's turns. Where tasks are made
-/// under it that go to another loop (resume_on(), strand, executor::post()) their frames end there:
-/// then it must be safe to use from any thread, as std::pmr::synchronized_pool_resource is. What
-/// such a task makes over there comes from that loop's pool; so do tasks for executor::dispatch(),
-/// and what other code of this loop makes, such as timers' functions, even if the body started it.
+/// It is used only on this loop's thread, also between the body's turns. Where tasks are made under
+/// it that go to another loop (resume_on(), strand, executor::post()) their frames end there: then
+/// it must be safe to use from any thread, as std::pmr::synchronized_pool_resource is. What such a
+/// task makes over there comes from that loop's pool; so do tasks for executor::dispatch(), and
+/// what other code of this loop makes, such as timers' functions, even if the body started it.
 ///
-/// What `memory` throws, such as std::bad_alloc, comes out of the call that would have made the
-/// coroutine. It is asked for a few bytes more than the frame, aligned to 16; and less often than
-/// there are coroutines, where the compiler puts one's frame into its caller's. Operations lie in
-/// frames; streams and other objects of the loop have memory of their own.
+/// An exception of `memory`, such as std::bad_alloc, leaves the call that would have made the
+/// coroutine. Requests are a few bytes larger than the frame, aligned to 16; and fewer than there
+/// are coroutines, where the compiler puts one's frame into its caller's. Operations lie in frames;
+/// streams and other objects of the loop have memory of their own.
 ///
 /// Awaitables that are not of Eddy's may resume a coroutine from anywhere: it goes on with what it
 /// had. What they start has the pool, unless they have a member type `keeps_frame_memory` (void

@@ -1,4 +1,4 @@
-// async_generator<T>: a coroutine that yields values to another one as they are asked for.
+// async_generator<T>: coroutine that yields values to another one on demand.
 //
 //     async_generator<std::string> lines = read_lines(peer);
 //     while (std::optional<std::string> line = co_await lines.next()) use(*line);
@@ -17,8 +17,8 @@
 
 namespace eddy {
 
-/// A sequence of values. Its coroutine runs only while somebody awaits next(): not asking is how
-/// one holds it back. Each time it runs under the cancel_source of whoever awaits it, and with the
+/// A sequence of values. Its coroutine runs only while next() is awaited: not awaiting is the
+/// backpressure. Each time it runs under the cancel_source of the awaiting coroutine, and with the
 /// frame memory of that one (frames.hpp). Its own frame is had once, so a value costs no
 /// allocation. One next() waits at a time. The rules of task.hpp hold for its parameters.
 ///
@@ -30,7 +30,7 @@ class [[nodiscard]] async_generator {
 public:
     class promise_type;
 
-    /// `other` has no coroutine afterwards and must not be asked.
+    /// `other` has no coroutine afterwards; its next() must not be called.
     async_generator(async_generator&& other) noexcept
         : frame_(std::exchange(other.frame_, nullptr)) {}
     /// Exchanges the coroutines.
@@ -65,7 +65,7 @@ public:
     }
     final_awaiter yield_value(T value) {
         value_.emplace(std::move(value));
-        return {};  // to whoever waits, as at the end
+        return {};  // to the awaiting coroutine, as at the end
     }
     void return_void() const noexcept {}
 
@@ -114,9 +114,9 @@ private:
 ///         parse((*received)->bytes());
 ///     }
 ///
-/// Each lease goes back to the loop's buffers when it dies. While nobody asks for the next one, a
+/// Each lease goes back to the loop's buffers when it dies. While the next one is not awaited, a
 /// stream takes at most a few buffers from its socket, which then holds its peer back. `from` must
-/// outlive the generator, and nobody else reads from it meanwhile.
+/// outlive the generator, and has no other reader meanwhile.
 inline async_generator<result<lease>> leases(stream& from) {
     for (;;) {
         result<lease> received = co_await from.read();

@@ -1,4 +1,4 @@
-// lease: received bytes that lie in one of the loop's buffers. One loop's thread.
+// lease: received bytes in a buffer borrowed from the loop. One loop's thread.
 #pragma once
 
 #include <eddy/base/bytes.hpp>
@@ -26,7 +26,7 @@ protected:
 class lease {
 public:
     lease() noexcept = default;
-    /// For the drivers: bytes of `owner`, who gets them back with `id`.
+    /// For the drivers: bytes of `owner`, which gets them back with `id`.
     lease(lease_owner& owner, std::byte* data, std::uint32_t size, std::uint32_t id) noexcept
         : owner_(&owner), data_(data), size_(size), id_(id) {}
     /// `other` is empty afterwards.

@@ -1,5 +1,5 @@
-// The event loop: one a thread. It owns a backend (io_uring, epoll or the simulator), timers, and
-// the list of coroutines that are ready to go on.
+// Event loop, one a thread: a backend (io_uring, epoll or the simulator), timers, and the list of
+// ready coroutines.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -34,7 +34,7 @@ class turn_lock;
 struct guest_access;
 }  // namespace detail
 
-/// What carries a loop's operations.
+/// Kinds of backend.
 enum class backend_kind {
     automatic,  ///< io_uring, or epoll where the kernel or a container refuses it
     uring,
@@ -72,8 +72,7 @@ struct sim_options {
     bool shuffle = false;
 };
 
-/// What loop::create() takes. What has a range here and lies outside of it is EINVAL, unless it
-/// says otherwise.
+/// Options of loop::create(). A value outside of its range is EINVAL, unless it says otherwise.
 struct loop_options {
     /// Bytes of a receive buffer at least.
     static constexpr std::uint32_t min_buffer_size = 64;
@@ -101,8 +100,7 @@ struct loop_options {
     /// Buffers from the heap that are lent at one time, where leases are held so long that those
     /// above do not suffice: so many for streams, and so many for messages. At least 1, which 0
     /// means, too. A read() or receive() that finds none is errc::no_buffers; nothing is lost, and
-    /// another one goes on once leases have been given back. Pipes are lent these alone on
-    /// io_uring.
+    /// another one goes on once leases have been given back. Pipes are lent only these on io_uring.
     std::uint32_t max_spare_buffers = 16 * 1024;
     /// Spin this long before sleeping. Lowers latency, costs the core. duration::max(): it never
     /// sleeps. With 0, the default, see `looks`.
@@ -114,7 +112,7 @@ struct loop_options {
     bool looks = true;
     /// io_uring only: a kernel thread submits. It costs a core even when idle for a while, and a
     /// peer that sends TCP urgent data may stall what it sends behind it, for good. Seen on Linux
-    /// 6.18 with liburing alone, in some runs; the cause is not known for certain.
+    /// 6.18 with only liburing, in some runs; the cause is not known for certain.
     bool sqpoll = false;
     /// io_uring only: writes of at least this many bytes go without a copy. Loopback copies
     /// anyway, so the default is never. Cancelling such a write may reset the connection: a peer
@@ -129,11 +127,11 @@ struct loop_options {
     /// Pieces of work at most that wait for them; one more is errc::limit_reached. SIZE_MAX for no
     /// limit.
     std::size_t max_file_queue = 1024;
-    /// For backend_kind::sim alone.
+    /// Only for backend_kind::sim.
     sim_options sim;
 };
 
-/// Work handed to a loop from any thread. The object must live until run() was called.
+/// Work posted to a loop from any thread. The object must live until run() was called.
 class posted_work {
 public:
     /// Does the work, on the loop's thread, once.
@@ -147,7 +145,7 @@ private:
     posted_work* next_ = nullptr;
 };
 
-/// What to wait for on a descriptor.
+/// Readiness of a descriptor, to wait for.
 enum class readiness { readable, writable };
 
 /// Waits until a descriptor is readable or writable (or has failed), poll(2). For descriptors of
@@ -210,7 +208,7 @@ public:
                       const local_binding* from = nullptr) noexcept
         : backend_(&where), peer_(peer), from_(from) {}
     const endpoint& peer() const noexcept { return peer_; }
-    /// What to bind to before; null for nothing.
+    /// Local address to bind first; null for none.
     const local_binding* from() const noexcept { return from_; }
     void set_connected(stream connected) noexcept { connected_ = std::move(connected); }
     void set_error(std::error_code error) noexcept override { error_ = error; }
@@ -317,8 +315,8 @@ public:
     /// A UDP socket bound to `local` (port 0 for any). Errors are bind(2)'s and setsockopt(2)'s.
     [[nodiscard]] result<datagram> bind_datagram(const endpoint& local,
                                                  const datagram_options& options = {});
-    /// A UDP socket at a port of the kernel's choice that hears of `peer` alone. It does not wait:
-    /// nothing is sent. Errors are connect(2)'s and setsockopt(2)'s.
+    /// A UDP socket at a port of the kernel's choice that receives only from `peer`. It does not
+    /// wait: nothing is sent. Errors are connect(2)'s and setsockopt(2)'s.
     [[nodiscard]] result<datagram> connect_datagram(const endpoint& peer,
                                                     const datagram_options& options = {});
     /// Takes over a message socket (UDP, or Unix SOCK_DGRAM, whose senders are known by short names

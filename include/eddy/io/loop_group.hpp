@@ -1,11 +1,11 @@
-// loop_group: several loops, each on a thread of its own, for servers that use every core.
+// loop_group: several loops, one thread each, for servers that use every core.
 //
 //     auto group = loop_group::start({});
 //     for (std::size_t i = 0; i < (*group)->size(); ++i)
 //         if (!(*group)->post(i, accept_connections(port))) return;
 //
-// Connections are spread by the kernel (listen_options::reuse_port), or handed over: detach() the
-// stream and post() a task that adopts the descriptor.
+// Connections are spread by the kernel (listen_options::reuse_port), or moved: detach() the stream
+// and post() a task that adopts the descriptor.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -21,7 +21,7 @@
 
 namespace eddy {
 
-/// What loop_group::start() takes.
+/// Options of loop_group::start().
 struct loop_group_options {
     /// How many loops; 0 means one for each processor that the process may use.
     std::size_t threads = 0;
@@ -55,9 +55,9 @@ public:
         return executor(index).post(std::move(work));
     }
 
-    /// Cancels every task, waits until they have ended, and ends the threads. What was accepted
-    /// and had not begun runs, too, cancelled from its beginning. Not from a thread of
-    /// the group, and from one thread at a time.
+    /// Cancels every task, waits until they have ended, and ends the threads. Accepted work and had
+    /// not begun runs, too, cancelled from its beginning. Not from a thread of the group, and from
+    /// one thread at a time.
     void stop();
 
 private:

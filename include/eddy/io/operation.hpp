@@ -1,9 +1,9 @@
-// What a coroutine waits for, and how a wait is cancelled.
+// Operations, the waits of a coroutine, and their cancellation.
 //
 // An `operation` is one wait in flight. It lives in the awaiting coroutine's frame, so it costs no
 // allocation, and it has exactly one completion. A `cancel_source` knows the operations that wait
 // under it; requesting cancellation reaches each of them at once, without polling. Every task
-// carries a pointer to the source that it runs under and hands it to the tasks that it awaits
+// carries a pointer to the source that it runs under and passes it to the tasks that it awaits
 // (task.hpp), so no function takes a token as a parameter.
 //
 // All of it belongs to one loop's thread.
@@ -23,7 +23,7 @@ namespace eddy {
 
 class loop;
 
-/// Something that wants to hear of a cancellation.
+/// Observer of a cancellation.
 class cancel_hook : public list_link<> {
 public:
     /// Called once, on the loop's thread, after the hook has left its source's list.
@@ -33,7 +33,7 @@ protected:
     ~cancel_hook() = default;
 };
 
-/// Cancels everything that waits under it. Sources form a tree: a child hears of its parent's
+/// Cancels everything that waits under it. Sources form a tree: a child is notified of its parent's
 /// cancellation. A source stays cancelled. One loop's thread.
 class cancel_source final : private cancel_hook {
 public:
@@ -65,9 +65,10 @@ private:
 /// One wait of one coroutine. Derived classes hold the arguments and the result.
 class operation : public cancel_hook {
 public:
-    /// Begins the wait for `waiter`. False when it completed at once: the coroutine goes on
-    /// without suspending. `source` may be null. Else whoever runs is taken to suspend now: what it
-    /// inherited is kept for the waiter, and frames come from the pool until another one goes on.
+    /// Begins the wait for `waiter`. False when it completed at once: the coroutine goes on without
+    /// suspending. `source` may be null. Otherwise the running coroutine counts as suspended from
+    /// now on: what it inherited is kept for the waiter, and frames come from the pool until
+    /// another one goes on.
     bool begin(std::coroutine_handle<> waiter, cancel_source* source);
 
     /// Completes the wait and resumes the coroutine inside this call. Only from the loop's own
@@ -78,7 +79,7 @@ public:
     /// on the loop's thread.
     void complete_later() noexcept;
 
-    /// What begin() stores when the source was cancelled beforehand.
+    /// Result that begin() stores when the source was cancelled beforehand.
     virtual void set_error(std::error_code error) noexcept = 0;
 
 protected:
@@ -88,8 +89,8 @@ protected:
     /// complete_now() or complete_later() follows exactly once, unless goes_on().
     virtual bool start() = 0;
 
-    /// Asked when the driver calls the wait complete. True when that was a part of it alone and the
-    /// driver has been asked for the next one: the coroutine waits on.
+    /// Called when the driver completes the wait. True when that was only a part of it and the next
+    /// one has been requested of the driver: the coroutine goes on waiting.
     virtual bool goes_on() { return false; }
 
 private:
@@ -98,7 +99,7 @@ private:
     std::pmr::memory_resource* frame_memory_ = nullptr;  // what the waiter inherited
 };
 
-/// What a backend calls when the kernel is done with a request: exactly once for a one-shot
+/// Callback of a backend for a request that the kernel has completed: exactly once for a one-shot
 /// request, however it ended. The object must live until then. One loop's thread.
 class completion {
 public:

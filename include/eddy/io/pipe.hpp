@@ -1,4 +1,5 @@
-// Pipes: two streams, what one takes the other yields. See pipe(7). One loop's thread.
+// Pipes: two streams, of which one yields the bytes that the other takes. See pipe(7). One loop's
+// thread.
 //
 // loop::adopt() makes a stream of any pipe end, FIFO or terminal in the same way.
 #pragma once

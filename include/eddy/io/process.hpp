@@ -21,14 +21,14 @@
 
 namespace eddy {
 
-/// What one of a child's standard descriptors is.
+/// Kind of a child's standard descriptor.
 enum class stdio : std::uint8_t {
     inherit,  ///< this process's own
     null,     ///< /dev/null
     stream,   ///< the other end of a stream of the process object
 };
 
-/// What process::start() takes.
+/// Options of process::start().
 struct process_options {
     /// The child's descriptor 0.
     stdio input = stdio::inherit;
@@ -51,8 +51,8 @@ struct exit_status {
     bool success() const noexcept { return code == 0 && signal == 0; }
 };
 
-/// A child of this process. Its loop's thread alone. The child has no descriptor of this process
-/// but the standard ones; no signal is blocked or ignored in it.
+/// A child of this process. Only its loop's thread. The child has no descriptor of this process but
+/// the standard ones; no signal is blocked or ignored in it.
 class process {
 public:
     /// Starts the program `arguments[0]`, looked up in $PATH unless it has a slash, with those
@@ -69,12 +69,12 @@ public:
     /// kill, is reaped when another child starts or ends.
     ~process();
 
-    /// Its standard descriptors, where process_options asked for streams; they are Unix sockets.
+    /// Its standard descriptors, where process_options requested streams; they are Unix sockets.
     /// Close `input` to end what the child reads.
     stream input;
-    /// What the child writes to its standard output.
+    /// The child's standard output.
     stream output;
-    /// What the child writes to its standard error.
+    /// The child's standard error.
     stream error;
 
     /// The child's process number; it may be another's once the child was awaited.

@@ -1,4 +1,4 @@
-// scope: where a group of tasks lives. Nothing started in it outlives it. One loop's thread.
+// scope: owner of a group of tasks; none started in it outlives it. One loop's thread.
 //
 //     co_await with_scope([&](scope& children) -> task<> {
 //         for (;;) {
@@ -84,7 +84,7 @@ public:
 
     /// How many children still run.
     std::size_t children() const noexcept { return children_; }
-    /// What the children run under.
+    /// The source that the children run under.
     cancel_source& source() noexcept { return source_; }
 
 private:

@@ -1,11 +1,13 @@
-// semaphore and async_mutex: how many coroutines of one loop may be somewhere at a time.
+// semaphore and async_mutex: limits on the coroutines of one loop that are in one section at a
+// time.
 //
 //     result<permit> inside = co_await door.acquire();
 //     if (!inside) co_return;             // cancelled
 //     co_await serve(std::move(peer));    // at most that many of these at once
 //
 // Coroutines of one loop need no lock for what happens between two of their waits. They need one
-// for what spans a wait, such as a request and its reply on one connection. One loop's thread.
+// for a section that spans a wait, such as a request and its reply on one connection. One loop's
+// thread.
 #pragma once
 
 #include <eddy/base/assert.hpp>
@@ -73,15 +75,15 @@ private:
     std::error_code error_;
 };
 
-/// A number of places, taken in the order in which coroutines ask: who comes later never overtakes
-/// one that waits. It must outlive its waits and permits. One loop's thread.
+/// A number of permits, granted in the order of the requests: a later request never overtakes one
+/// that waits. It must outlive its waits and permits. One loop's thread.
 class semaphore {
 public:
     /// All places are free at first.
     explicit semaphore(std::size_t places) noexcept : places_(places), free_(places) {}
     semaphore(const semaphore&) = delete;
     semaphore& operator=(const semaphore&) = delete;
-    /// All places must be back, and nobody wait.
+    /// All permits must be back, and no coroutine wait.
     ~semaphore() {
         EDDY_ASSERT(waiters_.empty());
         EDDY_ASSERT(free_ == places_);
@@ -90,7 +92,7 @@ public:
     /// How many places are free.
     std::size_t available() const noexcept { return free_; }
 
-    /// Awaits a place. Yields a result<permit>, whose only error is errc::cancelled; none is taken
+    /// Awaits a permit. Yields a result<permit>, whose only error is errc::cancelled; none is taken
     /// then.
     awaiting<acquire_operation> acquire() noexcept { return awaiting<acquire_operation>(*this); }
 
@@ -106,7 +108,8 @@ private:
     friend class acquire_operation;
 
     void give_back() noexcept {
-        // The place passes on to whoever waits, so nobody can take it in between.
+        // The permit passes directly to the waiting coroutine, so that no other can take it in
+        // between.
         if (waiters_.empty())
             ++free_;
         else
@@ -124,10 +127,10 @@ class async_mutex {
 public:
     async_mutex() noexcept : one_(1) {}
 
-    /// Whether somebody holds it.
+    /// Whether it is held.
     bool locked() const noexcept { return one_.available() == 0; }
 
-    /// Awaits the lock, in the order of asking. Yields a result<permit>, whose only error is
+    /// Awaits the lock, in the order of the requests. Yields a result<permit>, whose only error is
     /// errc::cancelled. Who holds it and locks again waits for ever.
     awaiting<acquire_operation> lock() noexcept { return one_.acquire(); }
     /// The lock now, or an empty permit.

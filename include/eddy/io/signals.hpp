@@ -23,8 +23,8 @@ public:
     [[nodiscard]] static result<signal_set> take(std::initializer_list<int> numbers);
 
     /// Awaits the next signal and yields its number. Several of the same kind that come before it
-    /// is looked at are one. Only one wait at a time; any loop's thread. A result<int>, whose error
-    /// is errc::cancelled or read(2)'s; no signal is lost by a cancellation.
+    /// is read are one. Only one wait at a time; any loop's thread. A result<int>, whose error is
+    /// errc::cancelled or read(2)'s; no signal is lost by a cancellation.
     task<result<int>> next();
 
 private:

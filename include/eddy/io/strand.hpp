@@ -1,10 +1,10 @@
-// strand: work from any thread that runs one piece after another, and never two at once, however
-// often a piece waits.
+// strand: serial execution of work from any thread; never two pieces at once, however often one
+// waits.
 //
 //     strand account(group->executor(0));
 //     result<int> left = co_await account.run(withdraw(20));   // from any loop
 //
-// It is a queue for the coroutines of one loop. What only one loop uses needs async_mutex at most.
+// It is a queue for the coroutines of one loop. Within one loop async_mutex is enough.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
@@ -23,7 +23,7 @@ namespace eddy {
 
 /// Runs pieces of work on one loop in the order in which they reach it. What one thread submits
 /// stays in its order. A handle: copies name the same strand, and any thread may use them. A piece
-/// that is in hand keeps the strand itself alive.
+/// that runs keeps the strand itself alive.
 ///
 /// A piece that awaits run() of its own strand waits for itself, for ever.
 ///

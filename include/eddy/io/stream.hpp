@@ -1,9 +1,8 @@
-// stream and listener: what a connection and an accepting socket look like to every layer above,
-// whatever carries them (TCP, a Unix socket, TLS, a pipe, the simulator).
-// Message sockets are in datagram.hpp.
+// stream and listener: a connection and an accepting socket over any carrier (TCP, a Unix socket,
+// TLS, a pipe, the simulator). Message sockets are in datagram.hpp.
 //
 // Handles are move-only values; behind each stands a driver, an abstract class that the backends
-// implement. Closing a handle cancels what its coroutines wait for; the driver frees itself after
+// implement. Closing a handle cancels the waits of its coroutines; the driver frees itself after
 // its last completion. One loop's thread for everything here.
 #pragma once
 
@@ -137,7 +136,8 @@ private:
     std::error_code error_;
 };
 
-/// What carries a stream's bytes. At most one read and one write wait at a time. One loop's thread.
+/// Driver of a stream: the backend's half. At most one read and one write wait at a time. One
+/// loop's thread.
 class stream_driver {
 public:
     /// True when `op` completed at once, with its result stored.
@@ -172,7 +172,7 @@ stream_driver& closed_stream_driver() noexcept;
 class stream {
 public:
     stream() noexcept : driver_(&closed_stream_driver()) {}
-    /// For what makes streams: the handle of `driver`, which is told to close by it.
+    /// For factories of streams: the handle of `driver`, whose end closes the driver.
     explicit stream(stream_driver& driver) noexcept : driver_(&driver) {}
     /// `other` is closed afterwards; waits go on.
     stream(stream&& other) noexcept
@@ -238,10 +238,10 @@ public:
         return driver_->try_write(bytes);
     }
 
-    /// Tells the peer that no more bytes follow; shutdown(2), whose errors these are, such as
+    /// Signals to the peer that no more bytes follow; shutdown(2), whose errors these are, such as
     /// ENOTCONN. errc::closed, and errc::unsupported for pipes and terminals.
     [[nodiscard]] result<> shutdown_write() noexcept { return driver_->shutdown_write(); }
-    /// Closes the connection. What its coroutines wait for ends with errc::cancelled.
+    /// Closes the connection. Waits of its coroutines end with errc::cancelled.
     void close() noexcept { std::exchange(driver_, &closed_stream_driver())->close(); }
 
     /// Gives the connection to another loop: yields a descriptor for its adopt(), and closes this
@@ -256,7 +256,7 @@ public:
     /// The descriptor, still owned by the stream, for options; -1 where there is none.
     int native_handle() const noexcept { return driver_->native_handle(); }
 
-    /// What carries the bytes: for layers that build a stream on another one.
+    /// The driver: for layers that build a stream on another one.
     stream_driver& driver() const noexcept { return *driver_; }
 
 private:
@@ -283,7 +283,7 @@ private:
     std::error_code error_;
 };
 
-/// What accepts for a listener. One accept waits at a time. One loop's thread.
+/// Driver of a listener. One accept waits at a time. One loop's thread.
 class listener_driver {
 public:
     virtual bool start(accept_operation& op) = 0;
@@ -296,7 +296,7 @@ protected:
     ~listener_driver() = default;
 };
 
-/// What a listener is opened with; listen(2), socket(7).
+/// Options of a listener; listen(2), socket(7).
 struct listen_options {
     /// Connections that wait for accept(); the kernel caps it (net.core.somaxconn).
     int backlog = 4096;
@@ -309,17 +309,17 @@ struct listen_options {
     int unix_mode = -1;
 };
 
-/// What an outgoing connection leaves by; ip(7), ipv6(7), socket(7). Not for Unix sockets:
+/// Local side of an outgoing connection; ip(7), ipv6(7), socket(7). Not for Unix sockets:
 /// errc::unsupported.
 struct local_binding {
     /// Its own address. With port 0 the kernel chooses one; an empty address leaves both to it. The
     /// peer must be of the same family, else EAFNOSUPPORT. Errors are bind(2)'s.
     endpoint address = {};
     /// The interface's name, such as "eth0" (SO_BINDTODEVICE); empty for any. ENODEV when there is
-    /// none. The simulator knows "lo" alone.
+    /// none. The simulator knows only "lo".
     std::string device = {};
 
-    /// Whether it asks for nothing.
+    /// Whether it is unset.
     bool empty() const noexcept { return address.size() == 0 && device.empty(); }
 };
 
@@ -331,7 +331,7 @@ listener_driver& closed_listener_driver() noexcept;
 class listener {
 public:
     listener() noexcept : driver_(&closed_listener_driver()) {}
-    /// For what makes listeners: the handle of `driver`, which is told to close by it.
+    /// For factories of listeners: the handle of `driver`, whose end closes the driver.
     explicit listener(listener_driver& driver) noexcept : driver_(&driver) {}
     /// `other` is closed afterwards; a wait goes on.
     listener(listener&& other) noexcept
@@ -358,10 +358,10 @@ public:
     endpoint local() const noexcept { return driver_->local(); }
     /// The descriptor, still owned by the listener; -1 in the simulator.
     int native_handle() const noexcept { return driver_->native_handle(); }
-    /// Stops listening. Connections that nobody accepted are reset.
+    /// Stops listening. Connections that were not accepted are reset.
     void close() noexcept { std::exchange(driver_, &closed_listener_driver())->close(); }
 
-    /// What accepts: for layers that build a listener on another one.
+    /// The driver: for layers that build a listener on another one.
     listener_driver& driver() const noexcept { return *driver_; }
 
 private:

@@ -1,4 +1,4 @@
-// task<T>: a lazy coroutine that another coroutine awaits.
+// task<T>: lazy coroutine that another coroutine awaits.
 //
 // A task starts when it is awaited and resumes its awaiter by symmetric transfer, so chains of any
 // depth use no stack. Its frame comes from a pool of the thread, or from where with_frames()
@@ -42,7 +42,7 @@ template <class Awaitable>
 concept keeps_frame_memory =
     requires { typename std::remove_cvref_t<Awaitable>::keeps_frame_memory; };
 
-/// What the compiler would wait by, but for promises that transform it.
+/// The awaiter that the compiler would use, but for promises that transform it.
 template <class Awaitable>
 decltype(auto) awaiter_of(Awaitable&& work) {
     if constexpr (requires { static_cast<Awaitable&&>(work).operator co_await(); })
@@ -53,7 +53,7 @@ decltype(auto) awaiter_of(Awaitable&& work) {
         return static_cast<Awaitable&&>(work);
 }
 
-/// One that is not of Eddy's: it may be resumed by anybody, so what was inherited is kept here.
+/// A foreign awaitable: any code may resume it, so the inherited state is kept here.
 template <class Awaitable>
 concept foreign_awaitable = !keeps_frame_memory<Awaitable> && requires(Awaitable&& work) {
     awaiter_of(static_cast<Awaitable&&>(work)).await_ready();
@@ -73,7 +73,7 @@ public:
 
     bool await_ready() { return static_cast<bool>(inner_.await_ready()); }
 
-    /// Neither whoever resumed this coroutine nor one to which it transfers goes on with its
+    /// Neither the code that resumed this coroutine nor one to which it transfers goes on with its
     /// memory.
     template <class Promise>
     auto await_suspend(std::coroutine_handle<Promise> waiter) {
@@ -108,7 +108,7 @@ private:
     inner inner_;
 };
 
-/// What every coroutine of Eddy's carries: who continues after it, and what cancels it.
+/// State of every coroutine of Eddy's: its continuation and its cancel_source.
 class promise_base {
 public:
     static void* operator new(std::size_t size) { return make_frame(size); }

@@ -1,4 +1,4 @@
-// Deadlines: await an operation or a task, and cancel it when its time is over.
+// Deadlines: operations and tasks that are cancelled when their time is over.
 #pragma once
 
 #include <eddy/io/loop.hpp>
@@ -21,7 +21,7 @@ public:
     }
     ~deadline_source() { loop::current().disarm(*this); }
 
-    /// What the work runs under: `std::move(work).under(deadline.source())`.
+    /// The source for the work: `std::move(work).under(deadline.source())`.
     cancel_source& source() noexcept { return source_; }
     /// Whether the deadline was what requested the source: false when that had been requested
     /// before, by the parent or by the user.
@@ -104,7 +104,7 @@ private:
     std::optional<deadline_source> deadline_;
 };
 
-/// What makes one, of a temporary only: with a name it would outlive its operation.
+/// Its factory, of a temporary only: with a name it would outlive its operation.
 template <class Op>
 class [[nodiscard]] timed {
 public:

@@ -1,4 +1,4 @@
-// Timers: nodes of a wheel that a loop owns, embedded in whatever waits.
+// Timers: nodes of a loop's timer wheel, embedded in the objects that wait.
 //
 // The wheel is hierarchical, with slots down to single nanoseconds, so it is exact: deadlines are
 // never rounded, and timers fire in their order. Arming and cancelling are O(1); a timer that fires

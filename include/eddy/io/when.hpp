@@ -1,4 +1,4 @@
-// Several tasks at once: all of them, or whichever is first. One loop's thread.
+// Concurrent tasks: all of them, or the first to finish. One loop's thread.
 //
 //     auto [page, ad] = co_await when_all(fetch(page_uri), fetch(ad_uri));
 //     auto winner = co_await when_any(read_reply(peer), wait_for_key());  // a std::variant
@@ -18,7 +18,7 @@
 namespace eddy {
 namespace detail {
 
-/// What stands for a task's value: void has none.
+/// Representation of a task's value: void has none.
 template <class T>
 using value_of = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
@@ -66,7 +66,7 @@ task<std::variant<value_of<T>...>> when_any(std::index_sequence<Index...>, task<
     co_return std::move(*winner);
 }
 
-/// What `co_await std::move(work)` yields.
+/// The type that `co_await std::move(work)` yields.
 template <class Work>
 auto value_awaited(Work&& work) {
     if constexpr (requires { std::move(work).operator co_await(); })
@@ -90,7 +90,7 @@ auto as_task(Work&& work) -> task<typename decltype(value_awaited(std::move(work
     co_return co_await std::move(work);
 }
 
-/// Some of each, and not tasks alone.
+/// Some of each, and not only tasks.
 template <class... Work>
 concept some_momentary = ((is_task<Work> || momentary<Work>) && ...) && (momentary<Work> || ...);
 
@@ -115,8 +115,8 @@ momentary_task(task<T>) -> momentary_task<T>;
 }  // namespace detail
 
 /// Runs all of `work` at once, on this loop, and yields their values in the same order, with
-/// std::monostate for a task<void>. A result<> that is an error is a value like others and ends
-/// nobody. An exception cancels the rest and comes out when they have ended. One loop's thread.
+/// std::monostate for a task<void>. A result<> that is an error is a value like others and ends no
+/// other task. An exception cancels the rest and comes out when they have ended. One loop's thread.
 template <class... T>
     requires(sizeof...(T) > 0)
 task<std::tuple<detail::value_of<T>...>> when_all(task<T>... work) {

@@ -1,4 +1,4 @@
-// Sockets without a loop: for small clients, tools and tests, which may wait in a system call.
+// Blocking sockets, without a loop, for small clients, tools and tests.
 //
 //     auto peer = blocking::connect("example.org", 80);
 //     if (!peer) return peer.error();
@@ -31,7 +31,8 @@
 /// Sockets without a loop.
 namespace eddy::blocking {
 
-/// What every socket here has. A closed one fails with errc::closed. Any thread, one at a time.
+/// Common part of all sockets here. A closed one fails with errc::closed. Any thread, one at a
+/// time.
 class socket {
 public:
     /// Whether it is open.
@@ -39,7 +40,7 @@ public:
 
     /// How long each later call may wait in all; duration::max(), as at first, for ever.
     void set_timeout(duration most) noexcept { timeout_ = most; }
-    /// What set_timeout() has set.
+    /// The value of set_timeout().
     duration timeout() const noexcept { return timeout_; }
 
     /// This end's address; empty when it is closed.
@@ -132,13 +133,13 @@ public:
     };
 
     /// Waits for a datagram, whose bytes go into `into`. An empty one is a message like others.
-    /// errc::timed_out, or recvmsg(2)'s errors: ECONNREFUSED when nobody listens at the peer that
-    /// it is connected to, which ends nothing.
+    /// errc::timed_out, or recvmsg(2)'s errors: ECONNREFUSED when no socket is bound at the peer
+    /// that it is connected to, which ends nothing.
     [[nodiscard]] result<received> receive(mutable_bytes into) noexcept;
     /// Sends one datagram, to the connected peer if `to` is empty. errc::timed_out when the kernel
     /// had no room for so long, or sendto(2)'s errors: EMSGSIZE for more than fits into a datagram.
     [[nodiscard]] result<> send_to(const_bytes bytes, const endpoint& to) noexcept;
-    /// Sends to and receives from `peer` alone from now on; errors are connect(2)'s.
+    /// Sends to and receives from only `peer` from now on; errors are connect(2)'s.
     [[nodiscard]] result<> connect(const endpoint& peer) noexcept;
 
 private:

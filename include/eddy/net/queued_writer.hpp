@@ -1,14 +1,12 @@
-// queued_writer: lets many producers send on one stream without waiting, and bounds what a peer
-// that does not read can cost.
+// queued_writer: bounded send queue of one stream, for many producers that do not wait.
 //
 //     queued_writer out(connection, connections, options);
 //     if (auto sent = out.enqueue(reply); !sent) co_return;   // limit reached, or the peer is gone
 //     if (!co_await out.ready()) co_return;                   // below the low watermark again
 //
-// Bytes go to the kernel inside enqueue() as long as it takes them, without an allocation. Only
-// what remains is queued, and only while something is queued does the writer hold memory beyond
-// itself: a queue, which allocates, and one coroutine that writes it out, several pieces to a
-// system call.
+// Bytes go to the kernel inside enqueue() as long as it takes them, without an allocation. Only the
+// rest is queued, and only while bytes are queued does the writer hold memory beyond itself: a
+// queue, which allocates, and one coroutine that writes it out, several pieces to a system call.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -28,7 +26,7 @@
 
 namespace eddy {
 
-/// What happens to bytes that do not fit because the peer reads too slowly.
+/// Policy for bytes that do not fit because the peer reads too slowly.
 enum class slow_reader_policy : std::uint8_t {
     wait,         ///< they are refused with errc::limit_reached; reserve() waits for room
     drop_oldest,  ///< the oldest messages that have not begun to go out make room
@@ -41,7 +39,7 @@ struct queued_writer_options {
     std::size_t max_queued_bytes = 1024 * 1024;
     /// Messages queued. The same policy holds.
     std::uint32_t max_queued_messages = 4096;
-    /// What happens at these limits.
+    /// Behaviour at these limits.
     slow_reader_policy policy = slow_reader_policy::wait;
     /// From `high_watermark` queued bytes on the producers should pause, until no more than
     /// `low_watermark` are left. A high watermark above max_queued_bytes means that limit, a low
@@ -110,7 +108,7 @@ public:
     /// stays queued.
     task<result<>> flush_within(duration limit);
 
-    /// Takes no more messages, awaits flush_within(limit), then tells the peer that no more bytes
+    /// Takes no more messages, awaits flush_within(limit), then signals the peer that no more bytes
     /// follow. Yields a result<>: if it is an error, one of flush_within() or shutdown(2), the
     /// stream has been closed. Reading goes on as before.
     task<result<>> graceful_shutdown(duration limit);

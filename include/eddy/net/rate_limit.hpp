@@ -1,4 +1,4 @@
-// A token bucket: so many per second on average, with bursts up to a limit.
+// Token bucket: a rate per second on average, with bursts up to a limit.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -23,8 +23,8 @@ public:
     /// Takes `count` tokens if they are there now. A count above `burst` never is.
     bool try_take(std::uint64_t count, time_point now) noexcept;
 
-    /// Takes `count` tokens on credit and returns how long the caller must wait before it goes
-    /// on; zero when they were there. Callers thus queue in the order in which they asked.
+    /// Takes `count` tokens on credit and returns how long the caller must wait before it goes on;
+    /// zero when they were there. Callers thus queue in the order of their calls.
     duration take_later(std::uint64_t count, time_point now) noexcept;
 
     /// Waits until `count` tokens are the caller's. Yields a result<>, whose only error is

@@ -26,8 +26,8 @@ struct socket_options {
     /// Send small pieces at once (TCP_NODELAY). Eddy's sockets start with it set.
     bool nodelay = true;
     /// Notice a peer that vanished without a word: after `keepalive_idle` without traffic it is
-    /// asked every `keepalive_interval`, and given up after `keepalive_probes` questions without
-    /// an answer, which ends waits with ETIMEDOUT. The kernel counts whole seconds, 1 to 32767.
+    /// probed every `keepalive_interval`, and given up after `keepalive_probes` probes without an
+    /// answer, which ends waits with ETIMEDOUT. The kernel counts whole seconds, 1 to 32767.
     bool keepalive = false;
     /// TCP_KEEPIDLE.
     std::chrono::seconds keepalive_idle{60};
@@ -61,29 +61,29 @@ struct socket_options {
 /// The same for a descriptor, such as that of a blocking::stream, whose close() may wait.
 [[nodiscard]] result<> apply(int socket, const socket_options& options) noexcept;
 
-/// What connect() takes.
+/// Options of connect().
 struct connect_options {
     /// For all attempts together, the name's lookup included, from when the task is awaited; then
     /// errc::timed_out.
     duration timeout = std::chrono::seconds(30);
     /// How long one address may keep the next one waiting (RFC 8305, section 5).
     duration attempt_delay = std::chrono::milliseconds(250);
-    /// Who looks names up; null for the thread's own resolver. It must outlive the connect.
+    /// The resolver of names; null for the thread's own. It must outlive the connect.
     resolver* names = nullptr;
-    /// Applied to the connection before it is handed over.
+    /// Applied to the connection before it is returned.
     socket_options socket;
-    /// What to connect from. Addresses of another family than `local.address` fail.
+    /// Local side of the connection. Addresses of another family than `local.address` fail.
     local_binding local = {};
 };
 
 /// Listens on the running loop. `address` is numeric, "localhost" (which is 127.0.0.1), or "" or
-/// "*" for every address of the machine, IPv4 and IPv6 alike where the kernel has both. Port 0
-/// lets the kernel choose; listener::local() tells. Errors: errc::bad_address, bind(2)'s and
+/// "*" for every address of the machine, IPv4 and IPv6 alike where the kernel has both. Port 0 lets
+/// the kernel choose; listener::local() returns it. Errors: errc::bad_address, bind(2)'s and
 /// listen(2)'s.
 [[nodiscard]] result<listener> listen(std::string_view address, std::uint16_t port,
                                       const listen_options& options = {});
 
-/// Connects to a name or a numeric address: looks it up, then tries its addresses, IPv6 first and
+/// Connects to a name or a numeric address: resolves it, then tries its addresses, IPv6 first and
 /// families in turn, each after `attempt_delay` or as soon as the one before has failed. The first
 /// connection wins, the other attempts are cancelled (Happy Eyeballs, RFC 8305). Yields a
 /// result<stream>. Fails with the resolver's error, errc::timed_out, errc::cancelled, or

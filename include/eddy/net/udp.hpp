@@ -1,5 +1,5 @@
 // UDP: message sockets bound to an address or connected to a host by name, and multicast groups.
-// What they do is in <eddy/io/datagram.hpp>. One loop's thread.
+// Their operations are in <eddy/io/datagram.hpp>. One loop's thread.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -31,20 +31,20 @@ using socket_options = datagram_options;
 [[nodiscard]] result<datagram> bind(std::string_view address, std::uint16_t port,
                                     const socket_options& options = {});
 
-/// What connect() takes.
+/// Options of connect().
 struct connect_options {
     /// For the name's lookup, from when the task is awaited; then errc::timed_out.
     duration timeout = std::chrono::seconds(30);
-    /// Who looks names up; null for the thread's own resolver. It must outlive the connect.
+    /// The resolver of names; null for the thread's own. It must outlive the connect.
     resolver* names = nullptr;
-    /// What the socket is opened with.
+    /// Options that the socket is opened with.
     socket_options socket;
 };
 
-/// Yields a socket that sends to one host, by name or numeric address, and hears of that alone: the
-/// first of its addresses, in the resolver's order, to which this machine has a route. Nothing is
-/// sent, so a host that is not there is noticed only later, as ECONNREFUSED or by silence. Errors:
-/// the resolver's, errc::timed_out, errc::cancelled, connect(2)'s of the first address.
+/// Yields a socket that sends to one host, by name or numeric address, and receives only from it:
+/// the first of its addresses, in the resolver's order, to which this machine has a route. Nothing
+/// is sent, so a host that is not there is noticed only later, as ECONNREFUSED or by silence.
+/// Errors: the resolver's, errc::timed_out, errc::cancelled, connect(2)'s of the first address.
 task<result<datagram>> connect(std::string host, std::uint16_t port, connect_options options);
 /// The same with default options. The name is copied.
 task<result<datagram>> connect(std::string_view host, std::uint16_t port);

@@ -1,4 +1,5 @@
-// Unix stream sockets by path or abstract name, and who is there: unix(7). One loop's thread.
+// Unix stream sockets by path or abstract name, and the credentials of a peer: unix(7). One loop's
+// thread.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -21,8 +22,8 @@ namespace eddy::unix_socket {
 [[nodiscard]] result<listener> listen(std::string_view path, const listen_options& options = {});
 
 /// Connects. Yields a result<stream>; errors are errc::bad_address, errc::cancelled and
-/// connect(2)'s: ENOENT without a file, ECONNREFUSED when nobody listens there any more, EACCES
-/// without permission to write to it.
+/// connect(2)'s: ENOENT without a file, ECONNREFUSED when its listener is gone, EACCES without
+/// permission to write to it.
 task<result<stream>> connect(std::string path);
 
 /// A process as the kernel saw it when it connected. It may have ended since.

@@ -5,24 +5,24 @@
 //     auto secure = co_await tls::connect(std::move(*plain), *trust, "example.org");
 //     auto sent = co_await secure->write_all("GET / HTTP/1.0\r\nHost: example.org\r\n\r\n");
 //
-// What comes out is an ordinary stream. Its close() and shutdown_write() tell the peer of an
-// orderly end (close_notify); a connection that ends without one reads as errc::truncated, since
-// whoever sits between could have cut it.
+// The result is an ordinary stream. Its close() and shutdown_write() signal an orderly end to the
+// peer (close_notify); a connection that ends without one reads as errc::truncated, since a man in
+// the middle could have cut it.
 //
 // Once write_all() has returned, its bytes are encrypted and with the stream below, for TCP in the
 // socket: a close() loses no more of them than one of the TCP connection would. The same holds for
 // a try_write() that took all it was given. One that took a part has encrypted more than it says,
 // and part of that may wait here: the next write must go on with the very bytes that were left, or
 // it fails with EINVAL; a close() before that loses what waits, and the peer reads errc::truncated.
-// A single byte alone is left to write_all() always.
+// A single byte is always left to write_all().
 //
 // close_notify waits for room like everything else, but not beyond close(): on a socket that is
 // full at that moment it is lost, also after shutdown_write(), and the peer reads every byte and
-// then errc::truncated. Besides, whoever closes a TCP connection before it has read all that the
-// peer sends may cost the peer the last bytes, and a TLS 1.3 server sends something by itself at
-// the beginning. To be sure of an orderly end, call shutdown_write() and read until the end before
-// you close: after shutdown_write() a read says errc::end_of_stream only once close_notify is with
-// the stream below.
+// then errc::truncated. Besides, closing a TCP connection before all bytes of the peer were read
+// may cost the peer the last bytes, and a TLS 1.3 server sends something by itself at the
+// beginning. To be sure of an orderly end, call shutdown_write() and read until the end before you
+// close: after shutdown_write() a read says errc::end_of_stream only once close_notify is with the
+// stream below.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -43,7 +43,7 @@
 /// TLS over any stream.
 namespace eddy::tls {
 
-/// What versions there are; older ones are not spoken.
+/// Protocol versions; older ones are not spoken.
 enum class version : std::uint8_t { tls1_2, tls1_3 };
 
 /// A certificate and its private key. Each is the path of a PEM file, or PEM text itself, which is
@@ -61,13 +61,13 @@ struct cipher_lists {
     std::string tls1_3 = {};  ///< "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 };
 
-/// What context::client() takes.
+/// Options of context::client().
 struct client_options {
-    /// Check the server's certificate and its name. Without it anybody can pose as the server.
+    /// Check the server's certificate and its name. Without it any host can pose as the server.
     bool verify = true;
-    /// With `verify`: check the name, too. Without it whoever has a certificate of `ca` can pose as
-    /// the server, so `ca` should sign for nobody else. For servers reached by addresses that stand
-    /// in no certificate.
+    /// With `verify`: check the name, too. Without it any holder of a certificate of `ca` can pose
+    /// as the server, so `ca` should sign for no other host. For servers reached by addresses that
+    /// stand in no certificate.
     bool verify_name = true;
     /// Whom to trust: a PEM file, PEM text, or a folder as of openssl-rehash(1), which is read when
     /// the context is made. Empty: the system's own list. A self-signed certificate is trusted by
@@ -75,29 +75,29 @@ struct client_options {
     std::string ca = {};
     /// Application protocols, best first, as "h2" (RFC 7301); each 1 to 255 bytes.
     std::vector<std::string> alpn = {};
-    /// Shown to servers that ask for one; empty for none.
+    /// Sent to servers that request one; empty for none.
     certificate own = {};
     version min = version::tls1_2;  ///< the oldest version to speak
     version max = version::tls1_3;  ///< the newest
     cipher_lists ciphers = {};      ///< what to offer, best first
 };
 
-/// Whether a server asks its clients for certificates.
+/// Client certificates: whether a server requests them.
 enum class client_verification : std::uint8_t {
-    off,       ///< clients are not asked
+    off,       ///< not requested
     optional,  ///< a client may show a certificate, which must be good then
     required,  ///< a client without a good certificate is refused
 };
 
-/// What context::server() takes.
+/// Options of context::server().
 struct server_options {
     /// At least one. Each serves the names that stand in it, also "*.example.org"; a client that
-    /// asks for no name (SNI, RFC 6066) or for another one gets the first.
+    /// requests no name (SNI, RFC 6066) or another one gets the first.
     std::vector<certificate> certificates = {};
     /// Application protocols, best first. A client that offers some, but none of these, is refused;
     /// one that offers none is served.
     std::vector<std::string> alpn = {};
-    /// Whether clients are asked for certificates.
+    /// Whether certificates of clients are requested.
     client_verification clients = client_verification::off;
     /// Who may sign clients' certificates: as client_options::ca, but never the system's list.
     std::string client_ca = {};
@@ -106,8 +106,8 @@ struct server_options {
     version min = version::tls1_2;  ///< the oldest version to speak
     version max = version::tls1_3;  ///< the newest
 
-    /// What to accept. In an empty list those with AES-128-GCM and ephemeral keys come first: it
-    /// costs less than AES-256, and nobody can break either.
+    /// The ciphers to accept. In an empty list those with AES-128-GCM and ephemeral keys come
+    /// first: it costs less than AES-256, and neither can be broken.
     cipher_lists ciphers = {};
     /// The order of `ciphers` counts, and not the client's; but for a client that likes ChaCha20
     /// best, as those without instructions for AES do, which gets it.
@@ -116,8 +116,8 @@ struct server_options {
 
 class context_state;
 
-/// What the connections of one kind share: keys, whom to trust, and, of clients, the sessions to
-/// resume. Immutable and cheap to copy. Any thread, several at once.
+/// Shared state of the connections of one kind: keys, trusted authorities and, for clients, the
+/// sessions to resume. Immutable and cheap to copy. Any thread, several at once.
 class context {
 public:
     /// Reads what the options name, from files in this very call. The error is a sentence that
@@ -166,12 +166,12 @@ task<result<stream>> accept(stream plain, context as, duration timeout = default
 /// Handshakes that a listener has under way at once.
 inline constexpr std::size_t default_max_handshakes = 1024;
 
-/// How long a handshake may take while the listener has as many as it may and somebody waits in
-/// accept(). Clients that say nothing cannot hold the places for longer, and one that does not lag
-/// is never given up for another.
+/// At most this long a handshake may take while the listener is at its limit of them and a
+/// connection waits in accept(). Clients that say nothing cannot hold the places for longer, and
+/// one that does not lag is never given up for another.
 inline constexpr duration pressed_handshake_timeout = std::chrono::seconds(1);
 
-/// A listener whose accept() yields TLS streams at once, so that a slow client keeps nobody
+/// A listener whose accept() yields TLS streams at once, so that a slow client keeps no other
 /// waiting: the handshake goes on while the stream is used, and if it fails, reads and writes end
 /// with the errors above. `as` must be a server's context.
 ///
@@ -186,12 +186,12 @@ listener listen(listener plain, context as, duration timeout = default_handshake
 /// False when it is none.
 bool renew(listener& of, context as);
 
-/// What was agreed on with a peer.
+/// Negotiated properties of a connection.
 struct connection_info {
     std::string version;         ///< "TLSv1.3"
     std::string cipher;          ///< "TLS_AES_256_GCM_SHA384"
     std::string alpn;            ///< empty when none was agreed on
-    std::string server_name;     ///< what the client asked for by SNI
+    std::string server_name;     ///< the client's request by SNI
     std::string peer_subject;    ///< of the peer's certificate (RFC 2253); empty when it has none
     bool peer_verified = false;  ///< it has one, and that was checked
     bool resumed = false;        ///< an earlier session goes on

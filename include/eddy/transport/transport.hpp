@@ -1,4 +1,4 @@
-// An address as a URI, and what it opens: a listener, a stream or a datagram socket.
+// Addresses as URIs, and the listener, stream or datagram socket that each opens.
 //
 //     tcp://127.0.0.1:6379   tcp://[::1]:6379   tcp://db.example:6379   tcp://:6379 (every address)
 //     udp://127.0.0.1:514    unix:///run/eddy/control.sock    unix://@name (abstract)
@@ -7,8 +7,8 @@
 //     tls://*:6380?cert=/etc/tls/db.pem&ca=/etc/ca.pem&clients=optional&min=1.3
 //     shm://...  handoff://...   known, and refused until their layer is built in
 //
-// Callers hold a URI and get a stream; which protocol carries it is settled here alone.
-// Opening belongs to one loop's thread, parsing to any.
+// Callers hold a URI and get a stream; only this file chooses the protocol. Opening belongs to one
+// loop's thread, parsing to any.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -26,7 +26,7 @@
 /// Addresses as URIs, and what they open.
 namespace eddy::transport {
 
-/// What stands before the "://".
+/// The part before the "://".
 enum class scheme : std::uint8_t { tcp, udp, unix_socket, tls, shm, handoff };
 
 /// "tcp", "udp", "unix", "tls", "shm", "handoff".
@@ -36,12 +36,13 @@ std::string_view to_string(scheme kind) noexcept;
 /// the one that was not used for longest is read again.
 inline constexpr std::size_t max_kept_tls_contexts = 64;
 
-/// What follows the `?` of a tls URI, as name=value joined by `&`, taken literally; the names are
+/// The part after the `?` of a tls URI, as name=value joined by `&`, taken literally; the names are
 /// those of the members, and an empty one is not given. Each listen() reads the PEM files, and what
 /// listens keeps to what it has read until renew(). A connect() reads them again if one of them was
 /// written to or replaced since (of a folder, if a file came or went): a renewed certificate is
 /// used from the next connection on. The system's list of authorities is read once. Members of the
-/// other side alone have no effect: `clients` and `prefer` of who connects, `verify` of a listener.
+/// other side only have no effect: `clients` and `prefer` of a connecting side, `verify` of a
+/// listener.
 struct tls_parameters {
     std::string cert = {};  ///< certificate chain; a listener needs one, a client may have one
     std::string key = {};   ///< the certificate's private key; empty if it is in `cert`, too
@@ -53,8 +54,8 @@ struct tls_parameters {
     /// Of a listener: "yes", "optional" (a client may show a certificate, which must be good then)
     /// or "no". Empty: yes if there is a `ca`.
     std::string clients = {};
-    /// Of who connects: "name", as the certificate must be for the host of the URI, or "chain": it
-    /// must be signed by `ca`, which has to be given then. Empty: "name".
+    /// Of the connecting side: "name", as the certificate must be for the host of the URI, or
+    /// "chain": it must be signed by `ca`, which has to be given then. Empty: "name".
     std::string verify = {};
     std::string min = {};           ///< the oldest version to speak, "1.2" or "1.3"; empty: 1.2
     std::string max = {};           ///< the newest; empty: 1.3
@@ -69,14 +70,14 @@ struct tls_parameters {
 
 /// A parsed URI. Host and port for tcp, udp and tls; a path for unix, shm and handoff.
 struct address {
-    /// What carries the connection.
+    /// The protocol.
     scheme kind = scheme::tcp;
     std::string host;  ///< a name or numeric address without brackets; empty for every address
 
     /// In host order; 0 lets the kernel choose, for listeners.
     std::uint16_t port = 0;
     std::string path;         ///< absolute, or "@name"
-    tls_parameters tls = {};  ///< of tls alone
+    tls_parameters tls = {};  ///< only of tls
 
     /// The URI again, in its usual form.
     std::string to_string() const;
@@ -91,12 +92,12 @@ inline constexpr std::size_t max_uri_size = 1024;
 /// A port must be given; paths are taken literally, without percent-decoding.
 [[nodiscard]] result<address> parse(std::string_view uri);
 
-/// Why an open failed, as one sentence for whoever gave the URI, with what to do where that is
-/// known. `uri` and `error` as given to and returned by a function of this header.
+/// The reason of a failed open, as one sentence for the author of the URI, with what to do where
+/// that is known. `uri` and `error` as given to and returned by a function of this header.
 std::string explain(std::string_view uri, std::error_code error);
 
 /// Listens on the running loop. errc::bad_address; errc::unsupported for a scheme that carries no
-/// streams or is not built in; errc::unusable_certificate, which explain() tells more of; else the
+/// streams or is not built in; errc::unusable_certificate, which explain() describes; else the
 /// system's error. A tls listener's streams make their handshake while they are used, as those of
 /// tls::listen().
 [[nodiscard]] result<listener> listen(std::string_view uri, const listen_options& options = {});
@@ -108,7 +109,7 @@ std::string explain(std::string_view uri, std::error_code error);
 struct listener_parts {
     /// Yields plain streams.
     listener below;
-    /// What makes of a plain stream, on the loop that it has come to, the scheme's.
+    /// Conversion of a plain stream, on its loop, to the scheme's.
     using finisher = std::function<task<result<stream>>(stream plain, duration timeout)>;
     /// Reads the files that an address of the same scheme names, for the handshakes from then on;
     /// on failure those that were read before stay.

@@ -1,4 +1,4 @@
-// One turn of epoll, and the requests that need no driver.
+// A turn of the epoll backend, and the requests that need no driver.
 #include "io/epoll/epoll_backend.hpp"
 
 #include "io/epoll/epoll_datagram.hpp"
@@ -56,7 +56,7 @@ result<> epoll_backend::open() {
 
 epoll_backend::~epoll_backend() {
     EDDY_ASSERT(drivers_.open == 0);  // a handle that outlives its loop would use freed memory
-    // What is due belongs to polls that were cancelled.
+    // Events that are due belong to polls that were cancelled.
     while (run_due()) {
     }
     end_batch();
@@ -128,7 +128,8 @@ int epoll_backend::wait(time_point until, epoll_event* events) noexcept {
 
 bool epoll_backend::run_due() {
     if (due_.empty()) return false;
-    // What these calls add is for the next turn. In place: the room that new_poll() made stays.
+    // Additions of these calls are for the next turn. In place: the room that new_poll() made
+    // stays.
     const std::size_t count = due_.size();
     for (std::size_t i = 0; i < count; ++i) {
         const due_completion due = due_[i];
@@ -156,7 +157,7 @@ void epoll_backend::wake() noexcept {
 }
 
 void epoll_backend::wake_target::on_events(std::uint32_t) {
-    // Before the loop looks at what was posted: whoever posts after that look wakes it again.
+    // Before the loop reads the posted work: a later post wakes it again.
     owner.wake_pending_.exchange(false, std::memory_order_acq_rel);
 }
 
@@ -241,7 +242,7 @@ bool epoll_backend::start(connect_operation& op) {
 void epoll_backend::cancel(connect_operation& op) noexcept { cancel_poll(op.when_done()); }
 
 epoll_backend::poll_table::iterator epoll_backend::new_poll(completion& done) {
-    // What ends a wait must not ask for memory: it may be cancelled because there is none.
+    // Ending a wait must not allocate: it may be cancelled because there is no memory.
     const std::size_t waits = polls_.size() + 1;
     make_room(due_, due_.size() + waits);
     make_room(ended_polls_, ended_polls_.size() + waits);

@@ -1,8 +1,8 @@
 // The epoll backend: for kernels and containers that refuse io_uring. See epoll(7).
 //
-// A stream or listener is registered once, edge-triggered, and remembers what epoll told it:
-// whether reading or writing may get further. Operations are tried inline first and wait only
-// after EAGAIN (or after a short read, which says the same without a system call).
+// A stream or listener is registered once, edge-triggered, and remembers epoll's last report:
+// whether reading or writing may get further. Operations are tried inline first and wait only after
+// EAGAIN (or after a short read, which says the same without a system call).
 //
 // A coroutine that an event resumes may close any other object, while events for that one still
 // stand in the same batch. Closed objects therefore stay in memory until the batch is done.
@@ -25,7 +25,7 @@
 
 namespace eddy {
 
-/// What an epoll event belongs to.
+/// Target of an epoll event.
 class event_target {
 public:
     /// `events` as epoll_wait(2) returns them. Ignored after the object was closed.
@@ -74,9 +74,9 @@ public:
     /// Reads messages of all message sockets.
     message_reader& reader() noexcept { return reader_; }
     result<> add(int fd, std::uint32_t events, event_target& target) noexcept;
-    /// Lets the next turn tell `target` of everything that is true then, though nothing changed.
+    /// Makes the next turn report to `target` everything that is true then, though nothing changed.
     void report_again(int fd, std::uint32_t events, event_target& target) noexcept;
-    /// Explicit, since closing alone leaves the registration behind when another process or a
+    /// Explicit, since only closing leaves the registration behind when another process or a
     /// duplicate holds the same socket.
     void remove(int fd) noexcept;
     void driver_opened() noexcept {

@@ -1,4 +1,4 @@
-// Receiving, waiting for room, and closing message sockets on epoll.
+// Message sockets on epoll: receiving, waiting for room, closing.
 #include "io/epoll/epoll_datagram.hpp"
 
 #include <sys/epoll.h>
@@ -10,7 +10,7 @@
 namespace eddy {
 namespace {
 
-// Room to send is watched only while somebody waits for it: a sent datagram that leaves the
+// Room to send is watched only while an operation waits for it: a sent datagram that leaves the
 // kernel's buffers is an event of its own.
 constexpr std::uint32_t watched = EPOLLIN | EPOLLET;
 
@@ -23,14 +23,14 @@ result<> epoll_datagram::open() {
     return {};
 }
 
-/// 0, or an errno; EAGAIN when an event will tell of the next message.
+/// 0, or an errno; EAGAIN when an event will report the next message.
 int epoll_datagram::receive(datagram_message& into) noexcept {
     if (queue_.empty()) {
         if (const int error = take_error(); error != 0) return error;
         if (!readable_) return EAGAIN;
         const auto outcome = backend_.reader().read(fd(), message_reader::most, queue_);
-        // What stopped a batch short may have been an error, which the next call tells. Only
-        // connected sockets have those; the others need not be asked again.
+        // A batch may have stopped short at an error, which the next call reports. Only connected
+        // sockets have those; the others need no further call.
         if (outcome.error == EAGAIN || (outcome.error == 0 && outcome.drained && !connected()))
             readable_ = false;
         if (outcome.error != 0) return outcome.error;

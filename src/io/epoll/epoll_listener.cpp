@@ -1,4 +1,4 @@
-// Accepting connections on epoll.
+// Accept on epoll.
 #include "io/epoll/epoll_listener.hpp"
 
 #include <sys/epoll.h>

@@ -1,4 +1,4 @@
-// Receiving, sending and closing on epoll.
+// Streams on epoll: receiving, sending, closing.
 #include "io/epoll/epoll_stream.hpp"
 
 #include <sys/epoll.h>
@@ -72,7 +72,7 @@ bool epoll_stream::receive(read_operation& op) {
         readable_ = false;
         return false;
     }
-    // The kernel tells an error once. If a write got it, this looks like an orderly end.
+    // The kernel reports an error once. If a write got it, this looks like an orderly end.
     if (received < 0)
         read_end_ = errno_code(error);
     else

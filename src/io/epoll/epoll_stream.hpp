@@ -45,7 +45,7 @@ private:
     read_operation* reader_ = nullptr;
     write_operation* writer_ = nullptr;
     std::error_code read_end_;  // what every further read gets
-    std::error_code failure_;   // the socket's error, if a write was who heard of it
+    std::error_code failure_;   // the socket's error, if a write received it
     fill_score fills_;
     bool had_much_ = false;  // in this turn: a large buffer full
     bool readable_ = false;  // a receive may find something

@@ -68,7 +68,7 @@ ssize_t write_pieces(int fd, const iovec* pieces, std::size_t count) noexcept {
 
 /// Whether opening /proc/self/fd/N leads to the same thing. Not so for a pseudo-terminal's master,
 /// which would be a new one. A named FIFO without a writer, and a pipe without a reader, would not
-/// tell a new description that the other side has gone.
+/// report to a new description that the other side has gone.
 bool can_be_opened_again(int fd) noexcept {
     struct stat what{};
     if (::fstat(fd, &what) < 0) return false;
@@ -81,7 +81,7 @@ bool can_be_opened_again(int fd) noexcept {
 }
 
 /// Gives the number `fd` an open file description of its own, non-blocking: the flags of a shared
-/// one are everybody's, and anybody may change them. Where that cannot be had, nothing changes.
+/// one are shared, and any process may change them. Where that cannot be had, nothing changes.
 bool open_again(int fd, int flags) noexcept {
     if (!can_be_opened_again(fd)) return false;
     char path[32];

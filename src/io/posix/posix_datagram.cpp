@@ -1,4 +1,4 @@
-// Message sockets in system calls: many received by one recvmmsg(2), many sent by one sendmmsg(2),
+// System calls of message sockets: many received by one recvmmsg(2), many sent by one sendmmsg(2),
 // and the options. One call for many saves a quarter of a receive's time, and a fourteenth of a
 // send's; io_uring requests are the most expensive way to send.
 #include "io/posix/posix_datagram.hpp"
@@ -149,7 +149,7 @@ public:
         if (error_ == 0 && ::setsockopt(fd_, level, name, &value, sizeof(value)) < 0)
             error_ = errno;
     }
-    /// Leaves a new socket alone where it has that value already.
+    /// Changes nothing on a new socket that has that value already.
     void set_unless(int usual, int level, int name, int value) noexcept {
         if (!opening_ || value != usual) set(level, name, value);
     }
@@ -292,7 +292,7 @@ result<> set_datagram_options(int fd, int family, const datagram_options& option
                       static_cast<int>(options.multicast_interface));
     }
     if (opening) {
-        // Members alone get a group's datagrams; else every socket of the port would, once any
+        // Only members get a group's datagrams; else every socket of the port would, once any
         // process has joined. Old kernels lack it for IPv6.
         const int off = 0;
         ::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof(off));

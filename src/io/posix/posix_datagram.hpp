@@ -1,5 +1,5 @@
-// What the io_uring and epoll backends share for message sockets: where the parts of a received
-// message lie in its buffer, reading many with one system call, sending, and options.
+// Common parts of io_uring and epoll for message sockets: the layout of a received message in its
+// buffer, reading many with one system call, sending, and options.
 #pragma once
 
 #include <eddy/io/datagram.hpp>
@@ -18,7 +18,7 @@
 
 namespace eddy {
 
-/// What a receive buffer begins with, as a multishot receive of io_uring writes it
+/// Head of a receive buffer, as a multishot receive of io_uring writes it
 /// (io_uring_prep_recvmsg_multishot(3)). The sender's address, the control messages and the payload
 /// follow, each at its fixed place.
 struct message_head {
@@ -28,7 +28,7 @@ struct message_head {
     std::uint32_t flags;  // MSG_TRUNC
 };
 
-/// Room for an IPv4 or IPv6 address; a Unix peer's name that does not fit is not told.
+/// Room for an IPv4 or IPv6 address; a Unix peer's name that does not fit is left out.
 inline constexpr std::uint32_t message_name_room = 32;
 /// Room for UDP_GRO (24 bytes) and IPV6_PKTINFO (40), and in buffers of the pool for a link.
 inline constexpr std::uint32_t message_control_room = 80;
@@ -65,7 +65,7 @@ public:
 
     struct outcome {
         int error = 0;        // EAGAIN: there was none; ENOBUFS: the pool lends no more
-        bool drained = true;  // there was less than asked for
+        bool drained = true;  // fewer than requested
     };
     /// Reads up to `wanted` messages without waiting; only one while the pool is used up.
     outcome read(int fd, unsigned wanted, message_queue& into) noexcept;
@@ -83,7 +83,7 @@ private:
     std::array<mmsghdr, most> headers_{};
 };
 
-/// What a receive ends with that met this errno.
+/// Result of a receive that met this errno.
 inline std::error_code receive_error(int error) noexcept {
     return error == ENOBUFS ? make_error_code(errc::no_buffers) : errno_code(error);
 }
@@ -122,7 +122,7 @@ protected:
     /// Asks that send_waiting() is called once the socket has room.
     virtual void wait_writable() noexcept = 0;
     bool senders_wait() const noexcept { return !senders_.empty(); }
-    /// Sends what goes; asks for more room if that is not all.
+    /// Sends as much as possible; waits for room for the rest.
     void send_waiting() noexcept;
     void end_senders(std::error_code error) noexcept;
 

@@ -1,4 +1,4 @@
-// Keeps signals away from the threads that Eddy starts: they belong to the program's main thread.
+// Signal masks of the threads that Eddy starts: signals belong to the program's main thread.
 #pragma once
 
 #include <csignal>

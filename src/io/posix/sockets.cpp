@@ -1,4 +1,5 @@
-// Opening, binding and naming sockets; the inline send; the pool of receive buffers.
+// Sockets of the kernel backends: opening, binding, naming; the inline send; the pool of receive
+// buffers.
 #include "io/posix/sockets.hpp"
 
 #include "io/posix/posix_datagram.hpp"
@@ -142,7 +143,7 @@ result<> bind_outgoing(int fd, const endpoint& peer, const local_binding& from) 
     if (from.address.family() == AF_UNSPEC) return {};
     if (from.address.family() != peer.family()) return fail_errno(EAFNOSUPPORT);
     if (from.address.port() == 0) {
-        // The port is then chosen for this peer alone, and others may use the same one. Where the
+        // The port is then chosen only for this peer, and others may use the same one. Where the
         // kernel does not know that, there are fewer ports.
         static_cast<void>(set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1));
     } else if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1); !set) {

@@ -1,5 +1,5 @@
-// What the io_uring and epoll backends share: opening sockets, the speculative inline send, and
-// the pool of receive buffers that are lent as leases.
+// Common parts of the io_uring and epoll backends: opening sockets, the speculative inline send,
+// and the pool of receive buffers that are lent as leases.
 #pragma once
 
 #include <eddy/io/loop.hpp>
@@ -42,7 +42,7 @@ void remove_socket_file(const endpoint& local, const socket_file& file) noexcept
 result<unique_fd> open_for_connect(const endpoint& peer, const local_binding* from,
                                    bool nonblocking);
 
-/// True for an errno of accept(2) that tells of one connection that is gone already, not of the
+/// True for an errno of accept(2) that concerns one connection that is gone already, not of the
 /// listener.
 bool concerns_one_connection(int error) noexcept;
 
@@ -95,7 +95,7 @@ private:
 };
 
 /// Larger receive buffers, for streams whose bytes keep filling whole ones: so few a loop, of so
-/// many ordinary sizes each. What comes in few pieces is cut, copied and answered less often.
+/// many ordinary sizes each. Bytes that come in few pieces are cut, copied and answered less often.
 inline constexpr std::uint32_t large_buffer_count = 4;
 inline constexpr std::uint32_t large_buffer_factor = 8;
 static_assert(loop_options::max_buffer_size <= UINT32_MAX / large_buffer_factor);
@@ -125,7 +125,7 @@ result<bool> is_pipe_like(int fd) noexcept;
 
 /// Who else may have an end of a pipe.
 enum class pipe_origin : std::uint8_t {
-    own,      ///< nobody: it was made here, non-blocking
+    own,      ///< private: made here, non-blocking
     foreign,  ///< others, in this process or another, may share its open file description
 };
 

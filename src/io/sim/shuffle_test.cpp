@@ -1,4 +1,4 @@
-// Seeded scheduling: an order of the ready coroutines for each seed, and the same one each time.
+// Seeded scheduling: one order of the ready coroutines for each seed, repeatable.
 #include <eddy/io/channel.hpp>
 #include <eddy/io/scope.hpp>
 
@@ -57,7 +57,7 @@ TEST(sim_shuffle, a_seed_has_its_order_and_repeats_it) {
         const std::string said = speeches(seed, true);
         EXPECT_EQ(speeches(seed, true), said) << "seed " << seed;
         orders.insert(said);
-        // Everybody has a turn before anybody has another one.
+        // Each coroutine has a turn before any has another one.
         for (std::size_t round = 0; round < 3; ++round) {
             std::string turn = said.substr(round * in_order.size(), in_order.size());
             std::sort(turn.begin(), turn.end());
@@ -88,7 +88,7 @@ TEST(sim_shuffle, leaves_the_other_draws_of_a_seed_as_they_are) {
 
 task<> put(channel<int>& to, int value) { must(co_await to.send(value)); }
 
-/// What waits in a queue of its own is served in order all the same.
+/// Waits in a queue of their own are served in order all the same.
 TEST(sim_shuffle, does_not_overtake_in_a_channel) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed)
         make_loop(seed, true)->run([]() -> task<> {

@@ -1,4 +1,4 @@
-// Virtual time, the event queue, and who is reachable at which address.
+// Virtual time, the event queue, and the sockets by address.
 #include "io/sim/sim_backend.hpp"
 
 #include "io/sim/sim_datagram.hpp"
@@ -17,8 +17,8 @@
 namespace eddy {
 namespace {
 
-/// What a turn of the loop takes when it had something to do: with it, a busy program's deadlines
-/// pass as they do on a real clock.
+/// Virtual time that a busy turn of the loop takes: with it, a busy program's deadlines pass as
+/// they do on a real clock.
 constexpr duration turn_cost = std::chrono::microseconds(1);
 /// Where the clock starts. Not at its epoch, which programs may use for "never".
 constexpr duration clock_start = std::chrono::hours(1);
@@ -154,7 +154,7 @@ bool sim_backend::poll(time_point until) {
         now_ = std::min(next, until);
     }
 
-    // What these events bring about waits for the next turn, so that everybody gets theirs.
+    // Consequences of these events wait for the next turn, so that all coroutines get theirs.
     const std::uint64_t end = scheduled_;
     bool any = false;
     while (!events_.empty()) {
@@ -247,7 +247,7 @@ result<datagram> sim_backend::open_datagram(const endpoint& local, const endpoin
     const bool connecting = local.family() == AF_UNSPEC;
     endpoint address = connecting ? peer : local;
     if (!is_ip(address)) return fail(errc::unsupported);
-    // The network is one host: the address that is asked is also the one that asks.
+    // The network is one host: the destination address is also the source.
     if (connecting && (sim_is_wildcard(address) || sim_is_multicast(address)))
         address = *endpoint::ip(address.family() == AF_INET ? "127.0.0.1" : "::1", 0);
     if (connecting || local.port() == 0) {
@@ -320,7 +320,7 @@ Socket* choose(const std::vector<Socket*>& sockets, const endpoint& to, random_g
 }  // namespace
 
 sim_datagram* sim_backend::find_datagram(const endpoint& to, const endpoint& from) noexcept {
-    // A connected socket comes before those that take everybody's.
+    // A connected socket comes before the unconnected ones.
     const auto connected = find_datagrams([&](const sim_datagram& one) {
         return one.hears_only(from) && sim_reaches(one.local(), one.options().dual_stack, to);
     });

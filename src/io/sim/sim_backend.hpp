@@ -89,7 +89,7 @@ public:
     std::uint64_t add(sim_datagram& made) noexcept;
     /// The socket that gets what is sent from `from` to `to`; null when there is none.
     sim_datagram* find_datagram(const endpoint& to, const endpoint& from) noexcept;
-    /// All that `wanted` says yes to. What it returns is valid until a socket opens or closes.
+    /// All that `wanted` accepts. The result is valid until a socket opens or closes.
     template <class Wanted>
     std::vector<sim_datagram*> find_datagrams(Wanted wanted) const {
         std::vector<sim_datagram*> found;

@@ -1,4 +1,4 @@
-// Datagrams that get lost, doubled and overtaken; cut and joined; sent to groups.
+// Simulated datagrams: lost, doubled and overtaken; cut and joined; sent to groups.
 #include "io/sim/sim_datagram.hpp"
 
 #include <netinet/in.h>
@@ -144,7 +144,7 @@ result<> sim_datagram::send(const outgoing_datagram& one) noexcept {
     if (segments.size() > datagram::max_segments) return fail_errno(EINVAL);
     message sent{{}, sim_unmapped(local_), target};
     if (sim_is_wildcard(local_)) {
-        // The network is one host: the address that was asked is also the one that asks.
+        // The network is one host: the destination address is also the source.
         sent.from = sim_is_multicast(target) || is_broadcast(target)
                         ? *endpoint::ip(target.family() == AF_INET ? "127.0.0.1" : "::1", 0)
                         : target;
@@ -203,7 +203,7 @@ void sim_datagram::arrive(message received) {
     arrived_.push_back(std::move(received));
     if (!receiver_) return;
     if (!options_.join_segments) return complete_receiver();
-    // What arrives at the same time comes first, to be joined.
+    // Datagrams that arrive at the same time come first, to be joined.
     world_.schedule(world_.now(), [&world = world_, id = id_] {
         if (sim_datagram* here = world.find_datagram(id)) here->complete_receiver();
     });

@@ -1,4 +1,4 @@
-// Accepting simulated connections.
+// Accept of simulated connections.
 #include "io/sim/sim_listener.hpp"
 
 #include <utility>

@@ -1,5 +1,6 @@
-// Bytes in flight, backpressure, half close and resets between two simulated ends. Whatever resumes
-// a coroutine is the last thing that a function does, since the coroutine may close the stream.
+// Simulated streams: bytes in flight, backpressure, half close and resets between two ends.
+// Resuming a coroutine is the last thing that a function does, since the coroutine may close the
+// stream.
 #include "io/sim/sim_stream.hpp"
 
 #include <algorithm>
@@ -105,7 +106,7 @@ bool sim_stream::try_complete(read_operation& op, bool after_spell) {
     arrived_.consume(size);
     arrived_.release_if_empty();
 
-    // The news that there is room again travels, too.
+    // The notification of room travels, too.
     if (const sim_stream* other = world_.find_stream(peer_); other && other->writer_)
         world_.schedule(world_.now() + world_.delay(), [&world = world_, id = peer_] {
             if (sim_stream* end = world.find_stream(id)) end->room_appeared();
@@ -113,7 +114,7 @@ bool sim_stream::try_complete(read_operation& op, bool after_spell) {
     return true;
 }
 
-/// What a broken connection's read ends with. A pipe whose writer has gone is only at its end.
+/// Result of a read on a broken connection. A pipe whose writer has gone is only at its end.
 std::error_code sim_stream::read_error() const noexcept {
     return is_pipe() ? make_error_code(errc::end_of_stream) : errno_code(ECONNRESET);
 }
@@ -136,7 +137,7 @@ std::size_t sim_stream::room() const noexcept {
     return world_.options().socket_buffer - std::min(used, world_.options().socket_buffer);
 }
 
-/// The error that a write must end with, or none. The first to hear of a reset gets ECONNRESET; a
+/// The error that a write must end with, or none. The first to observe a reset gets ECONNRESET; a
 /// pipe's writer knows at once that its reader has gone.
 std::error_code sim_stream::write_error() noexcept {
     if (way_ == way::from_peer) return errno_code(EBADF);
@@ -149,7 +150,7 @@ std::error_code sim_stream::write_error() noexcept {
 /// Sends the first bytes, as many as there is room for.
 std::size_t sim_stream::push(const_bytes bytes) {
     if (!world_.find_stream(peer_)) {
-        // The news that a pipe's reader has gone is on its way to the writer.
+        // The notification that a pipe's reader has gone is on its way to the writer.
         if (is_pipe()) return 0;
         // The other end is gone: it answers the first bytes with a reset, and all are lost.
         if (!std::exchange(reset_answered_, true)) {
@@ -218,8 +219,8 @@ result<> sim_stream::shutdown_write() noexcept {
     return {};
 }
 
-/// An injected reset: both ends lose the connection, this one at once. What a pipe holds is read
-/// all the same.
+/// An injected reset: both ends lose the connection, this one at once. The content of a pipe is
+/// read all the same.
 void sim_stream::meet_fault() {
     if (broken_ || !world_.random().chance(world_.options().reset)) return;
     send({event::reset, {}});
@@ -238,7 +239,7 @@ void sim_stream::meet_fault() {
 
 void sim_stream::abort() noexcept {
     if (!broken_) send({event::reset, {}});
-    // What a peer hears of afterwards changes nothing for it.
+    // Later notifications change nothing for a peer.
     broken_ = true;
     close();
 }
@@ -246,8 +247,8 @@ void sim_stream::abort() noexcept {
 void sim_stream::close() noexcept {
     if (reader_) cancel(*reader_);
     if (writer_) cancel(*writer_);
-    // As in TCP, whoever closes without having read everything resets the connection. A pipe's
-    // reader has nothing to end but the writes.
+    // As in TCP, closing with unread data resets the connection. A pipe's reader has nothing to end
+    // but the writes.
     if (!broken_) {
         if (way_ == way::from_peer || !arrived_.empty() || travelling_bytes_ > 0)
             send({event::reset, {}});

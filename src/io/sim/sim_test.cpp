@@ -1,4 +1,4 @@
-// The simulator: virtual time, repeatability, and what its faults do to a program.
+// The simulator: virtual time, repeatability, faults.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/random.hpp>
 #include <eddy/io/loop.hpp>

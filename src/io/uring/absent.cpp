@@ -1,4 +1,4 @@
-// In place of the io_uring backend in a build with -DEDDY_URING=OFF.
+// Substitute of the io_uring backend in a build with -DEDDY_URING=OFF.
 #include "io/backend.hpp"
 
 namespace eddy {

@@ -1,4 +1,4 @@
-// Setting up the ring, one turn of it, and the requests that need no driver.
+// Setup of the ring, a turn of the io_uring backend, and the requests that need no driver.
 #include "io/uring/uring_backend.hpp"
 
 #include <eddy/io/turns.hpp>
@@ -37,8 +37,8 @@ constexpr std::uint16_t message_group = 1;
 /// How long the last completions of closed sockets may take. They take microseconds.
 constexpr std::chrono::seconds end_patience{60};
 
-/// What a call of io_uring_enter(2) may answer to a program without faults. EINTR: a signal. ETIME:
-/// the time has passed. EAGAIN, EBUSY: reap completions, then try again.
+/// Errors of io_uring_enter(2) that a program without faults may meet. EINTR: a signal. ETIME: the
+/// time has passed. EAGAIN, EBUSY: reap completions, then try again.
 bool is_usual(int outcome) noexcept {
     return outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
            outcome == -EBUSY;
@@ -181,7 +181,7 @@ io_uring_sqe& uring_backend::submission() noexcept {
         // A negative result here (EBUSY, EAGAIN) means the kernel wants completions reaped first;
         // they are, in memory, by the kernel's own overflow list, and submitting again succeeds.
         EDDY_ASSERT(is_usual(io_uring_submit(&ring_)));
-        // With SQPOLL, submitting only tells the kernel's thread, which may take its time.
+        // With SQPOLL, submitting only notifies the kernel's thread, which may take its time.
         if (!deferred_) io_uring_sqring_wait(&ring_);
         entry = io_uring_get_sqe(&ring_);
     }

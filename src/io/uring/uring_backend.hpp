@@ -1,5 +1,5 @@
-// The io_uring backend: one ring a loop, set up for a single issuer with deferred task work, so
-// the kernel completes requests only when the loop asks. Needs Linux 6.1; loops fall back to epoll
+// The io_uring backend: one ring a loop, set up for a single issuer with deferred task work, so the
+// kernel completes requests only when the loop polls. Needs Linux 6.1; loops fall back to epoll
 // elsewhere. See io_uring(7), io_uring_enter(2).
 //
 // Received bytes arrive by multishot receives in a ring of buffers that all streams share. A
@@ -53,7 +53,7 @@ public:
         return buffers_ + std::size_t{id} * stride_;
     }
     std::uint32_t buffer_size() const noexcept { return buffer_size_; }
-    /// The kernel handed this buffer over.
+    /// The kernel has passed this buffer to us.
     void taken() noexcept {
         --published_;
         ++outstanding_;
@@ -101,7 +101,7 @@ private:
     static constexpr std::uint32_t first_wanted = 16;
     std::uint32_t wanted_ = 0;     // how many the kernel shall have
     std::uint32_t published_ = 0;  // how many it has
-    std::uint16_t free_ = none;    // the others that nobody uses, linked by their slots
+    std::uint16_t free_ = none;    // the other unused ones, linked by their slots
     std::uint16_t group_ = 0;
     std::unique_ptr<slot[]> slots_;
 };
@@ -136,7 +136,7 @@ public:
 
     /// A free submission entry. Prepare it, then set its data to the completion to be called.
     io_uring_sqe& submission() noexcept;
-    /// Asks the kernel to end the request of `target`; `done`, if not null, hears how that went.
+    /// Requests that the kernel end the request of `target`; `done`, if not null, gets the result.
     /// Without `done`, the memory of `target` may hold another request by the time that the kernel
     /// acts. That one is safe: the kernel takes entries in their order and cancels inline, so it
     /// has not seen the newer request yet.

@@ -1,4 +1,4 @@
-// Receiving, waiting for room, and closing message sockets on io_uring.
+// Message sockets on io_uring: receiving, waiting for room, closing.
 #include "io/uring/uring_datagram.hpp"
 
 #include <sys/socket.h>
@@ -122,8 +122,8 @@ void uring_datagram::on_received(int result, unsigned flags) {
     if (queued_ >= most_queued && receiving_ && !stopping_) stop_receive();
 }
 
-/// start() finds what has arrived, or asks for more: the receive may have ended because the buffers
-/// ran out, because the message was empty, or because it was stopped before anybody received. The
+/// start() finds arrived messages, or requests more: the receive may have ended because the buffers
+/// ran out, because the message was empty, or because it was stopped before a receive began. The
 /// receiver goes on later, when the other completions of this turn have queued what they brought.
 void uring_datagram::finish_receive() {
     receive_from_operation& op = *std::exchange(receiver_, nullptr);

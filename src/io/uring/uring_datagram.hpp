@@ -1,4 +1,4 @@
-// A message socket on io_uring: one multishot receive that stays armed, into a ring of buffers that
+// Message socket on io_uring: one multishot receive that stays armed, into a ring of buffers that
 // all message sockets of the loop share; sends are system calls, since a request costs more.
 //
 // Unlike a stream's reader, a receiver goes on at the end of the turn, not from within its
@@ -30,8 +30,8 @@ public:
     result<> try_receive(datagram_message& into) noexcept override;
     void close() noexcept override;
 
-    /// A socket that nobody receives from stops the kernel's receiving once this many messages wait
-    /// for it. What comes later waits in the socket's own buffer, or is dropped there.
+    /// A socket without a receiver stops the kernel's receiving once this many messages wait for
+    /// it. Later ones wait in the socket's own buffer, or are dropped there.
     static constexpr std::uint16_t most_queued = 64;
 
 private:
@@ -68,7 +68,7 @@ private:
     std::uint16_t queued_ = 0;
     std::uint32_t in_flight_ = 0;  // requests that will still complete
     bool receiving_ = false;       // the multishot receive is armed
-    bool stopping_ = false;        // and asked to end
+    bool stopping_ = false;        // and requested to end
     bool polling_readable_ = false;
     bool polling_writable_ = false;
     bool closing_ = false;

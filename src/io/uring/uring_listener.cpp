@@ -1,4 +1,4 @@
-// Accepting connections by one multishot request.
+// Accept on io_uring by one multishot request.
 #include "io/uring/uring_listener.hpp"
 
 #include "base/descriptors.hpp"
@@ -12,7 +12,7 @@
 namespace eddy {
 namespace {
 
-/// As the kernel does with connections that nobody took from its queue.
+/// As the kernel does with connections that were not accepted from its queue.
 void reset_connection(unique_fd socket) noexcept {
     const linger at_once{1, 0};
     setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));

@@ -1,5 +1,5 @@
-// A listening socket on io_uring: one multishot accept, or one accept at a time where few
-// descriptors are left.
+// Listening socket on io_uring: one multishot accept, or one accept at a time where few descriptors
+// are left.
 #pragma once
 
 #include "io/uring/uring_backend.hpp"
@@ -26,8 +26,8 @@ public:
     void close() noexcept override;
 
     /// Connections accepted ahead of the program; with more, accepting stops and the kernel's
-    /// backlog fills instead. Those that it has accepted until it hears of that wait here, too: at
-    /// most as many as its backlog held.
+    /// backlog fills instead. Those that it accepts until that takes effect wait here, too: at most
+    /// as many as its backlog held.
     static constexpr std::size_t most_waiting = 128;
     /// With fewer numbers than this before the reserve of descriptors, the kernel accepts one
     /// connection a request: a multishot request would fill the table before the loop knows.

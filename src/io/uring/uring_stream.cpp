@@ -1,5 +1,5 @@
-// Receiving, sending and closing on io_uring. Whatever resumes a coroutine is the last thing that
-// a function does, since the coroutine may close the stream and with it free this object.
+// Streams on io_uring: receiving, sending, closing. Resuming a coroutine is the last thing that a
+// function does, since the coroutine may close the stream and with it free this object.
 #include "io/uring/uring_stream.hpp"
 
 #include <netinet/in.h>
@@ -119,8 +119,8 @@ void uring_stream::arm_receive() {
 
 /// A multishot receive can sleep over what came together with its last bytes: a reset on Linux
 /// 6.18, on some others an end of a Unix stream (https://github.com/axboe/liburing/issues/1549).
-/// The peer says nothing more then, so nobody else would wake it. A receive that starts anew finds
-/// the end, and every byte before it.
+/// The peer sends nothing more then, so no other event would wake it. A receive that starts anew
+/// finds the end, and every byte before it.
 void uring_stream::look_for_end() {
     if (!std::exchange(end_may_hide_, false) || stopping_) return;
     if (!std::exchange(knows_protocol_, true)) {
@@ -135,7 +135,7 @@ void uring_stream::look_for_end() {
     std::byte next;
     const ssize_t size = recv(socket_.get(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
     if (size > 0 || (size < 0 && errno == EAGAIN)) return;
-    if (size < 0) note_failure(errno);  // which it tells once
+    if (size < 0) note_failure(errno);  // which it reports once
     stop_receive();
 }
 
@@ -144,7 +144,7 @@ void uring_stream::stop_receive() {
     stop(received_);
 }
 
-/// Tells of changes alone, as an edge-triggered epoll does, until it is stopped.
+/// Reports only changes, like an edge-triggered epoll, until it is stopped.
 void uring_stream::watch() {
     io_uring_sqe& entry = backend_.submission();
     io_uring_prep_poll_multishot(&entry, socket_.get(), POLLIN | POLLRDHUP);
@@ -231,13 +231,13 @@ void uring_stream::on_received(int result, unsigned flags) {
         if (queued_ >= most_queued_buffers && receiving_ && !stopping_) stop_receive();
         return;
     }
-    // start() finds what has arrived, or asks for more: the receive may have ended because the
-    // buffers ran out, or because it was stopped before anybody read.
+    // start() finds arrived bytes, or requests more: the receive may have ended because the buffers
+    // ran out, or because it was stopped before a read began.
     read_operation& op = *std::exchange(reader_, nullptr);
     if (start(op)) op.complete_now();
 }
 
-/// Also hears of a pause's end, which is the only result of 0: a poll tells of some event.
+/// Also called at a pause's end, which is the only result of 0: a poll reports some event.
 void uring_stream::on_readable(int result, unsigned flags) {
     if (!(flags & IORING_CQE_F_MORE)) {
         (result == 0 ? pausing_ : watching_) = false;
@@ -246,7 +246,7 @@ void uring_stream::on_readable(int result, unsigned flags) {
     if (closing_) return free_if_done();
     maybe_readable_ = true;
     receives_in_a_row_ = 0;
-    // The watch tells of a reset once, perhaps while bytes are left before it.
+    // The watch reports a reset once, perhaps while bytes are left before it.
     if (result > 0 && (result & (POLLERR | POLLHUP | POLLRDHUP))) hung_up_ = true;
     if (result < 0 && result != -ECANCELED) end_reading(-result);
     if (!reader_) return;
@@ -277,7 +277,7 @@ bool uring_stream::receive(read_operation& op) {
     }
     if (!bytes) {
         if (!ring.exhausted()) {
-            // What came back to the ring is the kernel's to fill.
+            // Buffers that are back in the ring are the kernel's to fill.
             by_readiness_ = false;
             if (watching_) stop(readable_);
             return false;
@@ -300,8 +300,8 @@ bool uring_stream::receive(read_operation& op) {
         return false;
     }
     if (size == 0 && sending_) {
-        // The kernel tells an error once. A send that it has done may have got it, and this looks
-        // like an orderly end until its result is seen.
+        // The kernel reports an error once. A completed send may have got it, and this looks like
+        // an orderly end until its result is seen.
         end_unsettled_ = true;
         return false;
     }
@@ -340,7 +340,7 @@ void uring_stream::settle_end() noexcept {
     op.complete_later();
 }
 
-/// Keeps an error that reading is not told any more. The first: what comes later follows from it.
+/// Keeps an error that reading no longer reports. The first: later ones follow from it.
 void uring_stream::note_failure(int error) noexcept {
     // EPIPE also follows shutdown_write(), which says nothing about reading.
     if (error != EPIPE && failure_ == 0) failure_ = error;
@@ -355,7 +355,8 @@ bool uring_stream::start(write_operation& op) {
     return false;
 }
 
-/// Sends what goes. True when `op` is finished, well or not; else its socket will be heard of.
+/// Sends as much as possible. True when `op` is finished, well or not; otherwise an event of its
+/// socket follows.
 bool uring_stream::send(write_operation& op) {
     if (!zero_copy_refused_ && op.piece(0).size() >= backend_.zero_copy_threshold()) {
         queue_zero_copy(op.piece(0));
@@ -393,7 +394,7 @@ result<std::size_t> uring_stream::try_write(const_bytes bytes) noexcept {
     return fail_errno();
 }
 
-/// Arms a poll that stays for the rest of the connection and tells of changes alone, as an
+/// Arms a poll that stays for the rest of the connection and reports only changes, like an
 /// edge-triggered epoll does. A send request would not do: once the peer has finished sending, the
 /// kernel counts its poll as ready all the time, tries a hundred times in a row, and then blocks a
 /// thread of its own for each writer that waits. A one-shot poll would turn without end.
@@ -543,7 +544,7 @@ result<> uring_stream::shutdown_write() noexcept {
 void uring_stream::close() noexcept {
     closing_ = true;
     backend_.driver_closed();
-    // A detached socket lives on, and whoever has it did not ask.
+    // A detached socket lives on, and its new owner expects no change.
     if (tells_rest_) set_tells_rest(false);
     drop_queue();
     if (reader_) {

@@ -1,6 +1,6 @@
-// A connected socket on io_uring: one multishot receive that stays armed for the connection's
-// life, and sends that are made inline, again and again whenever a full socket has room. Only
-// zero-copy sends are requests.
+// Connected socket on io_uring: one multishot receive that stays armed for the connection's life,
+// and sends that are made inline, again and again whenever a full socket has room. Only zero-copy
+// sends are requests.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
@@ -32,7 +32,7 @@ public:
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
 
-    /// A stream that nobody reads stops receiving once this many buffers wait for it, so that one
+    /// A stream without a reader stops receiving once this many buffers wait for it, so that one
     /// slow consumer does not hold the buffers of all.
     static constexpr std::uint16_t most_queued_buffers = 8;
     /// Receives by readiness before the others have their turn: one of io_uring's is short, so a
@@ -107,16 +107,16 @@ private:
     std::uint32_t in_flight_ = 0;          // requests that will still complete
     std::uint32_t notices_ = 0;            // of them, zero-copy sends whose bytes are still in use
     int read_end_ = 0;            // an errno, or end_of_stream below; delivered after the queue
-    int failure_ = 0;             // the socket's error, if a write was who heard of it
+    int failure_ = 0;             // the socket's error, if a write received it
     bool end_unsettled_ = false;  // nothing came, and the result of a send will say why
     bool receiving_ = false;      // the multishot receive is armed
-    bool stopping_ = false;       // and asked to end
+    bool stopping_ = false;       // and requested to end
     bool end_may_hide_ = false;   // and perhaps asleep over the end: see look_for_end()
     bool knows_protocol_ = false;
     bool sending_finds_ends_ = false;  // a send cannot succeed behind such an end
     bool by_readiness_ =
         false;               // bytes are to be received when the kernel says that some are there
-    bool watching_ = false;  // it is asked to say so
+    bool watching_ = false;  // a notification of it is requested
     bool pausing_ = false;   // the next receive waits for its turn
     bool maybe_readable_ = false;  // it said so, and not all is received yet
     bool tells_rest_ = false;      // each receive says whether more is there

@@ -1,4 +1,4 @@
-// Reads the head of a string or an array, "$16\r\n", for the fast paths of parser and counter.
+// Fast decoding of the head of a string or an array, "$16\r\n", for parser and counter.
 #pragma once
 
 #include <algorithm>

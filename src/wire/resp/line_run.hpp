@@ -1,5 +1,6 @@
-// Skips a run of one-line replies ("+OK", ":7"), the commonest answers to a pipeline of writes. Two
-// versions of one contract: SSE2, which takes sixteen bytes in about a nanosecond, and plain C++.
+// Skipping of a run of one-line replies ("+OK", ":7"), the commonest answers to a pipeline of
+// writes. Two versions of one contract: SSE2, which takes sixteen bytes in about a nanosecond, and
+// plain C++.
 #pragma once
 
 #include <cstddef>

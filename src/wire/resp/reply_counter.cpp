@@ -1,5 +1,5 @@
-// The counting of replies: a state machine that takes any split, and in front of it two loops for
-// what nearly all replies are, one-line answers and strings.
+// Counting of replies: a state machine that takes any split, and in front of it two fast loops for
+// the common replies, lines and strings.
 #include <eddy/wire/resp/reply_counter.hpp>
 
 #include "wire/resp/head.hpp"

@@ -1,4 +1,4 @@
-// reply_counter: counts what reply_parser finds, at any split; both versions of the line run.
+// reply_counter: the same counts as reply_parser at any split; both versions of the line run.
 #include <eddy/wire/resp/reply_counter.hpp>
 
 #include <eddy/base/random.hpp>

@@ -1,4 +1,4 @@
-// The reply parser: one call reads one line, and the string behind it if its type has one.
+// Reply parser: one call reads one line, and the string behind it if its type has one.
 #include <eddy/wire/resp/reply_parser.hpp>
 
 #include <algorithm>

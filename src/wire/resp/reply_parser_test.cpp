@@ -1,4 +1,4 @@
-// reply_parser: each type, nesting, limits, faults, and that splits change nothing.
+// reply_parser: types, nesting, limits, faults, independence of splits.
 #include <eddy/wire/resp/reply_parser.hpp>
 
 #include <eddy/base/byte_buffer.hpp>
@@ -259,7 +259,7 @@ TEST(resp_reply_parser, wanted_tells_what_is_missing_of_a_string) {
     EXPECT_EQ(parser.next("$1000\r\nabc").wanted, 999U);
 }
 
-// What a server might send, from the writer that a server uses.
+// Possible output of a server, from the server's writer.
 std::string random_replies(random_generator& random) {
     byte_buffer out;
     reply_writer writer(out, random.chance(0.5) ? 3 : 2);

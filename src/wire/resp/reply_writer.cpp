@@ -1,4 +1,4 @@
-// The replies that are too rare to be inline.
+// Replies that are too rare to be inline.
 #include <eddy/wire/resp/reply_writer.hpp>
 
 #include <eddy/base/assert.hpp>

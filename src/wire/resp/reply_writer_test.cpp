@@ -24,7 +24,7 @@ std::string written(Write write, int protocol = 2) {
     return std::string(out.text());
 }
 
-// What both protocols are to say.
+// The expected bytes of both protocols.
 template <class Write>
 void expect(const std::string& resp2, const std::string& resp3, Write write) {
     EXPECT_EQ(written(write, 2), resp2);
@@ -123,7 +123,7 @@ TEST(resp_reply_writer, numbers) {
            [](reply_writer& w) { w.big_number("12345678901234567890"); });
 }
 
-// What redis-server 8.0 answers to ZSCORE.
+// Answers of redis-server 8.0 to ZSCORE.
 TEST(resp_reply_writer, a_number_has_the_fewest_digits) {
     const auto text = [](double value) {
         char room[max_number_text];

@@ -1,8 +1,8 @@
-// The request parser's two paths.
+// Request parser, with a fast and a slow path.
 //
 // The fast one takes a whole array out of the input in one pass, straight into views; nearly every
-// command goes this way. Whatever it cannot take (an incomplete command, an odd number, an inline
-// line, a fault) is left to the slow one, which notes its progress as offsets and knows the errors.
+// command goes this way. The rest (an incomplete command, an odd number, an inline line, a fault)
+// is left to the slow one, which notes its progress as offsets and knows the errors.
 #include <eddy/wire/resp/request.hpp>
 
 #include <eddy/base/assert.hpp>
@@ -211,7 +211,7 @@ request_outcome request_parser::next(std::string_view input, bool unauthenticate
 }
 
 request_outcome request_parser::next_slow(std::string_view input, bool unauthenticated) {
-    EDDY_ASSERT(input.size() >= scanned_);  // the same bytes and more, as next() asks
+    EDDY_ASSERT(input.size() >= scanned_);  // the same bytes and more, as next() requires
     request_outcome outcome;
     std::size_t skipped = 0;
     do {

@@ -1,6 +1,5 @@
-// The request parser against the redis-server of this machine: what it makes of good, odd and
-// broken input must be what Redis makes of it, to the byte of each error. Skipped where there is
-// none.
+// The request parser against the redis-server of this machine: the same result for good, odd and
+// broken input, to the byte of each error. Skipped where there is none.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/random.hpp>
 #include <eddy/base/unique_fd.hpp>
@@ -125,8 +124,8 @@ bool is(std::string_view text, std::string_view lower_case) {
     });
 }
 
-// What Redis answers to the few commands that the inputs are made of. Others get a mark, which
-// comes before the question of authentication.
+// Redis's answers to the few commands that the inputs are made of. Others get a mark, which comes
+// before the question of authentication.
 void execute(const command& command, bool unauthenticated, reply_writer& writer) {
     const bool is_ping = is(command.name(), "ping") && command.size() <= 2;
     const bool is_echo = is(command.name(), "echo") && command.size() == 2;

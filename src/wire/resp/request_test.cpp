@@ -1,4 +1,4 @@
-// request_parser and request_batch: what they accept, every limit, and that splits change nothing.
+// request_parser and request_batch: accepted input, every limit, independence of splits.
 #include <eddy/wire/resp/request.hpp>
 
 #include <eddy/base/byte_buffer.hpp>

@@ -1,4 +1,4 @@
-// One RESP command: what the request parser yields and a command table executes.
+// RESP command as views: the request parser's output, a command table's input.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ struct command {
     const std::string_view* argv = nullptr;
     /// How many there are, the name included.
     std::size_t argc = 0;
-    /// Its name is byte for byte that of the command before it in its request_batch: who looks
-    /// names up has just done so. May be false all the same.
+    /// Its name is byte for byte that of the command before it in its request_batch, so that a
+    /// lookup of it can be reused. May be false all the same.
     bool repeats_name = false;
 
     /// The same as `argc`.

@@ -1,5 +1,5 @@
-// The few bytes that all RESP heads are made of: counts, decimal numbers, line ends. Private to the
-// writers; inline because a reply costs a few nanoseconds altogether.
+// Encoding of RESP heads: counts, decimal numbers, line ends. Private to the writers; inline
+// because a whole reply costs a few nanoseconds.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-/// What the writers share. No state: any thread, each on memory of its own.
+/// Shared by the writers. No state: any thread, each on memory of its own.
 namespace eddy::resp::detail {
 
 /// Bytes that one head may write: a type, a sign, 20 digits, CR LF, rounded up. put_decimal() fits

@@ -1,5 +1,5 @@
-// Counts the replies in a stream without looking at them more than it must: what a load generator
-// can afford at tens of millions of replies a second.
+// Counter of the replies in a stream, without decoding: cheap enough for a load generator at tens
+// of millions of replies a second.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace eddy::resp {
 
-/// Counts complete top-level replies of a RESP2 or RESP3 stream that is handed to it piece by
+/// Counts complete top-level replies of a RESP2 or RESP3 stream that is passed to it piece by
 /// piece, split anywhere; it keeps no bytes and never allocates. It checks the framing, not the
 /// values. Small status replies cost about a nanosecond, small strings a few. One thread.
 class reply_counter {

@@ -1,4 +1,4 @@
-// Parses RESP2 and RESP3 replies into a flat run of events, for the client side: command line, load
+// Parser of RESP2 and RESP3 replies into a flat run of events, for clients: command line, load
 // generator's verification, replication.
 //
 //   reply_parser parser;
@@ -38,7 +38,7 @@ enum class reply_type : std::uint8_t {
     verbatim,    ///< text; format is its three letters
 };
 
-/// What a server may send. Over any of them, parsing ends with an error.
+/// Limits of a server's replies. Over any of them, parsing ends with an error.
 struct reply_limits {
     std::size_t max_line = 64 * 1024;         ///< bytes of a line: status, error, number, count
     std::size_t max_bulk = 512U << 20;        ///< bytes of one string
@@ -47,7 +47,7 @@ struct reply_limits {
 
 /// One value, or the head of an aggregate. The views point into the input.
 struct reply_event {
-    /// What it is, and so which of the fields below say something.
+    /// The kind, which determines the fields below that are set.
     reply_type type = reply_type::null;
     bool ends_reply = false;   ///< the whole reply, with all that is nested in it, is complete
     std::uint32_t depth = 0;   ///< aggregates around this value
@@ -58,7 +58,7 @@ struct reply_event {
     std::string_view format;   ///< verbatim
 };
 
-/// What one call of reply_parser::next() found.
+/// Result of one call of reply_parser::next().
 struct reply_outcome {
     /// Whether there is an event.
     parse_status status = parse_status::need_more;

@@ -1,4 +1,4 @@
-// Encodes RESP replies. Everything small is inline: one reserve() a reply, no allocation beyond the
+// Encoder of RESP replies. Small ones are inline: one reserve() a reply, no allocation beyond the
 // buffer's own growth.
 #pragma once
 
@@ -20,7 +20,7 @@ inline constexpr std::size_t max_number_text = 32;
 /// the end. Any thread.
 char* write_number(char* to, double value) noexcept;
 
-/// Appends RESP2 or RESP3 replies to a byte_buffer. What only RESP3 can say is written to a RESP2
+/// Appends RESP2 or RESP3 replies to a byte_buffer. Types of RESP3 only are written to a RESP2
 /// client as Redis writes it. The buffer must outlive the writer; bounding the buffer is the
 /// caller's part. A writer is two words: make one for each batch. One thread.
 class reply_writer {
@@ -31,7 +31,7 @@ public:
 
     /// 2 or 3.
     int protocol() const noexcept { return protocol_; }
-    /// 2 or 3, for the replies that follow; what HELLO asks for.
+    /// 2 or 3, for the replies that follow; set by HELLO.
     void set_protocol(int protocol) noexcept { protocol_ = protocol; }
     /// Where the replies go.
     byte_buffer& buffer() noexcept { return *out_; }
@@ -107,7 +107,7 @@ public:
     /// An integer of any size, in decimal digits. RESP2: a bulk string.
     void big_number(std::string_view digits);
 
-    /// Text with a three-letter format such as "txt". RESP2: a bulk string of the text alone.
+    /// Text with a three-letter format such as "txt". RESP2: a bulk string of only the text.
     void verbatim(std::string_view format, std::string_view text);
 
     /// Bytes that are RESP already.

@@ -1,4 +1,4 @@
-// Parses RESP requests: arrays of bulk strings, and inline commands as typed into a terminal.
+// Parser of RESP requests: arrays of bulk strings, and inline commands as typed into a terminal.
 //
 // A connection owns a request_parser: some three hundred bytes that remember how far an incomplete
 // command has come. A loop owns one request_batch, which all its connections use in turn: it parses
@@ -6,11 +6,11 @@
 //
 //   batch.parse(parser, input)  ->  commands, bytes consumed, and why it stopped
 //
-// Accepts and refuses what Redis 7.0 does, in its words. Like Redis it does not look at the two
-// bytes behind a bulk string, nor at the one behind a CR. It differs in three places: a NUL byte in
-// a line is a byte like any other, where Redis would wait for more; an array has at most a million
-// arguments by default, where Redis allows 2^31 - 1; a command over max_request is answered with an
-// error before the connection closes, where Redis only closes it.
+// Accepts and refuses the same input as Redis 7.0, with its messages. Like Redis it does not check
+// the two bytes behind a bulk string, nor the one behind a CR. It differs in three places: a NUL
+// byte in a line is a byte like any other, where Redis would wait for more; an array has at most a
+// million arguments by default, where Redis allows 2^31 - 1; a command over max_request is answered
+// with an error before the connection closes, where Redis only closes it.
 #pragma once
 
 #include <eddy/wire/resp/command.hpp>
@@ -25,8 +25,8 @@
 /// RESP, the Redis protocol, without I/O.
 namespace eddy::resp {
 
-/// What a peer may send, in bytes and counts. Over any of them, parsing ends with an error. An
-/// inline command's arguments are bounded by its line alone.
+/// Limits of a peer's requests, in bytes and counts. Over any of them, parsing ends with an error.
+/// An inline command's arguments are bounded only by its line.
 struct request_limits {
     std::size_t max_inline = 64 * 1024;         ///< an inline command's line, and any count's line
     std::size_t max_args = 1024 * 1024;         ///< an array's arguments, the name included
@@ -38,14 +38,14 @@ struct request_limits {
     std::size_t max_bulk_unauthenticated = 16 * 1024;
 };
 
-/// What a call of a parser came to.
+/// Outcome of a parser's call.
 enum class parse_status : std::uint8_t {
     complete,   ///< a command (or a full batch) is there; the input may hold more
     need_more,  ///< the input ends within a command, or before one
     error,      ///< the peer broke the protocol: reply with the text, then close
 };
 
-/// What one call of request_parser::next() found.
+/// Result of one call of request_parser::next().
 struct request_outcome {
     /// Whether there is a command.
     parse_status status = parse_status::need_more;
@@ -103,7 +103,7 @@ public:
     /// not.
     void place_argument(const char* at);
 
-    /// What it was made with, or was told since.
+    /// The limits in force.
     const request_limits& limits() const noexcept { return limits_; }
     /// They hold for what is parsed from now on. The last call's views stay.
     void set_limits(const request_limits& limits) noexcept;
@@ -146,7 +146,7 @@ private:
     std::unique_ptr<spill> spill_;
 };
 
-/// What one call of request_batch::parse() found.
+/// Result of one call of request_batch::parse().
 struct batch_outcome {
     /// complete: the batch is full, execute it and call again. need_more: the input is exhausted.
     /// error: `commands` came before it and still are to be executed and answered.
