@@ -6,13 +6,13 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/loop_group.hpp>
+#include <eddy/io/loop_lock.hpp>
 #include <eddy/io/pipe.hpp>
 #include <eddy/io/process.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/signals.hpp>
 #include <eddy/io/strand.hpp>
 #include <eddy/io/timeout.hpp>
-#include <eddy/io/turns.hpp>
 #include <eddy/io/when.hpp>
 #include <eddy/net/blocking.hpp>
 #include <eddy/net/resolver.hpp>
@@ -309,18 +309,18 @@ task<bool> dispatching() {
     co_return at_once&& ran == 1;
 }
 
-task<bool> visits() {
-    shared_turns turns;
+task<bool> locks_a_loop() {
+    lockable_loop lockable;
     event done;
-    int visits = 0;  // this loop's; no atomic
+    int changes = 0;  // this loop's; no atomic
     std::thread other([&] {
-        const visit here(turns);
-        ++visits;
+        const loop_lock lock(lockable);
+        ++changes;
         done.set();
     });
     const result<> woken = co_await done.wait();
     other.join();
-    co_return woken&& visits == 1;
+    co_return woken&& changes == 1;
 }
 
 task<int> withdraw(int& balance, int amount) {
@@ -446,7 +446,7 @@ task<int> everything() {
     failed += check("many_cores", co_await many_cores());
     failed += check("executors", co_await executors());
     failed += check("dispatching", co_await dispatching());
-    failed += check("visits", co_await visits());
+    failed += check("loop_lock", co_await locks_a_loop());
     failed += check("strands", co_await strands());
     failed += check("pool_and_strand", co_await pool_and_strand());
     failed += check("handing_over", co_await handing_over());

@@ -5,7 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/pipe.hpp>
 
-#include "io/turn_lock.hpp"
+#include "io/loop_mutex.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -47,14 +47,14 @@ public:
     /// Ends a wait in poll(), now or the next one. From any thread.
     virtual void wake() noexcept = 0;
 
-    /// Whether something waits for the next poll() that a wait does not know of yet: a visitor has
-    /// begun it.
+    /// Whether requests wait for the next poll() that a wait does not include yet: begun under a
+    /// loop_lock.
     virtual bool has_begun() const noexcept { return false; }
-    /// Whether a visitor may come: there is room for visit::max_requests, which only the loop's own
-    /// thread hands to the kernel.
-    virtual bool has_room_for_visit() const noexcept { return true; }
-    /// Whom poll() lets in while it waits; null for nobody.
-    void set_turns(detail::turn_lock* turns) noexcept { turns_ = turns; }
+    /// Whether there is room for the loop_lock::max_requests of one more lock; only the loop's own
+    /// thread submits them.
+    virtual bool has_room_for_lock() const noexcept { return true; }
+    /// The mutex that poll() unlocks while it waits; null for none.
+    void set_mutex(detail::loop_mutex* mutex) noexcept { mutex_ = mutex; }
 
     virtual result<listener> listen(const endpoint& local, const listen_options& options) = 0;
     /// A UDP socket bound to `local`, or unbound and connected to `peer`: the other one is empty.
@@ -87,10 +87,10 @@ public:
 protected:
     /// For poll(), between its wait and what it completes.
     void note_wake() noexcept { woke_at_ = now(); }
-    detail::turn_lock* turns() const noexcept { return turns_; }
+    detail::loop_mutex* mutex() const noexcept { return mutex_; }
 
 private:
-    detail::turn_lock* turns_ = nullptr;
+    detail::loop_mutex* mutex_ = nullptr;
     time_point woke_at_{};
 };
 

@@ -3,12 +3,12 @@
 
 #include <eddy/base/random.hpp>
 #include <eddy/io/blocking.hpp>
+#include <eddy/io/loop_lock.hpp>
 #include <eddy/io/scope.hpp>
-#include <eddy/io/turns.hpp>
 
 #include "io/backend.hpp"
 #include "io/loop_gate.hpp"
-#include "io/turn_lock.hpp"
+#include "io/loop_mutex.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -129,7 +129,7 @@ loop::~loop() {
     // Drivers whose handles are gone may still await their last completions, which end operations
     // that are already out of the ready list: the backend drains them while the loop exists.
     backend_.reset();
-    EDDY_ASSERT(ready_.empty() && !turns_);
+    EDDY_ASSERT(ready_.empty() && !mutex_);
     current_loop = nullptr;
 }
 
@@ -190,9 +190,9 @@ void loop::poll(time_point until) {
     } else if (looks_ && look_again(until)) {
         return;
     }
-    // What visitors have left meanwhile may have used up its wake-up, too.
-    if (turns_ && (!ready_.empty() || backend_->has_begun())) until = time_point::min();
-    if (turns_) until = std::min(until, timers_.next());
+    // Work begun under a loop_lock meanwhile may have used up its wake-up, too.
+    if (mutex_ && (!ready_.empty() || backend_->has_begun())) until = time_point::min();
+    if (mutex_) until = std::min(until, timers_.next());
     backend_->poll(until);
     working_since_ = backend_->woke_at();
 }
@@ -277,57 +277,58 @@ void loop::post(posted_work& work) noexcept {
     gate_->leave();
 }
 
-shared_turns::shared_turns(turn_listener* told) : home_(loop::current()), told_(told) {
-    const bool is_first = home_.turns_ == nullptr;
+lockable_loop::lockable_loop(loop_lock_observer* observer)
+    : home_(loop::current()), observer_(observer) {
+    const bool is_first = home_.mutex_ == nullptr;
     if (is_first) {
-        home_.turns_ = std::make_unique<detail::turn_lock>();
+        home_.mutex_ = std::make_unique<detail::loop_mutex>();
         // This is a turn of the loop.
-        home_.turns_->enter();
-        home_.backend_->set_turns(home_.turns_.get());
+        home_.mutex_->lock_for_loop();
+        home_.backend_->set_mutex(home_.mutex_.get());
     }
-    ++home_.turns_->owners;
-    if (told_ != nullptr) home_.turns_->add(*told_);
+    ++home_.mutex_->owners;
+    if (observer_ != nullptr) home_.mutex_->add(*observer_);
 }
 
-shared_turns::~shared_turns() {
+lockable_loop::~lockable_loop() {
     EDDY_ASSERT(current_loop == &home_);
-    if (told_ != nullptr) home_.turns_->remove(*told_);
-    if (--home_.turns_->owners > 0) return;
-    home_.backend_->set_turns(nullptr);
-    home_.turns_->leave();
-    home_.turns_.reset();
+    if (observer_ != nullptr) home_.mutex_->remove(*observer_);
+    if (--home_.mutex_->owners > 0) return;
+    home_.backend_->set_mutex(nullptr);
+    home_.mutex_->unlock_for_loop();
+    home_.mutex_.reset();
 }
 
-visit::visit(shared_turns* to) noexcept {
+loop_lock::loop_lock(lockable_loop* to) noexcept {
     if (to == nullptr || &to->home() == current_loop) return;
     home_ = &to->home();
-    home_->turns_->begin_visit();
+    home_->mutex_->lock();
     const backend& there = *home_->backend_;
-    if (!there.has_room_for_visit()) [[unlikely]]
-        home_->turns_->wait_for_loop([&there] { return there.has_room_for_visit(); });
+    if (!there.has_room_for_lock()) [[unlikely]]
+        home_->mutex_->wait_for_loop([&there] { return there.has_room_for_lock(); });
     own_ = std::exchange(current_loop, home_);
     own_frame_memory_ = std::exchange(detail::current_frame_memory, nullptr);
 }
 
-void visit::leave() noexcept {
+void loop_lock::unlock() noexcept {
     const bool has_left_work = !home_->ready_.empty() || home_->backend_->has_begun() ||
                                home_->timers_.next() < home_->waits_until_;
-    if (has_left_work && home_->turns_->take_wake()) home_->backend_->wake();
+    if (has_left_work && home_->mutex_->take_wake()) home_->backend_->wake();
     // Reading the clock here is no reason for the loop not to read it after its wait.
     home_->now_is_known_ = false;
     current_loop = own_;
     detail::current_frame_memory = own_frame_memory_;
-    home_->turns_->end_visit();
+    home_->mutex_->unlock();
 }
 
-shared_visit::shared_visit(shared_turns* to) noexcept {
+shared_loop_lock::shared_loop_lock(lockable_loop* to) noexcept {
     if (to == nullptr || &to->home() == current_loop) return;
     home_ = &to->home();
-    home_->turns_->begin_shared();
+    home_->mutex_->lock_shared();
 }
 
-shared_visit::~shared_visit() {
-    if (home_ != nullptr) home_->turns_->end_shared();
+shared_loop_lock::~shared_loop_lock() {
+    if (home_ != nullptr) home_->mutex_->unlock_shared();
 }
 
 void loop::arm(timer& node, time_point when) noexcept { timers_.insert(node, when); }

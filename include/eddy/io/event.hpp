@@ -32,8 +32,8 @@ private:
 };
 
 /// A manual-reset event: once set, every wait passes until it is reset. Any number of coroutines
-/// may wait; the event must outlive their waits. One loop's thread; other threads set it by
-/// posting to the loop, or within a visit (turns.hpp).
+/// may wait; the event must outlive their waits. One loop's thread; other threads set it by posting
+/// to the loop, or under a loop_lock.
 class event {
 public:
     event() noexcept = default;

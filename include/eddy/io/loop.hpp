@@ -22,15 +22,15 @@ class backend;
 class blocking_pool;
 class executor;
 class scope;
-class shared_turns;
-class shared_visit;
-class visit;
+class lockable_loop;
+class shared_loop_lock;
+class loop_lock;
 struct file_access;
 struct pipe_ends;
 
 namespace detail {
 class loop_gate;
-class turn_lock;
+class loop_mutex;
 struct guest_access;
 }  // namespace detail
 
@@ -350,9 +350,9 @@ private:
     struct shuffler;
     friend class executor;
     friend class operation;
-    friend class shared_turns;
-    friend class shared_visit;
-    friend class visit;
+    friend class lockable_loop;
+    friend class shared_loop_lock;
+    friend class loop_lock;
     friend struct file_access;
     friend result<pipe_ends> make_pipe();
     friend struct detail::guest_access;
@@ -405,8 +405,8 @@ private:
     std::shared_ptr<detail::loop_gate> gate_;
     scope* guests_ = nullptr;             // what executors posted; null while the loop does not run
     std::unique_ptr<shuffler> shuffler_;  // sim_options::shuffle
-    std::unique_ptr<detail::turn_lock> turns_;  // null while nobody shares them
-    time_point waits_until_{};                  // as far as visitors know
+    std::unique_ptr<detail::loop_mutex> mutex_;  // null while it is not lockable
+    time_point waits_until_{};                   // as known to loop_lock
 };
 
 }  // namespace eddy

@@ -246,7 +246,7 @@ struct engine_options {
 };
 
 /// 16 databases and their clients. One thread at a time: that of its loop, or one that visits it
-/// (shared_turns). The same holds for all in src/cache that says so. Several threads at a time
+/// (lockable_loop). The same holds for all in src/cache that says so. Several threads at a time
 /// execute commands by lanes alone.
 class engine {
 public:

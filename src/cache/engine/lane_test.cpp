@@ -36,7 +36,7 @@ namespace {
 using namespace cache::testing;
 using ::testing::HasSubstr;
 
-// Threads that take turns with the engine, as visits do.
+// Threads that lock the engine as loop_lock and shared_loop_lock do.
 class turns {
 public:
     explicit turns(engine_options options = {}) : home(std::move(options)) {}

@@ -99,7 +99,7 @@ int epoll_backend::wait(time_point until, epoll_event* events) noexcept {
     constexpr std::int64_t second = 1'000'000'000;
     constexpr std::int64_t millisecond = 1'000'000;
     const int epoll = epoll_.get();
-    const detail::turn_pause pause(turns());
+    const detail::loop_unlock pause(mutex());
     int count = -1;
     if (until == time_point::min()) {
         count = epoll_wait(epoll, events, batch_size, 0);

@@ -1,7 +1,7 @@
 // Setup of the ring, a turn of the io_uring backend, and the requests that need no driver.
 #include "io/uring/uring_backend.hpp"
 
-#include <eddy/io/turns.hpp>
+#include <eddy/io/loop_lock.hpp>
 
 #include "io/uring/uring_datagram.hpp"
 #include "io/uring/uring_listener.hpp"
@@ -25,8 +25,8 @@ namespace eddy {
 namespace {
 
 constexpr unsigned submission_entries = 1024;
-// The loop's own may be as many as there is room for beside a visit's.
-static_assert(submission_entries >= 2 * visit::max_requests);
+// The loop's own may be as many as there is room for beside those of a loop_lock.
+static_assert(submission_entries >= 2 * loop_lock::max_requests);
 constexpr unsigned completion_entries = 16 * 1024;
 constexpr unsigned sqpoll_idle_ms = 1000;
 static_assert(std::has_single_bit(loop_options::max_buffer_count) &&
@@ -169,17 +169,17 @@ uring_backend::~uring_backend() {
 
 time_point uring_backend::now() const noexcept { return std::chrono::steady_clock::now(); }
 
-bool uring_backend::has_room_for_visit() const noexcept {
-    return io_uring_sq_space_left(&ring_) >= visit::max_requests;
+bool uring_backend::has_room_for_lock() const noexcept {
+    return io_uring_sq_space_left(&ring_) >= loop_lock::max_requests;
 }
 
 io_uring_sqe& uring_backend::submission() noexcept {
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
     while (!entry) {
-        // Only the loop's thread may submit. A visitor comes here with more than max_requests
-        // alone, and the kernel refuses (EEXIST).
-        // A negative result here (EBUSY, EAGAIN) means the kernel wants completions reaped first;
-        // they are, in memory, by the kernel's own overflow list, and submitting again succeeds.
+        // Only the loop's thread may submit. A thread under a loop_lock comes here only with more
+        // than max_requests, and the kernel refuses (EEXIST). A negative result here (EBUSY,
+        // EAGAIN) means the kernel wants completions reaped first; they are, in memory, by the
+        // kernel's own overflow list, and submitting again succeeds.
         EDDY_ASSERT(is_usual(io_uring_submit(&ring_)));
         // With SQPOLL, submitting only notifies the kernel's thread, which may take its time.
         if (!deferred_) io_uring_sqring_wait(&ring_);
@@ -205,7 +205,7 @@ int uring_backend::enter_kernel(time_point until) {
     const auto submit = [this] {
         return deferred_ ? io_uring_submit_and_get_events(&ring_) : io_uring_submit(&ring_);
     };
-    if (turns() == nullptr && until == time_point::min()) return submit();
+    if (mutex() == nullptr && until == time_point::min()) return submit();
     __kernel_timespec timeout{};
     if (until != time_point::min() && until != time_point::max()) {
         const time_point present = now();
@@ -213,12 +213,12 @@ int uring_backend::enter_kernel(time_point until) {
         timeout = {left / 1'000'000'000, left % 1'000'000'000};
     }
     io_uring_cqe* first = nullptr;
-    if (turns() != nullptr) [[unlikely]] {
-        // What a visitor writes into the queue must not be published half written: nothing is
-        // submitted while visitors may come.
+    if (mutex() != nullptr) [[unlikely]] {
+        // Entries that a thread writes under a loop_lock must not be published half written:
+        // nothing is submitted while the loop is unlocked.
         const int sent = submit();
         const bool is_all = sent >= 0 && io_uring_sq_ready(&ring_) == 0;
-        const detail::turn_pause pause(turns());
+        const detail::loop_unlock pause(mutex());
         if (until == time_point::min() || !is_all) return sent;
         return io_uring_wait_cqes(&ring_, &first, 1,
                                   until == time_point::max() ? nullptr : &timeout, nullptr);

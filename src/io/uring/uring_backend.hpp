@@ -117,7 +117,7 @@ public:
     bool poll(time_point until) override;
     void wake() noexcept override;
     bool has_begun() const noexcept override { return io_uring_sq_ready(&ring_) > 0; }
-    bool has_room_for_visit() const noexcept override;
+    bool has_room_for_lock() const noexcept override;
     result<listener> listen(const endpoint& local, const listen_options& options) override;
     result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
                                    const datagram_options& options) override;

@@ -37,8 +37,8 @@ namespace eddy::runtime::cache {
 struct cache_context;
 
 /// Of one engine with a folder, whose internals().appending it makes. One loop's thread, and
-/// visitors for holds_replies(), present(), was_given_up(), write_now() and what the engine calls;
-/// the tasks must have ended before it dies.
+/// threads that lock it for holds_replies(), present(), was_given_up(), write_now() and what the
+/// engine calls; the tasks must have ended before it dies.
 class append_file final : public eddy::cache::append_host {
 public:
     /// Of one write to the disk.

@@ -1,16 +1,16 @@
 // Context of a running cache: its engine with the clock, and what its parts (workers, files,
 // replication, commands about the server) share.
 //
-// With several workers the engine, like all of this, belongs to the home loop, whose turns are
-// shared: a worker on another loop touches it within a visit alone. With one worker there is no
-// lock, and a visit is nothing.
+// With several workers the engine, like all of this, belongs to the home loop, which is lockable: a
+// worker on another loop touches it only with the loop locked. With one worker there is no lock,
+// and a loop_lock does nothing.
 #pragma once
 
 #include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/loop_lock.hpp>
 #include <eddy/io/task.hpp>
-#include <eddy/io/turns.hpp>
 
 #include "cache/engine/engine.hpp"
 #include "cache/engine/traffic.hpp"
@@ -100,7 +100,7 @@ struct cache_context final : turn_listener {
     cache_context(eddy::cache::engine& its_engine, journal& its_events, counters& its_counters)
         : engine(its_engine), events(its_events), counted(its_counters), clock(its_engine) {}
 
-    void is_alone() noexcept override { engine.settle_lanes(); }
+    void became_exclusive() noexcept override { engine.settle_lanes(); }
 
     /// Updates the engine's clock. The home loop's thread, once in each of its turns in which the
     /// engine works; also within a visit.
@@ -112,7 +112,7 @@ struct cache_context final : turn_listener {
     }
 
     /// Whether replies must wait for the append-only file; the other also of commands that change
-    /// nothing. Also within a shared visit.
+    /// nothing. Also with the loop locked shared.
     bool holds_replies() const noexcept;
     bool holds_reads() const noexcept;
 

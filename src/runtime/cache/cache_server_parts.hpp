@@ -4,8 +4,8 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/loop_group.hpp>
+#include <eddy/io/loop_lock.hpp>
 #include <eddy/io/scope.hpp>
-#include <eddy/io/turns.hpp>
 
 #include "cache/engine/engine_state.hpp"
 #include "runtime/cache/cache_files.hpp"

@@ -72,7 +72,7 @@ public:
     };
 
     /// The engine's side, and how the engine reaches this one. The engine calls it in its own turns
-    /// or in a visit, whichever thread's that is.
+    /// or with its loop locked by another thread.
     struct own_session final : eddy::cache::session, list_link<client> {
         own_session(client& of, std::string_view address, std::string_view local_address);
         ~own_session() override = default;
@@ -155,7 +155,7 @@ public:
         return doing() == activity::resting || doing() == activity::reading;
     }
 
-    /// What its session was like at the end of the last visit.
+    /// What its session was like when the loop was unlocked last.
     const view& seen() const noexcept { return session->seen; }
 
     worker& at;

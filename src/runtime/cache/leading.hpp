@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/io/event.hpp>
+#include <eddy/io/loop_lock.hpp>
 #include <eddy/io/task.hpp>
 
 #include "cache/replication/replication.hpp"

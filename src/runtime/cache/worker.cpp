@@ -100,7 +100,7 @@ worker::worker(cache_context& of, const limits& chosen)
         clients_.count_also(of.clients_elsewhere);
         return;
     }
-    const visit here(of.turns.get());
+    const loop_lock lock(of.lockable.get());
     lane_ = std::make_unique<eddy::cache::lane>(of.engine);
 }
 
@@ -176,7 +176,8 @@ void worker::tell(client::own_session& who, std::uint8_t what) noexcept {
     if (!here_.post(mail_)) mail_is_posted_ = false;
 }
 
-/// On this loop. What the news bring about is this loop's, so it happens after the visit.
+/// On this loop. What the news bring about is this loop's, so it happens after the loop was
+/// unlocked.
 void worker::deliver() noexcept {
     for (bool more = true; more;) {
         std::size_t count = 0;
@@ -197,7 +198,7 @@ void worker::deliver() noexcept {
     }
 }
 
-/// Within a visit, as the client goes.
+/// With the loop locked, as the client goes.
 void worker::forget(client::own_session& who) noexcept {
     who.list_link<client>::unlink();
     for (letter& each : letters_) {
@@ -205,7 +206,7 @@ void worker::forget(client::own_session& who) noexcept {
     }
 }
 
-/// Within a visit.
+/// With the loop locked.
 void worker::look(client& c) noexcept {
     client::own_session& its = *c.session;
     its.seen = {.authenticated = its.authenticated,
@@ -419,7 +420,7 @@ worker::next worker::execute(client& c, std::string_view input, std::size_t& use
         const resp::batch_outcome parsed =
             batch_.parse(parser, input.substr(used), !c.seen().authenticated);
         if (!parsed.commands.empty()) {
-            const std::size_t executed = visit_engine(c, parsed.commands);
+            const std::size_t executed = execute_batch(c, parsed.commands);
             counted_.messages_in += executed;
             counted_.messages_out += executed;
             const bool blocked = c.seen().blocked;
@@ -462,7 +463,7 @@ worker::next worker::execute(client& c, std::string_view input, std::size_t& use
 }
 
 /// How many of them the engine has executed.
-std::size_t worker::visit_engine(client& c, std::span<const resp::command> commands) {
+std::size_t worker::execute_batch(client& c, std::span<const resp::command> commands) {
     const time_point now = loop::current().now();
     const bool has_large = c.rest && !c.rest->large.empty();
     std::size_t beside_others = 0;
@@ -476,7 +477,7 @@ std::size_t worker::visit_engine(client& c, std::span<const resp::command> comma
             beside_others = done.executed;
         }
     }
-    return beside_others + visit_alone(c, now, commands.subspan(beside_others));
+    return beside_others + execute_exclusive(c, now, commands.subspan(beside_others));
 }
 
 std::size_t worker::visit_alone(client& c, time_point now,

@@ -9,7 +9,7 @@
 //
 // A cache has a worker on its home loop, and with --threads others on loops of their own, to which
 // the clients are dealt. Those receive, parse and send without regard to each other; for what their
-// clients' commands do they visit the home loop, once a batch.
+// clients' commands do they lock the home loop, once a batch.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -98,7 +98,7 @@ public:
 
     /// Any thread.
     const counters& counted() const noexcept { return counted_; }
-    /// Within a visit.
+    /// With the loop locked.
     const histogram& latency() const noexcept { return *latency_; }
 
 private:
@@ -132,8 +132,9 @@ private:
     next receive(client& c, std::string_view received);
     next execute_rest(client& c);
     next execute(client& c, std::string_view input, std::size_t& used);
-    std::size_t visit_engine(client& c, std::span<const resp::command> commands);
-    std::size_t visit_alone(client& c, time_point now, std::span<const resp::command> commands);
+    std::size_t execute_batch(client& c, std::span<const resp::command> commands);
+    std::size_t execute_exclusive(client& c, time_point now,
+                                  std::span<const resp::command> commands);
     void look(client& c) noexcept;
     void keep(client& c, std::string_view bytes);
     static void note_input(client& c) noexcept;
@@ -189,8 +190,8 @@ private:
     std::size_t max_query_buffer_ = 0;
 
     /// Of the client that is being served: what the append-only file, or the disk, must have before
-    /// its replies go out. Of its visits the first one knows what was given up before, the last one
-    /// how far it is.
+    /// its replies go out. Of its locked sections the first one knows what was given up before, the
+    /// last one how far it is.
     std::optional<append_file::mark> held_by_disk_;
     std::uint64_t written_to_file_ = 0;  // so far it was, at the last look
 

@@ -1,5 +1,5 @@
-// Visits: threads that act for a loop between its turns.
-#include <eddy/io/turns.hpp>
+// Locks on a loop: threads that act for it between its turns.
+#include <eddy/io/loop_lock.hpp>
 
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/event.hpp>
@@ -27,21 +27,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(turns);
+EDDY_ON_EVERY_KERNEL_BACKEND(loop_lock_io);
 
-/// Has another thread cancel the tasks within a visit, and sees their end.
-task<void> cancel_from_elsewhere(shared_turns& shared, scope& tasks) {
+/// Has another thread cancel the tasks under the lock, and awaits their end.
+task<void> cancel_from_elsewhere(lockable_loop& lockable, scope& tasks) {
     std::thread other([&] {
-        const visit here(shared);
+        const loop_lock lock(lockable);
         tasks.cancel();
     });
     co_await tasks.join();
     other.join();
 }
 
-TEST_P(turns, a_visitor_is_the_loop_and_a_stranger_again_afterwards) {
+TEST_P(loop_lock_io, the_locking_thread_is_the_loop_until_it_unlocks) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         loop* const home = &loop::current();
         event done;
         const executor at_home = executor::current();
@@ -49,7 +49,7 @@ TEST_P(turns, a_visitor_is_the_loop_and_a_stranger_again_afterwards) {
         bool is_still_there = true;
         std::thread other([&] {
             {
-                const visit here(shared);
+                const loop_lock lock(lockable);
                 seen = &loop::current();
                 done.set();
             }
@@ -62,17 +62,17 @@ TEST_P(turns, a_visitor_is_the_loop_and_a_stranger_again_afterwards) {
     });
 }
 
-TEST_P(turns, a_visitor_does_not_bring_its_frame_memory) {
+TEST_P(loop_lock_io, the_locking_thread_leaves_its_frame_memory_behind) {
     run_with_threads([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         counting_resource memory;
         event done;
         co_await with_scope([&](scope& tasks) -> task<> {
             std::pmr::memory_resource* before = std::pmr::null_memory_resource();
             std::pmr::memory_resource* after = std::pmr::null_memory_resource();
-            const auto visiting = [&]() -> task<void> {
+            const auto locking = [&]() -> task<void> {
                 {
-                    const visit here(shared);
+                    const loop_lock lock(lockable);
                     EXPECT_EQ(frame_memory(), nullptr);
                     tasks.spawn([](std::pmr::memory_resource*& first,
                                    std::pmr::memory_resource*& second, event& over) -> task<> {
@@ -88,7 +88,7 @@ TEST_P(turns, a_visitor_does_not_bring_its_frame_memory) {
             std::thread other([&] {
                 loop_options options;
                 options.kind = GetParam();
-                must(loop::create(options))->run(with_frames(memory, visiting));
+                must(loop::create(options))->run(with_frames(memory, locking));
             });
             EXPECT_TRUE(co_await done.wait());
             other.join();
@@ -101,9 +101,9 @@ TEST_P(turns, a_visitor_does_not_bring_its_frame_memory) {
 
 [[gnu::noinline]] task<void> do_nothing() { co_return; }
 
-TEST_P(turns, a_task_that_a_visitor_begins_keeps_its_frame_memory) {
+TEST_P(loop_lock_io, a_task_begun_under_the_lock_keeps_its_frame_memory) {
     run_with_threads([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         counting_resource memory;
         event done;
         co_await with_scope([&](scope& tasks) -> task<> {
@@ -126,7 +126,7 @@ TEST_P(turns, a_task_that_a_visitor_begins_keeps_its_frame_memory) {
                 EXPECT_EQ(frame_memory(), nullptr);
             };
             std::thread other([&] {
-                const visit here(shared);
+                const loop_lock lock(lockable);
                 tasks.spawn(around());
                 EXPECT_EQ(frame_memory(), nullptr);
             });
@@ -139,25 +139,25 @@ TEST_P(turns, a_task_that_a_visitor_begins_keeps_its_frame_memory) {
     });
 }
 
-TEST_P(turns, on_the_own_thread_and_without_anybody_a_visit_is_nothing) {
+TEST_P(loop_lock_io, a_lock_on_the_own_thread_and_of_null_does_nothing) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         {
-            const visit here(shared);
-            const visit again(shared);
+            const loop_lock lock(lockable);
+            const loop_lock again(lockable);
         }
-        const visit nobody(nullptr);
-        EXPECT_EQ(&loop::current(), &shared.home());
+        const loop_lock none(nullptr);
+        EXPECT_EQ(&loop::current(), &lockable.home());
         co_return;
     });
 }
 
-TEST_P(turns, what_threads_change_together_is_whole) {
+TEST_P(loop_lock_io, changes_by_several_threads_are_whole) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         constexpr int threads = 4;
         constexpr int rounds = 5000;
-        // Not atomic: visits and turns alone keep them apart.
+        // Not atomic: only the lock keeps them apart.
         int count = 0;
         int running = threads;
         event ended;
@@ -165,10 +165,10 @@ TEST_P(turns, what_threads_change_together_is_whole) {
         for (int i = 0; i < threads; ++i) {
             all.emplace_back([&] {
                 for (int round = 0; round < rounds; ++round) {
-                    const visit here(shared);
+                    const loop_lock lock(lockable);
                     ++count;
                 }
-                const visit here(shared);
+                const loop_lock lock(lockable);
                 if (--running == 0) ended.set();
             });
         }
@@ -184,25 +184,25 @@ TEST_P(turns, what_threads_change_together_is_whole) {
     });
 }
 
-TEST_P(turns, neither_a_busy_loop_nor_busy_visitors_keep_the_others_out) {
+TEST_P(loop_lock_io, neither_a_busy_loop_nor_busy_threads_starve_the_others) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         bool ended = false;  // the loop's
-        std::thread visitor([&] {
-            for (int i = 0; i < 200; ++i) const visit here(shared);
-            const visit here(shared);
+        std::thread other([&] {
+            for (int i = 0; i < 200; ++i) const loop_lock lock(lockable);
+            const loop_lock lock(lockable);
             ended = true;
         });
         // It never waits for the kernel.
         while (!ended) co_await loop::current().yield();
-        visitor.join();
+        other.join();
 
         std::atomic<bool> stop = false;
         std::atomic<int> busy = 3;
         std::vector<std::thread> crowd;
         for (int i = 0; i < 3; ++i) {
             crowd.emplace_back([&] {
-                while (!stop) const visit here(shared);
+                while (!stop) const loop_lock lock(lockable);
                 --busy;
             });
         }
@@ -214,9 +214,9 @@ TEST_P(turns, neither_a_busy_loop_nor_busy_visitors_keep_the_others_out) {
     });
 }
 
-TEST_P(turns, a_visitor_cancels_what_is_in_the_kernels_hands) {
+TEST_P(loop_lock_io, cancels_operations_submitted_to_the_kernel) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         int ends[2];
         EDDY_ASSERT(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
         const unique_fd from(ends[0]);
@@ -229,7 +229,7 @@ TEST_P(turns, a_visitor_cancels_what_is_in_the_kernels_hands) {
                     error = error_of(co_await loop::current().wait_readable(fd));
                 }(from.get(), why));
             }
-            co_await cancel_from_elsewhere(shared, tasks);
+            co_await cancel_from_elsewhere(lockable, tasks);
             EXPECT_EQ(why, errc::cancelled);
         }
     });
@@ -239,9 +239,10 @@ task<void> wait_for_ever(int fd) {
     EXPECT_EQ(error_of(co_await loop::current().wait_readable(fd)), errc::cancelled);
 }
 
-/// Each of `threads` begins `count` waits in a visit and cancels them in another, so many times,
-/// while the loop gets few turns.
-task<void> begin_and_cancel(shared_turns& shared, int threads, unsigned count, std::size_t rounds) {
+/// Each of `threads` begins `count` waits under a lock and cancels them under another, so many
+/// times, while the loop gets few turns.
+task<void> begin_and_cancel(lockable_loop& lockable, int threads, unsigned count,
+                            std::size_t rounds) {
     int ends[2];
     EDDY_ASSERT(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
     const unique_fd from(ends[0]);
@@ -255,14 +256,14 @@ task<void> begin_and_cancel(shared_turns& shared, int threads, unsigned count, s
             for (std::size_t round = 0; round < rounds; ++round) {
                 scope& mine = tasks[static_cast<std::size_t>(i) * rounds + round];
                 {
-                    const visit here(shared);
+                    const loop_lock lock(lockable);
                     for (unsigned n = 0; n < count; ++n) mine.spawn(wait_for_ever(from.get()));
                 }
-                const visit here(shared);
+                const loop_lock lock(lockable);
                 EXPECT_EQ(mine.children(), count);
                 mine.cancel();
             }
-            const visit here(shared);
+            const loop_lock lock(lockable);
             if (--running == 0) ended.set();
         });
     }
@@ -271,33 +272,33 @@ task<void> begin_and_cancel(shared_turns& shared, int threads, unsigned count, s
     for (scope& each : tasks) co_await each.join();
 }
 
-TEST_P(turns, visitors_may_begin_and_cancel_more_together_than_the_kernel_takes_at_once) {
+TEST_P(loop_lock_io, threads_begin_and_cancel_more_together_than_the_kernel_takes_at_once) {
     run([]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         // On epoll each wait of these has a descriptor of its own.
         const unsigned count = loop::current().kind() == backend_kind::uring ? 200 : 20;
-        co_await begin_and_cancel(shared, 8, count, 10);
+        co_await begin_and_cancel(lockable, 8, count, 10);
     });
 }
 
-TEST_P(turns, one_visit_may_begin_as_much_as_its_limit_says) {
+TEST_P(loop_lock_io, one_lock_begins_as_many_requests_as_its_limit) {
     if (GetParam() != backend_kind::uring) GTEST_SKIP() << "epoll has no such limit";
     run([]() -> task<void> {
-        shared_turns shared;
-        co_await begin_and_cancel(shared, 2, visit::max_requests, 10);
+        lockable_loop lockable;
+        co_await begin_and_cancel(lockable, 2, loop_lock::max_requests, 10);
     });
 }
 
-TEST_P(turns, a_sleeping_loop_is_woken_for_what_a_visit_has_left) {
+TEST_P(loop_lock_io, a_sleeping_loop_is_woken_for_work_begun_under_the_lock) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         scope tasks;
         std::string log;
         event begun;
         std::optional<std::thread> other;
         // With nothing else to do the loop sleeps for as long as the thread takes to come.
         other.emplace([&] {
-            const visit here(shared);
+            const loop_lock lock(lockable);
             tasks.spawn([](std::string& to, event& tell) -> task<void> {
                 to += "begun ";
                 co_await loop::current().yield();
@@ -312,14 +313,14 @@ TEST_P(turns, a_sleeping_loop_is_woken_for_what_a_visit_has_left) {
     });
 }
 
-TEST_P(turns, a_timer_that_a_visitor_arms_fires_while_the_loop_sleeps) {
+TEST_P(loop_lock_io, a_timer_armed_under_the_lock_fires_while_the_loop_sleeps) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         scope tasks;
         event fired;
         time_point armed_at{};
         std::thread other([&] {
-            const visit here(shared);
+            const loop_lock lock(lockable);
             armed_at = loop::current().now();
             tasks.spawn([](event& tell) -> task<void> {
                 EXPECT_TRUE(co_await loop::current().sleep_for(20ms));
@@ -333,18 +334,18 @@ TEST_P(turns, a_timer_that_a_visitor_arms_fires_while_the_loop_sleeps) {
     });
 }
 
-TEST_P(turns, the_loop_knows_the_time_after_a_visit_that_asked_for_it) {
+TEST_P(loop_lock_io, the_loop_reads_the_clock_after_a_lock_that_read_it) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         event asked;
         time_point during{};
         std::thread other([&] {
             {
-                const visit here(shared);
+                const loop_lock lock(lockable);
                 during = loop::current().now();
             }
             std::this_thread::sleep_for(5ms);
-            const visit here(shared);
+            const loop_lock lock(lockable);
             asked.set();
         });
         EXPECT_TRUE(co_await asked.wait());
@@ -353,9 +354,9 @@ TEST_P(turns, the_loop_knows_the_time_after_a_visit_that_asked_for_it) {
     });
 }
 
-TEST_P(turns, a_visitor_cancels_what_waits_for_the_kernel) {
+TEST_P(loop_lock_io, cancels_operations_that_wait_for_the_kernel) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
         stream near = must(co_await loop::current().connect(at.local()));
         stream far = must(co_await at.accept());
@@ -364,26 +365,26 @@ TEST_P(turns, a_visitor_cancels_what_waits_for_the_kernel) {
         tasks.spawn([](stream& from, std::error_code& error) -> task<void> {
             error = error_of(co_await from.read());
         }(near, why));
-        co_await cancel_from_elsewhere(shared, tasks);
+        co_await cancel_from_elsewhere(lockable, tasks);
         EXPECT_EQ(why, errc::cancelled);
     });
 }
 
-TEST_P(turns, loops_visit_one_of_them) {
+TEST_P(loop_lock_io, several_loops_lock_one_of_them) {
     run([&]() -> task<void> {
         loop_group_options options;
         options.threads = 3;
         options.loop.kind = loop::current().kind();
         auto group = must(loop_group::start(options));
-        auto shared = std::make_unique<shared_turns>();
+        auto lockable = std::make_unique<lockable_loop>();
         int count = 0;
         constexpr int rounds = 300;
-        const auto visitor = [](shared_turns& to, int& changed) -> task<int> {
+        const auto changer = [](lockable_loop& to, int& changed) -> task<int> {
             loop* const own = &loop::current();
             int at_home = 0;
             for (int i = 0; i < rounds; ++i) {
                 {
-                    const visit here(to);
+                    const loop_lock lock(to);
                     ++changed;
                     at_home += &loop::current() == &to.home();
                 }
@@ -393,23 +394,23 @@ TEST_P(turns, loops_visit_one_of_them) {
             co_return at_home;
         };
         scope tasks;
-        int visits = 0;
+        int at_home = 0;
         for (std::size_t i = 0; i < group->size(); ++i) {
             tasks.spawn([](executor there, task<int> work, int& sum) -> task<void> {
                 sum += must(co_await resume_on(there, std::move(work)));
-            }(group->executor(i), visitor(*shared, count), visits));
+            }(group->executor(i), changer(*lockable, count), at_home));
         }
         co_await tasks.join();
         EXPECT_EQ(count, 3 * rounds);
-        EXPECT_EQ(visits, 3 * rounds);
+        EXPECT_EQ(at_home, 3 * rounds);
         group->stop();
-        // Shared no more, it is a loop like any other, and may be shared anew.
-        shared.reset();
+        // No longer lockable, it is a loop like any other, and may become lockable again.
+        lockable.reset();
         co_await loop::current().yield();
-        shared_turns again;
-        const shared_turns twice;
+        lockable_loop again;
+        const lockable_loop twice;
         std::thread one([&] {
-            const visit here(again);
+            const loop_lock lock(again);
             ++count;
         });
         while (count != 3 * rounds + 1) co_await loop::current().yield();
@@ -417,19 +418,19 @@ TEST_P(turns, loops_visit_one_of_them) {
     });
 }
 
-TEST_P(turns, shared_visits_take_place_at_the_same_time) {
+TEST_P(loop_lock_io, shared_locks_are_held_at_the_same_time) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         loop* const home = &loop::current();
         event done;
         std::atomic<int> inside{0};
         std::atomic<bool> met{false};
-        // Where the loop wants its turn between the two, the second waits for it, and so does not
-        // come before the first has left: they try again.
+        // Where the loop waits for its turn between the two, the second waits for it until the
+        // first has unlocked: they try again.
         const auto meet = [&] {
             const auto deadline = std::chrono::steady_clock::now() + 10s;
             while (!met && std::chrono::steady_clock::now() < deadline) {
-                const shared_visit here(&shared);
+                const shared_loop_lock lock(&lockable);
                 if (++inside == 2) met = true;
                 for (int i = 0; i < 50 && !met; ++i) std::this_thread::sleep_for(1ms);
                 --inside;
@@ -439,36 +440,36 @@ TEST_P(turns, shared_visits_take_place_at_the_same_time) {
             std::thread third(meet);
             meet();
             third.join();
-            const visit here(shared);
+            const loop_lock lock(lockable);
             done.set();
         });
         EXPECT_TRUE(co_await done.wait());
         other.join();
         EXPECT_TRUE(met);
-        // At home it is nothing, as is one to nobody.
-        const shared_visit at_home(&shared);
-        const shared_visit nowhere(nullptr);
+        // On its own thread it does nothing, nor does one of null.
+        const shared_loop_lock own(&lockable);
+        const shared_loop_lock none(nullptr);
         EXPECT_EQ(&loop::current(), home);
     });
 }
 
-/// Is told of turns.
-struct counting_listener final : turn_listener {
-    void is_alone() noexcept override {
-        ++turns;
+/// Counts exclusive sections.
+struct counting_observer final : loop_lock_observer {
+    void became_exclusive() noexcept override {
+        ++sections;
         if (sharing != 0) ++broken;
     }
     std::atomic<int> sharing{0};
-    int turns = 0;
+    int sections = 0;
     int broken = 0;
 };
 
-TEST_P(turns, nobody_is_alone_beside_a_shared_visit) {
+TEST_P(loop_lock_io, exclusive_and_shared_locks_exclude_each_other) {
     run([&]() -> task<void> {
-        counting_listener told;
-        shared_turns shared(&told);
+        counting_observer observer;
+        lockable_loop lockable(&observer);
         constexpr int rounds = 500;
-        int alone = 0;  // no atomic
+        int exclusive = 0;  // no atomic
         std::atomic<int> broken{0};
         std::atomic<int> left{4};
         std::vector<std::thread> others;
@@ -476,16 +477,16 @@ TEST_P(turns, nobody_is_alone_beside_a_shared_visit) {
             others.emplace_back([&, number] {
                 for (int i = 0; i < rounds; ++i) {
                     if (number == 0 || i % 50 == 0) {
-                        const visit here(shared);
-                        ++alone;
-                        broken += told.sharing != 0;
+                        const loop_lock lock(lockable);
+                        ++exclusive;
+                        broken += observer.sharing != 0;
                     } else {
-                        const shared_visit here(&shared);
-                        ++told.sharing;
-                        const int seen = alone;
+                        const shared_loop_lock lock(&lockable);
+                        ++observer.sharing;
+                        const int seen = exclusive;
                         std::this_thread::yield();
-                        broken += seen != alone;
-                        --told.sharing;
+                        broken += seen != exclusive;
+                        --observer.sharing;
                     }
                 }
                 --left;
@@ -493,31 +494,31 @@ TEST_P(turns, nobody_is_alone_beside_a_shared_visit) {
         }
         int turns_here = 0;
         while (left > 0) {
-            broken += told.sharing != 0;
-            ++alone;
+            broken += observer.sharing != 0;
+            ++exclusive;
             ++turns_here;
             co_await loop::current().yield();
             EXPECT_TRUE(co_await loop::current().sleep_for(1ms));
         }
         for (std::thread& each : others) each.join();
         EXPECT_EQ(broken, 0);
-        EXPECT_EQ(told.broken, 0);
-        EXPECT_EQ(alone, rounds + 3 * rounds / 50 + turns_here);
-        // Each visit and each turn is told of.
-        EXPECT_GE(told.turns, rounds + 3 * rounds / 50 + turns_here / 2);
+        EXPECT_EQ(observer.broken, 0);
+        EXPECT_EQ(exclusive, rounds + 3 * rounds / 50 + turns_here);
+        // Each lock and each turn is observed.
+        EXPECT_GE(observer.sections, rounds + 3 * rounds / 50 + turns_here / 2);
     });
 }
 
-TEST_P(turns, the_loop_has_its_turn_however_many_share_theirs) {
+TEST_P(loop_lock_io, the_loop_has_its_turn_however_many_locks_are_shared) {
     run([&]() -> task<void> {
-        shared_turns shared;
+        lockable_loop lockable;
         std::atomic<bool> stops{false};
         std::atomic<int> left{3};
         std::vector<std::thread> others;
         for (int number = 0; number < 3; ++number) {
             others.emplace_back([&] {
                 while (!stops) {
-                    const shared_visit here(&shared);
+                    const shared_loop_lock lock(&lockable);
                     std::this_thread::sleep_for(1ms);
                 }
                 --left;
