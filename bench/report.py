@@ -318,7 +318,7 @@ def insert(name, text):
 
 # --- The figure -------------------------------------------------------------------------------
 
-COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "eddy without looks": "#99c2bd", "eddy segments": "#1d4ed8",
+COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "eddy without polling": "#99c2bd", "eddy segments": "#1d4ed8",
            "eddy epoll segments": "#93c5fd", "redis": "#94a3b8", "valkey": "#c4b5fd",
            "memcached": "#d6a85c", "asio": "#94a3b8", "boost": "#64748b",
            "libuv": "#c4b5fd", "copied": "#94a3b8", "zero copy": "#0f766e", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",

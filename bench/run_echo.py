@@ -6,7 +6,7 @@ import report
 from harness import Goal, Load, RateGoal, near_epoll, sample
 
 ASIO, RAW, EPOLL, SPIN = "asio", ("raw epoll", "raw uring"), "eddy epoll", "eddy spinning"
-LOOKLESS = "eddy without looks"
+UNPOLLED = "eddy without polling"
 SIDES = {
     ASIO: "echo_asio",
     "boost": "echo_boost",
@@ -17,8 +17,8 @@ SIDES = {
     EPOLL: "echo_eddy --backend epoll",
 }
 SPINNING = {SPIN: "echo_eddy --backend uring --spin-us 50"}
-NO_LOOKS = {LOOKLESS: "echo_eddy --backend uring --looks no"}
-MORE = {"lockstep": SPINNING | NO_LOOKS, "accept": NO_LOOKS}
+NO_POLLING = {UNPOLLED: "echo_eddy --backend uring --polling no"}
+MORE = {"lockstep": SPINNING | NO_POLLING, "accept": NO_POLLING}
 
 
 def p99_within(text, limit_us):

@@ -1,6 +1,6 @@
 // The echo server on Eddy: one loop, one coroutine a connection.
 //
-//     echo_eddy --port N [--backend auto|uring|epoll] [--spin-us N] [--looks yes|no]
+//     echo_eddy --port N [--backend auto|uring|epoll] [--spin-us N] [--polling yes|no]
 #include "eddy_program.hpp"
 #include "eddy_server.hpp"
 

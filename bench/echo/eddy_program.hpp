@@ -17,13 +17,13 @@ T must(eddy::result<T> made, const char* what) {
     std::exit(1);
 }
 
-/// What `--backend auto|uring|epoll`, `--spin-us N` and `--looks yes|no` ask for.
+/// What `--backend auto|uring|epoll`, `--spin-us N` and `--polling yes|no` ask for.
 inline eddy::loop_options options_of(int argc, char** argv) {
     eddy::loop_options options;
     options.kind = must(eddy::parse_backend_kind(text_option(argc, argv, "--backend", "auto")),
                         "--backend takes auto, uring or epoll");
     options.spin = std::chrono::microseconds(number_option(argc, argv, "--spin-us", 0));
-    options.looks = text_option(argc, argv, "--looks", "yes") != std::string_view("no");
+    options.polling = text_option(argc, argv, "--polling", "yes") != std::string_view("no");
     return options;
 }
 

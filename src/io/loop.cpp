@@ -90,7 +90,7 @@ loop::loop(const loop_options& options)
       most_file_queue_(options.max_file_queue),
       spin_(options.spin),
       // The simulator's time passes only in waits.
-      looks_(options.looks && options.kind != backend_kind::sim),
+      polling_(options.polling && options.kind != backend_kind::sim),
       gate_(std::make_shared<detail::loop_gate>(*this, options.max_posted)) {
     EDDY_ASSERT(!current_loop);
     if (options.kind == backend_kind::sim && options.sim.shuffle)
@@ -187,7 +187,7 @@ void loop::poll(time_point until) {
     if (spin_ > duration::zero()) {
         const time_point begin = backend_->now();
         if (spin(begin, std::min(until, later(begin, spin_)))) return;
-    } else if (looks_ && look_again(until)) {
+    } else if (polling_ && poll_adaptively(until)) {
         return;
     }
     // Work begun under a loop_lock meanwhile may have used up its wake-up, too.
@@ -213,29 +213,29 @@ bool loop::spin(time_point begin, time_point stop) {
     return false;
 }
 
-/// Looks whether something comes, before a wait that would put the thread to sleep. Peers that send
-/// in bursts are some microseconds away then, while sleeping and being woken takes ten or twenty.
-/// Work earns the time for it, so a loop is never busier by more than that share; and a loop to
-/// which nothing of this happens soon leaves it. True when something came.
-bool loop::look_again(time_point until) {
-    constexpr int work_for_look = 3;
+/// Adaptive polling: polls before a wait that would put the thread to sleep. Peers that send in
+/// bursts are some microseconds away then, while sleeping and waking takes ten or twenty. Work
+/// earns the time for it, so a loop is never busier by more than that share; and a loop that polls
+/// in vain soon stops. True when something came.
+bool loop::poll_adaptively(time_point until) {
+    constexpr int work_per_polling = 3;
     constexpr std::chrono::microseconds most_saved{16};
-    constexpr std::uint32_t most_vain = 16;  // waits in a row that brought nothing
-    constexpr std::uint32_t pause = 1024;    // waits without a look after that
-    if (waits_without_look_ > 0) {
-        --waits_without_look_;
+    constexpr std::uint32_t most_vain = 16;  // in a row that brought nothing
+    constexpr std::uint32_t pause = 1024;    // waits without polling after that
+    if (waits_without_polling_ > 0) {
+        --waits_without_polling_;
         return false;
     }
     const time_point begin = backend_->now();
     const duration worked = begin - working_since_;
-    look_time_ = std::min<duration>(look_time_ + worked / work_for_look, most_saved);
-    const bool came = spin(begin, std::min(until, begin + look_time_));
-    look_time_ = std::max(look_time_ - (working_since_ - begin), duration::zero());
+    polling_budget_ = std::min<duration>(polling_budget_ + worked / work_per_polling, most_saved);
+    const bool came = spin(begin, std::min(until, begin + polling_budget_));
+    polling_budget_ = std::max(polling_budget_ - (working_since_ - begin), duration::zero());
     if (came) {
-        vain_looks_ = 0;
-    } else if (++vain_looks_ == most_vain) {
-        vain_looks_ = 0;
-        waits_without_look_ = pause;
+        vain_polls_ = 0;
+    } else if (++vain_polls_ == most_vain) {
+        vain_polls_ = 0;
+        waits_without_polling_ = pause;
     }
     return came;
 }

@@ -411,13 +411,13 @@ long sleeps_in_short_pauses(loop& here) {
     return count;
 }
 
-TEST_P(loop_kernel_io, sleeps_through_short_pauses_only_without_looks) {
+TEST_P(loop_kernel_io, sleeps_through_short_pauses_only_without_polling) {
     loop_options options;
     make_loop(options);
-    const long looking = sleeps_in_short_pauses(here());
-    options.looks = false;
+    const long polling = sleeps_in_short_pauses(here());
+    options.polling = false;
     make_loop(options);
-    EXPECT_GT(sleeps_in_short_pauses(here()), looking);
+    EXPECT_GT(sleeps_in_short_pauses(here()), polling);
 }
 
 std::size_t open_descriptors() {

@@ -103,13 +103,13 @@ struct loop_options {
     /// another one goes on once leases have been given back. Pipes are lent only these on io_uring.
     std::uint32_t max_spare_buffers = 16 * 1024;
     /// Spin this long before sleeping. Lowers latency, costs the core. duration::max(): it never
-    /// sleeps. With 0, the default, see `looks`.
+    /// sleeps. With 0, the default, see `polling`.
     duration spin{};
-    /// Without `spin`: look whether something comes before sleeping, as long as looks have brought
-    /// something, for at most a third of the time that the loop worked, and 16 µs at once. An idle
-    /// loop uses no CPU either way. False: sleep at once, which is less CPU for a loop whose peers
-    /// are never that fast, and more latency with those that are.
-    bool looks = true;
+    /// Adaptive polling, without `spin`: poll before sleeping as long as that brings completions,
+    /// at most for a third of the time that the loop worked, and at most 16 µs at once. An idle
+    /// loop uses no CPU either way. False: sleep at once, which costs less CPU where peers are
+    /// never that fast, and latency where they are.
+    bool polling = true;
     /// io_uring only: a kernel thread submits. It costs a core even when idle for a while, and a
     /// peer that sends TCP urgent data may stall what it sends behind it, for good. Seen on Linux
     /// 6.18 with only liburing, in some runs; the cause is not known for certain.
@@ -367,7 +367,7 @@ private:
     void run_while_any(const scope& tasks);
     void poll(time_point until);
     bool spin(time_point begin, time_point stop);
-    bool look_again(time_point until);
+    bool poll_adaptively(time_point until);
     void run_ready();
     void run_posted() noexcept;
     void fire_timers() noexcept;
@@ -395,11 +395,11 @@ private:
     mutable time_point now_{};
     mutable bool now_is_known_ = false;
     duration spin_;
-    bool looks_;
-    time_point working_since_{};  // since when it has not waited, of what look_again() knows
-    duration look_time_{};        // what work has earned and looks have not spent
-    std::uint32_t vain_looks_ = 0;
-    std::uint32_t waits_without_look_ = 0;
+    bool polling_;
+    time_point working_since_{};  // end of the last wait that poll_adaptively() knows
+    duration polling_budget_{};   // earned by work, not yet spent on polling
+    std::uint32_t vain_polls_ = 0;
+    std::uint32_t waits_without_polling_ = 0;
     std::uint32_t budget_left_ = inline_budget;
     std::atomic<posted_work*> posted_{nullptr};
     std::shared_ptr<detail::loop_gate> gate_;
