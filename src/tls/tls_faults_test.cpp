@@ -219,7 +219,7 @@ TEST_P(tls_faults, a_cut_connection_is_no_orderly_end) {
 
 TEST_P(tls_faults, a_changed_byte_is_noticed) {
     // A record whose length has changed is one of which the rest never comes.
-    static constexpr duration patient_for = 200ms;
+    static constexpr duration handshake_limit = 200ms;
     // The minor version before the server's hello says nothing and is not looked at (RFC 8446 5.1).
     static constexpr std::size_t ignored = 2;
     run([&]() -> task<> {
@@ -241,17 +241,17 @@ TEST_P(tls_faults, a_changed_byte_is_noticed) {
                     static_cast<void>(to.shutdown_write());
                 };
                 const auto serve = [&](stream plain) -> task<> {
-                    auto peer = co_await accept(std::move(plain), server_, patient_for);
+                    auto peer = co_await accept(std::move(plain), server_, handshake_limit);
                     if (!peer) co_return;
                     const std::string page(3'000, 's');
                     if (!co_await peer->write_all(page)) co_return;
-                    static_cast<void>(co_await loop::current().sleep_for(patient_for));
+                    static_cast<void>(co_await loop::current().sleep_for(handshake_limit));
                 };
                 tasks.spawn(serve(std::move(right.server)));
                 tasks.spawn(relay(left.server, right.client, SIZE_MAX));
                 tasks.spawn(relay(right.client, left.server, place));
                 auto client = co_await tls::connect(std::move(left.client), client_, "localhost",
-                                                    patient_for);
+                                                    handshake_limit);
                 std::string got;
                 std::error_code end = error_of(client);
                 while (!end && got.size() < 3'000) {

@@ -7,9 +7,9 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/persistence.hpp"
 #include "runtime/cache/append_load.hpp"
+#include "runtime/cache/background_io.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/patient_disk.hpp"
 
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -182,7 +182,7 @@ task<outcome<>> append_file::write_manifest(append_manifest changed) {
 task<void> append_file::remove_history() {
     if (manifest_.history.empty()) co_return;
     for (const append_manifest::part& each : manifest_.history) {
-        const result<> removed = co_await patient_remove(path_of(each.name));
+        const result<> removed = co_await background_remove(path_of(each.name));
         if (!removed && removed.error() != std::errc::no_such_file_or_directory) co_return;
     }
     append_manifest rest = manifest_;

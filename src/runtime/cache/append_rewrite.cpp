@@ -7,10 +7,10 @@
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
 #include "runtime/cache/append_file.hpp"
+#include "runtime/cache/background_io.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
-#include "runtime/cache/patient_disk.hpp"
 
 #include <fmt/format.h>
 
@@ -193,7 +193,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     const std::string temporary = path_of(std::string(temporary_name));
     const outcome<std::uint64_t> written = co_await write_image(*image_, temporary);
     if (!written) {
-        static_cast<void>(co_await patient_remove(temporary));
+        static_cast<void>(co_await background_remove(temporary));
         co_return std::unexpected(written.error());
     }
     while (next_) {

@@ -7,8 +7,8 @@
 
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/persistence.hpp"
+#include "runtime/cache/background_io.hpp"
 #include "runtime/cache/give_way.hpp"
-#include "runtime/cache/patient_disk.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ std::unexpected<problem> stop_given_up() { return refuse(503, "the stop was give
 task<outcome<std::uint64_t>> write_image(snapshot& image, std::string path) {
     result<file> opened = co_await file::open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (!opened) co_return disk_problem("create", path, opened.error());
-    patient_writer writer(*opened);
+    background_writer writer(*opened);
     cancel_source* const source = co_await current_source();
     byte_buffer out;
     std::uint64_t offset = 0;
@@ -98,11 +98,11 @@ task<outcome<std::uint64_t>> write_dump(snapshot& image, std::string path) {
         written = refuse(500, fmt::format("could not write {}: there is no memory", path));
     }
     if (written) {
-        const result<> renamed = co_await patient_rename(temporary, path);
+        const result<> renamed = co_await background_rename(temporary, path);
         if (!renamed) written = disk_problem("rename the new", path, renamed.error());
     }
     // What is left of it is of no use.
-    if (!written) static_cast<void>(co_await patient_remove(temporary));
+    if (!written) static_cast<void>(co_await background_remove(temporary));
     co_return written;
 }
 

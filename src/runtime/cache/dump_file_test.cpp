@@ -1,6 +1,6 @@
 // A cache that keeps its keys in a dump file: saving, loading, and what goes wrong with either.
 #include "base/temporary_folder.hpp"
-#include "runtime/cache/patient_disk.hpp"
+#include "runtime/cache/background_io.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -49,12 +49,12 @@ TEST_P(cache_dump, a_file_that_is_replaced_stays_whole_for_who_reads_it) {
         write(path + ".tmp", "new");
         std::ifstream reading(path);
         EXPECT_EQ(reading.get(), 'o');
-        EXPECT_TRUE((co_await cache::patient_rename(path + ".tmp", path)).has_value());
+        EXPECT_TRUE((co_await cache::background_rename(path + ".tmp", path)).has_value());
         EXPECT_EQ(std::string(std::istreambuf_iterator<char>(reading), {}), old.substr(1));
         EXPECT_EQ(content(path), "new");
-        EXPECT_TRUE((co_await cache::patient_remove(path)).has_value());
+        EXPECT_TRUE((co_await cache::background_remove(path)).has_value());
         EXPECT_FALSE(std::filesystem::exists(path));
-        EXPECT_EQ((co_await cache::patient_remove(path)).error(),
+        EXPECT_EQ((co_await cache::background_remove(path)).error(),
                   std::errc::no_such_file_or_directory);
     });
 }

@@ -1,5 +1,5 @@
-// Threads with a lower priority than the loops'.
-#include "runtime/cache/patient_disk.hpp"
+// Pool of threads with a lower priority than the loops'.
+#include "runtime/cache/background_io.hpp"
 
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/blocking.hpp>
@@ -30,11 +30,11 @@ blocking_pool& threads() {
 }
 
 template <class Work>
-task<std::invoke_result_t<Work&>> patiently(Work work) {
+task<std::invoke_result_t<Work&>> in_background(Work work) {
     if (loop::current().kind() == backend_kind::sim) co_return work();
     co_return co_await run_blocking(threads(), [&work] {
-        thread_local bool stepped_back = false;
-        if (!std::exchange(stepped_back, true))
+        thread_local bool is_lowered = false;
+        if (!std::exchange(is_lowered, true))
             static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness));
         return work();
     });
@@ -53,14 +53,14 @@ result<> write_whole(int fd, std::uint64_t offset, const_bytes bytes) {
 
 /// A file that is open keeps what it has without a name, too. Nothing when there is none.
 task<result<unique_fd>> hold(const std::string& path) {
-    return patiently(
+    return in_background(
         [&path]() -> result<unique_fd> { return open_regular(path.c_str(), O_RDONLY); });
 }
 
 /// Closes it, which ends a file that has no name any more.
 task<void> let_go(result<unique_fd> held) {
     if (!held || !*held) co_return;
-    static_cast<void>(co_await patiently([&held]() -> result<> {
+    static_cast<void>(co_await in_background([&held]() -> result<> {
         held->reset();
         return {};
     }));
@@ -68,32 +68,32 @@ task<void> let_go(result<unique_fd> held) {
 
 }  // namespace
 
-task<result<>> patient_writer::write_at(std::uint64_t offset, const_bytes bytes) {
-    return patiently([fd = fd_, offset, bytes] { return write_whole(fd, offset, bytes); });
+task<result<>> background_writer::write_at(std::uint64_t offset, const_bytes bytes) {
+    return in_background([fd = fd_, offset, bytes] { return write_whole(fd, offset, bytes); });
 }
 
-task<result<>> patient_writer::sync_data() {
-    return patiently([fd = fd_]() -> result<> {
+task<result<>> background_writer::sync_data() {
+    return in_background([fd = fd_]() -> result<> {
         if (::fdatasync(fd) != 0) return fail_errno();
         return {};
     });
 }
 
-task<result<>> patient_writer::sync() {
-    return patiently([fd = fd_]() -> result<> {
+task<result<>> background_writer::sync() {
+    return in_background([fd = fd_]() -> result<> {
         if (::fsync(fd) != 0) return fail_errno();
         return {};
     });
 }
 
-task<result<>> patient_rename(std::string from, std::string to) {
+task<result<>> background_rename(std::string from, std::string to) {
     result<unique_fd> old = co_await hold(to);
     const result<> renamed = co_await file::rename(std::move(from), std::move(to));
     co_await let_go(std::move(old));
     co_return renamed;
 }
 
-task<result<>> patient_remove(std::string path) {
+task<result<>> background_remove(std::string path) {
     result<unique_fd> old = co_await hold(path);
     const result<> removed = co_await file::remove(std::move(path));
     co_await let_go(std::move(old));
