@@ -64,7 +64,7 @@ public:
         steady_ = *began_ + even;
         engine_.set_time(of_day_, steady_);
     }
-    /// Whether the engine's time is at most a millisecond old. Also within a shared visit.
+    /// Whether the engine's time is at most a millisecond old. Also with the loop locked shared.
     bool is_current(time_point now) const noexcept {
         return now - updated_at_ < std::chrono::milliseconds(1);
     }
@@ -95,7 +95,7 @@ using handshake = std::unique_ptr<std::atomic<std::uint64_t>, handshake_ender>;
 
 /// One for each start of a cache; it outlives the workers and all other parts. The home loop's
 /// thread and visitors, where nothing else is said.
-struct cache_context final : turn_listener {
+struct cache_context final : loop_lock_observer {
     /// `its_counters` are the cache's own, beside those of its workers. All references outlive it.
     cache_context(eddy::cache::engine& its_engine, journal& its_events, counters& its_counters)
         : engine(its_engine), events(its_events), counted(its_counters), clock(its_engine) {}
@@ -103,7 +103,7 @@ struct cache_context final : turn_listener {
     void became_exclusive() noexcept override { engine.settle_lanes(); }
 
     /// Updates the engine's clock. The home loop's thread, once in each of its turns in which the
-    /// engine works; also within a visit.
+    /// engine works; also with the loop locked.
     void update_time() noexcept { clock.update(loop::current().now()); }
 
     /// Requests a sweep of expired keys, and that memory is given back.
@@ -140,7 +140,7 @@ struct cache_context final : turn_listener {
     counters& counted;
     engine_clock clock;
     executor home = executor::current();
-    std::unique_ptr<shared_turns> turns;  // null with one worker
+    std::unique_ptr<lockable_loop> lockable;  // null with one worker
     /// With the loop of each, the home loop's first; empty before and after the workers' time.
     std::vector<std::pair<executor, worker*>> workers;
     cache_files* files = nullptr;   // null without a folder

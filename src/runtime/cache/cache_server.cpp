@@ -201,7 +201,7 @@ task<outcome<>> cache_server::make_workers() {
                                               "fewer --threads",
                                               config_.threads, started.error().message()));
         running_->threads = std::move(*started);
-        context.turns = std::make_unique<shared_turns>(&context);
+        context.lockable = std::make_unique<lockable_loop>(&context);
     }
     running_->at_home = std::make_unique<worker>(context, context.limits());
     context.workers.emplace_back(context.home, running_->at_home.get());
@@ -236,7 +236,7 @@ task<void> cache_server::end_workers() {
     if (running_->at_home) take_counts(*running_->at_home);
     running_->context.workers.clear();
     running_->at_home.reset();
-    running_->context.turns.reset();
+    running_->context.lockable.reset();
 }
 
 metrics cache_server::count() const {

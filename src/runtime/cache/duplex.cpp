@@ -229,7 +229,7 @@ bool worker::is_overrun(client& c, time_point& until) {
                     "client-query-buffer-limit; read replies while commands are written, or raise "
                     "the limit by CONFIG SET",
                     c.session->id, c.attention->received.size()));
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     ++context_.engine.internals().env.counters.query_closed;
     return true;
 }
@@ -237,7 +237,7 @@ bool worker::is_overrun(client& c, time_point& until) {
 /// Ends a wait whose time is over.
 void worker::end_wait(client& c) {
     const time_point now = loop::current().now();
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     context_.clock.update(now);
     context_.ask_upkeep();
     context_.engine.end_wait(*c.session);
@@ -248,7 +248,7 @@ void worker::end_wait(client& c) {
 /// this loop's clock.
 time_point worker::take_output(client& c, bool wanted) {
     const time_point now = loop::current().now();
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     if (wanted) {
         c.session->has_output = false;
         context_.engine.take_output(*c.session, replies_);

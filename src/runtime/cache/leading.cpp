@@ -126,14 +126,14 @@ task<void> leader::make_copy() {
 }
 
 replication::output leader::next_output(client& to) {
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     // The session is a replica as long as it lives, which is longer than the task that feeds it.
     return links().next_output(*replication::find(*to.session));
 }
 
 /// True when that was all.
 bool leader::note_sent(client& to, const replication::output& sent) {
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     context_.update_time();
     replica& of = *replication::find(*to.session);
     links().note_sent(of, sent);
@@ -164,7 +164,7 @@ task<void> leader::feed(client& to, counters& counted) {
 }
 
 void leader::heard(client& from) {
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     replica* const of = replication::find(*from.session);
     if (of == nullptr || of->now != replica::stage::copied) return;
     context_.update_time();

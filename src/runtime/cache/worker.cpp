@@ -41,7 +41,7 @@ client::client(connections& all, stream accepted, cancel_source& parent, worker&
     const bool is_unix = socket.local().is_unix();
     const std::string local_address = socket.local().to_string() + (is_unix ? ":0" : "");
     const std::string address = is_unix ? local_address : socket.peer().to_string();
-    const visit here(at.context().turns.get());
+    const loop_lock lock(at.context().lockable.get());
     session.emplace(*this, address, local_address);
     at.look(*this);
     static_cast<void>(taken.release());
@@ -57,7 +57,7 @@ byte_buffer client::leave() {
     if (!session) return last;
     const bool takes_more =
         attention && !attention->awaits_disk && attention->unsent.empty() && !attention->feeds;
-    const visit here(at.context().turns.get());
+    const loop_lock lock(at.context().lockable.get());
     at.forget(*session);
     try {
         if (takes_more && at.clients().draining() && !session->closing) {
@@ -113,7 +113,7 @@ void worker::set_limits(const limits& chosen) noexcept {
 }
 
 worker::~worker() {
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     EDDY_ASSERT(untold_.empty() && !mail_is_posted_);
     lane_.reset();
 }
@@ -182,7 +182,7 @@ void worker::deliver() noexcept {
     for (bool more = true; more;) {
         std::size_t count = 0;
         {
-            const visit here(context_.turns.get());
+            const loop_lock lock(context_.lockable.get());
             while (count < letters_.size() && !untold_.empty()) {
                 client::own_session& to = untold_.pop_front();
                 letters_[count++] = {&to, std::exchange(to.untold, std::uint8_t{0})};
@@ -398,7 +398,7 @@ void worker::note_input(client& c) noexcept {
 
 void worker::note_grown(client& c, std::size_t bytes) {
     note_input(c);
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     eddy::cache::note_client_memory(context_.engine.internals(), bytes);
 }
 
@@ -468,7 +468,7 @@ std::size_t worker::execute_batch(client& c, std::span<const resp::command> comm
     const bool has_large = c.rest && !c.rest->large.empty();
     std::size_t beside_others = 0;
     if (lane_ && !has_large && lane_->is_of_use(now.time_since_epoch())) {
-        const shared_visit here(context_.turns.get());
+        const shared_loop_lock lock(context_.lockable.get());
         // Upkeep that has come to its end is asked for anew by who is alone.
         if (context_.clock.is_current(now) && context_.work_done.is_set() &&
             !context_.holds_reads()) {
@@ -480,9 +480,9 @@ std::size_t worker::execute_batch(client& c, std::span<const resp::command> comm
     return beside_others + execute_exclusive(c, now, commands.subspan(beside_others));
 }
 
-std::size_t worker::visit_alone(client& c, time_point now,
-                                std::span<const resp::command> commands) {
-    const visit here(context_.turns.get());
+std::size_t worker::execute_exclusive(client& c, time_point now,
+                                      std::span<const resp::command> commands) {
+    const loop_lock lock(context_.lockable.get());
     context_.clock.update(now);
     context_.ask_upkeep();
     const std::size_t executed =
@@ -555,7 +555,7 @@ void worker::keep_spare(byte_buffer sent) {
 /// Has the file take it, if that needs no wait.
 bool worker::write_appended(append_file::mark until) {
     if (until.position <= written_to_file_) return true;
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     if (!context_.append->write_now(until)) return false;
     written_to_file_ = until.position;
     return true;
@@ -587,7 +587,7 @@ bool worker::send_now(client& c) {
     if (batches_++ % batches_a_sample == 0) {
         const auto took = static_cast<std::uint64_t>(
             std::max<std::int64_t>((precise_now() - c.touched_at()).count(), 0));
-        const shared_visit here(context_.turns.get());
+        const shared_loop_lock lock(context_.lockable.get());
         latency_->record(took);
     }
     return true;
@@ -596,7 +596,7 @@ bool worker::send_now(client& c) {
 void worker::set_unsent(client& c, std::size_t bytes) {
     c.session->unsent.store(counted_bytes(bytes), std::memory_order_relaxed);
     const time_point now = loop::current().now();
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     context_.clock.update(now);
     context_.engine.set_unsent(*c.session, bytes);
 }
