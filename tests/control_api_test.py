@@ -33,6 +33,10 @@ class Schemas:
             schema = target
         if value is None:
             return [] if schema.get("nullable") else [f"{where} is null"]
+        if "oneOf" in schema:
+            tried = [self.errors(each, value, where) for each in schema["oneOf"]]
+            fitting = sum(not each for each in tried)
+            return [] if fitting == 1 else [f"{where} fits {fitting} of {schema['oneOf']}"]
         kinds = {"object": dict, "array": list, "string": str, "boolean": bool,
                  "integer": int, "number": (int, float)}
         kind = schema.get("type")
