@@ -1,6 +1,8 @@
 // Message bus. The bus's lock is taken before that of a queue, and no other lock within either.
 #include "runtime/message_bus.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -87,6 +89,7 @@ outcome<subscription> message_bus::subscribe(std::string topic) {
 void message_bus::forget(const subscription::state& which) {
     const std::lock_guard lock(mutex_);
     const auto found = topics_.find(which.topic);
+    EDDY_ASSERT(found != topics_.end());
     std::erase_if(found->second, [&](const auto& each) { return each.get() == &which; });
     if (found->second.empty()) topics_.erase(found);
 }

@@ -2,6 +2,7 @@
 // calls back.
 #include "runtime/registry.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/base/glob.hpp>
 #include <eddy/base/nearest.hpp>
 
@@ -89,6 +90,7 @@ void registry::forget(std::uint64_t note) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(notes_.begin(), notes_.end(),
                                     [&](const noted_address& each) { return each.id == note; });
+    EDDY_ASSERT(found != notes_.end());
     const std::string runtime = std::move(found->runtime);
     notes_.erase(found);
     notify_running(runtime);
