@@ -200,6 +200,16 @@ class ControlApi(harness.EddyTest):
             self.assertIn(b"version", connection.getresponse().read())
         connection.close()
 
+    def test_a_followed_log_needs_http_1_1(self):
+        daemon = self.daemon()
+        body = {"type": "server", "name": "a", "options": {"port": free_port()}}
+        self.assertEqual(daemon.request("POST", "/v1/runtimes", body)[0], 201)
+        with daemon.raw() as client:
+            client.sendall(b"GET /v1/runtimes/a/logs?follow=true HTTP/1.0\r\n\r\n")
+            received = all_of(client)
+        self.assertTrue(received.startswith(b"HTTP/1.1 400"), received)
+        self.assertIn(b"needs HTTP/1.1", received)
+
     def test_too_many_connections_are_told_so(self):
         daemon = self.daemon()
         clients = []

@@ -19,6 +19,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace eddy::daemon {
 namespace {
@@ -26,11 +27,18 @@ namespace {
 /// How many lines `logs` shows when nobody says.
 constexpr std::size_t default_tail = 100;
 
-http::response json_response(int status, const json& value) {
-    http::response response;
-    response.status = status;
-    response.body = dump_json(value, 2) + "\n";
+/// Marks a response, which describes the present, as one that no cache may keep.
+http::response uncached(http::response response) {
+    response.add("Cache-Control", "no-store");
     return response;
+}
+
+http::response json_response(int status, const json& value) {
+    return uncached(http::response(status, "application/json", dump_json(value, 2) + "\n"));
+}
+
+http::response text_response(std::string_view content_type, http::body text) {
+    return uncached(http::response(200, content_type, std::move(text)));
 }
 
 http::response error_response(const problem& what) {
@@ -69,7 +77,7 @@ outcome<std::optional<std::string>> optional_text(const json& object, std::strin
 }
 
 outcome<bool> flag_parameter(const http::request& request, std::string_view name) {
-    const auto given = request.parameter(name);
+    const auto given = request.query(name);
     if (!given || *given == "false" || *given == "0") return false;
     if (*given == "true" || *given == "1" || given->empty()) return true;
     return refuse(400, fmt::format("{} must be true or false, not \"{}\"", name, *given));
@@ -83,7 +91,7 @@ outcome<restart_data> restart_data_parameter(const http::request& request) {
 
 outcome<std::size_t> count_parameter(const http::request& request, std::string_view name,
                                      std::size_t otherwise) {
-    const auto given = request.parameter(name);
+    const auto given = request.query(name);
     if (!given) return otherwise;
     std::size_t number = 0;
     const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), number);
@@ -162,28 +170,29 @@ http::response error_response(int status, std::string_view message) {
 }
 
 struct control_api::entry {
-    http::route where;
+    std::string_view method;
+    std::string_view path;
     handler what;
 };
 
 std::span<const control_api::entry> control_api::table() {
     static constexpr entry all[] = {
-        {{"GET", "/v1/version"}, &control_api::get_version},
-        {{"GET", "/v1/daemon"}, &control_api::get_daemon},
-        {{"POST", "/v1/daemon/reload"}, &control_api::reload_daemon},
-        {{"GET", "/v1/types"}, &control_api::get_types},
-        {{"GET", "/v1/runtimes"}, &control_api::list_runtimes},
-        {{"POST", "/v1/runtimes"}, &control_api::create_runtime},
-        {{"GET", "/v1/runtimes/{name}"}, &control_api::get_runtime},
-        {{"PATCH", "/v1/runtimes/{name}"}, &control_api::edit_runtime},
-        {{"DELETE", "/v1/runtimes/{name}"}, &control_api::remove_runtime},
-        {{"POST", "/v1/runtimes/{name}/start"}, &control_api::start_runtime},
-        {{"POST", "/v1/runtimes/{name}/stop"}, &control_api::stop_runtime},
-        {{"POST", "/v1/runtimes/{name}/reload"}, &control_api::reload_runtime},
-        {{"POST", "/v1/runtimes/{name}/send"}, &control_api::send_to_runtime},
-        {{"GET", "/v1/runtimes/{name}/stats"}, &control_api::get_stats},
-        {{"GET", "/v1/runtimes/{name}/logs"}, &control_api::get_logs},
-        {{"GET", "/metrics"}, &control_api::get_metrics},
+        {"GET", "/v1/version", &control_api::get_version},
+        {"GET", "/v1/daemon", &control_api::get_daemon},
+        {"POST", "/v1/daemon/reload", &control_api::reload_daemon},
+        {"GET", "/v1/types", &control_api::get_types},
+        {"GET", "/v1/runtimes", &control_api::list_runtimes},
+        {"POST", "/v1/runtimes", &control_api::create_runtime},
+        {"GET", "/v1/runtimes/{name}", &control_api::get_runtime},
+        {"PATCH", "/v1/runtimes/{name}", &control_api::edit_runtime},
+        {"DELETE", "/v1/runtimes/{name}", &control_api::remove_runtime},
+        {"POST", "/v1/runtimes/{name}/start", &control_api::start_runtime},
+        {"POST", "/v1/runtimes/{name}/stop", &control_api::stop_runtime},
+        {"POST", "/v1/runtimes/{name}/reload", &control_api::reload_runtime},
+        {"POST", "/v1/runtimes/{name}/send", &control_api::send_to_runtime},
+        {"GET", "/v1/runtimes/{name}/stats", &control_api::get_stats},
+        {"GET", "/v1/runtimes/{name}/logs", &control_api::get_logs},
+        {"GET", "/metrics", &control_api::get_metrics},
     };
     return all;
 }
@@ -191,29 +200,42 @@ std::span<const control_api::entry> control_api::table() {
 std::span<const http::route> control_api::routes() {
     static const std::vector<http::route> all = [] {
         std::vector<http::route> routes;
-        for (const entry& each : table()) routes.push_back(each.where);
+        for (const entry& each : table())
+            routes.push_back({std::string(each.method), std::string(each.path)});
         return routes;
     }();
     return all;
 }
 
-task<http::response> control_api::handle(http::request request) {
-    const time_point began = loop::current().now();
-    http::routing to = http::find_route(routes(), request.method, request.path);
-    http::response response;
-    if (to.index) {
-        const handler what = table()[*to.index].what;
-        response = co_await (this->*what)(std::move(request), std::move(to.parameters));
-    } else if (!to.allow.empty()) {
-        response = daemon::error_response(405, fmt::format("{} cannot be used with {}; use {}",
-                                                           request.method, request.path, to.allow));
-        response.allow = std::move(to.allow);
-    } else {
-        response = daemon::error_response(
-            404, fmt::format("there is no {} in this API; docs/control-api.openapi.json lists what "
-                             "there is",
-                             request.path));
+namespace {
+
+http::response no_route(const http::request& request, int status, std::string_view allow) {
+    if (status == 405)
+        return daemon::error_response(405, fmt::format("{} cannot be used with {}; use {}",
+                                                       request.method(), request.path(), allow));
+    return daemon::error_response(
+        status, fmt::format("there is no {} in this API; docs/control-api.openapi.json lists what "
+                            "there is",
+                            request.path()));
+}
+
+}  // namespace
+
+control_api::control_api(manager& runtimes, const daemon_facts& facts, daemon_counters& counted)
+    : runtimes_(runtimes), facts_(facts), counted_(counted), router_(no_route) {
+    for (const entry& each : table()) {
+        router_.add(each.method, each.path, [this, what = each.what](http::request& request) {
+            return (this->*what)(request);
+        });
     }
+}
+
+task<http::response> control_api::handle(http::request& request) {
+    // Nothing is done for a request that has not arrived whole.
+    const auto arrived = co_await request.collect();
+    if (!arrived) co_return http::response();
+    const time_point began = loop::current().now();
+    http::response response = co_await router_.dispatch(request);
     count(response, began);
     co_return response;
 }
@@ -233,11 +255,11 @@ void control_api::count(const http::response& response, time_point began) {
 
 // --- The daemon -----------------------------------------------------------------------------
 
-task<http::response> control_api::get_version(http::request, parameters) {
+task<http::response> control_api::get_version(http::request&) {
     co_return json_response(200, {{"version", facts_.version}, {"api", "v1"}});
 }
 
-task<http::response> control_api::get_daemon(http::request, parameters) {
+task<http::response> control_api::get_daemon(http::request&) {
     const auto up = loop::current().now() - facts_.started_at;
     co_return json_response(200, {{"name", facts_.name},
                                   {"pid", ::getpid()},
@@ -251,7 +273,7 @@ task<http::response> control_api::get_daemon(http::request, parameters) {
                                   {"runtimes", runtimes_.all().size()}});
 }
 
-task<http::response> control_api::reload_daemon(http::request, parameters) {
+task<http::response> control_api::reload_daemon(http::request&) {
     auto summary = co_await runtimes_.reread();
     if (!summary) co_return error_response(summary.error());
     co_return json_response(200, {{"created", summary->created},
@@ -260,25 +282,22 @@ task<http::response> control_api::reload_daemon(http::request, parameters) {
                                   {"problems", summary->problems}});
 }
 
-task<http::response> control_api::get_types(http::request, parameters) {
+task<http::response> control_api::get_types(http::request&) {
     json types = json::array();
     for (const runtime::type& type : runtimes_.types()) types.push_back(type_json(type));
     co_return json_response(200, {{"types", std::move(types)}});
 }
 
-task<http::response> control_api::get_metrics(http::request, parameters) {
+task<http::response> control_api::get_metrics(http::request&) {
     co_await runtimes_.refresh();
-    http::response response;
-    response.content_type = metrics_content_type;
-    response.body = render_metrics(runtimes_, facts_, counted_);
-    co_return response;
+    co_return text_response(metrics_content_type, render_metrics(runtimes_, facts_, counted_));
 }
 
 // --- Runtimes -------------------------------------------------------------------------------
 
-task<http::response> control_api::list_runtimes(http::request request, parameters) {
-    const auto pattern = request.parameter("match");
-    const auto status = request.parameter("status");
+task<http::response> control_api::list_runtimes(http::request& request) {
+    const auto pattern = request.query("match");
+    const auto status = request.query("status");
     co_await runtimes_.refresh();
     json list = json::array();
     for (const runtime_ref& each : runtimes_.match(pattern.value_or("*"))) {
@@ -288,8 +307,9 @@ task<http::response> control_api::list_runtimes(http::request request, parameter
     co_return json_response(200, {{"runtimes", std::move(list)}});
 }
 
-task<http::response> control_api::create_runtime(http::request request, parameters) {
-    auto body = read_object(request.body, {"type", "name", "owner", "group", "options", "start"});
+task<http::response> control_api::create_runtime(http::request& request) {
+    auto body =
+        read_object(request.content(), {"type", "name", "owner", "group", "options", "start"});
     if (!body) co_return error_response(body.error());
     runtime_request wanted;
     for (auto [name, to] : {std::pair("type", &wanted.type), std::pair("name", &wanted.name),
@@ -319,17 +339,17 @@ task<http::response> control_api::create_runtime(http::request request, paramete
     co_return json_response(201, runtimes_.describe(**created));
 }
 
-task<http::response> control_api::get_runtime(http::request, parameters with) {
-    auto found = runtimes_.find(with[0]);
+task<http::response> control_api::get_runtime(http::request& request) {
+    auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     co_await runtimes_.refresh();
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http::response> control_api::edit_runtime(http::request request, parameters with) {
-    auto found = runtimes_.find(with[0]);
+task<http::response> control_api::edit_runtime(http::request& request) {
+    auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
-    auto body = read_object(request.body, {"options", "owner", "group"});
+    auto body = read_object(request.content(), {"options", "owner", "group"});
     if (!body) co_return error_response(body.error());
     auto options = object_member(*body, "options");
     if (!options) co_return error_response(options.error());
@@ -347,8 +367,8 @@ task<http::response> control_api::edit_runtime(http::request request, parameters
     co_return json_response(200, shown);
 }
 
-task<http::response> control_api::remove_runtime(http::request request, parameters with) {
-    auto found = runtimes_.find(with[0]);
+task<http::response> control_api::remove_runtime(http::request& request) {
+    auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     const auto force = flag_parameter(request, "force");
     if (!force) co_return error_response(force.error());
@@ -357,21 +377,19 @@ task<http::response> control_api::remove_runtime(http::request request, paramete
     const managed_runtime& gone = **found;
     if (!gone.lost.empty())
         co_return json_response(200, {{"name", gone.record.name}, {"lost", gone.lost}});
-    http::response response;
-    response.status = 204;
-    co_return response;
+    co_return uncached(http::response(204));
 }
 
-task<http::response> control_api::start_runtime(http::request, parameters with) {
-    auto found = runtimes_.find(with[0]);
+task<http::response> control_api::start_runtime(http::request& request) {
+    auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     auto started = co_await runtimes_.start(*found);
     if (!started) co_return error_response(started.error());
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http::response> control_api::stop_runtime(http::request request, parameters with) {
-    auto found = runtimes_.find(with[0]);
+task<http::response> control_api::stop_runtime(http::request& request) {
+    auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     const auto force = flag_parameter(request, "force");
     if (!force) co_return error_response(force.error());
@@ -380,8 +398,8 @@ task<http::response> control_api::stop_runtime(http::request request, parameters
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http::response> control_api::reload_runtime(http::request request, parameters with) {
-    auto found = runtimes_.find(with[0]);
+task<http::response> control_api::reload_runtime(http::request& request) {
+    auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     const auto data = restart_data_parameter(request);
     if (!data) co_return error_response(data.error());
@@ -390,16 +408,16 @@ task<http::response> control_api::reload_runtime(http::request request, paramete
     co_return json_response(200, runtimes_.describe(**found));
 }
 
-task<http::response> control_api::send_to_runtime(http::request request, parameters with) {
-    auto found = runtimes_.find(with[0]);
+task<http::response> control_api::send_to_runtime(http::request& request) {
+    auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
-    auto sent = co_await runtimes_.send(*found, std::move(request.body));
+    auto sent = co_await runtimes_.send(*found, std::move(request.content()));
     if (!sent) co_return error_response(sent.error());
     co_return json_response(200, {{"delivered", *sent}});
 }
 
-task<http::response> control_api::get_stats(http::request, parameters with) {
-    auto found = runtimes_.find(with[0]);
+task<http::response> control_api::get_stats(http::request& request) {
+    auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     co_await runtimes_.refresh();
     const managed_runtime& which = **found;
@@ -423,28 +441,35 @@ task<http::response> control_api::get_stats(http::request, parameters with) {
     co_return json_response(200, stats);
 }
 
-task<http::response> control_api::get_logs(http::request request, parameters with) {
-    auto found = runtimes_.find(with[0]);
+task<http::response> control_api::get_logs(http::request& request) {
+    auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     const auto follow = flag_parameter(request, "follow");
     if (!follow) co_return error_response(follow.error());
     const auto tail = count_parameter(request, "tail", default_tail);
     if (!tail) co_return error_response(tail.error());
 
-    http::response response;
-    response.content_type = "text/plain; charset=utf-8";
+    http::body lines;
     if (*follow) {
-        response.pieces = follow_journal((*found)->journal, *tail);
+        if (request.minor_version() == 0)
+            co_return daemon::error_response(
+                400, "a stream of lines needs HTTP/1.1, and the request is 1.0");
+        lines = http::body(follow_journal((*found)->journal, *tail));
     } else {
+        std::string text;
         for (const journal_line& line : (*found)->journal->read(0, *tail))
-            response.body += format_journal_line(line);
+            text += format_journal_line(line);
+        lines = std::move(text);
     }
-    co_return response;
+    co_return text_response("text/plain; charset=utf-8", std::move(lines));
 }
 
 // --- Handlers for others --------------------------------------------------------------------
 
-task<http::response> closed_door::handle(http::request) {
+task<http::response> closed_door::handle(http::request& request) {
+    // A client may read nothing before it has sent everything.
+    const auto arrived = co_await request.collect();
+    if (!arrived) co_return http::response();
     co_return daemon::error_response(status_, message_);
 }
 
@@ -452,20 +477,26 @@ http::response closed_door::reject(int, std::string_view) {
     return daemon::error_response(status_, message_);
 }
 
-task<http::response> metrics_page::handle(http::request request) {
-    static constexpr http::route only[] = {{"GET", "/metrics"}};
-    http::routing to = http::find_route(only, request.method, request.path);
-    if (!to.index) {
-        http::response response = daemon::error_response(to.allow.empty() ? 404 : 405,
-                                                         "this port has GET /metrics alone");
-        response.allow = std::move(to.allow);
-        co_return response;
-    }
+metrics_page::metrics_page(manager& runtimes, const daemon_facts& facts,
+                           const daemon_counters& counted)
+    : runtimes_(runtimes),
+      facts_(facts),
+      counted_(counted),
+      router_([](const http::request&, int status, std::string_view) {
+          return daemon::error_response(status, "this port has GET /metrics alone");
+      }) {
+    router_.add("GET", "/metrics", [this](http::request&) { return render(); });
+}
+
+task<http::response> metrics_page::handle(http::request& request) {
+    const auto arrived = co_await request.collect();
+    if (!arrived) co_return http::response();
+    co_return co_await router_.dispatch(request);
+}
+
+task<http::response> metrics_page::render() {
     co_await runtimes_.refresh();
-    http::response response;
-    response.content_type = metrics_content_type;
-    response.body = render_metrics(runtimes_, facts_, counted_);
-    co_return response;
+    co_return text_response(metrics_content_type, render_metrics(runtimes_, facts_, counted_));
 }
 
 http::response metrics_page::reject(int status, std::string_view what) {

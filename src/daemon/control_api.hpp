@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace eddy::daemon {
 
@@ -26,50 +26,51 @@ http::response error_response(int status, std::string_view message);
 /// Answers requests of whoever may control the daemon. Everything given outlives it; control loop.
 class control_api final : public http::request_handler {
 public:
-    control_api(manager& runtimes, const daemon_facts& facts, daemon_counters& counted)
-        : runtimes_(runtimes), facts_(facts), counted_(counted) {}
+    control_api(manager& runtimes, const daemon_facts& facts, daemon_counters& counted);
+    control_api(const control_api&) = delete;
+    control_api& operator=(const control_api&) = delete;
 
     /// Every method and path that is answered.
     static std::span<const http::route> routes();
 
-    task<http::response> handle(http::request request) override;
+    task<http::response> handle(http::request& request) override;
     http::response reject(int status, std::string_view what) override;
 
 private:
-    using parameters = std::vector<std::string>;
-    using handler = task<http::response> (control_api::*)(http::request, parameters);
+    using handler = task<http::response> (control_api::*)(http::request&);
     struct entry;
     static std::span<const entry> table();
 
-    task<http::response> get_version(http::request request, parameters with);
-    task<http::response> get_daemon(http::request request, parameters with);
-    task<http::response> reload_daemon(http::request request, parameters with);
-    task<http::response> get_types(http::request request, parameters with);
-    task<http::response> get_metrics(http::request request, parameters with);
-    task<http::response> list_runtimes(http::request request, parameters with);
-    task<http::response> create_runtime(http::request request, parameters with);
-    task<http::response> get_runtime(http::request request, parameters with);
-    task<http::response> edit_runtime(http::request request, parameters with);
-    task<http::response> remove_runtime(http::request request, parameters with);
-    task<http::response> start_runtime(http::request request, parameters with);
-    task<http::response> stop_runtime(http::request request, parameters with);
-    task<http::response> reload_runtime(http::request request, parameters with);
-    task<http::response> send_to_runtime(http::request request, parameters with);
-    task<http::response> get_stats(http::request request, parameters with);
-    task<http::response> get_logs(http::request request, parameters with);
+    task<http::response> get_version(http::request& request);
+    task<http::response> get_daemon(http::request& request);
+    task<http::response> reload_daemon(http::request& request);
+    task<http::response> get_types(http::request& request);
+    task<http::response> get_metrics(http::request& request);
+    task<http::response> list_runtimes(http::request& request);
+    task<http::response> create_runtime(http::request& request);
+    task<http::response> get_runtime(http::request& request);
+    task<http::response> edit_runtime(http::request& request);
+    task<http::response> remove_runtime(http::request& request);
+    task<http::response> start_runtime(http::request& request);
+    task<http::response> stop_runtime(http::request& request);
+    task<http::response> reload_runtime(http::request& request);
+    task<http::response> send_to_runtime(http::request& request);
+    task<http::response> get_stats(http::request& request);
+    task<http::response> get_logs(http::request& request);
 
     void count(const http::response& response, time_point began);
 
     manager& runtimes_;
     const daemon_facts& facts_;
     daemon_counters& counted_;
+    http::router router_;
 };
 
 /// Answers everybody with the same refusal: for peers who may not control the daemon.
 class closed_door final : public http::request_handler {
 public:
     closed_door(int status, std::string message) : status_(status), message_(std::move(message)) {}
-    task<http::response> handle(http::request request) override;
+    task<http::response> handle(http::request& request) override;
     http::response reject(int status, std::string_view what) override;
 
 private:
@@ -80,15 +81,19 @@ private:
 /// Answers GET /metrics and nothing else: for the TCP port.
 class metrics_page final : public http::request_handler {
 public:
-    metrics_page(manager& runtimes, const daemon_facts& facts, const daemon_counters& counted)
-        : runtimes_(runtimes), facts_(facts), counted_(counted) {}
-    task<http::response> handle(http::request request) override;
+    metrics_page(manager& runtimes, const daemon_facts& facts, const daemon_counters& counted);
+    metrics_page(const metrics_page&) = delete;
+    metrics_page& operator=(const metrics_page&) = delete;
+    task<http::response> handle(http::request& request) override;
     http::response reject(int status, std::string_view what) override;
 
 private:
+    task<http::response> render();
+
     manager& runtimes_;
     const daemon_facts& facts_;
     const daemon_counters& counted_;
+    http::router router_;
 };
 
 }  // namespace eddy::daemon

@@ -79,7 +79,7 @@ TEST(openapi, path_parameters_are_declared) {
 TEST(error_response, has_the_documented_form) {
     const http::response response = error_response(409, "it is \"taken\"");
     EXPECT_EQ(response.status, 409);
-    const json body = json::parse(response.body);
+    const json body = json::parse(response.body.text());
     EXPECT_EQ(body.at("error").at("status"), 409);
     EXPECT_EQ(body.at("error").at("message"), "it is \"taken\"");
 }

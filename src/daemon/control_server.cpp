@@ -1,7 +1,6 @@
 // Accepting control connections.
 #include "daemon/control_server.hpp"
 
-#include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/log.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/loop.hpp>
@@ -33,8 +32,6 @@ bool is_shortage(std::error_code error) {
            error == std::errc::too_many_files_open_in_system ||
            error == std::errc::no_buffer_space || error == std::errc::not_enough_memory;
 }
-
-task<result<>> transmit(stream& to, const_bytes bytes) { co_return co_await to.write_all(bytes); }
 
 /// http::serve() with a value, as a wait with a timeout needs one.
 task<result<>> serve_to_end(stream peer, http::request_handler& handler,
@@ -159,16 +156,11 @@ task<void> control_server::answer_stranger(stream peer, std::string name) {
 }
 
 task<void> control_server::turn_away(stream peer, std::size_t limit) {
-    const http::response refusal = error_response(
+    http::response refusal = error_response(
         503, fmt::format("there are {} control connections, which is the limit; try again later",
                          limit));
-    byte_buffer out;
-    http1::head_writer writer(out);
-    writer.response(503).field("Content-Type", refusal.content_type).field("Connection", "close");
-    const auto written = writer.end(http1::body_framing::sized(refusal.body.size()));
-    EDDY_ASSERT(written.has_value());
-    out.append(refusal.body);
-    static_cast<void>(co_await with_timeout(turn_away_time, transmit(peer, out.bytes())));
+    static_cast<void>(
+        co_await http::send_and_close(std::move(peer), std::move(refusal), turn_away_time));
 }
 
 }  // namespace eddy::daemon

@@ -19,17 +19,11 @@ namespace {
 
 class hello_handler final : public http::request_handler {
 public:
-    task<http::response> handle(http::request request) override {
-        if (request.path == "/throw") throw std::runtime_error("thrown on purpose");
-        http::response response;
-        response.body = "hello";
-        co_return response;
+    task<http::response> handle(http::request& request) override {
+        if (request.path() == "/throw") throw std::runtime_error("thrown on purpose");
+        co_return http::response(200, "text/plain", "hello");
     }
-    http::response reject(int status, std::string_view) override {
-        http::response response;
-        response.status = status;
-        return response;
-    }
+    http::response reject(int status, std::string_view) override { return http::response(status); }
 };
 
 class control_server_test : public ::testing::TestWithParam<backend_kind> {

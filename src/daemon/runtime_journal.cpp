@@ -41,21 +41,23 @@ std::string escaped(std::string_view text) {
     return shown;
 }
 
-class journal_follower final : public http::body_source {
+class journal_follower final : public http::body_producer {
 public:
     journal_follower(std::shared_ptr<runtime_journal> from, std::size_t tail)
         : from_(std::move(from)), tail_(tail) {}
 
-    task<std::optional<std::string>> next() override {
-        if (std::exchange(first_, false)) {
-            std::string text = take(tail_);
-            if (!text.empty()) co_return text;
+    task<result<>> produce(http::body_writer& to) override {
+        std::string text = take(tail_);
+        for (;;) {
+            // An empty text sends nothing.
+            const auto sent = co_await to.write(text);
+            if (!sent) co_return sent;
+            const auto woken = co_await from_->wait_beyond(seen_);
+            if (!woken && woken.error() == errc::closed) co_return result<>();
+            if (!woken) co_return woken;
+            text = take(runtime_journal::line_limit);
+            if (text.empty()) co_return result<>();
         }
-        const auto woken = co_await from_->wait_beyond(seen_);
-        if (!woken) co_return std::nullopt;
-        std::string text = take(runtime_journal::line_limit);
-        if (text.empty()) co_return std::nullopt;
-        co_return text;
     }
 
 private:
@@ -76,7 +78,6 @@ private:
     std::shared_ptr<runtime_journal> from_;
     std::size_t tail_;
     std::uint64_t seen_ = 0;
-    bool first_ = true;
 };
 
 }  // namespace
@@ -151,8 +152,8 @@ std::string format_journal_line(const journal_line& line) {
                        line.text);
 }
 
-std::unique_ptr<http::body_source> follow_journal(std::shared_ptr<runtime_journal> from,
-                                                  std::size_t tail) {
+std::unique_ptr<http::body_producer> follow_journal(std::shared_ptr<runtime_journal> from,
+                                                    std::size_t tail) {
     return std::make_unique<journal_follower>(std::move(from), tail);
 }
 

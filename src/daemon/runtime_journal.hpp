@@ -5,7 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/task.hpp>
 
-#include "http/session.hpp"
+#include "http/body.hpp"
 #include "runtime/journal.hpp"
 
 #include <chrono>
@@ -72,7 +72,7 @@ private:
 std::string format_journal_line(const journal_line& line);
 
 /// The body of GET .../logs?follow=true: the last `tail` lines, then each new one as it comes.
-std::unique_ptr<http::body_source> follow_journal(std::shared_ptr<runtime_journal> from,
-                                                  std::size_t tail);
+std::unique_ptr<http::body_producer> follow_journal(std::shared_ptr<runtime_journal> from,
+                                                    std::size_t tail);
 
 }  // namespace eddy::daemon

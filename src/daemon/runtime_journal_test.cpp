@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace eddy::daemon {
@@ -90,63 +92,98 @@ TEST_F(runtime_journal_test, lets_nobody_forge_a_line_or_drive_a_terminal) {
     EXPECT_EQ(journal_->read(1, 10).size(), 2U);
 }
 
-task<void> collect(http::body_source& source, int pieces, std::string& into) {
-    for (int i = 0; i < pieces; ++i) {
-        auto piece = co_await source.next();
-        if (!piece) {
-            into += "<end>";
-            co_return;
-        }
-        into += *piece;
+/// The reader of a followed journal, which takes a piece when it is asked to.
+class piecewise_reader final : public http::body_writer {
+public:
+    task<result<>> write(std::string_view piece) override {
+        if (piece.empty()) co_return result<>();
+        text += piece;
+        arrived_.set();
+        const auto taken = co_await taken_.wait();
+        taken_.reset();
+        co_return taken;
     }
-}
+    /// Awaits a piece; the follower waits until take().
+    task<void> next() {
+        static_cast<void>(co_await arrived_.wait());
+        arrived_.reset();
+    }
+    void take() { taken_.set(); }
 
-TEST_F(runtime_journal_test, follower_gets_what_another_thread_writes) {
+    std::string text;
+    bool has_ended = false;
+
+private:
+    event arrived_;
+    event taken_;
+};
+
+class journal_follower_test : public runtime_journal_test {
+protected:
+    using steps = std::function<task<void>(piecewise_reader&)>;
+
+    /// Runs `body` beside a follower of the journal, which is cancelled then.
+    void follow(std::size_t tail, steps body) { loop_->run(lead(tail, body)); }
+
+private:
+    task<void> lead(std::size_t tail, steps& body) {
+        const auto follower = follow_journal(journal_, tail);
+        piecewise_reader reader;
+        scope following(co_await current_source());
+        following.spawn(run(*follower, reader));
+        co_await body(reader);
+        following.cancel();
+        co_await following.join();
+    }
+    static task<void> run(http::body_producer& follower, piecewise_reader& reader) {
+        const auto ended = co_await follower.produce(reader);
+        reader.has_ended = ended.has_value();
+    }
+};
+
+TEST_F(journal_follower_test, gets_what_another_thread_writes) {
     journal_->write("before");
-    auto follower = follow_journal(journal_, 10);
-    std::string seen;
-    loop_->run(collect(*follower, 1, seen));
-    EXPECT_NE(seen.find("before"), std::string::npos);
-    std::thread writer([journal = journal_] { journal->write("after"); });
-    loop_->run(collect(*follower, 1, seen));
-    writer.join();
-    EXPECT_NE(seen.find("after"), std::string::npos);
+    follow(10, [this](piecewise_reader& reader) -> task<void> {
+        co_await reader.next();
+        EXPECT_NE(reader.text.find("before"), std::string::npos);
+        std::thread writer([journal = journal_] { journal->write("after"); });
+        reader.take();
+        co_await reader.next();
+        writer.join();
+        EXPECT_NE(reader.text.find("after"), std::string::npos);
+    });
 }
 
-task<void> collect_while_writing(http::body_source& source, runtime_journal& journal,
-                                 std::string& into) {
-    scope reader(co_await current_source());
-    reader.spawn(collect(source, 1, into));
-    journal.write("after");
-    co_await reader.join();
-}
-
-TEST_F(runtime_journal_test, follower_without_tail_begins_with_the_next_line) {
+TEST_F(journal_follower_test, begins_with_the_next_line_without_a_tail) {
     journal_->write("before");
-    auto follower = follow_journal(journal_, 0);
-    std::string seen;
-    loop_->run(collect_while_writing(*follower, *journal_, seen));
-    EXPECT_EQ(seen.find("before"), std::string::npos);
-    EXPECT_NE(seen.find("after"), std::string::npos);
+    follow(0, [this](piecewise_reader& reader) -> task<void> {
+        journal_->write("after");
+        co_await reader.next();
+        EXPECT_EQ(reader.text.find("before"), std::string::npos);
+        EXPECT_NE(reader.text.find("after"), std::string::npos);
+    });
 }
 
-TEST_F(runtime_journal_test, follower_hears_how_many_lines_it_missed) {
+TEST_F(journal_follower_test, says_how_many_lines_a_slow_reader_missed) {
     journal_->write("first");
-    auto follower = follow_journal(journal_, 10);
-    std::string seen;
-    loop_->run(collect(*follower, 1, seen));
-    for (std::size_t i = 0; i < runtime_journal::line_limit + 7; ++i) journal_->write("more");
-    seen.clear();
-    loop_->run(collect(*follower, 1, seen));
-    EXPECT_NE(seen.find("7 lines are lost"), std::string::npos) << seen.substr(0, 200);
+    follow(10, [this](piecewise_reader& reader) -> task<void> {
+        co_await reader.next();
+        for (std::size_t i = 0; i < runtime_journal::line_limit + 7; ++i) journal_->write("more");
+        reader.text.clear();
+        reader.take();
+        co_await reader.next();
+        EXPECT_NE(reader.text.find("7 lines are lost"), std::string::npos)
+            << reader.text.substr(0, 200);
+    });
 }
 
-TEST_F(runtime_journal_test, follower_ends_when_the_journal_closes) {
-    auto follower = follow_journal(journal_, 10);
+TEST_F(journal_follower_test, ends_when_the_journal_closes) {
     journal_->close();
-    std::string seen;
-    loop_->run(collect(*follower, 1, seen));
-    EXPECT_EQ(seen, "<end>");
+    follow(10, [](piecewise_reader& reader) -> task<void> {
+        EXPECT_TRUE(reader.has_ended);
+        EXPECT_EQ(reader.text, "");
+        co_return;
+    });
 }
 
 }  // namespace

@@ -1,48 +1,19 @@
-// Matching paths.
+// Choosing a route, and the answers where there is none.
 #include "http/router.hpp"
 
-#include <eddy/wire/http1/target.hpp>
-
-#include <algorithm>
+#include <utility>
 
 namespace eddy::http {
 namespace {
 
-// Takes the next "/segment" off a path; the path must begin with a slash.
-std::string_view take_segment(std::string_view& path) {
-    path.remove_prefix(1);
-    const std::string_view segment = path.substr(0, path.find('/'));
-    path.remove_prefix(segment.size());
-    return segment;
+response plain_refusal(const request&, int status, std::string_view) {
+    return response(status, "text/plain; charset=utf-8",
+                    std::string(http1::reason_phrase(status)) + "\n");
 }
 
-bool is_parameter(std::string_view segment) {
-    return segment.starts_with('{') && segment.ends_with('}');
-}
+task<response> finished(response made) { co_return made; }
 
 }  // namespace
-
-std::optional<std::vector<std::string>> match_path(std::string_view pattern,
-                                                   std::string_view path) {
-    std::vector<std::string> parameters;
-    while (pattern.starts_with('/') && path.starts_with('/')) {
-        const std::string_view wanted = take_segment(pattern);
-        const std::string_view given = take_segment(path);
-        if (!is_parameter(wanted)) {
-            if (wanted != given) return std::nullopt;
-            continue;
-        }
-        auto decoded = http1::percent_decode(given);
-        if (!decoded || decoded->empty()) return std::nullopt;
-        const bool odd = std::any_of(decoded->begin(), decoded->end(), [](char c) {
-            return c == '/' || c == 0x7f || static_cast<unsigned char>(c) < 0x20;
-        });
-        if (odd) return std::nullopt;
-        parameters.push_back(std::move(*decoded));
-    }
-    if (!pattern.empty() || !path.empty()) return std::nullopt;
-    return parameters;
-}
 
 routing find_route(std::span<const route> table, std::string_view method, std::string_view path) {
     const std::string_view wanted = method == "HEAD" ? "GET" : method;
@@ -61,6 +32,25 @@ routing find_route(std::span<const route> table, std::string_view method, std::s
         if (table[i].method == "GET") found.allow += ", HEAD";
     }
     return found;
+}
+
+router::router(refusal refuse) : refuse_(refuse ? std::move(refuse) : refusal(plain_refusal)) {}
+
+router& router::add(std::string_view method, std::string_view path, handler to) {
+    routes_.push_back({std::string(method), std::string(path)});
+    handlers_.push_back(std::move(to));
+    return *this;
+}
+
+task<response> router::dispatch(request& incoming) const {
+    routing to = find_route(routes_, incoming.method(), incoming.path());
+    if (to.index) {
+        incoming.set_route(routes_[*to.index].path, std::move(to.parameters));
+        return handlers_[*to.index](incoming);
+    }
+    response refused = refuse_(incoming, to.allow.empty() ? 404 : 405, to.allow);
+    if (!to.allow.empty()) refused.add("Allow", to.allow);
+    return finished(std::move(refused));
 }
 
 }  // namespace eddy::http

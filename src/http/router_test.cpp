@@ -1,44 +1,27 @@
 // Where requests go.
 #include "http/router.hpp"
 
+#include "http/message_reader.hpp"
+#include "http/testing.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eddy::http {
 namespace {
 
-constexpr route table[] = {
+using testing::must;
+
+const route table[] = {
     {"GET", "/v1/runtimes"},
     {"POST", "/v1/runtimes"},
     {"GET", "/v1/runtimes/{name}"},
     {"POST", "/v1/runtimes/{name}/start"},
 };
-
-TEST(match_path, takes_parameters_out_decoded) {
-    EXPECT_EQ(match_path("/v1/runtimes/{name}", "/v1/runtimes/db"), std::vector<std::string>{"db"});
-    EXPECT_EQ(match_path("/v1/runtimes/{name}/start", "/v1/runtimes/a%20b/start"),
-              std::vector<std::string>{"a b"});
-    EXPECT_EQ(match_path("/metrics", "/metrics"), std::vector<std::string>{});
-}
-
-TEST(match_path, refuses_what_does_not_fit) {
-    EXPECT_FALSE(match_path("/v1/runtimes", "/v1/runtimes/"));
-    EXPECT_FALSE(match_path("/v1/runtimes", "/v1"));
-    EXPECT_FALSE(match_path("/v1/runtimes", "v1/runtimes"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a/b"));
-    EXPECT_FALSE(match_path("/v1/runtimes", ""));
-}
-
-TEST(match_path, refuses_segments_that_hide_something) {
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%2Fb"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%00b"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%0Ab"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%zz"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%"));
-}
 
 TEST(find_route, chooses_by_method_and_path) {
     EXPECT_EQ(find_route(table, "GET", "/v1/runtimes").index, 0U);
@@ -63,6 +46,65 @@ TEST(find_route, knows_no_other_paths) {
     EXPECT_FALSE(nowhere.index);
     EXPECT_EQ(nowhere.allow, "");
 }
+
+/// Routes requests without a body, on the simulator.
+class http_router : public testing::with_server {
+protected:
+    response ask(const router& to, std::string method, std::string target) {
+        response answer;
+        run([&]() -> task<void> {
+            http1::request_head head;
+            head.method = method;
+            head.target = target;
+            stream none;
+            http1::request_parser parser;
+            message_reader content(none, parser);
+            request incoming = must(request::make(head, content));
+            answer = co_await to.dispatch(incoming);
+        });
+        return answer;
+    }
+};
+
+TEST_P(http_router, calls_the_handler_of_the_route) {
+    router to;
+    to.add("GET", "/a/{one}/{two}", [](request& incoming) -> task<response> {
+        co_return response(201, "text/plain",
+                           std::string(incoming.path_parameter("two")) + "," +
+                               std::string(incoming.path_parameter("one")));
+    });
+    to.add("PUT", "/a/{one}/{two}", [](request&) -> task<response> { co_return response(202); });
+    const response got = ask(to, "GET", "/a/x%20y/z?q=1");
+    EXPECT_EQ(got.status, 201);
+    EXPECT_EQ(got.body.text(), "z,x y");
+    EXPECT_EQ(ask(to, "HEAD", "/a/b/c").status, 201);
+    EXPECT_EQ(ask(to, "PUT", "/a/b/c").status, 202);
+    ASSERT_EQ(to.routes().size(), 2U);
+    EXPECT_EQ(to.routes()[1].method, "PUT");
+}
+
+TEST_P(http_router, refuses_what_no_route_fits) {
+    router to;
+    to.add("GET", "/a", [](request&) -> task<response> { co_return response(); });
+    const response missing = ask(to, "GET", "/b");
+    EXPECT_EQ(missing.status, 404);
+    EXPECT_FALSE(missing.headers.contains("Allow"));
+    const response wrong = ask(to, "POST", "/a");
+    EXPECT_EQ(wrong.status, 405);
+    EXPECT_EQ(wrong.headers.find("Allow"), "GET, HEAD");
+}
+
+TEST_P(http_router, lets_its_owner_word_refusals) {
+    router to([](const request& incoming, int status, std::string_view allow) {
+        return response(status, "text/plain",
+                        std::string(incoming.path()) + " allows " + std::string(allow));
+    });
+    to.add("POST", "/a", [](request&) -> task<response> { co_return response(); });
+    EXPECT_EQ(ask(to, "GET", "/a").body.text(), "/a allows POST");
+}
+
+INSTANTIATE_TEST_SUITE_P(http, http_router, ::testing::Values(backend_kind::sim),
+                         eddy::testing::backend_name);
 
 }  // namespace
 }  // namespace eddy::http

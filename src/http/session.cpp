@@ -1,4 +1,4 @@
-// The life of a control connection.
+// The life of a server's connection.
 #include "http/session.hpp"
 
 #include <eddy/base/byte_buffer.hpp>
@@ -6,109 +6,116 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "http/message_reader.hpp"
+#include "http/message_writer.hpp"
+
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace eddy::http {
 namespace {
 
-/// Requests that a client may send ahead while an answer is under way.
-constexpr std::size_t pipeline_limit = 64 * 1024;
+using http1::body_framing;
 
-task<result<lease>> receive(stream& from) { co_return co_await from.read(); }
+bool has_no_body(int status) noexcept { return status == 204 || status == 304; }
 
-task<result<>> transmit(stream& to, const_bytes bytes) { co_return co_await to.write_all(bytes); }
+/// How the body of a response is delimited. HTTP/1.0 has no chunks.
+body_framing framing_of(const response& answer, unsigned minor_version) {
+    if (has_no_body(answer.status)) return body_framing::none();
+    if (const auto size = answer.body.size()) return body_framing::sized(*size);
+    return minor_version == 0 ? body_framing::until_close() : body_framing::chunked();
+}
 
-class http_session {
+/// `version` is the minor one of the request.
+void write_head(byte_buffer& out, const response& answer, body_framing framing, bool keep,
+                unsigned version) {
+    http1::head_writer writer(out);
+    writer.response(answer.status).fields(answer.headers);
+    // The framing until the close says so by itself.
+    const bool says_close = framing.how == body_framing::kind::until_close ||
+                            answer.headers.contains_token("Connection", "close");
+    if (!keep && !says_close)
+        writer.field("Connection", "close");
+    else if (keep && version == 0)
+        writer.field("Connection", "keep-alive");
+    const auto written = writer.end(framing);
+    EDDY_ASSERT(written.has_value());  // response::is_valid() has been checked
+}
+
+/// The request's fault: what to answer. No status where the connection has failed.
+http1::parse_error fault_of(std::error_code failure, const http1::parse_error& of_parser) {
+    if (of_parser.status != 0) return of_parser;
+    if (failure == errc::limit_reached) return {413, "the body is above the limit"};
+    if (failure == errc::timed_out) return {408, "the request did not arrive whole in time"};
+    return {};
+}
+
+class session {
 public:
-    http_session(stream peer, request_handler& handler, const session_limits& limits)
-        : peer_(std::move(peer)), handler_(handler), limits_(limits), parser_(limits.parser) {}
+    session(stream peer, request_handler& handler, const session_limits& limits)
+        : peer_(std::move(peer)),
+          handler_(handler),
+          limits_(limits),
+          parser_(limits.parser),
+          reader_(peer_, parser_) {}
 
     task<void> run();
 
 private:
-    enum class arrival { request, malformed, timed_out, ended };
+    enum class arrival : unsigned char { head, malformed, timed_out, ended };
 
-    task<arrival> await_request();
-    task<result<>> answer(response response, bool keep);
-    task<result<>> answer_in_pieces(body_source& pieces);
-    task<void> send_pieces(body_source& pieces, cancel_source& waiting, result<>& sent);
-    task<result<>> flush();
+    task<arrival> await_head();
+    task<bool> answer_request();
+    task<void> reject(http1::parse_error fault);
+    task<result<>> send(response answer, bool keep);
+    task<result<>> stream_body(body_producer& from, message_writer& to);
+    task<void> produce(body_producer& from, message_writer& to, cancel_source& waiting,
+                       result<>& sent);
     task<void> watch_for_hangup(cancel_source& to_cancel);
     task<void> linger();
-    std::optional<request> take_request();
-    void write_head(const response& response, http1::body_framing framing, bool keep);
 
     stream peer_;
     request_handler& handler_;
     const session_limits& limits_;
     http1::request_parser parser_;
-    byte_buffer in_;
-    byte_buffer body_;
+    message_reader reader_;
     byte_buffer out_;
+    duration head_time_{};  // that the request's head took
 };
 
-task<void> http_session::run() {
+task<void> session::run() {
     for (;;) {
-        const arrival what = co_await await_request();
-        if (what == arrival::ended) co_return;
-        if (what == arrival::timed_out || what == arrival::malformed) {
-            const int status = what == arrival::timed_out ? 408 : parser_.error().status;
-            const std::string_view why = what == arrival::timed_out
-                                             ? "the request did not arrive whole in time"
-                                             : parser_.error().what;
-            const auto told = co_await answer(handler_.reject(status, why), false);
-            if (told) co_await linger();
-            co_return;
+        switch (co_await await_head()) {
+            case arrival::ended: co_return;
+            case arrival::timed_out: co_return co_await reject(fault_of(errc::timed_out, {}));
+            case arrival::malformed: co_return co_await reject(parser_.error());
+            case arrival::head: break;
         }
-        const bool keep = parser_.head().keep_alive;
-        response response;
-        if (auto request = take_request())
-            response = co_await handler_.handle(std::move(*request));
-        else
-            response = handler_.reject(400, "the request's target is malformed");
-        const auto told = co_await answer(std::move(response), keep);
-        if (!told) co_return;
-        if (!keep) {
-            co_await linger();
-            co_return;
-        }
+        const bool goes_on = co_await answer_request();
+        if (!goes_on) co_return;
     }
 }
 
-task<http_session::arrival> http_session::await_request() {
+task<session::arrival> session::await_head() {
     loop& here = loop::current();
-    time_point deadline = here.now() + limits_.idle_time;
-    body_.clear();
-    body_.release_if_empty();
-    bool begun = false;
+    parser_.set_body_limit(limits_.parser.body);
+    time_point deadline = here.after(limits_.idle_time);
+    std::optional<time_point> begun;
     for (;;) {
-        const http1::step step = parser_.collect(in_.text(), body_);
-        in_.consume(step.consumed);
+        const http1::step step = reader_.parse();
         if (step.what == http1::event::error) co_return arrival::malformed;
-        if (step.what == http1::event::end) co_return arrival::request;
-        if (step.what == http1::event::head && parser_.head().expect_continue) {
-            // A body that is declared too long is refused here, before the client sends it.
-            const http1::step refused = parser_.collect({}, body_);
-            if (refused.what == http1::event::error) co_return arrival::malformed;
-            if (refused.what == http1::event::end) co_return arrival::request;
-            out_.append("HTTP/1.1 100 Continue\r\n\r\n");
-            const auto told = co_await flush();
-            if (!told) co_return arrival::ended;
+        if (step.what == http1::event::head) {
+            head_time_ = begun ? here.now() - *begun : duration::zero();
+            co_return arrival::head;
         }
-        if (step.what != http1::event::need_more) continue;
         if (!begun && !parser_.idle()) {
-            begun = true;
-            deadline = here.now() + limits_.request_time;
+            begun = here.now();
+            deadline = here.after(limits_.request_time);
         }
-        if (!begun) {
-            in_.release_if_empty();
-            parser_.release_memory();
-        }
-        auto received = co_await with_deadline(deadline, receive(peer_));
-        if (received) {
-            in_.append(received->bytes());
-            continue;
-        }
+        if (!begun) reader_.release_memory();
+        const auto received = co_await reader_.receive(deadline);
+        if (received) continue;
         if (received.error() == errc::timed_out && begun) co_return arrival::timed_out;
         // A request that was cut off is answered, for clients that closed their half only.
         if (received.error() == errc::end_of_stream && parser_.finish() == http1::event::error)
@@ -117,112 +124,104 @@ task<http_session::arrival> http_session::await_request() {
     }
 }
 
-std::optional<request> http_session::take_request() {
-    request request;
-    request.method = parser_.head().method;
-    const auto parts = http1::split_target(request.method, parser_.head().target);
-    if (!parts) return std::nullopt;
-    request.path = parts->path.empty() ? "/" : std::string(parts->path);
-    http1::query_reader reader(parts->query);
-    while (auto parameter = reader.next()) request.query.push_back(std::move(*parameter));
-    if (reader.malformed()) return std::nullopt;
-    request.body = body_.text();
-    return request;
-}
+/// False when the connection ends with it.
+task<bool> session::answer_request() {
+    const http1::request_head& head = parser_.head();
+    message_reader::terms terms;
+    terms.pause = limits_.read_time;
+    terms.whole_time = std::max(limits_.request_time - head_time_, duration::zero());
+    terms.expects_continue = head.expect_continue;
+    terms.write_time = limits_.write_time;
+    reader_.begin_body(terms);
+    // The end of a body waits for the handler, which may raise the limit on it.
+    if (!head.has_body()) reader_.probe_end();
 
-void http_session::write_head(const response& response, http1::body_framing framing, bool keep) {
-    http1::head_writer writer(out_);
-    writer.response(response.status);
-    if (framing.how != http1::body_framing::kind::none)
-        writer.field("Content-Type", response.content_type);
-    writer.field("Cache-Control", "no-store");
-    if (!response.allow.empty()) writer.field("Allow", response.allow);
-    if (!keep)
-        writer.field("Connection", "close");
-    else if (parser_.head().minor_version == 0)
-        writer.field("Connection", "keep-alive");
-    // Our own fields hold nothing that could be refused.
-    const auto written = writer.end(framing);
-    EDDY_ASSERT(written.has_value());
-}
-
-task<result<>> http_session::answer(response response, bool keep) {
-    const bool head_only = parser_.head().method == "HEAD";
-    if (response.pieces && !head_only) {
-        // HTTP/1.0 knows no chunks; a followed log is of no use to such a client.
-        if (parser_.head().minor_version == 0) {
-            co_return co_await answer(
-                handler_.reject(400, "a stream of lines needs HTTP/1.1, and the request is 1.0"),
-                keep);
-        }
-        write_head(response, http1::body_framing::chunked(), keep);
-        co_return co_await answer_in_pieces(*response.pieces);
-    }
-    if (response.status == 204)
-        write_head(response, http1::body_framing::none(), keep);
+    auto incoming = request::make(head, reader_);
+    response answer;
+    if (incoming)
+        answer = co_await handler_.handle(*incoming);
     else
-        write_head(response, http1::body_framing::sized(response.body.size()), keep);
-    if (!head_only && response.status != 204) out_.append(response.body);
-    co_return co_await flush();
+        answer = handler_.reject(400, "the request's target is malformed");
+    if (reader_.failure()) {
+        const http1::parse_error fault = fault_of(reader_.failure(), parser_.error());
+        if (fault.status != 0) co_await reject(fault);
+        co_return false;
+    }
+    // What the handler left of the body stands before the next request. What has not arrived yet is
+    // not waited for, and a producer may still read it.
+    const bool is_read = answer.body.producer() ? reader_.ended() : reader_.skip_received();
+    const bool keep = head.keep_alive && is_read &&
+                      !answer.headers.contains_token("Connection", "close") &&
+                      (head.minor_version > 0 || answer.body.size());
+    const auto sent = co_await send(std::move(answer), keep);
+    if (sent && !keep) co_await linger();
+    co_return sent&& keep;
 }
 
-task<result<>> http_session::flush() {
-    const auto sent = co_await with_timeout(limits_.write_time, transmit(peer_, out_.bytes()));
-    out_.clear();
-    out_.release_if_empty();
-    co_return sent;
+task<void> session::reject(http1::parse_error fault) {
+    const auto sent = co_await send(handler_.reject(fault.status, fault.what), false);
+    if (sent) co_await linger();
 }
 
-task<result<>> http_session::answer_in_pieces(body_source& pieces) {
+task<result<>> session::send(response answer, bool keep) {
+    if (!answer.is_valid())
+        answer = handler_.reject(500, "the response has a status or a field that cannot be sent");
+    if (!answer.is_valid()) answer = response(500);
+    const unsigned version = parser_.head().minor_version;
+    const body_framing framing = framing_of(answer, version);
+    write_head(out_, answer, framing, keep, version);
+    message_writer to(peer_, out_, framing, limits_.write_time);
+    if (parser_.head().method == "HEAD" || has_no_body(answer.status))
+        co_return co_await to.flush();
+    if (answer.body.producer()) co_return co_await stream_body(*answer.body.producer(), to);
+    const auto sent = co_await to.write(answer.body.text());
+    if (!sent) co_return sent;
+    co_return co_await to.finish();
+}
+
+task<result<>> session::stream_body(body_producer& from, message_writer& to) {
     result<> sent;
     cancel_source waiting(co_await current_source());
     co_await with_scope([&](scope& watcher) {
-        // The client's going away must end the wait for the next piece, so somebody reads
-        // meanwhile.
+        // A client that goes away must end the producer's wait for something to write.
         watcher.spawn(watch_for_hangup(waiting));
-        return send_pieces(pieces, waiting, sent);
+        return produce(from, to, waiting, sent);
     });
     co_return sent;
 }
 
-task<void> http_session::send_pieces(body_source& pieces, cancel_source& waiting, result<>& sent) {
-    sent = co_await flush();
-    while (sent) {
-        auto piece = co_await pieces.next().under(waiting);
-        if (waiting.requested()) {
-            sent = fail(errc::cancelled);
-            co_return;
-        }
-        if (piece)
-            http1::write_chunk(out_, *piece);
-        else
-            http1::write_last_chunk(out_);
-        sent = co_await flush();
-        if (!piece) co_return;
-    }
+task<void> session::produce(body_producer& from, message_writer& to, cancel_source& waiting,
+                            result<>& sent) {
+    sent = co_await to.flush();
+    if (sent) sent = co_await from.produce(to).under(waiting);
+    if (waiting.requested()) sent = fail(errc::cancelled);
+    if (sent) sent = co_await to.finish();
 }
 
-task<void> http_session::watch_for_hangup(cancel_source& to_cancel) {
+task<void> session::watch_for_hangup(cancel_source& to_cancel) {
+    // The producer may still read the request.
+    const auto read = co_await reader_.body_end().wait();
+    if (!read) co_return;
     for (;;) {
         auto received = co_await peer_.read();
         if (!received) {
             if (received.error() != errc::cancelled) to_cancel.request();
             co_return;
         }
-        if (in_.size() + received->size() > pipeline_limit) {
+        if (reader_.waiting() + received->size() > limits_.pipelined_bytes) {
             to_cancel.request();
             co_return;
         }
-        in_.append(received->bytes());
+        reader_.append(received->bytes());
     }
 }
 
-task<void> http_session::linger() {
+task<void> session::linger() {
     if (!peer_.shutdown_write()) co_return;
-    const time_point deadline = loop::current().now() + limits_.linger_time;
+    const time_point deadline = loop::current().after(limits_.linger_time);
     std::size_t left = limits_.linger_bytes;
     while (left > 0) {
-        const auto received = co_await with_deadline(deadline, receive(peer_));
+        const auto received = co_await with_deadline(deadline, peer_.read());
         if (!received) co_return;
         left -= std::min(left, received->size());
     }
@@ -230,15 +229,19 @@ task<void> http_session::linger() {
 
 }  // namespace
 
-std::optional<std::string_view> request::parameter(std::string_view name) const noexcept {
-    for (const http1::query_parameter& p : query)
-        if (p.name == name) return p.value;
-    return std::nullopt;
+task<void> serve(stream peer, request_handler& handler, session_limits limits) {
+    session serving(std::move(peer), handler, limits);
+    co_await serving.run();
 }
 
-task<void> serve(stream peer, request_handler& handler, session_limits limits) {
-    http_session session(std::move(peer), handler, limits);
-    co_await session.run();
+task<result<>> send_and_close(stream peer, response answer, duration time) {
+    EDDY_ASSERT(answer.is_valid() && !answer.body.producer());
+    byte_buffer head;
+    write_head(head, answer, framing_of(answer, 1), false, 1);
+    message_writer to(peer, head, framing_of(answer, 1), time);
+    const auto sent = co_await to.write(answer.body.text());
+    if (!sent) co_return sent;
+    co_return co_await to.finish();
 }
 
 }  // namespace eddy::http

@@ -1,5 +1,5 @@
-// One HTTP connection of the control plane: requests in, answers out, keep-alive and pipelining,
-// with a limit on everything that a client could let grow or take for ever.
+// Session: one connection of an HTTP/1.1 server. Requests in, responses out, keep-alive and
+// pipelining, with a limit on everything that a client could let grow or take for ever.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -8,71 +8,63 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/wire/http1.hpp>
 
+#include "http/request.hpp"
+#include "http/response.hpp"
+
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace eddy::http {
 
-/// A request that has arrived whole.
-struct request {
-    std::string method;
-    std::string path;  ///< still percent-encoded
-    std::vector<http1::query_parameter> query;
-    std::string body;
-
-    /// The first value of a query parameter.
-    std::optional<std::string_view> parameter(std::string_view name) const noexcept;
-};
-
-/// A body that comes bit by bit, such as a log that is followed.
-class body_source {
-public:
-    virtual ~body_source() = default;
-    /// Awaits the next piece, which may be empty; none ends the body. Cancelled when the client
-    /// goes away.
-    virtual task<std::optional<std::string>> next() = 0;
-};
-
-struct response {
-    int status = 200;
-    std::string content_type = "application/json";
-    std::string body;
-    std::string allow;                    ///< the field Allow of a 405
-    std::unique_ptr<body_source> pieces;  ///< when set, instead of `body`
-};
-
-/// Answers requests. It outlives its sessions and hears of many at a time.
+/// The application behind sessions. It must outlive them, and is called for many at a time on their
+/// loop's thread.
 class request_handler {
 public:
-    virtual task<response> handle(request request) = 0;
-    /// The answer to what is no valid request.
+    /// Answers a request, which lives until the response has been sent. Called once the head has
+    /// arrived; the body is received as the handler reads it, and "100 Continue" sent before the
+    /// first read. A body that fails for the client's fault is answered by reject(), whatever is
+    /// returned. An exception ends the session and comes out of serve().
+    virtual task<response> handle(request& incoming) = 0;
+    /// The response to what is no valid request; the connection closes behind it.
     virtual response reject(int status, std::string_view what) = 0;
 
 protected:
     ~request_handler() = default;
 };
 
+/// What a client may take of a session.
 struct session_limits {
+    /// Sizes of heads and bodies: 414, 431, 413, 400. A handler may set a body's limit anew.
     http1::limits parser{};
-    /// From a request's first byte to its last: a client that is slower gets 408.
+    /// From a request's first byte to the end of its head, and further to the end of the body if
+    /// the handler takes that whole; without the time that the handler takes. A client that is
+    /// slower gets 408.
     duration request_time = std::chrono::seconds(15);
-    /// How long a connection may stay open without a request.
+    /// At most so long a body may pause before it has ended; 408.
+    duration read_time = std::chrono::seconds(15);
+    /// At most so long a connection stays open without a request.
     duration idle_time = std::chrono::seconds(60);
-    /// How long the client may take to accept each piece of an answer.
+    /// At most so long the client may take to accept 256 KiB of a response, or the piece that a
+    /// producer writes if that is smaller.
     duration write_time = std::chrono::seconds(15);
-    /// After an answer that ends the connection early, this much that the client still sends is
-    /// read and thrown away, so that the answer reaches it.
+    /// Bytes that a client may send ahead while a response is streamed; beyond them the response is
+    /// cut.
+    std::size_t pipelined_bytes = 64 * 1024;
+    /// After a response that ends the connection early, at most this much that the client still
+    /// sends is read and dropped, so that the response reaches it.
     std::size_t linger_bytes = 4 * 1024 * 1024;
+    /// At most so long.
     duration linger_time = std::chrono::seconds(2);
 };
 
-/// Serves a connection until it ends. `handler` outlives the task.
+/// Serves a connection until it ends. `handler` must outlive the task. While a response is streamed
+/// and the request has been read, a client that goes away, or finishes sending, cancels the
+/// producer.
 task<void> serve(stream peer, request_handler& handler, session_limits limits);
+
+/// Sends a response with a text without having read a request, and closes: for connections beyond a
+/// limit. It takes at most `time`. Yields a result<>: errc::timed_out, or the stream's error.
+task<result<>> send_and_close(stream peer, response answer, duration time);
 
 }  // namespace eddy::http

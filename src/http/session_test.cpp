@@ -1,12 +1,9 @@
-// What a client sees of a control connection: pipelining, limits, deadlines, streams.
+// Sessions as a client sees them: pipelining, limits, deadlines, bodies and responses that stream.
 #include "http/session.hpp"
 
-#include <eddy/io/event.hpp>
-#include <eddy/io/loop.hpp>
-#include <eddy/io/scope.hpp>
+#include "http/testing.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <memory>
 #include <string>
@@ -15,103 +12,72 @@
 namespace eddy::http {
 namespace {
 
-/// Three pieces, then the end; or pieces without end that wait for nothing but cancellation.
-class test_source final : public body_source {
+using namespace std::chrono_literals;
+using testing::error_of;
+using testing::must;
+
+/// Three pieces, then the end; or a wait that ends with cancellation alone.
+class test_producer final : public body_producer {
 public:
-    test_source(bool endless, bool& cancelled) : endless_(endless), cancelled_(cancelled) {}
-    task<std::optional<std::string>> next() override {
-        if (!endless_) {
-            if (++given_ > 3) co_return std::nullopt;
-            co_return "piece" + std::to_string(given_) + ";";
+    test_producer(bool endless, bool& cancelled) : endless_(endless), cancelled_(cancelled) {}
+    task<result<>> produce(body_writer& to) override {
+        if (endless_) {
+            const auto woken = co_await never_.wait();
+            cancelled_ = !woken;
+            co_return woken;
         }
-        const auto woken = co_await never_.wait();
-        cancelled_ = !woken;
-        co_return std::nullopt;
+        for (const std::string_view piece : {"piece1;", "piece2;", "piece3;"}) {
+            const auto sent = co_await to.write(piece);
+            if (!sent) co_return sent;
+        }
+        co_return result<>();
     }
 
 private:
     bool endless_;
     bool& cancelled_;
-    int given_ = 0;
     event never_;
 };
 
-class echo_handler final : public request_handler {
-public:
-    task<response> handle(request request) override {
-        ++requests;
-        response response;
-        response.content_type = "text/plain";
-        if (request.path == "/pieces" || request.path == "/endless") {
-            response.pieces = std::make_unique<test_source>(request.path == "/endless", cancelled);
-        } else if (request.path == "/nothing") {
-            response.status = 204;
-        } else {
-            response.body = request.method + " " + request.path + " [" + request.body + "]";
-            if (const auto name = request.parameter("name"))
-                response.body += " name=" + std::string(*name);
-        }
-        co_return response;
-    }
-    response reject(int status, std::string_view what) override {
-        response response;
-        response.status = status;
-        response.body = what;
-        return response;
-    }
-    int requests = 0;
-    bool cancelled = false;
-};
-
-class http_session : public testing::TestWithParam<backend_kind> {
+class http_session : public testing::with_server {
 protected:
     http_session() {
-        loop_options options;
-        options.kind = GetParam();
-        auto made = loop::create(options);
-        if (made) loop_ = std::move(*made);
-        limits_.parser.body = 1000;
-        limits_.request_time = std::chrono::milliseconds(50);
-        limits_.idle_time = std::chrono::milliseconds(100);
-        limits_.linger_time = std::chrono::milliseconds(50);
-    }
-    void SetUp() override {
-        if (!loop_) GTEST_SKIP() << "the kernel refuses " << to_string(GetParam());
+        handler_.answer = [this](request& incoming) { return echo(incoming); };
     }
 
-    /// Sends `text` on a new connection and gives back all that comes until the server closes.
-    std::string talk(std::string text, bool half_close = false) {
-        std::string answer;
-        loop_->run(converse(std::move(text), half_close, answer));
-        return answer;
-    }
-
-    task<void> converse(std::string text, bool half_close, std::string& answer) {
-        int ends[2];
-        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-        auto server = loop_->adopt(unique_fd(ends[0]));
-        auto client = loop_->adopt(unique_fd(ends[1]));
-        scope serving(co_await current_source());
-        serving.spawn(serve(std::move(*server), handler_, limits_));
-        const auto sent = co_await client->write_all(text);
-        EXPECT_TRUE(sent || GetParam() != backend_kind::sim);
-        if (half_close) EXPECT_TRUE(client->shutdown_write());
-        for (;;) {
-            auto received = co_await client->read();
-            if (!received) break;
-            answer += received->text();
+    task<response> echo(request& incoming) {
+        const auto body = co_await incoming.collect();
+        if (!body) {
+            --handler_.requests;  // those alone count that have arrived whole
+            co_return response();
         }
-        client->close();
-        co_await serving.join();
+        if (incoming.path() == "/nothing") co_return response(204);
+        response answer;
+        answer.add("Content-Type", "text/plain");
+        if (incoming.path() == "/pieces" || incoming.path() == "/endless") {
+            answer.body = body_of_pieces(incoming.path() == "/endless");
+            co_return answer;
+        }
+        std::string text = std::string(incoming.method()) + " " + std::string(incoming.path()) +
+                           " [" + incoming.content() + "]";
+        if (const auto name = incoming.query("name")) text += " name=" + std::string(*name);
+        answer.body = std::move(text);
+        co_return answer;
     }
 
-    std::unique_ptr<loop> loop_;
-    echo_handler handler_;
-    session_limits limits_;
+    http::body body_of_pieces(bool endless) {
+        return http::body(std::make_unique<test_producer>(endless, cancelled_));
+    }
+
+    bool cancelled_ = false;
 };
 
 bool begins_with(const std::string& text, std::string_view start) {
     return text.starts_with(start);
+}
+
+bool contains(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
 }
 
 TEST_P(http_session, answers_a_request_and_closes_when_asked) {
@@ -145,6 +111,14 @@ TEST_P(http_session, answers_head_without_a_body) {
     EXPECT_TRUE(answer.ends_with("\r\n\r\n"));
 }
 
+TEST_P(http_session, answers_head_of_a_stream_without_producing_it) {
+    const std::string answer =
+        talk("HEAD /endless HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(contains(answer, "Transfer-Encoding: chunked\r\n")) << answer;
+    EXPECT_TRUE(answer.ends_with("\r\n\r\n"));
+    EXPECT_FALSE(cancelled_);
+}
+
 TEST_P(http_session, a_204_has_no_body_and_no_length) {
     const std::string answer =
         talk("GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -163,6 +137,13 @@ TEST_P(http_session, garbage_gets_400) {
     EXPECT_EQ(handler_.requests, 0);
 }
 
+TEST_P(http_session, a_query_that_cannot_be_decoded_gets_400) {
+    const std::string answer =
+        talk("GET /a?b=%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(begins_with(answer, "HTTP/1.1 400")) << answer;
+    EXPECT_EQ(handler_.requests, 0);
+}
+
 TEST_P(http_session, a_body_over_the_limit_gets_413) {
     const std::string big(1001, 'x');
     const std::string fits(1000, 'x');
@@ -177,6 +158,19 @@ TEST_P(http_session, a_body_over_the_limit_gets_413) {
         "HTTP/1.1 413"));
 }
 
+TEST_P(http_session, a_handler_may_set_another_limit_on_the_body) {
+    handler_.answer = [this](request& incoming) {
+        incoming.body().set_limit(incoming.path() == "/more" ? 2000 : 10);
+        return echo(incoming);
+    };
+    const std::string tail = " HTTP/1.1\r\nHost: x\r\nContent-Length: 1500\r\n\r\n";
+    const std::string answer =
+        talk("POST /more" + tail + std::string(1500, 'x') + "POST /less" + tail);
+    EXPECT_TRUE(begins_with(answer, "HTTP/1.1 200")) << answer;
+    EXPECT_TRUE(contains(answer, "HTTP/1.1 413")) << answer;
+    EXPECT_EQ(handler_.requests, 1);
+}
+
 TEST_P(http_session, a_client_that_waits_for_100_gets_it_or_the_refusal) {
     const std::string wanted = talk(
         "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n"
@@ -187,14 +181,64 @@ TEST_P(http_session, a_client_that_waits_for_100_gets_it_or_the_refusal) {
     EXPECT_TRUE(begins_with(refused, "HTTP/1.1 413")) << refused;
 }
 
+TEST_P(http_session, a_client_that_waits_for_100_is_told_when_the_body_is_read) {
+    with_session([&](stream& client) -> task<void> {
+        const std::string head =
+            "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+        must(co_await client.write_all(head));
+        std::string seen;
+        EXPECT_TRUE(co_await read_until(client, seen, "\r\n\r\n"));
+        EXPECT_EQ(seen, "HTTP/1.1 100 Continue\r\n\r\n");
+        must(co_await client.write_all("ok"));
+        EXPECT_TRUE(co_await read_until(client, seen, "[ok]"));
+        client.close();
+    });
+}
+
+TEST_P(http_session, a_body_that_no_handler_reads_is_not_asked_for) {
+    handler_.answer = [](request&) -> task<response> { co_return response(403); };
+    const std::string answer =
+        talk("POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    EXPECT_TRUE(begins_with(answer, "HTTP/1.1 403")) << answer;
+    EXPECT_TRUE(contains(answer, "Connection: close")) << answer;
+}
+
+TEST_P(http_session, a_body_that_has_arrived_unread_is_skipped) {
+    handler_.answer = [](request& incoming) -> task<response> {
+        co_return response(200, "text/plain", std::string(incoming.path()));
+    };
+    const std::string answer = talk(
+        "POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+        "GET /2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(answer.ends_with("/2")) << answer;
+    EXPECT_EQ(handler_.requests, 2);
+}
+
 TEST_P(http_session, endless_headers_get_431) {
     std::string request = "GET /a HTTP/1.1\r\nHost: x\r\n";
     for (int i = 0; i < 200; ++i) request += "X-" + std::to_string(i) + ": y\r\n";
     EXPECT_TRUE(begins_with(talk(request + "\r\n"), "HTTP/1.1 431"));
 }
 
+TEST_P(http_session, a_long_target_gets_414) {
+    limits_.parser.start_line = 100;
+    EXPECT_TRUE(begins_with(talk("GET /" + std::string(100, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n"),
+                            "HTTP/1.1 414"));
+}
+
 TEST_P(http_session, a_slow_request_gets_408) {
     EXPECT_TRUE(begins_with(talk("GET /a HTTP/1.1\r\nHost:"), "HTTP/1.1 408"));
+    EXPECT_TRUE(begins_with(talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"),
+                            "HTTP/1.1 408"));
+}
+
+TEST_P(http_session, a_streamed_body_that_pauses_gets_408) {
+    limits_.request_time = 1h;
+    handler_.answer = [](request& incoming) -> task<response> {
+        while (co_await incoming.body().read()) {
+        }
+        co_return response();
+    };
     EXPECT_TRUE(begins_with(talk("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"),
                             "HTTP/1.1 408"));
 }
@@ -212,6 +256,48 @@ TEST_P(http_session, a_half_closed_connection_gets_its_answer) {
     EXPECT_TRUE(talk("GET /a HTTP/1.1\r\nHost: x\r\n\r\n", true).ends_with("GET /a []"));
 }
 
+TEST_P(http_session, handlers_see_the_fields_and_set_their_own) {
+    handler_.answer = [](request& incoming) -> task<response> {
+        response answer(200, "text/plain",
+                        std::string(incoming.headers().find("x-ASKED").value_or("nothing")));
+        answer.add("X-First", "1").add("X-Second", "2");
+        answer.add("Content-Length", "99");  // left out: the body says it
+        co_return answer;
+    };
+    const std::string answer =
+        talk("GET /a HTTP/1.1\r\nHost: x\r\nX-Asked: this\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(answer.ends_with("\r\n\r\nthis")) << answer;
+    EXPECT_TRUE(contains(answer, "X-First: 1\r\nX-Second: 2\r\n")) << answer;
+    EXPECT_FALSE(contains(answer, "99")) << answer;
+}
+
+TEST_P(http_session, a_response_that_cannot_be_sent_becomes_500) {
+    handler_.answer = [](request& incoming) -> task<response> {
+        response answer(incoming.path() == "/status" ? 99 : 200);
+        if (incoming.path() == "/field") answer.add("X-Name", "a\r\nSet-Cookie: forged");
+        co_return answer;
+    };
+    const std::string answer = talk(
+        "GET /status HTTP/1.1\r\nHost: x\r\n\r\n"
+        "GET /field HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(begins_with(answer, "HTTP/1.1 500")) << answer;
+    EXPECT_NE(answer.rfind("HTTP/1.1 500"), 0U) << answer;
+    EXPECT_FALSE(contains(answer, "forged")) << answer;
+}
+
+TEST_P(http_session, a_handler_may_close_the_connection) {
+    handler_.answer = [](request&) -> task<response> {
+        response answer;
+        answer.add("Connection", "close");
+        co_return answer;
+    };
+    const std::string answer = talk(
+        "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
+        "GET /2 HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(answer.find("Connection: close"), answer.rfind("Connection: close")) << answer;
+    EXPECT_EQ(handler_.requests, 1);
+}
+
 TEST_P(http_session, streams_pieces_as_chunks) {
     const std::string answer = talk("GET /pieces HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     EXPECT_NE(answer.find("Transfer-Encoding: chunked"), std::string::npos) << answer;
@@ -221,12 +307,12 @@ TEST_P(http_session, streams_pieces_as_chunks) {
 
 TEST_P(http_session, a_stream_ends_when_the_client_goes) {
     talk("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n", true);
-    EXPECT_TRUE(handler_.cancelled);
+    EXPECT_TRUE(cancelled_);
 }
 
 TEST_P(http_session, a_stream_ends_when_the_client_sends_too_much_meanwhile) {
     talk("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n" + std::string(100 * 1024, 'x'));
-    EXPECT_TRUE(handler_.cancelled);
+    EXPECT_TRUE(cancelled_);
 }
 
 TEST_P(http_session, requests_sent_during_a_stream_are_answered_after_it) {
@@ -237,13 +323,217 @@ TEST_P(http_session, requests_sent_during_a_stream_are_answered_after_it) {
     EXPECT_TRUE(answer.ends_with("GET /a []")) << answer;
 }
 
-TEST_P(http_session, http_1_0_cannot_have_a_stream) {
-    EXPECT_TRUE(begins_with(talk("GET /pieces HTTP/1.0\r\n\r\n"), "HTTP/1.1 400"));
+TEST_P(http_session, a_stream_to_http_1_0_ends_with_the_close) {
+    const std::string answer = talk("GET /pieces HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    EXPECT_TRUE(answer.ends_with("\r\n\r\npiece1;piece2;piece3;")) << answer;
+    EXPECT_TRUE(contains(answer, "Connection: close\r\n")) << answer;
+    EXPECT_FALSE(contains(answer, "chunked")) << answer;
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, http_session,
-                         testing::Values(backend_kind::uring, backend_kind::epoll),
-                         [](const auto& info) { return std::string(to_string(info.param)); });
+TEST_P(http_session, a_stream_of_a_declared_size_has_no_chunks) {
+    handler_.answer = [this](request&) -> task<response> {
+        response answer;
+        answer.body = http::body(std::make_unique<test_producer>(false, cancelled_), 21);
+        co_return answer;
+    };
+    const std::string answer = talk("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(contains(answer, "Content-Length: 21\r\n")) << answer;
+    EXPECT_TRUE(answer.ends_with("\r\n\r\npiece1;piece2;piece3;")) << answer;
+}
+
+TEST_P(http_session, a_stream_of_another_size_than_declared_is_cut) {
+    for (const std::uint64_t declared : {20U, 22U}) {
+        handler_.answer = [this, declared](request&) -> task<response> {
+            response answer;
+            answer.body = http::body(std::make_unique<test_producer>(false, cancelled_), declared);
+            co_return answer;
+        };
+        const std::string answer = talk(
+            "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+            "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        EXPECT_EQ(answer.rfind("HTTP/1.1"), 0U) << answer;
+        const std::string_view all = "piece1;piece2;piece3;";
+        EXPECT_TRUE(answer.ends_with(all.substr(0, declared < all.size() ? 14 : all.size())))
+            << answer;
+    }
+}
+
+TEST_P(http_session, a_producer_that_fails_cuts_the_response) {
+    handler_.answer = [](request&) -> task<response> {
+        response answer;
+        answer.body = http::body::streamed([](body_writer& to) -> task<result<>> {
+            const auto sent = co_await to.write("some");
+            if (!sent) co_return sent;
+            co_return fail(errc::no_buffers);
+        });
+        co_return answer;
+    };
+    const std::string answer = talk("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_TRUE(answer.ends_with("4\r\nsome\r\n")) << answer;
+}
+
+// --- Bodies larger than any buffer ------------------------------------------------------------
+
+constexpr std::size_t large = 8 * 1024 * 1024;
+constexpr std::size_t streamed = 1024 * 1024;
+
+TEST_P(http_session, a_request_body_streams_through_bounded_memory) {
+    limits_.parser.body = streamed;
+    limits_.read_time = 1h;
+    std::size_t largest = 0;
+    bool is_same = true;
+    handler_.answer = [&](request& incoming) -> task<response> {
+        eddy::testing::pattern expected(1);
+        for (;;) {
+            auto piece = co_await incoming.body().read();
+            if (!piece) break;
+            largest = std::max(largest, piece->size());
+            is_same = is_same && expected.continues_with(as_bytes(*piece));
+        }
+        co_return response(200, "text/plain", std::to_string(expected.position()));
+    };
+    with_session([&](stream& client) -> task<void> {
+        const std::string head =
+            "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            "Content-Length: " +
+            std::to_string(streamed) + "\r\n\r\n";
+        must(co_await client.write_all(head));
+        co_await eddy::testing::send_pattern(client, 1, streamed, 7, 18);
+        std::string answer;
+        co_await read_all(client, answer);
+        EXPECT_TRUE(answer.ends_with(std::to_string(streamed))) << answer;
+    });
+    EXPECT_TRUE(is_same);
+    EXPECT_LE(largest, 256U * 1024U);
+}
+
+/// More than the buffers of a connection hold together, a piece included.
+constexpr std::size_t buffered_limit = 1024 * 1024;
+
+TEST_P(http_session, a_slow_reader_slows_the_producer_down) {
+    limits_.write_time = 1h;
+    socket_buffer_ = 64 * 1024;
+    std::size_t produced = 0;
+    handler_.answer = [&](request&) -> task<response> {
+        response answer;
+        answer.body = http::body::streamed([&](body_writer& to) -> task<result<>> {
+            const std::string piece(300 * 1000, 'x');
+            while (produced < large) {
+                const auto sent = co_await to.write(piece);
+                if (!sent) co_return sent;
+                produced += piece.size();
+            }
+            co_return result<>();
+        });
+        co_return answer;
+    };
+    with_session([&](stream& client) -> task<void> {
+        must(co_await client.write_all("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+        std::size_t received = 0;
+        std::size_t most_ahead = 0;
+        for (;;) {
+            for (int i = 0; i < 4; ++i) co_await here().yield();
+            auto piece = co_await client.read();
+            if (!piece) break;
+            received += piece->size();
+            if (produced > received) most_ahead = std::max(most_ahead, produced - received);
+        }
+        EXPECT_GT(received, large);
+        EXPECT_LE(most_ahead, buffered_limit);
+    });
+}
+
+TEST_P(http_session, a_client_that_takes_nothing_is_cut) {
+    limits_.write_time = 50ms;
+    socket_buffer_ = 64 * 1024;
+    std::error_code seen;
+    handler_.answer = [&](request& incoming) -> task<response> {
+        response answer;
+        if (incoming.path() == "/whole") {
+            answer.body = std::string(large, 'x');
+            co_return answer;
+        }
+        answer.body = http::body::streamed([&](body_writer& to) -> task<result<>> {
+            const std::string piece(large, 'x');
+            const auto sent = co_await to.write(piece);
+            seen = error_of(sent);
+            co_return sent;
+        });
+        co_return answer;
+    };
+    for (const std::string path : {"/whole", "/stream"}) {
+        with_session([&](stream& client) -> task<void> {
+            const std::string asked = "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+            must(co_await client.write_all(asked));
+        });
+    }
+    EXPECT_EQ(seen, errc::timed_out);
+}
+
+TEST_P(http_session, a_response_may_stream_what_it_reads) {
+    limits_.parser.body = large;
+    limits_.read_time = 1h;
+    handler_.answer = [](request& incoming) -> task<response> {
+        response answer;
+        answer.body = http::body::streamed([&incoming](body_writer& to) -> task<result<>> {
+            for (;;) {
+                auto piece = co_await incoming.body().read();
+                if (!piece && piece.error() == errc::end_of_stream) co_return result<>();
+                if (!piece) co_return fail(piece.error());
+                const auto sent = co_await to.write(*piece);
+                if (!sent) co_return sent;
+            }
+        });
+        co_return answer;
+    };
+    with_session([&](stream& client) -> task<void> {
+        must(co_await client.write_all(
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n"));
+        std::string seen;
+        EXPECT_TRUE(co_await read_until(client, seen, "4\r\npart\r\n"));
+        must(co_await client.write_all("3\r\nend\r\n0\r\n\r\n"));
+        co_await read_all(client, seen);
+        EXPECT_TRUE(seen.ends_with("4\r\npart\r\n3\r\nend\r\n0\r\n\r\n")) << seen;
+    });
+}
+
+// --- The end of a connection ------------------------------------------------------------------
+
+TEST_P(http_session, lingers_for_a_limited_time) {
+    limits_.linger_bytes = large;
+    with_session([&](stream& client) -> task<void> {
+        must(co_await client.write_all("nonsense\r\n\r\n"));
+        std::string answer;
+        co_await read_all(client, answer);  // it has finished sending
+        EXPECT_TRUE(begins_with(answer, "HTTP/1.1 400"));
+        // The client neither sends nor closes, and the session ends.
+    });
+}
+
+TEST_P(http_session, lingers_for_a_limited_number_of_bytes) {
+    limits_.linger_time = 1h;
+    limits_.linger_bytes = 64 * 1024;
+    with_session([&](stream& client) -> task<void> {
+        const std::string more(1024, 'x');
+        must(co_await client.write_all("nonsense\r\n\r\n"));
+        while (co_await client.write_all(more)) co_await here().yield();
+    });
+}
+
+TEST_P(http_session, a_refusal_needs_no_request) {
+    run([&]() -> task<void> {
+        eddy::testing::connection both = co_await connect();
+        must(co_await send_and_close(std::move(both.server), response(503, "text/plain", "full"),
+                                     1s));
+        std::string answer;
+        co_await read_all(both.client, answer);
+        EXPECT_TRUE(begins_with(answer, "HTTP/1.1 503")) << answer;
+        EXPECT_TRUE(contains(answer, "Connection: close")) << answer;
+        EXPECT_TRUE(answer.ends_with("full")) << answer;
+    });
+}
+
+EDDY_HTTP_ON_EVERY_BACKEND(http_session);
 
 }  // namespace
 }  // namespace eddy::http

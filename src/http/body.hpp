@@ -1,0 +1,112 @@
+// Content of HTTP messages: a reader of what arrives, a writer of what is sent piece by piece, and
+// a body, which is a text or is produced while it is sent. One loop's thread for everything here.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace eddy::http {
+
+/// Content of a received message, in pieces as they arrive: what is not read stays with the peer.
+/// It belongs to the connection that it comes from. One read at a time.
+class body_reader {
+public:
+    virtual ~body_reader() = default;
+
+    /// Awaits the next piece. Yields a result<std::string_view>: never empty, valid until the next
+    /// read. Fails with errc::end_of_stream after the last piece; with errc::limit_reached beyond
+    /// the limit on the body, errc::malformed, errc::truncated when the peer finished in the
+    /// middle, errc::timed_out, or the stream's error, all of which are final; and with
+    /// errc::cancelled, after which another read goes on.
+    virtual task<result<std::string_view>> read() = 0;
+
+    /// Awaits everything that is left, at most `limit` bytes; more are errc::limit_reached, and
+    /// final. Yields a result<std::string>; other errors as of read(). A failure loses what was
+    /// read.
+    virtual task<result<std::string>> whole(std::size_t limit) = 0;
+
+    /// Sets the limit on this message's content, counted from its first byte. It decides until the
+    /// first read, and bounds what comes in chunks at any time.
+    virtual void set_limit(std::uint64_t bytes) noexcept = 0;
+
+    /// Whether the content has been read to its end. True from the start without content.
+    virtual bool ended() const noexcept = 0;
+};
+
+/// The way out for a body that is sent piece by piece. One write at a time.
+class body_writer {
+public:
+    virtual ~body_writer() = default;
+
+    /// Sends a piece and awaits until the kernel has taken it: a peer that reads slowly slows its
+    /// producer down, and nothing is queued. `piece` must live until then; an empty one sends
+    /// nothing. Yields a result<>. Fails with errc::timed_out when the peer takes too little in
+    /// the time for writes, errc::limit_reached beyond the declared size, errc::cancelled when the
+    /// peer has gone, or the stream's error; all are final.
+    virtual task<result<>> write(std::string_view piece) = 0;
+};
+
+/// Content that is made while it is sent, such as a log that is followed.
+class body_producer {
+public:
+    virtual ~body_producer() = default;
+
+    /// Writes the content to `to` and returns; an error cuts the connection, so that the peer does
+    /// not take what was sent for the whole. Called once. Cancelled when the peer goes away.
+    virtual task<result<>> produce(body_writer& to) = 0;
+};
+
+/// Content of a message to send: a text, or what a producer writes.
+class body {
+public:
+    /// No content.
+    body() noexcept = default;
+    /// A text.
+    body(std::string text) noexcept : text_(std::move(text)) {}
+    /// The same; the text is copied.
+    body(const char* text) : text_(text) {}
+    /// What `producer` writes. With a `size` the message declares it, and the producer writes
+    /// exactly so many bytes; without one it is sent in chunks.
+    explicit body(std::unique_ptr<body_producer> producer,
+                  std::optional<std::uint64_t> size = std::nullopt) noexcept
+        : producer_(std::move(producer)), size_(size) {}
+
+    /// What a callable writes that takes a body_writer& and returns task<result<>>. It lives until
+    /// the task has ended, so it may be a lambda that captures and is a coroutine.
+    template <class Produce>
+    static body streamed(Produce produce, std::optional<std::uint64_t> size = std::nullopt) {
+        class calling final : public body_producer {
+        public:
+            explicit calling(Produce work) : work_(std::move(work)) {}
+            task<result<>> produce(body_writer& to) override { return work_(to); }
+
+        private:
+            Produce work_;
+        };
+        return body(std::make_unique<calling>(std::move(produce)), size);
+    }
+
+    /// The text; empty with a producer.
+    const std::string& text() const noexcept { return text_; }
+    /// The producer; null for a text.
+    body_producer* producer() const noexcept { return producer_.get(); }
+    /// How many bytes it has, as far as that is known.
+    std::optional<std::uint64_t> size() const noexcept {
+        return producer_ ? size_ : std::optional<std::uint64_t>(text_.size());
+    }
+
+private:
+    std::string text_;
+    std::unique_ptr<body_producer> producer_;
+    std::optional<std::uint64_t> size_;
+};
+
+}  // namespace eddy::http

@@ -1,0 +1,123 @@
+// Client: requests to one server over a connection of any transport, one at a time, kept alive
+// between them. Response bodies are streamed.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+#include <eddy/net/tcp.hpp>
+#include <eddy/transport/transport.hpp>
+#include <eddy/wire/http1.hpp>
+
+#include "http/body.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace eddy::http {
+
+/// Limits on the server of a client. duration::max() is none.
+struct client_limits {
+    std::size_t start_line = 8 * 1024;     ///< bytes of a status line; errc::malformed
+    std::size_t header_bytes = 16 * 1024;  ///< bytes of a head's field lines; errc::malformed
+    std::size_t header_count = 100;        ///< field lines of a head; errc::malformed
+    std::size_t interim_responses = 16;    ///< 1xx before a response; errc::limit_reached
+    /// To accept 256 KiB of a request, or the piece that a producer writes if that is smaller.
+    duration write_time = std::chrono::seconds(30);
+    /// From the end of the request to the end of the response's head.
+    duration response_time = std::chrono::seconds(60);
+    /// At most so long a response's body may pause.
+    duration read_time = std::chrono::seconds(60);
+    /// A connection that was not used for longer is not used again.
+    duration keep_time = std::chrono::seconds(30);
+};
+
+/// Options of a client: connecting, and limits.
+struct client_options {
+    /// For schemes that TCP carries; its timeout for all.
+    tcp::connect_options connect = {};
+    /// Limits on the server.
+    client_limits limits = {};
+    /// Check of each new connection before anything is sent; its error closes the connection and
+    /// is that of send(). Empty: no check.
+    std::function<result<>(const stream& connected)> check = nullptr;
+};
+
+/// A request to send.
+struct client_request {
+    /// A token.
+    std::string method = "GET";
+    /// Encoded already, see http1::percent_encode().
+    std::string target = "/";
+    /// The fields. Host is added where it is missing; Content-Length and Transfer-Encoding follow
+    /// from the body.
+    http1::header_list headers = {};
+    /// The content.
+    http::body body = {};
+};
+
+namespace detail {
+struct client_connection;
+}
+
+/// A response whose head has arrived. Its body is read from the connection: to its end before the
+/// next request, or that takes a new connection. One loop's thread.
+class client_response {
+public:
+    /// 200 to 999, or 101.
+    int status = 0;
+    /// The fields.
+    http1::header_list headers;
+
+    /// The body. Not after the client's next request: that is asserted.
+    body_reader& body() const noexcept;
+
+private:
+    friend class client;
+    std::shared_ptr<detail::client_connection> connection_;
+    std::uint64_t serial_ = 0;  // of the exchange
+};
+
+/// A client of one server. It connects with the first request, and again where the connection has
+/// been closed, has idled for too long, or has part of a response unread. One request at a time;
+/// one loop's thread.
+class client {
+public:
+    explicit client(transport::address server, client_options options = {});
+    ~client();
+    client(const client&) = delete;
+    client& operator=(const client&) = delete;
+
+    /// Sends a request and awaits the head of its response. Yields a result<client_response>.
+    ///
+    /// A response that comes before the request has been sent whole ends the sending. A request
+    /// that meets a kept connection which the server has just closed is sent once more on a new one
+    /// if it is repeatable: its method idempotent and its body a text.
+    ///
+    /// Fails with errc::malformed for a request that cannot be written and a response that cannot
+    /// be read, errc::end_of_stream when the server closes without a response, errc::limit_reached,
+    /// errc::timed_out, errc::cancelled, the check's error, the producer's, that of
+    /// transport::connect(), or the stream's. The connection is closed then.
+    task<result<client_response>> send(client_request request);
+
+    /// Closes the connection; the body of a response ends with an error.
+    void close() noexcept;
+
+private:
+    task<result<>> connect();
+    task<result<client_response>> exchange(client_request& request);
+    bool may_use_again();
+
+    transport::address server_;
+    client_options options_;
+    std::string host_;
+    std::shared_ptr<detail::client_connection> connection_;
+    bool busy_ = false;
+};
+
+}  // namespace eddy::http

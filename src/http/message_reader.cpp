@@ -1,0 +1,122 @@
+// Receiving heads and bodies.
+#include "http/message_reader.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy::http {
+namespace {
+
+constexpr std::string_view continue_head = "HTTP/1.1 100 Continue\r\n\r\n";
+
+}  // namespace
+
+http1::step message_reader::parse() {
+    in_.consume(std::exchange(pending_, 0));
+    const http1::step step = parser_.parse(in_.text());
+    if (step.what == http1::event::body)
+        pending_ = step.consumed;
+    else
+        in_.consume(step.consumed);
+    return step;
+}
+
+task<result<>> message_reader::receive(time_point deadline) {
+    auto received = co_await with_deadline(deadline, from_.read());
+    if (!received) co_return fail(received.error());
+    in_.append(received->bytes());
+    co_return result<>();
+}
+
+void message_reader::release_memory() {
+    in_.release_if_empty();
+    parser_.release_memory();
+}
+
+void message_reader::begin_body(const terms& how) {
+    terms_ = how;
+    failure_ = {};
+    body_end_.reset();
+}
+
+void message_reader::probe_end() {
+    if (parser_.parse({}).what == http1::event::end) body_end_.set();
+}
+
+bool message_reader::skip_received() {
+    while (!ended() && !failure_) {
+        const http1::step step = parse();
+        if (step.what == http1::event::end) body_end_.set();
+        if (step.what == http1::event::need_more || step.what == http1::event::error) return false;
+    }
+    return ended();
+}
+
+task<result<std::string_view>> message_reader::read() { return next(time_point::max()); }
+
+task<result<std::string>> message_reader::whole(std::size_t limit) {
+    const time_point last = loop::current().after(terms_.whole_time);
+    std::string text;
+    for (;;) {
+        auto piece = co_await next(last);
+        if (!piece && piece.error() == errc::end_of_stream) co_return text;
+        if (!piece) co_return fail(piece.error());
+        if (piece->size() > limit - text.size()) {
+            failure_ = errc::limit_reached;
+            co_return fail(failure_);
+        }
+        text += *piece;
+    }
+}
+
+task<result<std::string_view>> message_reader::next(time_point last) {
+    for (;;) {
+        if (ended()) co_return fail(errc::end_of_stream);
+        if (failure_) co_return fail(failure_);
+        // A body that is declared too long is refused before the peer sends it.
+        const http1::step step = terms_.expects_continue ? parser_.parse({}) : parse();
+        if (step.what == http1::event::body) co_return step.body;
+        if (step.what == http1::event::end) {
+            body_end_.set();
+            continue;
+        }
+        if (step.what == http1::event::error) {
+            failure_ = parser_.error().status == 413 ? errc::limit_reached : errc::malformed;
+            continue;
+        }
+        EDDY_ASSERT(step.what == http1::event::need_more);
+        if (terms_.expects_continue) {
+            const auto announced = co_await announce_continue();
+            if (!announced) co_return fail(announced.error());
+            continue;
+        }
+        const time_point deadline = std::min(last, loop::current().after(terms_.pause));
+        const auto received = co_await receive(deadline);
+        if (received) continue;
+        if (received.error() == errc::cancelled) co_return fail(errc::cancelled);
+        if (received.error() == errc::end_of_stream)
+            end_at_close();
+        else
+            failure_ = received.error();
+    }
+}
+
+task<result<>> message_reader::announce_continue() {
+    const auto sent = co_await with_timeout(terms_.write_time, from_.write_all(continue_head));
+    terms_.expects_continue = false;
+    if (!sent && sent.error() != errc::cancelled) failure_ = sent.error();
+    co_return sent;
+}
+
+void message_reader::end_at_close() {
+    if (parser_.finish() == http1::event::end)
+        body_end_.set();
+    else
+        failure_ = errc::truncated;
+}
+
+}  // namespace eddy::http

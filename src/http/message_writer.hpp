@@ -1,0 +1,53 @@
+// Sending side of a message: a head that goes out with the first piece of the body, and its
+// framing.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/timer.hpp>
+#include <eddy/wire/http1.hpp>
+
+#include "http/body.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+
+namespace eddy::http {
+
+/// Writer of one message. Nothing is copied but the head; a slice goes out as one vectored write.
+/// Stream and head must outlive it. One loop's thread.
+class message_writer final : public body_writer {
+public:
+    /// At most so much is written within one limit of time: a large piece takes several.
+    static constexpr std::size_t slice_limit = 256 * 1024;
+
+    /// `head` has the written head, and is empty once that was sent. Each slice may take
+    /// `write_time`.
+    message_writer(stream& to, byte_buffer& head, http1::body_framing framing,
+                   duration write_time) noexcept
+        : to_(to), head_(head), framing_(framing), left_(framing.size), write_time_(write_time) {}
+
+    task<result<>> write(std::string_view piece) override;
+
+    /// Sends the head if it still waits.
+    task<result<>> flush();
+    /// Ends the body. errc::truncated when it is shorter than declared.
+    task<result<>> finish();
+
+    /// The stream's error, or errc::timed_out, that ended sending; none while it goes on.
+    std::error_code failure() const noexcept { return failure_; }
+
+private:
+    task<result<>> send(std::string_view before, std::string_view content, std::string_view after);
+
+    stream& to_;
+    byte_buffer& head_;
+    http1::body_framing framing_;
+    std::uint64_t left_;  // of the declared size
+    duration write_time_;
+    std::error_code failure_;
+};
+
+}  // namespace eddy::http

@@ -1,0 +1,49 @@
+// Requests: decoding of targets, lookups, and the collected body.
+#include "http/request.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include "http/path_pattern.hpp"
+
+#include <limits>
+#include <utility>
+
+namespace eddy::http {
+
+result<request> request::make(const http1::request_head& head, body_reader& content) {
+    request made(head, content);
+    const auto parts = http1::split_target(head.method, head.target);
+    if (!parts) return fail(parts.error());
+    made.path_ = parts->path.empty() ? std::string_view("/") : parts->path;
+    http1::query_reader reader(parts->query);
+    while (auto parameter = reader.next()) made.query_.push_back(std::move(*parameter));
+    if (reader.malformed()) return fail(errc::malformed);
+    return made;
+}
+
+std::optional<std::string_view> request::query(std::string_view name) const noexcept {
+    for (const http1::query_parameter& each : query_)
+        if (each.name == name) return each.value;
+    return std::nullopt;
+}
+
+std::string_view request::path_parameter(std::string_view name) const noexcept {
+    const auto index = parameter_index(pattern_, name);
+    EDDY_ASSERT(index && *index < segments_.size());
+    return segments_[*index];
+}
+
+void request::set_route(std::string_view pattern, std::vector<std::string> segments) noexcept {
+    pattern_ = pattern;
+    segments_ = std::move(segments);
+}
+
+task<result<>> request::collect() {
+    // A parser limit bounds it already.
+    auto text = co_await body_->whole(std::numeric_limits<std::size_t>::max());
+    if (!text) co_return fail(text.error());
+    content_ = std::move(*text);
+    co_return result<>();
+}
+
+}  // namespace eddy::http

@@ -1,0 +1,75 @@
+// A request as a server's handler sees it: head, query, path parameters and the reader of its body.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/wire/http1.hpp>
+
+#include "http/body.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::http {
+
+/// Fields of a message.
+using http1::header_list;
+
+/// A request whose head has arrived. Its views are valid, and its body can be read, until the
+/// response has been sent. One loop's thread.
+class request {
+public:
+    /// A request of this head and body, both of which must outlive it. errc::malformed when the
+    /// target or its query cannot be decoded.
+    [[nodiscard]] static result<request> make(const http1::request_head& head,
+                                              body_reader& content);
+
+    /// "GET" and so on.
+    std::string_view method() const noexcept { return head_->method; }
+    /// As it was sent.
+    std::string_view target() const noexcept { return head_->target; }
+    /// The path, still percent-encoded; "/" where the target has none.
+    std::string_view path() const noexcept { return path_; }
+    /// The minor version of HTTP/1: 0 or 1.
+    unsigned minor_version() const noexcept { return head_->minor_version; }
+    /// The fields.
+    const header_list& headers() const noexcept { return head_->headers; }
+
+    /// The parameters of the query, decoded, in their order.
+    const std::vector<http1::query_parameter>& query() const noexcept { return query_; }
+    /// The first value of a query parameter.
+    std::optional<std::string_view> query(std::string_view name) const noexcept;
+
+    /// The decoded segment that stands for {name} in the pattern of the route. Asserts that the
+    /// pattern has it.
+    std::string_view path_parameter(std::string_view name) const noexcept;
+    /// For a router: the route's pattern, which must outlive the request, and its segments.
+    void set_route(std::string_view pattern, std::vector<std::string> segments) noexcept;
+
+    /// The body, to be read piece by piece.
+    body_reader& body() const noexcept { return *body_; }
+
+    /// Awaits the whole body, which content() has then; the session's limits bound its size and
+    /// its time. Yields a result<>; errors as of body_reader::read(). After one the session answers
+    /// by itself, whatever the handler returns.
+    task<result<>> collect();
+    /// The body, once collect() has succeeded. May be moved from.
+    std::string& content() noexcept { return content_; }
+
+private:
+    request(const http1::request_head& head, body_reader& content) noexcept
+        : head_(&head), body_(&content) {}
+
+    const http1::request_head* head_;
+    body_reader* body_;
+    std::string_view path_;
+    std::string_view pattern_;
+    std::vector<http1::query_parameter> query_;
+    std::vector<std::string> segments_;
+    std::string content_;
+};
+
+}  // namespace eddy::http

@@ -1,0 +1,48 @@
+// A response as a server's handler gives it: status, fields, and a body that is whole or streamed.
+#pragma once
+
+#include <eddy/wire/http1.hpp>
+
+#include "http/body.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace eddy::http {
+
+/// What a handler answers. The session adds the framing fields, and Connection where it says
+/// something. With status 204 or 304, and in answer to HEAD, the body is not sent. One loop's
+/// thread.
+class response {
+public:
+    /// A status, and no body.
+    explicit response(int status_code = 200) noexcept : status(status_code) {}
+    /// A status and a body of that Content-Type.
+    response(int status_code, std::string_view content_type, http::body content)
+        : status(status_code), body(std::move(content)) {
+        add("Content-Type", content_type);
+    }
+
+    /// 200 to 999.
+    int status = 200;
+    /// The fields. Content-Length and Transfer-Encoding follow from the body and are left out;
+    /// "Connection: close" closes.
+    http1::header_list headers;
+    /// The content.
+    http::body body;
+
+    /// Appends a field. One that may not be sent (see header_list::add()) makes the response
+    /// invalid.
+    response& add(std::string_view name, std::string_view value) {
+        if (!headers.add(name, value)) has_bad_field_ = true;
+        return *this;
+    }
+    /// Whether it can be sent. The session answers 500 in place of one that cannot.
+    bool is_valid() const noexcept { return !has_bad_field_ && status >= 200 && status <= 999; }
+
+private:
+    bool has_bad_field_ = false;
+};
+
+}  // namespace eddy::http
