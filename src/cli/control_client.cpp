@@ -1,12 +1,11 @@
 // One exchange with the daemon.
 #include "cli/control_client.hpp"
 
-#include <eddy/base/byte_buffer.hpp>
-#include <eddy/io/endpoint.hpp>
 #include <eddy/net/unix.hpp>
-#include <eddy/wire/http1.hpp>
+#include <eddy/transport/transport.hpp>
 
 #include "base/private_folder.hpp"
+#include "http/client.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <utility>
 
 namespace eddy::cli {
 namespace {
@@ -22,6 +22,17 @@ namespace {
 std::string folder_of(const std::string& socket) {
     if (socket.starts_with('@')) return {};
     return std::filesystem::absolute(socket).lexically_normal().parent_path().string();
+}
+
+/// A runtime takes as long to stop as its data to be written, and its journal may be silent for
+/// days. A daemon that hangs is left with Ctrl-C.
+http::client_options without_deadlines() {
+    http::client_options options;
+    options.connect.timeout = duration::max();
+    options.limits.write_time = duration::max();
+    options.limits.response_time = duration::max();
+    options.limits.read_time = duration::max();
+    return options;
 }
 
 }  // namespace
@@ -53,8 +64,6 @@ std::expected<control_answer, unreachable> control_client::follow(control_reques
 }
 
 task<result<control_answer>> control_client::exchange(control_request request, body_sink sink) {
-    const auto address = endpoint::unix_path(socket_path_);
-    if (!address) co_return fail(address.error());
     const std::string folder = own_folder_in_tmp();
     if ((folder_of(socket_path_) + "/").starts_with(folder + "/")) {
         if (const std::string fault = private_folder_fault(folder); !fault.empty()) {
@@ -65,58 +74,41 @@ task<result<control_answer>> control_client::exchange(control_request request, b
             co_return fail(errno_code(EPERM));
         }
     }
-    auto connected = co_await loop::current().connect(*address);
-    if (!connected) co_return fail(connected.error());
-    stream daemon = std::move(*connected);
-    if (!is_trusted(daemon)) co_return fail(errno_code(EPERM));
+    transport::address address;
+    address.kind = transport::scheme::unix_socket;
+    address.path = socket_path_;
+    http::client_options options = without_deadlines();
+    options.check = [this](const stream& connected) -> result<> {
+        if (!is_trusted(connected)) return fail(errno_code(EPERM));
+        return {};
+    };
+    http::client daemon(std::move(address), std::move(options));
 
-    byte_buffer out;
-    http1::head_writer writer(out);
-    writer.request(request.method, request.target).field("Host", "eddy");
-    writer.field("Connection", "close");
-    if (!request.body.empty()) writer.field("Content-Type", request.content_type);
-    const auto written = writer.end(request.body.empty() && request.method == "GET"
-                                        ? http1::body_framing::none()
-                                        : http1::body_framing::sized(request.body.size()));
-    if (!written) co_return fail(written.error());
-    out.append(request.body);
-    // A daemon that refuses a request early closes before it has read all of it; its answer is
-    // there to read all the same.
-    const auto sent = co_await daemon.write_all(out.bytes());
+    http::client_request asked;
+    asked.method = std::move(request.method);
+    asked.target = std::move(request.target);
+    result<> added = asked.headers.add("Host", "eddy");
+    if (added) added = asked.headers.add("Connection", "close");
+    if (added && !request.body.empty())
+        added = asked.headers.add("Content-Type", request.content_type);
+    if (!added) co_return fail(added.error());
+    asked.body = std::move(request.body);
+    auto answered = co_await daemon.send(std::move(asked));
+    if (!answered) co_return fail(answered.error());
 
-    http1::limits limits;
-    limits.body = UINT64_MAX;
-    http1::response_parser parser(limits);
-    parser.expect_response_to(request.method);
     control_answer answer;
-    byte_buffer in;
+    answer.status = answered->status;
+    if (!sink || answer.status / 100 != 2) {
+        auto text = co_await answered->body().whole(answer_limit);
+        if (!text) co_return fail(text.error());
+        answer.body = std::move(*text);
+        co_return answer;
+    }
     for (;;) {
-        const http1::step step = parser.parse(in.text());
-        if (step.what == http1::event::body) {
-            const bool streamed = sink && answer.status / 100 == 2;
-            if (streamed && !sink(step.body)) co_return answer;
-            if (!streamed && answer.body.size() + step.body.size() > answer_limit)
-                co_return fail(errc::limit_reached);
-            if (!streamed) answer.body += step.body;
-        }
-        if (step.what == http1::event::head) answer.status = parser.head().status;
-        in.consume(step.consumed);
-        if (step.what == http1::event::error) co_return fail(errc::malformed);
-        if (step.what == http1::event::end) {
-            if (answer.status >= 200) co_return answer;
-            answer = {};
-        }
-        if (step.what != http1::event::need_more) continue;
-
-        auto received = co_await daemon.read();
-        if (received) {
-            in.append(received->bytes());
-            continue;
-        }
-        if (received.error() == errc::end_of_stream && parser.finish() == http1::event::end)
-            co_return answer;
-        if (!sent) co_return fail(sent.error());
-        co_return fail(received.error());
+        auto piece = co_await answered->body().read();
+        if (!piece && piece.error() == errc::end_of_stream) co_return answer;
+        if (!piece) co_return fail(piece.error());
+        if (!sink(*piece)) co_return answer;
     }
 }
 
@@ -155,8 +147,8 @@ std::string control_client::explain(std::error_code error) const {
         return fmt::format(
             "the answer of what listens on {} is over {} bytes; is it an Eddy daemon?",
             socket_path_, answer_limit);
-    if (error == errc::end_of_stream || error == std::errc::connection_reset ||
-        error == std::errc::broken_pipe)
+    if (error == errc::end_of_stream || error == errc::truncated ||
+        error == std::errc::connection_reset || error == std::errc::broken_pipe)
         return fmt::format(
             "the daemon at {} closed the connection before it answered; its log may "
             "say why",
