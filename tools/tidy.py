@@ -52,6 +52,7 @@ PROGRAM_LAYERS = set(LAYERS)
 
 KERNEL_QUEUES = re.compile(r"^(liburing(/.*)?|liburing\.h|sys/epoll\.h|linux/io_uring\.h)$")
 LUA = re.compile(r"^(luajit[^/]*/.*|lua[0-9.]*/.*|(lua|lauxlib|lualib|luajit)\.h|lua\.hpp)$")
+LUA_CALL = re.compile(r"\bluaL?_[a-z]\w*\(")
 THIRD_PARTY = re.compile(
     r"^((fmt|nlohmann|CLI|gtest|gmock|rapidcheck|benchmark|asio|openssl|brotli|nghttp2|toml\+\+|kainjow|boost)/.*"
     r"|(ares[a-z_]*|xxhash|xxh3|liburing|zlib|zstd|toml|lua|lauxlib|lualib|luajit|mustache|asio|rapidcheck)\.h(pp)?)$"
@@ -261,6 +262,17 @@ def check_libraries(tree):
             yield path, number, f"a public header includes the third-party {name}; move it into a .cpp"
         elif path.endswith(".hpp") and name.startswith("fmt/"):
             yield path, number, f"{name} is for .cpp files: it doubles what every includer compiles"
+
+
+def check_lua_calls(tree):
+    """Lua's own functions are called in its layer alone, though lua/stack.hpp declares some for all."""
+    for path, text in tree.cpp():
+        if not path.startswith("src/") or path.startswith("src/lua/"):
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            match = LUA_CALL.search(line.split("//")[0])
+            if match:
+                yield path, number, f"only src/lua calls {match.group(0)[:-1]}(); use lua::stack"
 
 
 def check_portable(tree):
@@ -508,7 +520,8 @@ def declaration(lines):
     return " ".join(lines[:end + 1])
 
 
-CHECKS = (check_layers, check_rooms, check_circles, check_libraries, check_portable, check_dead, check_cpp_form, check_text, check_quotes,
+CHECKS = (check_layers, check_rooms, check_circles, check_libraries, check_lua_calls, check_portable,
+          check_dead, check_cpp_form, check_text, check_quotes,
           check_openings, check_threads, check_awaited,
           check_buffers, check_errors, check_tour)
 

@@ -42,7 +42,7 @@ sandbox::sandbox(supervisor& by, std::size_t max_bytes, furnisher furnish)
 sandbox::~sandbox() { shut(); }
 
 void sandbox::furnish_and_limit() {
-    // furnish() and the collector's watch ask for the limit, and the time, of nothing.
+    // No limit of memory or time holds yet.
     const int status = lua_cpcall(
         raw(),
         [](lua_State* in) -> int {

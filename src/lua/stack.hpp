@@ -14,6 +14,38 @@
 
 struct lua_State;
 
+// Functions of Lua's C API that are called for each value, as Lua's header declares them: stack.cpp
+// includes that, too, and the compiler compares. What uses stack calls none of them itself.
+extern "C" {
+int lua_gettop(lua_State* in);
+void lua_settop(lua_State* in, int height);
+void lua_pushvalue(lua_State* in, int index);
+void lua_insert(lua_State* in, int index);
+void lua_replace(lua_State* in, int index);
+void lua_remove(lua_State* in, int index);
+int lua_checkstack(lua_State* in, int slots);
+int lua_type(lua_State* in, int index);
+int lua_isstring(lua_State* in, int index);
+int lua_toboolean(lua_State* in, int index);
+double lua_tonumber(lua_State* in, int index);
+const char* lua_tolstring(lua_State* in, int index, std::size_t* size);
+void* lua_touserdata(lua_State* in, int index);
+void lua_pushnil(lua_State* in);
+void lua_pushboolean(lua_State* in, int value);
+void lua_pushnumber(lua_State* in, double value);
+void lua_pushlstring(lua_State* in, const char* text, std::size_t size);
+void lua_pushcclosure(lua_State* in, int (*run)(lua_State* in), int values);
+void lua_createtable(lua_State* in, int elements, int fields);
+void lua_rawget(lua_State* in, int index);
+void lua_rawgeti(lua_State* in, int index, int which);
+void lua_rawset(lua_State* in, int index);
+void lua_rawseti(lua_State* in, int index, int which);
+void lua_setfield(lua_State* in, int index, const char* name);
+int lua_next(lua_State* in, int index);
+int lua_pcall(lua_State* in, int arguments, int results, int handler);
+void luaL_checkstack(lua_State* in, int slots, const char* why);
+}
+
 namespace eddy::lua {
 
 /// Function that Lua can call: its arguments are the values from index 1. Returns how many results
@@ -51,73 +83,96 @@ public:
     static int closed_over(int which) noexcept;
 
     // Height and order.
-    int height() const noexcept;
-    void set_height(int height) const noexcept;
-    void pop(int count = 1) const noexcept;
-    void push_copy(int index) const noexcept;
+    int height() const noexcept { return lua_gettop(in_); }
+    void set_height(int height) const noexcept { lua_settop(in_, height); }
+    void pop(int count = 1) const noexcept { lua_settop(in_, -count - 1); }
+    void push_copy(int index) const noexcept { lua_pushvalue(in_, index); }
     /// The value on top goes below the one at `index`, or takes its place.
-    void insert(int index) const noexcept;
-    void replace(int index) const noexcept;
-    void remove(int index) const noexcept;
+    void insert(int index) const noexcept { lua_insert(in_, index); }
+    void replace(int index) const noexcept { lua_replace(in_, index); }
+    void remove(int index) const noexcept { lua_remove(in_, index); }
     /// Room for so many more values; false at Lua's limit, or raises.
-    [[nodiscard]] bool reserve(int slots) const;
+    [[nodiscard]] bool reserve(int slots) const { return lua_checkstack(in_, slots) != 0; }
     /// The same; at the limit it raises "stack overflow (why)".
-    void require(int slots, const char* why) const;
+    void require(int slots, const char* why) const { luaL_checkstack(in_, slots, why); }
 
     // Reading. None raises but text_at() of a number.
-    type type_at(int index) const noexcept;
+    type type_at(int index) const noexcept { return static_cast<type>(lua_type(in_, index)); }
     const char* type_name_at(int index) const noexcept;
     bool is_nil(int index) const noexcept { return type_at(index) == type::nil; }
     bool is_table(int index) const noexcept { return type_at(index) == type::table; }
     bool is_function(int index) const noexcept { return type_at(index) == type::function; }
     /// A text, or a number, which text_at() makes one of.
-    bool has_text(int index) const noexcept;
+    bool has_text(int index) const noexcept { return lua_isstring(in_, index) != 0; }
     /// A number, or a text that is one.
     bool has_number(int index) const noexcept;
-    bool boolean_at(int index) const noexcept;
-    double number_at(int index) const noexcept;
+    bool boolean_at(int index) const noexcept { return lua_toboolean(in_, index) != 0; }
+    double number_at(int index) const noexcept { return lua_tonumber(in_, index); }
     /// Valid as long as the value stands there. Empty when it has none.
-    std::string_view text_at(int index) const;
+    std::string_view text_at(int index) const {
+        std::size_t size = 0;
+        const char* const text = lua_tolstring(in_, index, &size);
+        return {text, size};
+    }
     /// Its type; a text is stored in `text`, too.
-    type read_text(int index, std::string_view& text) const noexcept;
-    void* pointer_at(int index) const noexcept;
+    type read_text(int index, std::string_view& text) const noexcept {
+        const type what = type_at(index);
+        if (what == type::text) text = text_at(index);
+        return what;
+    }
+    void* pointer_at(int index) const noexcept { return lua_touserdata(in_, index); }
 
     // New values on top.
-    void push_nil() const noexcept;
-    void push_boolean(bool value) const noexcept;
-    void push_number(double value) const noexcept;
+    void push_nil() const noexcept { lua_pushnil(in_); }
+    void push_boolean(bool value) const noexcept { lua_pushboolean(in_, value ? 1 : 0); }
+    void push_number(double value) const noexcept { lua_pushnumber(in_, value); }
     void push_integer(std::int64_t value) const noexcept;
     void push_pointer(void* value) const;
-    void push_text(std::string_view text) const;
+    void push_text(std::string_view text) const { lua_pushlstring(in_, text.data(), text.size()); }
     /// A list of texts.
     void push_texts(const std::string_view* texts, std::size_t count) const;
     /// The upper `values` values are popped, and are what it is closed over.
-    void push_function(function run, int values = 0) const;
+    void push_function(function run, int values = 0) const { lua_pushcclosure(in_, run, values); }
     /// Bytes that the collector frees. Their type must have no destructor.
     void* push_bytes(std::size_t bytes) const;
     /// A table with room for so many elements and fields.
-    void push_table(int elements = 0, int fields = 0) const;
+    void push_table(int elements = 0, int fields = 0) const {
+        lua_createtable(in_, elements, fields);
+    }
     /// The upper `count` texts become one.
     void concatenate(int count) const;
 
     // Tables. What has "raw" in its name asks no metatable; the others may raise.
     void push_field(int index, const char* name) const;
-    void push_raw_field(int index, std::string_view name) const;
-    void push_raw_element(int index, int which) const noexcept;
+    /// `index` is not that of a closed-over value.
+    void push_raw_field(int index, std::string_view name) const {
+        push_text(name);
+        lua_rawget(in_, index < 0 ? index - 1 : index);
+    }
+    void push_raw_element(int index, int which) const noexcept { lua_rawgeti(in_, index, which); }
     /// Sets the field of the table at `index` to the value on top, which is popped.
-    void set_field(int index, const char* name) const;
+    void set_field(int index, const char* name) const { lua_setfield(in_, index, name); }
     /// Sets a field of the table on top.
-    void set_text(const char* name, std::string_view text) const;
-    void set_boolean(const char* name, bool value) const;
-    void set_number(const char* name, double value) const;
+    void set_text(const char* name, std::string_view text) const {
+        push_text(text);
+        set_field(-2, name);
+    }
+    void set_boolean(const char* name, bool value) const {
+        push_boolean(value);
+        set_field(-2, name);
+    }
+    void set_number(const char* name, double value) const {
+        push_number(value);
+        set_field(-2, name);
+    }
     void set_functions(std::initializer_list<named_function> all) const;
     /// The table at `index` gets the value on top as its element, or the two on top as key and
     /// value.
-    void set_raw_element(int index, int which) const;
-    void set_raw(int index) const;
+    void set_raw_element(int index, int which) const { lua_rawseti(in_, index, which); }
+    void set_raw(int index) const { lua_rawset(in_, index); }
     /// The pair behind the key on top, which is popped: pushes both, or nothing at the end. Begins
     /// with nil. Raises for a key that is not there.
-    bool push_next(int index) const;
+    bool push_next(int index) const { return lua_next(in_, index) != 0; }
     /// Sets the metatable of the value at `index` to the table on top, which is popped.
     void set_metatable(int index) const;
     void push_global(const char* name) const;
@@ -133,7 +188,9 @@ public:
     void call(int arguments, int results) const;
     /// Protected: true, or false with the error on top. The value at `handler` makes the error of
     /// what was raised, unless it is 0.
-    [[nodiscard]] bool try_call(int arguments, int results, int handler = 0) const;
+    [[nodiscard]] bool try_call(int arguments, int results, int handler = 0) const {
+        return lua_pcall(in_, arguments, results, handler) == 0;
+    }
 
     // Errors.
     /// The value on top.

@@ -42,10 +42,4 @@ void state::interrupt_each(int instructions) noexcept {
 
 void state::count_hook(lua_State* in, lua_Debug*) { owner_of(in).interrupt(in); }
 
-state& state::owner_of(stack in) noexcept {
-    void* self = nullptr;
-    static_cast<void>(lua_getallocf(in.raw(), &self));
-    return *static_cast<state*>(self);
-}
-
 }  // namespace eddy::lua

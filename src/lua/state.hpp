@@ -12,6 +12,10 @@
 
 struct lua_Debug;
 
+extern "C" void* (*lua_getallocf(lua_State* in, void** self))(void* self, void* block,
+                                                              std::size_t old_bytes,
+                                                              std::size_t bytes);
+
 namespace eddy::lua {
 
 /// Instructions between two interrupts: some fifty microseconds.
@@ -62,7 +66,11 @@ protected:
     virtual void interrupt(lua_State* in) = 0;
 
     /// The one that a Lua state belongs to.
-    static state& owner_of(stack in) noexcept;
+    static state& owner_of(stack in) noexcept {
+        void* self = nullptr;
+        static_cast<void>(lua_getallocf(in.raw(), &self));
+        return *static_cast<state*>(self);
+    }
 
 private:
     static void count_hook(lua_State* in, lua_Debug*);
