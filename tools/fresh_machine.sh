@@ -11,7 +11,8 @@
 #               (14 on trixie, 13 on noble; that of bookworm is too old)
 #   --packages  install the packages of build and test only, to see that their names resolve
 #   --keep      leave the system behind to look around in
-# The systems are Debian 12 and 13 and Ubuntu 24.04. MIRROR names another mirror of theirs.
+# The systems are Debian 12 and 13 and Ubuntu 24.04, from the mirror of this system's apt, or from those that
+# EDDY_DEBIAN_MIRROR and EDDY_UBUNTU_MIRROR name.
 # Needs root and the package debootstrap.
 
 set -euo pipefail
@@ -112,12 +113,12 @@ for argument in "$@"; do
         --packages) command='./eddy-dev install' ;;
         --keep) keep=1 ;;
         bookworm | trixie | noble) release=$argument ;;
-        *) sed -n 's/^# \{0,1\}//; 2,15p' "$0" >&2; exit 2 ;;
+        *) sed -n 's/^# \{0,1\}//; 2,16p' "$0" >&2; exit 2 ;;
     esac
 done
-options=() mirror=http://deb.debian.org/debian
+options=() distribution=debian
 if [[ $release == noble ]]; then
-    mirror=http://archive.ubuntu.com/ubuntu
+    distribution=ubuntu
     # As an installed Ubuntu has them.
     options=(--components=main,universe)
     # Debian has no package of Ubuntu's keys. What is tried here is a name of a package, not trust.
@@ -125,6 +126,7 @@ if [[ $release == noble ]]; then
     # Nor does Debian's debootstrap know each Ubuntu by its name; they are all made alike.
     script=(/usr/share/debootstrap/scripts/gutsy)
 fi
+mirror=$(tools/archive_mirror.sh "$distribution")
 [[ $EUID -eq 0 ]] || { echo "fresh_machine.sh: debootstrap and mount need root" >&2; exit 1; }
 
 # A mount namespace of its own: whatever happens, no mount is left behind on this machine, and
@@ -146,13 +148,13 @@ finish() {
 trap finish EXIT
 
 echo "Making a minimal $release in $root"
-debootstrap --variant=minbase "${options[@]}" "$release" "$root" "${MIRROR:-$mirror}" "${script[@]}" \
+debootstrap --variant=minbase "${options[@]}" "$release" "$root" "$mirror" "${script[@]}" \
     >"$root.log" 2>&1 ||
     { tail -n 20 "$root.log" >&2; exit 1; }
 rm -f "$root.log"
 if [[ $release == noble ]]; then
     # As an installed Ubuntu has it: the compiler came with an update.
-    echo "deb ${MIRROR:-$mirror} noble-updates main universe" >>"$root/etc/apt/sources.list"
+    echo "deb $mirror noble-updates main universe" >>"$root/etc/apt/sources.list"
 fi
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 mount -t proc proc "$root/proc"
@@ -166,4 +168,5 @@ git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' 
 done | tar --null --files-from=- -cf - | tar -xf - -C "$root/eddy"
 
 chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+    EDDY_DEBIAN_MIRROR="${EDDY_DEBIAN_MIRROR:-}" EDDY_UBUNTU_MIRROR="${EDDY_UBUNTU_MIRROR:-}" \
     TRY_DEMO="$try_demo" TRY_PACKAGE="$try_package" sh -c "cd /eddy && $command"

@@ -2,24 +2,36 @@
 # Unpacks Debian packages into a folder, without installing them: rivals in versions that this system's
 # apt does not have.
 #
-# Usage: tools/unpack_packages.sh FOLDER URL SHA256 [URL SHA256...]
+# Usage: tools/unpack_packages.sh FOLDER debian|ubuntu PATH SHA256 [PATH SHA256...]
 #
-# Does nothing when FOLDER is there. Otherwise all of it is fetched and checked first, so that FOLDER is
-# whole or not there.
+# PATH is below the archive of that distribution (see archive_mirror.sh). Does nothing when FOLDER is there.
+# Otherwise all of it is fetched and checked first, so that FOLDER is whole or not there.
 set -euo pipefail
 
-[[ $# -ge 3 && $(($# % 2)) -eq 1 ]] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-folder=$1
-shift
+[[ $# -ge 4 && $(($# % 2)) -eq 0 ]] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+folder=$1 distribution=$2
+shift 2
 [[ ! -d $folder ]] || exit 0
 
+mirror=$("$(dirname "$0")/archive_mirror.sh" "$distribution")
 mkdir -p "$(dirname "$folder")"
 work=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+# apt's own downloader knows the proxies of its configuration.
+fetch() {
+    local helper=/usr/lib/apt/apt-helper
+    if [[ -x $helper ]]; then
+        "$helper" -o APT::Sandbox::User=root -o Acquire::http::Timeout=60 \
+            -o Acquire::https::Timeout=60 -qq download-file "$1" "$2" "SHA256:$3" >&2
+    else
+        curl -fsSL --max-time 60 -o "$2" "$1"
+    fi
+}
 while [[ $# -gt 0 ]]; do
-    curl -fsSL --max-time 60 -o "$work/package.deb" "$1"
+    fetch "$mirror/$1" "$work/package.deb" "$2"
     echo "$2  $work/package.deb" | sha256sum --check --quiet - >&2
     dpkg-deb -x "$work/package.deb" "$work/whole"
+    rm "$work/package.deb"
     shift 2
 done
 mv -T "$work/whole" "$folder"
