@@ -119,8 +119,8 @@ inline task<> io_scope(listener listener) {
     });  // the children are cancelled and awaited here
 }
 
-inline task<> io_semaphore(semaphore& door, stream peer) {
-    result<permit> inside = co_await door.acquire();
+inline task<> io_semaphore(semaphore& connections, stream peer) {
+    result<permit> inside = co_await connections.acquire();
     if (!inside) co_return;           // cancelled
     co_await serve(std::move(peer));  // at most that many of these at once
 }

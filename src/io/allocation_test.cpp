@@ -226,20 +226,20 @@ TEST_P(allocation_io, a_channel_allocates_nothing_once_it_is_made) {
     });
 }
 
-task<> hold_for_a_turn(semaphore& door, int& entered) {
-    const permit inside = must(co_await door.acquire());
+task<> hold_for_a_turn(semaphore& awaited, int& entered) {
+    const permit inside = must(co_await awaited.acquire());
     ++entered;
     co_await loop::current().yield();
 }
 
 TEST_P(allocation_io, a_semaphore_allocates_nothing) {
     run([]() -> task<> {
-        semaphore door(2);
+        semaphore awaited(2);
         async_mutex one;
         int entered = 0;
         const auto spent = co_await count_warm(1000, [&]() -> task<> {
             co_await join_scope([&](scope& children) -> task<> {
-                for (int i = 0; i < 5; ++i) children.spawn(hold_for_a_turn(door, entered));
+                for (int i = 0; i < 5; ++i) children.spawn(hold_for_a_turn(awaited, entered));
                 const permit held = must(co_await one.lock());
                 co_return;
             });
@@ -251,16 +251,16 @@ TEST_P(allocation_io, a_semaphore_allocates_nothing) {
 
 TEST_P(allocation_io, an_event_and_a_sleep_allocate_nothing) {
     run([]() -> task<> {
-        event door;
+        event awaited;
         const auto pass = [](event& of) -> task<> { must(co_await of.wait()); };
         const auto waits = co_await count_warm(1000, [&]() -> task<> {
             co_await join_scope([&](scope& children) -> task<> {
-                for (int i = 0; i < 3; ++i) children.spawn(pass(door));
-                door.set();
+                for (int i = 0; i < 3; ++i) children.spawn(pass(awaited));
+                awaited.set();
                 co_return;
             });
-            must(co_await door.wait());  // it is set
-            door.reset();
+            must(co_await awaited.wait());  // it is set
+            awaited.reset();
         });
         EXPECT_EQ(waits, 0u);
         const auto sleeps = co_await count_warm(

@@ -27,7 +27,7 @@ blocking_pool::blocking_pool(const blocking_options& options) : options_(options
 blocking_pool::~blocking_pool() {
     {
         const std::lock_guard lock(mutex_);
-        EDDY_ASSERT(in_hand_ == 0);
+        EDDY_ASSERT(in_progress_ == 0);
         stopping_ = true;
     }
     work_ready_.notify_all();
@@ -41,9 +41,10 @@ std::size_t blocking_pool::threads() const {
 
 std::error_code blocking_pool::submit(blocking_operation& work) {
     const std::lock_guard lock(mutex_);
-    if (in_hand_ >= options_.max_threads && in_hand_ - options_.max_threads >= options_.max_queue)
+    if (in_progress_ >= options_.max_threads &&
+        in_progress_ - options_.max_threads >= options_.max_queue)
         return errc::limit_reached;
-    if (in_hand_ >= threads_.size() && threads_.size() < options_.max_threads) {
+    if (in_progress_ >= threads_.size() && threads_.size() < options_.max_threads) {
         try {
             const signals_blocked while_it_starts;
             threads_.emplace_back([this] { serve(); });
@@ -53,17 +54,17 @@ std::error_code blocking_pool::submit(blocking_operation& work) {
         }
     }
     queue_.push_back(work);
-    ++in_hand_;
+    ++in_progress_;
     work_ready_.notify_one();
     return {};
 }
 
 bool blocking_pool::withdraw(blocking_operation& work) {
-    list_link<blocking_pool>& place = work;
+    list_link<blocking_pool>& link = work;
     const std::lock_guard lock(mutex_);
-    if (!place.linked()) return false;
-    place.unlink();
-    --in_hand_;
+    if (!link.linked()) return false;
+    link.unlink();
+    --in_progress_;
     return true;
 }
 
@@ -76,7 +77,7 @@ void blocking_pool::serve() {
         lock.unlock();
         work.execute();
         lock.lock();
-        --in_hand_;
+        --in_progress_;
         lock.unlock();
         // From here on the work belongs to its loop, which may end it at once.
         work.home_->post(work);

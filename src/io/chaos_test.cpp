@@ -445,29 +445,29 @@ task<> live(side& me) {
 // ---- listeners, servers, clients
 
 /// A listener that is closed now and then, and the address where it is reached at present.
-struct door {
+struct open_listener {
     listener accepting;
     endpoint address;
 };
 
-/// Where clients of all loops find the doors of all loops.
+/// Where clients of all loops find the listeners of all loops.
 class address_book {
 public:
-    explicit address_book(std::size_t loops) : doors_(loops) {}
-    void set(std::size_t index, const std::vector<door>& doors) {
+    explicit address_book(std::size_t loops) : listeners_(loops) {}
+    void set(std::size_t index, const std::vector<open_listener>& listeners) {
         const std::lock_guard lock(mutex_);
-        doors_[index].clear();
-        for (const door& each : doors) doors_[index].push_back(each.address);
+        listeners_[index].clear();
+        for (const open_listener& each : listeners) listeners_[index].push_back(each.address);
     }
     endpoint any_of(std::size_t index, random_generator& dice) {
         const std::lock_guard lock(mutex_);
-        const auto& there = doors_[index];
+        const auto& there = listeners_[index];
         return there.empty() ? endpoint() : there[dice.below(there.size())];
     }
 
 private:
     std::mutex mutex_;
-    std::vector<std::vector<endpoint>> doors_;
+    std::vector<std::vector<endpoint>> listeners_;
 };
 
 task<> serve(world& all, stream peer, std::uint64_t seed) {
@@ -478,7 +478,7 @@ task<> serve(world& all, stream peer, std::uint64_t seed) {
 task<result<stream>> accept_one(listener& from) { co_return co_await from.accept(); }
 task<result<stream>> connect_one(endpoint to) { co_return co_await loop::current().connect(to); }
 
-result<> open_door(door& at, random_generator& dice) {
+result<> reopen(open_listener& at, random_generator& dice) {
     listen_options options;
     if (dice.chance(0.2)) options.backlog = static_cast<int>(dice.below(3));
     endpoint where = must(endpoint::ip(dice.chance(0.3) ? "::1" : "127.0.0.1", 0));
@@ -492,18 +492,18 @@ result<> open_door(door& at, random_generator& dice) {
     return {};
 }
 
-task<> accept_all(world& all, std::vector<door>& doors, door& at, address_book& book,
-                  scope& servers, std::uint64_t seed) {
+task<> accept_all(world& all, std::vector<open_listener>& listeners, open_listener& at,
+                  address_book& book, scope& servers, std::uint64_t seed) {
     random_generator dice(seed);
     for (;;) {
         if (!at.accepting) {
             // When descriptors are short, opening a new one has to wait.
-            if (const auto opened = open_door(at, dice); !opened) {
+            if (const auto opened = reopen(at, dice); !opened) {
                 EXPECT_EQ(opened.error(), errno_code(EMFILE)) << opened.error().message();
                 if (!co_await loop::current().sleep_for(1ms)) co_return;
                 continue;
             }
-            book.set(all.own_index, doors);
+            book.set(all.own_index, listeners);
         }
         result<stream> peer = fail(errc::cancelled);
         const bool limited = dice.chance(0.3);
@@ -527,10 +527,10 @@ task<> accept_all(world& all, std::vector<door>& doors, door& at, address_book& 
     }
 }
 
-task<> close_doors(std::vector<door>& doors, std::uint64_t seed) {
+task<> close_listeners(std::vector<open_listener>& listeners, std::uint64_t seed) {
     random_generator dice(seed);
     while (co_await loop::current().sleep_for(1ms + random_time(dice, 20ms)))
-        doors[dice.below(doors.size())].accepting.close();
+        listeners[dice.below(listeners.size())].accepting.close();
 }
 
 /// Leaves the process no free descriptor, for a moment now and then.
@@ -576,9 +576,9 @@ task<> call(world& all, address_book& book, std::uint64_t seed) {
 /// One loop's part of a round.
 task<> run_world(world& all, address_book& book, std::size_t clients) {
     random_generator dice(all.seed);
-    std::vector<door> doors(1 + dice.below(3));
-    for (door& each : doors) must(open_door(each, dice));
-    book.set(all.own_index, doors);
+    std::vector<open_listener> listeners(1 + dice.below(3));
+    for (open_listener& each : listeners) must(reopen(each, dice));
+    book.set(all.own_index, listeners);
     const bool simulated = loop::current().kind() == backend_kind::sim;
     const bool starving =
         may_starve_descriptors && !simulated && all.loops == 1 && dice.chance(0.3);
@@ -587,8 +587,9 @@ task<> run_world(world& all, address_book& book, std::size_t clients) {
     scope servers(co_await current_source());
     {
         scope helpers(co_await current_source());
-        for (door& each : doors) helpers.spawn(accept_all(all, doors, each, book, servers, dice()));
-        if (dice.chance(0.7)) helpers.spawn(close_doors(doors, dice()));
+        for (open_listener& each : listeners)
+            helpers.spawn(accept_all(all, listeners, each, book, servers, dice()));
+        if (dice.chance(0.7)) helpers.spawn(close_listeners(listeners, dice()));
         if (starving) helpers.spawn(starve_descriptors(dice()));
         {
             scope callers(co_await current_source());
@@ -601,7 +602,7 @@ task<> run_world(world& all, address_book& book, std::size_t clients) {
         helpers.cancel();
         co_await helpers.join();
     }
-    doors.clear();
+    listeners.clear();
     if (!patient) servers.cancel();
     co_await servers.join();
     EXPECT_EQ(servers.children(), 0u);

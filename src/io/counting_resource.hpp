@@ -35,7 +35,7 @@ public:
     /// Bytes that were given out at one time, at most.
     std::size_t peak() const { return locked(peak_); }
     /// Who has given blocks back.
-    std::set<std::thread::id> givers() const { return locked(givers_); }
+    std::set<std::thread::id> threads() const { return locked(threads_); }
 
     /// After so many more blocks there is no memory.
     void fail_after(std::size_t blocks) {
@@ -66,7 +66,7 @@ private:
     }
     void do_deallocate(void* block, std::size_t size, std::size_t alignment) override {
         const std::lock_guard hold(mutex_);
-        givers_.insert(std::this_thread::get_id());
+        threads_.insert(std::this_thread::get_id());
         const auto known = blocks_.find(block);
         if (known == blocks_.end()) {
             ADD_FAILURE() << "a block of another one";
@@ -88,7 +88,7 @@ private:
     std::size_t bytes_ = 0;
     std::size_t peak_ = 0;
     std::size_t left_ = static_cast<std::size_t>(-1);
-    std::set<std::thread::id> givers_;
+    std::set<std::thread::id> threads_;
 };
 
 }  // namespace eddy::testing

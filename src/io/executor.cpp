@@ -28,7 +28,7 @@ public:
     void operator()() {
         // Nobody waits for it: within dispatch() it would outlive what its caller has inherited.
         const detail::frames_from pool(nullptr);
-        detail::guest_access::start(log_failure(std::move(work_)));
+        detail::posted_task_access::start(log_failure(std::move(work_)));
     }
 
 private:
@@ -64,7 +64,7 @@ bool executor::is_current() const noexcept { return gate_ && gate_->is_of(loop::
 bool executor::closed() const noexcept { return !gate_ || gate_->closed(); }
 
 bool executor::runs_here() const noexcept {
-    return is_current() && loop::of_this_thread()->guests_ != nullptr;
+    return is_current() && loop::of_this_thread()->posted_tasks_ != nullptr;
 }
 
 result<> executor::post(posted_work& work) const noexcept {
@@ -75,7 +75,7 @@ result<> executor::post(posted_work& work) const noexcept {
     return {};
 }
 
-result<> executor::hand_over(std::unique_ptr<detail::posted_call> work) const {
+result<> executor::post_call(std::unique_ptr<detail::posted_call> work) const {
     if (closed()) return fail(errc::closed);
     if (!gate_->add_pending()) return fail(errc::limit_reached);
     work->gate = gate_;
@@ -94,60 +94,60 @@ result<> executor::dispatch(task<void> work) const {
 }
 
 bool detail::remote_operation::start() {
-    home_ = &loop::current();
-    visits_.store(1, std::memory_order_relaxed);
-    if (there_.post(arriving_)) return false;
+    origin_ = &loop::current();
+    steps_.store(1, std::memory_order_relaxed);
+    if (there_.post(beginning_)) return false;
     error_ = errc::closed;
     return true;
 }
 
-void detail::remote_operation::arrive() noexcept {
-    source_.emplace(&guest_access::source());
+void detail::remote_operation::begin_work() noexcept {
+    source_.emplace(&posted_task_access::source());
     try {
-        guest_access::start(carry(*this));
+        posted_task_access::start(run_work(*this));
     } catch (...) {  // no memory for a frame
         failure_ = std::current_exception();
         source_.reset();
-        leave_there();
+        end_step();
     }
 }
 
-task<void> detail::remote_operation::carry(remote_operation& self) {
+task<void> detail::remote_operation::run_work(remote_operation& self) {
     try {
         co_await self.work(*self.source_);
     } catch (...) {
         self.failure_ = std::current_exception();
     }
     self.source_.reset();
-    self.leave_there();
+    self.end_step();
 }
 
-void detail::remote_operation::come_home() noexcept {
+void detail::remote_operation::complete_at_origin() noexcept {
     frame_free(std::exchange(memory_.memory, nullptr), memory_.size);
     complete_later();
 }
 
-void detail::remote_operation::leave_there() noexcept {
+void detail::remote_operation::end_step() noexcept {
     // The waiting thread may destroy this object as soon as it is notified.
-    loop& home = *home_;
-    if (visits_.fetch_sub(1, std::memory_order_acq_rel) == 1) home.post(returning_);
+    loop& origin = *origin_;
+    if (steps_.fetch_sub(1, std::memory_order_acq_rel) == 1) origin.post(completing_);
 }
 
 void detail::remote_operation::on_cancel() noexcept {
-    int seen = visits_.load(std::memory_order_acquire);
+    int seen = steps_.load(std::memory_order_acquire);
     do {
-        if (seen == 0) return;  // it is on its way home
-    } while (!visits_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
-                                            std::memory_order_acquire));
-    if (there_.post(stopping_)) return;
+        if (seen == 0) return;  // its completion is posted
+    } while (!steps_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
+                                           std::memory_order_acquire));
+    if (there_.post(cancelling_)) return;
     // That loop is ending, and has cancelled the work by itself. It may be through with it, and
     // then it left the last step to us.
-    if (visits_.fetch_sub(1, std::memory_order_acq_rel) == 1) come_home();
+    if (steps_.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_at_origin();
 }
 
-void detail::remote_operation::stop_there() noexcept {
+void detail::remote_operation::cancel_work() noexcept {
     if (source_) source_->request();
-    leave_there();
+    end_step();
 }
 
 }  // namespace eddy

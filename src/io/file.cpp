@@ -172,10 +172,10 @@ task<result<>> file::write(state* of, std::uint64_t offset, const_bytes bytes) {
     co_return result<>();
 }
 
-task<result<>> file::sync(state* of, bool data_alone) {
+task<result<>> file::sync(state* of, bool data_only) {
     const in_use use(of->in_flight);
     file_request what;
-    what.what = data_alone ? file_request::action::sync_data : file_request::action::sync;
+    what.what = data_only ? file_request::action::sync_data : file_request::action::sync;
     what.fd = of->fd.get();
     const result<std::size_t> done = co_await do_step(what);
     if (!done) co_return fail(done.error());

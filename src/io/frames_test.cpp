@@ -526,7 +526,7 @@ TEST_P(frames_io, a_task_that_visits_another_loop_has_that_ones_pool_there) {
                 EXPECT_EQ(frame_memory(), &memory);
                 EXPECT_GT(memory.made(), made) << "the task was made here";
                 EXPECT_EQ(memory.outstanding(), outstanding) << "gone before the caller goes on";
-                EXPECT_TRUE(memory.givers().contains(there));
+                EXPECT_TRUE(memory.threads().contains(there));
             }
         });
         // Posted work is over when that loop is.

@@ -115,14 +115,14 @@ loop::~loop() {
     {
         scope late;
         late.cancel();
-        guests_ = &late;
+        posted_tasks_ = &late;
         gate_->close();
         gate_->wait_until_left();
         // Accepted work runs, even now. It can post nothing to this loop any more, but what it
         // waits for may still come from other threads.
         run_posted();
         run_while_any(late);
-        guests_ = nullptr;
+        posted_tasks_ = nullptr;
     }
     file_threads_.reset();
     gate_->wait_until_left();
@@ -143,16 +143,16 @@ loop* loop::of_this_thread() noexcept { return current_loop; }
 backend_kind loop::kind() const noexcept { return backend_->kind(); }
 
 void loop::run_until_done(task<void> root) {
-    EDDY_ASSERT(!guests_);
+    EDDY_ASSERT(!posted_tasks_);
     now_is_known_ = false;
     scope top;
-    scope guests;
-    guests_ = &guests;
+    scope posted;
+    posted_tasks_ = &posted;
     top.spawn(std::move(root));
     run_while_any(top);
-    guests.cancel();
-    run_while_any(guests);
-    guests_ = nullptr;
+    posted.cancel();
+    run_while_any(posted);
+    posted_tasks_ = nullptr;
     top.rethrow_failure();
 }
 

@@ -34,7 +34,7 @@ public:
         return one && loop_.load(std::memory_order_relaxed) == one;
     }
 
-    /// Nobody enters any more.
+    /// No thread enters any more.
     void close() noexcept { loop_.store(nullptr, std::memory_order_seq_cst); }
     void wait_until_left() const noexcept {
         while (inside_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
@@ -55,14 +55,14 @@ private:
     const std::size_t limit_;
 };
 
-/// The way to the tasks that a loop runs for executors; on its thread, while it runs posted work.
-struct guest_access {
+/// Access to the tasks that a loop runs for executors; on its thread, while it runs posted work.
+struct posted_task_access {
     static void start(task<void> work) {
         loop& here = loop::current();
-        EDDY_ASSERT(here.guests_);
-        here.guests_->spawn(std::move(work));
+        EDDY_ASSERT(here.posted_tasks_);
+        here.posted_tasks_->spawn(std::move(work));
     }
-    static cancel_source& source() noexcept { return loop::current().guests_->source(); }
+    static cancel_source& source() noexcept { return loop::current().posted_tasks_->source(); }
 };
 
 }  // namespace eddy::detail

@@ -80,8 +80,8 @@ TEST_P(misuse_death, a_source_that_ends_before_those_who_wait_under_it) {
 TEST_P(misuse_death, an_event_that_somebody_waits_for) {
     const auto leave = [this] {
         run_in_scope([](scope& children) -> task<> {
-            event door;
-            children.spawn(wait_for(door));
+            event awaited;
+            children.spawn(wait_for(awaited));
             co_return;
         });
     };
@@ -113,23 +113,23 @@ TEST_P(misuse_death, a_channel_with_a_receiver_or_a_sender) {
     EXPECT_DEATH(leave_sender(), said);
 }
 
-task<> enter(semaphore& door) { static_cast<void>(co_await door.acquire()); }
-task<> lock(async_mutex& door) { static_cast<void>(co_await door.lock()); }
+task<> enter(semaphore& awaited) { static_cast<void>(co_await awaited.acquire()); }
+task<> lock(async_mutex& awaited) { static_cast<void>(co_await awaited.lock()); }
 
 TEST_P(misuse_death, a_semaphore_or_mutex_that_somebody_waits_for) {
     const auto leave_semaphore = [this] {
         run_in_scope([](scope& children) -> task<> {
-            semaphore door(0);
-            children.spawn(enter(door));
+            semaphore awaited(0);
+            children.spawn(enter(awaited));
             co_return;
         });
     };
     const auto leave_mutex = [this] {
         run_in_scope([](scope& children) -> task<> {
-            async_mutex door;
-            const permit held = door.try_lock();
+            async_mutex awaited;
+            const permit held = awaited.try_lock();
             // It passes on to the first of them.
-            for (int i = 0; i < 2; ++i) children.spawn(lock(door));
+            for (int i = 0; i < 2; ++i) children.spawn(lock(awaited));
             co_return;
         });
     };
@@ -142,16 +142,16 @@ TEST_P(misuse_death, a_semaphore_or_mutex_whose_place_is_taken) {
     const auto leave_semaphore = [this] {
         run([]() -> task<> {
             permit held;
-            semaphore door(2);
-            held = door.try_acquire();
+            semaphore awaited(2);
+            held = awaited.try_acquire();
             co_return;
         });
     };
     const auto leave_mutex = [this] {
         run([]() -> task<> {
             permit held;
-            async_mutex door;
-            held = must(co_await door.lock());
+            async_mutex awaited;
+            held = must(co_await awaited.lock());
         });
     };
     const char* const said = "assertion failed: free_ == places_ ";

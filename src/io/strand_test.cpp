@@ -29,8 +29,8 @@ std::unique_ptr<loop_group> start_loops(backend_kind kind, std::size_t threads) 
 
 // ---- semaphore, async_mutex
 
-task<void> enter(semaphore& door, std::string& order, char name, event& leave) {
-    const result<permit> inside = co_await door.acquire();
+task<void> enter(semaphore& limit, std::string& order, char name, event& leave) {
+    const result<permit> inside = co_await limit.acquire();
     if (!inside) {
         order += '!';
         co_return;
@@ -41,59 +41,59 @@ task<void> enter(semaphore& door, std::string& order, char name, event& leave) {
 
 TEST_P(strand_io, a_semaphore_admits_so_many_in_the_order_of_asking) {
     run([this]() -> task<> {
-        semaphore door(2);
+        semaphore limit(2);
         event leave;
         std::string order;
         co_await join_scope([&](scope& children) -> task<> {
-            for (char name : {'a', 'b', 'c', 'd'}) children.spawn(enter(door, order, name, leave));
+            for (char name : {'a', 'b', 'c', 'd'}) children.spawn(enter(limit, order, name, leave));
             co_await here().yield();
             EXPECT_EQ(order, "ab");
-            EXPECT_EQ(door.available(), 0u);
-            EXPECT_FALSE(door.try_acquire());
+            EXPECT_EQ(limit.available(), 0u);
+            EXPECT_FALSE(limit.try_acquire());
             leave.set();
         });
         EXPECT_EQ(spoken(order), "abcd");
-        EXPECT_EQ(door.available(), 2u);
+        EXPECT_EQ(limit.available(), 2u);
         {
-            const permit taken = door.try_acquire();
+            const permit taken = limit.try_acquire();
             EXPECT_TRUE(taken);
-            EXPECT_EQ(door.available(), 1u);
+            EXPECT_EQ(limit.available(), 1u);
         }
-        EXPECT_EQ(door.available(), 2u);
+        EXPECT_EQ(limit.available(), 2u);
     });
 }
 
 TEST_P(strand_io, a_cancelled_waiter_leaves_the_queue_and_takes_no_place) {
     run([]() -> task<> {
-        semaphore door(1);
+        semaphore limit(1);
         event leave;
         std::string order;
         scope first(co_await current_source());
         scope second(co_await current_source());
-        first.spawn(enter(door, order, 'a', leave));
-        second.spawn(enter(door, order, 'b', leave));
-        first.spawn(enter(door, order, 'c', leave));
+        first.spawn(enter(limit, order, 'a', leave));
+        second.spawn(enter(limit, order, 'b', leave));
+        first.spawn(enter(limit, order, 'c', leave));
         second.cancel();
         co_await second.join();
         EXPECT_EQ(order, "a!");
         leave.set();
         co_await first.join();
         EXPECT_EQ(order, "a!c");
-        EXPECT_EQ(door.available(), 1u);
+        EXPECT_EQ(limit.available(), 1u);
     });
 }
 
 TEST_P(strand_io, a_place_passed_on_is_not_lost_to_a_cancellation) {
     run([this]() -> task<> {
-        semaphore door(1);
+        semaphore limit(1);
         for (int round = 0; round < 50; ++round) {
-            permit held = door.try_acquire();
+            permit held = limit.try_acquire();
             EXPECT_TRUE(held);
             event leave;
             leave.set();
             std::string order;
             scope children(co_await current_source());
-            children.spawn(enter(door, order, 'a', leave));
+            children.spawn(enter(limit, order, 'a', leave));
             if (random().below(2) == 0) {
                 held.release();
                 children.cancel();
@@ -103,7 +103,7 @@ TEST_P(strand_io, a_place_passed_on_is_not_lost_to_a_cancellation) {
             }
             co_await children.join();
             EXPECT_EQ(order.size(), 1u);
-            EXPECT_EQ(door.available(), 1u);
+            EXPECT_EQ(limit.available(), 1u);
         }
     });
 }

@@ -212,10 +212,9 @@ protected:
 
     /// Marks of coroutines that were ready in one turn, one character each: in order, unless the
     /// order is drawn (EDDY_TEST_SHUFFLE=1), when only the set counts.
-    std::string spoken(std::string letters) const {
-        if (simulated() && with_environment({}).sim.shuffle)
-            std::sort(letters.begin(), letters.end());
-        return letters;
+    std::string spoken(std::string marks) const {
+        if (simulated() && with_environment({}).sim.shuffle) std::sort(marks.begin(), marks.end());
+        return marks;
     }
 
     /// Runs `body`, a callable that returns task<void>. An exception fails the test.

@@ -139,12 +139,12 @@ TEST_P(timeout_io, bounds_a_read) {
 
 TEST_P(timeout_io, bounds_an_operation_without_a_task) {
     run([this]() -> task<> {
-        event door;
-        EXPECT_EQ(error_of(co_await with_timeout(1ms, door.wait())), errc::timed_out);
-        EXPECT_EQ(error_of(co_await with_deadline(here().now(), door.wait())), errc::timed_out);
+        event flag;
+        EXPECT_EQ(error_of(co_await with_timeout(1ms, flag.wait())), errc::timed_out);
+        EXPECT_EQ(error_of(co_await with_deadline(here().now(), flag.wait())), errc::timed_out);
         must(co_await with_timeout(duration::max(), here().sleep_for(1ms)));
-        door.set();
-        must(co_await with_timeout(1h, door.wait()));
+        flag.set();
+        must(co_await with_timeout(1h, flag.wait()));
     });
 }
 

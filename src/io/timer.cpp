@@ -92,18 +92,18 @@ void timer_wheel::fire_due(time_point now, std::size_t most) noexcept {
         return;
     }
     time_ = until;
-    look_ahead();
+    find_next();
 }
 
 /// Finds the next deadline, where few timers stand before the others; else when their slot begins.
-void timer_wheel::look_ahead() noexcept {
+void timer_wheel::find_next() noexcept {
     next_ = time_point::max();
     if (levels_ == 0) return;
-    constexpr int most_looked_at = 16;
+    constexpr int most_examined = 16;
     const unsigned slot = first_slot();
     int seen = 0;
     for (const timer* node = at(slot).first; node; node = node->next_) {
-        if (++seen > most_looked_at) {
+        if (++seen > most_examined) {
             next_ = time_point(duration(start_of(slot)));
             return;
         }

@@ -169,7 +169,7 @@ TEST_P(timer_io, virtual_time_costs_nothing_and_is_exact) {
 }
 
 /// The wheel alone, beside a list that is searched from one end to the other.
-class timer_wheel_alone : public ::testing::Test {
+class timer_wheel_test : public ::testing::Test {
 protected:
     struct node final : timer {
         node(timer_wheel& of, std::vector<node*>& fired) : wheel(of), log(fired) {}
@@ -179,7 +179,7 @@ protected:
         time_point due{};
         bool waits = false;
     };
-    ~timer_wheel_alone() override {
+    ~timer_wheel_test() override {
         for (const auto& each : nodes)
             if (each->armed()) wheel.remove(*each);
     }
@@ -196,7 +196,7 @@ protected:
     std::vector<std::unique_ptr<node>> nodes;
 };
 
-TEST_F(timer_wheel_alone, agrees_with_a_list_however_far_the_deadlines_and_the_steps) {
+TEST_F(timer_wheel_test, agrees_with_a_list_however_far_the_deadlines_and_the_steps) {
     const std::uint64_t seed = seed_of_this_run();
     random_generator random(seed);
     for (int i = 0; i < 200; ++i) nodes.push_back(std::make_unique<node>(wheel, fired));
@@ -239,7 +239,7 @@ TEST_F(timer_wheel_alone, agrees_with_a_list_however_far_the_deadlines_and_the_s
     }
 }
 
-TEST_F(timer_wheel_alone, does_a_bounded_amount_of_work_at_once) {
+TEST_F(timer_wheel_test, does_a_bounded_amount_of_work_at_once) {
     const time_point when = time_point() + 1h;
     for (int i = 0; i < 10'000; ++i) {
         nodes.push_back(std::make_unique<node>(wheel, fired));

@@ -300,9 +300,9 @@ public:
 
 private:
     /// Waits until fewer than max_concurrent queries run, and counts as one of them from then on.
-    class turn_operation final : public operation, public list_link<impl> {
+    class slot_operation final : public operation, public list_link<impl> {
     public:
-        explicit turn_operation(impl& queue) noexcept : queue_(&queue) {}
+        explicit slot_operation(impl& queue) noexcept : queue_(&queue) {}
         void set_error(std::error_code error) noexcept override { error_ = error; }
         result<> take_result() const noexcept {
             if (error_) return fail(error_);
@@ -320,7 +320,7 @@ private:
                 return true;
             }
             ++queue_->waiting_;
-            queue_->turns_.push_back(*this);
+            queue_->waiters_.push_back(*this);
             return false;
         }
         void on_cancel() noexcept override {
@@ -334,30 +334,30 @@ private:
         std::error_code error_;
     };
 
-    /// Ends a turn that was taken, however its query ends.
-    class turn_end {
+    /// Releases a slot, however its query ends.
+    class slot_release {
     public:
-        explicit turn_end(impl& queue) noexcept : queue_(&queue) {}
-        ~turn_end() { queue_->end_turn(); }
-        turn_end(const turn_end&) = delete;
-        turn_end& operator=(const turn_end&) = delete;
+        explicit slot_release(impl& queue) noexcept : queue_(&queue) {}
+        ~slot_release() { queue_->release_slot(); }
+        slot_release(const slot_release&) = delete;
+        slot_release& operator=(const slot_release&) = delete;
 
     private:
         impl* queue_;
     };
 
-    void end_turn() noexcept {
-        if (turns_.empty()) {
+    void release_slot() noexcept {
+        if (waiters_.empty()) {
             --running_;
             return;
         }
         --waiting_;
-        turns_.pop_front().complete_later();
+        waiters_.pop_front().complete_later();
     }
 
     resolver_options options_;
     hosts_file hosts_;
-    intrusive_list<turn_operation, impl> turns_;
+    intrusive_list<slot_operation, impl> waiters_;
     std::size_t running_ = 0;
     std::size_t waiting_ = 0;
 };
@@ -381,9 +381,9 @@ task<result<std::vector<endpoint>>> resolver::impl::resolve(std::string host, st
     if (!known.empty()) co_return known;
     if (loop::current().kind() == backend_kind::sim) co_return fail(errc::name_not_found);
 
-    auto turn = co_await awaiting<turn_operation>(*this);
-    if (!turn) co_return fail(turn.error());
-    const turn_end ended(*this);
+    auto slot = co_await awaiting<slot_operation>(*this);
+    if (!slot) co_return fail(slot.error());
+    const slot_release ended(*this);
     co_return co_await dns_query::run(std::move(host), port, options_.servers);
 }
 

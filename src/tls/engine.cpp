@@ -167,7 +167,7 @@ engine::status engine::read(mutable_bytes into, std::size_t& size) {
     return outcome_of(SSL_read_ex(ssl_.get(), into.data(), into.size(), &size), false);
 }
 
-engine::status engine::look_ahead() {
+engine::status engine::peek() {
     begin_call();
     char byte = 0;
     std::size_t size = 0;

@@ -39,7 +39,7 @@ public:
     status read(mutable_bytes into, std::size_t& size);
     /// Takes up input that is not for the user, such as session tickets; done when there is some
     /// that read() yields.
-    status look_ahead();
+    status peek();
     /// Encrypts one record at most: `bytes` must not be more than max_record, nor empty. Never
     /// want_input.
     status write(const_bytes bytes);

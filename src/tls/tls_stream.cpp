@@ -171,9 +171,9 @@ void tls_stream::on_output() {
     complete_waiters(true);
 }
 
-/// Goes on with whatever waits. `in_turn` says that the loop called, so that one coroutine may be
+/// Goes on with whatever waits. `from_loop` says that the loop called, so that one coroutine may be
 /// resumed here.
-void tls_stream::complete_waiters(bool in_turn) {
+void tls_stream::complete_waiters(bool from_loop) {
     operation* next = nullptr;
     const auto complete = [&](operation& op) {
         if (next) next->complete_later();
@@ -186,7 +186,7 @@ void tls_stream::complete_waiters(bool in_turn) {
     if (writer_ && drain(*writer_)) complete(*std::exchange(writer_, nullptr));
     if (reader_ && fill(*reader_)) complete(*std::exchange(reader_, nullptr));
     if (!next) return;
-    if (in_turn)
+    if (from_loop)
         next->complete_now();
     else
         next->complete_later();
@@ -236,7 +236,7 @@ void tls_stream::take_tickets() {
             if (!get_input()) return;
             continue;
         }
-        const engine::status status = engine_.look_ahead();
+        const engine::status status = engine_.peek();
         if (status == engine::status::done) return;
         if (status == engine::status::failed) end_reading();
         flush();
@@ -309,7 +309,7 @@ bool tls_stream::drain(write_operation& op) {
         if (write_end_) continue;
         if (op.pieces_left() == 0) return true;
         if (owed_) {
-            if (const result<> same = settle_debt(op.piece(0).front()); !same)
+            if (const result<> same = skip_owed(op.piece(0).front()); !same)
                 write_end_ = same.error();
             else
                 op.advance(1);
@@ -327,8 +327,8 @@ void tls_stream::encrypt_next(write_operation& op, std::size_t& budget) {
     const std::size_t most = std::min(max_record, budget);
     const const_bytes first = op.piece(0);
     buffer_pool& buffers = plaintext_buffers();
-    const bool is_alone = first.size() >= most || op.pieces_left() == 1;
-    std::byte* const bytes = is_alone ? nullptr : buffers.take();
+    const bool is_single = first.size() >= most || op.pieces_left() == 1;
+    std::byte* const bytes = is_single ? nullptr : buffers.take();
     if (!bytes) {
         const const_bytes chunk = first.first(std::min(first.size(), most));
         encrypt(chunk);
@@ -358,7 +358,7 @@ result<std::size_t> tls_stream::try_write(const_bytes bytes) noexcept {
     if (write_end_) return fail(write_end_);
     std::size_t taken = 0;
     if (owed_) {
-        if (const result<> same = settle_debt(bytes.front()); !same)
+        if (const result<> same = skip_owed(bytes.front()); !same)
             return fail(write_end_ = same.error());
         taken = 1;
     } else if (bytes.size() == 1) {
@@ -380,7 +380,7 @@ result<std::size_t> tls_stream::try_write(const_bytes bytes) noexcept {
 }
 
 /// Leaves out the byte that has been encrypted already, which must be the next one of the user's.
-result<> tls_stream::settle_debt(std::byte first) noexcept {
+result<> tls_stream::skip_owed(std::byte first) noexcept {
     if (*std::exchange(owed_, std::nullopt) == first) return {};
     cut_ = true;
     return fail_errno(EINVAL);

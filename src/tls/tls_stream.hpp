@@ -88,7 +88,7 @@ private:
     void advance_handshake();
     void end_handshake(std::error_code error) noexcept;
     void leave_list() noexcept;
-    result<> settle_debt(std::byte first) noexcept;
+    result<> skip_owed(std::byte first) noexcept;
     bool get_input();
     void take_input();
     bool flush();
@@ -102,7 +102,7 @@ private:
     void encrypt_next(write_operation& op, std::size_t& budget);
     void encrypt(const_bytes plain);
     void send_end() noexcept;
-    void complete_waiters(bool in_turn);
+    void complete_waiters(bool from_loop);
     bool ended_unused(bool& in_flight, operation* below) noexcept;
 
     stream below_;

@@ -80,7 +80,7 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable work_ready_;
     intrusive_list<blocking_operation, blocking_pool> queue_;
-    std::size_t in_hand_ = 0;  // waiting or running
+    std::size_t in_progress_ = 0;  // waiting or running
     bool stopping_ = false;
     std::vector<std::thread> threads_;
 };

@@ -94,7 +94,7 @@ public:
     /// The same for a callable without a result.
     template <detail::postable Work>
     [[nodiscard]] result<> post(Work work) const {
-        return hand_over(std::make_unique<detail::posted_callable<Work>>(std::move(work)));
+        return post_call(std::make_unique<detail::posted_callable<Work>>(std::move(work)));
     }
 
     /// The same for a node of the caller's own: no allocation, and no limit. It must live until
@@ -122,15 +122,15 @@ public:
 private:
     explicit executor(std::shared_ptr<detail::loop_gate> gate) noexcept : gate_(std::move(gate)) {}
     bool runs_here() const noexcept;
-    [[nodiscard]] result<> hand_over(std::unique_ptr<detail::posted_call> work) const;
+    [[nodiscard]] result<> post_call(std::unique_ptr<detail::posted_call> work) const;
 
     std::shared_ptr<detail::loop_gate> gate_;
 };
 
 namespace detail {
 
-/// A task on another loop, seen from the coroutine that waits for it. It lives in that coroutine's
-/// frame, and both threads use it: see the members for whose they are.
+/// Remote call: a task on another loop, awaited by a coroutine of this one. It lives in that
+/// coroutine's frame, and both threads use it: see the members for their owners.
 class remote_operation : public operation {
 public:
     explicit remote_operation(executor there) noexcept : there_(std::move(there)) {}
@@ -144,13 +144,13 @@ protected:
     virtual task<void> work(cancel_source& source) = 0;
 
     std::error_code error_;
-    std::exception_ptr failure_;  // written over there, before the way back
+    std::exception_ptr failure_;  // written on the other loop, before completion
     frame_block memory_;          // the same: of the work's frame, which came from our pool
 
 private:
     template <void (remote_operation::*Step)() noexcept>
-    struct trip final : posted_work {
-        explicit trip(remote_operation& of) noexcept : owner(of) {}
+    struct posted_step final : posted_work {
+        explicit posted_step(remote_operation& of) noexcept : owner(of) {}
         void run() noexcept override { (owner.*Step)(); }
 
         remote_operation& owner;
@@ -158,21 +158,22 @@ private:
 
     bool start() final;
     void on_cancel() noexcept final;
-    static task<void> carry(remote_operation& self);
-    void arrive() noexcept;      // over there: begins the work
-    void stop_there() noexcept;  // over there: cancels it
-    void come_home() noexcept;
-    void leave_there() noexcept;  // over there: the work or a cancellation is through
+    static task<void> run_work(remote_operation& self);
+    void begin_work() noexcept;   // on the other loop
+    void cancel_work() noexcept;  // on the other loop
+    void complete_at_origin() noexcept;
+    void end_step() noexcept;  // on the other loop: the work or a cancellation has ended
 
     executor there_;
-    loop* home_ = nullptr;                 // alive as long as this coroutine waits
-    std::optional<cancel_source> source_;  // made, used and ended over there
-    /// The work, and a cancellation on its way to it: the last of them to be through comes home.
-    /// So this object is never left while the other thread may touch it.
-    std::atomic<int> visits_{0};
-    trip<&remote_operation::arrive> arriving_{*this};
-    trip<&remote_operation::stop_there> stopping_{*this};
-    trip<&remote_operation::come_home> returning_{*this};
+    loop* origin_ = nullptr;               // alive as long as this coroutine waits
+    std::optional<cancel_source> source_;  // made, used and ended on the other loop
+    /// Steps in progress on the other loop: the work, and a cancellation. The last of them to end
+    /// completes the operation here, so that this object never dies while the other thread may
+    /// touch it.
+    std::atomic<int> steps_{0};
+    posted_step<&remote_operation::begin_work> beginning_{*this};
+    posted_step<&remote_operation::cancel_work> cancelling_{*this};
+    posted_step<&remote_operation::complete_at_origin> completing_{*this};
 };
 
 template <class T>

@@ -93,7 +93,7 @@ private:
     explicit file(unique_fd fd);
     static task<result<std::size_t>> read(state* of, std::uint64_t offset, mutable_bytes into);
     static task<result<>> write(state* of, std::uint64_t offset, const_bytes bytes);
-    static task<result<>> sync(state* of, bool data_alone);
+    static task<result<>> sync(state* of, bool data_only);
     static task<result<std::uint64_t>> size(state* of);
     static task<result<>> truncate(state* of, std::uint64_t size);
 

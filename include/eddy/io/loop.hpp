@@ -31,7 +31,7 @@ struct pipe_ends;
 namespace detail {
 class loop_gate;
 class loop_mutex;
-struct guest_access;
+struct posted_task_access;
 }  // namespace detail
 
 /// Kinds of backend.
@@ -355,7 +355,7 @@ private:
     friend class loop_lock;
     friend struct file_access;
     friend result<pipe_ends> make_pipe();
-    friend struct detail::guest_access;
+    friend struct detail::posted_task_access;
     loop(const loop_options& options);
     static loop* of_this_thread() noexcept;
 
@@ -403,7 +403,7 @@ private:
     std::uint32_t budget_left_ = inline_budget;
     std::atomic<posted_work*> posted_{nullptr};
     std::shared_ptr<detail::loop_gate> gate_;
-    scope* guests_ = nullptr;             // what executors posted; null while the loop does not run
+    scope* posted_tasks_ = nullptr;       // tasks of executors; null while the loop does not run
     std::unique_ptr<shuffler> shuffler_;  // sim_options::shuffle
     std::unique_ptr<detail::loop_mutex> mutex_;  // null while it is not lockable
     time_point waits_until_{};                   // as known to loop_lock

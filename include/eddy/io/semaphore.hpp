@@ -1,7 +1,7 @@
 // semaphore and async_mutex: limits on the coroutines of one loop that are in one section at a
 // time.
 //
-//     result<permit> inside = co_await door.acquire();
+//     result<permit> inside = co_await connections.acquire();
 //     if (!inside) co_return;             // cancelled
 //     co_await serve(std::move(peer));    // at most that many of these at once
 //

@@ -27,11 +27,11 @@ namespace eddy {
 ///
 /// A piece that awaits run() of its own strand waits for itself, for ever.
 ///
-/// Nobody waits for what is posted: it must refer to nothing that may be gone by then. To know that
-/// all of it has ended, await run() of one more piece.
+/// Posted work has no awaiter: it must refer to nothing that may be gone by then. To know that all
+/// of it has ended, await run() of one more piece.
 class strand {
 public:
-    /// Pieces at most that wait for their turn; one more is errc::limit_reached.
+    /// At most this many pieces wait; one more is errc::limit_reached.
     static constexpr std::size_t default_limit = 1024;
 
     /// A strand on the loop of `where`, with at most `limit` pieces waiting.
@@ -58,12 +58,12 @@ public:
         return run_there(state_, std::move(work));
     }
 
-    /// Runs `work` without waiting for it. An exception that leaves it is logged. Errors are
-    /// those of executor::post(), beside errc::limit_reached. Work that was accepted is dropped
-    /// only when the loop ends before its turn has come.
+    /// Runs `work` without waiting for it. An exception that leaves it is logged. Errors are those
+    /// of executor::post(), beside errc::limit_reached. Work that was accepted is dropped only when
+    /// the loop ends before it has begun.
     [[nodiscard]] result<> post(task<void> work) const {
         if (!state_->enter()) return fail(errc::limit_reached);
-        return state_->where.post(run_posted(place(state_), std::move(work)));
+        return state_->where.post(run_posted(queue_slot(state_), std::move(work)));
     }
     /// The same for a callable without a result.
     template <detail::postable Work>
@@ -85,20 +85,20 @@ private:
         const executor where;
         const std::size_t limit;
         std::atomic<std::size_t> waiting{0};
-        async_mutex turn;  // of the loop's thread
+        async_mutex running;  // held by the piece that runs; of the loop's thread
     };
 
-    /// A piece's place among those that wait, until its turn or its end. It keeps the strand.
-    class place {
+    /// Slot of a waiting piece in the queue, until it runs or ends. It keeps the strand alive.
+    class queue_slot {
     public:
-        explicit place(std::shared_ptr<state> of) noexcept : of_(std::move(of)) {}
-        place(place&&) noexcept = default;
-        place& operator=(place&&) = delete;
-        ~place() {
+        explicit queue_slot(std::shared_ptr<state> of) noexcept : of_(std::move(of)) {}
+        queue_slot(queue_slot&&) noexcept = default;
+        queue_slot& operator=(queue_slot&&) = delete;
+        ~queue_slot() {
             if (of_ && waits_) leave();
         }
 
-        awaiting<acquire_operation> turn() noexcept { return of_->turn.lock(); }
+        awaiting<acquire_operation> lock() noexcept { return of_->running.lock(); }
         /// It counts as waiting no more.
         void leave() noexcept {
             waits_ = false;
@@ -115,23 +115,23 @@ private:
                                                                      task<T> work) {
         if (!on->enter()) co_return fail(errc::limit_reached);
         const executor where = on->where;
-        // That of the turn comes home by resume_on().
-        struct homecoming {
-            ~homecoming() { frame_free(block.memory, block.size); }
+        // The frame of run_locked() returns by resume_on().
+        struct returned_frame {
+            ~returned_frame() { frame_free(block.memory, block.size); }
             frame_block block;
         } of_work;
         co_return co_await resume_on(
-            where, run_in_turn(place(std::move(on)), std::move(work), &of_work.block));
+            where, run_locked(queue_slot(std::move(on)), std::move(work), &of_work.block));
     }
 
-    // The turn passes on when this ends. Whoever is next begins in a later turn of the loop, and by
-    // then the frame of the work is gone, too; its memory is in `memory`.
+    // The next piece begins when this ends, in a later turn of the loop. By then the frame of the
+    // work is gone, too; its memory is in `memory`.
     template <class T>
-    static task<typename detail::blocking_result<T>::type> run_in_turn(
-        place before, task<T> work, frame_block* memory = nullptr) {
-        const result<permit> turn = co_await before.turn();
-        before.leave();
-        if (!turn) co_return fail(turn.error());
+    static task<typename detail::blocking_result<T>::type> run_locked(
+        queue_slot slot, task<T> work, frame_block* memory = nullptr) {
+        const result<permit> held = co_await slot.lock();
+        slot.leave();
+        if (!held) co_return fail(held.error());
         const auto end_work = [&] {
             {
                 task<T> ended = std::move(work);  // NOLINT(bugprone-use-after-move): awaited only
@@ -155,8 +155,8 @@ private:
         co_return;
     }
 
-    static task<void> run_posted(place before, task<void> work) {
-        static_cast<void>(co_await run_in_turn(std::move(before), std::move(work)));
+    static task<void> run_posted(queue_slot slot, task<void> work) {
+        static_cast<void>(co_await run_locked(std::move(slot), std::move(work)));
     }
 
     std::shared_ptr<state> state_;

@@ -81,7 +81,7 @@ private:
     void append(timer& node, unsigned slot) noexcept;
     unsigned first_slot() const noexcept;
     std::int64_t start_of(unsigned slot) const noexcept;
-    void look_ahead() noexcept;
+    void find_next() noexcept;
 
     std::array<list, std::size_t{level_count} * slots_a_level> slots_;
     std::array<std::uint64_t, level_count> used_{};  // a bit for each slot that is not empty

@@ -29,7 +29,7 @@ struct resolver_options {
     /// So long after it was awaited a lookup fails with errc::timed_out.
     duration timeout = std::chrono::seconds(10);
     /// Concurrent lookups by DNS, each of which queries IPv4 and IPv6 addresses at once; further
-    /// ones wait for their turn, first come, first served.
+    /// ones wait, first come, first served.
     std::size_t max_concurrent = 64;
     /// Lookups that wait; a further one fails with errc::limit_reached.
     std::size_t max_waiting = 4096;

@@ -322,10 +322,10 @@ Socket* choose(const std::vector<Socket*>& sockets, const endpoint& to, random_g
 sim_datagram* sim_backend::find_datagram(const endpoint& to, const endpoint& from) noexcept {
     // A connected socket comes before the unconnected ones.
     const auto connected = find_datagrams([&](const sim_datagram& one) {
-        return one.hears_only(from) && sim_reaches(one.local(), one.options().dual_stack, to);
+        return one.receives_only(from) && sim_reaches(one.local(), one.options().dual_stack, to);
     });
     if (!connected.empty()) return choose(connected, to, random_);
-    return choose(find_datagrams([](const sim_datagram& one) { return one.hears_all(); }), to,
+    return choose(find_datagrams([](const sim_datagram& one) { return one.receives_all(); }), to,
                   random_);
 }
 sim_listener* sim_backend::find_listener(const endpoint& to) noexcept {

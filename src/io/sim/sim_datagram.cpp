@@ -163,7 +163,7 @@ void sim_datagram::transmit(const message& sent) {
     if (world_.random().chance(world_.options().datagram_loss)) return;
     if (sim_datagram* socket = world_.find_datagram(sent.to, sent.from))
         return transmit(sent, *socket);
-    if (!hears_only(sent.to)) return;
+    if (!receives_only(sent.to)) return;
     world_.schedule(world_.now() + world_.delay(), [&world = world_, id = id_] {
         if (sim_datagram* here = world.find_datagram(id)) here->refused();
     });
@@ -195,7 +195,7 @@ void sim_datagram::transmit(const message& sent, sim_datagram& to) {
 }
 
 void sim_datagram::arrive(message received) {
-    if (!hears_all() && !hears_only(received.from)) return;
+    if (!receives_all() && !receives_only(received.from)) return;
     if (arrived_bytes_ + received.bytes.size() > world_.options().socket_buffer) return;
     received.from = sim_seen_by(local_.family(), received.from);
     received.to = sim_seen_by(local_.family(), received.to);

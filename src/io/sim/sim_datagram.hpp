@@ -36,9 +36,9 @@ public:
 
     std::uint64_t id() const noexcept { return id_; }
     const datagram_options& options() const noexcept { return options_; }
-    bool hears_all() const noexcept { return peer_.family() == AF_UNSPEC; }
-    bool hears_only(const endpoint& from) const {
-        return !hears_all() && sim_unmapped(peer_) == from;
+    bool receives_all() const noexcept { return peer_.family() == AF_UNSPEC; }
+    bool receives_only(const endpoint& from) const {
+        return !receives_all() && sim_unmapped(peer_) == from;
     }
     bool is_member(const endpoint& group) const noexcept;
 

@@ -40,7 +40,7 @@ bool uring_stream::start(read_operation& op) {
 
 void uring_stream::want_bytes() {
     // One that is being stopped comes back here with its last completion.
-    if (receiving_) return look_for_end();
+    if (receiving_) return check_for_end();
     if (watching_) return;
     if (!by_readiness_ && backend_.receives().exhausted()) {
         bulk_score_ = most_bulk_score;
@@ -72,12 +72,12 @@ void uring_stream::weigh(std::size_t size) {
 void uring_stream::go_by_readiness() noexcept {
     by_readiness_ = true;
     // Other sockets than TCP's refuse.
-    if (!tells_rest_) tells_rest_ = set_tells_rest(true);
+    if (!reports_rest_) reports_rest_ = set_reports_rest(true);
 }
 
 /// TCP_INQ: each receive says how many bytes are left. A short one would not: it may also end at
 /// urgent data, behind which bytes wait.
-bool uring_stream::set_tells_rest(bool on) noexcept {
+bool uring_stream::set_reports_rest(bool on) noexcept {
     const int value = on;
     return setsockopt(socket_.get(), IPPROTO_TCP, TCP_INQ, &value, sizeof(value)) == 0;
 }
@@ -88,7 +88,7 @@ ssize_t uring_stream::receive_some(std::byte* into, std::size_t room) noexcept {
     msghdr message{};
     message.msg_iov = &piece;
     message.msg_iovlen = 1;
-    if (tells_rest_) {
+    if (reports_rest_) {
         message.msg_control = control;
         message.msg_controllen = sizeof(control);
     }
@@ -121,7 +121,7 @@ void uring_stream::arm_receive() {
 /// 6.18, on some others an end of a Unix stream (https://github.com/axboe/liburing/issues/1549).
 /// The peer sends nothing more then, so no other event would wake it. A receive that starts anew
 /// finds the end, and every byte before it.
-void uring_stream::look_for_end() {
+void uring_stream::check_for_end() {
     if (!std::exchange(end_may_hide_, false) || stopping_) return;
     if (!std::exchange(knows_protocol_, true)) {
         // Only a reset can hide on TCP, and one that has come refuses what is sent after it. So a
@@ -302,7 +302,7 @@ bool uring_stream::receive(read_operation& op) {
     if (size == 0 && sending_) {
         // The kernel reports an error once. A completed send may have got it, and this looks like
         // an orderly end until its result is seen.
-        end_unsettled_ = true;
+        end_unresolved_ = true;
         return false;
     }
     if (size <= 0) {
@@ -332,7 +332,7 @@ void uring_stream::cancel(read_operation& op) noexcept {
 }
 
 /// Reading has ended, and whether in an error is known.
-void uring_stream::settle_end() noexcept {
+void uring_stream::resolve_end() noexcept {
     end_reading(end_of_stream);
     if (!reader_) return;
     read_operation& op = *std::exchange(reader_, nullptr);
@@ -469,7 +469,7 @@ void uring_stream::on_sent(int result, unsigned flags) {
     else
         request_done();
     const bool over = take_send_result(result);
-    if (std::exchange(end_unsettled_, false)) settle_end();
+    if (std::exchange(end_unresolved_, false)) resolve_end();
     if (over) end_write();
 }
 
@@ -545,7 +545,7 @@ void uring_stream::close() noexcept {
     closing_ = true;
     backend_.driver_closed();
     // A detached socket lives on, and its new owner expects no change.
-    if (tells_rest_) set_tells_rest(false);
+    if (reports_rest_) set_reports_rest(false);
     drop_queue();
     if (reader_) {
         read_operation& op = *std::exchange(reader_, nullptr);

@@ -50,14 +50,14 @@ private:
 
     void want_bytes();
     void arm_receive();
-    void look_for_end();
+    void check_for_end();
     void stop_receive();
     void watch();
     void stop(completion& request);
     bool receive(read_operation& op);
     ssize_t receive_some(std::byte* into, std::size_t room) noexcept;
     void go_by_readiness() noexcept;
-    bool set_tells_rest(bool on) noexcept;
+    bool set_reports_rest(bool on) noexcept;
     void weigh(std::size_t size);
     bool send(write_operation& op);
     void wait_writable();
@@ -69,7 +69,7 @@ private:
     void end_write();
     void finish_write();
     void give_up_unsent() noexcept;
-    void settle_end() noexcept;
+    void resolve_end() noexcept;
     void note_failure(int error) noexcept;
     void note_sent() noexcept {
         if (sending_finds_ends_) end_may_hide_ = false;
@@ -106,12 +106,12 @@ private:
     std::uint16_t receives_in_a_row_ = 0;  // by readiness, in this turn
     std::uint32_t in_flight_ = 0;          // requests that will still complete
     std::uint32_t notices_ = 0;            // of them, zero-copy sends whose bytes are still in use
-    int read_end_ = 0;            // an errno, or end_of_stream below; delivered after the queue
-    int failure_ = 0;             // the socket's error, if a write received it
-    bool end_unsettled_ = false;  // nothing came, and the result of a send will say why
-    bool receiving_ = false;      // the multishot receive is armed
-    bool stopping_ = false;       // and requested to end
-    bool end_may_hide_ = false;   // and perhaps asleep over the end: see look_for_end()
+    int read_end_ = 0;             // an errno, or end_of_stream below; delivered after the queue
+    int failure_ = 0;              // the socket's error, if a write received it
+    bool end_unresolved_ = false;  // nothing came, and the result of a send will say why
+    bool receiving_ = false;       // the multishot receive is armed
+    bool stopping_ = false;        // and requested to end
+    bool end_may_hide_ = false;    // and perhaps asleep over the end: see check_for_end()
     bool knows_protocol_ = false;
     bool sending_finds_ends_ = false;  // a send cannot succeed behind such an end
     bool by_readiness_ =
@@ -119,7 +119,7 @@ private:
     bool watching_ = false;  // a notification of it is requested
     bool pausing_ = false;   // the next receive waits for its turn
     bool maybe_readable_ = false;  // it said so, and not all is received yet
-    bool tells_rest_ = false;      // each receive says whether more is there
+    bool reports_rest_ = false;    // each receive says whether more is there
     bool hung_up_ = false;         // behind the bytes is an end, or an error
     fill_score fills_;
     bool polling_writable_ = false;
