@@ -125,7 +125,7 @@ TEST(glob, agrees_with_the_definition) {
     }
 }
 
-TEST(glob, tells_wildcards_from_names) {
+TEST(glob, distinguishes_wildcards_from_names) {
     EXPECT_FALSE(glob_has_wildcard("web-1"));
     for (const char* pattern : {"web*", "web?", "[ab]", "a\\*"}) {
         EXPECT_TRUE(glob_has_wildcard(pattern)) << pattern;

@@ -84,7 +84,7 @@ TEST(intrusive_list, splices_whole_lists) {
     EXPECT_EQ(third.back().number, 3);
 }
 
-TEST(intrusive_list, allows_the_visited_element_to_leave) {
+TEST(intrusive_list, allows_removal_of_the_current_element) {
     std::array<item, 4> items{item(1), item(2), item(3), item(4)};
     age_list list;
     for (item& i : items) list.push_back(i);

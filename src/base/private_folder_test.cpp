@@ -13,7 +13,7 @@
 namespace eddy {
 namespace {
 
-TEST(private_folder, of_this_user_alone_is_relied_on) {
+TEST(private_folder, only_of_this_user_is_trusted) {
     const testing::temporary_folder folder;
     EXPECT_EQ(private_folder_fault(folder.path()), "");
     EXPECT_EQ(private_folder_fault(folder.file("absent")), "");

@@ -26,7 +26,7 @@ TEST(text, words_match_in_any_case) {
     EXPECT_FALSE(equal_in_any_case("a", "ab"));
 }
 
-TEST(text, lower_changes_letters_alone) {
+TEST(text, lower_changes_only_letters) {
     EXPECT_EQ(lower("AZ@[az_09\xC4"), "az@[az_09\xC4");
     EXPECT_EQ(lower("A\0B"sv), "a\0b"sv);
 }

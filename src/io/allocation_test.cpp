@@ -176,7 +176,7 @@ task<int> work_there(int number) {
 }
 task<std::uint64_t> allocations_there() { co_return allocations(); }
 
-TEST_P(allocation_io, warm_visits_to_another_loop_allocate_nothing_on_either) {
+TEST_P(allocation_io, warm_calls_to_another_loop_allocate_nothing_on_either) {
     run_with_threads([]() -> task<> {
         loop_group_options options;
         options.threads = 1;

@@ -319,7 +319,7 @@ TEST_P(buffers_io, a_message_beyond_the_limit_is_refused_and_not_lost) {
     });
 }
 
-TEST(buffer_pool_test, lends_the_last_returned_buffer_first_and_keeps_no_more_than_told) {
+TEST(buffer_pool_test, lends_the_last_returned_buffer_first_and_keeps_at_most_its_limit) {
     buffer_pool pool(2, 4096, 3);
     EXPECT_EQ(pool.buffer_size(), 4096u);
     std::byte* const first = pool.take();

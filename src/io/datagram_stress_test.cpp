@@ -70,7 +70,7 @@ TEST_P(datagram_stress_io, an_exhausted_pool_loses_and_mixes_nothing) {
     });
 }
 
-TEST_P(datagram_stress_io, what_nobody_receives_waits_and_holds_no_others_back) {
+TEST_P(datagram_stress_io, unreceived_messages_wait_and_hold_no_others_back) {
     loop_options small;
     small.datagram_count = 128;
     make_loop(small);
@@ -279,7 +279,7 @@ TEST_P(datagram_room_io, a_send_that_waits_can_be_cancelled_and_closed) {
     });
 }
 
-TEST_P(datagram_room_io, a_cancelled_batch_tells_how_much_of_it_went) {
+TEST_P(datagram_room_io, a_cancelled_batch_returns_how_much_was_sent) {
     run([this]() -> task<> {
         message_pair pair = connected_pair(here());
         const int little = 32 * 1024;

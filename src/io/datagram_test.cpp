@@ -47,7 +47,7 @@ datagram bind_unix(loop& here, const std::string& name) {
     return must(here.adopt_datagram(std::move(socket)));
 }
 
-TEST_P(datagram_kernel_io, unix_senders_are_known_by_short_names_alone) {
+TEST_P(datagram_kernel_io, unix_senders_are_known_only_by_short_names) {
     run([this]() -> task<> {
         const temporary_folder folder;
         const std::string own = std::to_string(getpid());
@@ -144,7 +144,7 @@ TEST_P(datagram_io, empty_ones_are_messages_and_no_end) {
     });
 }
 
-TEST_P(datagram_io, a_connected_socket_needs_no_address_and_hears_its_peer_alone) {
+TEST_P(datagram_io, a_connected_socket_needs_no_address_and_receives_only_from_its_peer) {
     run([this]() -> task<> {
         datagram there = must(here().bind_datagram(loopback()));
         datagram stranger = must(here().bind_datagram(loopback()));
@@ -226,7 +226,7 @@ task<> count_messages(datagram& to, int& count) {
     while (co_await to.receive()) ++count;
 }
 
-TEST_P(datagram_io, several_sockets_share_a_port_when_told_to) {
+TEST_P(datagram_io, several_sockets_share_a_port_on_request) {
     run([this]() -> task<> {
         datagram_options shared;
         shared.reuse_port = true;
@@ -253,7 +253,7 @@ TEST_P(datagram_io, several_sockets_share_a_port_when_told_to) {
     });
 }
 
-TEST_P(datagram_io, tells_the_address_that_was_asked) {
+TEST_P(datagram_io, returns_the_destination_address) {
     run([this]() -> task<> {
         datagram_options telling;
         telling.local_address = true;

@@ -195,7 +195,7 @@ task<std::string> read_text(stream& from, std::size_t size) {
     co_return text;
 }
 
-TEST_P(descriptor_io, descriptors_that_somebody_passes_do_not_stop_the_bytes) {
+TEST_P(descriptor_io, passed_descriptors_do_not_stop_the_bytes) {
     run([this]() -> task<> {
         // The kernel ends a read where a descriptor was passed, though more bytes are there.
         descriptor_pair ends = make_sockets();
@@ -223,7 +223,7 @@ TEST_P(descriptor_io, a_detached_stream_is_closed_and_its_connection_lives) {
     });
 }
 
-TEST_P(descriptor_io, a_socket_is_handed_over_as_it_was_taken) {
+TEST_P(descriptor_io, a_socket_is_detached_as_it_was_adopted) {
     run([this]() -> task<> {
         connection pair = co_await connect();
         const std::string large(256 * 1024, 'x');

@@ -263,7 +263,7 @@ TEST_P(faults_io, a_flood_of_small_buffers_loses_nothing) {
 
 // ---- errors that a write and a read both want
 
-TEST_P(faults_io, a_reset_that_a_write_heard_of_is_no_orderly_end) {
+TEST_P(faults_io, a_reset_observed_by_a_write_is_no_orderly_end) {
     run([this]() -> task<> {
         for (int i = 0; i < 20; ++i) {
             connection pair = co_await connect();
@@ -303,7 +303,7 @@ task<> send_much(connection& pair) {
     });
 }
 
-TEST_P(faults_kernel_io, a_reset_right_behind_bytes_is_told_after_them) {
+TEST_P(faults_kernel_io, a_reset_right_behind_bytes_is_reported_after_them) {
     run([this]() -> task<> {
         for (const bool much : {false, true}) {
             connection pair = co_await connect();
@@ -529,7 +529,7 @@ TEST_P(zero_copy_io, a_peer_that_does_not_read_cannot_keep_the_bytes_of_a_closed
     });
 }
 
-TEST_P(zero_copy_io, a_reset_that_a_cancelled_write_heard_of_is_no_orderly_end) {
+TEST_P(zero_copy_io, a_reset_observed_by_a_cancelled_write_is_no_orderly_end) {
     run([this]() -> task<> {
         connection pair = co_await connect();
         const std::vector<std::byte> bytes(4096);
@@ -575,7 +575,7 @@ TEST_P(zero_copy_io, a_connection_given_up_for_a_cancelled_write_was_reset) {
     });
 }
 
-TEST_P(zero_copy_io, a_reset_that_a_write_will_tell_of_is_no_orderly_end) {
+TEST_P(zero_copy_io, a_reset_that_a_write_will_report_is_no_orderly_end) {
     run([this]() -> task<> {
         connection pair = co_await connect();
         co_await send_much(pair);

@@ -206,7 +206,7 @@ task<void> read_block(file& of, std::vector<std::byte>& into, int& ended) {
     ++ended;
 }
 
-TEST_P(file_io, cancelling_awaits_whoever_uses_the_bytes) {
+TEST_P(file_io, cancelling_awaits_the_use_of_the_bytes) {
     run_with_threads([this]() -> task<> {
         const temporary_folder folder;
         file made = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));
@@ -253,7 +253,7 @@ task<> write_and_sync(file& of, const std::vector<std::byte>& bytes, bool sync_f
     ++ended;
 }
 
-TEST_P(file_io, cancelling_awaits_whoever_writes_and_syncs) {
+TEST_P(file_io, cancelling_awaits_writes_and_syncs) {
     run_with_threads([this]() -> task<> {
         const temporary_folder folder;
         file made = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));

@@ -185,7 +185,7 @@ TEST_P(frames_io, tasks_take_turns_and_each_keeps_its_own) {
     });
 }
 
-TEST_P(frames_io, a_scope_inherits_it_from_whoever_spawns) {
+TEST_P(frames_io, a_scope_inherits_it_from_the_spawning_task) {
     run([]() -> task<> {
         counting_resource memory;
         co_await join_scope([&](scope& outside) -> task<> {
@@ -294,7 +294,7 @@ TEST_P(frames_io, a_deadline_gives_all_of_it_back) {
     }
 }
 
-TEST_P(frames_io, a_generator_inherits_it_from_whoever_asks) {
+TEST_P(frames_io, a_generator_inherits_it_from_the_awaiting_task) {
     run([]() -> task<> {
         counting_resource memory;
         counting_resource other;
@@ -508,7 +508,7 @@ TEST_P(frames_io, a_request_has_an_arena) {
     co_return std::this_thread::get_id();
 }
 
-TEST_P(frames_io, a_task_that_visits_another_loop_has_that_ones_pool_there) {
+TEST_P(frames_io, a_task_on_another_loop_has_the_pool_of_that_loop) {
     run_with_threads([]() -> task<> {
         counting_resource memory;
         other_loop other(GetParam());
@@ -543,7 +543,7 @@ TEST_P(frames_io, a_task_that_visits_another_loop_has_that_ones_pool_there) {
     });
 }
 
-TEST_P(frames_io, a_visit_elsewhere_does_not_take_a_block_of_that_pool_home) {
+TEST_P(frames_io, a_remote_call_does_not_return_with_a_block_of_that_pool) {
     if (!frame_pool_recycles()) GTEST_SKIP() << "this build takes every frame from malloc";
     run_with_threads([]() -> task<> {
         counting_resource memory;
@@ -748,7 +748,7 @@ TEST_P(frames_io, a_foreign_wait_resumed_by_the_loop_keeps_it) {
     });
 }
 
-TEST_P(frames_io, whoever_resumes_a_foreign_wait_inherits_nothing_from_it) {
+TEST_P(frames_io, code_that_resumes_a_foreign_wait_inherits_nothing_from_it) {
     run([]() -> task<> {
         counting_resource memory;
         baton passed;

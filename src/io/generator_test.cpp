@@ -121,7 +121,7 @@ task<std::error_code> next_of(async_generator<std::error_code>& from) {
     co_return *co_await from.next();
 }
 
-TEST_P(generator_io, is_cancelled_with_whoever_asks) {
+TEST_P(generator_io, is_cancelled_with_the_awaiting_task) {
     run([this]() -> task<> {
         event never;
         auto waits = outcomes_of_waits(never);

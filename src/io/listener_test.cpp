@@ -28,7 +28,7 @@ task<void> expect_conversation(loop& here, listener& accepting, endpoint to) {
     EXPECT_EQ(must(co_await client.read()).text(), "pong");
 }
 
-TEST_P(listener_io, takes_ipv4_and_tells_the_port_it_got) {
+TEST_P(listener_io, takes_ipv4_and_returns_the_port_it_got) {
     run([this]() -> task<> {
         listener accepting = must(here().listen(loopback()));
         EXPECT_NE(accepting.local().port(), 0);
@@ -53,7 +53,7 @@ TEST_P(listener_io, a_dual_stack_wildcard_takes_both) {
     });
 }
 
-TEST_P(listener_io, an_ipv6_only_wildcard_takes_ipv6_alone) {
+TEST_P(listener_io, an_ipv6_only_wildcard_takes_only_ipv6) {
     run([this]() -> task<> {
         listen_options only;
         only.dual_stack = false;
@@ -96,7 +96,7 @@ TEST_P(listener_io, a_closed_one_refuses) {
     });
 }
 
-TEST_P(listener_io, closing_ends_connections_that_nobody_accepted) {
+TEST_P(listener_io, closing_ends_unaccepted_connections) {
     run([this]() -> task<> {
         listener accepting = must(here().listen(loopback()));
         std::vector<stream> clients;
@@ -141,7 +141,7 @@ TEST_P(listener_io, accepts_in_the_order_of_connecting) {
     });
 }
 
-TEST_P(listener_io, nobody_listening_is_a_refused_connection) {
+TEST_P(listener_io, a_port_without_a_listener_refuses_connections) {
     run([this]() -> task<> {
         EXPECT_EQ(error_of(co_await here().connect(loopback(1))), errno_code(ECONNREFUSED));
     });

@@ -210,7 +210,7 @@ task<void> ask(endpoint where, std::string question, std::atomic<int>& right, st
     done.count_down();
 }
 
-TEST_P(loop_group_io, a_connection_is_handed_to_another_loop) {
+TEST_P(loop_group_io, a_connection_moves_to_another_loop) {
     if (GetParam() == backend_kind::sim) GTEST_SKIP() << "each simulator has its own network";
     auto group = start(2);
     EDDY_SKIP_IF_REFUSED(group);
@@ -227,7 +227,7 @@ TEST_P(loop_group_io, a_connection_is_handed_to_another_loop) {
     EXPECT_EQ(right, 100);
 }
 
-TEST(loop_group_test, makes_a_loop_for_each_processor_unless_told) {
+TEST(loop_group_test, makes_a_loop_for_each_processor_by_default) {
     loop_group_options options;
     options.loop.kind = backend_kind::epoll;
     auto group = must(loop_group::start(options));

@@ -51,7 +51,7 @@ TEST_P(misuse_death, a_scope_that_is_never_joined) {
     EXPECT_DEATH(leave(), "assertion failed: children_ == 0 ");
 }
 
-TEST_P(misuse_death, a_scope_whose_failure_nobody_sees) {
+TEST_P(misuse_death, a_scope_whose_failure_is_not_observed) {
     const auto leave = [this] {
         run([]() -> task<> {
             scope children;
@@ -77,7 +77,7 @@ TEST_P(misuse_death, a_source_that_ends_before_those_who_wait_under_it) {
     EXPECT_DEATH(leave(), "assertion failed: hooks_\\.empty\\(\\) ");
 }
 
-TEST_P(misuse_death, an_event_that_somebody_waits_for) {
+TEST_P(misuse_death, an_event_with_waiting_coroutines) {
     const auto leave = [this] {
         run_in_scope([](scope& children) -> task<> {
             event awaited;
@@ -116,7 +116,7 @@ TEST_P(misuse_death, a_channel_with_a_receiver_or_a_sender) {
 task<> enter(semaphore& awaited) { static_cast<void>(co_await awaited.acquire()); }
 task<> lock(async_mutex& awaited) { static_cast<void>(co_await awaited.lock()); }
 
-TEST_P(misuse_death, a_semaphore_or_mutex_that_somebody_waits_for) {
+TEST_P(misuse_death, a_semaphore_or_mutex_with_waiting_coroutines) {
     const auto leave_semaphore = [this] {
         run_in_scope([](scope& children) -> task<> {
             semaphore awaited(0);
@@ -165,7 +165,7 @@ async_generator<int> yield_after(event& of) {
     co_yield 1;
 }
 
-TEST_P(misuse_death, a_generator_that_somebody_waits_for_or_two_ask) {
+TEST_P(misuse_death, a_generator_with_a_waiting_coroutine_or_two_callers) {
     const auto leave = [this] {
         event never;
         run_in_scope([&never](scope& children) -> task<> {

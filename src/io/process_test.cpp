@@ -45,7 +45,7 @@ TEST_P(process_io, is_written_to_and_read_from) {
     });
 }
 
-TEST_P(process_io, tells_how_it_ended) {
+TEST_P(process_io, reports_how_it_ended) {
     run([]() -> task<> {
         process seven = must(process::start({"sh", "-c", "exit 7"}));
         EXPECT_EQ(must(co_await seven.wait()).code, 7);
@@ -106,7 +106,7 @@ TEST_P(process_io, has_no_descriptor_of_ours_and_the_usual_signals) {
     });
 }
 
-TEST_P(process_io, whose_status_nobody_keeps_is_awaited_all_the_same) {
+TEST_P(process_io, without_a_kept_status_is_reaped_all_the_same) {
     const ignored_signals as_some_parents_have_it({SIGCHLD});
     run([]() -> task<> {
         process child = must(process::start({"cat"}, {.input = stdio::stream}));

@@ -144,7 +144,7 @@ TEST_P(scope_io, cancelling_an_outer_scope_reaches_every_level) {
     });
 }
 
-TEST_P(scope_io, cancelling_an_inner_scope_leaves_the_outer_alone) {
+TEST_P(scope_io, cancelling_an_inner_scope_does_not_affect_the_outer) {
     run([]() -> task<> {
         tally inside, outside;
         co_await join_scope([&](scope& outer) -> task<> {

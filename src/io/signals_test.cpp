@@ -48,7 +48,7 @@ TEST_P(signals_io, are_not_lost_by_a_cancelled_wait) {
     });
 }
 
-TEST_P(signals_io, that_nobody_can_take_are_refused) {
+TEST_P(signals_io, that_cannot_be_taken_are_refused) {
     EXPECT_EQ(error_of(signal_set::take({SIGKILL})), errno_code(EINVAL));
     EXPECT_EQ(error_of(signal_set::take({SIGUSR1, -1})), errno_code(EINVAL));
 }

@@ -99,7 +99,7 @@ TEST_P(task_io, exceptions_come_out_of_await_and_run) {
     EXPECT_EQ(here().run(ready(1)), 1) << "the loop is as good as before";
 }
 
-TEST_P(task_io, a_task_that_nobody_awaits_never_runs) {
+TEST_P(task_io, a_task_that_is_not_awaited_never_runs) {
     int calls = 0;
     {
         [[maybe_unused]] const task<void> dropped = count(calls);

@@ -203,7 +203,7 @@ TEST_P(blocking_sockets, fail_once_closed) {
     if (where.is_unix()) EXPECT_FALSE(std::filesystem::exists(where.to_string()));
 }
 
-TEST_P(blocking_sockets, are_handed_to_a_loop_and_come_back) {
+TEST_P(blocking_sockets, move_to_a_loop_and_back) {
     auto accepting = must(blocking::listen(address()));
     auto client = must(blocking::connect(accepting.local()));
     auto server = must(accepting.accept());
@@ -231,7 +231,7 @@ TEST(blocking_tcp, connects_by_name) {
     EXPECT_TRUE(error == errc::name_not_found || error == errc::resolver_failed) << error.message();
 }
 
-TEST(blocking_tcp, says_who_refused_and_who_never_answered) {
+TEST(blocking_tcp, distinguishes_refused_and_unanswered_connects) {
     std::uint16_t port = 0;
     {
         auto accepting = must(blocking::listen(at("127.0.0.1")));
@@ -265,7 +265,7 @@ TEST(blocking_tcp, takes_the_socket_options) {
     EXPECT_EQ(probes, 3);
 }
 
-TEST(blocking_tcp, lingers_and_gives_up_as_it_was_told) {
+TEST(blocking_tcp, lingers_and_gives_up_as_configured) {
     pair both;
     tcp::socket_options options;
     options.linger = 3s;
@@ -330,7 +330,7 @@ TEST(blocking_udp, sends_and_receives_messages) {
     }
 }
 
-TEST(blocking_udp, hears_that_nobody_is_there) {
+TEST(blocking_udp, reports_a_closed_port) {
     auto a = must(blocking::bind(at("127.0.0.1")));
     endpoint nobody;
     {

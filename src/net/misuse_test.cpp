@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(net, net_misuse_death,
 
 task<> flush(queued_writer& out) { static_cast<void>(co_await out.flush()); }
 
-TEST_P(net_misuse_death, a_queued_writer_that_somebody_waits_for) {
+TEST_P(net_misuse_death, a_queued_writer_with_waiting_coroutines) {
     const auto leave = [this] {
         run([this]() -> task<> {
             connection pair = co_await connect();
@@ -51,7 +51,7 @@ TEST_P(net_misuse_death, a_queued_writer_that_somebody_waits_for) {
 
 task<> look_up(resolver& names) { static_cast<void>(co_await names.resolve("somebody.test", 1)); }
 
-TEST_P(net_misuse_death, a_resolver_that_somebody_waits_for) {
+TEST_P(net_misuse_death, a_resolver_with_waiting_coroutines) {
     if (simulated()) GTEST_SKIP() << "there no lookup waits";
     const auto leave = [this] {
         run([]() -> task<> {

@@ -217,7 +217,7 @@ TEST_P(a_queued_writer, refuses_at_its_limit_and_grants_room_in_order) {
     });
 }
 
-TEST_P(a_queued_writer, keeps_granted_room_for_the_one_who_waited) {
+TEST_P(a_queued_writer, keeps_granted_room_for_the_waiting_coroutine) {
     run([&]() -> task<> {
         connection ends = co_await connect_ends();
         scope tasks(co_await current_source());
@@ -324,7 +324,7 @@ TEST_P(a_queued_writer, drops_the_new_message_when_nothing_else_may_go) {
     });
 }
 
-TEST_P(a_queued_writer, disconnects_who_does_not_read) {
+TEST_P(a_queued_writer, disconnects_a_peer_that_does_not_read) {
     run([&]() -> task<> {
         connection ends = co_await connect_ends();
         scope tasks(co_await current_source());
@@ -480,7 +480,7 @@ TEST_P(a_queued_writer, bounds_the_number_of_messages_by_every_policy) {
     });
 }
 
-TEST_P(a_queued_writer, tells_everyone_when_it_is_aborted) {
+TEST_P(a_queued_writer, notifies_all_when_it_is_aborted) {
     run([&]() -> task<> {
         connection ends = co_await connect_ends();
         scope tasks(co_await current_source());
@@ -620,7 +620,7 @@ TEST_P(a_queued_writer, closes_when_a_shutdown_takes_too_long) {
     });
 }
 
-TEST_P(a_queued_writer, tells_everyone_when_the_peer_is_gone) {
+TEST_P(a_queued_writer, notifies_all_when_the_peer_is_gone) {
     run([&]() -> task<> {
         connection ends = co_await connect_ends();
         scope tasks(co_await current_source());
@@ -650,7 +650,7 @@ TEST_P(a_queued_writer, tells_everyone_when_the_peer_is_gone) {
     });
 }
 
-TEST_P(a_queued_writer, sends_on_after_the_frame_memory_of_who_wrote_is_gone) {
+TEST_P(a_queued_writer, sends_on_after_the_frame_memory_of_the_producer_is_gone) {
     run([&]() -> task<> {
         connection ends = co_await connect_ends();
         scope tasks(co_await current_source());

@@ -223,7 +223,7 @@ TEST_P(a_dns_query, does_not_mix_hosts_of_different_domains) {
     });
 }
 
-TEST_P(a_dns_query, tells_absence_from_failure) {
+TEST_P(a_dns_query, distinguishes_absence_and_failure) {
     resolver_options options;
     options.timeout = 20s;
     with_server(
@@ -291,7 +291,7 @@ TEST_P(a_dns_query, keeps_a_bounded_number_of_addresses) {
     });
 }
 
-TEST_P(a_dns_query, times_out_when_nobody_answers) {
+TEST_P(a_dns_query, times_out_without_an_answer) {
     resolver_options options;
     options.timeout = 20ms;
     with_server(

@@ -73,7 +73,7 @@ TEST_P(udp_sockets, connect_to_hosts_by_name) {
     });
 }
 
-TEST_P(udp_sockets, connecting_tells_why_a_name_has_no_address) {
+TEST_P(udp_sockets, connecting_reports_why_a_name_has_no_address) {
     run([&]() -> task<> {
         EXPECT_EQ(error_of(co_await udp::connect("not a name", 1)), errc::bad_address);
         resolver_options nowhere;
@@ -173,7 +173,7 @@ task<> expect_group(bool simulated, const char* any, const char* host, const cha
     EXPECT_EQ(must(co_await stranger.receive()).payload.text(), "alone") << "the last bound";
 }
 
-TEST_P(udp_sockets, members_of_a_group_hear_it) {
+TEST_P(udp_sockets, members_of_a_group_receive_its_messages) {
     std::error_code why;
     if (!simulated())
         run([&]() -> task<> {
@@ -186,7 +186,7 @@ TEST_P(udp_sockets, members_of_a_group_hear_it) {
     });
 }
 
-TEST_P(udp_sockets, members_of_an_ipv6_group_hear_it) {
+TEST_P(udp_sockets, members_of_an_ipv6_group_receive_its_messages) {
     std::error_code why;
     if (!simulated())
         run([&]() -> task<> {
@@ -197,7 +197,7 @@ TEST_P(udp_sockets, members_of_an_ipv6_group_hear_it) {
     run([&]() -> task<> { co_await expect_group(simulated(), "::", "::1", "ff15::7777"); });
 }
 
-TEST_P(udp_sockets, joining_tells_what_is_wrong) {
+TEST_P(udp_sockets, joining_reports_errors) {
     run([&]() -> task<> {
         datagram socket = must(udp::bind("0.0.0.0", 0));
         EXPECT_EQ(error_of(udp::join(socket, "")), errc::bad_address);
@@ -211,7 +211,7 @@ TEST_P(udp_sockets, joining_tells_what_is_wrong) {
     });
 }
 
-TEST_P(udp_sockets, may_broadcast_only_when_told) {
+TEST_P(udp_sockets, may_broadcast_only_on_request) {
     run([&]() -> task<> {
         datagram socket = must(udp::bind("0.0.0.0", 0));
         const endpoint all = must(endpoint::ip("255.255.255.255", 9));

@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(tls, tls_faults,
                                            backend_kind::sim),
                          testing::backend_name);
 
-TEST_P(tls_faults, tell_rubbish_from_tls) {
+TEST_P(tls_faults, distinguish_rubbish_from_tls) {
     run([&]() -> task<> {
         const auto server_says = [&](std::string sent) -> task<std::error_code> {
             testing::connection ends = co_await connect();

@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(tls, tls_full_socket,
 constexpr std::size_t record_overhead = 22;
 constexpr std::size_t end_size = record_overhead + 2;
 
-TEST_P(tls_full_socket, loses_the_end_alone_when_it_is_closed) {
+TEST_P(tls_full_socket, loses_only_the_end_when_it_is_closed) {
     run([&]() -> task<> {
         const std::string text(20'000, 't');
         for (std::size_t room = 0; room <= end_size; ++room) {
@@ -460,7 +460,7 @@ TEST_P(tls_handshake_limit, gives_up_the_oldest_for_others) {
     });
 }
 
-TEST_P(tls_handshake_limit, leaves_the_oldest_its_time_when_nobody_waits) {
+TEST_P(tls_handshake_limit, leaves_the_oldest_its_time_while_none_waits) {
     run([&]() -> task<> {
         listener accepting = listen_with_limit();
         std::vector<testing::connection> silent = co_await fill(accepting);
@@ -563,7 +563,7 @@ private:
     owned_ssl ssl_;
 };
 
-TEST_P(tls_limits, a_peer_without_a_common_cipher_is_told) {
+TEST_P(tls_limits, a_peer_without_a_common_cipher_gets_an_alert) {
     run([&]() -> task<> {
         testing::connection ends = co_await connect();
         // Key exchange by RSA, for which the server's certificate is none.

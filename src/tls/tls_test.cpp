@@ -231,7 +231,7 @@ TEST_P(tls_io, survives_every_split_of_the_bytes) {
         });
 }
 
-TEST_P(tls_io, tells_what_was_agreed_on) {
+TEST_P(tls_io, returns_the_negotiated_properties) {
     run([&]() -> task<> {
         client_options client = usual_client();
         client.alpn = {"h2", "http/1.1"};
@@ -348,7 +348,7 @@ TEST_P(tls_io, picks_the_certificate_by_the_name) {
     });
 }
 
-TEST_P(tls_io, trusts_only_whom_it_should) {
+TEST_P(tls_io, trusts_only_the_right_peers) {
     run([&]() -> task<> {
         const authority& ca = test_authority();
         const auto client_error = [&](certificate shown, client_options client,
@@ -541,7 +541,7 @@ TEST_P(tls_io, says_that_all_is_taken_only_when_the_stream_below_has_it) {
         });
 }
 
-TEST_P(tls_io, holds_a_writer_back_when_nobody_reads) {
+TEST_P(tls_io, holds_a_writer_back_without_a_reader) {
     loop_options options;
     options.sim.socket_buffer = 64 * 1024;
     make_loop(options);
@@ -626,7 +626,7 @@ task<> echo(stream& peer) {
 [[gnu::noinline]] task<void> do_nothing() { co_return; }
 
 /// The waits of the stream below in between belong to the stream, not to its users.
-TEST_P(tls_io, keeps_the_frame_memory_of_who_waits_for_it) {
+TEST_P(tls_io, keeps_the_frame_memory_of_the_waiting_task) {
     run([&]() -> task<> {
         testing::connection ends = co_await secure();
         testing::counting_resource memory;

@@ -205,7 +205,7 @@ task<std::error_code> connect_error(endpoint to) {
     co_return made ? std::error_code() : made.error();
 }
 
-TEST(sim_network, refuses_where_nobody_listens) {
+TEST(sim_network, refuses_without_a_listener) {
     auto here = make_loop();
     EXPECT_EQ(here->run(connect_error(*endpoint::ip("127.0.0.1", 9))), errno_code(ECONNREFUSED));
     EXPECT_EQ(here->run(connect_error(*endpoint::unix_path("/none"))), errno_code(ENOENT));

@@ -252,7 +252,7 @@ TEST(resp_reply_parser_limits, depth) {
     EXPECT_EQ(error_of(nested + "*1\r\n"), "aggregates are nested too deeply");
 }
 
-TEST(resp_reply_parser, wanted_tells_what_is_missing_of_a_string) {
+TEST(resp_reply_parser, wanted_is_the_missing_part_of_a_string) {
     reply_parser parser;
     EXPECT_EQ(parser.next("").wanted, 1U);
     EXPECT_EQ(parser.next("$1000\r\n").wanted, 1002U);

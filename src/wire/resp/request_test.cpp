@@ -224,7 +224,7 @@ TEST(resp_request, skipped_requests_leave_the_buffer_at_once) {
     EXPECT_EQ(outcome.consumed, 8U);
 }
 
-TEST(resp_request, the_bytes_behind_a_string_are_not_looked_at) {
+TEST(resp_request, the_bytes_behind_a_string_are_not_checked) {
     EXPECT_EQ(parse("*2\r\n$1\r\naXX$1\rYbZZ").commands, (std::vector<words>{{"a", "b"}}));
 }
 
@@ -500,7 +500,7 @@ TEST(resp_request, a_name_that_repeats_is_marked) {
     EXPECT_EQ(outcome.commands[8].name(), long_name);
 }
 
-TEST(resp_request, wanted_tells_what_is_missing_of_a_string) {
+TEST(resp_request, wanted_is_the_missing_part_of_a_string) {
     request_parser parser;
     EXPECT_EQ(parser.next("").wanted, 1U);
     const std::string head = "*2\r\n$3\r\nGET\r\n$1000\r\n";
