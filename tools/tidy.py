@@ -33,6 +33,8 @@ LAYERS = {
     "daemon": BELOW_RUNTIME | {"runtime"},
     "cli": {"base", "io", "net", "wire", "transport", "http"},
 }
+# Folders of the layer runtime that are no type, but for all types.
+FOR_ALL_RUNTIMES = {"serving"}
 # The rooms of the cache, floor above floor: a room includes what stands on its own floor and below.
 CACHE_FLOORS = (
     {"memory"},
@@ -168,7 +170,8 @@ def check_layers(tree):
             below = ", ".join(sorted(allowed)) or "nothing"
             yield path, number, f"{layer} may not include {other} ({name}); it may include {below}"
         mine, theirs = path.split("/"), target.split("/")
-        if layer == other == "runtime" and len(mine) > 3 and len(theirs) > 3 and mine[2] != theirs[2]:
+        is_apart = len(mine) > 3 and len(theirs) > 3 and mine[2] != theirs[2] and theirs[2] not in FOR_ALL_RUNTIMES
+        if layer == other == "runtime" and is_apart:
             yield path, number, f"the runtime {mine[2]} may not include the runtime {theirs[2]} ({name})"
 
 

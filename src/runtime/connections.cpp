@@ -37,17 +37,20 @@ task<result<>> read_to_end(stream& from) {
 
 }  // namespace
 
-connection::connection(connections& all, stream accepted, cancel_source& parent)
+connection::connection(connections& all, stream accepted, cancel_source& parent,
+                       serving::connection_slot slot)
     : socket(std::move(accepted)),
       cancel(&parent),
       all_(all),
       active_at_(loop::current().now()),
-      id_(++all.last_id_) {
+      id_(all.last_id_ += all.id_step_) {
     all.members_.push_back(*this);
     ++all.count_;
     all.counted_.connections_now = all.count_;
     ++all.counted_.connections_total;
     all.watch();
+    // In it no longer, as that would cost each connection a pointer.
+    static_cast<void>(slot.release());
 }
 
 bool connection::take_interruption(cancel_source& parent) noexcept {
@@ -64,6 +67,7 @@ connection::~connection() {
     --all_.count_;
     all_.counted_.connections_now = all_.count_;
     if (all_.count_ == 0 && all_.armed()) loop::current().disarm(all_);
+    if (all_.slots_ != nullptr) all_.slots_->leave();
 }
 
 void connection::touch() noexcept { active_at_ = loop::current().now(); }

@@ -14,6 +14,7 @@
 
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/serving/connection_slot.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -37,7 +38,9 @@ enum class activity : std::uint8_t {
 /// One accepted connection; it counts as long as it lives.
 class connection : public list_link<> {
 public:
-    connection(connections& all, stream accepted, cancel_source& parent);
+    /// Has `slot` until its end; see connections::use_slots().
+    connection(connections& all, stream accepted, cancel_source& parent,
+               serving::connection_slot slot = nullptr);
 
     stream socket;
     cancel_source cancel;
@@ -99,6 +102,15 @@ public:
     /// Has those that are counted elsewhere count for the limit, too. Outlives this object.
     void count_also(const std::atomic<std::uint64_t>& others) noexcept { others_ = &others; }
 
+    /// Each connection has one of these slots: its constructor got it. Outlives this object.
+    void use_slots(serving::connection_slots& of) noexcept { slots_ = &of; }
+    /// Has the connections numbered first, first + step and so on, so that several objects of one
+    /// runtime give no number twice. Before the first connection.
+    void number_by(std::uint64_t first, std::uint64_t step) noexcept {
+        last_id_ = first - step;
+        id_step_ = step;
+    }
+
     /// Awaits the next connection that is within the limit; the others get `refusal`, which must
     /// outlive this object, and are closed. When no descriptors are free but those that are kept
     /// for the daemon itself, it waits for others to be. Fails when cancelled.
@@ -133,6 +145,8 @@ private:
     std::uint64_t count_ = 0;
     const std::atomic<std::uint64_t>* others_ = nullptr;
     std::uint64_t last_id_ = 0;
+    std::uint64_t id_step_ = 1;
+    serving::connection_slots* slots_ = nullptr;
     bool draining_ = false;
     bool said_full_ = false;
     bool said_starved_ = false;

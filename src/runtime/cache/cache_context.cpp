@@ -39,11 +39,13 @@ eddy::cache::traffic cache_context::traffic() const noexcept {
         sum.writes += of.writes;
         sum.refused += of.connections_refused;
     };
-    for (std::size_t i = 1; i < workers.size(); ++i) add(workers[i].second->counted());
+    if (pool != nullptr) {
+        for (const auto& each : pool->others()) add(each.its->counted());
+    }
     sum.threaded_reads = sum.reads;
     sum.threaded_writes = sum.writes;
     add(counted);
-    if (!workers.empty()) add(workers.front().second->counted());
+    if (pool != nullptr && pool->here() != nullptr) add(pool->here()->counted());
     return sum;
 }
 
@@ -59,19 +61,16 @@ worker_limits cache_context::limits() const noexcept {
 }
 
 void cache_context::limits_changed() noexcept {
-    if (!workers.empty()) workers.front().second->set_limits(limits());
+    if (pool != nullptr && pool->here() != nullptr)
+        static_cast<worker*>(pool->here())->set_limits(limits());
     new_limits_.set();
 }
 
 void cache_context::set_limits() {
-    for (const auto& [where, its] : workers) {
-        if (where.is_current()) {
-            its->set_limits(limits());
-            continue;
-        }
-        // Destroyed there as well, later.
-        static_cast<void>(where.post([to = its, chosen = limits()] { to->set_limits(chosen); }));
-    }
+    if (pool == nullptr) return;
+    pool->post_to_all([chosen = limits()](serving::loop_worker& of) {
+        static_cast<worker&>(of).set_limits(chosen);
+    });
 }
 
 task<void> cache_context::keep_limits() {

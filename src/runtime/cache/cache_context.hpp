@@ -17,22 +17,19 @@
 #include "runtime/connections.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/serving/loop_pool.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
-#include <vector>
 
 namespace eddy::runtime::cache {
 
 class append_file;
 class cache_files;
 class replicator;
-class worker;
 struct last_save;
 
 /// What a worker's clients may do.
@@ -81,18 +78,6 @@ private:
     std::chrono::microseconds steady_{};
 };
 
-/// Handshakes that the workers have under way at once; those who come then wait in the backlog.
-inline constexpr std::uint64_t max_handshakes = 1024;
-/// How long one may take; less while many are under way.
-inline constexpr duration handshake_timeout = std::chrono::seconds(10);
-inline constexpr duration pressed_handshake_timeout = std::chrono::seconds(1);
-
-struct handshake_ender {
-    void operator()(std::atomic<std::uint64_t>* of) const noexcept { --*of; }
-};
-/// One that is counted until this dies; null where there is none.
-using handshake = std::unique_ptr<std::atomic<std::uint64_t>, handshake_ender>;
-
 /// One for each start of a cache; it outlives the workers and all other parts. The home loop's
 /// thread and visitors, where nothing else is said.
 struct cache_context final : loop_lock_observer {
@@ -140,11 +125,10 @@ struct cache_context final : loop_lock_observer {
     counters& counted;
     engine_clock clock;
     executor home = executor::current();
-    std::unique_ptr<lockable_loop> lockable;  // null with one worker
-    /// With the loop of each, the home loop's first; empty before and after the workers' time.
-    std::vector<std::pair<executor, worker*>> workers;
-    cache_files* files = nullptr;   // null without a folder
-    append_file* append = nullptr;  // the same
+    std::unique_ptr<shared_turns> turns;  // null with one worker
+    serving::loop_pool* pool = nullptr;   // of workers; null before their time
+    cache_files* files = nullptr;         // null without a folder
+    append_file* append = nullptr;        // the same
     replicator* replicating = nullptr;
     duration write_timeout{};           // 0: none
     std::size_t max_queue = 0;          // bytes of replies that one client may leave unread
@@ -152,8 +136,6 @@ struct cache_context final : loop_lock_observer {
     event work_done;                    // clients have done something
     event is_behind;                    // the engine is: see engine::is_behind()
     event outputs_due;                  // a client over a soft limit is due earlier than before
-    std::atomic<std::uint64_t> clients_elsewhere{0};  // given to workers on other loops
-    std::atomic<std::uint64_t> handshakes{0};         // under way on other loops
 
 private:
     event new_limits_;

@@ -84,7 +84,7 @@ task<void> cache_server::stop(duration drain) {
     co_await end_preparation();
     const bool is_prepared = std::exchange(is_prepared_, false);
     lost_.clear();
-    co_await close_door();
+    co_await close_listeners();
     const time_point begun = loop::current().now();
     try {
         const std::chrono::seconds patience(
@@ -95,7 +95,7 @@ task<void> cache_server::stop(duration drain) {
         ++counted_.errors;
     }
     drain -= std::min(drain, loop::current().now() - begun);
-    co_await drain_workers(drain);
+    co_await running_->pool.drain(drain);
     try {
         if (running_->hooks) co_await running_->hooks->flush();
     } catch (const std::bad_alloc&) {

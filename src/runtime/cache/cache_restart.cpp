@@ -12,6 +12,7 @@
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/give_way.hpp"
 #include "runtime/cache/handing_over.hpp"
+#include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -53,12 +54,11 @@ task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
     outcome<config> wanted = read_config(next);
     if (!wanted) co_return std::unexpected(wanted.error());
     if (!running_) co_return outcome<>();
-    std::vector<endpoint> own = {running_->listening.first.socket.local()};
-    if (running_->listening.secure) own.push_back(running_->listening.secure->socket.local());
-    if (auto free = try_address(wanted->where, own, above_.get()); !free) co_return free;
-    if (wanted->secure) {
-        if (auto free = try_address(*wanted->secure, own, above_.get()); !free) co_return free;
+    if (wanted->is_tls_by_option) {
+        if (auto good = serving::check_tls_readable(wanted->where.tls); !good) co_return good;
     }
+    const std::vector<endpoint> own = running_->listening.addresses();
+    if (auto free = serving::try_addresses(wanted->addresses(), own, above_.get()); !free) co_return free;
     if (!wanted->engine.acl_file.empty()) {
         eddy::cache::engine trial(wanted->engine);
         if (auto loaded = co_await load_users(trial); !loaded) co_return loaded;
@@ -192,16 +192,10 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
 
 task<outcome<bool>> cache_server::reread() {
     if (!running_ || running_->hooks) co_return false;
-    const bool is_secure = config_.where.kind == transport::scheme::tls;
+    const bool is_secure = serving::is_secure(config_.where);
     if (!is_secure && !config_.secure && config_.engine.acl_file.empty()) co_return false;
-    if (is_secure) {
-        auto renewed = renew_certificates(running_->listening.first, config_.where);
-        if (!renewed) co_return std::unexpected(renewed.error());
-    }
-    if (config_.secure) {
-        auto renewed = renew_certificates(*running_->listening.secure, *config_.secure);
-        if (!renewed) co_return std::unexpected(renewed.error());
-    }
+    auto renewed = serving::renew_certificates(running_->listening, config_.addresses());
+    if (!renewed) co_return std::unexpected(renewed.error());
     running_->context.update_time();
     if (!config_.engine.acl_file.empty()) {
         auto loaded = co_await load_users(running_->engine);

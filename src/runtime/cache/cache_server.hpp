@@ -1,8 +1,9 @@
 // The cache runtime: RESP clients on one side, the engine on the other.
 //
-// Its loop is the engine's home. Here are the start, the upkeep and the door; the end is in
-// cache_end.cpp; worker.hpp serves the clients, on this loop or, with --threads, on loops of their
-// own.
+// Its loop is the engine's home. cache_server.cpp has the start and the counts, cache_admission.cpp
+// the admission of clients, cache_upkeep.cpp the work in the background, cache_restart.cpp restarts
+// and changes that need none, cache_end.cpp the end. worker.hpp serves the clients, on this loop
+// or, with --threads, on loops of their own.
 #pragma once
 
 #include <eddy/base/histogram.hpp>
@@ -19,6 +20,7 @@
 #include "runtime/listening.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/problem.hpp"
+#include "runtime/serving/acceptor.hpp"
 #include "runtime/settings.hpp"
 
 #include <cstdint>
@@ -30,7 +32,7 @@
 namespace eddy::runtime::cache {
 
 /// One loop's thread.
-class cache_server final : public instance {
+class cache_server final : public instance, serving::admission {
 public:
     explicit cache_server(creation from);
     ~cache_server() override;
@@ -53,18 +55,14 @@ public:
 private:
     task<outcome<>> make_workers();
     task<void> end_workers();
-    void open_door();
-    task<void> close_door();
-    task<void> drain_workers(duration limit);
+    void open_listeners_to_clients();
+    task<void> close_listeners();
     task<outcome<>> give_up(outcome<> why);
     task<void> forget_keys();
-    task<void> accept_all(noted_listener& from, bool is_secure);
-    void admit(stream accepted, noted_listener& from);
-    void deal(stream accepted, noted_listener& from);
-    void deny(stream accepted);
-    void deny_after_handshake(stream accepted, noted_listener& from);
-    task<void> deny_later(stream accepted, noted_listener& from, handshake under_way);
-    handshake note_handshake() noexcept;
+    void admit(stream accepted, noted_listener& from) override;
+    void reject(stream accepted);
+    void reject_after_handshake(stream accepted, noted_listener& from);
+    task<void> reject_later(stream accepted, noted_listener& from, serving::handshake under_way);
     task<outcome<>> open_files();
     task<void> end_preparation();
     task<outcome<>> save_before_end(duration patience, std::uint64_t own);
@@ -77,7 +75,6 @@ private:
     void note_loss();
     void spawn_lasting(std::function<task<void>()> make);
     task<void> keep_up();
-    void trim_workers();
     task<void> catch_up();
     task<void> check_outputs();
     void watch_peer(const stream& accepted) const noexcept;

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <eddy/io/event.hpp>
-#include <eddy/io/executor.hpp>
-#include <eddy/io/loop_group.hpp>
 #include <eddy/io/loop_lock.hpp>
 #include <eddy/io/scope.hpp>
 
@@ -15,6 +13,8 @@
 #include "runtime/cache/replicator.hpp"
 #include "runtime/cache/services.hpp"
 #include "runtime/cache/worker.hpp"
+#include "runtime/serving/acceptor.hpp"
+#include "runtime/serving/loop_pool.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -28,30 +28,23 @@ namespace eddy::runtime::cache {
 inline constexpr std::string_view no_memory_text = "there is no memory";
 
 struct cache_server::running {
-    running(listeners opened, eddy::cache::engine_options options, journal& events,
-            counters& counted)
+    running(serving::listeners opened, eddy::cache::engine_options options, journal& events,
+            counters& counted, serving::admission& admitting)
         : listening(std::move(opened)),
           engine(std::move(options)),
-          context(this->engine, events, counted) {}
+          context(this->engine, events, counted),
+          pool(events),
+          accepting(pool, &admitting) {}
 
-    listeners listening;
+    serving::listeners listening;
     endpoint address;
     eddy::cache::engine engine;
     cache_context context;
     std::unique_ptr<cache_files> files;    // null without a folder
     std::optional<cancel_source> opening;  // while a start reads its files
-    scope accepting;
+    serving::loop_pool pool;
+    serving::acceptor accepting;
     scope background;
-
-    std::unique_ptr<worker> at_home;
-    /// A worker on a loop of its own, which makes, uses and destroys it.
-    struct remote_worker {
-        executor where;
-        std::unique_ptr<worker> its;
-    };
-    std::unique_ptr<loop_group> threads;  // null where there is but the worker at home
-    std::vector<remote_worker> remote;
-    std::size_t next_remote = 0;
 
     std::unique_ptr<replicator> replicating;
     std::unique_ptr<services> helper;

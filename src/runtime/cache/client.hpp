@@ -10,6 +10,7 @@
 #include "cache/memory/large_argument.hpp"
 #include "runtime/cache/byte_queue.hpp"
 #include "runtime/connections.hpp"
+#include "runtime/serving/connection_slot.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -26,39 +27,20 @@ namespace eddy::runtime::cache {
 
 class worker;
 
-/// The clients of a worker that is not where they are accepted, counted from then on: of this one
-/// and of all such workers.
-struct seats {
-    std::atomic<std::uint64_t> taken{0};
-    std::atomic<std::uint64_t>* all_taken = nullptr;
-};
-struct seat_leaver {
-    void operator()(seats* of) const noexcept {
-        --of->taken;
-        --*of->all_taken;
-    }
-};
-/// One of them, which is given up when this dies; null at home.
-using seat = std::unique_ptr<seats, seat_leaver>;
-inline seat take_seat(seats& of) noexcept {
-    ++of.taken;
-    ++*of.all_taken;
-    return seat(&of);
-}
-
 /// Lives in the coroutine that serves it, on its worker's loop.
 class client final : public connection {
 public:
-    /// Makes the session, too. One on a loop that is not the engine's home has a seat.
-    client(connections& all, stream accepted, cancel_source& parent, worker& at, seat taken);
+    /// Makes the session, too. One on a loop that does not accept has a slot.
+    client(connections& all, stream accepted, cancel_source& parent, worker& at,
+           serving::connection_slot slot);
     ~client();
 
     /// Ends the session, which gets nothing more; the connection stays. Yields what others have
     /// sent it when the cache is being stopped; the worker's mark says by when the disk has that.
     byte_buffer leave();
 
-    /// What the engine has to say to the one that serves the client.
-    enum news : std::uint8_t { woken = 1, to_close = 2, fed = 4 };
+    /// Notifications of the engine for the loop that serves the client.
+    enum notification : std::uint8_t { woken = 1, to_close = 2, fed = 4 };
 
     /// What the session was like at a time: the session itself is the engine's, and other clients'
     /// commands change it.
@@ -77,9 +59,9 @@ public:
         own_session(client& of, std::string_view address, std::string_view local_address);
         ~own_session() override = default;
 
-        void wake() noexcept override { tell(woken); }
-        void close_now() noexcept override { tell(to_close); }
-        void feed_grew() noexcept override { tell(fed); }
+        void wake() noexcept override { notify(woken); }
+        void close_now() noexcept override { notify(to_close); }
+        void feed_grew() noexcept override { notify(fed); }
         buffers held() const noexcept override {
             return {input.load(std::memory_order_relaxed), unsent.load(std::memory_order_relaxed)};
         }
@@ -88,8 +70,8 @@ public:
         /// a kibibyte, and these lie where the engine's side would be padded.
         std::atomic<std::uint32_t> input{0};
         std::atomic<std::uint32_t> unsent{0};
-        std::uint8_t untold = 0;  // of news, on their way to another loop
-        view seen;                // the worker's
+        std::uint8_t pending = 0;  // notifications on their way to another loop
+        view seen;                 // the worker's
         /// The worker's: output of other clients' commands came that was not taken. Outside of push
         /// mode it begins that, at once where the client waits for bytes.
         bool has_output = false;
@@ -97,13 +79,13 @@ public:
         client& of;
 
     private:
-        void tell(news what) noexcept;
+        void notify(notification what) noexcept;
     };
     /// There from when the client is made until it leaves.
     std::optional<own_session> session;
 
-    /// Takes in what the engine has told.
-    void hear(std::uint8_t what) noexcept {
+    /// Acts on notifications. The worker's loop.
+    void take_notifications(std::uint8_t what) noexcept {
         if ((what & to_close) != 0) close();
         if ((what & woken) != 0) {
             session->has_output = true;

@@ -7,6 +7,8 @@
 #include "runtime/cache/parameters.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/serving/loop_pool.hpp"
+#include "runtime/serving/tls_options.hpp"
 #include "runtime/units.hpp"
 
 #include <fmt/format.h>
@@ -23,14 +25,11 @@ using transport::scheme;
 /// Replies of a long pipeline go out when there are so many bytes of them.
 constexpr std::size_t flush_at = 128 * 1024;
 
-/// More than the machine has processors are of no use; this bounds what a mistake costs.
-constexpr std::int64_t max_threads = 64;
-
 /// A hundred days.
 constexpr std::int64_t longest_memory_ns = std::int64_t{100} * 86'400 * 1'000'000'000;
 
 std::vector<option> option_table() {
-    return {
+    std::vector<option> table = {
         port_option(),
         bind_option("127.0.0.1",
                     "address of this machine to serve on; * for all, so that others on the network "
@@ -255,15 +254,10 @@ std::vector<option> option_table() {
          .default_value = "10s",
          .help = "how long a stop waits until the script was told of all changes",
          .maximum = std::int64_t{3600} * 1'000'000'000},
-        {.name = "threads",
-         .kind = option_kind::integer,
-         .value_name = "N",
-         .default_value = "1",
-         .help = "threads that serve clients. One is the fastest a core; more receive, parse, "
-                 "encrypt, send and execute the usual commands on single keys at the same time, "
-                 "beside the loop that has the keys, and take turns for all other commands",
-         .minimum = 1,
-         .maximum = max_threads},
+        serving::threads_option(
+            "threads that serve clients. One is the fastest a core; more receive, parse, encrypt, "
+            "send and execute the usual commands on single keys at the same time, beside the loop "
+            "that has the keys, and take turns for all other commands"),
         max_connections_option(),
         {.name = "idle-timeout",
          .kind = option_kind::duration,
@@ -290,6 +284,11 @@ std::vector<option> option_table() {
          .minimum = 16 * 1024,
          .maximum = std::int64_t{1} << 40},
     };
+    // Behind --listen; the cache's own names for the same follow.
+    const std::vector<option> tls = serving::tls_options();
+    const auto at = std::ranges::find(table, std::string_view("tls-port"), &option::name);
+    table.insert(at, tls.begin(), tls.end());
+    return table;
 }
 
 namespace {
@@ -474,6 +473,12 @@ outcome<config> read_config(const settings& chosen) {
         if (where->kind == scheme::udp)
             return refuse(400, "a cache cannot serve udp://; write --listen tcp://HOST:PORT");
         read.where = std::move(*where);
+        if (chosen.flag("tls")) {
+            if (auto added = serving::add_tls(read.where, tls_parameters_of(read.engine.tls));
+                !added)
+                return std::unexpected(added.error());
+            read.is_tls_by_option = true;
+        }
         read.secure = std::move(*secure);
     }
     read.engine.protected_mode = chosen.text("protected-mode") == "yes";

@@ -8,6 +8,7 @@
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/option.hpp"
 #include "runtime/problem.hpp"
+#include "runtime/serving/listeners.hpp"
 #include "runtime/settings.hpp"
 
 #include <cstddef>
@@ -21,11 +22,14 @@ namespace eddy::runtime::cache {
 struct config {
     transport::address where;
     std::optional<transport::address> secure;  ///< tls, beside `where`
+    bool is_tls_by_option = false;             ///< `where` is tls by --tls
     eddy::cache::engine_options engine;
     std::size_t threads = 1;   ///< that serve clients
     duration write_timeout{};  ///< 0: none
     std::size_t max_queue = 0;
     hook_config hooks;
+
+    serving::listener_addresses addresses() const { return {where, secure}; }
 };
 
 std::vector<option> option_table();

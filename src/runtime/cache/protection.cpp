@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/engine_state.hpp"
+#include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
 
@@ -30,6 +31,14 @@ constexpr std::string_view denied_text =
     "for testing, restart it with the '--protected-mode no' option. 4) Setup a an authentication "
     "password for the default user. NOTE: You only need to do one of the above things in order for "
     "the server to start accepting connections from the outside.\r\n";
+
+/// The cache's own names, which are Redis's.
+constexpr serving::tls_names own_names = {.on = "--tls-port",
+                                          .cert = "--tls-cert-file",
+                                          .key = "--tls-key-file",
+                                          .ca = "--tls-ca-cert-file",
+                                          .client_auth = "--tls-auth-clients",
+                                          .no_client_auth = "--tls-auth-clients no"};
 
 constexpr std::string_view old_protocol = "TLSv1.2";
 constexpr std::string_view new_protocol = "TLSv1.3";
@@ -102,7 +111,19 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
     };
     const bool listens = chosen.has("tls-port");
     told.replication = chosen.text("tls-replication") == "yes";
-    if (!listens && !told.replication) {
+    const auto plain = serving::read_tls(chosen);
+    if (!plain) return std::unexpected(plain.error());
+    if (*plain) {
+        for (const char* const name : {"tls-port", "tls-cert-file", "tls-key-file",
+                                       "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients"}) {
+            if (chosen.given(name))
+                return refuse(400, fmt::format("--tls and --{} exclude each other: --tls is for "
+                                               "the main port, with --cert, --key, --ca and "
+                                               "--client-auth; --tls-port is one beside it",
+                                               name));
+        }
+    }
+    if (!listens && !told.replication && !*plain) {
         for (const char* const name :
              {"tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir",
               "tls-auth-clients", "tls-protocols", "tls-ciphers", "tls-ciphersuites",
@@ -112,11 +133,18 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
         }
         return std::nullopt;
     }
-    told.cert_file = text("tls-cert-file");
-    told.key_file = text("tls-key-file");
-    told.ca_cert_file = text("tls-ca-cert-file");
-    told.ca_cert_dir = text("tls-ca-cert-dir");
-    told.auth_clients = chosen.text("tls-auth-clients");
+    if (*plain) {
+        told.cert_file = (*plain)->cert;
+        told.key_file = (*plain)->key;
+        told.ca_cert_file = (*plain)->ca;
+        told.auth_clients = (*plain)->clients;
+    } else {
+        told.cert_file = text("tls-cert-file");
+        told.key_file = text("tls-key-file");
+        told.ca_cert_file = text("tls-ca-cert-file");
+        told.ca_cert_dir = text("tls-ca-cert-dir");
+        told.auth_clients = chosen.text("tls-auth-clients");
+    }
     told.ciphers = text("tls-ciphers");
     told.ciphersuites = text("tls-ciphersuites");
     told.prefer_server_ciphers = chosen.text("tls-prefer-server-ciphers") == "yes";
@@ -124,19 +152,14 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
         return refuse(400,
                       "--tls-ca-cert-file and --tls-ca-cert-dir exclude each other; give one of "
                       "them");
-    for (const std::string* const each :
-         {&told.cert_file, &told.key_file, &told.ca_cert_file, &told.ca_cert_dir}) {
-        // The daemon's folder is not the user's.
-        if (!each->empty() && !each->starts_with('/'))
-            return refuse(400, fmt::format("the TLS file \"{}\" cannot be found by that name: "
-                                           "write the whole path, from /",
-                                           *each));
-    }
+    transport::address where;
+    where.kind = scheme::tls;
+    where.tls = tls_parameters_of(told);
+    if (auto good = serving::check_tls_files(where.tls); !good)
+        return std::unexpected(good.error());
     auto protocols = read_protocols(text("tls-protocols"));
     if (!protocols) return std::unexpected(protocols.error());
     told.protocols = std::move(*protocols);
-    transport::address where;
-    where.kind = scheme::tls;
     where.tls = tls_parameters_of(told);
     if (told.replication && where.tls.ca.empty())
         return refuse(400,
@@ -145,41 +168,29 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
     if (told.cert_file.empty() && !told.key_file.empty())
         return refuse(400, "--tls-key-file has no certificate: add --tls-cert-file FILE");
     if (!listens) return std::nullopt;
-    if (told.cert_file.empty())
-        return refuse(400, "--tls-port needs a certificate: add --tls-cert-file FILE");
-    if (where.tls.ca.empty() && told.auth_clients != "no")
-        return refuse(400, fmt::format("--tls-auth-clients {} needs to know who may sign the "
-                                       "certificates of clients: add --tls-ca-cert-file FILE, or "
-                                       "--tls-auth-clients no",
-                                       told.auth_clients));
+    if (auto good = serving::check_tls_listener(where.tls, told.auth_clients, own_names); !good)
+        return std::unexpected(good.error());
     told.port = static_cast<std::uint16_t>(chosen.number("tls-port"));
     where.port = told.port;
     if (chosen.text("bind") != "*") where.host = chosen.text("bind");
     return where;
 }
 
-void listeners::close() {
-    first.socket.close();
-    if (secure) secure->socket.close();
-}
-
-outcome<listeners> open_listeners(config& by, host* of) {
-    // One thread has the handshakes of its listener looked after; several have them made there.
-    const auto listen = by.threads > 1 ? listen_in_parts_on : listen_on;
-    auto first = listen(by.where, of);
-    if (!first) return std::unexpected(first.error());
-    listeners opened{std::move(*first), std::nullopt};
-    const std::uint16_t port = opened.first.socket.local().port();
-    const bool is_secure = by.where.kind == scheme::tls;
+outcome<serving::listeners> open_listeners(config& by, host* of) {
+    if (by.is_tls_by_option) {
+        if (auto good = serving::check_tls_readable(by.where.tls); !good)
+            return std::unexpected(good.error());
+    }
+    auto opened = serving::open_listeners(by.addresses(), of, by.threads);
+    if (!opened) return opened;
+    const std::uint16_t port = opened->first.socket.local().port();
+    const bool is_secure = serving::is_secure(by.where);
     by.engine.port = is_secure ? 0 : port;
     if (is_secure) by.engine.tls.port = port;
-    by.engine.listening = {as_listening(by.where, opened.first)};
+    by.engine.listening = {as_listening(by.where, opened->first)};
     if (by.secure) {
-        auto second = listen(*by.secure, of);
-        if (!second) return std::unexpected(second.error());
-        by.engine.tls.port = second->socket.local().port();
-        by.engine.listening.push_back(as_listening(*by.secure, *second));
-        opened.secure = std::move(*second);
+        by.engine.tls.port = opened->secure->socket.local().port();
+        by.engine.listening.push_back(as_listening(*by.secure, *opened->secure));
     }
     return opened;
 }

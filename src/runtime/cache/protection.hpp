@@ -9,6 +9,7 @@
 #include "runtime/cache/options.hpp"
 #include "runtime/connections.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/serving/listeners.hpp"
 
 #include <memory>
 #include <optional>
@@ -24,19 +25,13 @@ transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& tol
 transport::address server_address(const eddy::cache::tls_settings& told, std::string host,
                                   std::uint16_t port);
 
-/// What --tls-port and the options around it ask for; none without them.
+/// What --tls-port and the options around it ask for; none without them. With --tls, which is for
+/// the main port, `told` is filled from the options around that.
 outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
                                                               eddy::cache::tls_settings& told);
 
-struct listeners {
-    noted_listener first;
-    std::optional<noted_listener> secure;
-
-    void close();
-};
-
-/// Opens what the config names, as listen_on() does, and notes the real ports in it.
-outcome<listeners> open_listeners(config& by, host* of);
+/// Opens what the config names, and notes the real ports in it.
+outcome<serving::listeners> open_listeners(config& by, host* of);
 
 /// Whether a client is on this machine: on a Unix socket, or at a loopback address.
 bool is_local(const endpoint& peer);

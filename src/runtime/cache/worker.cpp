@@ -8,7 +8,6 @@
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/replicator.hpp"
 #include "runtime/clock.hpp"
-#include "runtime/stop_timer.hpp"
 
 #include <fmt/format.h>
 
@@ -27,80 +26,11 @@ constexpr std::uint32_t batches_a_sample = 16;
 
 }  // namespace
 
-// ---- clients and news
-
-client::own_session::own_session(client& whose, std::string_view address,
-                                 std::string_view local_address)
-    : eddy::cache::session(whose.at.context().engine, address, local_address), of(whose) {}
-
-void client::own_session::tell(news what) noexcept { of.at.tell(*this, what); }
-
-client::client(connections& all, stream accepted, cancel_source& parent, worker& its, seat taken)
-    : connection(all, std::move(accepted), parent), at(its) {
-    // The other end of a Unix socket has no name: both are told by the path, as in Redis.
-    const bool is_unix = socket.local().is_unix();
-    const std::string local_address = socket.local().to_string() + (is_unix ? ":0" : "");
-    const std::string address = is_unix ? local_address : socket.peer().to_string();
-    const loop_lock lock(at.context().lockable.get());
-    session.emplace(*this, address, local_address);
-    at.look(*this);
-    static_cast<void>(taken.release());
-}
-
-client::~client() {
-    static_cast<void>(leave());
-    if (at.is_remote()) seat_leaver()(&at.places());
-}
-
-byte_buffer client::leave() {
-    byte_buffer last;
-    if (!session) return last;
-    const bool takes_more =
-        attention && !attention->awaits_disk && attention->unsent.empty() && !attention->feeds;
-    const loop_lock lock(at.context().lockable.get());
-    at.forget(*session);
-    try {
-        if (takes_more && at.clients().draining() && !session->closing) {
-            at.context().engine.take_output(*session, last);
-            at.look(*this);
-        }
-    } catch (const std::bad_alloc&) {
-        at.context().note_no_memory(at.counted_, session->id);
-    }
-    if (rest) at.context().engine.discard(rest->large);
-    session.reset();
-    return last;
-}
-
-std::size_t client::leftover::held_bytes() const noexcept {
-    std::size_t all = bytes.size();
-    for (const eddy::cache::large_argument& each : large) all += each.held_bytes();
-    return all;
-}
-
-void client::leftover::join() {
-    byte_buffer all;
-    std::size_t taken = 0;
-    for (const eddy::cache::large_argument& each : large) {
-        all.append(bytes.text().substr(taken, each.offset() - taken));
-        all.append(each.text());
-        all.append("\r\n");
-        taken = each.offset();
-    }
-    all.append(bytes.text().substr(taken));
-    bytes = std::move(all);
-    large.clear();
-}
-
-worker::worker(cache_context& of, const limits& chosen)
-    : context_(of), remote_(!of.home.is_current()), clients_(counted_, of.events) {
+worker::worker(const serving::worker_place& place, cache_context& of, const limits& chosen)
+    : loop_worker(place), context_(of), remote_(!of.home.is_current()) {
     set_limits(chosen);
-    seats_.all_taken = &of.clients_elsewhere;
-    if (!remote_) {
-        clients_.count_also(of.clients_elsewhere);
-        return;
-    }
-    const loop_lock lock(of.lockable.get());
+    if (!remote_) return;
+    const visit here(of.turns.get());
     lane_ = std::make_unique<eddy::cache::lane>(of.engine);
 }
 
@@ -113,96 +43,54 @@ void worker::set_limits(const limits& chosen) noexcept {
 }
 
 worker::~worker() {
-    const loop_lock lock(context_.lockable.get());
-    EDDY_ASSERT(untold_.empty() && !mail_is_posted_);
+    const visit here(context_.turns.get());
+    EDDY_ASSERT(to_notify_.empty() && !wakeup_is_posted_);
     lane_.reset();
 }
 
-void worker::take(stream accepted, seat taken) {
+void worker::take(stream accepted, serving::connection_slot slot) {
     auto c = std::make_unique<client>(clients_, std::move(accepted), tasks_.source(), *this,
-                                      std::move(taken));
+                                      std::move(slot));
     cancel_source& cancel = c->cancel;
     tasks_.spawn(serve(std::move(c)).under(cancel));
 }
 
-void worker::take(unique_fd accepted, const noted_listener& from, seat taken,
-                  handshake begun) noexcept {
-    try {
-        result<stream> peer = loop::current().adopt(std::move(accepted));
-        if (!peer) {
-            ++counted_.errors;
-            context_.events.write(fmt::format("a client was lost on its way to its thread: {}",
-                                              peer.error().message()));
-        } else if (from.finish != nullptr) {
-            handshakes_.spawn(
-                shake_hands(std::move(*peer), from, std::move(taken), std::move(begun)));
-        } else {
-            take(std::move(*peer), std::move(taken));
-        }
-    } catch (const std::bad_alloc&) {
-        context_.note_no_memory(counted_);
-    }
+/// Passes notifications on to their client. Another thread stays in its visit until they are on
+/// their way, and the client stays until they have come or were forgotten.
+void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
+    if (!remote_) return to.of.take_notifications(what);
+    to.pending |= what;
+    if (!to.list_link<client>::linked()) to_notify_.push_back(to);
+    if (std::exchange(wakeup_is_posted_, true)) return;
+    if (!here_.post(wakeup_)) wakeup_is_posted_ = false;
 }
 
-/// The session comes after the handshake.
-task<void> worker::shake_hands(stream plain, const noted_listener& from, seat taken,
-                               handshake under_way) {
-    const bool is_pressed = context_.handshakes > max_handshakes / 2;
-    try {
-        result<stream> peer = co_await from.finish(
-            std::move(plain), is_pressed ? pressed_handshake_timeout : handshake_timeout);
-        under_way.reset();
-        if (peer) take(std::move(*peer), std::move(taken));
-    } catch (const std::bad_alloc&) {
-        context_.note_no_memory(counted_);
-    }
-}
-
-task<void> worker::drain(duration limit) {
-    handshakes_.cancel();
-    co_await handshakes_.join();
-    clients_.drain();
-    stop_timer patience(tasks_, limit);
-    co_await tasks_.join();
-}
-
-/// Hands news to their client. From another thread the engine is not left before they are on their
-/// way, and the client not before they have come or were forgotten.
-void worker::tell(client::own_session& who, std::uint8_t what) noexcept {
-    if (!remote_) return who.of.hear(what);
-    who.untold |= what;
-    if (!who.list_link<client>::linked()) untold_.push_back(who);
-    if (std::exchange(mail_is_posted_, true)) return;
-    if (!here_.post(mail_)) mail_is_posted_ = false;
-}
-
-/// On this loop. What the news bring about is this loop's, so it happens after the loop was
-/// unlocked.
+/// On this loop. What notifications bring about is this loop's, so it happens after the visit.
 void worker::deliver() noexcept {
     for (bool more = true; more;) {
         std::size_t count = 0;
         {
-            const loop_lock lock(context_.lockable.get());
-            while (count < letters_.size() && !untold_.empty()) {
-                client::own_session& to = untold_.pop_front();
-                letters_[count++] = {&to, std::exchange(to.untold, std::uint8_t{0})};
+            const visit here(context_.turns.get());
+            while (count < deliveries_.size() && !to_notify_.empty()) {
+                client::own_session& to = to_notify_.pop_front();
+                deliveries_[count++] = {&to, std::exchange(to.pending, std::uint8_t{0})};
             }
             // Until then there is no need of another, and it must not be posted while it is.
-            more = !untold_.empty();
-            mail_is_posted_ = more;
+            more = !to_notify_.empty();
+            wakeup_is_posted_ = more;
         }
         for (std::size_t i = 0; i < count; ++i) {
-            const letter next = std::exchange(letters_[i], letter());
-            if (next.to != nullptr) next.to->of.hear(next.what);
+            const delivery next = std::exchange(deliveries_[i], delivery());
+            if (next.to != nullptr) next.to->of.take_notifications(next.what);
         }
     }
 }
 
-/// With the loop locked, as the client goes.
-void worker::forget(client::own_session& who) noexcept {
-    who.list_link<client>::unlink();
-    for (letter& each : letters_) {
-        if (each.to == &who) each.to = nullptr;
+/// Within a visit, as the client goes.
+void worker::forget(client::own_session& gone) noexcept {
+    gone.list_link<client>::unlink();
+    for (delivery& each : deliveries_) {
+        if (each.to == &gone) each.to = nullptr;
     }
 }
 

@@ -8,13 +8,12 @@
 // clients write a pipeline whole before they read.
 //
 // A cache has a worker on its home loop, and with --threads others on loops of their own, to which
-// the clients are dealt. Those receive, parse and send without regard to each other; for what their
-// clients' commands do they lock the home loop, once a batch.
+// the clients are assigned. Those receive, parse and send without regard to each other; for what
+// their clients' commands do they visit the home loop, once a batch.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/histogram.hpp>
-#include <eddy/base/unique_fd.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/wire/resp/request.hpp>
 
@@ -23,7 +22,7 @@
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/client.hpp"
 #include "runtime/connections.hpp"
-#include "runtime/listening.hpp"
+#include "runtime/serving/loop_worker.hpp"
 
 #include <array>
 #include <atomic>
@@ -39,7 +38,7 @@
 namespace eddy::runtime::cache {
 
 /// One loop's thread, but for what says otherwise.
-class worker {
+class worker final : public serving::loop_worker {
 public:
     /// What clients are told that come when there are too many.
     static constexpr std::string_view refusal = "-ERR max number of clients reached\r\n";
@@ -61,32 +60,17 @@ public:
     static constexpr duration longest_stall = std::chrono::seconds(5);
 
     /// On its loop. `of` outlives it.
-    worker(cache_context& of, const limits& chosen);
+    worker(const serving::worker_place& place, cache_context& of, const limits& chosen);
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
-    ~worker();
+    ~worker() override;
 
-    /// Serves a client that this loop has accepted.
-    void take(stream accepted, seat taken = nullptr);
-    /// The same for one that another loop has accepted from a listener in parts, which outlives the
-    /// client. What fails is counted and told to the journal.
-    void take(unique_fd accepted, const noted_listener& from, seat taken, handshake begun) noexcept;
+    void take(stream accepted, serving::connection_slot slot) override;
 
-    /// The clients' connections, for accepting them.
-    connections& clients() noexcept { return clients_; }
-    scope& tasks() noexcept { return tasks_; }
     cache_context& context() noexcept { return context_; }
-    /// Any thread.
-    seats& places() noexcept { return seats_; }
-    /// Whether its loop is not the home of the engine.
-    bool is_remote() const noexcept { return remote_; }
 
     /// They hold for the next command; also while one is executed.
     void set_limits(const limits& chosen) noexcept;
-
-    /// Lets clients between two commands go now; the others when they have their replies, or when
-    /// the time is over.
-    task<void> drain(duration limit);
 
     /// Gives memory back that is not in use.
     void trim() noexcept { spare_buffers_.clear(); }
@@ -96,9 +80,7 @@ public:
         if (!here_.post(trimmer_)) trim_is_posted_ = false;
     }
 
-    /// Any thread.
-    const counters& counted() const noexcept { return counted_; }
-    /// With the loop locked.
+    /// Within a visit.
     const histogram& latency() const noexcept { return *latency_; }
 
 private:
@@ -110,9 +92,9 @@ private:
         close,  ///< send the replies, then close
     };
 
-    /// News on their way to this loop.
-    struct mail final : posted_work {
-        explicit mail(worker& to) noexcept : owner(to) {}
+    /// Notifications on their way to this loop.
+    struct wakeup final : posted_work {
+        explicit wakeup(worker& to) noexcept : owner(to) {}
         void run() noexcept override { owner.deliver(); }
         worker& owner;
     };
@@ -126,8 +108,6 @@ private:
         worker& owner;
     };
 
-    task<void> shake_hands(stream plain, const noted_listener& from, seat taken,
-                           handshake under_way);
     task<void> serve(std::unique_ptr<client> c);
     next receive(client& c, std::string_view received);
     next execute_rest(client& c);
@@ -165,20 +145,15 @@ private:
     void end_wait(client& c);
     time_point take_output(client& c, bool wanted);
     task<result<>> wait_for_something(client& c, time_point until);
-    void tell(client::own_session& who, std::uint8_t what) noexcept;
+    void notify(client::own_session& to, std::uint8_t what) noexcept;
     void deliver() noexcept;
-    void forget(client::own_session& who) noexcept;
+    void forget(client::own_session& gone) noexcept;
 
     cache_context& context_;
     bool remote_;
     std::unique_ptr<eddy::cache::lane> lane_;  // null at home
     executor here_ = executor::current();
-    counters counted_;
     std::unique_ptr<histogram> latency_ = std::make_unique<histogram>();
-    seats seats_;
-    connections clients_;
-    scope handshakes_;
-    scope tasks_;
 
     // Shared by all clients, which use them within one turn.
     resp::request_batch batch_;
@@ -196,17 +171,17 @@ private:
     std::uint64_t written_to_file_ = 0;  // so far it was, at the last look
 
     // The engine's, as the sessions in it.
-    intrusive_list<client::own_session, client> untold_;
-    bool mail_is_posted_ = false;
+    intrusive_list<client::own_session, client> to_notify_;
+    bool wakeup_is_posted_ = false;
 
-    mail mail_{*this};
+    wakeup wakeup_{*this};
     trimmer trimmer_{*this};
     std::atomic<bool> trim_is_posted_{false};
-    struct letter {
+    struct delivery {
         client::own_session* to = nullptr;
         std::uint8_t what = 0;
     };
-    std::array<letter, 64> letters_;  // being delivered
+    std::array<delivery, 64> deliveries_;  // under way
 };
 
 }  // namespace eddy::runtime::cache

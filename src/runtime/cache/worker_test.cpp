@@ -28,6 +28,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 EDDY_ON_EVERY_KERNEL_BACKEND(cache_threads);
+/// Also on the simulator, where all workers are on one loop.
+EDDY_ON_EVERY_BACKEND(cache_loops);
 
 constexpr int threads = 3;
 
@@ -510,6 +512,35 @@ TEST_P(cache_threads, without_always_replies_wait_for_the_kernel_on_every_thread
             }
         });
         co_await cache->stop(0s);
+    });
+}
+
+TEST_P(cache_loops, clients_of_different_workers_reach_each_other) {
+    run([&]() -> task<void> {
+        subject cache("cache", with({{"max_connections", 6}}));
+        co_await cache.start();
+        std::vector<talker> all;
+        for (int i = 0; i < 6; ++i) {
+            all.push_back(co_await talker::to(cache->local()));
+            co_await all.back().say("INCR n\r\n");
+            EXPECT_EQ(co_await all.back().line(), ":" + std::to_string(i + 1) + "\r");
+        }
+        talker late = co_await talker::to(cache->local());
+        EXPECT_THAT(co_await late.rest(), HasSubstr("max number of clients"));
+        co_await all[0].say("BLPOP list 0\r\n");
+        co_await all[1].say("SUBSCRIBE news\r\n");
+        EXPECT_EQ(co_await all[1].line(), "*3\r");
+        for (int i = 0; i < 5; ++i) co_await all[1].line();
+        co_await all[2].say("PUBLISH news hello\r\nRPUSH list x\r\n");
+        EXPECT_EQ(co_await all[2].line(), ":1\r");
+        EXPECT_EQ(co_await all[2].line(), ":1\r");
+        for (int i = 0; i < 5; ++i) co_await all[0].line();
+        for (int i = 0; i < 6; ++i) co_await all[1].line();
+        EXPECT_EQ(co_await all[1].line(), "hello\r");
+        EXPECT_TRUE(cache.events.has("3 threads serve its clients"));
+        co_await cache->stop(0s);
+        EXPECT_EQ(cache->count().connections_now.value(), 0U);
+        EXPECT_EQ(cache->count().connections_refused.value(), 1U);
     });
 }
 

@@ -1,0 +1,70 @@
+// Admission of a cache's clients: TCP keepalive, and protected mode's rejections.
+#include <eddy/net/tcp.hpp>
+
+#include "runtime/cache/cache_server_parts.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::cache {
+
+/// Has the kernel ask a silent TCP peer whether it is still there, as Redis does. One that is gone
+/// already is found when it is read from.
+void cache_server::watch_peer(const stream& accepted) const noexcept {
+    const std::chrono::seconds idle = running_->engine.options().tcp_keepalive;
+    if (idle.count() == 0) return;
+    tcp::socket_options options;
+    options.keepalive = true;
+    options.keepalive_idle = idle;
+    options.keepalive_interval = std::max(idle / 3, std::chrono::seconds(1));
+    options.keepalive_probes = 3;
+    static_cast<void>(tcp::apply(accepted, options));
+}
+
+/// Has a client served, or rejects it.
+void cache_server::admit(stream accepted, noted_listener& from) {
+    watch_peer(accepted);
+    if (is_denied(running_->engine, accepted.peer())) {
+        ++counted_.connections_refused;
+        if (from.finish != nullptr)
+            reject_after_handshake(std::move(accepted), from);
+        else
+            reject(std::move(accepted));
+    } else {
+        running_->pool.assign(std::move(accepted), from);
+    }
+}
+
+/// Rejects a client by protected mode, with the reason.
+void cache_server::reject(stream accepted) {
+    serving::loop_worker& here = *running_->pool.here();
+    auto away =
+        std::make_unique<denied_client>(here.clients(), std::move(accepted), here.tasks().source());
+    cancel_source& cancel = away->cancel;
+    here.tasks().spawn(turn_away(std::move(away)).under(cancel));
+}
+
+/// The same with TLS. Rejected clients must not use up the budget of handshakes.
+void cache_server::reject_after_handshake(stream accepted, noted_listener& from) {
+    serving::handshake_budget& budget = running_->pool.limits().handshakes;
+    if (!budget.may_reject()) return;
+    running_->accepting.tasks().spawn(reject_later(std::move(accepted), from, budget.begin()));
+}
+
+/// The same after the handshake, which has little time.
+task<void> cache_server::reject_later(stream accepted, noted_listener& from,
+                                      serving::handshake under_way) {
+    try {
+        result<stream> peer =
+            co_await from.finish(std::move(accepted), serving::handshake_budget::pressed_timeout);
+        under_way.reset();
+        if (peer) reject(std::move(*peer));
+    } catch (const std::bad_alloc&) {
+        running_->pool.here()->note_no_memory();
+    }
+}
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,42 @@
+// Accept loops.
+#include "runtime/serving/acceptor.hpp"
+
+#include <eddy/io/loop.hpp>
+
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::serving {
+
+void acceptor::open(noted_listener& from, std::string_view refusal, bool is_secure) {
+    tasks_.spawn(accept_all(from, is_secure ? std::string_view() : refusal));
+}
+
+task<void> acceptor::close() {
+    tasks_.cancel();
+    co_await tasks_.join();
+}
+
+task<void> acceptor::accept_all(noted_listener& from, std::string_view refusal) {
+    loop_worker& here = *pool_.here();
+    for (;;) {
+        // Clients that send nothing must not hold all slots.
+        bool is_crowded = from.finish != nullptr && pool_.limits().handshakes.is_spent();
+        try {
+            if (!is_crowded) {
+                result<stream> peer = co_await here.clients().accept(from.socket, refusal);
+                if (!peer) co_return;
+                if (admission_ != nullptr)
+                    admission_->admit(std::move(*peer), from);
+                else
+                    pool_.assign(std::move(*peer), from);
+            }
+        } catch (const std::bad_alloc&) {
+            here.note_no_memory();
+            is_crowded = true;
+        }
+        if (is_crowded && !co_await loop::current().sleep_for(crowded_pause)) co_return;
+    }
+}
+
+}  // namespace eddy::runtime::serving

@@ -1,0 +1,48 @@
+// Listeners of one runtime: the one at its address, and where a type has that, a second one with
+// TLS beside it.
+#pragma once
+
+#include <eddy/transport/transport.hpp>
+
+#include "runtime/listening.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace eddy::runtime::serving {
+
+/// The addresses that a runtime serves on.
+struct listener_addresses {
+    transport::address first;
+    std::optional<transport::address> secure;  ///< tls, beside `first`
+};
+
+inline bool is_secure(const transport::address& where) noexcept {
+    return where.kind == transport::scheme::tls;
+}
+
+/// One loop's thread.
+struct listeners {
+    noted_listener first;
+    std::optional<noted_listener> secure;
+
+    /// Their addresses, with the real ports.
+    std::vector<endpoint> addresses() const;
+    void close();
+};
+
+/// Opens them for the instance of this host, null without one. With several `threads` handshakes are made on the loops that
+/// connections are assigned to (acceptor, loop_pool), else by the listener itself.
+outcome<listeners> open_listeners(const listener_addresses& where, host* of, std::size_t threads);
+
+/// As try_address() for both, of a runtime that serves on `own` now.
+outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own,
+                        const host* of);
+
+/// Reads the certificates again, for the connections from then on. False where there are none. On
+/// failure those that were read before stay.
+outcome<bool> renew_certificates(listeners& of, const listener_addresses& where);
+
+}  // namespace eddy::runtime::serving

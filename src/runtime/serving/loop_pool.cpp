@@ -1,0 +1,131 @@
+// Loop pools: starting the loops, assigning connections to them, and ending them.
+#include "runtime/serving/loop_pool.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace eddy::runtime::serving {
+namespace {
+
+task<std::unique_ptr<loop_worker>> make_there(loop_pool::factory make, worker_place place) {
+    co_return make(place);
+}
+
+task<void> destroy(std::unique_ptr<loop_worker> gone) {
+    gone.reset();
+    co_return;
+}
+
+task<void> drain_there(executor where, loop_worker& its, duration limit) {
+    static_cast<void>(co_await resume_on(where, its.drain(limit)));
+}
+
+}  // namespace
+
+option threads_option(std::string_view help) {
+    return {.name = "threads",
+            .kind = option_kind::integer,
+            .value_name = "N",
+            .default_value = "1",
+            .help = help,
+            .minimum = 1,
+            .maximum = static_cast<std::int64_t>(max_threads)};
+}
+
+loop_pool::~loop_pool() { EDDY_ASSERT(!here_ && others_.empty()); }
+
+outcome<> loop_pool::start_threads(std::size_t threads, std::string thread_name,
+                                   std::string_view what) {
+    EDDY_ASSERT(!here_ && loops_.empty());
+    if (threads < 2) return {};
+    if (loop::current().kind() == backend_kind::sim) {
+        loops_.assign(threads, executor::current());
+        return {};
+    }
+    loop_group_options options;
+    options.threads = threads;
+    options.loop.kind = loop::current().kind();
+    options.name = std::move(thread_name);
+    auto started = loop_group::start(options);
+    if (!started)
+        return refuse(503, fmt::format("{} threads for {} cannot be had: {}; give fewer --threads",
+                                       threads, what, started.error().message()));
+    threads_ = std::move(*started);
+    for (std::size_t i = 0; i < threads_->size(); ++i) loops_.push_back(threads_->executor(i));
+    return {};
+}
+
+task<outcome<>> loop_pool::make_workers(factory make) {
+    worker_place place{limits_, events_, 0, loops_.size() + 1};
+    here_ = make(place);
+    for (const executor& where : loops_) {
+        ++place.index;
+        auto made = co_await resume_on(where, make_there(make, place));
+        if (!made)
+            co_return refuse(503, "one of its threads has ended before it served; start it again");
+        others_.push_back({where, std::move(*made)});
+    }
+    co_return outcome<>();
+}
+
+void loop_pool::assign(stream accepted, const noted_listener& from) {
+    if (others_.empty()) return here_->take(std::move(accepted), nullptr);
+    std::size_t chosen = next_++ % others_.size();
+    for (std::size_t i = 1; i < others_.size(); ++i) {
+        const std::size_t other = (chosen + i) % others_.size();
+        if (others_[other].its->slots().taken() < others_[chosen].its->slots().taken())
+            chosen = other;
+    }
+    const remote_worker& next = others_[chosen];
+    loop_worker* const its = next.its.get();
+    connection_slot slot = its->slots().take();
+    handshake begun = from.finish != nullptr ? limits_.handshakes.begin() : nullptr;
+    result<> posted;
+    if (next.where.is_current()) {
+        posted = next.where.post([its, &from, peer = std::move(accepted), taken = std::move(slot),
+                                  shaking = std::move(begun)]() mutable {
+            its->adopt(std::move(peer), from, std::move(taken), std::move(shaking));
+        });
+    } else {
+        result<unique_fd> socket = accepted.detach();
+        if (!socket) {
+            here_->note_lost("its socket cannot be given to another thread", socket.error());
+            return;
+        }
+        posted = next.where.post([its, &from, fd = std::move(*socket), taken = std::move(slot),
+                                  shaking = std::move(begun)]() mutable {
+            its->adopt(std::move(fd), from, std::move(taken), std::move(shaking));
+        });
+    }
+    if (!posted) here_->note_lost("its thread cannot take more", posted.error());
+}
+
+task<void> loop_pool::drain(duration limit) {
+    scope draining;
+    for (const remote_worker& each : others_)
+        draining.spawn(drain_there(each.where, *each.its, limit));
+    if (here_) draining.spawn(here_->drain(limit));
+    co_await draining.join();
+}
+
+task<void> loop_pool::end(std::function<void(loop_worker& last)> retire) {
+    while (!others_.empty()) {
+        // Out of the list first: it may be counted and changed while this waits.
+        remote_worker last = std::move(others_.back());
+        others_.pop_back();
+        retire(*last.its);
+        static_cast<void>(co_await resume_on(last.where, destroy(std::move(last.its))));
+    }
+    loops_.clear();
+    threads_.reset();
+    if (here_) retire(*here_);
+    here_.reset();
+}
+
+}  // namespace eddy::runtime::serving

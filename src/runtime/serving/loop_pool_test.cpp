@@ -1,0 +1,268 @@
+// Tests of serving on one loop and on several: assignment, limits that hold across loops, the end.
+#include "runtime/serving/loop_pool.hpp"
+
+#include "runtime/serving/acceptor.hpp"
+#include "runtime/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::serving {
+namespace {
+
+using namespace runtime::testing;
+using ::testing::HasSubstr;
+
+EDDY_ON_EVERY_BACKEND(serving_loops);
+
+constexpr std::string_view full = "full\n";
+
+class echo_client final : public connection {
+public:
+    using connection::connection;
+};
+
+/// Echo worker: sends its own and the client's number first.
+class echo_worker final : public loop_worker {
+public:
+    echo_worker(const worker_place& place, std::uint64_t most)
+        : loop_worker(place), index_(place.index) {
+        connections::limits limits;
+        limits.most = most;
+        clients_.set_limits(limits);
+    }
+    void take(stream accepted, connection_slot slot) override {
+        auto c = std::make_unique<echo_client>(clients_, std::move(accepted), tasks_.source(),
+                                               std::move(slot));
+        cancel_source& cancel = c->cancel;
+        tasks_.spawn(serve(std::move(c)).under(cancel));
+    }
+
+private:
+    task<void> serve(std::unique_ptr<echo_client> c) {
+        const std::string hello = std::to_string(index_) + " " + std::to_string(c->id()) + "\n";
+        if (!co_await c->socket.write_all(hello)) co_return;
+        for (;;) {
+            c->enter(activity::resting);
+            auto got = co_await c->socket.read();
+            if (!got) co_return;
+            c->enter(activity::working);
+            const std::string text(got->text());
+            got->reset();
+            if (!co_await c->socket.write_all(text)) co_return;
+        }
+    }
+
+    std::size_t index_;
+};
+
+/// A runtime with nothing but its serving.
+struct served {
+    explicit served(noted_listener opened) : listening(std::move(opened)) {}
+
+    static std::unique_ptr<served> listen() {
+        return std::make_unique<served>(
+            must_do(listen_on(*transport::parse("tcp://127.0.0.1:0"), "served")));
+    }
+    task<void> start(std::size_t threads, std::uint64_t most = 1000) {
+        must_do(pool.start_threads(threads, "served", "the test"));
+        must_do(co_await pool.make_workers([most](const worker_place& place) {
+            return std::make_unique<echo_worker>(place, most);
+        }));
+        accepting.open(listening, full, false);
+    }
+    task<void> stop(duration limit = {}) {
+        co_await accepting.close();
+        listening.socket.close();
+        co_await pool.drain(limit);
+        co_await pool.end([this](loop_worker& last) { counted.add(last.counted()); });
+    }
+    task<talker> join() { return talker::to(listening.socket.local()); }
+    std::uint64_t connected() const {
+        std::uint64_t all = pool.here()->counted().connections_now;
+        for (const auto& each : pool.others()) all += each.its->counted().connections_now;
+        return all;
+    }
+
+    recorder events;
+    noted_listener listening;
+    loop_pool pool{events};
+    acceptor accepting{pool};
+    counters counted;
+};
+
+TEST_P(serving_loops, one_thread_is_the_loop_itself) {
+    run([&]() -> task<void> {
+        const auto s = served::listen();
+        co_await s->start(1);
+        EXPECT_FALSE(s->pool.has_threads());
+        EXPECT_EQ(s->pool.assigned_workers(), 0U);
+        talker a = co_await s->join();
+        EXPECT_EQ(co_await a.line(), "0 1");
+        co_await a.say("hello\n");
+        EXPECT_EQ(co_await a.line(), "hello");
+        EXPECT_EQ(s->pool.limits().assigned.load(), 0U);
+        co_await s->stop();
+        EXPECT_EQ(s->counted.connections_total.value(), 1U);
+    });
+}
+
+TEST_P(serving_loops, connections_go_to_the_loop_that_has_the_fewest) {
+    run([&]() -> task<void> {
+        const auto s = served::listen();
+        co_await s->start(3);
+        EXPECT_EQ(s->pool.has_threads(), !simulated());
+        std::vector<talker> all;
+        std::multiset<std::string> loops;
+        std::set<std::string> numbers;
+        for (int i = 0; i < 6; ++i) {
+            all.push_back(co_await s->join());
+            const std::string hello = co_await all.back().line();
+            loops.insert(hello.substr(0, 1));
+            numbers.insert(hello.substr(2));
+        }
+        for (const char* const each : {"1", "2", "3"}) EXPECT_EQ(loops.count(each), 2U);
+        EXPECT_EQ(numbers.size(), 6U);
+        EXPECT_EQ(s->pool.limits().assigned.load(), 6U);
+        for (const auto& each : s->pool.others()) EXPECT_EQ(each.its->slots().taken(), 2U);
+        // Both of one loop leave: it has the fewest.
+        all[1] = talker();
+        all[4] = talker();
+        co_await until([&] { return s->pool.limits().assigned.load() == 4; });
+        for (int i = 0; i < 2; ++i) {
+            all.push_back(co_await s->join());
+            EXPECT_EQ((co_await all.back().line()).substr(0, 1), "2");
+        }
+        co_await s->stop();
+        EXPECT_EQ(s->pool.limits().assigned.load(), 0U);
+        EXPECT_EQ(s->counted.connections_total.value(), 8U);
+        EXPECT_EQ(s->counted.connections_now.value(), 0U);
+    });
+}
+
+TEST_P(serving_loops, the_limit_of_connections_holds_for_all_loops_together) {
+    run([&]() -> task<void> {
+        const auto s = served::listen();
+        co_await s->start(3, 4);
+        std::vector<talker> all;
+        for (int i = 0; i < 4; ++i) {
+            all.push_back(co_await s->join());
+            co_await all.back().line();
+        }
+        talker late = co_await s->join();
+        EXPECT_EQ(co_await late.rest(), full);
+        all.pop_back();
+        co_await until([&] { return s->pool.limits().assigned.load() == 3; });
+        all.push_back(co_await s->join());
+        EXPECT_THAT(co_await all.back().line(), HasSubstr(" "));
+        co_await s->stop();
+        EXPECT_EQ(s->counted.connections_refused.value(), 1U);
+        EXPECT_TRUE(s->events.has("4 connections, which is the limit"));
+    });
+}
+
+TEST_P(serving_loops, a_drain_closes_connections_that_rest) {
+    run([&]() -> task<void> {
+        for (const std::size_t threads : {1U, 2U}) {
+            const auto s = served::listen();
+            co_await s->start(threads);
+            talker a = co_await s->join();
+            talker b = co_await s->join();
+            co_await a.line();
+            co_await b.line();
+            co_await s->stop(1h);
+            EXPECT_EQ(co_await a.rest(), "");
+            EXPECT_EQ(co_await b.rest(), "");
+        }
+    });
+}
+
+/// Stands for a handshake: the peer's first byte ends it.
+task<result<stream>> take_a_byte(stream plain, duration timeout) {
+    auto got = co_await with_timeout(timeout, plain.read());
+    if (!got) co_return fail(got.error());
+    got->reset();
+    co_return std::move(plain);
+}
+
+TEST_P(serving_loops, accepting_pauses_while_the_budget_of_handshakes_is_spent) {
+    run([&]() -> task<void> {
+        const auto s = served::listen();
+        s->listening.finish = take_a_byte;
+        co_await s->start(2);
+        handshake_budget& budget = s->pool.limits().handshakes;
+        std::vector<handshake> others;
+        while (!budget.is_spent()) others.push_back(budget.begin());
+        EXPECT_EQ(budget.under_way(), handshake_budget::most);
+        EXPECT_EQ(budget.patience(), handshake_budget::pressed_timeout);
+        // The wait that is under way accepts one more at most.
+        talker first = co_await s->join();
+        co_await first.say("x");
+        co_await first.line();
+        talker second = co_await s->join();
+        co_await second.say("x");
+        static_cast<void>(co_await here().sleep_for(50ms));
+        EXPECT_EQ(s->connected(), 1U);
+        others.clear();
+        EXPECT_EQ(budget.patience(), handshake_budget::timeout);
+        EXPECT_THAT(co_await second.line(), HasSubstr(" "));
+        co_await until([&] { return budget.under_way() == 0; });
+        co_await s->stop();
+    });
+}
+
+TEST_P(serving_loops, a_handshake_under_way_holds_a_slot_and_ends_with_the_pool) {
+    run([&]() -> task<void> {
+        const auto s = served::listen();
+        s->listening.finish = take_a_byte;
+        co_await s->start(2);
+        talker silent = co_await s->join();
+        co_await until([&] { return s->pool.limits().assigned.load() == 1; });
+        EXPECT_EQ(s->pool.limits().handshakes.under_way(), 1U);
+        EXPECT_EQ(s->connected(), 0U);
+        co_await s->stop(1h);
+        EXPECT_EQ(s->pool.limits().assigned.load(), 0U);
+        EXPECT_EQ(s->pool.limits().handshakes.under_way(), 0U);
+        EXPECT_EQ(co_await silent.rest(), "");
+    });
+}
+
+class only_odd final : public admission {
+public:
+    explicit only_odd(loop_pool& to) : pool_(to) {}
+    void admit(stream accepted, noted_listener& from) override {
+        if (++seen_ % 2 != 0) pool_.assign(std::move(accepted), from);
+    }
+
+private:
+    loop_pool& pool_;
+    int seen_ = 0;
+};
+
+TEST_P(serving_loops, a_runtime_may_check_each_connection) {
+    run([&]() -> task<void> {
+        const auto s = served::listen();
+        co_await s->start(2);
+        co_await s->accepting.close();
+        only_odd checked(s->pool);
+        acceptor second(s->pool, &checked);
+        second.open(s->listening, full, false);
+        talker a = co_await s->join();
+        co_await a.line();
+        talker b = co_await s->join();
+        EXPECT_EQ(co_await b.rest(), "");
+        co_await second.close();
+        co_await s->stop();
+    });
+}
+
+}  // namespace
+}  // namespace eddy::runtime::serving

@@ -1,0 +1,87 @@
+// Loop workers: connections on their way from the loop that accepted them, and their end.
+#include "runtime/serving/loop_worker.hpp"
+
+#include <eddy/io/loop.hpp>
+
+#include "runtime/stop_timer.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::serving {
+
+loop_worker::loop_worker(const worker_place& place)
+    : clients_(counted_, place.events),
+      shared_(place.limits),
+      events_(place.events),
+      slots_(place.limits.assigned) {
+    if (place.index != 0) {
+        clients_.number_by(place.index, place.count - 1);
+        clients_.use_slots(slots_);
+    } else {
+        clients_.count_also(shared_.assigned);
+    }
+}
+
+void loop_worker::adopt(unique_fd accepted, const noted_listener& from, connection_slot slot,
+                        handshake begun) noexcept {
+    try {
+        result<stream> peer = loop::current().adopt(std::move(accepted));
+        if (peer) return adopt(std::move(*peer), from, std::move(slot), std::move(begun));
+        ++counted_.errors;
+        events_.write(
+            fmt::format("a client was lost on its way to its thread: {}", peer.error().message()));
+    } catch (const std::bad_alloc&) {
+        note_no_memory();
+    }
+}
+
+void loop_worker::adopt(stream accepted, const noted_listener& from, connection_slot slot,
+                        handshake begun) noexcept {
+    try {
+        if (from.finish != nullptr)
+            handshakes_.spawn(
+                shake_hands(std::move(accepted), from, std::move(slot), std::move(begun)));
+        else
+            take(std::move(accepted), std::move(slot));
+    } catch (const std::bad_alloc&) {
+        note_no_memory();
+    }
+}
+
+task<void> loop_worker::shake_hands(stream plain, const noted_listener& from, connection_slot slot,
+                                    handshake under_way) {
+    const duration patience = shared_.handshakes.patience();
+    try {
+        result<stream> peer = co_await from.finish(std::move(plain), patience);
+        under_way.reset();
+        if (peer) take(std::move(*peer), std::move(slot));
+    } catch (const std::bad_alloc&) {
+        note_no_memory();
+    }
+}
+
+task<void> loop_worker::drain(duration limit) {
+    handshakes_.cancel();
+    co_await handshakes_.join();
+    clients_.drain();
+    stop_timer patience(tasks_, limit);
+    co_await tasks_.join();
+}
+
+void loop_worker::note_no_memory() noexcept {
+    ++counted_.errors;
+    try {
+        events_.write("a client was closed: there is no memory for it");
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
+    }
+}
+
+void loop_worker::note_lost(std::string_view why, std::error_code error) {
+    ++counted_.errors;
+    events_.write(fmt::format("a client was closed: {}: {}", why, error.message()));
+}
+
+}  // namespace eddy::runtime::serving

@@ -1,0 +1,92 @@
+// Loop worker: the connections that one loop of a runtime serves. A runtime derives its own worker,
+// which knows the protocol.
+#pragma once
+
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+
+#include "runtime/connections.hpp"
+#include "runtime/listening.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/serving/connection_slot.hpp"
+#include "runtime/serving/handshake_budget.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+
+namespace eddy::runtime::serving {
+
+/// Limits that hold across the loops of one runtime. Any thread.
+struct shared_limits {
+    handshake_budget handshakes;
+    std::atomic<std::uint64_t> assigned{0};  ///< connections of other loops than the accepting one
+};
+
+/// A worker's place in its pool. The references outlive the worker.
+struct worker_place {
+    shared_limits& limits;
+    journal& events;
+    std::size_t index = 0;  ///< 0 is the worker on the loop that accepts
+    std::size_t count = 1;  ///< workers of the pool, that one included
+};
+
+/// Made, used and destroyed on its loop's thread, but for what says otherwise. drain() must have
+/// ended before it dies.
+class loop_worker {
+public:
+    explicit loop_worker(const worker_place& place);
+    virtual ~loop_worker() = default;
+    loop_worker(const loop_worker&) = delete;
+    loop_worker& operator=(const loop_worker&) = delete;
+
+    /// Serves a connection of this loop, whose handshake is over or still ahead of the stream's
+    /// first use. Throws std::bad_alloc; the connection is closed then.
+    virtual void take(stream accepted, connection_slot slot) = 0;
+    /// Ends: connections that rest are closed now; the others when they would rest, or when `limit`
+    /// is over.
+    virtual task<void> drain(duration limit);
+
+    /// Takes a connection that another loop has accepted from a listener in parts, `from`, which
+    /// outlives the connection: makes its handshake, within the budget that `begun` is of, and
+    /// calls take(). Failures are counted and written to the journal.
+    void adopt(unique_fd accepted, const noted_listener& from, connection_slot slot,
+               handshake begun) noexcept;
+    /// The same for a stream of this loop.
+    void adopt(stream accepted, const noted_listener& from, connection_slot slot,
+               handshake begun) noexcept;
+
+    /// Counts a connection that was closed for want of memory, and tells the journal if there is
+    /// memory for that.
+    void note_no_memory() noexcept;
+    /// Counts a connection that was closed because it could not be given to another loop.
+    void note_lost(std::string_view why, std::error_code error);
+
+    /// The connections, for accepting them and for their limits.
+    connections& clients() noexcept { return clients_; }
+    scope& tasks() noexcept { return tasks_; }
+    /// Any thread.
+    connection_slots& slots() noexcept { return slots_; }
+    /// Any thread.
+    const counters& counted() const noexcept { return counted_; }
+
+protected:
+    counters counted_;
+    connections clients_;
+    scope handshakes_;
+    scope tasks_;
+
+private:
+    task<void> shake_hands(stream plain, const noted_listener& from, connection_slot slot,
+                           handshake under_way);
+
+    shared_limits& shared_;
+    journal& events_;
+    connection_slots slots_;
+};
+
+}  // namespace eddy::runtime::serving

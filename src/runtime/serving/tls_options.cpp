@@ -1,0 +1,112 @@
+// Reading the TLS options.
+#include "runtime/serving/tls_options.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace eddy::runtime::serving {
+
+using transport::scheme;
+using transport::tls_parameters;
+
+std::vector<option> tls_options() {
+    return {
+        {.name = "tls", .kind = option_kind::flag, .help = "serve TLS on the port; needs --cert"},
+        {.name = "cert",
+         .value_name = "FILE",
+         .help = "with --tls: the certificate and those that signed it, as PEM"},
+        {.name = "key",
+         .value_name = "FILE",
+         .help = "with --tls: the private key of that certificate, if it is not in the same file"},
+        {.name = "ca",
+         .value_name = "FILE",
+         .help = "with --tls: certificates that may sign those of clients, as PEM, or a folder of "
+                 "them as openssl-rehash(1) makes it"},
+        {.name = "client-auth",
+         .kind = option_kind::choice,
+         .value_name = "WHETHER",
+         .help = "with --tls: whether clients must show a certificate: no; optional, one that is "
+                 "shown must be good; required, which it is with --ca",
+         .choices = {"no", "optional", "required"}},
+    };
+}
+
+outcome<> check_tls_files(const tls_parameters& of) {
+    for (const std::string* const each : {&of.cert, &of.key, &of.ca}) {
+        if (!each->empty() && !each->starts_with('/'))
+            return refuse(400, fmt::format("the TLS file \"{}\" cannot be found by that name: "
+                                           "write the whole path, from /",
+                                           *each));
+    }
+    return {};
+}
+
+outcome<> check_tls_listener(const tls_parameters& of, std::string_view client_auth,
+                             const tls_names& names) {
+    if (of.cert.empty())
+        return refuse(400,
+                      fmt::format("{} needs a certificate: add {} FILE", names.on, names.cert));
+    if (of.ca.empty() && of.clients != "no")
+        return refuse(400,
+                      fmt::format("{} {} needs to know who may sign the certificates of "
+                                  "clients: add {} FILE, or {}",
+                                  names.client_auth, client_auth, names.ca, names.no_client_auth));
+    return {};
+}
+
+outcome<> check_tls_readable(const tls_parameters& of, const tls_names& names) {
+    const std::pair<std::string_view, const std::string&> files[] = {
+        {names.cert, of.cert}, {names.key, of.key}, {names.ca, of.ca}};
+    for (const auto& [option, path] : files) {
+        if (path.empty() || ::access(path.c_str(), R_OK) == 0) continue;
+        const std::error_code why(errno, std::system_category());
+        return refuse(why == std::errc::permission_denied ? 403 : 400,
+                      fmt::format("{} {} cannot be read: {}", option, path, why.message()));
+    }
+    return {};
+}
+
+outcome<std::optional<tls_parameters>> read_tls(const settings& chosen) {
+    if (!chosen.flag("tls")) {
+        for (const std::string_view name : {"cert", "key", "ca", "client-auth"}) {
+            if (chosen.given(name))
+                return refuse(400, fmt::format("--{} has no effect without --tls", name));
+        }
+        return std::nullopt;
+    }
+    const auto text = [&](std::string_view name) {
+        return chosen.has(name) ? chosen.text(name) : std::string();
+    };
+    tls_parameters made;
+    made.cert = text("cert");
+    made.key = text("key");
+    made.ca = text("ca");
+    const std::string asked = text("client-auth");
+    if (asked.empty())
+        made.clients = made.ca.empty() ? "no" : "yes";
+    else
+        made.clients = asked == "required" ? "yes" : asked;
+    if (auto good = check_tls_files(made); !good) return std::unexpected(good.error());
+    if (auto good = check_tls_listener(made, asked); !good) return std::unexpected(good.error());
+    return made;
+}
+
+outcome<> add_tls(transport::address& to, tls_parameters with) {
+    if (to.kind == scheme::tls)
+        return refuse(400,
+                      "--tls and --listen tls://... say the same: give the certificate in the URI "
+                      "and leave out --tls, or write --listen tcp://HOST:PORT");
+    if (to.kind == scheme::udp)
+        return refuse(400, "--tls has no effect with UDP: TLS is for streams; leave it out");
+    if (to.kind != scheme::tcp)
+        return refuse(400, "--tls is served on a port: give -p N or --listen tcp://HOST:PORT");
+    to.kind = scheme::tls;
+    to.tls = std::move(with);
+    return {};
+}
+
+}  // namespace eddy::runtime::serving
