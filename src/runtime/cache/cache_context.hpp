@@ -125,7 +125,7 @@ struct cache_context final : loop_lock_observer {
     counters& counted;
     engine_clock clock;
     executor home = executor::current();
-    std::unique_ptr<shared_turns> turns;  // null with one worker
+    std::unique_ptr<lockable_loop> lockable;  // null with one worker
     serving::loop_pool* pool = nullptr;   // of workers; null before their time
     cache_files* files = nullptr;         // null without a folder
     append_file* append = nullptr;        // the same

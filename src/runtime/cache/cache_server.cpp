@@ -151,7 +151,7 @@ task<outcome<>> cache_server::make_workers() {
     serving::loop_pool& pool = running_->pool;
     if (auto started = pool.start_threads(config_.threads, "db-" + name_, "the cache"); !started)
         co_return started;
-    if (pool.has_threads()) context.turns = std::make_unique<shared_turns>(&context);
+    if (pool.has_threads()) context.lockable = std::make_unique<lockable_loop>(&context);
     context.pool = &pool;
     auto made = co_await pool.make_workers([&context](const serving::worker_place& place) {
         return std::make_unique<worker>(place, context, context.limits());
@@ -168,7 +168,7 @@ task<void> cache_server::end_workers() {
         counted_.connections_now = 0;
         latency_.merge(static_cast<const worker&>(last).latency());
     });
-    running_->context.turns.reset();
+    running_->context.lockable.reset();
 }
 
 metrics cache_server::count() const {

@@ -21,7 +21,7 @@ client::client(connections& all, stream accepted, cancel_source& parent, worker&
     const bool is_unix = socket.local().is_unix();
     const std::string local_address = socket.local().to_string() + (is_unix ? ":0" : "");
     const std::string address = is_unix ? local_address : socket.peer().to_string();
-    const visit here(at.context().turns.get());
+    const loop_lock lock(at.context().lockable.get());
     session.emplace(*this, address, local_address);
     at.look(*this);
 }
@@ -33,7 +33,7 @@ byte_buffer client::leave() {
     if (!session) return last;
     const bool takes_more =
         attention && !attention->awaits_disk && attention->unsent.empty() && !attention->feeds;
-    const visit here(at.context().turns.get());
+    const loop_lock lock(at.context().lockable.get());
     at.forget(*session);
     try {
         if (takes_more && at.clients().draining() && !session->closing) {

@@ -30,7 +30,7 @@ worker::worker(const serving::worker_place& place, cache_context& of, const limi
     : loop_worker(place), context_(of), remote_(!of.home.is_current()) {
     set_limits(chosen);
     if (!remote_) return;
-    const visit here(of.turns.get());
+    const loop_lock lock(of.lockable.get());
     lane_ = std::make_unique<eddy::cache::lane>(of.engine);
 }
 
@@ -43,7 +43,7 @@ void worker::set_limits(const limits& chosen) noexcept {
 }
 
 worker::~worker() {
-    const visit here(context_.turns.get());
+    const loop_lock lock(context_.lockable.get());
     EDDY_ASSERT(to_notify_.empty() && !wakeup_is_posted_);
     lane_.reset();
 }
@@ -65,12 +65,12 @@ void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
     if (!here_.post(wakeup_)) wakeup_is_posted_ = false;
 }
 
-/// On this loop. What notifications bring about is this loop's, so it happens after the visit.
+/// On this loop. What notifications bring about is this loop's, so it happens after the loop was unlocked.
 void worker::deliver() noexcept {
     for (bool more = true; more;) {
         std::size_t count = 0;
         {
-            const visit here(context_.turns.get());
+            const loop_lock lock(context_.lockable.get());
             while (count < deliveries_.size() && !to_notify_.empty()) {
                 client::own_session& to = to_notify_.pop_front();
                 deliveries_[count++] = {&to, std::exchange(to.pending, std::uint8_t{0})};
@@ -86,7 +86,7 @@ void worker::deliver() noexcept {
     }
 }
 
-/// Within a visit, as the client goes.
+/// With the loop locked, as the client goes.
 void worker::forget(client::own_session& gone) noexcept {
     gone.list_link<client>::unlink();
     for (delivery& each : deliveries_) {

@@ -9,7 +9,7 @@
 //
 // A cache has a worker on its home loop, and with --threads others on loops of their own, to which
 // the clients are assigned. Those receive, parse and send without regard to each other; for what
-// their clients' commands do they visit the home loop, once a batch.
+// their clients' commands do they lock the home loop, once a batch.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -80,7 +80,7 @@ public:
         if (!here_.post(trimmer_)) trim_is_posted_ = false;
     }
 
-    /// Within a visit.
+    /// With the loop locked.
     const histogram& latency() const noexcept { return *latency_; }
 
 private:

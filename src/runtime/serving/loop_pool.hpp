@@ -10,7 +10,9 @@
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/task.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
 #include "runtime/serving/loop_worker.hpp"
 
 #include <cstddef>

@@ -9,7 +9,8 @@
 
 #include "runtime/connections.hpp"
 #include "runtime/listening.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
 #include "runtime/serving/connection_slot.hpp"
 #include "runtime/serving/handshake_budget.hpp"
 

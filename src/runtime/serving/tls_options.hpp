@@ -4,7 +4,9 @@
 
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/runtime.hpp"
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
 
 #include <optional>
 #include <string>
