@@ -10,6 +10,7 @@ import re
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import unittest
 
@@ -99,6 +100,47 @@ class ServerFlags(FlagTest):
             eventually(lambda: daemon.json("stats", "r")["messages_in"] == 2, "both are known")
             a.sendto(b"hello", ("127.0.0.1", port))
             self.assertIn(b.recv(100), (b"here", b"hello"))
+
+    @effect_of("server", "threads")
+    def test_threads(self):
+        daemon = self.daemon()
+
+        def threads():
+            return sum(name.startswith("sv-r-") for name in daemon.thread_names())
+
+        port = self.create(daemon, "server", "r", "--threads", "3")
+        self.assertEqual(threads(), 3)
+        a, *others = self.joined(daemon, port, 4)
+        a.sendall(b"to all threads\n")
+        for each in others:
+            self.assertEqual(read_line(each), "to all threads")
+        for wrong in ("0", "65", "x", "-1"):
+            self.assertNotEqual(daemon.run("create", "server", "x", "-p", "0", "--threads", wrong).status, 0)
+        daemon.must("edit", "r", "--threads", "1")
+        eventually(lambda: threads() == 0, "no thread of its own")
+
+    @effect_of("server", "tls", "cert", "key", "ca", "client-auth")
+    @effect_of("cache", "tls", "cert", "key", "ca", "client-auth")
+    def test_tls(self):
+        daemon = self.daemon()
+        made = harness.Certificates(self.folder())
+        for kind in ("server", "cache"):
+            port = free_port()
+            created = daemon.run("create", kind, kind, "-p", str(port), "--tls", "--cert", made.cert, "--key", made.key,
+                                 "--ca", made.ca, "-s")
+            if "does not have" in created.err:
+                self.skipTest("this build has no TLS")
+            self.assertEqual(created.status, 0, created)
+            with self.assertRaises((ssl.SSLError, ConnectionError)):
+                with made.connect(port) as client:
+                    client.sendall(b"PING\r\n")
+                    if not client.recv(1):
+                        raise ConnectionError
+            for auth, own in (("required", True), ("optional", False), ("no", False)):
+                daemon.must("edit", kind, "--client-auth", auth)
+                with made.connect(port, own) as client:
+                    self.assertEqual(client.version(), "TLSv1.3")
+                    eventually(lambda kind=kind: daemon.list()[kind]["connections"] == 1, "it is in")
 
     @effect_of("server", "mode")
     def test_mode(self):

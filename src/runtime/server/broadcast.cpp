@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace eddy::runtime::server {
@@ -34,24 +35,58 @@ std::uint64_t broadcast::flush() {
     clients_.for_each([&](connection& each) {
         if (send_batch(static_cast<client&>(each))) ++reached;
     });
+    const std::uint64_t messages = std::exchange(messages_, 0);
+    if (others_ != nullptr) pass_to_others(messages);
 
-    const time_point now = precise_now();
-    for (const segment& s : segments_)
-        latency_.record(
-            static_cast<std::uint64_t>(std::max<std::int64_t>((now - s.arrived).count(), 0)));
+    {
+        const auto lock = locked_latency();
+        const time_point now = precise_now();
+        for (const segment& s : segments_) note_latency(s.arrived, now);
+    }
     segments_.clear();
-    messages_ = 0;
-    // Somebody's queue may still hold the payload; else its memory serves the next turn.
-    if (batch_.use_count() == 1)
+    // A queue, or another loop, may still hold the payload; else its memory serves the next turn.
+    if (others_ == nullptr && batch_.use_count() == 1)
         batch_->clear();
     else
         batch_ = std::make_shared<byte_buffer>();
     return reached;
 }
 
+std::uint64_t broadcast::deliver(const shared_messages& what, std::optional<time_point> arrived) {
+    flush();
+    std::uint64_t reached = 0;
+    clients_.for_each([&](connection& each) {
+        if (send_part(static_cast<client&>(each), what.payload, what.payload->bytes(), what.count))
+            ++reached;
+    });
+    if (arrived) {
+        const auto lock = locked_latency();
+        note_latency(*arrived, precise_now());
+    }
+    return reached;
+}
+
+void broadcast::pass_to_others(std::uint64_t messages) noexcept {
+    try {
+        others_->send({batch_, messages});
+    } catch (const std::bad_alloc&) {
+        ++counted_.errors;
+        counted_.dropped += messages;
+    }
+}
+
+std::unique_lock<std::mutex> broadcast::locked_latency() {
+    return latency_guard_ != nullptr ? std::unique_lock(*latency_guard_)
+                                     : std::unique_lock<std::mutex>();
+}
+
+void broadcast::note_latency(time_point arrived, time_point now) noexcept {
+    latency_.record(static_cast<std::uint64_t>(std::max<std::int64_t>((now - arrived).count(), 0)));
+}
+
 bool broadcast::send_batch(client& to) {
     const const_bytes all = batch_->bytes();
-    if (!std::exchange(to.sent_in_batch, false)) return send_part(to, all, messages_);
+    if (!std::exchange(to.sent_in_batch, false)) return send_part(to, batch_, all, messages_);
 
     bool took = false;
     std::size_t first = 0;
@@ -59,7 +94,7 @@ bool broadcast::send_batch(client& to) {
     std::uint64_t messages = 0;
     for (const segment& s : segments_) {
         if (s.sender == to.id()) {
-            if (at > first) took |= send_part(to, all.subspan(first, at - first), messages);
+            if (at > first) took |= send_part(to, batch_, all.subspan(first, at - first), messages);
             first = at + s.size;
             messages = 0;
         } else {
@@ -67,14 +102,15 @@ bool broadcast::send_batch(client& to) {
         }
         at += s.size;
     }
-    if (at > first) took |= send_part(to, all.subspan(first, at - first), messages);
+    if (at > first) took |= send_part(to, batch_, all.subspan(first, at - first), messages);
     return took;
 }
 
-bool broadcast::send_part(client& to, const_bytes part, std::uint64_t messages) {
+bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& owner,
+                          const_bytes part, std::uint64_t messages) {
     if (!to.listens()) return false;
     const std::uint64_t dropped_before = to.out.dropped();
-    const result<> sent = to.out.enqueue(batch_, part);
+    const result<> sent = to.out.enqueue(owner, part);
     if (!sent) {
         if (sent.error() == errc::limit_reached) {
             counted_.dropped += messages;

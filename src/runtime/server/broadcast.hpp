@@ -1,8 +1,9 @@
-// Sends messages to all clients of a server, batched by the turn of the loop.
+// Broadcast: sends messages to all clients of a server, batched by the turn of the loop.
 //
 // What the clients send within one turn is collected in one payload. At the turn's end every client
 // gets it by one write, without those parts that are its own; the payload is shared by all queues.
-// So a hundred clients that speak at once cost a hundred writes, not ten thousand.
+// So a hundred clients that speak at once cost a hundred writes, not ten thousand. Of several loops
+// each has a broadcast of its own, and passes the payload on to the others (exchange.hpp).
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -14,11 +15,14 @@
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/server/client.hpp"
+#include "runtime/server/exchange.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +45,13 @@ public:
           largest_add_(std::max(piece_limit_, max_message)),
           batch_limit_(std::max(2 * piece_limit_, largest_add_)) {}
 
+    /// Passes all on to the other loops, too, which may read `latency` under the guard. Both
+    /// outlive it.
+    void share(exchange_end& others, std::mutex& latency_guard) noexcept {
+        others_ = &others;
+        latency_guard_ = &latency_guard;
+    }
+
     /// What several messages that are added at once may have.
     std::size_t piece_limit() const noexcept { return piece_limit_; }
 
@@ -48,8 +59,11 @@ public:
     /// They are copied. `arrived` is when they came.
     void add(client* sender, std::string_view messages, std::uint64_t count, time_point arrived);
 
-    /// Sends what was added; returns how many clients took it.
+    /// Sends what was added; returns how many clients of this loop took it.
     std::uint64_t flush();
+    /// Sends that, and then messages for the clients of this loop alone; returns how many took
+    /// them. The latency is counted from `arrived`, where it has not been.
+    std::uint64_t deliver(const shared_messages& what, std::optional<time_point> arrived);
 
     /// Whether a client other than `sender` has so much queued that senders should wait. If not,
     /// what is added next fits into every queue.
@@ -70,7 +84,11 @@ private:
 
     client* find_slow(const client* sender) const;
     bool send_batch(client& to);
-    bool send_part(client& to, const_bytes part, std::uint64_t messages);
+    bool send_part(client& to, const std::shared_ptr<const byte_buffer>& owner, const_bytes part,
+                   std::uint64_t messages);
+    void pass_to_others(std::uint64_t messages) noexcept;
+    std::unique_lock<std::mutex> locked_latency();
+    void note_latency(time_point arrived, time_point now) noexcept;
 
     connections& clients_;
     counters& counted_;
@@ -83,6 +101,8 @@ private:
     std::vector<segment> segments_;
     std::uint64_t messages_ = 0;  // in the batch
     event filled_;
+    exchange_end* others_ = nullptr;  // null with one loop
+    std::mutex* latency_guard_ = nullptr;
 };
 
 }  // namespace eddy::runtime::server

@@ -15,8 +15,8 @@ namespace eddy::runtime::server {
 class client final : public connection {
 public:
     client(connections& all, stream accepted, scope& tasks, const queued_writer_options& queue,
-           const rate_limiter& pace)
-        : connection(all, std::move(accepted), tasks.source()),
+           const rate_limiter& pace, serving::connection_slot slot)
+        : connection(all, std::move(accepted), tasks.source(), std::move(slot)),
           out(socket, tasks, queue),
           limiter(pace) {}
     /// Whoever waits for this client to read need not any more.

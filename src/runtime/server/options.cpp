@@ -2,8 +2,12 @@
 #include "runtime/server/options.hpp"
 
 #include "runtime/listening.hpp"
+#include "runtime/serving/loop_pool.hpp"
+#include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace eddy::runtime::server {
 namespace {
@@ -37,6 +41,10 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
     if (read.where.kind == scheme::udp) {
         if (auto ok = without_effect(chosen, "UDP", "a datagram is a message by itself",
                                      {"framing", "max-line"});
+            !ok)
+            return ok;
+        if (auto ok =
+                without_effect(chosen, "UDP", "one socket receives all datagrams", {"threads"});
             !ok)
             return ok;
         if (auto ok = without_effect(chosen, "UDP", "datagrams are never queued for a peer",
@@ -78,7 +86,7 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
 }  // namespace
 
 std::vector<option> option_table() {
-    return {
+    std::vector<option> table = {
         port_option(),
         bind_option("*", "address of this machine to serve on; * for all"),
         unix_option(),
@@ -99,6 +107,10 @@ std::vector<option> option_table() {
          .default_value = "line",
          .help = "what a message is: a line of text, or raw, the bytes as they arrive",
          .choices = {"line", "raw"}},
+        serving::threads_option(
+            "threads that serve clients. One is the fastest a core; more receive, encrypt and send "
+            "at "
+            "the same time, and pass each message on to the clients of the others"),
         max_connections_option(),
         {.name = "rate-limit",
          .kind = option_kind::integer,
@@ -150,6 +162,11 @@ std::vector<option> option_table() {
          .kind = option_kind::flag,
          .help = "write connections and messages to the journal, which `eddy logs` shows"},
     };
+    // Behind --listen and --udp.
+    const std::vector<option> tls = serving::tls_options();
+    const auto at = std::ranges::find(table, std::string_view("mode"), &option::name);
+    table.insert(at, tls.begin(), tls.end());
+    return table;
 }
 
 outcome<config> read_config(const settings& chosen) {
@@ -161,6 +178,14 @@ outcome<config> read_config(const settings& chosen) {
 
     config read;
     read.where = std::move(*where);
+    auto tls = serving::read_tls(chosen);
+    if (!tls) return std::unexpected(tls.error());
+    if (*tls) {
+        if (auto added = serving::add_tls(read.where, std::move(**tls)); !added)
+            return std::unexpected(added.error());
+        read.is_tls_by_option = true;
+    }
+    read.threads = static_cast<std::size_t>(chosen.number("threads"));
     read.mode = read_flow(chosen.text("mode"));
     read.messages = chosen.text("framing") == "raw" ? framing::raw : framing::line;
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));

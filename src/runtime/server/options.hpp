@@ -32,6 +32,8 @@ enum class framing : std::uint8_t {
 /// Checked and converted.
 struct config {
     transport::address where;
+    bool is_tls_by_option = false;  ///< `where` is tls by --tls
+    std::size_t threads = 1;        ///< that serve clients
     flow mode = flow::inout;
     framing messages = framing::line;
     std::uint64_t max_connections = 0;

@@ -1,28 +1,22 @@
-// The server runtime over streams: TCP, Unix sockets, and what else a URI may name.
+// The server runtime over streams: TCP, TLS, Unix sockets, and what else a URI may name. Its loop
+// accepts, and serves the clients (worker.hpp) or, with --threads, has other loops serve them.
 #pragma once
 
 #include <eddy/base/histogram.hpp>
-#include <eddy/io/scope.hpp>
-#include <eddy/io/stream.hpp>
-#include <eddy/net/rate_limit.hpp>
 
-#include "runtime/connections.hpp"
 #include "runtime/host.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/line_log.hpp"
-#include "runtime/listening.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/problem.hpp"
-#include "runtime/server/broadcast.hpp"
-#include "runtime/server/client.hpp"
 #include "runtime/server/options.hpp"
+#include "runtime/server/worker.hpp"
 #include "runtime/settings.hpp"
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 
 namespace eddy::runtime::server {
 
@@ -39,42 +33,14 @@ public:
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;
     task<outcome<>> check_restart(settings next, bool discards_data) override;
+    task<outcome<bool>> reread() override;
 
 private:
-    /// How far consume() came, and what the connection has to wait for next.
-    struct progress {
-        enum class then : std::uint8_t { read, pause, wait_for_readers, close, refuse };
-        std::size_t used = 0;
-        then next = then::read;
-        duration pause{};
-    };
-    /// Whole messages at the start of some input.
-    struct piece {
-        std::size_t size = 0;
-        std::uint64_t messages = 0;
-        bool paused = false;
-        duration pause{};
-        bool too_long = false;
-    };
-
-    task<void> accept_all();
-    task<void> serve(std::unique_ptr<client> c);
-    void greet(const client& c);
-    void see_off(const client& c, bool out_of_memory);
-    progress receive(client& c, lease got);
-    progress finish_input(client& c);
-    progress consume(client& c, std::string_view input, time_point arrived);
-    progress consume_rest(client& c, time_point arrived);
-    piece next_lines(client& c, std::string_view input);
-    piece next_bytes(client& c, std::string_view input);
-    duration pace(client& c);
-    void deliver(client& c, std::string_view messages, std::uint64_t count, time_point arrived);
-    task<void> pause(progress::then why, duration length, client& c);
-    task<void> say_farewell(client& c, progress::then why);
-    task<void> flush_queues(time_point until);
-    connections::limits limits() const noexcept;
-    queued_writer_options queue_options() const noexcept;
-    void set_pace();
+    task<outcome<>> give_up(outcome<> why);
+    task<void> end_workers();
+    worker& here() const noexcept;
+    task<outcome<std::uint64_t>> send_to_all(shared_messages what);
+    std::unexpected<problem> too_slow(std::uint64_t reached) const;
 
     std::string name_;
     settings options_;
@@ -82,10 +48,7 @@ private:
     journal& events_;
     config config_;
     counters counted_;
-    std::shared_ptr<histogram> latency_ = std::make_shared<histogram>();
-    connections clients_;
-    rate_limiter global_limiter_;
-    rate_limiter client_limiter_;  // what each client starts with
+    histogram latency_;  // of workers that have ended
     line_log log_;
 
     // While it runs.

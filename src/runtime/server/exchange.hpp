@@ -1,0 +1,132 @@
+// Exchange: broadcasts on their way between the loops of one server.
+//
+// What a loop's clients send within one turn goes to the inbox of each other loop as one shared
+// payload, and wakes that loop once, however much comes. The order of an inbox is that of its
+// senders. An inbox is bounded: while one is full, clients of other loops are not read from, so
+// nothing is lost on the way; that ends by itself, since a loop empties its inbox whatever its
+// clients do, or under --slow-reader wait as soon as they read, which their senders are to wait
+// for.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/executor.hpp>
+#include <eddy/io/task.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime::server {
+
+/// An event of a loop that any thread may set. It outlives what sets it; what was set before the
+/// last post to its loop has arrived when that runs.
+class loop_signal {
+public:
+    /// Of the loop that runs.
+    loop_signal() = default;
+    loop_signal(const loop_signal&) = delete;
+    loop_signal& operator=(const loop_signal&) = delete;
+
+    /// Sets the event, on its loop and once for all calls that come meanwhile. Any thread.
+    void raise() noexcept {
+        if (is_posted_.exchange(true)) return;
+        if (!where_.post(wakeup_)) is_posted_ = false;
+    }
+    /// Its loop's thread.
+    event& raised() noexcept { return raised_; }
+
+private:
+    struct wakeup final : posted_work {
+        explicit wakeup(loop_signal& to) noexcept : owner(to) {}
+        void run() noexcept override {
+            owner.is_posted_ = false;
+            owner.raised_.set();
+        }
+        loop_signal& owner;
+    };
+
+    executor where_ = executor::current();
+    std::atomic<bool> is_posted_{false};
+    wakeup wakeup_{*this};
+    event raised_;
+};
+
+/// Whole messages for all clients of a loop. The payload does not change any more.
+struct shared_messages {
+    std::shared_ptr<const byte_buffer> payload;
+    std::uint64_t count = 0;
+};
+
+/// Messages that other loops have for the clients of one loop. Made and destroyed on that loop.
+class inbox {
+public:
+    /// Bytes that may wait; one batch of each other loop comes on top, as fullness is checked
+    /// before a message is taken from its sender.
+    explicit inbox(std::size_t limit) noexcept : limit_(limit) {}
+
+    /// Any thread. Throws std::bad_alloc, and then has nothing of it.
+    void push(shared_messages more);
+    /// Any thread.
+    bool is_full() const noexcept { return bytes_.load(std::memory_order_relaxed) >= limit_; }
+    /// False when it is not full. Else `waiting` is raised once half of it is free. Any thread.
+    bool raise_with_room(loop_signal& waiting);
+
+    /// Its loop's thread: the oldest, which stays; none when it is empty.
+    std::optional<shared_messages> front() const;
+    /// Its loop's thread, after front().
+    void pop();
+    /// Its loop's thread: set after messages came.
+    event& came() noexcept { return came_.raised(); }
+
+private:
+    std::size_t limit_;
+    mutable std::mutex guard_;
+    std::deque<shared_messages> waiting_;
+    std::atomic<std::size_t> bytes_{0};  // changed under the guard
+    std::vector<loop_signal*> for_room_;
+    loop_signal came_;
+};
+
+/// The inboxes of all loops that have clients. They are added before the first message, and outlive
+/// the last one.
+class exchange {
+public:
+    /// Bytes that may wait in an inbox: as many as for one client.
+    explicit exchange(std::size_t limit) noexcept : limit_(limit) {}
+
+    std::size_t limit() const noexcept { return limit_; }
+    void add(inbox& one) { all_.push_back(&one); }
+    const std::vector<inbox*>& all() const noexcept { return all_; }
+
+private:
+    std::size_t limit_;
+    std::vector<inbox*> all_;
+};
+
+/// One loop's end of the exchange. Its thread.
+class exchange_end {
+public:
+    explicit exchange_end(exchange& of) : exchange_(of), own_(of.limit()) { of.add(own_); }
+
+    inbox& own() noexcept { return own_; }
+    /// Sends to all other loops. Throws std::bad_alloc.
+    void send(const shared_messages& what);
+    /// Whether the inbox of another loop is full.
+    bool must_wait() const noexcept;
+    /// Awaits the end of that; errc::cancelled.
+    task<result<>> wait_for_room();
+
+private:
+    exchange& exchange_;
+    inbox own_;
+    loop_signal room_;
+};
+
+}  // namespace eddy::runtime::server

@@ -1,0 +1,98 @@
+// Context of a running server: what its workers share.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/net/rate_limit.hpp>
+
+#include "runtime/line_log.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/server/exchange.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+namespace eddy::runtime::server {
+
+/// A limiter of so many messages a second, which starts full; 0 is no limit. On the running loop.
+inline rate_limiter limiter_for(std::uint64_t per_second) noexcept {
+    const auto rate = static_cast<double>(per_second);
+    return rate_limiter(rate, rate, loop::current().now());
+}
+
+/// --global-rate-limit, of the clients of all loops together. With one loop it takes no lock.
+class global_pace {
+public:
+    /// `is_shared`: several loops use it. Then from any thread, else from one.
+    explicit global_pace(bool is_shared) noexcept : is_shared_(is_shared) {}
+
+    void set(std::uint64_t per_second) noexcept {
+        const auto lock = locked();
+        limiter_ = limiter_for(per_second);
+        is_limited_.store(!limiter_.unlimited(), std::memory_order_relaxed);
+    }
+    bool unlimited() const noexcept { return !is_limited_.load(std::memory_order_relaxed); }
+    /// As rate_limiter::take_later().
+    duration take_later(std::uint64_t count, time_point now) noexcept {
+        const auto lock = locked();
+        return limiter_.take_later(count, now);
+    }
+
+private:
+    std::unique_lock<std::mutex> locked() noexcept {
+        std::unique_lock lock(guard_, std::defer_lock);
+        if (is_shared_) lock.lock();
+        return lock;
+    }
+
+    bool is_shared_;
+    std::mutex guard_;
+    rate_limiter limiter_{0, 0, {}};
+    std::atomic<bool> is_limited_{false};
+};
+
+/// The server's log file. It belongs to the home loop; other loops collect what is for it here, and
+/// wake that loop once.
+class shared_log {
+public:
+    /// On the home loop; `to` outlives it. `is_shared`: several loops append.
+    shared_log(line_log& to, bool is_shared) noexcept : log_(to), is_shared_(is_shared) {}
+
+    /// Takes whole messages; false when there was no room (line_log::max_waiting bytes) and they
+    /// were dropped. Any thread if it is shared, else the home loop's.
+    bool append(std::string_view messages, std::uint64_t count);
+    /// Passes on what other loops have collected, until it is cancelled. The home loop's thread.
+    task<void> run();
+    /// The same for what is there now. Returns how many messages were dropped so far.
+    std::uint64_t flush();
+
+private:
+    line_log& log_;
+    bool is_shared_;
+    std::mutex guard_;
+    byte_buffer waiting_;
+    std::uint64_t messages_ = 0;  // in it
+    std::uint64_t dropped_ = 0;   // of them, the home loop's
+    loop_signal came_;
+};
+
+/// One for each start of a server; it outlives the workers.
+struct server_context {
+    /// `loops` serve clients.
+    server_context(journal& its_events, line_log& its_log, std::size_t loops, std::size_t max_queue)
+        : events(its_events), log(its_log, loops > 1), pace(loops > 1) {
+        if (loops > 1) between_loops = std::make_unique<exchange>(max_queue);
+    }
+
+    journal& events;
+    shared_log log;
+    bool has_log = false;
+    global_pace pace;
+    std::unique_ptr<exchange> between_loops;  // null with one loop
+};
+
+}  // namespace eddy::runtime::server

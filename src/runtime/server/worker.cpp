@@ -1,0 +1,386 @@
+// Serving the clients of a stream server on one loop.
+#include "runtime/server/worker.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "runtime/message_text.hpp"
+#include "runtime/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace eddy::runtime::server {
+namespace {
+
+/// How long a client that finished sending may take to read what is left for it.
+constexpr duration farewell = std::chrono::seconds(5);
+/// A queued message has some overhead, so their number is limited, too: to this many bytes of
+/// --max-queue each.
+constexpr std::size_t bytes_a_queued_message = 64;
+/// Batches of other loops that are taken in before other work of the loop has its turn.
+constexpr int batches_a_turn = 16;
+
+}  // namespace
+
+worker::worker(const serving::worker_place& place, server_context& of, const config& chosen)
+    : loop_worker(place),
+      context_(of),
+      config_(chosen),
+      client_limiter_(limiter_for(chosen.rate_limit)),
+      out_(clients_, counted_, of.events, latency_, chosen.max_queue,
+           chosen.messages == framing::line ? chosen.max_line + 1 : 0) {
+    clients_.set_limits(limits());
+    if (of.between_loops && place.index != 0) {
+        others_.emplace(*of.between_loops);
+        out_.share(*others_, latency_guard_);
+        taking_in_.spawn(take_in());
+    }
+    background_.spawn(out_.run());
+}
+
+worker::~worker() = default;
+
+connections::limits worker::limits() const noexcept {
+    connections::limits chosen;
+    chosen.most = config_.max_connections;
+    chosen.idle = config_.idle_timeout;
+    return chosen;
+}
+
+queued_writer_options worker::queue_options() const noexcept {
+    queued_writer_options chosen;
+    chosen.max_queued_bytes = config_.max_queue;
+    chosen.max_queued_messages = static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(config_.max_queue / bytes_a_queued_message, 4096, 1U << 20));
+    chosen.policy = config_.slow_reader;
+    chosen.high_watermark = config_.max_queue / 2;
+    chosen.low_watermark = config_.max_queue / 4;
+    return chosen;
+}
+
+void worker::apply(const config& chosen) {
+    const bool has_new_pace = chosen.rate_limit != config_.rate_limit ||
+                              chosen.global_rate_limit != config_.global_rate_limit;
+    config_.max_connections = chosen.max_connections;
+    config_.rate_limit = chosen.rate_limit;
+    config_.global_rate_limit = chosen.global_rate_limit;
+    config_.idle_timeout = chosen.idle_timeout;
+    clients_.set_limits(limits());
+    if (!has_new_pace) return;
+    client_limiter_ = limiter_for(config_.rate_limit);
+    clients_.for_each(
+        [&](connection& each) { static_cast<client&>(each).limiter = client_limiter_; });
+}
+
+void worker::take(stream accepted, serving::connection_slot slot) {
+    auto c = std::make_unique<client>(clients_, std::move(accepted), tasks_, queue_options(),
+                                      client_limiter_, std::move(slot));
+    cancel_source& cancel = c->cancel;
+    tasks_.spawn(serve(std::move(c)).under(cancel));
+}
+
+task<void> worker::drain(duration limit) {
+    const time_point until = loop::current().after(limit);
+    handshakes_.cancel();
+    co_await handshakes_.join();
+    if (others_) {
+        taking_in_.cancel();
+        co_await taking_in_.join();
+        co_await take_in_rest(until);
+    }
+    out_.flush();
+    if (limit > duration{}) co_await flush_queues(until);
+    tasks_.cancel();
+    co_await tasks_.join();
+    background_.cancel();
+    co_await background_.join();
+}
+
+task<void> worker::flush_queues(time_point until) {
+    std::uint64_t done = 0;
+    for (;;) {
+        // The clients stand in the order of their ids; some may leave while one is waited for.
+        client* next = nullptr;
+        clients_.for_each([&](connection& each) {
+            auto& c = static_cast<client&>(each);
+            if (!next && c.id() > done && c.out.queued_bytes() > 0) next = &c;
+        });
+        const duration left = until - loop::current().now();
+        if (!next || left <= duration{}) co_return;
+        done = next->id();
+        (void)co_await next->out.flush_within(left);
+    }
+}
+
+task<result<>> worker::flush_now() {
+    out_.flush();
+    co_return result<>();
+}
+
+task<result<>> worker::wait_for_readers(time_point until) {
+    while (out_.must_wait(nullptr)) {
+        const result<> waited = co_await with_deadline(until, out_.wait_for_readers(nullptr));
+        if (!waited) co_return waited;
+        out_.flush();
+    }
+    co_return result<>();
+}
+
+task<result<std::uint64_t>> worker::send_here(shared_messages what,
+                                              std::optional<time_point> arrived, time_point until) {
+    if (config_.slow_reader == slow_reader_policy::wait) {
+        out_.flush();
+        const result<> ready = co_await wait_for_readers(until);
+        if (!ready) co_return fail(ready.error());
+    }
+    co_return out_.deliver(what, arrived);
+}
+
+histogram worker::latency() const {
+    const std::lock_guard lock(latency_guard_);
+    return latency_;
+}
+
+/// Takes in what other loops send. Under --slow-reader wait it waits for readers as any sender
+/// does; the inbox fills meanwhile, and then the senders on other loops wait, too.
+task<void> worker::take_in() {
+    inbox& own = others_->own();
+    int batches = 0;
+    while (co_await own.came().wait()) {
+        own.came().reset();
+        while (const auto next = own.front()) {
+            if (config_.slow_reader == slow_reader_policy::wait) {
+                out_.flush();
+                if (out_.must_wait(nullptr)) {
+                    if (!co_await out_.wait_for_readers(nullptr)) co_return;
+                    continue;
+                }
+            }
+            (void)out_.deliver(*next, std::nullopt);
+            own.pop();
+            if (++batches % batches_a_turn == 0) co_await loop::current().yield();
+        }
+    }
+}
+
+/// The same for what is there at the end.
+task<void> worker::take_in_rest(time_point until) {
+    inbox& own = others_->own();
+    while (const auto next = own.front()) {
+        out_.flush();
+        if (config_.slow_reader == slow_reader_policy::wait && out_.must_wait(nullptr)) {
+            if (co_await wait_for_readers(until)) continue;
+        }
+        (void)out_.deliver(*next, std::nullopt);
+        own.pop();
+    }
+}
+
+/// A client's life: read, pass on, until one side ends it. Tens of thousands of these may sleep at
+/// a time: what is rare is done by other functions, to keep this frame small.
+task<void> worker::serve(std::unique_ptr<client> c) {
+    greet(*c);
+    bool out_of_memory = false;
+    try {
+        progress state;
+        while (state.next < progress::then::close) {
+            if (state.next == progress::then::read) {
+                c->enter(c->input.empty() ? activity::resting : activity::reading);
+                result<lease> got = co_await c->socket.read();
+                c->enter(activity::working);
+                if (got)
+                    state = receive(*c, std::move(*got));
+                else if (got.error() == errc::end_of_stream)
+                    state = finish_input(*c);
+                else
+                    break;
+            } else {
+                co_await pause(state.next, state.pause, *c);
+                if (c->cancel.requested()) break;
+                state = consume_rest(*c, loop::current().now());
+            }
+        }
+        if (state.next >= progress::then::close) co_await say_farewell(*c, state.next);
+    } catch (const std::bad_alloc&) {
+        out_of_memory = true;
+    }
+    see_off(*c, out_of_memory);
+}
+
+void worker::greet(const client& c) {
+    if (!config_.log_traffic) return;
+    context_.events.write(
+        fmt::format("client {} connected from {}", c.id(), c.socket.peer().to_string()));
+}
+
+void worker::see_off(const client& c, bool out_of_memory) {
+    if (out_of_memory) {
+        ++counted_.errors;
+        context_.events.write(fmt::format("client {} closed: no memory for what it sends", c.id()));
+    } else if (config_.log_traffic) {
+        context_.events.write(fmt::format("client {} left", c.id()));
+    }
+}
+
+worker::progress worker::receive(client& c, lease got) {
+    c.touch();
+    counted_.bytes_in += got.size();
+    const time_point arrived = loop::current().now();
+    if (!c.input.empty()) {
+        c.input.append(got.text());
+        got.reset();
+        return consume_rest(c, arrived);
+    }
+    const progress made = consume(c, got.text(), arrived);
+    c.input.append(got.text().substr(made.used));
+    return made;
+}
+
+/// The client has finished sending. A last line without a newline is a line all the same.
+worker::progress worker::finish_input(client& c) {
+    progress made;
+    if (!std::exchange(c.finished, true) && !c.input.empty()) {
+        c.input.append('\n');
+        made = consume_rest(c, loop::current().now());
+    }
+    if (made.next == progress::then::read) made.next = progress::then::close;
+    return made;
+}
+
+/// Waits for a rate limit, for slow readers, or for other loops.
+[[gnu::noinline]] task<void> worker::pause(progress::then why, duration length, client& c) {
+    if (why == progress::then::pause)
+        (void)co_await loop::current().sleep_for(length);
+    else if (why == progress::then::wait_for_loops)
+        (void)co_await others_->wait_for_room();
+    else
+        (void)co_await out_.wait_for_readers(&c);
+}
+
+/// Lets the client have what is queued for it, and perhaps the reason, before it is closed.
+[[gnu::noinline]] task<void> worker::say_farewell(client& c, progress::then why) {
+    c.leaving = true;
+    c.input = byte_buffer();
+    if (why == progress::then::refuse) {
+        ++counted_.errors;
+        const std::string most = format_size(static_cast<std::int64_t>(config_.max_line));
+        context_.events.write(fmt::format(
+            "client {} closed: it sent a line longer than {} (--max-line)", c.id(), most));
+        (void)c.out.enqueue(fmt::format("error: a line is longer than {}; closing\n", most));
+    }
+    if (!co_await c.out.graceful_shutdown(farewell)) co_return;
+    if (why == progress::then::refuse) co_await discard_input(c.socket);
+}
+
+worker::progress worker::consume_rest(client& c, time_point arrived) {
+    const progress made = consume(c, c.input.text(), arrived);
+    c.input.consume(made.used);
+    c.input.release_if_empty();
+    return made;
+}
+
+/// Passes on the whole messages at the start of `input`, as far as limits allow.
+worker::progress worker::consume(client& c, std::string_view input, time_point arrived) {
+    progress made;
+    if (config_.mode == flow::out) {
+        made.used = input.size();
+        return made;
+    }
+    while (made.used < input.size()) {
+        if (config_.mode == flow::inout && config_.slow_reader == slow_reader_policy::wait &&
+            out_.must_wait(&c)) {
+            made.next = progress::then::wait_for_readers;
+            return made;
+        }
+        if (others_ && config_.mode == flow::inout && others_->must_wait()) {
+            made.next = progress::then::wait_for_loops;
+            return made;
+        }
+        const std::string_view rest = input.substr(made.used);
+        const piece next =
+            config_.messages == framing::line ? next_lines(c, rest) : next_bytes(c, rest);
+        if (next.size > 0) pass_on(c, rest.substr(0, next.size), next.messages, arrived);
+        made.used += next.size;
+        if (next.too_long) {
+            made.next = progress::then::refuse;
+            return made;
+        }
+        if (next.paused) {
+            made.next = progress::then::pause;
+            made.pause = next.pause;
+            return made;
+        }
+        if (next.size == 0) return made;
+    }
+    return made;
+}
+
+/// Takes one message's leave from the rate limits; returns how long it must wait before it goes on.
+duration worker::pace(client& c) {
+    if (std::exchange(c.paid, false)) return {};
+    duration wait{};
+    const time_point now = loop::current().now();
+    if (!c.limiter.unlimited()) wait = c.limiter.take_later(1, now);
+    if (!context_.pace.unlimited()) wait = std::max(wait, context_.pace.take_later(1, now));
+    c.paid = wait > duration{};
+    return wait;
+}
+
+worker::piece worker::next_lines(client& c, std::string_view input) {
+    const std::size_t most = out_.piece_limit();
+    const bool paced = !c.limiter.unlimited() || !context_.pace.unlimited();
+    piece made;
+    if (!paced && input.size() <= std::min(config_.max_line, most)) {
+        // The common case: no line can be too long, and all of them may go.
+        const void* last = ::memrchr(input.data(), '\n', input.size());
+        if (!last) return made;
+        made.size = static_cast<std::size_t>(static_cast<const char*>(last) - input.data()) + 1;
+        made.messages =
+            static_cast<std::uint64_t>(std::count(input.data(), input.data() + made.size, '\n'));
+        return made;
+    }
+    while (made.size < input.size()) {
+        const std::size_t end = input.find('\n', made.size);
+        const std::size_t length = (end == std::string_view::npos ? input.size() : end) - made.size;
+        if (length > config_.max_line) {
+            made.too_long = true;
+            break;
+        }
+        if (end == std::string_view::npos) break;
+        if (made.size > 0 && end + 1 > most) break;
+        if (paced) {
+            made.pause = pace(c);
+            made.paused = made.pause > duration{};
+            if (made.paused) break;
+        }
+        made.size = end + 1;
+        ++made.messages;
+    }
+    return made;
+}
+
+worker::piece worker::next_bytes(client& c, std::string_view input) {
+    piece made;
+    made.pause = pace(c);
+    made.paused = made.pause > duration{};
+    if (made.paused) return made;
+    made.size = std::min(input.size(), out_.piece_limit());
+    made.messages = 1;
+    return made;
+}
+
+void worker::pass_on(client& c, std::string_view messages, std::uint64_t count,
+                     time_point arrived) {
+    counted_.messages_in += count;
+    if (config_.mode == flow::inout) out_.add(&c, messages, count, arrived);
+    if (context_.has_log && !context_.log.append(messages, count)) counted_.dropped += count;
+    if (config_.mode == flow::in || config_.log_traffic)
+        journal_messages(context_.events, c.id(), messages, config_.messages == framing::line);
+}
+
+}  // namespace eddy::runtime::server

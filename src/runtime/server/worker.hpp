@@ -1,0 +1,111 @@
+// Server worker: the clients of one loop of a stream server. Cuts what they send into messages and
+// passes those on: to the other clients of the loop, and to the other loops.
+#pragma once
+
+#include <eddy/base/histogram.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/net/rate_limit.hpp>
+
+#include "runtime/runtime.hpp"
+#include "runtime/server/broadcast.hpp"
+#include "runtime/server/client.hpp"
+#include "runtime/server/exchange.hpp"
+#include "runtime/server/options.hpp"
+#include "runtime/server/server_context.hpp"
+#include "runtime/serving/loop_worker.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+namespace eddy::runtime::server {
+
+/// One loop's thread, but for what says otherwise.
+class worker final : public serving::loop_worker {
+public:
+    /// On its loop. `of` outlives it.
+    worker(const serving::worker_place& place, server_context& of, const config& chosen);
+    ~worker() override;
+
+    void take(stream accepted, serving::connection_slot slot) override;
+    /// Passes on what has come from clients and other loops, has the queues written out within
+    /// `limit`, and closes the connections.
+    task<void> drain(duration limit) override;
+
+    /// Live options: limits of connections and rates.
+    void apply(const config& chosen);
+
+    /// Sends out what the clients of this loop have sent.
+    task<result<>> flush_now();
+    /// Under --slow-reader wait: until the clients of this loop read, at most until `until`.
+    /// errc::timed_out, errc::cancelled.
+    task<result<>> wait_for_readers(time_point until);
+    /// Sends whole messages of `eddy send` to the clients of this loop alone; returns how many took
+    /// them. Under --slow-reader wait it waits for readers first; errors are those of that. The
+    /// latency counts from `arrived`, if there is one.
+    task<result<std::uint64_t>> send_here(shared_messages what, std::optional<time_point> arrived,
+                                          time_point until);
+
+    /// A copy of the times that messages took until they were sent to the clients of this loop and
+    /// to the other loops. Any thread.
+    histogram latency() const;
+
+private:
+    /// How far consume() came, and what the connection has to wait for next.
+    struct progress {
+        enum class then : std::uint8_t {
+            read,
+            pause,
+            wait_for_readers,
+            wait_for_loops,
+            close,
+            refuse
+        };
+        std::size_t used = 0;
+        then next = then::read;
+        duration pause{};
+    };
+    /// Whole messages at the start of some input.
+    struct piece {
+        std::size_t size = 0;
+        std::uint64_t messages = 0;
+        bool paused = false;
+        duration pause{};
+        bool too_long = false;
+    };
+
+    task<void> serve(std::unique_ptr<client> c);
+    void greet(const client& c);
+    void see_off(const client& c, bool out_of_memory);
+    progress receive(client& c, lease got);
+    progress finish_input(client& c);
+    progress consume(client& c, std::string_view input, time_point arrived);
+    progress consume_rest(client& c, time_point arrived);
+    piece next_lines(client& c, std::string_view input);
+    piece next_bytes(client& c, std::string_view input);
+    duration pace(client& c);
+    void pass_on(client& c, std::string_view messages, std::uint64_t count, time_point arrived);
+    task<void> pause(progress::then why, duration length, client& c);
+    task<void> say_farewell(client& c, progress::then why);
+    task<void> flush_queues(time_point until);
+    task<void> take_in();
+    task<void> take_in_rest(time_point until);
+    connections::limits limits() const noexcept;
+    queued_writer_options queue_options() const noexcept;
+
+    server_context& context_;
+    config config_;
+    rate_limiter client_limiter_;  // what each client starts with
+    histogram latency_;
+    mutable std::mutex latency_guard_;
+    std::optional<exchange_end> others_;  // none with one loop, and where no clients are
+    scope background_;
+    scope taking_in_;
+    broadcast out_;
+};
+
+}  // namespace eddy::runtime::server

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""What runtimes serve with, whatever their type: TLS on their port by --tls, and several threads."""
+
+import os
+import shutil
+import ssl
+
+import harness
+from cache_client import Client
+from harness import connect, eventually, free_port, read_line
+
+
+@harness.on_each_backend
+class Tls(harness.EddyTest):
+    def setUp(self):
+        self.made = harness.Certificates(self.folder())
+        self.running = self.daemon()
+        self.port = free_port()
+
+    def create(self, kind, *flags):
+        created = self.running.run("create", kind, "x", "-p", str(self.port), "--tls", "--cert", self.made.cert,
+                                   "--key", self.made.key, *flags, "-s")
+        if "does not have" in created.err:
+            self.skipTest("this build has no TLS")
+        self.assertEqual(created.status, 0, created)
+
+    def tls(self, own=False):
+        made = self.made.connect(self.port, own)
+        self.addCleanup(made.close)
+        return made
+
+    def shown_name(self):
+        with self.made.connect(self.port) as over:
+            return over.getpeercert()["subject"][0][0][1]
+
+    def test_a_server_passes_lines_on(self):
+        for threads in ("1", "3"):
+            with self.subTest(threads):
+                self.create("server", "--threads", threads)
+                clients = [self.tls() for _ in range(4)]
+                eventually(lambda: self.running.list()["x"]["connections"] == 4, "they are there")
+                clients[0].sendall(b"hello\n")
+                for each in clients[1:]:
+                    self.assertEqual(read_line(each), "hello")
+                self.running.must("stop", "x")
+                self.running.must("remove", "x")
+
+    def test_clients_show_a_certificate_where_they_must(self):
+        self.create("server", "--ca", self.made.ca)
+        own, other = self.tls(own=True), self.tls(own=True)
+        eventually(lambda: self.running.list()["x"]["connections"] == 2, "they are there")
+        own.sendall(b"hello\n")
+        self.assertEqual(read_line(other), "hello")
+        with self.assertRaises((ssl.SSLError, ConnectionError)):
+            without = self.tls()
+            if not without.recv(1):
+                raise ConnectionError
+        self.running.must("edit", "x", "--client-auth", "optional")
+        self.tls().sendall(b"hello\n")
+
+    def test_renewed_certificates_need_no_restart(self):
+        cert, key = self.made.named("renewed.example")
+        for kind, threads in (("server", "1"), ("server", "2"), ("cache", "1")):
+            with self.subTest(kind=kind, threads=threads):
+                kept = [shutil.copy(each, each + ".kept") for each in (self.made.cert, self.made.key)]
+                self.create(kind, "--threads", threads)
+                old = self.tls()
+                self.assertEqual(self.shown_name(), "server")
+                shutil.copy(cert, self.made.cert)
+                shutil.copy(key, self.made.key)
+                self.running.must("reload", "x")
+                context = self.made.context()
+                context.check_hostname = False
+                with context.wrap_socket(connect(self.port)) as over:
+                    self.assertEqual(over.getpeercert()["subject"][0][0][1], "renewed.example")
+                # Established connections stay.
+                old.sendall(b"PING\r\n")
+                os.remove(self.made.cert)
+                refused = self.running.run("reload", "x")
+                self.assertNotEqual(refused.status, 0)
+                self.assertIn(f"--cert {self.made.cert} cannot be read: No such file", refused.err)
+                for each, path in zip(kept, (self.made.cert, self.made.key)):
+                    shutil.copy(each, path)
+                self.running.must("stop", "x")
+                self.running.must("remove", "x")
+
+    def test_a_cache_serves_tls_on_its_port(self):
+        self.create("cache")
+        secret = Client(self.port, over=self.tls())
+        self.assertEqual(secret("SET", "a", "1"), "+OK")
+        self.assertEqual(secret("CONFIG", "GET", "tls-port"), [b"tls-port", str(self.port).encode()])
+        self.assertEqual(secret("CONFIG", "GET", "port"), [b"port", b"0"])
+        self.assertEqual(secret("CONFIG", "GET", "tls-cert-file"), [b"tls-cert-file", self.made.cert.encode()])
+        self.assertEqual(secret("CONFIG", "GET", "tls-auth-clients"), [b"tls-auth-clients", b"no"])
+
+    def test_what_cannot_be_is_refused(self):
+        for kind in ("server", "cache"):
+            def refused(*flags):
+                result = self.running.run("create", kind, "y", *flags, "-s")
+                self.assertNotEqual(result.status, 0)
+                return result.err
+
+            port = ("-p", str(free_port()))
+            self.assertIn("--tls needs a certificate: add --cert FILE", refused(*port, "--tls"))
+            self.assertIn("--cert has no effect without --tls", refused(*port, "--cert", self.made.cert))
+            self.assertIn("--tls is served on a port", refused("--unix", "@none", "--tls", "--cert", self.made.cert))
+            missing = os.path.join(self.folder(), "none.pem")
+            self.assertIn(f"--cert {missing} cannot be read: No such file",
+                          refused(*port, "--tls", "--cert", missing))
+            self.running.run("remove", "y")
+        self.assertIn("exclude each other", refused(*port, "--tls", "--cert", self.made.cert, "--tls-port", "1"))
+
+
+@harness.on_each_backend
+class Threads(harness.EddyTest):
+    def test_a_server_has_threads_and_all_its_clients_reach_each_other(self):
+        daemon = self.daemon()
+        port = free_port()
+        daemon.must("create", "server", "chat", "-p", str(port), "--threads", "3", "-s")
+        self.assertEqual(sum(name.startswith("sv-chat") for name in daemon.thread_names()), 3)
+        clients = [connect(port) for _ in range(7)]
+        for each in clients:
+            self.addCleanup(each.close)
+        eventually(lambda: daemon.list()["chat"]["connections"] == 7, "they are counted")
+        for number, sender in enumerate(clients):
+            sender.sendall(f"{number}\n".encode())
+            for other in clients:
+                if other is not sender:
+                    self.assertEqual(read_line(other), str(number))
+        self.assertIn("delivered to 7", daemon.must("send", "chat", "hello"))
+        for each in clients:
+            self.assertEqual(read_line(each), "hello")
+        daemon.must("edit", "chat", "--threads", "1")
+        eventually(lambda: not any(name.startswith("sv-chat") for name in daemon.thread_names()), "the threads end")
+        refused = daemon.run("create", "server", "u", "-p", "0", "--udp", "--threads", "2")
+        self.assertIn("--threads has no effect with UDP", refused.err)
+
+    def test_the_limit_of_clients_is_that_of_all_threads(self):
+        daemon = self.daemon()
+        port = free_port()
+        daemon.must("create", "server", "chat", "-p", str(port), "--threads", "3", "--max-connections", "4", "-s")
+        clients = [connect(port) for _ in range(4)]
+        for each in clients:
+            self.addCleanup(each.close)
+        eventually(lambda: daemon.list()["chat"]["connections"] == 4, "they are counted")
+        with connect(port) as late:
+            self.assertEqual(read_line(late), "error: the server is full; try again later")
+
+
+if __name__ == "__main__":
+    harness.main()
