@@ -16,8 +16,8 @@
 
 namespace eddy::http {
 
-/// Reader of messages from a stream. Memory: what one read() of the stream lends, and what was received
-/// ahead. Stream and parser must outlive it. One loop's thread.
+/// Reader of messages from a stream. Memory: what one read() of the stream lends, and what was
+/// received ahead. Stream and parser must outlive it. One loop's thread.
 class message_reader final : public body_reader {
 public:
     /// Terms of receiving a body.

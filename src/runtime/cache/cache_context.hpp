@@ -126,9 +126,9 @@ struct cache_context final : loop_lock_observer {
     engine_clock clock;
     executor home = executor::current();
     std::unique_ptr<lockable_loop> lockable;  // null with one worker
-    serving::loop_pool* pool = nullptr;   // of workers; null before their time
-    cache_files* files = nullptr;         // null without a folder
-    append_file* append = nullptr;        // the same
+    serving::loop_pool* pool = nullptr;       // of workers; null before their time
+    cache_files* files = nullptr;             // null without a folder
+    append_file* append = nullptr;            // the same
     replicator* replicating = nullptr;
     duration write_timeout{};           // 0: none
     std::size_t max_queue = 0;          // bytes of replies that one client may leave unread

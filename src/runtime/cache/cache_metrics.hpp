@@ -1,8 +1,8 @@
 // Metrics that only a cache has.
 #pragma once
 
-#include "cache/read_through/hooks.hpp"
 #include "cache/keyspace/statistics.hpp"
+#include "cache/read_through/hooks.hpp"
 #include "runtime/metrics.hpp"
 
 namespace eddy::runtime::cache {

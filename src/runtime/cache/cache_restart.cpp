@@ -58,7 +58,8 @@ task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
         if (auto good = serving::check_tls_readable(wanted->where.tls); !good) co_return good;
     }
     const std::vector<endpoint> own = running_->listening.addresses();
-    if (auto free = serving::try_addresses(wanted->addresses(), own, above_.get()); !free) co_return free;
+    if (auto free = serving::try_addresses(wanted->addresses(), own, above_.get()); !free)
+        co_return free;
     if (!wanted->engine.acl_file.empty()) {
         eddy::cache::engine trial(wanted->engine);
         if (auto loaded = co_await load_users(trial); !loaded) co_return loaded;

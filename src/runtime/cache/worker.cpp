@@ -55,7 +55,7 @@ void worker::take(stream accepted, serving::connection_slot slot) {
     tasks_.spawn(serve(std::move(c)).under(cancel));
 }
 
-/// Passes notifications on to their client. Another thread stays in its visit until they are on
+/// Passes notifications on to their client. Another thread keeps the loop locked until they are on
 /// their way, and the client stays until they have come or were forgotten.
 void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
     if (!remote_) return to.of.take_notifications(what);
@@ -65,7 +65,8 @@ void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
     if (!here_.post(wakeup_)) wakeup_is_posted_ = false;
 }
 
-/// On this loop. What notifications bring about is this loop's, so it happens after the loop was unlocked.
+/// On this loop. What notifications bring about is this loop's, so it happens after the loop was
+/// unlocked.
 void worker::deliver() noexcept {
     for (bool more = true; more;) {
         std::size_t count = 0;

@@ -6,8 +6,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/net/rate_limit.hpp>
 
+#include "runtime/journal.hpp"
 #include "runtime/line_log.hpp"
-#include "runtime/runtime.hpp"
 #include "runtime/server/exchange.hpp"
 
 #include <atomic>

@@ -98,7 +98,8 @@ task<outcome<>> stream_server::start() {
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
-    auto opened = serving::open_listeners({config_.where, std::nullopt}, host_.get(), config_.threads);
+    auto opened =
+        serving::open_listeners({config_.where, std::nullopt}, host_.get(), config_.threads);
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());

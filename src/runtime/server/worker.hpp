@@ -7,7 +7,6 @@
 #include <eddy/io/stream.hpp>
 #include <eddy/net/rate_limit.hpp>
 
-#include "runtime/runtime.hpp"
 #include "runtime/server/broadcast.hpp"
 #include "runtime/server/client.hpp"
 #include "runtime/server/exchange.hpp"

@@ -16,8 +16,7 @@ void listeners::close() {
     if (secure) secure->socket.close();
 }
 
-outcome<listeners> open_listeners(const listener_addresses& where, host* of,
-                                  std::size_t threads) {
+outcome<listeners> open_listeners(const listener_addresses& where, host* of, std::size_t threads) {
     const auto listen = threads > 1 ? listen_in_parts_on : listen_on;
     auto first = listen(where.first, of);
     if (!first) return std::unexpected(first.error());
@@ -30,8 +29,7 @@ outcome<listeners> open_listeners(const listener_addresses& where, host* of,
     return opened;
 }
 
-outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own,
-                        const host* of) {
+outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own, const host* of) {
     if (auto free = try_address(std::move(wanted.first), own, of); !free) return free;
     if (!wanted.secure) return {};
     return try_address(std::move(*wanted.secure), own, of);

@@ -33,13 +33,13 @@ struct listeners {
     void close();
 };
 
-/// Opens them for the instance of this host, null without one. With several `threads` handshakes are made on the loops that
-/// connections are assigned to (acceptor, loop_pool), else by the listener itself.
+/// Opens them for the instance of this host, null without one. With several `threads` handshakes
+/// are made on the loops that connections are assigned to (acceptor, loop_pool), else by the
+/// listener itself.
 outcome<listeners> open_listeners(const listener_addresses& where, host* of, std::size_t threads);
 
 /// As try_address() for both, of a runtime that serves on `own` now.
-outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own,
-                        const host* of);
+outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own, const host* of);
 
 /// Reads the certificates again, for the connections from then on. False where there are none. On
 /// failure those that were read before stay.

@@ -8,8 +8,8 @@
 #include <eddy/io/task.hpp>
 
 #include "runtime/connections.hpp"
-#include "runtime/listening.hpp"
 #include "runtime/journal.hpp"
+#include "runtime/listening.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/serving/connection_slot.hpp"
 #include "runtime/serving/handshake_budget.hpp"
