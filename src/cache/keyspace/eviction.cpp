@@ -10,7 +10,7 @@
 
 namespace eddy::cache {
 
-void newcomers::push(slab& memory, std::uint64_t hash) {
+void probation_queue::push(slab& memory, std::uint64_t hash) {
     if (last_ == nullptr || filled_ == block::room) {
         auto* const added = new (memory.allocate(sizeof(block))) block;
         (last_ == nullptr ? first_ : last_->next) = added;
@@ -21,7 +21,7 @@ void newcomers::push(slab& memory, std::uint64_t hash) {
     ++count_;
 }
 
-std::optional<std::uint64_t> newcomers::pop(slab& memory) noexcept {
+std::optional<std::uint64_t> probation_queue::pop(slab& memory) noexcept {
     if (count_ == 0) return std::nullopt;
     const std::uint64_t hash = first_->hashes[taken_++];
     --count_;
@@ -36,7 +36,7 @@ std::optional<std::uint64_t> newcomers::pop(slab& memory) noexcept {
     return hash;
 }
 
-void newcomers::clear(slab& memory) noexcept {
+void probation_queue::clear(slab& memory) noexcept {
     while (first_ != nullptr) {
         block* const gone = first_;
         first_ = gone->next;
@@ -46,7 +46,7 @@ void newcomers::clear(slab& memory) noexcept {
     taken_ = filled_ = count_ = 0;
 }
 
-void departed::push(slab& memory, std::uint64_t hash, std::size_t room) {
+void ghost_queue::push(slab& memory, std::uint64_t hash, std::size_t room) {
     make_room(memory, room);
     if (++pushed_ > room / epochs_a_room) {
         pushed_ = 0;
@@ -65,7 +65,7 @@ void departed::push(slab& memory, std::uint64_t hash, std::size_t room) {
     *oldest = {.tag = static_cast<std::uint16_t>(hash), .epoch = epoch_};
 }
 
-bool departed::take(std::uint64_t hash) noexcept {
+bool ghost_queue::take(std::uint64_t hash) noexcept {
     if (segments_.empty()) return false;
     segment* const at = segment_of(hash);
     if (at == nullptr) return false;
@@ -78,7 +78,7 @@ bool departed::take(std::uint64_t hash) noexcept {
 }
 
 /// Twice the marks that are needed: a bucket that is full forgets too soon.
-void departed::make_room(slab& memory, std::size_t room) {
+void ghost_queue::make_room(slab& memory, std::size_t room) {
     constexpr std::size_t marks = sizeof(segment) / sizeof(mark);
     const std::size_t wanted = std::bit_ceil(room * 3 / 2 / marks + 1);
     const bool is_small = room > segments_.size() * marks * 3 / 4;
@@ -87,7 +87,7 @@ void departed::make_room(slab& memory, std::size_t room) {
     segments_.resize(wanted);
 }
 
-void departed::clear(slab& memory) noexcept {
+void ghost_queue::clear(slab& memory) noexcept {
     for (segment* const each : segments_) {
         if (each != nullptr) memory.release(each, sizeof(segment));
     }

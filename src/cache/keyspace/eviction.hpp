@@ -56,13 +56,13 @@ constexpr std::uint8_t counted_uses(eviction policy) noexcept {
     }
 }
 
-/// The hashes of the keys that came last, oldest first. Not all keys behind them need be there any
-/// more. Its owner gives it the same slab each time, and clears it.
-class newcomers {
+/// Probation queue of S3-FIFO: the hashes of the newest keys, oldest first, some of them removed
+/// since. Its owner gives it the same slab each time, and clears it.
+class probation_queue {
 public:
-    newcomers() noexcept = default;
-    newcomers(const newcomers&) = delete;
-    newcomers& operator=(const newcomers&) = delete;
+    probation_queue() noexcept = default;
+    probation_queue(const probation_queue&) = delete;
+    probation_queue& operator=(const probation_queue&) = delete;
 
     std::size_t size() const noexcept { return count_; }
     void push(slab& memory, std::uint64_t hash);
@@ -85,18 +85,18 @@ private:
     std::size_t count_ = 0;
 };
 
-/// Which keys have gone lately: four bytes of a hash and of the time each, so that now and then one
-/// is taken for another, or forgotten too soon. Time is counted in keys that have gone. Its owner
+/// Ghost queue of S3-FIFO: keys evicted lately, four bytes of hash and time each, so that now and
+/// then one is taken for another, or dropped too soon. Time is counted in evicted keys. Its owner
 /// gives it the same slab each time, and clears it.
-class departed {
+class ghost_queue {
 public:
-    departed() noexcept = default;
-    departed(const departed&) = delete;
-    departed& operator=(const departed&) = delete;
+    ghost_queue() noexcept = default;
+    ghost_queue(const ghost_queue&) = delete;
+    ghost_queue& operator=(const ghost_queue&) = delete;
 
-    /// One has gone; those that were not among the last `room`, or twice as many, are forgotten.
+    /// Adds an evicted key; drops those older than the last `room`, or twice as many.
     void push(slab& memory, std::uint64_t hash, std::size_t room);
-    /// Whether it is known; then it is no longer.
+    /// Removes the key; returns whether it was there.
     bool take(std::uint64_t hash) noexcept;
     void clear(slab& memory) noexcept;
 

@@ -66,7 +66,7 @@ text_block* keyspace::make_external(slab& memory, std::size_t size, std::size_t 
 keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, std::size_t value_size) {
     tell_added(key);
     if (env_.most_uses != 0) [[unlikely]]
-        note_newcomer(hash);
+        note_new_key(hash);
     void* const block = env_.memory.allocate(entry::size_for(key.size(), value_size, false));
     slot* const place = table_.insert(entry::make(block, key, value_size, false), hash);
     if (keeper_ != nullptr) [[unlikely]]
@@ -445,12 +445,12 @@ void keyspace::clear() {
         std::exchange(keeper_, nullptr)->cleared(std::move(table_));
     else
         env_.discard(std::move(table_));
-    newcomers_.clear(env_.memory);
-    departed_.clear(env_.memory);
+    probation_.clear(env_.memory);
+    ghosts_.clear(env_.memory);
     expiring_ = 0;
     average_ttl_ms_ = 0;
     sweep_cursor_ = 0;
-    evict_cursor_ = 0;
+    clock_hand_ = 0;
 }
 
 std::string_view text_view::operator()(const entry& e) noexcept {

@@ -63,9 +63,10 @@ public:
     /// Weight of a scanned bucket: the clock is read after 16 of them.
     static constexpr std::size_t bucket_weight = slice_limit::a_look / 16;
     /// One key in so many waits in the queue of new ones.
-    static constexpr std::size_t newcomers_share = 10;
-    static constexpr std::size_t least_newcomers = 64;
-    /// While new keys are evicted, the hand passes a bucket, some ten keys, for so many of them.
+    static constexpr std::size_t probation_share = 10;
+    static constexpr std::size_t least_probation = 64;
+    /// While new keys are evicted, the clock hand passes a bucket, some ten keys, for so many of
+    /// them.
     static constexpr std::size_t evictions_a_bucket = 16;
 
     /// `number` is passed to observers of its keys.
@@ -229,9 +230,9 @@ public:
 
 private:
     void expire(slot* place, std::uint64_t hash);
-    void note_newcomer(std::uint64_t hash);
+    void note_new_key(std::uint64_t hash);
     const entry* unused(slice_limit& slice);
-    const entry* unused_newcomer();
+    const entry* unused_on_probation();
     const entry* pass_bucket(std::size_t& spared);
     std::uint64_t look_at_bucket();
     const entry* some_volatile(slice_limit& slice);
@@ -261,11 +262,11 @@ private:
     std::size_t expiring_ = 0;
     std::uint64_t sweep_cursor_ = 0;
     std::int64_t average_ttl_ms_ = 0;
-    std::uint64_t evict_cursor_ = 0;
+    std::uint64_t clock_hand_ = 0;
     std::size_t evictions_ = 0;
-    bool hand_stays_ = false;  // more of its bucket may go
-    newcomers newcomers_;
-    departed departed_;
+    bool clock_hand_stays_ = false;  // more of its bucket may go
+    probation_queue probation_;
+    ghost_queue ghosts_;
     std::vector<slot> seen_;
 };
 

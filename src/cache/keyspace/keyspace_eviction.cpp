@@ -19,19 +19,19 @@
 
 namespace eddy::cache {
 
-void keyspace::note_newcomer(std::uint64_t hash) {
+void keyspace::note_new_key(std::uint64_t hash) {
     if (env_.policy != eviction::allkeys_s3fifo) {
-        departed_.clear(env_.memory);
-    } else if (departed_.take(hash)) {
+        ghosts_.clear(env_.memory);
+    } else if (ghosts_.take(hash)) {
         return;
     }
-    newcomers_.push(env_.memory, hash);
+    probation_.push(env_.memory, hash);
     // Without a need to evict they just join the others, oldest first.
-    if (newcomers_.size() > size() / newcomers_share + least_newcomers) newcomers_.pop(env_.memory);
+    if (probation_.size() > size() / probation_share + least_probation) probation_.pop(env_.memory);
 }
 
 keyspace::evicted keyspace::evict_one(slice_limit& slice) {
-    if (env_.policy != eviction::allkeys_s3fifo || size() == 0) departed_.clear(env_.memory);
+    if (env_.policy != eviction::allkeys_s3fifo || size() == 0) ghosts_.clear(env_.memory);
     const bool expiring_only = is_volatile(env_.policy);
     if (expiring_only ? expiring_ == 0 : size() == 0) return evicted::none;
     const entry* chosen = nullptr;
@@ -55,12 +55,11 @@ const entry* keyspace::unused(slice_limit& slice) {
     const entry* chosen = nullptr;
     std::size_t spared = 0;
     const bool is_s3fifo = env_.policy == eviction::allkeys_s3fifo;
-    if (!is_s3fifo && (hand_stays_ || ++evictions_ % evictions_a_bucket == 0))
+    if (!is_s3fifo && (clock_hand_stays_ || ++evictions_ % evictions_a_bucket == 0))
         chosen = pass_bucket(spared);
     if (chosen == nullptr) {
-        chosen = unused_newcomer();
-        if (is_s3fifo && chosen != nullptr)
-            departed_.push(env_.memory, hash(chosen->key()), size());
+        chosen = unused_on_probation();
+        if (is_s3fifo && chosen != nullptr) ghosts_.push(env_.memory, hash(chosen->key()), size());
     }
     for (std::size_t n = 0; chosen == nullptr && n < max_buckets_passed; ++n) {
         chosen = pass_bucket(spared);
@@ -69,8 +68,8 @@ const entry* keyspace::unused(slice_limit& slice) {
     return chosen;
 }
 
-/// An unused key of the hand's bucket. Once there is none the others lose a use, and the hand moves
-/// on.
+/// An unused key of the clock hand's bucket. Once there is none the others lose a use, and the
+/// clock hand moves on.
 const entry* keyspace::pass_bucket(std::size_t& spared) {
     const std::uint64_t next = look_at_bucket();
     const entry* chosen = nullptr;
@@ -81,18 +80,18 @@ const entry* keyspace::pass_bucket(std::size_t& spared) {
         chosen = e;
         ++unused;
     }
-    hand_stays_ = unused > 1;
-    if (hand_stays_) return chosen;
+    clock_hand_stays_ = unused > 1;
+    if (clock_hand_stays_) return chosen;
     for (const slot s : seen_) spared += dictionary::entry_of(s)->take_use();
-    evict_cursor_ = next;
+    clock_hand_ = next;
     return chosen;
 }
 
 /// Null when the queue is short, or all that were looked at are used.
-const entry* keyspace::unused_newcomer() {
+const entry* keyspace::unused_on_probation() {
     for (std::size_t looks = 0; looks < max_spared; ++looks) {
-        if (newcomers_.size() * newcomers_share <= size()) return nullptr;
-        const auto oldest = newcomers_.pop(env_.memory);
+        if (probation_.size() * probation_share <= size()) return nullptr;
+        const auto oldest = probation_.pop(env_.memory);
         if (!oldest) return nullptr;
         const slot* const place =
             table_.find_hash(*oldest, [&](const entry& e) { return hash(e.key()) == *oldest; });
@@ -103,10 +102,10 @@ const entry* keyspace::unused_newcomer() {
     return nullptr;
 }
 
-/// Fills seen_ with what may go of the hand's bucket; where the next one is.
+/// Fills seen_ with what may go of the clock hand's bucket; where the next one is.
 std::uint64_t keyspace::look_at_bucket() {
     seen_.clear();
-    const std::uint64_t next = table_.scan(evict_cursor_, seen_);
+    const std::uint64_t next = table_.scan(clock_hand_, seen_);
     if (is_volatile(env_.policy))
         std::erase_if(seen_, [](slot s) { return (s & dictionary::expires_bit) == 0; });
     return next;
@@ -114,7 +113,7 @@ std::uint64_t keyspace::look_at_bucket() {
 
 const entry* keyspace::some_volatile(slice_limit& slice) {
     for (std::size_t n = 0; n < max_buckets_passed; ++n) {
-        evict_cursor_ = look_at_bucket();
+        clock_hand_ = look_at_bucket();
         // A bucket's first are those that came first.
         if (!seen_.empty()) return dictionary::entry_of(seen_[env_.random.below(seen_.size())]);
         if (slice.is_over_after(bucket_weight)) break;
@@ -127,7 +126,7 @@ const entry* keyspace::soonest(slice_limit& slice) {
     const entry* best = nullptr;
     std::size_t looked_at = 0;
     for (std::size_t n = 0; looked_at < samples && n < max_buckets_passed; ++n) {
-        evict_cursor_ = look_at_bucket();
+        clock_hand_ = look_at_bucket();
         for (const slot s : seen_) {
             const entry* const e = dictionary::entry_of(s);
             if (best == nullptr || e->expiry() < best->expiry()) best = e;

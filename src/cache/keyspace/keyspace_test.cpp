@@ -361,8 +361,8 @@ TEST_F(a_keyspace, what_is_wanted_soon_after_it_went_stays) {
         return left;
     };
     EXPECT_LE(left_after(eviction::allkeys_lru), 50);
-    // Of those that are back at once a few stand where the hand passes next, two on average; which
-    // ones it is depends on the seed of the hash.
+    // Of those that are back at once a few stand where the clock hand passes next, two on average;
+    // which ones it is depends on the seed of the hash.
     EXPECT_GE(left_after(eviction::allkeys_s3fifo), 85);
     // What is remembered costs little, and goes with the keys.
     keys.clear();
@@ -453,7 +453,7 @@ TEST_F(a_keyspace, lfu_knows_how_often_a_key_was_used) {
             put("often" + std::to_string(i), "v");
             put("once" + std::to_string(i), "v");
         }
-        // They are no newcomers any more.
+        // They are no longer on probation.
         for (int i = 0; i < 1'000; ++i) put("later" + std::to_string(i), "v");
         for (int i = 0; i < 1'000; ++i) {
             for (int n = 0; n < 5; ++n) static_cast<void>(get("often" + std::to_string(i)));
