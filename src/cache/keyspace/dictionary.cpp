@@ -97,7 +97,7 @@ dictionary::slot* dictionary::place(bucket* buckets, slot with, std::uint64_t ha
             const auto i = static_cast<unsigned>(__builtin_ctz(free));
             b.tags[i] = tag(hash);
             b.slots[i] = with;
-            if (at != own) b.add_guests(1);
+            if (at != own) b.add_overflow(1);
             return &b.slots[i];
         }
         if (b.passed_over != 0xff) ++b.passed_over;
@@ -112,7 +112,7 @@ void dictionary::erase(slot* place, std::uint64_t hash) noexcept {
     b->tags[place - b->slots] = 0;
     const std::size_t own = home(hash);
     if (at != own) {
-        b->add_guests(-1);
+        b->add_overflow(-1);
         for (std::size_t i = own; i != at; i = (i + 1) & bucket_mask_) {
             bucket& passed = owner->buckets[i];
             if (passed.passed_over != 0xff) --passed.passed_over;
@@ -172,7 +172,7 @@ void dictionary::resize_first(unsigned bucket_bits) {
 }
 
 // Half of a segment's entries, those whose next bit of the hash is set, go to a new one. They keep
-// their bucket number, so only guests and the entries beside them need their hashes anew.
+// their bucket number, so only overflow entries and the entries beside them need their hashes anew.
 void dictionary::split(std::uint64_t hash) {
     static_assert(max_moved == fill_limit(full_buckets));
     segment* const low = root(hash).owner;
@@ -194,7 +194,7 @@ void dictionary::split(std::uint64_t hash) {
         for (unsigned used = from.occupied(); used != 0; used &= used - 1) {
             const auto i = static_cast<unsigned>(__builtin_ctz(used));
             const slot moved = from.slots[i];
-            if (from.guests > 0) {
+            if (from.overflow > 0) {
                 unsettled.push_back(moved);
                 from.tags[i] = 0;
                 continue;
@@ -207,7 +207,7 @@ void dictionary::split(std::uint64_t hash) {
             ++placed;
             from.tags[i] = 0;
         }
-        from.guests = 0;
+        from.overflow = 0;
         high->count += placed;
     }
     low->count -= high->count;
@@ -339,7 +339,7 @@ std::size_t dictionary::table_bytes() const noexcept {
            slots * sizeof(directory_slot);
 }
 
-// The entries that belong to one bucket: in it, and as guests in those behind it.
+// The entries that belong to one bucket: in it, and as overflow in those behind it.
 void dictionary::collect(const bucket* buckets, std::size_t home_bucket,
                          std::vector<slot>& found) const {
     std::size_t at = home_bucket;
@@ -347,9 +347,9 @@ void dictionary::collect(const bucket* buckets, std::size_t home_bucket,
         const bucket& b = buckets[at];
         const bool own = at == home_bucket;
         for (unsigned used = b.occupied(); used != 0; used &= used - 1) {
-            if (!own && b.guests == 0) break;
+            if (!own && b.overflow == 0) break;
             const slot s = b.slots[__builtin_ctz(used)];
-            if (b.guests > 0 && home(hash_(entry_of(s)->key())) != home_bucket) continue;
+            if (b.overflow > 0 && home(hash_(entry_of(s)->key())) != home_bucket) continue;
             found.push_back(s);
         }
         if (b.passed_over == 0) return;

@@ -43,8 +43,8 @@
 #endif
 #endif
 
-// The thread sanitizer takes a failed attempt at `guests` for a write, and these loads for reads of
-// it, whatever they make of that byte.
+// The thread sanitizer takes a failed attempt at `overflow` for a write, and these loads for reads
+// of it, whatever they make of that byte.
 #if defined(__SSE2__) && !defined(EDDY_THREAD_SANITIZER)
 #define EDDY_BUCKET_IN_ONE_LOAD 1
 #endif
@@ -69,28 +69,29 @@ struct alignas(128) bucket {
 
     std::uint8_t tags[width];  // 0: free
     std::uint8_t passed_over;  // entries that belong here and stand further on; sticks at 255
-    std::uint8_t guests;       // entries that stand here and belong to an earlier bucket
+    std::uint8_t overflow;     // entries that stand here and belong to an earlier bucket
     std::uint64_t slots[width];
 
-    /// Lock bit in `guests`: one thread has locked the bucket. So a lock costs no line of memory
+    /// Lock bit in `overflow`: one thread has locked the bucket. So a lock costs no line of memory
     /// beside those that the search needs.
-    static constexpr std::uint8_t taken = 0x80;
+    static constexpr std::uint8_t lock_bit = 0x80;
 
     /// Never waits.
-    bool try_take() noexcept {
-        const std::atomic_ref word(guests);
+    bool try_lock() noexcept {
+        const std::atomic_ref word(overflow);
         std::uint8_t now = word.load(std::memory_order_relaxed);
-        return (now & taken) == 0 &&
-               word.compare_exchange_strong(now, now | taken, std::memory_order_acquire,
+        return (now & lock_bit) == 0 &&
+               word.compare_exchange_strong(now, now | lock_bit, std::memory_order_acquire,
                                             std::memory_order_relaxed);
     }
-    void give_back() noexcept {
-        const std::atomic_ref word(guests);
-        word.store(word.load(std::memory_order_relaxed) & ~taken & 0xff, std::memory_order_release);
+    void unlock() noexcept {
+        const std::atomic_ref word(overflow);
+        word.store(word.load(std::memory_order_relaxed) & ~lock_bit & 0xff,
+                   std::memory_order_release);
     }
     /// By the lock's owner, while other threads try.
-    void add_guests(int more) noexcept {
-        const std::atomic_ref word(guests);
+    void add_overflow(int more) noexcept {
+        const std::atomic_ref word(overflow);
         word.store(static_cast<std::uint8_t>(word.load(std::memory_order_relaxed) + more),
                    std::memory_order_relaxed);
     }
@@ -175,7 +176,7 @@ public:
         bool is_full() const noexcept { return count_ == most; }
 
         void give_back() noexcept {
-            while (count_ > 0) at_[--count_]->give_back();
+            while (count_ > 0) at_[--count_]->unlock();
         }
 
         /// Count of keys added and erased by the owner. One count for all threads would be
@@ -197,7 +198,7 @@ public:
         }
         bool take_further(const dictionary& of, std::uint64_t hash) noexcept;
         bool take(bucket* which) noexcept {
-            if (count_ == most || !which->try_take()) return has(which);
+            if (count_ == most || !which->try_lock()) return has(which);
             at_[count_++] = which;
             return true;
         }

@@ -179,7 +179,7 @@ TEST_F(a_keyspace, one_sweep_is_bounded) {
         keys.set_expiry(keys.find(key), 10);
     }
     env.now_ms = 100;
-    // A bucket holds 14, and a few more are its guests.
+    // A bucket holds 14, and a few more overflow from it.
     EXPECT_LE(keys.sweep(10).removed, 300U);
     EXPECT_GT(keys.size(), 49'000U);
 }
