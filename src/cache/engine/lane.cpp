@@ -32,7 +32,7 @@ struct lane::turn {
     }
     ~turn() {
         its.count_running();
-        its.note_meeting();
+        its.note_contention();
         keys.keys += held.counted().keys;
         keys.expiring += held.counted().expiring;
     }
@@ -128,7 +128,7 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
 
 // Where another thread had the key the next batch may be luckier.
 void lane::note_use(const outcome& of) noexcept {
-    if (of.executed > 0 || has_met_others_) {
+    if (of.executed > 0 || is_contended_) {
         useless_ = 0;
     } else if (++useless_ >= most_useless) {
         useless_ = most_useless - 1;
@@ -150,7 +150,7 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
     for (; taken < std::min(next.size(), most_taken); ++taken) {
         // Meanwhile the others are executed: it may have been given back by then.
         if (!held.take(c.keys->table(), next[taken].hash)) {
-            has_met_others_ = taken == 0;
+            is_contended_ = taken == 0;
             break;
         }
     }
@@ -213,7 +213,7 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
 
 // Whether it was; if not, whether another thread has it. A command may just have too many keys.
 bool lane::note_taken(bool taken, const dictionary::holding& held) noexcept {
-    has_met_others_ = !taken && !held.is_full();
+    is_contended_ = !taken && !held.is_full();
     return taken;
 }
 
@@ -276,14 +276,14 @@ void lane::run_first(call& c) {
     untimed_[number_of(*c.spec)] = command_stats::timed_share;
 }
 
-void lane::note_meeting() noexcept {
-    if (!std::exchange(has_met_others_, false)) [[likely]] {
-        meetings_ -= meetings_ > 0 ? 1 : 0;
+void lane::note_contention() noexcept {
+    if (!std::exchange(is_contended_, false)) [[likely]] {
+        contention_ -= contention_ > 0 ? 1 : 0;
         return;
     }
-    meetings_ += is_of_one_key_ ? same_key_weight : meeting_weight;
-    if (meetings_ < most_meetings) return;
-    meetings_ /= 2;
+    contention_ += is_of_one_key_ ? same_key_weight : contention_weight;
+    if (contention_ < most_contention) return;
+    contention_ /= 2;
     state_.lanes_take_turns_until.store(now_ + turns_last, std::memory_order_relaxed);
 }
 

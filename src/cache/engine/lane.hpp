@@ -90,9 +90,9 @@ private:
     static constexpr std::size_t most_taken = 4;
     // Batches that have met others count so much, by themselves or where all of the batch is for
     // one key; each of the others takes one off. At the limit there are turns for a while.
-    static constexpr std::uint32_t meeting_weight = 8;
+    static constexpr std::uint32_t contention_weight = 8;
     static constexpr std::uint32_t same_key_weight = 32;
-    static constexpr std::uint32_t most_meetings = 64;
+    static constexpr std::uint32_t most_contention = 64;
     static constexpr std::chrono::milliseconds turns_last{20};
     // After so many batches in a row of which not even the first command was for a lane, or one
     // without permission for any, so many take the exclusive path before the next try.
@@ -121,7 +121,7 @@ private:
     void run_first(call& c);
     void note_size(unsigned database, std::uint64_t hash) noexcept;
     void count_running() noexcept;
-    void note_meeting() noexcept;
+    void note_contention() noexcept;
     void note_use(const outcome& of) noexcept;
     void settle() noexcept;
     void resize(std::size_t& left) noexcept;
@@ -137,9 +137,9 @@ private:
     std::array<dictionary::holding::counts, engine::databases> keys_;
     std::chrono::nanoseconds now_{};
     permitted permitted_ = permitted::nothing;  // in this batch
-    bool has_met_others_ = false;
+    bool is_contended_ = false;
     bool is_of_one_key_ = false;
-    std::uint32_t meetings_ = 0;
+    std::uint32_t contention_ = 0;
     std::uint32_t useless_ = 0;  // batches in a row
     std::uint32_t batches_left_ = 0;
     repeated running_;
