@@ -130,7 +130,7 @@ bool environment::free_some(std::size_t steps, slice_limit& slice) noexcept {
 }
 
 // True when something of it is left.
-bool environment::free_text(fading_text& of) noexcept {
+bool environment::free_text(deferred_text& of) noexcept {
     if (of.left > text_freed_at_once) {
         slab::forget_bytes(of.block, of.left - text_piece, of.left);
         of.left -= text_piece;
@@ -141,7 +141,7 @@ bool environment::free_text(fading_text& of) noexcept {
 }
 
 // The same. Takes from `steps` what it has done.
-bool environment::free_table(grave& of, std::size_t& steps) noexcept {
+bool environment::free_table(deferred_table& of, std::size_t& steps) noexcept {
     while (steps > 0) {
         dictionary::slot* const place = of.rest.next();
         if (place == nullptr) {

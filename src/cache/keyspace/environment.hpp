@@ -108,28 +108,28 @@ struct environment {
     std::unique_ptr<field_clock> fields;  ///< null until a hash has expiring fields
 
 private:
-    struct grave {
-        explicit grave(dictionary&& discarded) noexcept
+    struct deferred_table {
+        explicit deferred_table(dictionary&& discarded) noexcept
             : table(std::move(discarded)), rest(table) {}
         dictionary table;
         dictionary::iterator rest;
         std::size_t dropped = 0;  // see dictionary::drop_some()
     };
     /// A string's block, of which the kernel has got back what is behind the first `left` bytes.
-    struct fading_text {
+    struct deferred_text {
         text_block* block;
         std::size_t capacity;
         std::size_t left;
     };
 
-    bool free_text(fading_text& of) noexcept;
-    bool free_table(grave& of, std::size_t& steps) noexcept;
+    bool free_text(deferred_text& of) noexcept;
+    bool free_table(deferred_table& of, std::size_t& steps) noexcept;
 
-    std::deque<grave> tables_;
+    std::deque<deferred_table> tables_;
     std::deque<list> lists_;
     std::deque<score_tree> orders_;
     std::deque<stream> streams_;
-    std::deque<fading_text> texts_;
+    std::deque<deferred_text> texts_;
 };
 
 /// Frees what the entry's value holds beside the entry's own block.
