@@ -206,7 +206,7 @@ void stop_monitoring(engine::state& s, session& who) noexcept {
     if ((who.special & session::monitoring) == 0) return;
     who.special &= static_cast<std::uint16_t>(~session::monitoring);
     s.monitors.erase(std::find(s.monitors.begin(), s.monitors.end(), &who));
-    if (s.monitors.empty()) s.attention &= static_cast<std::uint16_t>(~attention::monitors);
+    if (s.monitors.empty()) s.slow_path &= static_cast<std::uint16_t>(~slow_path::monitors);
 }
 
 }  // namespace eddy::cache

@@ -72,7 +72,7 @@ void engine::state::note_listeners() noexcept {
     if (!watched.empty()) now |= listening::to_watchers;
     if (!awaited.empty()) now |= listening::to_waiters;
     if (tracking.clients > 0) now |= listening::to_trackers;
-    if ((attention & attention::propagates) != 0) now |= listening::to_propagation;
+    if ((slow_path & slow_path::propagates) != 0) now |= listening::to_propagation;
     if (hooked != nullptr) now |= listening::to_hooks;
     if (migrating != nullptr) now |= listening::to_migrations;
     listeners = now;

@@ -242,7 +242,7 @@ namespace {
 
 void end_pause_waits(engine::state& s) {
     if (s.paused_until_us == 0 && s.writes_held == 0)
-        s.attention &= static_cast<std::uint16_t>(~attention::pause);
+        s.slow_path &= static_cast<std::uint16_t>(~slow_path::pause);
     s.env.expired = fate_of_expired(s);
     // Those that still have to wait find out when they are executed.
     s.sessions.for_each([&](session& each) {
@@ -253,7 +253,7 @@ void end_pause_waits(engine::state& s) {
 }  // namespace
 
 void begin_pause(engine::state& s) {
-    s.attention |= attention::pause;
+    s.slow_path |= slow_path::pause;
     s.env.expired = fate_of_expired(s);
 }
 

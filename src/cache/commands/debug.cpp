@@ -286,7 +286,7 @@ constexpr form forms[] = {
 }  // namespace
 
 void debug(call& c) {
-    const bool is_ready = (c.state.attention & attention::not_ready) == 0;
+    const bool is_ready = (c.state.slow_path & slow_path::not_ready) == 0;
     for (const form& each : forms) {
         if (!is_word(c.arg(1), each.name)) continue;
         if (c.count < each.fewest || c.count > each.most) return c.wrong_subcommand();

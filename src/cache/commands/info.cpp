@@ -272,7 +272,7 @@ void persistence_section(call& c, info_text& to) {
         to.field(name, std::to_string(value));
     };
     to.section("Persistence");
-    const bool is_loading = (c.state.attention & attention::not_ready) != 0;
+    const bool is_loading = (c.state.slow_path & slow_path::not_ready) != 0;
     to.field("loading", std::uint64_t{is_loading ? 1U : 0U});
     to.field("async_loading", std::uint64_t{0});
     // A snapshot copies what is about to change before it is written.

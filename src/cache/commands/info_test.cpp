@@ -373,7 +373,7 @@ TEST_F(info, tells_how_far_a_load_has_come) {
     engine::state& s = engine_.internals();
     EXPECT_EQ(field("loading_total_bytes"), "");
     engine_.set_time(std::chrono::seconds(5000), std::chrono::seconds(70));
-    s.attention |= attention::loading;
+    s.slow_path |= slow_path::loading;
     note_load_began(s, 1000);
     const auto fields = [this] { return fields_of(client_("INFO persistence")); };
     auto now = fields();
@@ -402,7 +402,7 @@ TEST_F(info, tells_how_far_a_load_has_come) {
     EXPECT_EQ(fields().at("loading_loaded_perc"), "50.00");
     s.load.loaded_bytes = 5000;
     EXPECT_EQ(fields().at("loading_loaded_perc"), "99.99");
-    s.attention = 0;
+    s.slow_path = 0;
     EXPECT_EQ(fields().count("loading_total_bytes"), 0U);
 }
 

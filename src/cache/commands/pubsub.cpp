@@ -182,7 +182,7 @@ void monitor(call& c) {
     extras_of(c.client);
     c.client.special |= session::monitoring;
     c.state.monitors.push_back(&c.client);
-    c.state.attention |= attention::monitors;
+    c.state.slow_path |= slow_path::monitors;
     c.reply.ok();
 }
 

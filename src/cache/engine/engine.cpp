@@ -69,8 +69,8 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
     c.count = what.argc;
     c.hash = plan.hash;
     c.reply_begin = c.reply.buffer().size();
-    if ((c.client.special | c.state.attention) != 0) [[unlikely]]
-        return execute_with_attention(c);
+    if ((c.client.special | c.state.slow_path) != 0) [[unlikely]]
+        return execute_on_slow_path(c);
     if (!admit(c)) [[unlikely]] {
         after_refusal(c);
         return true;
@@ -172,11 +172,11 @@ bool engine::state::make_room() {
 engine::state::room engine::state::make_room(slice_limit& slice) {
     const std::size_t limit = options.max_memory;
     // Another server, or a file, says which keys there are.
-    if ((attention & (attention::follower | attention::loading)) != 0) return room::there;
+    if ((slow_path & (slow_path::follower | slow_path::loading)) != 0) return room::there;
     // Within a script no key goes by itself. What needs room waits as well.
     if (scripting::is_late(*this)) return room::there;
     // What replicas are sent must come to an end. What needs room waits as well.
-    if ((attention & attention::pause) != 0) return room::there;
+    if ((slow_path & slow_path::pause) != 0) return room::there;
     // No client adds a key. Hooks do, and keys must go for those.
     if (options.mode == access_mode::readonly && hooked == nullptr) return room::there;
     if (limit == 0 || env.memory.used_bytes() <= limit) return room::there;
@@ -418,8 +418,8 @@ bool evict_some(engine::state& s, std::size_t, slice_limit& slice) {
 
 // Within a script no key goes by itself.
 bool may_sweep(const engine::state& s) noexcept {
-    constexpr auto keeping = attention::follower | attention::loading | attention::pause;
-    return s.sweeps && (s.attention & keeping) == 0 && !scripting::is_late(s);
+    constexpr auto keeping = slow_path::follower | slow_path::loading | slow_path::pause;
+    return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s);
 }
 
 bool sweep_keys(engine::state& s, std::size_t steps, slice_limit& slice) {
@@ -497,7 +497,7 @@ bool engine::script_is_late() const noexcept { return scripting::is_late(*state_
 
 // Those that a script_gap has wait go on with its end.
 static bool ends_script_waits(const engine::state& s) noexcept {
-    return !s.script_waits.empty() && (s.attention & attention::script) == 0;
+    return !s.script_waits.empty() && (s.slow_path & slow_path::script) == 0;
 }
 
 bool engine::script_is_busy() const noexcept { return scripting::is_busy(*state_); }

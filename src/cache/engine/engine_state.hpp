@@ -63,7 +63,7 @@ inline constexpr std::uint32_t to_migrations = 1 << 21;
 }  // namespace listening
 
 /// Conditions under which every command takes the slow path, see execution.cpp.
-namespace attention {
+namespace slow_path {
 inline constexpr std::uint16_t monitors = 1;
 inline constexpr std::uint16_t pause = 2;
 inline constexpr std::uint16_t save_trouble = 4;  ///< a background save failed: nothing is written
@@ -77,7 +77,7 @@ inline constexpr std::uint16_t starting = 512;    ///< the files are not read, o
 inline constexpr std::uint16_t migration = 1024;  ///< keys are on their way to another server
 /// Clients get LOADING.
 inline constexpr std::uint16_t not_ready = loading | starting;
-}  // namespace attention
+}  // namespace slow_path
 
 /// Writer of snapshots to the disk.
 class save_host {
@@ -187,7 +187,7 @@ struct engine::state final : key_listener {
     void note_listeners() noexcept;
 
     std::uint32_t listeners = 0;  // of listening
-    std::uint16_t attention = 0;  // of attention
+    std::uint16_t slow_path = 0;  // of slow_path
     bool unsettled = false;       // there are own pushes, or ready keys
     name_registry watched{env.hash};
     name_registry channels{env.hash};

@@ -176,9 +176,9 @@ void refuse_stray(call& c) {
 // A master's stream waits for the end of CLIENT PAUSE, too, as in Redis, and for nothing else that
 // has writes wait.
 bool is_paused(call& c) {
-    if ((c.state.attention & attention::pause) == 0 || in(c, session::replica)) return false;
+    if ((c.state.slow_path & slow_path::pause) == 0 || in(c, session::replica)) return false;
     // A start reads its file on.
-    if (in(c, session::master) && (c.state.attention & attention::not_ready) != 0) return false;
+    if (in(c, session::master) && (c.state.slow_path & slow_path::not_ready) != 0) return false;
     const bool by_client = is_client_paused(c.state);
     if (by_client && !c.state.pauses_writes_only) return true;
     const bool holds_writes = by_client || (c.state.writes_held != 0 && !in(c, session::master));
@@ -194,7 +194,7 @@ bool runs_script(const call& c) noexcept {
 
 // Whether a late script keeps the command from running.
 bool is_held_by_script(const call& c) {
-    if ((c.state.attention & attention::script) == 0) return false;
+    if ((c.state.slow_path & slow_path::script) == 0) return false;
     constexpr std::uint32_t allow_busy = 1 << 19;
     const command_facts* const its = find_facts(c.spec->name);
     if (its != nullptr && (its->flags & allow_busy) != 0) return false;
@@ -209,7 +209,7 @@ bool is_held_by_script(const call& c) {
 }
 
 hooks::verdict ask_hooks(call& c) {
-    if ((c.state.attention & attention::hooks) == 0) return hooks::verdict::run;
+    if ((c.state.slow_path & slow_path::hooks) == 0) return hooks::verdict::run;
     return c.state.hooked->before(c, all_flags(c));
 }
 
@@ -310,8 +310,8 @@ void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noe
 void run(call& c) {
     c.client.last_command = c.spec->name.data();
     constexpr std::uint8_t seen =
-        attention::monitors | attention::propagates | attention::follower | attention::pause;
-    if ((c.state.attention & seen) == 0 && !in(c, session::tracking) && !in(c, session::master))
+        slow_path::monitors | slow_path::propagates | slow_path::follower | slow_path::pause;
+    if ((c.state.slow_path & seen) == 0 && !in(c, session::tracking) && !in(c, session::master))
         [[likely]]
         return c.state.slow.run_unless_skipped(c);
     // The database is that of before the command; so are the arguments, which EXEC changes.
@@ -321,7 +321,7 @@ void run(call& c) {
     const unsigned database = c.keys->number();
     const expired_keys before = fate_of_expired(c.state);
     const bool is_seen =
-        (c.state.attention & (attention::monitors | attention::not_ready)) == attention::monitors;
+        (c.state.slow_path & (slow_path::monitors | slow_path::not_ready)) == slow_path::monitors;
     // A script comes before the commands that it calls, a transaction behind them.
     const bool is_script = (spec.flags & command_flag::runs_script) != 0;
     if (is_seen && is_script) feed_monitors(c);
@@ -397,7 +397,7 @@ fate fate_of(call& c) {
 
 }  // namespace
 
-bool execute_with_attention(call& c) {
+bool execute_on_slow_path(call& c) {
     session& who = c.client;
     if (in(c, session::reply_skip_next)) {
         who.special &= static_cast<std::uint16_t>(~session::reply_skip_next);
@@ -415,7 +415,7 @@ bool execute_with_attention(call& c) {
                 const use_scope uses(c);
                 run(c);
             }
-            if ((c.state.attention & attention::hooks) != 0) c.state.hooked->settle();
+            if ((c.state.slow_path & slow_path::hooks) != 0) c.state.hooked->settle();
             break;
     }
     // CLIENT CACHING is for one command, or one transaction.

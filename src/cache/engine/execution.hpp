@@ -58,10 +58,10 @@ inline bool admit(call& c) {
 /// EXECABORT.
 void after_refusal(call& c);
 
-/// For a session in one of session::mode, or while the engine's attention is on something. False
+/// For a session in one of session::mode, or while the engine's slow_path is set. False
 /// when the command was not executed, because it is to wait for the end of a pause, for a snapshot
 /// or for a hook.
-bool execute_with_attention(call& c);
+bool execute_on_slow_path(call& c);
 
 /// Removes those of these keys that hold a list, set, hash or sorted set without an element. What
 /// is no key does not matter.

@@ -73,7 +73,7 @@ bool changes_slow_value(keyspace& keys, const command_spec& spec, arguments args
 }  // namespace
 
 bool waits_for_image(call& c) {
-    if ((c.state.attention & attention::image) == 0) [[likely]]
+    if ((c.state.slow_path & slow_path::image) == 0) [[likely]]
         return false;
     const bool is_held = c.state.image->holds_changes();
     bool lacks_room = false;

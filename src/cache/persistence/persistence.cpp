@@ -33,7 +33,7 @@ bool begin_save(engine::state& s, save_kind kind) {
     save_state& saves = s.saves;
     if (s.options.dir.empty() || saves.host == nullptr) return false;
     // What is there is not whole.
-    if ((s.attention & attention::loading) != 0 || lacks_data(s)) return false;
+    if ((s.slow_path & slow_path::loading) != 0 || lacks_data(s)) return false;
     saves.image = rdb::snapshot::begin(s);
     if (saves.image == nullptr) return false;
     saves.scheduled = false;
@@ -100,12 +100,12 @@ void note_save_trouble(engine::state& s) noexcept {
     // Whether there are enough replicas is looked at each time.
     const bool refusing = save_has_trouble(s) || append_has_trouble(s) ||
                           s.options.replication.min_replicas_to_write > 0;
-    s.attention = static_cast<std::uint16_t>(refusing ? s.attention | attention::save_trouble
-                                                      : s.attention & ~attention::save_trouble);
+    s.slow_path = static_cast<std::uint16_t>(refusing ? s.slow_path | slow_path::save_trouble
+                                                      : s.slow_path & ~slow_path::save_trouble);
 }
 
 std::string save_trouble_text(const engine::state& s) {
-    if ((s.attention & attention::save_trouble) == 0 ||
+    if ((s.slow_path & slow_path::save_trouble) == 0 ||
         (!save_has_trouble(s) && !append_has_trouble(s))) {
         return {};
     }
@@ -120,7 +120,7 @@ std::string save_trouble_text(const engine::state& s) {
 }
 
 bool refused_by_save_trouble(call& c, std::uint32_t flags) {
-    if ((c.state.attention & attention::save_trouble) == 0) return false;
+    if ((c.state.slow_path & slow_path::save_trouble) == 0) return false;
     if ((flags & command_flag::write) == 0 && c.spec->run != commands::ping) return false;
     const std::string why = save_trouble_text(c.state);
     if (why.empty()) return false;

@@ -43,7 +43,7 @@ void change_writer::write(byte_buffer& to, std::span<const change> unit, bool wi
 void add_sink(engine::state& s, change_sink& to) {
     if (s.propagating == nullptr) s.propagating = std::make_unique<propagation>();
     s.propagating->add(to);
-    s.attention |= attention::propagates;
+    s.slow_path |= slow_path::propagates;
     s.note_listeners();
 }
 
@@ -51,7 +51,7 @@ void remove_sink(engine::state& s, change_sink& from) noexcept {
     if (s.propagating == nullptr) return;
     s.propagating->remove(from);
     if (s.propagating->has_sinks()) return;
-    s.attention &= static_cast<std::uint16_t>(~attention::propagates);
+    s.slow_path &= static_cast<std::uint16_t>(~slow_path::propagates);
     s.note_listeners();
 }
 
@@ -202,15 +202,15 @@ void finish_unit(engine::state& s) {
 }
 
 expired_keys fate_of_expired(const engine::state& s) noexcept {
-    constexpr auto keeping = attention::follower | attention::pause;
-    return (s.attention & keeping) != 0 ? expired_keys::hide : expired_keys::go;
+    constexpr auto keeping = slow_path::follower | slow_path::pause;
+    return (s.slow_path & keeping) != 0 ? expired_keys::hide : expired_keys::go;
 }
 
 expiry_scope::expiry_scope(const call& c) noexcept
     : env_(c.state.env), before_(c.state.env.expired) {
     if ((c.client.special & session::master) != 0) {
         env_.expired = expired_keys::stay;
-    } else if ((c.state.attention & (attention::follower | attention::pause)) != 0) {
+    } else if ((c.state.slow_path & (slow_path::follower | slow_path::pause)) != 0) {
         const bool reads = (c.spec->flags & command_flag::write) == 0;
         env_.expired = reads ? expired_keys::hide : expired_keys::go;
     }

@@ -78,7 +78,7 @@ private:
 
 /// Whether a sink is attached. Checked before an argument is made for it.
 inline bool propagates(const engine::state& s) noexcept {
-    return (s.attention & attention::propagates) != 0;
+    return (s.slow_path & slow_path::propagates) != 0;
 }
 inline bool propagates(const call& c) noexcept { return propagates(c.state); }
 

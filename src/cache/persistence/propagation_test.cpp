@@ -184,7 +184,7 @@ TEST_F(propagated, evicted_keys_are_deleted_before_the_command) {
 TEST_F(propagated, nothing_is_recorded_for_nobody) {
     remove_sink(home_.internals(), sink_);
     EXPECT_THAT(after("SET a 1"), IsEmpty());
-    EXPECT_EQ(home_.internals().attention, 0);
+    EXPECT_EQ(home_.internals().slow_path, 0);
     EXPECT_EQ(home_.internals().listeners, 0U);
     add_sink(home_.internals(), sink_);
 }

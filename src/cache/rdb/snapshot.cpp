@@ -102,7 +102,7 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
         keys_ += its.keys;
         keys->set_keeper(&its);
     }
-    state_.attention |= attention::image;
+    state_.slow_path |= slow_path::image;
 }
 
 snapshot::~snapshot() {
@@ -132,7 +132,7 @@ void snapshot::fail(const char* why) noexcept {
 
 void snapshot::stop_writing() noexcept {
     writing_ = false;
-    state_.attention &= static_cast<std::uint16_t>(~attention::image);
+    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::image);
     let_changes_go();
 }
 

@@ -100,19 +100,19 @@ hooks::~hooks() = default;
 hooks& hooks::attach(engine& to, const hook_options& options, hook_host& host) {
     engine::state& s = to.internals();
     s.hooked = std::make_unique<hooks>(s, options, host);
-    s.attention |= attention::hooks;
+    s.slow_path |= slow_path::hooks;
     s.note_listeners();
     return *s.hooked;
 }
 
 /// Whether this server's data is another one's, or a file's.
 bool hooks::rests() const noexcept {
-    return (home_.attention & (attention::follower | attention::loading)) != 0;
+    return (home_.slow_path & (slow_path::follower | slow_path::loading)) != 0;
 }
 
 /// Whether a key may be brought or taken away now: that is a change, which replicas are sent.
 bool hooks::may_change_keys() const noexcept {
-    return (home_.attention & attention::pause) == 0 && !scripting::is_late(home_);
+    return (home_.slow_path & slow_path::pause) == 0 && !scripting::is_late(home_);
 }
 
 hooks::verdict hooks::before(call& c, std::uint32_t flags) {

@@ -331,7 +331,7 @@ TEST_F(HooksTest, a_large_value_that_the_master_takes_away_is_not_told) {
         test_client c(*home_);
         c("SADD s 1");
         c({"SET", "k", big});
-        home_->internals().attention |= attention::follower;
+        home_->internals().slow_path |= slow_path::follower;
         c(gone);
         EXPECT_EQ(next(), "") << gone;
         EXPECT_TRUE(hooks_->flushed()) << gone;

@@ -78,7 +78,7 @@ migration::migration(engine::state& s, std::uint64_t asked_by, migration_order w
     : state_(s), asked_by_(asked_by), order_(std::move(what)) {
     if (state_.migrating == nullptr) state_.migrating = std::make_unique<migrations>();
     ++state_.migrating->count_;
-    state_.attention |= attention::migration;
+    state_.slow_path |= slow_path::migration;
     state_.note_listeners();
     try {
         // Who names a key that another one has waits for that, so nobody has these yet.
@@ -117,7 +117,7 @@ void migration::leave() noexcept {
     note_unsent(0);
     if (--state_.migrating->count_ != 0) return;
     state_.migrating.reset();
-    state_.attention &= static_cast<std::uint16_t>(~attention::migration);
+    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::migration);
     state_.note_listeners();
 }
 
@@ -191,7 +191,7 @@ std::string migration::remove(const std::vector<std::size_t>& indexes) {
 }
 
 bool waits_for_migration(call& c) {
-    if ((c.state.attention & attention::migration) == 0) [[likely]]
+    if ((c.state.slow_path & slow_path::migration) == 0) [[likely]]
         return false;
     const migrations& its = *c.state.migrating;
     unsigned database = c.keys->number();

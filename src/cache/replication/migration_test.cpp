@@ -234,7 +234,7 @@ TEST_F(migrate, who_changes_its_keys_waits_and_who_reads_them_does_not) {
     EXPECT_EQ(other.pushed(), "*2\r\n+OK\r\n:1\r\n");
     EXPECT_EQ(whole.pushed(), ":2\r\n+PONG\r\n");
     EXPECT_EQ(there("GET a"), "$1\r\n1\r\n");
-    EXPECT_EQ(home.internals().attention, 0);
+    EXPECT_EQ(home.internals().slow_path, 0);
 }
 
 TEST_F(migrate, ends_for_those_who_wait_whatever_becomes_of_it) {

@@ -86,11 +86,11 @@ void replication::note_mode() {
     if (listens != listens_) listens ? add_sink(state_, *this) : remove_sink(state_, *this);
     listens_ = listens;
     const auto set = [this](std::uint8_t bit, bool on) {
-        state_.attention =
-            static_cast<std::uint16_t>(on ? state_.attention | bit : state_.attention & ~bit);
+        state_.slow_path =
+            static_cast<std::uint16_t>(on ? state_.slow_path | bit : state_.slow_path & ~bit);
     };
-    if (is_following() && (state_.attention & attention::follower) == 0) keep_hooked_values();
-    set(attention::follower, is_following());
+    if (is_following() && (state_.slow_path & slow_path::follower) == 0) keep_hooked_values();
+    set(slow_path::follower, is_following());
     state_.env.expired = fate_of_expired(state_);
 }
 

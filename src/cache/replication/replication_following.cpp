@@ -81,7 +81,7 @@ void replication::resumed(std::string_view id) {
 }
 
 bool replication::is_loading() const noexcept {
-    return (state_.attention & attention::loading) != 0 && link_ == link_state::sync;
+    return (state_.slow_path & slow_path::loading) != 0 && link_ == link_state::sync;
 }
 
 void replication::clear_data() {
@@ -109,14 +109,14 @@ void replication::begin_load() {
     resumable_ = false;
     active_ = false;
     if (state_.appending != nullptr) state_.appending->interrupt();
-    state_.attention |= attention::loading;
+    state_.slow_path |= slow_path::loading;
     note_load_began(state_, copy_size);
     set_link(link_state::sync);
     clear_data();
 }
 
 void replication::end_load(std::string_view id, std::uint64_t offset) {
-    state_.attention &= static_cast<std::uint16_t>(~attention::loading);
+    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::loading);
     id_ = id;
     second_id_.assign(id_.size(), '0');
     second_offset_ = -1;
@@ -132,7 +132,7 @@ void replication::end_load(std::string_view id, std::uint64_t offset) {
 }
 
 void replication::fail_load() {
-    state_.attention &= static_cast<std::uint16_t>(~attention::loading);
+    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::loading);
     clear_data();
     take_new_id();
     feed_.restart(feed_.end());
@@ -159,7 +159,7 @@ bool refused_by_replication(call& c, std::uint32_t flags) {
         c.error(no_write_text);
     } else if ((flags & command_flag::stale) == 0 && is_stale(c.state, c.client)) {
         c.error(stale_text);
-    } else if ((c.state.attention & attention::not_ready) != 0 &&
+    } else if ((c.state.slow_path & slow_path::not_ready) != 0 &&
                (flags & command_flag::loading) == 0 &&
                !(c.spec->run == commands::replicaof && follows(c.state))) {
         c.error(loading_text);

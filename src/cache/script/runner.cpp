@@ -280,8 +280,8 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     }
     if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
     const std::uint8_t db = session_.db;
-    constexpr auto seen = attention::propagates | attention::follower | attention::pause;
-    if ((state_.attention & seen) == 0) {
+    constexpr auto seen = slow_path::propagates | slow_path::follower | slow_path::pause;
+    if ((state_.slow_path & seen) == 0) {
         state_.slow.run_unless_skipped(inner);
     } else {
         const expiry_scope expiry(inner);
@@ -293,7 +293,7 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});
     ++state_.env.counters.commands;
-    if ((state_.attention & attention::monitors) != 0) [[unlikely]]
+    if ((state_.slow_path & slow_path::monitors) != 0) [[unlikely]]
         feed_monitors(inner);
     return command_reply_.text();
 }
@@ -353,7 +353,7 @@ void script_runner::on_fiber(call& c, void (*what)(call&)) {
     // The command's own arguments end with it, but a script has copied what it needs of them, and a
     // transaction's commands are the fiber's.
     late_session_ = &c.client;
-    state_.attention |= attention::script;
+    state_.slow_path |= slow_path::script;
     session_extras& extras = extras_of(c.client);
     extras.waits_for = wait_kind::script;
     extras.deadline_us = session::no_deadline;
@@ -435,7 +435,7 @@ void script_runner::go_on() {
 
 void script_runner::finish_late() {
     session& who = *std::exchange(late_session_, nullptr);
-    end_attention();
+    end_slow_path();
     session_extras& extras = *who.extras;
     try {
         if ((who.special & (session::reply_off | session::reply_skip)) == 0) {
@@ -471,14 +471,14 @@ void script_runner::finish_late() {
     }
 }
 
-void script_runner::end_attention() noexcept {
+void script_runner::end_slow_path() noexcept {
     if (holds_ == 0 && late_session_ == nullptr)
-        state_.attention &= static_cast<std::uint16_t>(~attention::script);
+        state_.slow_path &= static_cast<std::uint16_t>(~slow_path::script);
 }
 
 void script_runner::let_begin() noexcept {
     if (--holds_ > 0) return;
-    end_attention();
+    end_slow_path();
     if (!is_late()) end_script_waits(state_, state_.script_waits.size());
 }
 

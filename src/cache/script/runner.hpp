@@ -122,7 +122,7 @@ private:
     };
     void begin_slice() noexcept;
     void note_busy();
-    void end_attention() noexcept;
+    void end_slow_path() noexcept;
     void finish_late();
     std::int64_t clock_ns() const noexcept;
     std::int64_t look_ns() noexcept;

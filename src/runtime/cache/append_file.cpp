@@ -208,7 +208,7 @@ task<outcome<bool>> append_file::load() {
         total += size_of(path_of(each.name)).value_or(0);
     context_.update_time();
     eddy::cache::note_load_began(state, total);
-    state.attention |= eddy::cache::attention::loading;
+    state.slow_path |= eddy::cache::slow_path::loading;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         // A rewrite that had begun has made the next part, which nothing was appended to.
         const bool is_last = std::all_of(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1,
@@ -224,7 +224,7 @@ task<outcome<bool>> append_file::load() {
         sizes += part->size;
         size_ = part->size;
     }
-    state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::loading);
+    state.slow_path &= static_cast<std::uint16_t>(~eddy::cache::slow_path::loading);
     older_size_ = manifest_.increments.empty() ? sizes : sizes - size_;
     const eddy::cache::statistics now = engine_.stats();
     eddy::cache::note_loaded(state, now.keys, 0);

@@ -55,7 +55,7 @@ bool append_file::rewrite_is_due() const noexcept {
 }
 
 bool append_file::lacks_whole_data() const noexcept {
-    return (engine_.internals().attention & eddy::cache::attention::loading) != 0 ||
+    return (engine_.internals().slow_path & eddy::cache::slow_path::loading) != 0 ||
            eddy::cache::lacks_data(engine_.internals());
 }
 

@@ -205,7 +205,7 @@ bool cache_files::wants_dump(last_save::saving wanted) const noexcept {
 
 task<outcome<>> cache_files::save_before_stop(last_save how) {
     // What is there is not whole: the files stay as they are.
-    if ((state().attention & eddy::cache::attention::not_ready) != 0 ||
+    if ((state().slow_path & eddy::cache::slow_path::not_ready) != 0 ||
         eddy::cache::lacks_data(state()))
         co_return outcome<>();
     if (how.wanted != last_save::saving::never) {

@@ -116,7 +116,7 @@ bool cache_server::finds_all(const config& next) const {
     const eddy::cache::engine::state& state = running_->engine.internals();
     const eddy::cache::engine_options& now = running_->engine.options();
     // What is there is not whole.
-    if ((state.attention & eddy::cache::attention::loading) != 0 || eddy::cache::lacks_data(state))
+    if ((state.slow_path & eddy::cache::slow_path::loading) != 0 || eddy::cache::lacks_data(state))
         return true;
     if (has_new_files(next))
         return running_->engine.stats().keys == 0 &&

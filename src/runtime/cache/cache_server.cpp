@@ -101,7 +101,7 @@ task<outcome<>> cache_server::start() {
     spawn_lasting([this] { return running_->context.keep_limits(); });
     if (!loads) open_listeners_to_clients();
     // Who has come before was told LOADING.
-    state.attention &= static_cast<std::uint16_t>(~eddy::cache::attention::starting);
+    state.slow_path &= static_cast<std::uint16_t>(~eddy::cache::slow_path::starting);
     co_return outcome<>();
 }
 

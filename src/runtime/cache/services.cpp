@@ -258,7 +258,7 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
     eddy::cache::engine::state& state = engine_.internals();
     const bool is_wanted = how.saves == saving::always ||
                            (how.saves == saving::by_points && !state.options.save_points.empty());
-    const bool is_loading = (state.attention & eddy::cache::attention::loading) != 0;
+    const bool is_loading = (state.slow_path & eddy::cache::slow_path::loading) != 0;
     if (is_wanted && state.saves.host != nullptr && !is_loading && eddy::cache::lacks_data(state))
         co_return "it has not got its master's data";
     last_save last;
