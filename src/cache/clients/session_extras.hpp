@@ -81,7 +81,7 @@ enum class wait_kind : std::uint8_t {
     script_of_another,  ///< until another's script ends, or is busy; the command has not run
     replicas,           ///< WAIT, WAITAOF: until so many have what it wrote
     hook,               ///< until a script has answered for a key that was missing
-    image,      ///< until a snapshot has written the value that is to change; it has not run
+    snapshot,   ///< until a snapshot has written the value that is to change; it has not run
     room,       ///< until a snapshot has room for what will change; it has not run
     migration,  ///< until a key that is to change has gone to another server; it has not run
     server,     ///< until a file is read or written, or the daemon has answered

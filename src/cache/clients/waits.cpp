@@ -277,18 +277,18 @@ bool holds_writes(const engine::state& s, write_hold why) noexcept {
     return (s.writes_held & static_cast<std::uint8_t>(why)) != 0;
 }
 
-void wait_for_image(engine::state& s, session& who) {
+void wait_for_snapshot(engine::state& s, session& who) {
     session_extras& extras = extras_of(who);
-    extras.waits_for = wait_kind::image;
+    extras.waits_for = wait_kind::snapshot;
     extras.deadline_us = session::no_deadline;
     who.blocked = true;
-    s.some_wait_for_image = true;
+    s.some_wait_for_snapshot = true;
 }
 
-void end_image_waits(engine::state& s) {
-    s.some_wait_for_image = false;
+void end_snapshot_waits(engine::state& s) {
+    s.some_wait_for_snapshot = false;
     s.sessions.for_each([&](session& each) {
-        if (each.extras && each.extras->waits_for == wait_kind::image) finish(s, each);
+        if (each.extras && each.extras->waits_for == wait_kind::snapshot) finish(s, each);
     });
 }
 

@@ -60,9 +60,9 @@ void wait_for_pause_end(engine::state& s, session& who);
 void end_pause(engine::state& s);
 
 /// Makes the session wait until the snapshot has written a value.
-void wait_for_image(engine::state& s, session& who);
+void wait_for_snapshot(engine::state& s, session& who);
 /// Has waiting sessions try again.
-void end_image_waits(engine::state& s);
+void end_snapshot_waits(engine::state& s);
 
 /// Makes the session wait until the snapshot has room for what the command will change, or until
 /// that time; then the command is executed, or waits anew.

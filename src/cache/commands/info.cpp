@@ -179,7 +179,7 @@ void memory_section(call& c, info_text& to) {
     ratio("mem_fragmentation_ratio", reserved, used);
     to.field("mem_fragmentation_bytes", std::uint64_t{unused});
     to.field("mem_not_counted_for_evict",
-             std::uint64_t{s.image == nullptr ? 0 : s.image->held_bytes()});
+             std::uint64_t{s.snapshot == nullptr ? 0 : s.snapshot->held_bytes()});
     const buffer_bytes buffers = measure_buffers(c.state);
     to.field("mem_replication_backlog", std::uint64_t{buffers.backlog});
     to.field("mem_total_replication_buffers", std::uint64_t{buffers.backlog});
@@ -277,14 +277,14 @@ void persistence_section(call& c, info_text& to) {
     to.field("async_loading", std::uint64_t{0});
     // A snapshot copies what is about to change before it is written.
     to.field("current_cow_size",
-             std::uint64_t{saves.image == nullptr ? 0 : saves.image->held_bytes()});
+             std::uint64_t{saves.snapshot == nullptr ? 0 : saves.snapshot->held_bytes()});
     to.field("rdb_changes_since_last_save", c.state.changes - saves.saved_changes);
-    to.field("rdb_bgsave_in_progress", std::uint64_t{saves.image != nullptr ? 1U : 0U});
+    to.field("rdb_bgsave_in_progress", std::uint64_t{saves.snapshot != nullptr ? 1U : 0U});
     seconds("rdb_last_save_time", saves.saved_at_us / second_us);
     to.field("rdb_last_bgsave_status", saves.succeeded ? "ok" : "err");
     seconds("rdb_last_bgsave_time_sec", saves.took_s);
     seconds("rdb_current_bgsave_time_sec",
-            saves.image == nullptr ? -1 : (c.state.env.steady_us - saves.began_us) / second_us);
+            saves.snapshot == nullptr ? -1 : (c.state.env.steady_us - saves.began_us) / second_us);
     to.field("rdb_saves", saves.count);
     to.field("rdb_last_cow_size", std::uint64_t{0});
     to.field("rdb_last_load_keys_expired", saves.loaded_expired);

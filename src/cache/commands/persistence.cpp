@@ -26,7 +26,7 @@ bool may_save(call& c) {
         c.error(no_folder_text);
         return false;
     }
-    if (saves.image != nullptr) {
+    if (saves.snapshot != nullptr) {
         c.error(in_progress_text);
         return false;
     }

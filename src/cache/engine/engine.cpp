@@ -87,8 +87,8 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
 // What a snapshot holds back does not count.
 bool is_over_limit(const engine::state& s) noexcept {
     const std::size_t used = s.env.memory.used_bytes();
-    if (used <= s.options.max_memory || s.image == nullptr) return used > s.options.max_memory;
-    return used - std::min(used, s.image->held_bytes()) > s.options.max_memory;
+    if (used <= s.options.max_memory || s.snapshot == nullptr) return used > s.options.max_memory;
+    return used - std::min(used, s.snapshot->held_bytes()) > s.options.max_memory;
 }
 
 // Values of several cache lines are fetched, too, but only for the next few commands: those of a
@@ -393,19 +393,19 @@ void engine::check_outputs() {
 
 namespace {
 
-bool ends_image(const engine::state& s) noexcept {
-    return s.image != nullptr && s.image->has_ended();
+bool ends_snapshot(const engine::state& s) noexcept {
+    return s.snapshot != nullptr && s.snapshot->has_ended();
 }
 
 bool free_some(engine::state& s, std::size_t steps, slice_limit& slice) {
     bool more = s.env.free_some(steps, slice);
-    if (!ends_image(s)) return more;
+    if (!ends_snapshot(s)) return more;
     if (slice.is_over()) return true;
     constexpr std::size_t entries_a_bucket = 8;
-    if (s.image->clear_some(steps / entries_a_bucket + 1, slice))
+    if (s.snapshot->clear_some(steps / entries_a_bucket + 1, slice))
         more = true;
     else
-        s.image.reset();
+        s.snapshot.reset();
     return more;
 }
 
@@ -441,7 +441,7 @@ struct upkeep_part {
     bool (*work)(engine::state&, std::size_t steps, slice_limit&);  // true: there is more
 };
 constexpr upkeep_part upkeep_parts[] = {
-    {[](const engine::state& s) { return s.env.discarded() > 0 || ends_image(s); }, free_some},
+    {[](const engine::state& s) { return s.env.discarded() > 0 || ends_snapshot(s); }, free_some},
     {[](const engine::state& s) {
          return s.options.max_memory != 0 && is_over_limit(s) && !scripting::is_late(s);
      },
@@ -508,7 +508,7 @@ bool engine::script_is_late(const session& of) const noexcept {
 
 bool engine::is_behind() const noexcept {
     const state& s = *state_;
-    return s.some_wait_for_image || scripting::is_late(s) || ends_script_waits(s);
+    return s.some_wait_for_snapshot || scripting::is_late(s) || ends_script_waits(s);
 }
 
 void engine::go_on() {
@@ -518,7 +518,8 @@ void engine::go_on() {
     else if (ends_script_waits(s))
         end_script_waits_in_turn(s);
     if (!s.tracking.changes.empty()) send_broadcasts(s);
-    if (s.some_wait_for_image && (s.image == nullptr || s.image->write_ahead())) end_image_waits(s);
+    if (s.some_wait_for_snapshot && (s.snapshot == nullptr || s.snapshot->write_ahead()))
+        end_snapshot_waits(s);
 }
 
 statistics engine::stats() const noexcept {

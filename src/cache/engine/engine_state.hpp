@@ -72,7 +72,7 @@ inline constexpr std::uint16_t propagates = 16;   ///< changes are written down 
 inline constexpr std::uint16_t follower = 32;     ///< another server's commands change the data
 inline constexpr std::uint16_t loading = 64;      ///< the data is not whole yet
 inline constexpr std::uint16_t hooks = 128;       ///< scripts are called on misses and changes
-inline constexpr std::uint16_t image = 256;       ///< a snapshot is being written
+inline constexpr std::uint16_t snapshot = 256;    ///< a snapshot is being written
 inline constexpr std::uint16_t starting = 512;    ///< the files are not read, or not made, yet
 inline constexpr std::uint16_t migration = 1024;  ///< keys are on their way to another server
 /// Clients get LOADING.
@@ -82,7 +82,7 @@ inline constexpr std::uint16_t not_ready = loading | starting;
 /// Writer of snapshots to the disk.
 class save_host {
 public:
-    /// Called within a command: save_state::image is there to be written, from the next turn on.
+    /// Called within a command: save_state::snapshot is there to be written, from the next turn on.
     virtual void save_began() noexcept = 0;
 
 protected:
@@ -91,11 +91,11 @@ protected:
 
 /// Of the dump file; persistence.hpp changes it. Times are of the steady clock.
 struct save_state {
-    save_host* host = nullptr;       ///< null: no dump file is written
-    rdb::snapshot* image = nullptr;  ///< the save on its way
-    bool scheduled = false;          ///< one is to begin when that has ended
-    bool is_background = true;       ///< the one on its way, or the last one
-    bool succeeded = true;           ///< the last one, but for a failure in the foreground
+    save_host* host = nullptr;          ///< null: no dump file is written
+    rdb::snapshot* snapshot = nullptr;  ///< the save on its way
+    bool scheduled = false;             ///< one is to begin when that has ended
+    bool is_background = true;          ///< the one on its way, or the last one
+    bool succeeded = true;              ///< the last one, but for a failure in the foreground
     std::int64_t began_us = 0;
     std::int64_t tried_us = 0;     ///< the end of the last one in the background
     std::int64_t saved_us = 0;     ///< of the last one that succeeded, or the server's start
@@ -151,7 +151,7 @@ struct engine::state final : key_listener {
     engine_options options;
     environment env;
     std::array<std::unique_ptr<keyspace>, engine::databases> keyspaces;
-    std::unique_ptr<rdb::snapshot> image;  // while it is written or cleared up after
+    std::unique_ptr<rdb::snapshot> snapshot;  // while it is written or cleared up after
     intrusive_list<session> sessions;
     std::uint64_t next_session_id = 1;
     std::int64_t started_us = 0;
@@ -209,7 +209,7 @@ struct engine::state final : key_listener {
     std::map<std::uint64_t, session*> script_waits;
     std::uint64_t script_waits_begun = 0;
     std::size_t script_waits_ended_at_once = 1;
-    bool some_wait_for_image = false;                    // sessions, or the end of fields
+    bool some_wait_for_snapshot = false;                 // sessions, or the end of fields
     std::int64_t outputs_due_us = session::no_deadline;  // see engine::outputs_due_us()
     std::int64_t paused_until_us = 0;                    // by CLIENT PAUSE; 0: they are not
     bool pauses_writes_only = false;

@@ -13,9 +13,9 @@
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"
-#include "cache/persistence/image_gate.hpp"
 #include "cache/persistence/persistence.hpp"
 #include "cache/persistence/propagation.hpp"
+#include "cache/persistence/snapshot_gate.hpp"
 #include "cache/read_through/hooks.hpp"
 #include "cache/replication/migration.hpp"
 #include "cache/replication/replication.hpp"
@@ -386,7 +386,7 @@ fate fate_of(call& c) {
                                  commands::watch, commands::quit, commands::reset})) {
         return fate::queued;
     }
-    if (!obeys && (waits_for_migration(c) || waits_for_image(c))) return fate::waits;
+    if (!obeys && (waits_for_migration(c) || waits_for_snapshot(c))) return fate::waits;
     switch (ask_hooks(c)) {
         case hooks::verdict::wait: return fate::waits;
         case hooks::verdict::refused: return fate::refused;

@@ -21,7 +21,7 @@ bool others_say_what_goes(const engine::state& s) noexcept {
 bool has_to_wait(engine::state& s, const keyspace& in, entry& e, std::uint64_t hash) {
     if (in.keeper() == nullptr || !in.keeper()->takes_long(e, hash)) return false;
     in.keeper()->prepare(e);
-    s.some_wait_for_image = true;
+    s.some_wait_for_snapshot = true;
     return true;
 }
 

@@ -58,7 +58,7 @@ protected:
     bool is_due() { return save_is_due(engine_.internals()); }
     // What a server does when it has written the file, or could not.
     void end_save(std::string_view fault) {
-        rdb::snapshot* const image = engine_.internals().saves.image;
+        rdb::snapshot* const image = engine_.internals().saves.snapshot;
         ASSERT_NE(image, nullptr);
         byte_buffer out;
         while (image->step(out) == rdb::snapshot::status::writing) out.clear();

@@ -113,7 +113,7 @@ void append_log::tell_waiting() {
 }
 
 bool append_log::is_about_to_rewrite() const noexcept {
-    if (rewriting || state_.image != nullptr || lacks_data(state_)) return false;
+    if (rewriting || state_.snapshot != nullptr || lacks_data(state_)) return false;
     return rewrite_wanted || (state_.options.append.enabled && !on_ && failures_in_a_row == 0);
 }
 
@@ -140,14 +140,14 @@ void note_append_options(engine::state& s) {
 namespace commands {
 
 // The instant is taken by the server between two commands: half of a transaction must not be in
-// the new file's image.
+// the new file's snapshot.
 void bgrewriteaof(call& c) {
     append_log* const log = c.state.appending.get();
     if (log == nullptr)
         return c.error("ERR this cache keeps nothing on disk: create it with --dir FOLDER");
     if (log->rewriting)
         return c.error("ERR Background append only file rewriting already in progress");
-    const bool is_later = c.in_exec || c.state.image != nullptr;
+    const bool is_later = c.in_exec || c.state.snapshot != nullptr;
     log->rewrite_wanted = true;
     log->host().append_wanted();
     c.reply.simple(is_later ? "Background append only file rewriting scheduled"

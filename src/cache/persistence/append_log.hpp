@@ -103,7 +103,7 @@ public:
     }
     /// The disk has what came up to this byte.
     void note_synced(std::uint64_t position);
-    /// Whether the first image, or one that was asked for, begins as soon as the server comes to
+    /// Whether the first snapshot, or one that was asked for, begins as soon as the server comes to
     /// it.
     bool is_about_to_rewrite() const noexcept;
 

@@ -34,8 +34,8 @@ bool begin_save(engine::state& s, save_kind kind) {
     if (s.options.dir.empty() || saves.host == nullptr) return false;
     // What is there is not whole.
     if ((s.slow_path & slow_path::loading) != 0 || lacks_data(s)) return false;
-    saves.image = rdb::snapshot::begin(s);
-    if (saves.image == nullptr) return false;
+    saves.snapshot = rdb::snapshot::begin(s);
+    if (saves.snapshot == nullptr) return false;
     saves.scheduled = false;
     saves.is_background = kind == save_kind::background;
     saves.began_us = s.env.steady_us;
@@ -46,7 +46,7 @@ bool begin_save(engine::state& s, save_kind kind) {
 
 void end_save(engine::state& s, std::string_view fault) {
     save_state& saves = s.saves;
-    saves.image = nullptr;
+    saves.snapshot = nullptr;
     const bool succeeded = fault.empty();
     if (saves.is_background) {
         saves.took_s = (s.env.steady_us - saves.began_us) / second_us;
@@ -69,7 +69,7 @@ bool has_unsaved_changes(const engine::state& s) noexcept {
 
 bool save_is_due(const engine::state& s) noexcept {
     const save_state& saves = s.saves;
-    if (saves.image != nullptr) return false;
+    if (saves.snapshot != nullptr) return false;
     if (saves.scheduled) return true;
     const std::int64_t now_us = s.env.steady_us;
     if (!saves.succeeded && now_us - saves.tried_us <= retry_after_us) return false;

@@ -4,7 +4,7 @@
 // The room persistence makes data outlive the process. Files in reading order:
 //
 //   persistence.hpp      the dump file: SAVE, BGSAVE, save points, loading
-//   image_gate.hpp       commands that wait for a snapshot of a huge value
+//   snapshot_gate.hpp    commands that wait for a snapshot of a huge value
 //   propagation.hpp      changes as commands, for the append-only file and for replicas
 //   stream_changes.hpp   the same for consumer groups
 //   append_log.hpp       the append-only file's buffer and its fsync policy
@@ -28,8 +28,8 @@ namespace eddy::cache {
 /// `rdb_last_bgsave_status`. A failed SAVE replies with an error, SHUTDOWN does not stop.
 enum class save_kind : bool { background, foreground };
 
-/// Begins a snapshot and notifies the server, which writes state.saves.image and calls end_save().
-/// False while there is a snapshot already, or no writer.
+/// Begins a snapshot and notifies the server, which writes state.saves.snapshot and calls
+/// end_save(). False while there is a snapshot already, or no writer.
 bool begin_save(engine::state& s, save_kind kind = save_kind::background);
 /// The file is written, or `fault` is the reason that it is not; the snapshot has ended. Replies to
 /// waiting sessions.

@@ -41,7 +41,7 @@ struct cache_with_disk : save_host {
     }
     // What a server does.
     void write(std::string_view fault = {}) {
-        rdb::snapshot* const image = home.internals().saves.image;
+        rdb::snapshot* const image = home.internals().saves.snapshot;
         ASSERT_NE(image, nullptr);
         byte_buffer out;
         while (image->step(out) == rdb::snapshot::status::writing) out.clear();

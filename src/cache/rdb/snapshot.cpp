@@ -54,10 +54,10 @@ void unmark(entry& e) noexcept { e.flags &= static_cast<std::uint8_t>(~entry::in
 
 }  // namespace
 
-bool snapshot::may_begin(engine& of) noexcept { return of.internals().image == nullptr; }
+bool snapshot::may_begin(engine& of) noexcept { return of.internals().snapshot == nullptr; }
 
 bool snapshot::is_clearing(engine& of) noexcept {
-    const auto& image = of.internals().image;
+    const auto& image = of.internals().snapshot;
     return image != nullptr && image->ended_;
 }
 
@@ -66,9 +66,9 @@ snapshot* snapshot::begin(engine& of, snapshot_options options) {
 }
 
 snapshot* snapshot::begin(engine::state& of, snapshot_options options) {
-    if (of.image != nullptr) return nullptr;
-    of.image.reset(new snapshot(of, options));
-    return of.image.get();
+    if (of.snapshot != nullptr) return nullptr;
+    of.snapshot.reset(new snapshot(of, options));
+    return of.snapshot.get();
 }
 
 snapshot::snapshot(engine::state& of, snapshot_options options)
@@ -102,7 +102,7 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
         keys_ += its.keys;
         keys->set_keeper(&its);
     }
-    state_.slow_path |= slow_path::image;
+    state_.slow_path |= slow_path::snapshot;
 }
 
 snapshot::~snapshot() {
@@ -115,7 +115,7 @@ void snapshot::end() {
     ended_ = true;
     stop_writing();
     slice_limit slice(nullptr, 0);
-    if (!clear_some(0, slice)) state_.image.reset();
+    if (!clear_some(0, slice)) state_.snapshot.reset();
 }
 
 void snapshot::fail(const char* why) noexcept {
@@ -132,7 +132,7 @@ void snapshot::fail(const char* why) noexcept {
 
 void snapshot::stop_writing() noexcept {
     writing_ = false;
-    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::image);
+    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::snapshot);
     let_changes_go();
 }
 

@@ -1,4 +1,4 @@
-// Check of commands' keys against running migrations, as image_gate.cpp does for snapshots.
+// Check of commands' keys against running migrations, as snapshot_gate.cpp does for snapshots.
 #include "cache/replication/migration.hpp"
 
 #include <eddy/wire/resp/reply_writer.hpp>

@@ -36,10 +36,10 @@ task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bo
     eddy::cache::engine::state& state = of.engine.internals();
     time_point patience_ends = here.now() + how.patience;
     eddy::cache::script_gap gap(of.engine);
-    while (!gap.is_there(state.saves.image == nullptr) || !begin()) {
+    while (!gap.is_there(state.saves.snapshot == nullptr) || !begin()) {
         if (how.is_given_up() || !co_await here.sleep_for(poll_pause)) co_return stop_given_up();
         of.update_time();
-        if (here.now() < patience_ends || state.saves.image != nullptr) continue;
+        if (here.now() < patience_ends || state.saves.snapshot != nullptr) continue;
         if (of.engine.script_is_late())
             co_return refuse(409,
                              "a script is running, and half of what it does would be saved; end it "
@@ -142,7 +142,7 @@ task<void> cache_files::keep_saved() {
         waits_for_script = is_due && !gap.is_there();
         if (is_due && !waits_for_script) eddy::cache::begin_save(state());
         if (!waits_for_script) gap.release();
-        while (state().saves.image != nullptr) {
+        while (state().saves.snapshot != nullptr) {
             co_await write_save();
             if (source != nullptr && source->requested()) co_return;
         }
@@ -151,14 +151,14 @@ task<void> cache_files::keep_saved() {
 
 /// Ends the snapshot that has begun, if there is one. It is not named any more when it has gone.
 void cache_files::end_image(std::string_view fault) {
-    if (state().saves.image == nullptr) return;
-    state().saves.image->end();
+    if (state().saves.snapshot == nullptr) return;
+    state().saves.snapshot->end();
     eddy::cache::end_save(state(), fault);
 }
 
 /// Writes the snapshot that has begun.
 task<void> cache_files::write_save() {
-    eddy::cache::rdb::snapshot& image = *state().saves.image;
+    eddy::cache::rdb::snapshot& image = *state().saves.snapshot;
     const std::string path = dump_path();
     const std::uint64_t keys = image.keys();
     const time_point began = loop::current().now();
@@ -221,7 +221,7 @@ task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
     });
     if (!begun) co_return begun;
     const std::uint64_t before = state().saves.count;
-    while (state().saves.image != nullptr) {
+    while (state().saves.snapshot != nullptr) {
         if (how.is_given_up() || !co_await loop::current().sleep_for(poll_pause))
             co_return stop_given_up();
     }

@@ -15,6 +15,6 @@ namespace eddy::cache {
 
 /// True when the command is to wait, and does. While the snapshot is at the value, see
 /// engine::is_behind().
-bool waits_for_image(call& c);
+bool waits_for_snapshot(call& c);
 
 }  // namespace eddy::cache

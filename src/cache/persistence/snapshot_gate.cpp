@@ -1,5 +1,5 @@
 // Check of a command's keys against a running snapshot, before the command runs.
-#include "cache/persistence/image_gate.hpp"
+#include "cache/persistence/snapshot_gate.hpp"
 
 #include "cache/catalog/command_keys.hpp"
 #include "cache/catalog/command_table.hpp"
@@ -72,10 +72,10 @@ bool changes_slow_value(keyspace& keys, const command_spec& spec, arguments args
 
 }  // namespace
 
-bool waits_for_image(call& c) {
-    if ((c.state.slow_path & slow_path::image) == 0) [[likely]]
+bool waits_for_snapshot(call& c) {
+    if ((c.state.slow_path & slow_path::snapshot) == 0) [[likely]]
         return false;
-    const bool is_held = c.state.image->holds_changes();
+    const bool is_held = c.state.snapshot->holds_changes();
     bool lacks_room = false;
     bool found = false;
     const auto look = [&](const command_spec& spec, arguments args) {
@@ -93,9 +93,9 @@ bool waits_for_image(call& c) {
     else
         look(*c.spec, {c.args, c.count});
     if (lacks_room)
-        wait_for_room(c.client, c.state.image->hold_ends_us());
+        wait_for_room(c.client, c.state.snapshot->hold_ends_us());
     else if (found)
-        wait_for_image(c.state, c.client);
+        wait_for_snapshot(c.state, c.client);
     return lacks_room || found;
 }
 
