@@ -128,7 +128,7 @@ struct session_extras {
     std::size_t redirections = 0;  ///< of other sessions, to this one
 
     /// Of another server that has said REPLCONF or PSYNC: replication.hpp.
-    std::shared_ptr<replica> follower;
+    std::shared_ptr<replica> as_replica;
     awaited_copies awaited;
     /// End of its last change in the append-only file, until that is acknowledged; 0: it is.
     std::uint64_t appended_up_to = 0;

@@ -98,21 +98,21 @@ void for_each_prefix(tracking_table& table, std::string_view key, F&& f) {
 
 void note_change(engine::state& s, std::string_view key, const session* by) {
     tracking_table& table = s.tracking;
-    bool is_followed = false;
-    for_each_prefix(table, key, [&](name_topic&) { is_followed = true; });
-    if (!is_followed) return;
+    bool has_subscriber = false;
+    for_each_prefix(table, key, [&](name_topic&) { has_subscriber = true; });
+    if (!has_subscriber) return;
     table.changes.push_back({std::string(key), by == nullptr ? 0 : by->id});
     table.change_bytes += key.size() + change_overhead;
     if (table.change_bytes > max_change_bytes) send_broadcasts(s);
 }
 
-void follow(engine::state& s, session& who, std::string_view prefix) {
+void subscribe_prefix(engine::state& s, session& who, std::string_view prefix) {
     const bool is_new = s.tracking.prefixes.find({0, prefix}) == nullptr;
     s.tracking.prefixes.add(who.extras->prefixes, who, {0, prefix});
     if (is_new) count_prefix(s.tracking, prefix.size(), true);
 }
 
-void follow_none(engine::state& s, session& who) {
+void unsubscribe_prefixes(engine::state& s, session& who) {
     name_set& mine = who.extras->prefixes;
     mine.for_each([&](name_topic& topic, name_topic::member&) {
         if (topic.count == 1) count_prefix(s.tracking, topic.name.size(), false);
@@ -193,8 +193,8 @@ void start_tracking(engine::state& s, session& who, std::uint64_t redirection, s
     extras.tracking = options | (extras.tracking & tracking_option::caching);
     extras.redirection = redirection;
     if ((options & tracking_option::broadcast) != 0) {
-        if (prefixes.empty()) follow(s, who, {});
-        for (const std::string_view each : prefixes) follow(s, who, each);
+        if (prefixes.empty()) subscribe_prefix(s, who, {});
+        for (const std::string_view each : prefixes) subscribe_prefix(s, who, each);
     }
     s.note_listeners();
 }
@@ -202,7 +202,7 @@ void start_tracking(engine::state& s, session& who, std::uint64_t redirection, s
 void stop_tracking(engine::state& s, session& who) {
     if (!tracks(who)) return;
     who.special &= static_cast<std::uint16_t>(~session::tracking);
-    follow_none(s, who);
+    unsubscribe_prefixes(s, who);
     remove_redirection(s, who);
     who.extras->tracking = 0;
     who.extras->redirection = 0;

@@ -116,7 +116,7 @@ void hello(call& c) {
     c.reply.bulk(c.state.options.emulates_cluster ? "cluster" : "standalone");
     c.reply.bulk("role");
     const replication* const its = c.state.replicating.get();
-    c.reply.bulk(its != nullptr && its->is_following() ? "replica" : "master");
+    c.reply.bulk(its != nullptr && its->is_replica() ? "replica" : "master");
     c.reply.bulk("modules");
     c.reply.array(0);
 }

@@ -90,7 +90,7 @@ void migrate(call& c) {
             "ERR MIGRATE waits for the other server, which nothing can within a transaction or a "
             "script");
     }
-    if (!order->copies && s.replicating != nullptr && s.replicating->is_following())
+    if (!order->copies && s.replicating != nullptr && s.replicating->is_replica())
         return c.error("ERR a replica's keys are its master's: use MIGRATE with COPY");
     if (s.server == nullptr) return c.error("ERR there is no server that could connect");
     if (s.migrating != nullptr && s.migrating->count() >= migration::most) {

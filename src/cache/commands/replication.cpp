@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t max_host = 255;
 constexpr std::string_view too_many_text = "ERR too many replicas follow this server already";
 
-bool follows(const call& c) noexcept {
-    return c.state.replicating != nullptr && c.state.replicating->is_following();
+bool is_replica(const call& c) noexcept {
+    return c.state.replicating != nullptr && c.state.replicating->is_replica();
 }
 
 // Its own port and address, as it wants to be called.
@@ -75,7 +75,7 @@ replica* begin_sync(call& c) {
         c.error("NOMASTERLINK Can't SYNC while failing over");
         return nullptr;
     }
-    if (its.is_following() && its.link() != link_state::connected) {
+    if (its.is_replica() && its.link() != link_state::connected) {
         c.error("NOMASTERLINK Can't SYNC while not connected with my master");
         return nullptr;
     }
@@ -89,7 +89,7 @@ replica* begin_sync(call& c) {
 // The master asks this replica to lead. False with the refusal replied.
 bool take_over(call& c) {
     if ((c.client.special & session::replica) != 0) return true;
-    if (!follows(c)) {
+    if (!is_replica(c)) {
         c.error("ERR PSYNC FAILOVER can't be sent to a master.");
         return false;
     }
@@ -105,7 +105,7 @@ bool take_over(call& c) {
         return false;
     }
     if (its.host != nullptr) its.host->tell("leads from now on, as its master asked by FAILOVER");
-    its.lead();
+    its.become_master();
     return true;
 }
 
@@ -186,7 +186,7 @@ void replicaof(call& c) {
         return c.error("ERR REPLICAOF not allowed while failing over.");
     }
     if (is_word(c.arg(1), "no") && is_word(c.arg(2), "one")) {
-        if (follows(c)) c.state.replicating->lead();
+        if (is_replica(c)) c.state.replicating->become_master();
         return c.reply.ok();
     }
     if ((c.client.special & session::replica) != 0) {
@@ -199,10 +199,10 @@ void replicaof(call& c) {
         return c.error("ERR Invalid master host");
     }
     replication& its = replication::of(c.state);
-    if (its.is_following() && its.master_host() == host && its.master_port() == *port) {
+    if (its.is_replica() && its.master_host() == host && its.master_port() == *port) {
         return c.reply.simple("OK Already connected to specified master");
     }
-    its.follow(host, static_cast<std::uint16_t>(*port));
+    its.become_replica(host, static_cast<std::uint16_t>(*port));
     c.reply.ok();
 }
 
@@ -240,7 +240,7 @@ void failover(call& c) {
         }
     }
     if (its.is_failing_over()) return c.error("ERR FAILOVER already in progress.");
-    if (its.is_following()) return c.error("ERR FAILOVER is not valid when server is a replica.");
+    if (its.is_replica()) return c.error("ERR FAILOVER is not valid when server is a replica.");
     if (its.replicas().empty()) return c.error("ERR FAILOVER requires connected replicas.");
     if (plan.force && (timeout_ms == 0 || !has_target)) {
         return c.error(
@@ -264,7 +264,7 @@ void failover(call& c) {
 
 void role(call& c) {
     const replication* const its = c.state.replicating.get();
-    if (its != nullptr && its->is_following()) {
+    if (its != nullptr && its->is_replica()) {
         c.reply.array(5);
         c.reply.bulk("slave");
         c.reply.bulk(its->master_host());
@@ -295,7 +295,7 @@ void role(call& c) {
 }
 
 void wait(call& c) {
-    if (follows(c)) {
+    if (is_replica(c)) {
         return c.error(
             "ERR WAIT cannot be used with replica instances. Please also note that since Redis "
             "4.0 if a replica is configured to be writable (which is not the default) writes to "
@@ -322,7 +322,7 @@ void waitaof(call& c) {
     const auto timeout_ms = c.integer(3, "ERR timeout is not an integer or out of range");
     if (!timeout_ms) return;
     if (*timeout_ms < 0) return c.error("ERR timeout is negative");
-    if (follows(c)) {
+    if (is_replica(c)) {
         return c.error(
             "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
             "replicas are just local and are not propagated.");

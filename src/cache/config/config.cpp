@@ -388,7 +388,7 @@ refusal set_backlog(options_type& o, std::string_view value) {
 }
 
 // Whom it follows now; CONFIG GET's command fills it in.
-std::string followed_text(const options_type&) { return {}; }
+std::string master_text(const options_type&) { return {}; }
 
 using replicas = replication_options;
 constexpr std::int64_t most_int = INT32_MAX;
@@ -485,7 +485,7 @@ constexpr parameter parameters[] = {
      set_replication_switch<&replicas::read_only>},
     {"replica-serve-stale-data", replication_switch<&replicas::serve_stale_data>,
      set_replication_switch<&replicas::serve_stale_data>},
-    {"replicaof", followed_text, nullptr},
+    {"replicaof", master_text, nullptr},
     {"protected-mode",
      [](const options_type& o) { return std::string(o.protected_mode ? "yes" : "no"); },
      set_protected_mode},
@@ -503,7 +503,7 @@ constexpr parameter parameters[] = {
      set_replication_switch<&replicas::read_only>},
     {"slave-serve-stale-data", replication_switch<&replicas::serve_stale_data>,
      set_replication_switch<&replicas::serve_stale_data>},
-    {"slaveof", followed_text, nullptr},
+    {"slaveof", master_text, nullptr},
     {"slowlog-log-slower-than",
      [](const options_type& o) { return std::to_string(o.slowlog_slower_than_us); },
      set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
@@ -588,9 +588,9 @@ std::string_view policy_name(eviction policy) noexcept {
     return {};
 }
 
-static std::string followed_server(const engine::state& s) {
+static std::string master_address(const engine::state& s) {
     const replication* const its = s.replicating.get();
-    if (its == nullptr || !its->is_following()) return {};
+    if (its == nullptr || !its->is_replica()) return {};
     return its->master_host() + ' ' + std::to_string(its->master_port());
 }
 
@@ -605,8 +605,8 @@ void config_get(call& c) {
     std::vector<std::pair<std::string_view, std::string>> found;
     for (const parameter& each : parameters) {
         if (!is_wanted(each.name)) continue;
-        found.emplace_back(
-            each.name, each.get == followed_text ? followed_server(c.state) : each.get(options));
+        found.emplace_back(each.name,
+                           each.get == master_text ? master_address(c.state) : each.get(options));
     }
     for (const ignored_parameter& each : ignored_parameters()) {
         if (is_wanted(each.name)) found.emplace_back(each.name, remembered(options, each));

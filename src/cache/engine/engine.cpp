@@ -172,7 +172,7 @@ bool engine::state::make_room() {
 engine::state::room engine::state::make_room(slice_limit& slice) {
     const std::size_t limit = options.max_memory;
     // Another server, or a file, says which keys there are.
-    if ((slow_path & (slow_path::follower | slow_path::loading)) != 0) return room::there;
+    if ((slow_path & (slow_path::replica | slow_path::loading)) != 0) return room::there;
     // Within a script no key goes by itself. What needs room waits as well.
     if (scripting::is_late(*this)) return room::there;
     // What replicas are sent must come to an end. What needs room waits as well.
@@ -418,7 +418,7 @@ bool evict_some(engine::state& s, std::size_t, slice_limit& slice) {
 
 // Within a script no key goes by itself.
 bool may_sweep(const engine::state& s) noexcept {
-    constexpr auto keeping = slow_path::follower | slow_path::loading | slow_path::pause;
+    constexpr auto keeping = slow_path::replica | slow_path::loading | slow_path::pause;
     return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s);
 }
 

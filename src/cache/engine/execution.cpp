@@ -310,7 +310,7 @@ void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noe
 void run(call& c) {
     c.client.last_command = c.spec->name.data();
     constexpr std::uint8_t seen =
-        slow_path::monitors | slow_path::propagates | slow_path::follower | slow_path::pause;
+        slow_path::monitors | slow_path::propagates | slow_path::replica | slow_path::pause;
     if ((c.state.slow_path & seen) == 0 && !in(c, session::tracking) && !in(c, session::master))
         [[likely]]
         return c.state.slow.run_unless_skipped(c);

@@ -273,7 +273,7 @@ TEST_F(field_expiry, no_sweep_where_it_is_turned_off) {
 TEST_F(field_expiry, whoever_follows_a_master_waits_for_it) {
     client_("HSET h a 1 b 2");
     client_("HPEXPIRE h 10 FIELDS 2 a b");
-    engine_.internals().slow_path |= slow_path::follower;
+    engine_.internals().slow_path |= slow_path::replica;
     engine_.internals().env.expired = expired_keys::hide;
     test_client master(engine_);
     master.who().special = session::master;
@@ -296,7 +296,7 @@ TEST_F(field_expiry, whoever_follows_a_master_waits_for_it) {
     master("HPEXPIREAT h 0 FIELDS 1 c");
     EXPECT_EQ(client_("HLEN h"), ":0\r\n");
     EXPECT_EQ(client_("EXISTS h"), ":1\r\n");
-    engine_.internals().slow_path &= static_cast<std::uint16_t>(~slow_path::follower);
+    engine_.internals().slow_path &= static_cast<std::uint16_t>(~slow_path::replica);
     engine_.internals().env.expired = expired_keys::go;
     sweep();
     EXPECT_EQ(client_("EXISTS h"), ":0\r\n");

@@ -202,7 +202,7 @@ void finish_unit(engine::state& s) {
 }
 
 expired_keys fate_of_expired(const engine::state& s) noexcept {
-    constexpr auto keeping = slow_path::follower | slow_path::pause;
+    constexpr auto keeping = slow_path::replica | slow_path::pause;
     return (s.slow_path & keeping) != 0 ? expired_keys::hide : expired_keys::go;
 }
 
@@ -210,7 +210,7 @@ expiry_scope::expiry_scope(const call& c) noexcept
     : env_(c.state.env), before_(c.state.env.expired) {
     if ((c.client.special & session::master) != 0) {
         env_.expired = expired_keys::stay;
-    } else if ((c.state.slow_path & (slow_path::follower | slow_path::pause)) != 0) {
+    } else if ((c.state.slow_path & (slow_path::replica | slow_path::pause)) != 0) {
         const bool reads = (c.spec->flags & command_flag::write) == 0;
         env_.expired = reads ? expired_keys::hide : expired_keys::go;
     }

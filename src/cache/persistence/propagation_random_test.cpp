@@ -39,7 +39,7 @@ void expect_same_everywhere(std::string_view templates, std::uint64_t seed, int 
     std::vector<std::string> recent;
     {
         test_client ask(home);
-        follower told(copy);
+        change_replayer told(copy);
         for (int i = 0; i < commands; ++i) {
             const bool in_transaction = random.chance(10);
             recent.clear();

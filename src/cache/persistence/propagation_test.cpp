@@ -366,7 +366,7 @@ TEST_F(propagated, a_key_whose_end_had_no_memory_lives_on_everywhere) {
 TEST_F(propagated, who_is_told_obeys_though_times_are_over) {
     engine copy(options());
     copy.set_time(std::chrono::milliseconds(start_ms + 1'000'000));
-    follower told(copy);
+    change_replayer told(copy);
     quietly("SET a 1 EX 5 ; SET b 1 EX 5");
     ask_("SET c 1 EX 5");
     ask_("PERSIST c");
@@ -387,7 +387,7 @@ TEST_F(propagated, a_follower_is_not_refused_what_clients_are) {
     strict.max_memory = 1;
     strict.password = "secret";
     engine copy(strict);
-    follower told(copy);
+    change_replayer told(copy);
     quietly("");
     ask_("SET a 1");
     ask_("MULTI");

@@ -107,7 +107,7 @@ hooks& hooks::attach(engine& to, const hook_options& options, hook_host& host) {
 
 /// Whether this server's data is another one's, or a file's.
 bool hooks::rests() const noexcept {
-    return (home_.slow_path & (slow_path::follower | slow_path::loading)) != 0;
+    return (home_.slow_path & (slow_path::replica | slow_path::loading)) != 0;
 }
 
 /// Whether a key may be brought or taken away now: that is a change, which replicas are sent.

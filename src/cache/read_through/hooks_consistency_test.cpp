@@ -331,7 +331,7 @@ TEST_F(HooksTest, a_large_value_that_the_master_takes_away_is_not_told) {
         test_client c(*home_);
         c("SADD s 1");
         c({"SET", "k", big});
-        home_->internals().slow_path |= slow_path::follower;
+        home_->internals().slow_path |= slow_path::replica;
         c(gone);
         EXPECT_EQ(next(), "") << gone;
         EXPECT_TRUE(hooks_->flushed()) << gone;
@@ -343,7 +343,7 @@ TEST_F(HooksTest, a_large_value_is_told_also_when_its_server_becomes_a_replica) 
     begin(all());
     test_client c(*home_);
     c({"SET", "k", big});
-    replication::of(home_->internals()).follow("127.0.0.1", 1);
+    replication::of(home_->internals()).become_replica("127.0.0.1", 1);
     c("DEL k");
     EXPECT_EQ(next(), "write k=" + big);
     give_none("write k=" + big);

@@ -806,7 +806,7 @@ TEST_F(HooksTest, they_rest_while_the_server_follows_another) {
     test_client c(*home_), waiting(*home_);
     c("SET a 1");
     waiting("GET b");
-    home_->internals().slow_path |= slow_path::follower;
+    home_->internals().slow_path |= slow_path::replica;
     EXPECT_EQ(c("GET missing"), "$-1\r\n");
     c("SET d 1");
     c("DEL e");
@@ -816,7 +816,7 @@ TEST_F(HooksTest, they_rest_while_the_server_follows_another) {
     give("miss b", "2");
     EXPECT_EQ(waiting.pushed(), "$-1\r\n");
     EXPECT_EQ(c("EXISTS b"), ":0\r\n");
-    home_->internals().slow_path &= static_cast<std::uint16_t>(~slow_path::follower);
+    home_->internals().slow_path &= static_cast<std::uint16_t>(~slow_path::replica);
     EXPECT_EQ(c("GET missing"), "");
     EXPECT_EQ(hooks_->counts().waiting, 1);
 }

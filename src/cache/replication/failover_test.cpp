@@ -14,7 +14,7 @@
 namespace eddy::cache {
 namespace {
 
-using cache::testing::leading;
+using cache::testing::master_engine;
 using cache::testing::sent_to;
 using cache::testing::test_client;
 using ::testing::ElementsAre;
@@ -61,7 +61,7 @@ protected:
         its().end_failover();
     }
 
-    leading l_;
+    master_engine l_;
     recording_host host_;
     test_client client_{*l_.home};
     test_client replica_{*l_.home};
@@ -76,7 +76,7 @@ TEST_F(failovers, writes_wait_until_the_replica_has_everything_and_are_refused_t
     EXPECT_EQ(client_("GET k"), "$1\r\nv\r\n");
     EXPECT_EQ(writer.pushed(), "");
     its().advance_failover();
-    EXPECT_FALSE(its().is_following()) << "it has not acknowledged";
+    EXPECT_FALSE(its().is_replica()) << "it has not acknowledged";
     catch_up(replica_);
     EXPECT_EQ(state(), "failover-in-progress");
     EXPECT_TRUE(replica_.closed()) << "it hears of it on another connection";
@@ -125,7 +125,7 @@ TEST_F(failovers, one_that_is_aborted_lets_writes_go_on) {
         EXPECT_EQ(client_("FAILOVER ABORT"), "+OK\r\n");
         EXPECT_EQ(writer.pushed(), "+OK\r\n");
         EXPECT_EQ(state(), "no-failover");
-        EXPECT_FALSE(its().is_following());
+        EXPECT_FALSE(its().is_replica());
         EXPECT_EQ(client_("GET k"), "$4\r\nlate\r\n");
         // Those that come back go on where they were.
         EXPECT_EQ(is_handing_over ? its().second_id() : its().id(), before);
@@ -326,11 +326,11 @@ TEST_F(failovers, a_replica_leads_when_its_master_asks) {
     master("REPLCONF listening-port 7001 capa eof capa psync2");
     EXPECT_EQ(master("PSYNC " + std::string(40, 'c') + ' ' + from + " FAILOVER"),
               "-ERR PSYNC FAILOVER replid must match my replid.\r\n");
-    EXPECT_TRUE(links.is_following());
+    EXPECT_TRUE(links.is_replica());
     // The link to it has gone by then.
     links.set_link(link_state::connect);
     EXPECT_EQ(master("PSYNC " + id + ' ' + from + " FAILOVER"), "+CONTINUE " + links.id() + "\r\n");
-    EXPECT_FALSE(links.is_following());
+    EXPECT_FALSE(links.is_replica());
     EXPECT_NE(links.id(), id);
     EXPECT_EQ(client("SET k v"), "+OK\r\n");
     EXPECT_THAT(sent_to(home, master.who()), HasSubstr("SET"));
@@ -344,14 +344,14 @@ TEST_F(failovers, a_replica_that_is_told_whom_to_follow_does_not_lead) {
     test_client client(home);
     test_client master(home);
     replication& links = replication::of(home.internals());
-    links.follow("127.0.0.1", 1);
+    links.become_replica("127.0.0.1", 1);
     const std::string id(40, 'a');
     links.begin_load();
     links.end_load(id, 100);
     EXPECT_EQ(master("PSYNC " + id + " 101 FAILOVER"),
               "-ERR PSYNC FAILOVER can't be sent to a cache in readonly mode: its option "
               "--replicate says whom it follows\r\n");
-    EXPECT_TRUE(links.is_following());
+    EXPECT_TRUE(links.is_replica());
     EXPECT_THAT(client("SET k v"), StartsWith("-READONLY"));
 }
 

@@ -158,7 +158,7 @@ bool migration::may_remove() const {
 
 std::string migration::remove(const std::vector<std::size_t>& indexes) {
     engine::state& s = state_;
-    if (s.replicating != nullptr && s.replicating->is_following())
+    if (s.replicating != nullptr && s.replicating->is_replica())
         return "this server follows another one since";
     session* const who = find_session(s, asked_by_);
     const doing_of its(s, who);

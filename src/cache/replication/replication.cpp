@@ -59,7 +59,7 @@ void replication::take_new_id() {
 }
 
 void replication::activate() {
-    if (!active_ && !is_following()) take_new_id();
+    if (!active_ && !is_replica()) take_new_id();
     active_ = true;
     note_mode();
 }
@@ -82,15 +82,15 @@ void replication::keep_hooked_values() noexcept {
 
 // Whose changes go into the stream, and how commands are looked at.
 void replication::note_mode() {
-    const bool listens = active_ && !is_following();
+    const bool listens = active_ && !is_replica();
     if (listens != listens_) listens ? add_sink(state_, *this) : remove_sink(state_, *this);
     listens_ = listens;
     const auto set = [this](std::uint8_t bit, bool on) {
         state_.slow_path =
             static_cast<std::uint16_t>(on ? state_.slow_path | bit : state_.slow_path & ~bit);
     };
-    if (is_following() && (state_.slow_path & slow_path::follower) == 0) keep_hooked_values();
-    set(slow_path::follower, is_following());
+    if (is_replica() && (state_.slow_path & slow_path::replica) == 0) keep_hooked_values();
+    set(slow_path::replica, is_replica());
     state_.env.expired = fate_of_expired(state_);
 }
 
@@ -114,7 +114,7 @@ void replication::missed() noexcept {
 }
 
 void replication::feed(std::string_view commands) {
-    if (!active_ || is_following()) return;
+    if (!active_ || is_replica()) return;
     feed_.append(commands);
     appended();
     if (state_.executing != nullptr) state_.executing->written_offset = feed_.end();
@@ -176,22 +176,22 @@ void replication::check_limits() {
 
 replica* replication::introduce(session& who) {
     session_extras& extras = extras_of(who);
-    if (extras.follower == nullptr) extras.follower = std::make_shared<replica>(who);
-    return extras.follower.get();
+    if (extras.as_replica == nullptr) extras.as_replica = std::make_shared<replica>(who);
+    return extras.as_replica.get();
 }
 
 replica* replication::find(session& who) noexcept {
-    return who.extras == nullptr ? nullptr : who.extras->follower.get();
+    return who.extras == nullptr ? nullptr : who.extras->as_replica.get();
 }
 
 void replication::forget(session& who) {
     replica* const gone = find(who);
     if (gone == nullptr) return;
-    const bool followed = std::erase(replicas_, gone) > 0;
+    const bool was_active = std::erase(replicas_, gone) > 0;
     const std::shared_ptr<full_copy> copy = std::move(gone->copy);
-    who.extras->follower.reset();
+    who.extras->as_replica.reset();
     if (replicas_.empty()) alone_since_us_ = state_.env.steady_us;
-    if (followed) forget_old();
+    if (was_active) forget_old();
     if (host != nullptr && copy != nullptr) host->copy_wanted();
 }
 
@@ -245,7 +245,7 @@ void replication::disconnect_replicas() {
 }
 
 bool replication::copy_is_due() const noexcept {
-    if (is_loading() || (is_following() && link_ != link_state::connected)) return false;
+    if (is_loading() || (is_replica() && link_ != link_state::connected)) return false;
     if (is_failing_over()) return false;
     const bool anyone = std::ranges::any_of(replicas_, [](const replica* each) {
         return each->now == replica::stage::waiting && !each->who.closing;
@@ -517,7 +517,7 @@ void replication::tick() {
         pinged_us_ = now_us;
         if (!replicas_.empty() && !awaits_replicas()) feed(ping_text);
     }
-    const bool is_alone = active_ && replicas_.empty() && !is_following();
+    const bool is_alone = active_ && replicas_.empty() && !is_replica();
     if (is_alone && options.backlog_ttl_s != 0 &&
         now_us - alone_since_us_ > options.backlog_ttl_s * second_us) {
         deactivate();

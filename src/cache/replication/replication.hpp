@@ -7,7 +7,7 @@
 //
 // The room replication holds data shared with other servers. Files in reading order:
 //
-//   replication.hpp        roles, replicas, WAIT; replication_following.cpp the replica's half
+//   replication.hpp        roles, replicas, WAIT; replication_replica.cpp the replica's half
 //   replication_feed.hpp   the stream's bytes: backlog and unsent output
 //   failover_plan.hpp      FAILOVER; replication_failover.cpp
 //   replication_info.hpp   INFO and ROLE
@@ -131,7 +131,7 @@ public:
     /// Input from the master that was executed: whole commands.
     void feed_from_master(std::string_view bytes);
 
-    // --- Leading ---
+    // --- Master ---
 
     /// The session's record, made when it is first asked for; null when there are too many.
     replica* introduce(session& who);
@@ -211,16 +211,16 @@ public:
     /// This server leads as before.
     void abort_failover(std::string_view why);
 
-    // --- Following ---
+    // --- Replica ---
 
     /// Follows another server; whatever was followed before is left.
-    void follow(std::string_view host, std::uint16_t port);
+    void become_replica(std::string_view host, std::uint16_t port);
     /// Becomes a master: this server's own changes count from now on.
-    void lead();
-    bool is_following() const noexcept { return !host_.empty(); }
+    void become_master();
+    bool is_replica() const noexcept { return !host_.empty(); }
     const std::string& master_host() const noexcept { return host_; }
     std::uint16_t master_port() const noexcept { return port_; }
-    /// Changes with each follow() and lead().
+    /// Incremented with each change of role.
     std::uint64_t generation() const noexcept { return generation_; }
 
     link_state link() const noexcept { return link_; }
@@ -260,7 +260,7 @@ private:
     /// Whether they are to have everything, which they get when nothing is added.
     bool awaits_replicas() const noexcept;
     /// A replica that has everything and may take over, or null.
-    const replica* find_heir() const;
+    const replica* find_failover_target() const;
     void keep_hooked_values() noexcept;
     void appended();
     void leave(replica& of);

@@ -18,7 +18,7 @@ const replica* replication::find_replica(std::string_view at, std::uint16_t port
     return found == replicas_.end() ? nullptr : *found;
 }
 
-const replica* replication::find_heir() const {
+const replica* replication::find_failover_target() const {
     const auto found = std::ranges::find_if(replicas_, [&](const replica* each) {
         if (each->now != replica::stage::online || each->acked < feed_.end()) return false;
         return failover_.host.empty() ||
@@ -28,11 +28,11 @@ const replica* replication::find_heir() const {
 }
 
 void replication::begin_failover(failover_plan plan) {
-    EDDY_ASSERT(!is_failing_over() && !is_following());
+    EDDY_ASSERT(!is_failing_over() && !is_replica());
     failover_ = std::move(plan);
     // They would tell within a second by themselves. Nothing is written behind this. That the other
     // is at 0 would not show later that it has this data: so is any new server.
-    if (find_heir() == nullptr || feed_.end() == 0) ask_for_acknowledgements();
+    if (find_failover_target() == nullptr || feed_.end() == 0) ask_for_acknowledgements();
     if (const replica* const target = find_replica(failover_.host, failover_.port))
         failover_.least = target->acked;
     failover_.now = failover_stage::waiting_for_sync;
@@ -44,7 +44,7 @@ void replication::advance_failover() {
     // A script that is late may still write.
     if (failover_.now != failover_stage::waiting_for_sync || scripting::is_late(state_)) return;
     const bool is_late = state_.env.steady_us >= failover_.deadline_us;
-    const replica* const found = find_heir();
+    const replica* const found = find_failover_target();
     if (found == nullptr && !(is_late && failover_.force)) {
         if (is_late) abort_failover("no replica had everything in time");
         return;
@@ -57,7 +57,7 @@ void replication::advance_failover() {
         failover_.least = std::max(failover_.least, late->acked);
     }
     failover_.now = failover_stage::in_progress;
-    follow(failover_.host, failover_.port);
+    become_replica(failover_.host, failover_.port);
 }
 
 void replication::end_failover() {
@@ -68,9 +68,9 @@ void replication::end_failover() {
 
 void replication::abort_failover(std::string_view why) {
     if (!is_failing_over()) return;
-    const bool follows = failover_.now == failover_stage::in_progress;
+    const bool is_replica = failover_.now == failover_stage::in_progress;
     if (host != nullptr) host->tell("the failover is given up: " + std::string(why));
-    if (follows) lead();
+    if (is_replica) become_master();
     end_failover();
 }
 

@@ -103,9 +103,9 @@ std::string replication_info(const engine::state& s) {
     const replication* const its = s.replicating.get();
     const replication_options& options = s.options.replication;
     lines to;
-    const bool follows = its != nullptr && its->is_following();
-    to.field("role", follows ? "slave" : "master");
-    if (follows) tell_of_link(s, *its, to);
+    const bool is_replica = its != nullptr && its->is_replica();
+    to.field("role", is_replica ? "slave" : "master");
+    if (is_replica) tell_of_link(s, *its, to);
     to.field("connected_slaves", its == nullptr ? 0 : signed_of(its->replicas().size()));
     if (options.min_replicas_to_write > 0 && options.min_replicas_max_lag_s > 0) {
         to.field("min_slaves_good_slaves", its == nullptr ? 0 : signed_of(its->good_replicas()));

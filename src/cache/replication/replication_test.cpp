@@ -14,7 +14,7 @@
 namespace eddy::cache {
 namespace {
 
-using cache::testing::leading;
+using cache::testing::master_engine;
 using cache::testing::sent_to;
 using cache::testing::test_client;
 using ::testing::HasSubstr;
@@ -61,7 +61,7 @@ TEST(replication_feed, keeps_what_it_is_told_to) {
 }
 
 TEST(replication, changes_are_sent_once_and_kept_for_who_comes_back) {
-    leading l;
+    master_engine l;
     test_client client(*l.home);
     test_client first(*l.home);
     client("SET before 1");
@@ -97,7 +97,7 @@ TEST(replication, changes_are_sent_once_and_kept_for_who_comes_back) {
 }
 
 TEST(replication, one_that_does_not_take_its_stream_is_closed_at_the_limit) {
-    leading l;
+    master_engine l;
     test_client client(*l.home);
     EXPECT_EQ(client({"CONFIG", "SET", "client-output-buffer-limit", "replica 1mb 0 0"}),
               "+OK\r\n");
@@ -118,7 +118,7 @@ TEST(replication, one_that_does_not_take_its_stream_is_closed_at_the_limit) {
 }
 
 TEST(replication, one_that_stays_over_the_soft_limit_is_closed_though_nothing_more_is_written) {
-    leading l;
+    master_engine l;
     test_client client(*l.home);
     client({"CONFIG", "SET", "client-output-buffer-limit", "replica 0 10kb 5"});
     test_client lazy(*l.home);
@@ -136,7 +136,7 @@ TEST(replication, one_that_stays_over_the_soft_limit_is_closed_though_nothing_mo
 }
 
 TEST(replication, a_silent_one_is_closed_and_the_backlog_ends) {
-    leading l;
+    master_engine l;
     test_client client(*l.home);
     test_client silent(*l.home);
     l.join(silent);
@@ -159,10 +159,10 @@ TEST(replication, a_silent_one_is_closed_and_the_backlog_ends) {
 
 TEST(replication, a_clock_that_is_set_makes_no_replica_late) {
     for (const std::int64_t jump : {3600, -3600, 86'400, -86'400}) {
-        leading l;
+        master_engine l;
         test_client client(*l.home);
-        test_client follower(*l.home);
-        l.join(follower);
+        test_client replica_client(*l.home);
+        l.join(replica_client);
         replication& its = *l.home->internals().replicating;
         const auto tell = [&](std::int64_t set_by, std::int64_t passed) {
             l.home->set_time(std::chrono::seconds(1'000'000 + set_by + passed),
@@ -170,22 +170,22 @@ TEST(replication, a_clock_that_is_set_makes_no_replica_late) {
             its.tick();
         };
         client("SET k v");
-        sent_to(*l.home, follower.who());
+        sent_to(*l.home, replica_client.who());
         tell(jump, 0);
-        EXPECT_FALSE(follower.closed());
+        EXPECT_FALSE(replica_client.closed());
         EXPECT_THAT(client("INFO replication"), HasSubstr(",lag=0\r\n"));
         EXPECT_EQ(client("CONFIG SET min-replicas-to-write 1"), "+OK\r\n");
         EXPECT_EQ(client("SET k v"), "+OK\r\n");
-        sent_to(*l.home, follower.who());
+        sent_to(*l.home, replica_client.who());
         // PINGs go out as before, and one that is silent is closed at its time.
         tell(jump, 11);
-        EXPECT_EQ(sent_to(*l.home, follower.who()), "*1\r\n$4\r\nPING\r\n");
+        EXPECT_EQ(sent_to(*l.home, replica_client.who()), "*1\r\n$4\r\nPING\r\n");
         EXPECT_THAT(client("INFO replication"), HasSubstr(",lag=11\r\n"));
         EXPECT_THAT(client("SET k v"), StartsWith("-NOREPLICAS"));
         tell(jump, 60);
-        EXPECT_FALSE(follower.closed());
+        EXPECT_FALSE(replica_client.closed());
         tell(jump, 61);
-        EXPECT_TRUE(follower.closed());
+        EXPECT_TRUE(replica_client.closed());
     }
 }
 

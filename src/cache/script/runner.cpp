@@ -280,7 +280,7 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     }
     if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
     const std::uint8_t db = session_.db;
-    constexpr auto seen = slow_path::propagates | slow_path::follower | slow_path::pause;
+    constexpr auto seen = slow_path::propagates | slow_path::replica | slow_path::pause;
     if ((state_.slow_path & seen) == 0) {
         state_.slow.run_unless_skipped(inner);
     } else {

@@ -61,9 +61,9 @@ private:
 };
 
 /// Executes what another engine's sink was told.
-class follower {
+class change_replayer {
 public:
-    explicit follower(engine& home) : home_(home), session_(home) {
+    explicit change_replayer(engine& home) : home_(home), session_(home) {
         session_.special = session::master;
     }
     /// The errors that were replied.

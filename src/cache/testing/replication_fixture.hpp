@@ -28,8 +28,8 @@ inline std::string sent_to(engine& home, session& who) {
     }
 }
 
-struct leading {
-    leading() {
+struct master_engine {
+    master_engine() {
         engine_options options;
         options.replication.sync_delay_s = 0;
         options.replication.backlog_size = 100'000;
@@ -37,9 +37,9 @@ struct leading {
         home->set_time(std::chrono::seconds(1'000'000));
     }
     /// Follows, and gets a copy of what is there.
-    std::string join(test_client& follower) {
-        EXPECT_EQ(follower("REPLCONF capa eof capa psync2"), "+OK\r\n");
-        EXPECT_EQ(follower("PSYNC ? -1"), "");
+    std::string join(test_client& replica_client) {
+        EXPECT_EQ(replica_client("REPLCONF capa eof capa psync2"), "+OK\r\n");
+        EXPECT_EQ(replica_client("PSYNC ? -1"), "");
         replication& its = *home->internals().replicating;
         EXPECT_TRUE(its.copy_is_due());
         rdb::snapshot* const image = rdb::snapshot::begin(*home);
@@ -49,8 +49,8 @@ struct leading {
         }
         image->end();
         its.add_piece(*copy, std::move(out), true);
-        std::string sent = sent_to(*home, follower.who());
-        EXPECT_EQ(follower("REPLCONF ACK 0"), "");
+        std::string sent = sent_to(*home, replica_client.who());
+        EXPECT_EQ(replica_client("REPLCONF ACK 0"), "");
         return sent;
     }
     std::unique_ptr<engine> home;

@@ -118,7 +118,7 @@ task<void> cache_server::stop(duration drain) {
 void cache_server::note_loss() {
     if (std::exchange(is_handed_over_, false)) return;
     const eddy::cache::engine::state& state = running_->engine.internals();
-    if (state.replicating && state.replicating->is_following()) return;
+    if (state.replicating && state.replicating->is_replica()) return;
     try {
         const std::uint64_t keys = running_->engine.stats().keys;
         if (running_->files)

@@ -207,7 +207,7 @@ task<void> follower::run() {
         cancel_source* const source = co_await current_source();
         if (source != nullptr && source->requested()) co_return;
         links().advance_failover();
-        if (!links().is_following()) {
+        if (!links().is_replica()) {
             if (!co_await woken_.wait()) co_return;
             continue;
         }

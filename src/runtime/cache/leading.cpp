@@ -66,7 +66,7 @@ task<void> leader::make_copy() {
     replication& its = links();
     eddy::cache::rdb::snapshot_options options;
     // A master's stream is handed on as it comes, and may not name its database for long.
-    if (its.is_following()) options.stream_database = its.stream_database;
+    if (its.is_replica()) options.stream_database = its.stream_database;
     snapshot* const image = snapshot::begin(context_.engine, options);
     std::shared_ptr<eddy::cache::full_copy> copy;
     try {
@@ -175,7 +175,7 @@ task<void> await_replicas(eddy::cache::engine& of, journal& events, duration lim
                           std::function<bool()> is_given_up) {
     eddy::cache::engine::state& state = of.internals();
     replication* const its = state.replicating.get();
-    if (its == nullptr || its->is_following() || its->replicas().empty()) co_return;
+    if (its == nullptr || its->is_replica() || its->replicas().empty()) co_return;
     eddy::cache::hold_writes(state, eddy::cache::write_hold::shutdown);
     if (its->late_replicas() == 0) co_return;
     its->ask_for_acknowledgements();

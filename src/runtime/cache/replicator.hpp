@@ -22,7 +22,8 @@ public:
         eddy::cache::replication& its = eddy::cache::replication::of(engine_.internals());
         its.host = this;
         const eddy::cache::replication_options& options = engine_.options().replication;
-        if (!options.master_host.empty()) its.follow(options.master_host, options.master_port);
+        if (!options.master_host.empty())
+            its.become_replica(options.master_host, options.master_port);
     }
     /// Its tasks: they run until they are cancelled, and can be begun anew after lack of memory.
     task<void> make_copies() { return leading_.make_copies(); }

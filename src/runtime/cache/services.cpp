@@ -117,7 +117,7 @@ constexpr own_option own_options[] = {
 nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& options) {
     const eddy::cache::replication* const its = of.internals().replicating.get();
     nlohmann::json changed = nlohmann::json::object();
-    if (its != nullptr && its->is_following()) {
+    if (its != nullptr && its->is_replica()) {
         const std::string& host = its->master_host();
         const bool is_ipv6 = host.find(':') != std::string::npos;
         changed["replicate"] = fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", host,

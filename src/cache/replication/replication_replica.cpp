@@ -19,8 +19,8 @@ namespace {
 constexpr std::string_view no_write_text = "READONLY You can't write against a read only replica.";
 constexpr std::string_view few_replicas_text = "NOREPLICAS Not enough good replicas to write.";
 
-bool follows(const engine::state& s) noexcept {
-    return s.replicating != nullptr && s.replicating->is_following();
+bool is_replica(const engine::state& s) noexcept {
+    return s.replicating != nullptr && s.replicating->is_replica();
 }
 
 }  // namespace
@@ -32,9 +32,9 @@ void replication::set_link(link_state now) noexcept {
     link_ = now;
 }
 
-void replication::follow(std::string_view to, std::uint16_t port) {
+void replication::become_replica(std::string_view to, std::uint16_t port) {
     if (is_loading()) fail_load();
-    if (!is_following()) {
+    if (!is_replica()) {
         unblock_all(state_,
                     "UNBLOCKED force unblock from blocking operation, instance state changed "
                     "(master -> replica?)");
@@ -52,8 +52,8 @@ void replication::follow(std::string_view to, std::uint16_t port) {
     if (host != nullptr) host->link_changed();
 }
 
-void replication::lead() {
-    if (!is_following()) return;
+void replication::become_master() {
+    if (!is_replica()) return;
     if (is_loading()) fail_load();
     have_data();
     host_.clear();
@@ -141,7 +141,7 @@ void replication::fail_load() {
 
 bool replication::lacks_replicas() const noexcept {
     const replication_options& its = state_.options.replication;
-    return !is_following() && its.min_replicas_to_write > 0 && its.min_replicas_max_lag_s > 0 &&
+    return !is_replica() && its.min_replicas_to_write > 0 && its.min_replicas_max_lag_s > 0 &&
            good_replicas() < static_cast<std::size_t>(its.min_replicas_to_write);
 }
 
@@ -155,13 +155,13 @@ bool refused_by_replication(call& c, std::uint32_t flags) {
         return false;
     if (writes && lacks_replicas(c.state)) {
         c.error(few_replicas_text);
-    } else if (writes && follows(c.state) && options.read_only) {
+    } else if (writes && is_replica(c.state) && options.read_only) {
         c.error(no_write_text);
     } else if ((flags & command_flag::stale) == 0 && is_stale(c.state, c.client)) {
         c.error(stale_text);
     } else if ((c.state.slow_path & slow_path::not_ready) != 0 &&
                (flags & command_flag::loading) == 0 &&
-               !(c.spec->run == commands::replicaof && follows(c.state))) {
+               !(c.spec->run == commands::replicaof && is_replica(c.state))) {
         c.error(loading_text);
     } else {
         return false;
@@ -180,13 +180,14 @@ bool lacks_data(const engine::state& s) noexcept {
 }
 
 bool is_stale(const engine::state& s, const session& caller) noexcept {
-    return follows(s) && !s.options.replication.serve_stale_data &&
+    return is_replica(s) && !s.options.replication.serve_stale_data &&
            s.replicating->link() != link_state::connected &&
            (caller.special & session::master) == 0;
 }
 
 bool is_read_only_replica(const engine::state& s, const session& caller) noexcept {
-    return follows(s) && s.options.replication.read_only && (caller.special & session::master) == 0;
+    return is_replica(s) && s.options.replication.read_only &&
+           (caller.special & session::master) == 0;
 }
 
 }  // namespace eddy::cache
