@@ -70,7 +70,7 @@ private:
 
 struct type_name {
     std::string_view written;
-    std::string_view told;
+    std::string_view shown;
 };
 constexpr type_name types[] = {{"int", "integer"}, {"double", "double"},   {"time", "unix-time"},
                                {"key", "key"},     {"pattern", "pattern"}, {"string", "string"}};
@@ -181,7 +181,7 @@ private:
         }
         const auto* const type = std::ranges::find(types, written, &type_name::written);
         if (type == std::end(types)) return false;
-        to.type = type->told;
+        to.type = type->shown;
         if (in_.take("#")) {
             const std::string_view digits = in_.take_while(is_digit);
             const char* const end = digits.data() + digits.size();

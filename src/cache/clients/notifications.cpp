@@ -66,17 +66,17 @@ bool set_event_letters(engine_options& options, std::string_view given) {
     return true;
 }
 
-void engine::state::note_listeners() noexcept {
+void engine::state::note_observers() noexcept {
     std::uint32_t now = 0;
     if (options.notifies_keyspace || options.notifies_keyevent) now = options.notified_events;
-    if (!watched.empty()) now |= listening::to_watchers;
-    if (!awaited.empty()) now |= listening::to_waiters;
-    if (tracking.clients > 0) now |= listening::to_trackers;
-    if ((slow_path & slow_path::propagates) != 0) now |= listening::to_propagation;
-    if (hooked != nullptr) now |= listening::to_hooks;
-    if (migrating != nullptr) now |= listening::to_migrations;
-    listeners = now;
-    env.listener = now != 0 ? this : nullptr;
+    if (!watched.empty()) now |= observers::watchers;
+    if (!awaited.empty()) now |= observers::waiters;
+    if (tracking.clients > 0) now |= observers::trackers;
+    if ((slow_path & slow_path::propagates) != 0) now |= observers::propagation;
+    if (hooked != nullptr) now |= observers::hooks;
+    if (migrating != nullptr) now |= observers::migrations;
+    observers = now;
+    env.observer = now != 0 ? this : nullptr;
 }
 
 void engine::state::key_happened(unsigned database, key_event kind, std::string_view name,
@@ -84,29 +84,29 @@ void engine::state::key_happened(unsigned database, key_event kind, std::string_
     const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
     const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
     std::optional<recorded_alone> told;
-    if (by_itself && (listeners & listening::to_propagation) != 0)
+    if (by_itself && (observers & observers::propagation) != 0)
         told.emplace(*this, database, std::initializer_list<std::string_view>{"DEL", key});
-    if (is_change && (listeners & listening::to_hooks) != 0)
+    if (is_change && (observers & observers::hooks) != 0)
         hooked->key_happened(database, kind, name, key);
     // Fields end there as well.
-    if (is_change && (listeners & listening::to_migrations) != 0 && name != "hexpired")
+    if (is_change && (observers & observers::migrations) != 0 && name != "hexpired")
         migrating->note_change(database, key);
-    tell_clients(database, kind, name, key);
+    notify_clients(database, kind, name, key);
 }
 
-void engine::state::tell_clients(unsigned database, key_event kind, std::string_view name,
-                                 std::string_view key) {
+void engine::state::notify_clients(unsigned database, key_event kind, std::string_view name,
+                                   std::string_view key) {
     const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
     const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
-    if (is_change && (listeners & listening::to_watchers) != 0) tell_watchers(database, kind, key);
-    if (is_change && (listeners & listening::to_waiters) != 0) note_ready(*this, {database, key});
-    if (is_change && (listeners & listening::to_trackers) != 0) {
+    if (is_change && (observers & observers::watchers) != 0) notify_watchers(database, kind, key);
+    if (is_change && (observers & observers::waiters) != 0) note_ready(*this, {database, key});
+    if (is_change && (observers & observers::trackers) != 0) {
         invalidate(*this, key, by_itself ? nullptr : executing);
     }
-    if ((listeners & listening::events & bit(kind)) != 0) publish_event(database, kind, name, key);
+    if ((observers & observers::events & bit(kind)) != 0) publish_event(database, kind, name, key);
 }
 
-void engine::state::tell_watchers(unsigned database, key_event kind, std::string_view key) {
+void engine::state::notify_watchers(unsigned database, key_event kind, std::string_view key) {
     name_topic* const topic = watched.find({database, key});
     if (topic == nullptr) return;
     topic->members.for_each([&](name_topic::member& each) {
@@ -136,7 +136,7 @@ void engine::state::publish_event(unsigned database, key_event, std::string_view
 
 void touch_watched(engine::state& s, const keyspace& gone, const keyspace* instead) {
     if (s.migrating != nullptr) s.migrating->note_changes(gone.number());
-    if ((s.listeners & listening::to_watchers) == 0) return;
+    if ((s.observers & observers::watchers) == 0) return;
     s.watched.for_each([&](name_topic& topic) {
         if (topic.scope != gone.number()) return;
         const bool was_there = gone.look_at(topic.name) != nullptr;

@@ -60,7 +60,7 @@ void send(engine::state& s, session& who, std::string_view value) {
     push_to(s, *to, message.text());
 }
 
-void tell_readers(engine::state& s, std::string_view key) {
+void notify_readers(engine::state& s, std::string_view key) {
     byte_buffer value;
     resp::reply_writer array(value);
     array.array(1);
@@ -196,7 +196,7 @@ void start_tracking(engine::state& s, session& who, std::uint64_t redirection, s
         if (prefixes.empty()) subscribe_prefix(s, who, {});
         for (const std::string_view each : prefixes) subscribe_prefix(s, who, each);
     }
-    s.note_listeners();
+    s.note_observers();
 }
 
 void stop_tracking(engine::state& s, session& who) {
@@ -210,7 +210,7 @@ void stop_tracking(engine::state& s, session& who) {
         s.tracking.keys.clear();
         s.tracking.sessions.clear();
     }
-    s.note_listeners();
+    s.note_observers();
 }
 
 void forget_tracked(engine::state& s, session& who) {
@@ -256,7 +256,7 @@ bool is_over_tracking_limit(const engine::state& s) noexcept {
 bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slice) {
     for (; most > 0 && is_over_tracking_limit(s); --most) {
         const std::size_t before = s.tracking.keys.items();
-        tell_readers(s, s.tracking.keys.some_key());
+        notify_readers(s, s.tracking.keys.some_key());
         if (slice.is_over_after(before - s.tracking.keys.items())) break;
     }
     return is_over_tracking_limit(s);
@@ -264,7 +264,7 @@ bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slic
 
 void invalidate(engine::state& s, std::string_view key, const session* by) {
     if (!s.tracking.prefixes.empty()) note_change(s, key, by);
-    if (s.tracking.keys.size() > 0) tell_readers(s, key);
+    if (s.tracking.keys.size() > 0) notify_readers(s, key);
 }
 
 void invalidate_all(engine::state& s) {

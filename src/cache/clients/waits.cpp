@@ -182,7 +182,7 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t de
     extras.ordered_keys = until == wait_until::changed ? keys : 0;
     c.client.blocked = true;
     ++s.blocked_sessions;
-    s.note_listeners();
+    s.note_observers();
 }
 
 void note_ready(engine::state& s, scoped_name key) {
@@ -194,7 +194,7 @@ void note_ready(engine::state& s, scoped_name key) {
 }
 
 void note_all_ready(engine::state& s, unsigned database) {
-    if ((s.listeners & listening::to_waiters) == 0) return;
+    if ((s.observers & observers::waiters) == 0) return;
     s.awaited.for_each([&](name_topic& topic) {
         if (topic.scope == database) note_ready(s, {topic.scope, topic.name});
     });
@@ -452,7 +452,7 @@ void forget_wait(engine::state& s, session& who) {
     if (extras.waits_for == wait_kind::key) {
         --s.blocked_sessions;
         s.awaited.remove_all(extras.keys);
-        s.note_listeners();
+        s.note_observers();
     } else if (extras.waits_for == wait_kind::pause) {
         --s.blocked_sessions;
     } else if (extras.waits_for == wait_kind::script_of_another) {

@@ -115,8 +115,8 @@ void populate(call& c) {
         if (size != 0) value.resize(static_cast<std::size_t>(size));
         c.keys->put_text(nullptr, key, hash, value);
         ++c.state.changes;
-        if ((c.state.listeners & listening::to_watchers) != 0)
-            c.state.tell_watchers(c.keys->number(), key_event::generic, key);
+        if ((c.state.observers & observers::watchers) != 0)
+            c.state.notify_watchers(c.keys->number(), key_event::generic, key);
     }
     c.reply.ok();
 }

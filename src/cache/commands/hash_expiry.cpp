@@ -119,7 +119,7 @@ void end_field(call& c, collection& fields, std::string_view name, expiry_time a
 }
 
 // Behind all changes of end_field(), to that many fields.
-void tell_ends(call& c, slot* place, expiry_time at_ms, std::size_t changed) {
+void notify_expiry_set(call& c, slot* place, expiry_time at_ms, std::size_t changed) {
     if (is_over_at_once(c, at_ms)) {
         c.changed(key_event::hash, "hdel", c.arg(1), changed);
         return c.remove_if_empty(place, c.hash);
@@ -128,12 +128,12 @@ void tell_ends(call& c, slot* place, expiry_time at_ms, std::size_t changed) {
     c.changed(key_event::hash, "hexpire", c.arg(1), changed);
 }
 
-void tell_ends(call& c, slot* place, expiry_time at_ms, const changed_fields& changed) {
+void notify_expiry_set(call& c, slot* place, expiry_time at_ms, const changed_fields& changed) {
     if (is_over_at_once(c, at_ms))
         changed.propagate(c, "HDEL");
     else
         changed.propagate(c, "HPEXPIREAT", {decimal(at_ms)});
-    tell_ends(c, place, at_ms, changed.count());
+    notify_expiry_set(c, place, at_ms, changed.count());
 }
 
 enum class condition : std::uint8_t { none, only_without, only_with, only_later, only_earlier };
@@ -185,7 +185,7 @@ void set_ends(call& c, unit in, std::int64_t from_ms) {
         changed.add(name);
         c.reply.integer(is_over_at_once(c, *at_ms) ? deleted : done);
     }
-    if (changed.count() != 0) tell_ends(c, place, *at_ms, changed);
+    if (changed.count() != 0) notify_expiry_set(c, place, *at_ms, changed);
 }
 
 void reply_ends(call& c, unit in, std::int64_t from_ms) {
@@ -381,7 +381,7 @@ void hgetex(call& c) {
         }
     }
     if (changed.count() == 0) return;
-    if (at_ms) return tell_ends(c, place, *at_ms, changed);
+    if (at_ms) return notify_expiry_set(c, place, *at_ms, changed);
     changed.propagate(c, "HPERSIST");
     c.changed(key_event::hash, "hpersist", c.arg(1), changed.count());
 }
@@ -426,7 +426,7 @@ void hsetex(call& c) {
         for (std::size_t i = 0; i < options.count; ++i) {
             if (fields.contains(name(i))) end_field(c, fields, name(i), *options.at_ms);
         }
-        tell_ends(c, place, *options.at_ms, 0);
+        notify_expiry_set(c, place, *options.at_ms, 0);
     }
     c.reply.integer(1);
 }

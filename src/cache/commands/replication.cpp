@@ -26,7 +26,7 @@ bool is_replica(const call& c) noexcept {
 }
 
 // Its own port and address, as it wants to be called.
-bool tell_of_replica(call& c, replica& of, std::size_t i) {
+bool note_attribute(call& c, replica& of, std::size_t i) {
     const std::string_view what = c.arg(i);
     const std::string_view value = c.arg(i + 1);
     if (is_word(what, "listening-port")) {
@@ -135,8 +135,8 @@ void replconf(call& c) {
         if (is_word(c.arg(i), "ack")) {
             if (of == nullptr || (c.client.special & session::replica) == 0) return;
             const auto offset = parse_integer(c.arg(i + 1));
-            const bool tells_disk = i + 3 < c.count && is_word(c.arg(i + 2), "fack");
-            const auto synced = tells_disk ? parse_integer(c.arg(i + 3)) : std::nullopt;
+            const bool has_disk = i + 3 < c.count && is_word(c.arg(i + 2), "fack");
+            const auto synced = has_disk ? parse_integer(c.arg(i + 3)) : std::nullopt;
             if (offset && *offset >= 0) {
                 c.state.replicating->acknowledge(
                     *of, static_cast<std::uint64_t>(*offset),
@@ -151,7 +151,7 @@ void replconf(call& c) {
             return;
         }
         if (of == nullptr) of = replication::of(c.state).introduce(c.client);
-        if (!tell_of_replica(c, *of, i)) return;
+        if (!note_attribute(c, *of, i)) return;
     }
     c.reply.ok();
 }

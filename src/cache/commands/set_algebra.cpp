@@ -137,10 +137,10 @@ void store(call& c, operation what) {
     if (size > 0) {
         // A key that was there is replaced, not new.
         environment& env = c.state.env;
-        key_listener* const listener =
-            std::exchange(env.listener, removed ? nullptr : env.listener);
+        key_observer* const observer =
+            std::exchange(env.observer, removed ? nullptr : env.observer);
         slot* const place = c.keys->add(c.arg(1), c.hash, sizeof(void*));
-        env.listener = listener;
+        env.observer = observer;
         result.give_to(*keyspace::at(place));
         c.changed(key_event::set, stored_event(what), c.arg(1));
     } else if (removed) {

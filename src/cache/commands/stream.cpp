@@ -300,7 +300,7 @@ void xsetid(call& c) {
     }
     entries.set_ids(id, added, max_deleted);
     c.reply.ok();
-    c.told(key_event::stream, "xsetid", c.arg(1));
+    c.notify(key_event::stream, "xsetid", c.arg(1));
 }
 
 }  // namespace eddy::cache::commands

@@ -91,15 +91,15 @@ void group_create(call& c) {
     if (request.place == nullptr) {
         request.place = c.keys->add(key, request.hash, value_type::stream);
         // Who watches the key is told of the stream, but not of its group.
-        if ((c.state.listeners & listening::to_watchers) != 0) {
-            c.state.tell_watchers(c.keys->number(), key_event::stream, key);
+        if ((c.state.observers & observers::watchers) != 0) {
+            c.state.notify_watchers(c.keys->number(), key_event::stream, key);
         }
     }
     if (request.entries().add_group(c.memory(), c.arg(3), id, request.entries_read) == nullptr) {
         return c.error("BUSYGROUP Consumer Group name already exists");
     }
     c.reply.ok();
-    c.told(key_event::stream, "xgroup-create", key);
+    c.notify(key_event::stream, "xgroup-create", key);
 }
 
 void group_set_id(call& c) {
@@ -111,7 +111,7 @@ void group_set_id(call& c) {
     request.group->last_id = id;
     request.group->entries_read = request.entries_read;
     c.reply.ok();
-    c.told(key_event::stream, "xgroup-setid", c.arg(2));
+    c.notify(key_event::stream, "xgroup-setid", c.arg(2));
 }
 
 void group_destroy(call& c) {
@@ -121,7 +121,7 @@ void group_destroy(call& c) {
     if (gone == nullptr) return c.reply.integer(0);
     c.state.env.discard(request.entries().take_group(c.memory(), *gone));
     c.reply.integer(1);
-    c.told(key_event::stream, "xgroup-destroy", c.arg(2));
+    c.notify(key_event::stream, "xgroup-destroy", c.arg(2));
     // Who waits for entries of the group is told that it is gone.
     note_ready(c.state, {c.keys->number(), c.arg(2)});
 }
@@ -131,7 +131,7 @@ void group_create_consumer(call& c) {
     if (!request.find_group(c)) return;
     if (request.group->find(c.arg(4)) != nullptr) return c.reply.integer(0);
     request.group->add(c.memory(), c.arg(4), c.now_ms());
-    c.told(key_event::stream, "xgroup-createconsumer", c.arg(2));
+    c.notify(key_event::stream, "xgroup-createconsumer", c.arg(2));
     c.reply.integer(1);
 }
 
@@ -142,7 +142,7 @@ void group_delete_consumer(call& c) {
     if (gone == nullptr) return c.reply.integer(0);
     c.reply.integer(static_cast<std::int64_t>(gone->pending.size()));
     request.group->erase(c.memory(), *gone);
-    c.told(key_event::stream, "xgroup-delconsumer", c.arg(2));
+    c.notify(key_event::stream, "xgroup-delconsumer", c.arg(2));
 }
 
 void group_help(call& c) {
@@ -259,7 +259,7 @@ stream_consumer& claiming_consumer(call& c, stream_group& group) {
     stream_consumer* found = group.find(c.arg(3));
     if (found == nullptr) {
         found = &group.add(c.memory(), c.arg(3), c.now_ms());
-        c.told(key_event::stream, "xgroup-createconsumer", c.arg(1));
+        c.notify(key_event::stream, "xgroup-createconsumer", c.arg(1));
         propagate_consumer(c, c.arg(1), group, *found);
     }
     found->seen_ms = c.now_ms();

@@ -264,7 +264,7 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
     stream_consumer* consumer = what.group->find(name);
     if (consumer == nullptr) {
         consumer = &what.group->add(c.memory(), name, c.now_ms());
-        c.told(key_event::stream, "xgroup-createconsumer", key);
+        c.notify(key_event::stream, "xgroup-createconsumer", key);
         propagate_consumer(c, key, *what.group, *consumer);
     }
     consumer->seen_ms = c.now_ms();

@@ -138,7 +138,7 @@ void watch(call& c) {
         const entry* const e = c.keys->look_at(c.arg(i));
         added->flag = e != nullptr && c.keys->is_over(*e);
     }
-    c.state.note_listeners();
+    c.state.note_observers();
     c.reply.ok();
 }
 

@@ -664,7 +664,7 @@ static void take_options(engine::state& s, const engine_options& changed, bool s
     s.options = changed;
     if (has_limits && s.server != nullptr) s.server->limits_changed();
     s.env.set_policy(changed.policy);
-    s.note_listeners();
+    s.note_observers();
     note_save_trouble(s);
     note_append_options(s);
     s.slow.configure(changed);

@@ -99,21 +99,21 @@ struct call {
     /// The same for an event that follows from a change that is counted already: "del", after the
     /// last element was popped.
     void also_happened(key_event kind, std::string_view name, std::string_view key) {
-        if (state.listeners != 0) [[unlikely]]
+        if (state.observers != 0) [[unlikely]]
             state.key_happened(keys->number(), kind, name, key);
     }
     /// The same in another database.
     void also_happened_in(const keyspace& where, key_event kind, std::string_view name,
                           std::string_view key) {
-        if (state.listeners != 0) [[unlikely]]
+        if (state.observers != 0) [[unlikely]]
             state.key_happened(where.number(), kind, name, key);
     }
 
     /// For a change without notification of watchers, as Redis has it for a stream's groups and
     /// IDs.
-    void told(key_event kind, std::string_view name, std::string_view key) {
+    void notify(key_event kind, std::string_view name, std::string_view key) {
         ++state.changes;
-        if ((state.listeners & listening::events & static_cast<std::uint16_t>(kind)) != 0)
+        if ((state.observers & observers::events & static_cast<std::uint16_t>(kind)) != 0)
             [[unlikely]]
             state.publish_event(keys->number(), kind, name, key);
     }
@@ -196,7 +196,7 @@ private:
             ++(place != nullptr ? apart->hits : apart->misses);
         else
             ++(place != nullptr ? state.env.counters.hits : state.env.counters.misses);
-        if (place == nullptr && state.listeners != 0) [[unlikely]]
+        if (place == nullptr && state.observers != 0) [[unlikely]]
             also_happened(key_event::key_miss, "keymiss", key);
         return place;
     }

@@ -486,7 +486,7 @@ bool engine::upkeep(std::size_t steps) {
 
 bool engine::wind_up() {
     EDDY_ASSERT(state_->sessions.empty());
-    state_->env.listener = nullptr;
+    state_->env.observer = nullptr;
     for (const auto& each : state_->keyspaces) {
         if (each != nullptr && each->size() > 0) each->clear();
     }

@@ -52,15 +52,15 @@ std::string make_run_id(random_generator& random);
 void write_run_id(std::span<char> to, random_generator& random) noexcept;
 
 /// Observers of key changes, as bits; notifications.cpp notifies them.
-namespace listening {
+namespace observers {
 inline constexpr std::uint32_t events = 0xffff;  ///< the bits of key_event that are published
-inline constexpr std::uint32_t to_watchers = 1 << 16;
-inline constexpr std::uint32_t to_waiters = 1 << 17;
-inline constexpr std::uint32_t to_trackers = 1 << 18;
-inline constexpr std::uint32_t to_propagation = 1 << 19;  ///< expirations and evictions
-inline constexpr std::uint32_t to_hooks = 1 << 20;
-inline constexpr std::uint32_t to_migrations = 1 << 21;
-}  // namespace listening
+inline constexpr std::uint32_t watchers = 1 << 16;
+inline constexpr std::uint32_t waiters = 1 << 17;
+inline constexpr std::uint32_t trackers = 1 << 18;
+inline constexpr std::uint32_t propagation = 1 << 19;  ///< expirations and evictions
+inline constexpr std::uint32_t hooks = 1 << 20;
+inline constexpr std::uint32_t migrations = 1 << 21;
+}  // namespace observers
 
 /// Conditions under which every command takes the slow path, see execution.cpp.
 namespace slow_path {
@@ -118,7 +118,7 @@ struct load_progress {
     std::uint64_t used_memory = 0;   // bytes that its writer had in use, as it says; 0: unknown
 };
 
-struct engine::state final : key_listener {
+struct engine::state final : key_observer {
     explicit state(engine_options given);
     ~state();
 
@@ -176,17 +176,17 @@ struct engine::state final : key_listener {
     void key_happened(unsigned database, key_event kind, std::string_view name,
                       std::string_view key) override;
     /// The part of it that is for clients, and not for scripts.
-    void tell_clients(unsigned database, key_event kind, std::string_view name,
-                      std::string_view key);
+    void notify_clients(unsigned database, key_event kind, std::string_view name,
+                        std::string_view key);
     /// The part of it for watchers of the key.
-    void tell_watchers(unsigned database, key_event kind, std::string_view key);
+    void notify_watchers(unsigned database, key_event kind, std::string_view key);
     /// The part of it that is published.
     void publish_event(unsigned database, key_event kind, std::string_view name,
                        std::string_view key);
-    /// Updates `listeners` after a change of observers.
-    void note_listeners() noexcept;
+    /// Updates `observers` after a change of observers.
+    void note_observers() noexcept;
 
-    std::uint32_t listeners = 0;  // of listening
+    std::uint32_t observers = 0;  // of observers
     std::uint16_t slow_path = 0;  // of slow_path
     bool unsettled = false;       // there are own pushes, or ready keys
     name_registry watched{env.hash};

@@ -445,7 +445,7 @@ void unwatch_all(engine::state& s, session& who) {
     if (!who.extras) return;
     s.watched.remove_all(who.extras->watched);
     who.extras->watched_changed = false;
-    s.note_listeners();
+    s.note_observers();
 }
 
 void drop_transaction(engine::state& s, session& who) {

@@ -27,10 +27,10 @@ bool has_to_wait(engine::state& s, const keyspace& in, entry& e, std::uint64_t h
 
 }  // namespace
 
-void tell_fields_ended(engine::state& s, keyspace& in, std::string_view key,
-                       std::span<const std::string> fields, bool key_is_gone) {
+void notify_fields_expired(engine::state& s, keyspace& in, std::string_view key,
+                           std::span<const std::string> fields, bool key_is_gone) {
     if (s.env.fields != nullptr) s.env.fields->ended += fields.size();
-    if (s.listeners == 0) return;
+    if (s.observers == 0) return;
     if (propagates(s)) {
         std::vector<std::string_view> command{"HDEL", key};
         command.insert(command.end(), fields.begin(), fields.end());
@@ -56,7 +56,7 @@ std::size_t end_fields(engine::state& s, keyspace& in, keyspace::slot* place, st
         in.remove(place, hash);
     else
         s.env.fields->note(*timed_table::of(e));
-    tell_fields_ended(s, in, key, names, is_gone);
+    notify_fields_expired(s, in, key, names, is_gone);
     return names.size();
 }
 

@@ -30,8 +30,8 @@ bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice);
 
 /// Notification of expired fields of a hash, once they are removed; with the last one, of the key.
 /// Replicas and the append-only file get HDEL of these fields.
-void tell_fields_ended(engine::state& s, keyspace& in, std::string_view key,
-                       std::span<const std::string> fields, bool key_is_gone);
+void notify_fields_expired(engine::state& s, keyspace& in, std::string_view key,
+                           std::span<const std::string> fields, bool key_is_gone);
 
 /// The value found under args[1], or null, after removal of expired fields.
 keyspace::slot* without_ended(call& c, keyspace::slot* place);

@@ -70,11 +70,11 @@ lane::permitted lane::may_run(const session& who, const keyspace* keys) const no
         s.options.output_limits[0].hard != 0) {
         return permitted::nothing;
     }
-    if (s.slow_path == 0 && s.listeners == 0) return permitted::all;
+    if (s.slow_path == 0 && s.observers == 0) return permitted::all;
     constexpr std::uint16_t of_writes = slow_path::propagates | slow_path::save_trouble |
                                         slow_path::snapshot | slow_path::migration;
     constexpr auto of_reads = static_cast<std::uint32_t>(key_event::key_miss);
-    const bool may_read = (s.slow_path & ~of_writes) == 0 && (s.listeners & of_reads) == 0;
+    const bool may_read = (s.slow_path & ~of_writes) == 0 && (s.observers & of_reads) == 0;
     return may_read ? permitted::reads : permitted::nothing;
 }
 

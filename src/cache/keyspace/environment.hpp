@@ -29,14 +29,14 @@ namespace eddy::cache {
 class field_clock;
 
 /// Observer of key events that are not caused by commands: expired, evicted or added.
-class key_listener {
+class key_observer {
 public:
     /// `key` ends with the call.
     virtual void key_happened(unsigned database, key_event kind, std::string_view name,
                               std::string_view key) = 0;
 
 protected:
-    ~key_listener() = default;
+    ~key_observer() = default;
 };
 
 /// Treatment of an expired key on lookup by a command.
@@ -103,7 +103,7 @@ struct environment {
         most_uses = counted_uses(chosen);
     }
     expired_keys expired = expired_keys::go;
-    key_listener* listener = nullptr;  ///< null: no observer
+    key_observer* observer = nullptr;  ///< null: no observer
     statistics counters;
     std::unique_ptr<field_clock> fields;  ///< null until a hash has expiring fields
 

@@ -64,7 +64,7 @@ text_block* keyspace::make_external(slab& memory, std::size_t size, std::size_t 
 }
 
 keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, std::size_t value_size) {
-    tell_added(key);
+    notify_added(key);
     if (env_.most_uses != 0) [[unlikely]]
         note_new_key(hash);
     void* const block = env_.memory.allocate(entry::size_for(key.size(), value_size, false));
@@ -271,8 +271,8 @@ bool keyspace::remove(std::string_view key, std::uint64_t hash) {
 
 void keyspace::expire(slot* place, std::uint64_t hash) {
     ++env_.counters.expired_keys;
-    if (env_.listener != nullptr) [[unlikely]]
-        env_.listener->key_happened(number_, key_event::expired, "expired", at(place)->key());
+    if (env_.observer != nullptr) [[unlikely]]
+        env_.observer->key_happened(number_, key_event::expired, "expired", at(place)->key());
     remove(place, hash);
 }
 
@@ -299,7 +299,7 @@ bool keyspace::drop_expiry(slot* place) {
 
 void keyspace::move_value(keyspace& source, slot* from, std::uint64_t from_hash,
                           std::string_view to, std::uint64_t to_hash) {
-    tell_added(to);
+    notify_added(to);
     source.before_change(from);
     entry* const old = at(from);
     const expiry_time expiry = old->expiry();

@@ -241,9 +241,9 @@ private:
         if (keeper_ != nullptr) [[unlikely]]
             keeper_->before_change(*at(place), hash(at(place)->key()));
     }
-    void tell_added(std::string_view key) {
-        if (env_.listener != nullptr) [[unlikely]]
-            env_.listener->key_happened(number_, key_event::new_key, "new", key);
+    void notify_added(std::string_view key) {
+        if (env_.observer != nullptr) [[unlikely]]
+            env_.observer->key_happened(number_, key_event::new_key, "new", key);
     }
     void count_expiring(int more) noexcept {
         if (env_.memory.is_in_shared_use()) [[unlikely]]

@@ -44,8 +44,8 @@ keyspace::evicted keyspace::evict_one(slice_limit& slice) {
     }
     if (chosen == nullptr) return evicted::later;
     ++env_.counters.evicted_keys;
-    if (env_.listener != nullptr) [[unlikely]]
-        env_.listener->key_happened(number_, key_event::evicted, "evicted", chosen->key());
+    if (env_.observer != nullptr) [[unlikely]]
+        env_.observer->key_happened(number_, key_event::evicted, "evicted", chosen->key());
     const std::uint64_t its = hash(chosen->key());
     remove(table_.find(chosen->key(), its), its);
     return evicted::one;

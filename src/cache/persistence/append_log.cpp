@@ -48,7 +48,7 @@ void append_log::set_listed() {
     is_listed = true;
     is_interrupted_ = false;
     let_or_hold_writes();
-    tell_waiting();
+    notify_waiting();
 }
 
 void append_log::let_or_hold_writes() noexcept {
@@ -104,11 +104,11 @@ bool append_log::was_given_up(session& of) const noexcept {
 
 void append_log::note_synced(std::uint64_t position) {
     synced = position;
-    tell_waiting();
+    notify_waiting();
 }
 
 // To be called after all that has_on_disk() depends on.
-void append_log::tell_waiting() {
+void append_log::notify_waiting() {
     if (state_.replicating != nullptr) state_.replicating->disk_advanced();
 }
 
@@ -128,13 +128,13 @@ void append_log::recover() {
     fault.clear();
     note_save_trouble(state_);
     let_or_hold_writes();
-    tell_waiting();
+    notify_waiting();
 }
 
 void note_append_options(engine::state& s) {
     if (s.appending == nullptr) return;
     s.appending->note_options();
-    s.appending->tell_waiting();
+    s.appending->notify_waiting();
 }
 
 namespace commands {

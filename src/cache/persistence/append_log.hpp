@@ -62,7 +62,7 @@ public:
     /// The options may have changed.
     void note_options() noexcept;
     /// Has sessions that wait for the disk check again; that may need memory.
-    void tell_waiting();
+    void notify_waiting();
 
     /// The next change begins a file: it names its database.
     void begin_file() noexcept { writer_.forget(); }

@@ -44,7 +44,7 @@ void add_sink(engine::state& s, change_sink& to) {
     if (s.propagating == nullptr) s.propagating = std::make_unique<propagation>();
     s.propagating->add(to);
     s.slow_path |= slow_path::propagates;
-    s.note_listeners();
+    s.note_observers();
 }
 
 void remove_sink(engine::state& s, change_sink& from) noexcept {
@@ -52,7 +52,7 @@ void remove_sink(engine::state& s, change_sink& from) noexcept {
     s.propagating->remove(from);
     if (s.propagating->has_sinks()) return;
     s.slow_path &= static_cast<std::uint16_t>(~slow_path::propagates);
-    s.note_listeners();
+    s.note_observers();
 }
 
 void propagate_as(call& c, std::span<const std::string_view> command) {

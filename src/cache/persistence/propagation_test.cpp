@@ -185,7 +185,7 @@ TEST_F(propagated, nothing_is_recorded_for_nobody) {
     remove_sink(home_.internals(), sink_);
     EXPECT_THAT(after("SET a 1"), IsEmpty());
     EXPECT_EQ(home_.internals().slow_path, 0);
-    EXPECT_EQ(home_.internals().listeners, 0U);
+    EXPECT_EQ(home_.internals().observers, 0U);
     add_sink(home_.internals(), sink_);
 }
 

@@ -463,10 +463,10 @@ public:
     refusal stream_block(stream_id id, std::string_view pack) override {
         return note("block " + of(id) + " of " + std::to_string(pack.size()) + " bytes");
     }
-    refusal stream_facts(const stream::facts& told) override {
-        return note("facts " + std::to_string(told.length) + " last " + of(told.last_id) +
-                    " deleted " + of(told.max_deleted_id) +
-                    (told.entries_added ? " added " + std::to_string(*told.entries_added) : ""));
+    refusal stream_facts(const stream::facts& known) override {
+        return note("facts " + std::to_string(known.length) + " last " + of(known.last_id) +
+                    " deleted " + of(known.max_deleted_id) +
+                    (known.entries_added ? " added " + std::to_string(*known.entries_added) : ""));
     }
     refusal group(std::string_view name, stream_id last,
                   std::optional<std::int64_t> entries_read) override {

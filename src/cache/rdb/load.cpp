@@ -95,8 +95,8 @@ refusal loader::stream_block(stream_id id, std::string_view pack) {
     return is_over_ ? accepted : value_builder::stream_block(id, pack);
 }
 
-refusal loader::stream_facts(const stream::facts& told) {
-    return is_over_ ? accepted : value_builder::stream_facts(told);
+refusal loader::stream_facts(const stream::facts& known) {
+    return is_over_ ? accepted : value_builder::stream_facts(known);
 }
 
 refusal loader::group(std::string_view name, stream_id last,

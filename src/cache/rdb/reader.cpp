@@ -109,7 +109,7 @@ bool reader::step(window& w) {
     std::uint8_t byte = 0;
     const auto back_to_opcodes = [&](refusal why) {
         state_ = state::opcode;
-        return told(w, why);
+        return passed(w, why);
     };
     switch (state_) {
         case state::magic: return read_magic(w);
@@ -140,15 +140,16 @@ bool reader::step(window& w) {
         case state::module_item: return read_module_item(w);
         case state::key: return read_text(w, scratch_[0], name) && begin_value(w, name);
         case state::text:
-            return read_text(w, scratch_[0], value) && told(w, to_.text(value)) && end_value(w);
+            return read_text(w, scratch_[0], value) && passed(w, to_.text(value)) && end_value(w);
         case state::count: return read_count(w);
         case state::element:
-            return read_text(w, scratch_[0], value) && told(w, to_.element(value)) &&
+            return read_text(w, scratch_[0], value) && passed(w, to_.element(value)) &&
                    end_element(w);
         case state::member:
-            return read_text(w, scratch_[0], value) && told(w, to_.member(value)) && end_element(w);
+            return read_text(w, scratch_[0], value) && passed(w, to_.member(value)) &&
+                   end_element(w);
         case state::field:
-            return read_pair(w, name, value) && told(w, to_.field(name, value)) && end_element(w);
+            return read_pair(w, name, value) && passed(w, to_.field(name, value)) && end_element(w);
         case state::scored_text:
         case state::scored_binary: return read_scored(w);
         case state::first_end: return read_first_end(w);
@@ -319,7 +320,7 @@ bool reader::begin_value(window& w, std::string_view key) {
         case object_type::hash_listpack_with_expiry: state_ = state::first_end; break;
         default: state_ = state::packed; break;
     }
-    return told(w, why);
+    return passed(w, why);
 }
 
 bool reader::read_count(window& w) {
@@ -374,7 +375,7 @@ bool reader::read_timed_field(window& w) {
     }
     const refusal why =
         ends == no_expiry ? to_.field(field, value) : to_.timed_field(field, value, ends);
-    return told(w, why) && end_element(w);
+    return passed(w, why) && end_element(w);
 }
 
 bool reader::read_timed_packed(window& w) {
@@ -403,8 +404,8 @@ bool reader::read_timed_packed(window& w) {
         static_cast<void>(end_of_field(w, static_cast<std::uint64_t>(item[2].number), ends));
         const std::string_view field = item[0].text(digits[0]);
         const std::string_view value = item[1].text(digits[1]);
-        if (!told(w, ends == no_expiry ? to_.field(field, value)
-                                       : to_.timed_field(field, value, ends))) {
+        if (!passed(w, ends == no_expiry ? to_.field(field, value)
+                                         : to_.timed_field(field, value, ends))) {
             return false;
         }
     }
@@ -439,41 +440,41 @@ bool reader::read_scored(window& w) {
         }
     }
     std::string_view text;
-    return w.expand(member, scratch_[0], text) && told(w, to_.scored(text, score)) &&
+    return w.expand(member, scratch_[0], text) && passed(w, to_.scored(text, score)) &&
            end_element(w);
 }
 
 bool reader::read_node(window& w) {
     std::string_view node;
     if (state_ == state::ziplist_node) {
-        return read_text(w, scratch_[0], node) && tell_packed<ziplist_walk>(w, node);
+        return read_text(w, scratch_[0], node) && emit_packed<ziplist_walk>(w, node);
     }
     std::uint64_t form = 0;
     if (!w.length(form)) return false;
     if (form == static_cast<std::uint64_t>(quicklist_node::plain)) {
-        return read_text(w, scratch_[0], node) && told(w, to_.element(node));
+        return read_text(w, scratch_[0], node) && passed(w, to_.element(node));
     }
     if (form != static_cast<std::uint64_t>(quicklist_node::packed)) {
         return w.fail("a list's node has an unknown form");
     }
-    return read_text(w, scratch_[0], node) && tell_packed<listpack_walk>(w, node);
+    return read_text(w, scratch_[0], node) && emit_packed<listpack_walk>(w, node);
 }
 
 bool reader::read_packed(window& w) {
     std::string_view block;
     if (!read_text(w, scratch_[0], block)) return false;
     switch (type_) {
-        case object_type::hash_zipmap: return tell_packed<zipmap_walk>(w, block);
-        case object_type::set_intset: return tell_packed<intset_walk>(w, block);
+        case object_type::hash_zipmap: return emit_packed<zipmap_walk>(w, block);
+        case object_type::set_intset: return emit_packed<intset_walk>(w, block);
         case object_type::list_ziplist:
         case object_type::zset_ziplist:
-        case object_type::hash_ziplist: return tell_packed<ziplist_walk>(w, block);
-        default: return tell_packed<listpack_walk>(w, block);
+        case object_type::hash_ziplist: return emit_packed<ziplist_walk>(w, block);
+        default: return emit_packed<listpack_walk>(w, block);
     }
 }
 
 template <class Walk>
-bool reader::tell_packed(window& w, std::string_view block) {
+bool reader::emit_packed(window& w, std::string_view block) {
     std::size_t count = 0;
     if (const char* const why = check_packed<Walk>(block, count)) return w.fail(why);
     const bool pairs = kind_ == value_kind::hash || kind_ == value_kind::sorted_set;
@@ -504,7 +505,7 @@ bool reader::tell_packed(window& w, std::string_view block) {
             case value_kind::text:
             case value_kind::stream: EDDY_ASSERT(false); break;
         }
-        if (!told(w, why)) return false;
+        if (!passed(w, why)) return false;
     }
     return true;
 }
@@ -526,7 +527,7 @@ bool reader::read_stream_block(window& w) {
     std::string_view pack;
     if (!read_pair(w, id, pack)) return false;
     if (id.size() != stream_id_bytes) return w.fail("a block of a stream has no ID");
-    if (!told(w, to_.stream_block(stream_id_of(id), pack))) return false;
+    if (!passed(w, to_.stream_block(stream_id_of(id), pack))) return false;
     if (--left_ == 0) state_ = state::stream_facts;
     return true;
 }
@@ -543,7 +544,7 @@ bool reader::read_stream_facts(window& w) {
         }
         all.entries_added = added;
     }
-    if (!w.length(groups_left_) || !told(w, to_.stream_facts(all))) return false;
+    if (!w.length(groups_left_) || !passed(w, to_.stream_facts(all))) return false;
     state_ = state::group;
     return groups_left_ != 0 || end_value(w);
 }
@@ -561,7 +562,7 @@ bool reader::read_group(window& w) {
     if (!w.expand(written, scratch_[0], name)) return false;
     const auto entries_read =
         counts ? std::optional(static_cast<std::int64_t>(read)) : std::nullopt;
-    if (!told(w, to_.group(name, last, entries_read))) return false;
+    if (!passed(w, to_.group(name, last, entries_read))) return false;
     left_ = count;
     state_ = count != 0 ? state::pending : state::consumers;
     return true;
@@ -572,7 +573,7 @@ bool reader::read_pending(window& w) {
     std::uint64_t time = 0;
     std::uint64_t count = 0;
     if (!take_id(w, id) || !w.little(8, time) || !w.length(count)) return false;
-    if (!told(w, to_.pending(id, static_cast<std::int64_t>(time), count))) return false;
+    if (!passed(w, to_.pending(id, static_cast<std::int64_t>(time), count))) return false;
     if (--left_ == 0) state_ = state::consumers;
     return true;
 }
@@ -587,8 +588,8 @@ bool reader::read_group_consumer(window& w) {
     if (!w.length(count)) return false;
     std::string_view name;
     if (!w.expand(written, scratch_[0], name)) return false;
-    if (!told(w, to_.group_consumer(name, static_cast<std::int64_t>(seen),
-                                    static_cast<std::int64_t>(active)))) {
+    if (!passed(w, to_.group_consumer(name, static_cast<std::int64_t>(seen),
+                                      static_cast<std::int64_t>(active)))) {
         return false;
     }
     left_ = count;
@@ -598,7 +599,7 @@ bool reader::read_group_consumer(window& w) {
 
 bool reader::read_owned(window& w) {
     stream_id id;
-    if (!take_id(w, id) || !told(w, to_.owned(id))) return false;
+    if (!take_id(w, id) || !passed(w, to_.owned(id))) return false;
     return --left_ != 0 || end_consumer(w);
 }
 
@@ -616,7 +617,7 @@ bool reader::end_element(window& w) { return --left_ > 0 || end_value(w); }
 
 bool reader::end_value(window& w) {
     state_ = one_value_ ? state::done : state::opcode;
-    return told(w, to_.end());
+    return passed(w, to_.end());
 }
 
 bool reader::read_checksum(window& w) {

@@ -141,9 +141,9 @@ private:
     bool end_element(window& w);
     bool end_value(window& w);
     template <class Walk>
-    bool tell_packed(window& w, std::string_view block);
+    bool emit_packed(window& w, std::string_view block);
 
-    bool told(window& w, refusal why) noexcept { return why == nullptr || w.fail(why); }
+    bool passed(window& w, refusal why) noexcept { return why == nullptr || w.fail(why); }
     bool read_text(window& w, text_scratch& scratch, std::string_view& to) {
         written_text written;
         return w.text(written) && w.expand(written, scratch, to);

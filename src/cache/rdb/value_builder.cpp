@@ -15,17 +15,17 @@ namespace eddy::cache::rdb {
 namespace {
 
 // The empty key here is nobody else's business.
-class unheard {
+class unobserved {
 public:
-    explicit unheard(environment& env) noexcept
-        : env_(env), listener_(std::exchange(env.listener, nullptr)) {}
-    ~unheard() { env_.listener = listener_; }
-    unheard(const unheard&) = delete;
-    unheard& operator=(const unheard&) = delete;
+    explicit unobserved(environment& env) noexcept
+        : env_(env), observer_(std::exchange(env.observer, nullptr)) {}
+    ~unobserved() { env_.observer = observer_; }
+    unobserved(const unobserved&) = delete;
+    unobserved& operator=(const unobserved&) = delete;
 
 private:
     environment& env_;
-    key_listener* listener_;
+    key_observer* observer_;
 };
 
 }  // namespace
@@ -39,7 +39,7 @@ void value_builder::drop() {
 
 refusal value_builder::begin(const key_header& of) {
     drop();
-    const unheard quiet(env_);
+    const unobserved quiet(env_);
     is_collection_ = of.kind != value_kind::text && of.kind != value_kind::stream;
     const std::uint64_t hash = value_.hash({});
     switch (of.kind) {
@@ -54,7 +54,7 @@ refusal value_builder::begin(const key_header& of) {
 }
 
 refusal value_builder::text(std::string_view whole) {
-    const unheard quiet(env_);
+    const unobserved quiet(env_);
     place_ = value_.put_text(place_, {}, value_.hash({}), whole);
     return accepted;
 }
@@ -101,8 +101,8 @@ refusal value_builder::stream_block(stream_id id, std::string_view pack) {
     return made_stream().add_block(env_.memory, id, pack);
 }
 
-refusal value_builder::stream_facts(const stream::facts& told) {
-    return made_stream().set_facts(told);
+refusal value_builder::stream_facts(const stream::facts& known) {
+    return made_stream().set_facts(known);
 }
 
 // What is pending must have an owner.

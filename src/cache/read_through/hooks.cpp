@@ -101,7 +101,7 @@ hooks& hooks::attach(engine& to, const hook_options& options, hook_host& host) {
     engine::state& s = to.internals();
     s.hooked = std::make_unique<hooks>(s, options, host);
     s.slow_path |= slow_path::hooks;
-    s.note_listeners();
+    s.note_observers();
     return *s.hooked;
 }
 
@@ -278,14 +278,14 @@ void hooks::take_back_stale(std::string_view scoped) {
     if (is_there && keys.find_to_read(key, hash) != nullptr) {
         const recorded_alone told(home_, keys.number(), {"DEL", key});
         keys.remove(key, hash);
-        tell_trackers(key);
+        notify_trackers(key);
     }
     if (stale_values::value* const kept = stale_.find(scoped)) stale_.set_back(*kept, false);
 }
 
 /// Who reads through a cache of his own: the value is another one than he may have seen.
-void hooks::tell_trackers(std::string_view key) {
-    if ((home_.listeners & listening::to_trackers) != 0) invalidate(home_, key, nullptr);
+void hooks::notify_trackers(std::string_view key) {
+    if ((home_.observers & observers::trackers) != 0) invalidate(home_, key, nullptr);
 }
 
 void hooks::block(session& who, waiter& own) {
@@ -357,7 +357,7 @@ void hooks::store(std::string_view scoped, std::string_view value, std::int64_t 
         propagate_alone(home_, keys.number(), {"SET", key, value, "PXAT", decimal(ends_ms)});
     else
         propagate_alone(home_, keys.number(), {"SET", key, value});
-    tell_trackers(key);
+    notify_trackers(key);
 }
 
 void hooks::key_happened(unsigned database, key_event kind, std::string_view name,
@@ -543,7 +543,7 @@ void hooks::finish(hook_result&& result) {
     EDDY_ASSERT(found != running_changes_.end());
     const std::string scoped = std::move(found->second);
     running_changes_.erase(found);
-    change_told(scoped, !result.failed);
+    change_delivered(scoped, !result.failed);
 }
 
 void hooks::answer(miss& of, hook_result&& result) {
@@ -581,7 +581,7 @@ void hooks::answer(miss& of, hook_result&& result) {
     if (!home_.tracking.changes.empty()) send_broadcasts(home_);
 }
 
-void hooks::change_told(const std::string& scoped, bool succeeded) {
+void hooks::change_delivered(const std::string& scoped, bool succeeded) {
     queue_.finish(scoped, succeeded, home_.env.steady_us);
     if (const auto found = misses_.find(scoped); found != misses_.end() && found->second->parked) {
         miss& held_up = *found->second;

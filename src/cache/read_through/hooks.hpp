@@ -198,11 +198,11 @@ private:
     void let_go(miss& of);
     void drop_without_value(std::string_view scoped);
     std::shared_ptr<const std::string> value_of(std::string_view scoped);
-    void tell_trackers(std::string_view key);
+    void notify_trackers(std::string_view key);
     void store(std::string_view scoped, std::string_view value, std::int64_t ttl_ms);
     void expired(unsigned database, std::string_view key, std::string_view scoped);
     void answer(miss& of, hook_result&& result);
-    void change_told(const std::string& scoped, bool succeeded);
+    void change_delivered(const std::string& scoped, bool succeeded);
     bool take_miss(hook_job& job);
     bool take_change(hook_job& job);
 

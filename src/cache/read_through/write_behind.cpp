@@ -66,7 +66,8 @@ std::size_t write_behind::drop_waiting(item& of) noexcept {
 const key_change* write_behind::find(std::string_view key) const noexcept {
     const auto found = items_.find(key);
     if (found == items_.end() || was_dropped(found->second)) return nullptr;
-    return found->second.waiting.empty() ? &found->second.told : &found->second.waiting.back();
+    return found->second.waiting.empty() ? &found->second.delivering
+                                         : &found->second.waiting.back();
 }
 
 void write_behind::fill(std::string_view key, std::shared_ptr<const std::string> value) {
@@ -78,7 +79,7 @@ void write_behind::fill(std::string_view key, std::shared_ptr<const std::string>
         to.value = value;
         bytes_ += cost(to);
     };
-    if (of.running && lacks_value(of.told)) give(of.told);
+    if (of.running && lacks_value(of.delivering)) give(of.delivering);
     for (key_change& each : of.waiting) {
         if (lacks_value(each)) give(each);
     }
@@ -98,9 +99,9 @@ bool write_behind::take(std::string& key, key_change& change) {
             continue;
         }
         of.running = true;
-        of.told = std::move(of.waiting.front());
+        of.delivering = std::move(of.waiting.front());
         of.waiting.erase(of.waiting.begin());
-        change = of.told;
+        change = of.delivering;
         return true;
     }
     return false;
@@ -111,7 +112,7 @@ bool write_behind::finish(std::string_view key, bool succeeded, std::int64_t now
     EDDY_ASSERT(found != items_.end() && found->second.running);
     item& of = found->second;
     of.running = false;
-    key_change told = std::exchange(of.told, {});
+    key_change delivered = std::exchange(of.delivering, {});
     bool kept = false;
     if (succeeded) {
         ++counts_.done;
@@ -132,9 +133,9 @@ bool write_behind::finish(std::string_view key, bool succeeded, std::int64_t now
         }
     }
     if (kept)
-        of.waiting.insert(of.waiting.begin(), std::move(told));
+        of.waiting.insert(of.waiting.begin(), std::move(delivered));
     else
-        bytes_ -= cost(told);
+        bytes_ -= cost(delivered);
     if (of.waiting.empty()) {
         bytes_ -= key.size() + overhead;
         items_.erase(found);

@@ -108,7 +108,7 @@ public:
     template <class F>
     void for_each(F&& f) const {
         for (const auto& [key, each] : items_) {
-            if (each.running) f(key, each.told);
+            if (each.running) f(key, each.delivering);
             for (const key_change& change : each.waiting) f(key, change);
         }
     }
@@ -118,7 +118,7 @@ private:
         // Two at most: a state, and that it expired. None, and not running: it was dropped, and
         // goes, with the memory that it counts for, when its turn comes.
         std::vector<key_change> waiting;
-        key_change told;  // while it runs
+        key_change delivering;  // while it runs
         bool running = false;
         std::uint32_t failures = 0;
     };

@@ -79,7 +79,7 @@ migration::migration(engine::state& s, std::uint64_t asked_by, migration_order w
     if (state_.migrating == nullptr) state_.migrating = std::make_unique<migrations>();
     ++state_.migrating->count_;
     state_.slow_path |= slow_path::migration;
-    state_.note_listeners();
+    state_.note_observers();
     try {
         // Who names a key that another one has waits for that, so nobody has these yet.
         auto& held = state_.migrating->held_[order_.from];
@@ -118,7 +118,7 @@ void migration::leave() noexcept {
     if (--state_.migrating->count_ != 0) return;
     state_.migrating.reset();
     state_.slow_path &= static_cast<std::uint16_t>(~slow_path::migration);
-    state_.note_listeners();
+    state_.note_observers();
 }
 
 bool migration::is_wanted() const noexcept { return find_session(state_, asked_by_) != nullptr; }
@@ -178,7 +178,7 @@ std::string migration::remove(const std::vector<std::size_t>& indexes) {
             s.hooked->key_happened(order_.from, key_event::evicted, "evicted", key);
         keys.remove(key, keys.hash(key));
         ++s.changes;
-        s.tell_clients(order_.from, key_event::generic, "del", key);
+        s.notify_clients(order_.from, key_event::generic, "del", key);
     }
     if (!s.tracking.changes.empty()) send_broadcasts(s);
     if (who != nullptr && !s.own_pushes.empty()) {

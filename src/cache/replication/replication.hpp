@@ -226,7 +226,7 @@ public:
     link_state link() const noexcept { return link_; }
     void set_link(link_state now) noexcept;
     /// When something last came from the master; 0: never on this link.
-    std::int64_t heard_us = 0;
+    std::int64_t last_input_us = 0;
     std::int64_t down_since_us = 0;  ///< 0: it was never up
     std::uint64_t copy_bytes = 0;    ///< of the copy that is being read
     std::uint64_t copy_size = 0;     ///< 0: not known

@@ -22,7 +22,7 @@ public:
 
 std::int64_t signed_of(std::uint64_t value) noexcept { return static_cast<std::int64_t>(value); }
 
-void tell_of_link(const engine::state& s, const replication& its, lines& to) {
+void add_link_fields(const engine::state& s, const replication& its, lines& to) {
     const std::int64_t now_us = s.env.steady_us;
     const auto since = [now_us](std::int64_t then_us) {
         return then_us == 0 ? std::int64_t{-1} : (now_us - then_us) / second_us;
@@ -32,7 +32,7 @@ void tell_of_link(const engine::state& s, const replication& its, lines& to) {
     to.field("master_host", its.master_host());
     to.field("master_port", std::int64_t{its.master_port()});
     to.field("master_link_status", is_up ? "up" : "down");
-    to.field("master_last_io_seconds_ago", is_up ? since(its.heard_us) : std::int64_t{-1});
+    to.field("master_last_io_seconds_ago", is_up ? since(its.last_input_us) : std::int64_t{-1});
     to.field("master_sync_in_progress", std::int64_t{syncs ? 1 : 0});
     // Sentinel promotes whoever is furthest: not one whose data is gone.
     const std::int64_t offset = its.may_resume() ? signed_of(its.offset()) : 1;
@@ -47,7 +47,7 @@ void tell_of_link(const engine::state& s, const replication& its, lines& to) {
         to.field("master_sync_perc", total == 0 ? "0.00"
                                                 : std::to_string(100.0 * static_cast<double>(read) /
                                                                  static_cast<double>(total)));
-        to.field("master_sync_last_io_seconds_ago", since(its.heard_us));
+        to.field("master_sync_last_io_seconds_ago", since(its.last_input_us));
     }
     if (!is_up) to.field("master_link_down_since_seconds", since(its.down_since_us));
     to.field("slave_priority", s.options.replication.priority);
@@ -105,7 +105,7 @@ std::string replication_info(const engine::state& s) {
     lines to;
     const bool is_replica = its != nullptr && its->is_replica();
     to.field("role", is_replica ? "slave" : "master");
-    if (is_replica) tell_of_link(s, *its, to);
+    if (is_replica) add_link_fields(s, *its, to);
     to.field("connected_slaves", its == nullptr ? 0 : signed_of(its->replicas().size()));
     if (options.min_replicas_to_write > 0 && options.min_replicas_max_lag_s > 0) {
         to.field("min_slaves_good_slaves", its == nullptr ? 0 : signed_of(its->good_replicas()));

@@ -47,7 +47,7 @@ void replication::become_replica(std::string_view to, std::uint16_t port) {
     ++generation_;
     link_ = link_state::connect;
     down_since_us = state_.env.steady_us;
-    heard_us = 0;
+    last_input_us = 0;
     note_mode();
     if (host != nullptr) host->link_changed();
 }

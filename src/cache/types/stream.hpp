@@ -208,7 +208,7 @@ public:
         stream_id max_deleted_id;
         std::optional<std::uint64_t> entries_added;  ///< old files lack it
     };
-    const char* set_facts(const facts& told) noexcept;
+    const char* set_facts(const facts& known) noexcept;
 
     /// For tests: ends the process when something does not fit together.
     void check() const;

@@ -177,14 +177,14 @@ const char* stream::add_block(slab& memory, stream_id id, std::string_view pack)
         std::int64_t ms = 0;
         std::int64_t seq = 0;
         std::int64_t own = 0;
-        std::int64_t told = 0;
+        std::int64_t count = 0;
         if (!is_short || !number(flags) || !number(ms) || !number(seq)) return wrong_entry;
         const bool shares = (flags & 2) != 0;
         if (!shares && !number(own)) return wrong_entry;
         const std::int64_t texts = shares ? shared : own;
         if (texts > static_cast<std::int64_t>(count)) return wrong_entry;
-        if (!elements(shares ? texts : 2 * texts) || !number(told)) return wrong_entry;
-        if (told != (shares ? 3 + texts : 4 + 2 * texts)) return wrong_entry;
+        if (!elements(shares ? texts : 2 * texts) || !number(count)) return wrong_entry;
+        if (count != (shares ? 3 + texts : 4 + 2 * texts)) return wrong_entry;
         const stream_id its{id.ms + static_cast<std::uint64_t>(ms),
                             id.seq + static_cast<std::uint64_t>(seq)};
         if (its < id || (last && its <= *last) || its.is_zero()) return wrong_order;
@@ -208,12 +208,12 @@ const char* stream::add_block(slab& memory, stream_id id, std::string_view pack)
     return nullptr;
 }
 
-const char* stream::set_facts(const facts& told) noexcept {
-    if (told.length != size_) return "a stream does not have the entries that it claims";
-    if (told.last_id < last_id_) return "a stream's last ID is before its last entry";
-    last_id_ = told.last_id;
-    max_deleted_id_ = told.max_deleted_id;
-    entries_added_ = told.entries_added.value_or(told.length);
+const char* stream::set_facts(const facts& known) noexcept {
+    if (known.length != size_) return "a stream does not have the entries that it claims";
+    if (known.last_id < last_id_) return "a stream's last ID is before its last entry";
+    last_id_ = known.last_id;
+    max_deleted_id_ = known.max_deleted_id;
+    entries_added_ = known.entries_added.value_or(known.length);
     find_first_id();
     return nullptr;
 }

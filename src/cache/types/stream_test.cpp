@@ -302,10 +302,10 @@ TEST(stream, what_is_discarded_is_freed_in_slices) {
 }
 
 stream::facts facts_of(std::uint64_t length, stream_id last) {
-    stream::facts told;
-    told.length = length;
-    told.last_id = last;
-    return told;
+    stream::facts known;
+    known.length = length;
+    known.last_id = last;
+    return known;
 }
 
 // A block as text, for tests of what comes from outside.

@@ -356,7 +356,7 @@ task<void> follower::link::receive() {
     ++of_.context_.counted.reads;
     // What came at the same time as another order is not for this one.
     check_followed();
-    its_.heard_us = engine_.internals().env.steady_us;
+    its_.last_input_us = engine_.internals().env.steady_us;
     in_.append(got->text());
 }
 
@@ -602,7 +602,7 @@ task<void> follower::link::apply_stream() {
         const session& from;
         ~keep_database() { of.database_ = from.db; }
     } const keep{of_, *session_};
-    its_.heard_us = engine_.internals().env.steady_us;
+    its_.last_input_us = engine_.internals().env.steady_us;
     for (;;) {
         co_await apply();
         co_await receive();
