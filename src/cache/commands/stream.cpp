@@ -144,12 +144,13 @@ bool choose_id(call& c, const add_options& options, stream_id last, stream_id& t
 }
 
 // With the ID that was chosen, and with what was trimmed as an exact limit.
-void propagate_addition(call& c, const add_options& options, const stream& entries, stream_id id) {
+void propagate_addition(call& c, const add_options& options, const redis_stream& entries,
+                        stream_id id) {
     std::vector<std::string_view> args(c.args, c.args + c.count);
     const stream_id_text chosen(id);
     if (!id.is_zero()) args[options.id_at] = chosen.view();
     const decimal length(static_cast<std::int64_t>(entries.size()));
-    stream::walk first(entries, {}, stream_id::max());
+    redis_stream::walk first(entries, {}, stream_id::max());
     const stream_id_text lowest(first.next() ? first.id() : options.trim.id);
     if (options.trim.what != stream_trim::by::none && options.trim.approximate) {
         args[options.trim_at - 1] = "=";
@@ -159,8 +160,8 @@ void propagate_addition(call& c, const add_options& options, const stream& entri
     propagate_as(c, args);
 }
 
-void reply_range(call& c, stream::order direction) {
-    const bool forward = direction == stream::order::forward;
+void reply_range(call& c, redis_stream::order direction) {
+    const bool forward = direction == redis_stream::order::forward;
     stream_id first;
     stream_id last;
     if (!first_id_argument(c, forward ? 2 : 3, first)) return;
@@ -176,7 +177,7 @@ void reply_range(call& c, stream::order direction) {
     if (place == nullptr) return c.reply.array(0);
     if (c.is_not(place, value_type::stream)) return;
     if (count == 0) return c.reply.null_array();
-    stream::walk range(call::stream_of(place), first, last, direction);
+    redis_stream::walk range(call::stream_of(place), first, last, direction);
     reply_entries(c, range, count < 0 ? 0 : static_cast<std::uint64_t>(count));
 }
 
@@ -198,10 +199,11 @@ void xadd(call& c) {
     if (!choose_id(c, options, last, id)) return;
     std::size_t text = 0;
     for (std::size_t i = first; i < c.count; ++i) text += c.arg(i).size();
-    if (text > stream::max_entry_bytes) return c.error("ERR Elements are too large to be stored");
+    if (text > redis_stream::max_entry_bytes)
+        return c.error("ERR Elements are too large to be stored");
 
     if (place == nullptr) place = c.keys->add(c.arg(1), c.hash, value_type::stream);
-    stream& entries = call::stream_of(place);
+    redis_stream& entries = call::stream_of(place);
     const engine_options& limits = c.state.options;
     entries.append(c.memory(), id, c.args + first, (c.count - first) / 2,
                    {limits.stream_node_max_bytes, limits.stream_node_max_entries});
@@ -236,7 +238,7 @@ void xdel(call& c) {
     for (std::size_t i = 2; i < c.count; ++i) {
         if (!stream_id_argument(c, i, id)) return;
     }
-    stream& entries = call::stream_of(place);
+    redis_stream& entries = call::stream_of(place);
     std::uint64_t removed = 0;
     for (std::size_t i = 2; i < c.count; ++i) {
         parse_stream_id(c.arg(i), id, 0, id_syntax::strict);
@@ -253,8 +255,8 @@ void xlen(call& c) {
     c.reply.integer(static_cast<std::int64_t>(call::stream_of(place).size()));
 }
 
-void xrange(call& c) { reply_range(c, stream::order::forward); }
-void xrevrange(call& c) { reply_range(c, stream::order::backward); }
+void xrange(call& c) { reply_range(c, redis_stream::order::forward); }
+void xrevrange(call& c) { reply_range(c, redis_stream::order::backward); }
 
 void xsetid(call& c) {
     stream_id id;
@@ -282,7 +284,7 @@ void xsetid(call& c) {
     slot* const place = c.find_to_write();
     if (place == nullptr) return c.error(no_such_key_text);
     if (c.is_not(place, value_type::stream)) return;
-    stream& entries = call::stream_of(place);
+    redis_stream& entries = call::stream_of(place);
     if (!entries.empty()) {
         if (id < entries.last_entry_id()) {
             return c.error(

@@ -31,7 +31,7 @@ struct group_request {
     bool parse_options(call& c, bool may_make);
     bool find_stream(call& c);
     bool find_group(call& c);
-    stream& entries() const noexcept { return call::stream_of(place); }
+    redis_stream& entries() const noexcept { return call::stream_of(place); }
 };
 
 bool group_request::parse_options(call& c, bool may_make) {
@@ -173,10 +173,10 @@ constexpr subcommand group_subcommands[] = {
 
 // The stream and group under the command's first key; null, with the error replied, when they are
 // not there.
-std::pair<stream*, stream_group*> group_in(call& c, slot* place) {
+std::pair<redis_stream*, stream_group*> group_in(call& c, slot* place) {
     if (place != nullptr) {
         if (c.is_not(place, value_type::stream)) return {};
-        stream& entries = call::stream_of(place);
+        redis_stream& entries = call::stream_of(place);
         if (stream_group* const group = entries.find_group(c.arg(2))) return {&entries, group};
     }
     no_group(c, c.arg(1), c.arg(2));
@@ -268,7 +268,7 @@ stream_consumer& claiming_consumer(call& c, stream_group& group) {
 
 // Gives the entry, which the walk is at, to the consumer, and replies with it.
 void claim(call& c, stream_group& group, stream_consumer& to, stream_pending& what,
-           const claim_options& options, stream::walk& entry) {
+           const claim_options& options, redis_stream::walk& entry) {
     what.delivered_ms = options.delivered_ms;
     if (options.deliveries >= 0) {
         what.deliveries = static_cast<std::uint64_t>(options.deliveries);
@@ -394,7 +394,7 @@ void xclaim(call& c) {
     std::size_t claimed = 0;
     for (const stream_id each : ids) {
         stream_pending* what = group->find(each);
-        stream::walk entry(*entries, each, each);
+        redis_stream::walk entry(*entries, each, each);
         if (!entry.next()) {
             if (group->acknowledge(c.memory(), each)) {
                 ++c.state.changes;
@@ -450,7 +450,7 @@ void xautoclaim(call& c) {
     for (std::int64_t tries = count * tries_each; tries > 0 && count > 0 && at; --tries) {
         const stream_id id = at->id;
         stream_pending& what = *at->of;
-        stream::walk entry(*entries, id, id);
+        redis_stream::walk entry(*entries, id, id);
         if (!entry.next()) {
             group->acknowledge(c.memory(), id);
             ++c.state.changes;

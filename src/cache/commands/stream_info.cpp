@@ -32,7 +32,7 @@ std::optional<std::int64_t> entries_read(const stream_group& of) noexcept {
 }
 
 // The stream under args[2], or null with the error replied.
-const stream* find_stream(call& c) {
+const redis_stream* find_stream(call& c) {
     const slot* const place = c.find_to_read(c.arg(2));
     if (place == nullptr) {
         c.error(no_such_key_text);
@@ -42,7 +42,7 @@ const stream* find_stream(call& c) {
 }
 
 void info_consumers(call& c) {
-    const stream* const entries = find_stream(c);
+    const redis_stream* const entries = find_stream(c);
     if (entries == nullptr) return;
     const stream_group* const group = entries->find_group(c.arg(3));
     if (group == nullptr) return no_group_of(c, c.arg(2), c.arg(3));
@@ -62,7 +62,7 @@ void info_consumers(call& c) {
 }
 
 void info_groups(call& c) {
-    const stream* const entries = find_stream(c);
+    const redis_stream* const entries = find_stream(c);
     if (entries == nullptr) return;
     c.reply.array(entries->groups().size());
     for (auto at = entries->groups().first(); at; at.forward()) {
@@ -79,8 +79,8 @@ void info_groups(call& c) {
     }
 }
 
-void reply_edge(call& c, const stream& entries, stream::order from) {
-    stream::walk at(entries, {}, stream_id::max(), from);
+void reply_edge(call& c, const redis_stream& entries, redis_stream::order from) {
+    redis_stream::walk at(entries, {}, stream_id::max(), from);
     at.next() ? reply_entry(c, at) : c.reply.null();
 }
 
@@ -115,7 +115,7 @@ bool reply_full_consumer(call& c, const stream_consumer& consumer, std::uint64_t
     return reply_pending(c, consumer.pending, most, with_owner::no);
 }
 
-bool reply_full_group(call& c, const stream& entries, const stream_group& group,
+bool reply_full_group(call& c, const redis_stream& entries, const stream_group& group,
                       std::uint64_t most) {
     c.reply.map(7);
     c.reply.bulk("name");
@@ -133,10 +133,10 @@ bool reply_full_group(call& c, const stream& entries, const stream_group& group,
     return true;
 }
 
-void reply_full(call& c, const stream& entries, std::uint64_t most) {
+void reply_full(call& c, const redis_stream& entries, std::uint64_t most) {
     c.reply.bulk("entries");
     const std::uint64_t errors = c.state.env.counters.errors;
-    stream::walk range(entries, {}, stream_id::max());
+    redis_stream::walk range(entries, {}, stream_id::max());
     reply_entries(c, range, most);
     if (c.state.env.counters.errors != errors) return;
     c.reply.bulk("groups");
@@ -147,7 +147,7 @@ void reply_full(call& c, const stream& entries, std::uint64_t most) {
 }
 
 void info_stream(call& c) {
-    const stream* const entries = find_stream(c);
+    const redis_stream* const entries = find_stream(c);
     if (entries == nullptr) return;
     const bool full = c.count > 3;
     std::int64_t most = 10;
@@ -172,9 +172,9 @@ void info_stream(call& c) {
     if (full) return reply_full(c, *entries, static_cast<std::uint64_t>(most));
     field(c, "groups", entries->groups().size());
     c.reply.bulk("first-entry");
-    reply_edge(c, *entries, stream::order::forward);
+    reply_edge(c, *entries, redis_stream::order::forward);
     c.reply.bulk("last-entry");
-    reply_edge(c, *entries, stream::order::backward);
+    reply_edge(c, *entries, redis_stream::order::backward);
 }
 
 void info_help(call& c) {

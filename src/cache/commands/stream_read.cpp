@@ -154,7 +154,7 @@ bool find_wanted(call& c, const read_request& request, std::size_t i, wanted& to
     }
     if (id == "+" && !request.by_group) {
         if (place != nullptr) {
-            const stream& entries = call::stream_of(place);
+            const redis_stream& entries = call::stream_of(place);
             to.after = entries.last_id();
             if (!entries.empty()) {
                 to.after = entries.last_entry_id();
@@ -182,14 +182,14 @@ bool find_wanted(call& c, const read_request& request, std::size_t i, wanted& to
 
 // What the consumer was given before, from `first` on. What was removed from the stream meanwhile
 // comes without fields.
-void reply_history(call& c, const stream& entries, stream_consumer& consumer, stream_id first,
+void reply_history(call& c, const redis_stream& entries, stream_consumer& consumer, stream_id first,
                    std::uint64_t most) {
     late_head head(c);
     std::size_t count = 0;
     for (auto at = consumer.pending.lower_bound(first); at && (most == 0 || count < most);
          at.forward()) {
         if (c.reply_is_too_large()) return;
-        stream::walk one(entries, at->id, at->id);
+        redis_stream::walk one(entries, at->id, at->id);
         if (one.next()) {
             reply_entry(c, one);
             at->of->delivered_ms = c.now_ms();
@@ -206,7 +206,7 @@ void reply_history(call& c, const stream& entries, stream_consumer& consumer, st
 
 // The group's progress: the entry is the last one that it was given. The one before it counts on
 // only where nothing between the two was removed, or trimmed.
-void pass(const stream& entries, stream_group& group, stream_id id) {
+void pass(const redis_stream& entries, stream_group& group, stream_id id) {
     if (id <= group.last_id) return;
     if (group.entries_read != stream_group::unknown_count && group.last_id >= entries.first_id() &&
         !entries.has_gaps_from(group.last_id)) {
@@ -219,13 +219,13 @@ void pass(const stream& entries, stream_group& group, stream_id id) {
     group.last_id = id;
 }
 
-void reply_new(call& c, std::string_view key, const stream& entries, stream_group& group,
+void reply_new(call& c, std::string_view key, const redis_stream& entries, stream_group& group,
                stream_consumer& consumer, const read_request& request) {
     stream_id first = group.last_id;
     first.increment();
     late_head head(c);
     std::size_t count = 0;
-    stream::walk range(entries, first, stream_id::max());
+    redis_stream::walk range(entries, first, stream_id::max());
     while (range.next()) {
         if (c.reply_is_too_large()) return;
         pass(entries, group, range.id());
@@ -250,13 +250,13 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
     const std::string_view key = c.arg(request.first_key + i);
     slot* const place = find_stream(c, request, key);
     if (place == nullptr) return false;
-    const stream& entries = call::stream_of(place);
+    const redis_stream& entries = call::stream_of(place);
     stream_id first = what.after;
     first.increment();
     if (!request.by_group) {
         if (entries.empty() || entries.last_entry_id() <= what.after) return false;
         begin_stream(c, key);
-        stream::walk range(entries, first, stream_id::max());
+        redis_stream::walk range(entries, first, stream_id::max());
         reply_entries(c, range, request.count);
         return true;
     }

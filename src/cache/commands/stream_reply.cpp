@@ -15,7 +15,7 @@ std::string c_text(std::string_view text) { return std::string(text.substr(0, te
 
 }  // namespace
 
-void reply_entry(call& c, stream::walk& at) {
+void reply_entry(call& c, redis_stream::walk& at) {
     c.reply.array(2);
     reply_id(c, at.id());
     c.reply.array(2 * at.pairs());
@@ -28,7 +28,7 @@ void reply_entry(call& c, stream::walk& at) {
     }
 }
 
-std::size_t reply_entries(call& c, stream::walk& range, std::uint64_t most) {
+std::size_t reply_entries(call& c, redis_stream::walk& range, std::uint64_t most) {
     late_head head(c);
     std::size_t count = 0;
     while (range.next()) {

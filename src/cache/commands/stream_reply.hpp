@@ -45,10 +45,10 @@ private:
 inline void reply_id(call& c, stream_id id) { c.reply.bulk(stream_id_text(id).view()); }
 
 /// The entry that the walk is at: its ID, and an array of its fields and values.
-void reply_entry(call& c, stream::walk& at);
+void reply_entry(call& c, redis_stream::walk& at);
 
 /// Entries of a range until the walk's end, `most` at most (0: all of them); returns how many.
-std::size_t reply_entries(call& c, stream::walk& range, std::uint64_t most);
+std::size_t reply_entries(call& c, redis_stream::walk& range, std::uint64_t most);
 
 /// "NOGROUP No such key '...' or consumer group '...'", and what is added to it.
 void no_group(call& c, std::string_view key, std::string_view group, std::string_view more = {});

@@ -163,8 +163,8 @@ struct call {
     static list& list_of(const slot* place) noexcept {
         return *keyspace::at(place)->pointer<list>();
     }
-    static stream& stream_of(const slot* place) noexcept {
-        return *keyspace::at(place)->pointer<stream>();
+    static redis_stream& stream_of(const slot* place) noexcept {
+        return *keyspace::at(place)->pointer<redis_stream>();
     }
     sorted_set sorted_set_of(const slot* place) const noexcept {
         return {state.env, *keyspace::at(place)};

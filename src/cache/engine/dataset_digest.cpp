@@ -73,7 +73,7 @@ void add_value(digest& to, environment& env, const entry& of) {
         }
         case value_type::stream: {
             add_number(to, 6);
-            stream::walk entries(*of.pointer<stream>(), {}, stream_id::max());
+            redis_stream::walk entries(*of.pointer<redis_stream>(), {}, stream_id::max());
             while (entries.next()) {
                 add_in_order(to, stream_id_text(entries.id(), '.').view());
                 for (std::size_t i = entries.pairs(); i > 0; --i) {

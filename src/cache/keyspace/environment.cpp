@@ -71,9 +71,9 @@ void environment::discard(score_tree&& order) {
     order = score_tree();
 }
 
-void environment::discard(stream&& entries) {
+void environment::discard(redis_stream&& entries) {
     if (entries.free_some(memory, freed_at_once)) streams_.push_back(entries);
-    entries = stream();
+    entries = redis_stream();
 }
 
 void environment::discard(text_block* text) {
@@ -206,10 +206,10 @@ void release_value(environment& env, entry& of) noexcept {
             return;
         }
         case encoding::stream: {
-            auto* const entries = of.pointer<stream>();
+            auto* const entries = of.pointer<redis_stream>();
             // NOLINTNEXTLINE(performance-move-const-arg): its blocks change hands
             env.discard(std::move(*entries));
-            env.memory.release(entries, sizeof(stream));
+            env.memory.release(entries, sizeof(redis_stream));
             return;
         }
     }
@@ -246,7 +246,7 @@ std::size_t elements_of(const entry& of) noexcept {
         case encoding::table:
         case encoding::timed_table: return of.pointer<dictionary>()->size();
         case encoding::sorted_table: return of.pointer<sorted_table>()->members.size();
-        case encoding::stream: return of.pointer<stream>()->size();
+        case encoding::stream: return of.pointer<redis_stream>()->size();
     }
     return 0;
 }
@@ -294,8 +294,8 @@ std::size_t memory_usage(const environment& env, const entry& of, std::size_t sa
                    table.members.table_bytes() + entries_bytes(env, table.members, samples);
         }
         case encoding::stream:
-            return own + slab::capacity(sizeof(stream)) +
-                   of.pointer<stream>()->memory_bytes(samples);
+            return own + slab::capacity(sizeof(redis_stream)) +
+                   of.pointer<redis_stream>()->memory_bytes(samples);
     }
     return own;
 }

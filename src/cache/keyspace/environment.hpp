@@ -61,7 +61,7 @@ struct environment {
     /// The same for a sorted set's order; its members are a table.
     void discard(score_tree&& order);
     /// The same for a stream's entries and groups.
-    void discard(stream&& entries);
+    void discard(redis_stream&& entries);
     /// The same for a string's block: the kernel takes back a hundred megabytes in ten milliseconds
     /// or more.
     void discard(text_block* text);
@@ -128,7 +128,7 @@ private:
     std::deque<deferred_table> tables_;
     std::deque<list> lists_;
     std::deque<score_tree> orders_;
-    std::deque<stream> streams_;
+    std::deque<redis_stream> streams_;
     std::deque<deferred_text> texts_;
 };
 

@@ -86,7 +86,7 @@ keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, value_ty
     } else if (type == value_type::stream) {
         e->type = type;
         e->held_as = encoding::stream;
-        e->set_pointer(new (env_.memory.allocate(sizeof(stream))) stream);
+        e->set_pointer(new (env_.memory.allocate(sizeof(redis_stream))) redis_stream);
     } else {
         collection::make(env_, *e, type);
     }
@@ -348,8 +348,8 @@ void keyspace::copy_value(const slot* from, std::string_view to, std::uint64_t t
         case encoding::stream:
             made->type = old->type;
             made->held_as = old->held_as;
-            made->set_pointer(new (env_.memory.allocate(sizeof(stream)))
-                                  stream(old->pointer<stream>()->copy(env_.memory)));
+            made->set_pointer(new (env_.memory.allocate(sizeof(redis_stream)))
+                                  redis_stream(old->pointer<redis_stream>()->copy(env_.memory)));
             break;
         case encoding::packed:
         case encoding::table:

@@ -26,7 +26,7 @@ enum class encoding : std::uint8_t {
     packed,        ///< set, hash, sorted set: a pointer to a `packed_block`
     table,         ///< set, hash: a pointer to a `dictionary`
     sorted_table,  ///< sorted set: a pointer to a `sorted_table`
-    stream,        ///< a pointer to a `stream`
+    stream,        ///< a pointer to a `redis_stream`
     timed_table,   ///< hash of which fields end: a pointer to the `dictionary` in a `timed_table`
 };
 

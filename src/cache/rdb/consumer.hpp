@@ -57,7 +57,7 @@ public:
 
     /// A block is a listpack, which is not checked yet.
     virtual refusal stream_block(stream_id, std::string_view) { return accepted; }
-    virtual refusal stream_facts(const stream::facts&) { return accepted; }
+    virtual refusal stream_facts(const redis_stream::facts&) { return accepted; }
     /// The third is the group's entries_read, which old files lack.
     virtual refusal group(std::string_view, stream_id, std::optional<std::int64_t>) {
         return accepted;

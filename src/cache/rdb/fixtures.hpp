@@ -463,7 +463,7 @@ public:
     refusal stream_block(stream_id id, std::string_view pack) override {
         return note("block " + of(id) + " of " + std::to_string(pack.size()) + " bytes");
     }
-    refusal stream_facts(const stream::facts& known) override {
+    refusal stream_facts(const redis_stream::facts& known) override {
         return note("facts " + std::to_string(known.length) + " last " + of(known.last_id) +
                     " deleted " + of(known.max_deleted_id) +
                     (known.entries_added ? " added " + std::to_string(*known.entries_added) : ""));

@@ -95,7 +95,7 @@ refusal loader::stream_block(stream_id id, std::string_view pack) {
     return is_over_ ? accepted : value_builder::stream_block(id, pack);
 }
 
-refusal loader::stream_facts(const stream::facts& known) {
+refusal loader::stream_facts(const redis_stream::facts& known) {
     return is_over_ ? accepted : value_builder::stream_facts(known);
 }
 

@@ -59,7 +59,7 @@ private:
     refusal timed_field(std::string_view of_hash, std::string_view value,
                         std::int64_t ends_at_ms) override;
     refusal stream_block(stream_id id, std::string_view pack) override;
-    refusal stream_facts(const stream::facts& known) override;
+    refusal stream_facts(const redis_stream::facts& known) override;
     refusal group(std::string_view name, stream_id last,
                   std::optional<std::int64_t> entries_read) override;
     refusal pending(stream_id id, std::int64_t delivered_ms, std::uint64_t deliveries) override;

@@ -533,7 +533,7 @@ bool reader::read_stream_block(window& w) {
 }
 
 bool reader::read_stream_facts(window& w) {
-    stream::facts all;
+    redis_stream::facts all;
     stream_id first;
     std::uint64_t added = 0;
     if (!w.length(all.length) || !take_length_id(w, all.last_id)) return false;

@@ -14,7 +14,7 @@ namespace eddy::cache::rdb {
 /// The stream must neither change nor move until it is written. One thread.
 class stream_writer {
 public:
-    explicit stream_writer(const stream& of) noexcept : of_(of), block_(of) {}
+    explicit stream_writer(const redis_stream& of) noexcept : of_(of), block_(of) {}
 
     /// Appends the next part; false when there was none left. A long text, which belongs behind it,
     /// is left to the caller: `text` is set to it, or empty.
@@ -26,9 +26,9 @@ private:
     void begin_group(byte_buffer& out);
     void begin_consumers(byte_buffer& out);
 
-    const stream& of_;
+    const redis_stream& of_;
     part next_ = part::begin;
-    stream::block_walk block_;
+    redis_stream::block_walk block_;
     ordered_tree<by_name<stream_group>>::position group_;
     ordered_tree<by_name<stream_consumer>>::position consumer_;
     pending_tree::position pending_;

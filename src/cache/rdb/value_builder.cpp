@@ -101,7 +101,7 @@ refusal value_builder::stream_block(stream_id id, std::string_view pack) {
     return made_stream().add_block(env_.memory, id, pack);
 }
 
-refusal value_builder::stream_facts(const stream::facts& known) {
+refusal value_builder::stream_facts(const redis_stream::facts& known) {
     return made_stream().set_facts(known);
 }
 
@@ -114,7 +114,7 @@ refusal value_builder::end_group() noexcept {
 refusal value_builder::group(std::string_view name, stream_id last,
                              std::optional<std::int64_t> entries_read) {
     if (const refusal why = end_group()) return why;
-    stream& entries = made_stream();
+    redis_stream& entries = made_stream();
     const std::int64_t read =
         entries_read ? *entries_read
                      : entries.count_up_to(last).value_or(cache::stream_group::unknown_count);

@@ -24,7 +24,7 @@ public:
     refusal timed_field(std::string_view of_hash, std::string_view value,
                         std::int64_t ends_at_ms) override;
     refusal stream_block(stream_id id, std::string_view pack) override;
-    refusal stream_facts(const stream::facts& known) override;
+    refusal stream_facts(const redis_stream::facts& known) override;
     refusal group(std::string_view name, stream_id last,
                   std::optional<std::int64_t> entries_read) override;
     refusal pending(stream_id id, std::int64_t delivered_ms, std::uint64_t deliveries) override;
@@ -47,7 +47,7 @@ protected:
 
 private:
     entry& made() noexcept { return *keyspace::at(place_); }
-    stream& made_stream() noexcept { return *made().pointer<stream>(); }
+    redis_stream& made_stream() noexcept { return *made().pointer<redis_stream>(); }
     refusal end_group() noexcept;
 
     keyspace value_;  // under the empty key

@@ -193,7 +193,7 @@ void value_writer::begin_elements(byte_buffer& out) {
         return;
     }
     if (of_->type == value_type::stream) {
-        stream_.emplace(*of_->pointer<stream>());
+        stream_.emplace(*of_->pointer<redis_stream>());
         return;
     }
     const collection elements(env_, *of_);

@@ -117,7 +117,7 @@ inline std::string describe(engine& of) {
                 for (const std::string& each : ends) line += ' ' + each;
             }
             if (e.type == value_type::stream) {
-                const stream& entries = *e.pointer<stream>();
+                const redis_stream& entries = *e.pointer<redis_stream>();
                 line += ' ' + std::string(stream_id_text(entries.last_id()).view());
                 for (auto group = entries.groups().first(); group; group.forward()) {
                     const stream_group& one = **group;

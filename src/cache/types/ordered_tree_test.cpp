@@ -132,7 +132,7 @@ TEST(ordered_tree, orders_names_by_their_bytes_whichever_goes_first) {
     SCOPED_TRACE(seed);
     random_generator random(seed);
     slab memory;
-    stream entries;
+    redis_stream entries;
     stream_group& group = *entries.add_group(memory, "g", {}, 0);
     std::map<std::string, int> model;
     for (int i = 0; i < 20'000; ++i) {

@@ -102,7 +102,7 @@ entry_head head_of(const char* entry, stream_id base) noexcept {
 
 }  // namespace
 
-stream_block* stream::make_block(slab& memory, std::size_t capacity) {
+stream_block* redis_stream::make_block(slab& memory, std::size_t capacity) {
     // All that the slab gives is used.
     const std::size_t whole = slab::capacity(sizeof(stream_block) + capacity);
     auto* const made = static_cast<stream_block*>(memory.allocate(whole));
@@ -112,13 +112,13 @@ stream_block* stream::make_block(slab& memory, std::size_t capacity) {
     return made;
 }
 
-void stream::release_block(slab& memory, stream_block* gone) noexcept {
+void redis_stream::release_block(slab& memory, stream_block* gone) noexcept {
     const std::size_t whole = sizeof(stream_block) + gone->capacity;
     block_bytes_ -= whole;
     memory.release(gone, whole);
 }
 
-void stream::resize_block(slab& memory, block_tree::item& of, std::size_t capacity) {
+void redis_stream::resize_block(slab& memory, block_tree::item& of, std::size_t capacity) {
     stream_block* const made = make_block(memory, capacity);
     made->first_entry = of.of->first_entry;
     std::memcpy(made->pack(), of.of->pack(), of.of->bytes());
@@ -126,8 +126,8 @@ void stream::resize_block(slab& memory, block_tree::item& of, std::size_t capaci
     of.of = made;
 }
 
-void stream::set_counts(slab& memory, block_tree::item& of, std::uint64_t live,
-                        std::uint64_t deleted) {
+void redis_stream::set_counts(slab& memory, block_tree::item& of, std::uint64_t live,
+                              std::uint64_t deleted) {
     char head[2 * listpack::max_overhead];
     char* const head_end =
         listpack::put_integer(listpack::put_integer(head, static_cast<std::int64_t>(live)),
@@ -148,9 +148,9 @@ void stream::set_counts(slab& memory, block_tree::item& of, std::uint64_t live,
 }
 
 // A block without entries, which has the fields of its first one and `room` bytes for it.
-stream::block_tree::position stream::begin_block(slab& memory, stream_id id,
-                                                 const std::string_view* pairs, std::size_t count,
-                                                 std::size_t room) {
+redis_stream::block_tree::position redis_stream::begin_block(slab& memory, stream_id id,
+                                                             const std::string_view* pairs,
+                                                             std::size_t count, std::size_t room) {
     room += block_room;
     for (std::size_t i = 0; i < count; ++i) room += room_for(pairs[2 * i]);
     // The next block becomes about as large as the last one.
@@ -173,8 +173,8 @@ stream::block_tree::position stream::begin_block(slab& memory, stream_id id,
     return blocks_.last();
 }
 
-void stream::append(slab& memory, stream_id id, const std::string_view* pairs, std::size_t count,
-                    stream_block_limits limits) {
+void redis_stream::append(slab& memory, stream_id id, const std::string_view* pairs,
+                          std::size_t count, stream_block_limits limits) {
     EDDY_ASSERT(id > last_id_);
     std::size_t text = 0;
     std::size_t room = entry_room;
@@ -236,23 +236,23 @@ void stream::append(slab& memory, stream_id id, const std::string_view* pairs, s
     ++entries_added_;
 }
 
-void stream::remove_block(slab& memory, block_tree::position at) noexcept {
+void redis_stream::remove_block(slab& memory, block_tree::position at) noexcept {
     release_block(memory, at->of);
     blocks_.erase(memory, at->id);
 }
 
-void stream::find_first_id() noexcept {
+void redis_stream::find_first_id() noexcept {
     walk entries(*this, {}, stream_id::max());
     first_id_ = entries.next() ? entries.id() : stream_id{};
 }
 
-stream_id stream::last_entry_id() const noexcept {
+stream_id redis_stream::last_entry_id() const noexcept {
     walk entries(*this, {}, stream_id::max(), order::backward);
     EDDY_ASSERT(entries.next());
     return entries.id();
 }
 
-bool stream::erase(slab& memory, stream_id id) {
+bool redis_stream::erase(slab& memory, stream_id id) {
     walk found(*this, id, id);
     if (!found.next()) return false;
     const block_counts counts = counts_of(*found.block_->of);
@@ -268,7 +268,7 @@ bool stream::erase(slab& memory, stream_id id) {
     return true;
 }
 
-std::uint64_t stream::trim(slab& memory, const stream_trim& request) {
+std::uint64_t redis_stream::trim(slab& memory, const stream_trim& request) {
     if (request.what == stream_trim::by::none) return 0;
     const bool by_length = request.what == stream_trim::by::length;
     std::uint64_t removed = 0;
@@ -302,15 +302,15 @@ std::uint64_t stream::trim(slab& memory, const stream_trim& request) {
     return removed;
 }
 
-void stream::set_ids(stream_id last, std::optional<std::uint64_t> entries_added,
-                     stream_id max_deleted) noexcept {
+void redis_stream::set_ids(stream_id last, std::optional<std::uint64_t> entries_added,
+                           stream_id max_deleted) noexcept {
     last_id_ = last;
     if (entries_added) entries_added_ = *entries_added;
     if (!max_deleted.is_zero()) max_deleted_id_ = max_deleted;
 }
 
-stream stream::copy(slab& memory) const {
-    stream made(*this);
+redis_stream redis_stream::copy(slab& memory) const {
+    redis_stream made(*this);
     made.blocks_ = {};
     made.groups_ = {};
     made.block_bytes_ = 0;
@@ -338,7 +338,7 @@ stream stream::copy(slab& memory) const {
     return made;
 }
 
-bool stream::free_some(slab& memory, std::size_t steps) noexcept {
+bool redis_stream::free_some(slab& memory, std::size_t steps) noexcept {
     while (!groups_.empty()) {
         stream_group& group = **groups_.first();
         if (group.free_some(memory, steps)) return true;
@@ -347,11 +347,11 @@ bool stream::free_some(slab& memory, std::size_t steps) noexcept {
     }
     const bool left = blocks_.free_some(
         memory, steps, [&](const block_tree::item& gone) { release_block(memory, gone.of); });
-    if (!left) *this = stream();
+    if (!left) *this = redis_stream();
     return left;
 }
 
-std::size_t stream::memory_bytes(std::size_t samples) const noexcept {
+std::size_t redis_stream::memory_bytes(std::size_t samples) const noexcept {
     std::size_t bytes = block_bytes_ + blocks_.memory_bytes() + groups_.memory_bytes();
     for (auto at = groups_.first(); at; at.forward()) {
         const stream_group& group = **at;
@@ -371,7 +371,7 @@ std::size_t stream::memory_bytes(std::size_t samples) const noexcept {
 
 // The tree is over the IDs' 16 bytes, in their order. A node is a run of bytes without a branch, a
 // branch, or a key's end.
-std::size_t stream::radix_nodes() const noexcept {
+std::size_t redis_stream::radix_nodes() const noexcept {
     constexpr unsigned key_bytes = 16;
     const auto common = [](stream_id a, stream_id b) {
         const std::uint64_t ms = a.ms ^ b.ms;
@@ -417,7 +417,8 @@ std::size_t stream::radix_nodes() const noexcept {
     return seen == blocks_.size() ? nodes : nodes * blocks_.size() / seen;
 }
 
-stream::walk::walk(const stream& over, stream_id first, stream_id last, order direction) noexcept
+redis_stream::walk::walk(const redis_stream& over, stream_id first, stream_id last,
+                         order direction) noexcept
     : first_(first), last_(last), direction_(direction) {
     if (over.blocks_.empty() || first > last) return;
     if (direction == order::backward) {
@@ -431,7 +432,7 @@ stream::walk::walk(const stream& over, stream_id first, stream_id last, order di
     if (first > block_->id) seek();
 }
 
-void stream::walk::enter() noexcept {
+void redis_stream::walk::enter() noexcept {
     const stream_block& b = *block_->of;
     const char* at = fields_of(b);
     shared_ = static_cast<std::size_t>(listpack::take_integer(at));
@@ -441,7 +442,7 @@ void stream::walk::enter() noexcept {
 
 // Goes to the first entry of the block, or of the next one, that is not before first_. Entries are
 // passed from whichever end is nearer by the clock.
-void stream::walk::seek() noexcept {
+void redis_stream::walk::seek() noexcept {
     const char* const end = end_of(*block_->of);
     const char* at = entry_ending_at(end);
     const stream_id last = head_of(at, block_->id).id;
@@ -461,7 +462,7 @@ void stream::walk::seek() noexcept {
     }
 }
 
-void stream::walk::open(const char* entry) noexcept {
+void redis_stream::walk::open(const char* entry) noexcept {
     entry_ = entry;
     const std::int64_t flags = listpack::take_integer(entry);
     const std::int64_t ms = listpack::take_integer(entry);
@@ -476,7 +477,7 @@ void stream::walk::open(const char* entry) noexcept {
 }
 
 // To the next entry, marked or not; false at the end.
-bool stream::walk::step() noexcept {
+bool redis_stream::walk::step() noexcept {
     if (direction_ == order::backward) {
         if (at_ == block_->of->pack() + block_->of->first_entry) {
             block_.backward();
@@ -501,7 +502,7 @@ bool stream::walk::step() noexcept {
     return true;
 }
 
-bool stream::walk::next() noexcept {
+bool redis_stream::walk::next() noexcept {
     while (block_ && step()) {
         if (deleted_) continue;
         const bool forward = direction_ == order::forward;
@@ -512,7 +513,7 @@ bool stream::walk::next() noexcept {
     return false;
 }
 
-void stream::walk::pair(listpack::element& field, listpack::element& value) noexcept {
+void redis_stream::walk::pair(listpack::element& field, listpack::element& value) noexcept {
     if (shares_fields_) {
         next_field_ = listpack::read(next_field_, field);
         --unread_;

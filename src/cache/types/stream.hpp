@@ -138,7 +138,7 @@ struct stream_block_limits {
 /// Keeps no reference to the slab: the owner of the stream gives it with each call that allocates
 /// or frees, always the same. Walks are valid until the next change of the entries. A copy is
 /// another handle of the same blocks. One thread.
-class stream {
+class redis_stream {
 public:
     /// A new entry's fields and values, all together.
     static constexpr std::size_t max_entry_bytes = 1U << 30;
@@ -176,7 +176,7 @@ public:
     stream_group* add_group(slab& memory, std::string_view name, stream_id last,
                             std::int64_t entries_read);
     /// Moves the group into a stream of its own, for environment::discard().
-    stream take_group(slab& memory, stream_group& gone);
+    redis_stream take_group(slab& memory, stream_group& gone);
 
     /// Number of all entries ever added up to this ID, if known.
     std::optional<std::int64_t> count_up_to(stream_id id) const noexcept;
@@ -187,7 +187,7 @@ public:
     std::optional<std::int64_t> lag(const stream_group& of) const noexcept;
 
     /// A copy of everything. O(its size).
-    stream copy(slab& memory) const;
+    redis_stream copy(slab& memory) const;
     /// Frees blocks, groups and what is pending, about a step each; true when some are left.
     bool free_some(slab& memory, std::size_t steps) noexcept;
     /// Bytes of all but the stream itself. Reads `samples` consumers of each group and extrapolates
@@ -222,7 +222,7 @@ public:
     /// The entries of a range in turn, both ends included.
     class walk {
     public:
-        walk(const stream& over, stream_id first, stream_id last,
+        walk(const redis_stream& over, stream_id first, stream_id last,
              order direction = order::forward) noexcept;
         /// Goes to the next entry; false at the end.
         bool next() noexcept;
@@ -233,7 +233,7 @@ public:
         void pair(listpack::element& field, listpack::element& value) noexcept;
 
     private:
-        friend class stream;
+        friend class redis_stream;
         void enter() noexcept;
         void seek() noexcept;
         void open(const char* entry) noexcept;
@@ -259,7 +259,7 @@ public:
     /// The blocks in turn, for what writes them as they are.
     class block_walk {
     public:
-        explicit block_walk(const stream& over) noexcept : at_(over.blocks_.first()) {}
+        explicit block_walk(const redis_stream& over) noexcept : at_(over.blocks_.first()) {}
         explicit operator bool() const noexcept { return static_cast<bool>(at_); }
         stream_id id() const noexcept { return at_->id; }
         std::string_view pack() const noexcept { return {at_->of->pack(), at_->of->bytes()}; }

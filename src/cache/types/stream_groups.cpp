@@ -87,8 +87,8 @@ bool stream_group::free_some(slab& memory, std::size_t& steps) noexcept {
     });
 }
 
-stream_group* stream::add_group(slab& memory, std::string_view name, stream_id last,
-                                std::int64_t entries_read) {
+stream_group* redis_stream::add_group(slab& memory, std::string_view name, stream_id last,
+                                      std::int64_t entries_read) {
     if (find_group(name) != nullptr) return nullptr;
     auto& made = make_named<stream_group>(memory, name);
     made.last_id = last;
@@ -97,18 +97,18 @@ stream_group* stream::add_group(slab& memory, std::string_view name, stream_id l
     return &made;
 }
 
-stream stream::take_group(slab& memory, stream_group& gone) {
+redis_stream redis_stream::take_group(slab& memory, stream_group& gone) {
     groups_.erase(memory, gone.name());
-    stream made;
+    redis_stream made;
     made.groups_.insert(memory, &gone);
     return made;
 }
 
-bool stream::has_gaps_from(stream_id id) const noexcept {
+bool redis_stream::has_gaps_from(stream_id id) const noexcept {
     return size_ != 0 && !max_deleted_id_.is_zero() && id <= max_deleted_id_;
 }
 
-std::optional<std::int64_t> stream::count_up_to(stream_id id) const noexcept {
+std::optional<std::int64_t> redis_stream::count_up_to(stream_id id) const noexcept {
     const auto count = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
     if (entries_added_ == 0) return 0;
     if (size_ == 0 && id <= last_id_) return count(entries_added_);
@@ -123,7 +123,7 @@ std::optional<std::int64_t> stream::count_up_to(stream_id id) const noexcept {
     return std::nullopt;
 }
 
-std::optional<std::int64_t> stream::lag(const stream_group& of) const noexcept {
+std::optional<std::int64_t> redis_stream::lag(const stream_group& of) const noexcept {
     if (entries_added_ == 0) return 0;
     std::optional<std::int64_t> read;
     if (of.entries_read != stream_group::unknown_count && !has_gaps_from(of.last_id)) {
@@ -138,7 +138,7 @@ std::optional<std::int64_t> stream::lag(const stream_group& of) const noexcept {
 // The block is walked as a listpack first, so that the second walk, which looks at what the
 // elements mean, is safe. What is marked as removed may have a higher ID than what follows it: old
 // versions of Redis could set the last ID back to before it.
-const char* stream::add_block(slab& memory, stream_id id, std::string_view pack) {
+const char* redis_stream::add_block(slab& memory, stream_id id, std::string_view pack) {
     constexpr const char* wrong_entry = "an entry of a stream is not made as it should be";
     constexpr const char* wrong_order = "a stream's entries are not in the order of their IDs";
     constexpr std::int64_t max_flags = 3;
@@ -208,7 +208,7 @@ const char* stream::add_block(slab& memory, stream_id id, std::string_view pack)
     return nullptr;
 }
 
-const char* stream::set_facts(const facts& known) noexcept {
+const char* redis_stream::set_facts(const facts& known) noexcept {
     if (known.length != size_) return "a stream does not have the entries that it claims";
     if (known.last_id < last_id_) return "a stream's last ID is before its last entry";
     last_id_ = known.last_id;
@@ -218,7 +218,7 @@ const char* stream::set_facts(const facts& known) noexcept {
     return nullptr;
 }
 
-void stream::check() const {
+void redis_stream::check() const {
     blocks_.check();
     groups_.check();
     std::uint64_t live = 0;

@@ -20,7 +20,7 @@ namespace {
 
 using texts = std::vector<std::string>;
 
-struct owned_stream : stream {
+struct owned_stream : redis_stream {
     ~owned_stream() {
         while (free_some(memory, 1'000)) {
         }
@@ -33,7 +33,7 @@ struct owned_stream : stream {
     slab memory;
 };
 
-texts pairs_at(stream::walk& at) {
+texts pairs_at(redis_stream::walk& at) {
     texts found;
     for (std::size_t i = at.pairs(); i > 0; --i) {
         listpack::element field;
@@ -46,10 +46,10 @@ texts pairs_at(stream::walk& at) {
     return found;
 }
 
-std::vector<stream_id> ids_of(const stream& s, stream_id first, stream_id last,
-                              stream::order direction = stream::order::forward) {
+std::vector<stream_id> ids_of(const redis_stream& s, stream_id first, stream_id last,
+                              redis_stream::order direction = redis_stream::order::forward) {
     std::vector<stream_id> found;
-    stream::walk at(s, first, last, direction);
+    redis_stream::walk at(s, first, last, direction);
     while (at.next()) found.push_back(at.id());
     return found;
 }
@@ -129,7 +129,7 @@ TEST(stream, does_what_a_map_does) {
                 expected.push_back(at->first);
                 if (expected.size() == 5) break;
             }
-            stream::walk forward(s, first, end);
+            redis_stream::walk forward(s, first, end);
             for (const stream_id id : expected) {
                 ASSERT_TRUE(forward.next()) << "seed " << seed;
                 ASSERT_EQ(forward.id(), id) << "seed " << seed;
@@ -138,14 +138,14 @@ TEST(stream, does_what_a_map_does) {
             if (i % 400 == 0) s.check();
         }
         s.check();
-        stream::walk forward(s, {}, stream_id::max());
+        redis_stream::walk forward(s, {}, stream_id::max());
         for (const auto& [id, pairs] : model) {
             ASSERT_TRUE(forward.next());
             ASSERT_EQ(forward.id(), id);
             ASSERT_EQ(pairs_at(forward), pairs) << "seed " << seed;
         }
         ASSERT_FALSE(forward.next());
-        stream::walk backward(s, {}, stream_id::max(), stream::order::backward);
+        redis_stream::walk backward(s, {}, stream_id::max(), redis_stream::order::backward);
         for (auto at = model.rbegin(); at != model.rend(); ++at) {
             ASSERT_TRUE(backward.next());
             ASSERT_EQ(backward.id(), at->first);
@@ -154,7 +154,7 @@ TEST(stream, does_what_a_map_does) {
         ASSERT_FALSE(backward.next());
         expect_counted(s);
 
-        stream copy = s.copy(s.memory);
+        redis_stream copy = s.copy(s.memory);
         copy.check();
         EXPECT_EQ(ids_of(copy, {}, stream_id::max()), ids_of(s, {}, stream_id::max()));
         while (copy.free_some(s.memory, 100)) {
@@ -192,7 +192,8 @@ TEST(stream, ids_at_the_ends_of_what_there_is_can_be_found) {
     s.check();
     EXPECT_EQ(ids_of(s, {}, stream_id::max()).size(), 5U);
     EXPECT_EQ(ids_of(s, {0, 2}, {stream_id::max_part, 0}).size(), 3U);
-    EXPECT_EQ(ids_of(s, {0, 2}, {stream_id::max_part, 0}, stream::order::backward).size(), 3U);
+    EXPECT_EQ(ids_of(s, {0, 2}, {stream_id::max_part, 0}, redis_stream::order::backward).size(),
+              3U);
     EXPECT_EQ(ids_of(s, stream_id::max(), stream_id::max()).size(), 1U);
     EXPECT_TRUE(ids_of(s, {2, 0}, {1, 0}).empty());
     EXPECT_TRUE(s.erase(s.memory, stream_id::max()));
@@ -259,13 +260,13 @@ TEST(stream, pending_entries_have_one_owner) {
         ASSERT_EQ(at->of->owner->name(), model[at->id]);
     }
     expect_counted(s);
-    stream copy = s.copy(s.memory);
+    redis_stream copy = s.copy(s.memory);
     copy.check();
     EXPECT_EQ(copy.find_group("group")->pending.size(), model.size());
-    stream alone = s.take_group(s.memory, *group);
+    redis_stream alone = s.take_group(s.memory, *group);
     EXPECT_EQ(s.find_group("group"), nullptr);
     EXPECT_EQ(alone.groups().size(), 1U);
-    for (stream* each : {&alone, &copy}) {
+    for (redis_stream* each : {&alone, &copy}) {
         while (each->free_some(s.memory, 10)) {
         }
     }
@@ -275,7 +276,7 @@ TEST(stream, pending_entries_have_one_owner) {
 // No slice of the work is much longer than what was asked for.
 TEST(stream, what_is_discarded_is_freed_in_slices) {
     environment env(1);
-    stream s;
+    redis_stream s;
     const std::string_view pair[] = {"field", "value"};
     for (std::uint64_t i = 1; i <= 200'000; ++i) s.append(env.memory, {i, 0}, pair, 1, {});
     stream_group& group = *s.add_group(env.memory, "g", {}, 0);
@@ -301,15 +302,17 @@ TEST(stream, what_is_discarded_is_freed_in_slices) {
     EXPECT_EQ(env.discarded(), 0U);
 }
 
-stream::facts facts_of(std::uint64_t length, stream_id last) {
-    stream::facts known;
+redis_stream::facts facts_of(std::uint64_t length, stream_id last) {
+    redis_stream::facts known;
     known.length = length;
     known.last_id = last;
     return known;
 }
 
 // A block as text, for tests of what comes from outside.
-std::string block_of(const stream& s) { return std::string(stream::block_walk(s).pack()); }
+std::string block_of(const redis_stream& s) {
+    return std::string(redis_stream::block_walk(s).pack());
+}
 
 TEST(stream, a_block_from_outside_is_taken_only_if_it_is_sound) {
     owned_stream from;
@@ -342,7 +345,7 @@ TEST(stream, a_block_from_outside_is_taken_only_if_it_is_sound) {
             ++taken;
             if (into.set_facts(facts_of(into.size(), stream_id::max()))) FAIL();
             into.check();
-            EXPECT_EQ(ids_of(into, {}, stream_id::max(), stream::order::backward).size(),
+            EXPECT_EQ(ids_of(into, {}, stream_id::max(), redis_stream::order::backward).size(),
                       into.size());
             while (!into.empty()) ASSERT_TRUE(into.erase(into.memory, into.first_id()));
         }
