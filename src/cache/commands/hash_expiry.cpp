@@ -111,14 +111,14 @@ private:
 };
 
 // A field that is there gets its end, or goes.
-void end_field(call& c, collection& fields, std::string_view name, expiry_time at_ms) {
+void set_field_expiry(call& c, collection& fields, std::string_view name, expiry_time at_ms) {
     if (is_over_at_once(c, at_ms))
         fields.erase(name);
     else
         fields.set_end(name, std::max<expiry_time>(at_ms, 1));
 }
 
-// Behind all changes of end_field(), to that many fields.
+// Behind all changes of set_field_expiry(), to that many fields.
 void notify_expiry_set(call& c, slot* place, expiry_time at_ms, std::size_t changed) {
     if (is_over_at_once(c, at_ms)) {
         c.changed(key_event::hash, "hdel", c.arg(1), changed);
@@ -181,7 +181,7 @@ void set_ends(call& c, unit in, std::int64_t from_ms) {
             c.reply.integer(not_met);
             continue;
         }
-        end_field(c, fields, name, *at_ms);
+        set_field_expiry(c, fields, name, *at_ms);
         changed.add(name);
         c.reply.integer(is_over_at_once(c, *at_ms) ? deleted : done);
     }
@@ -225,7 +225,7 @@ std::uint64_t reply_size(const call& c, const slot* place, std::string_view name
 struct set_options {
     bool only_absent = false;   // FNX
     bool only_present = false;  // FXX
-    bool keeps_end = false;
+    bool keeps_expiry = false;
     std::optional<expiry_time> at_ms;
     std::size_t first = 0;  // of the fields and values in turn
     std::size_t count = 0;
@@ -250,12 +250,12 @@ struct set_options {
                 c.error("ERR unknown argument: " + std::string(given.substr(0, given.find('\0'))));
                 return false;
             }
-            if (keeps_end || at_ms) {
+            if (keeps_expiry || at_ms) {
                 c.error("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified");
                 return false;
             }
             if (keeps) {
-                keeps_end = true;
+                keeps_expiry = true;
                 continue;
             }
             if (i + 1 == c.count) {
@@ -306,7 +306,7 @@ struct set_options {
         }
         if (at_ms)
             args = {"HSETEX", c.arg(1), "PXAT", time, "FIELDS", fields};
-        else if (keeps_end)
+        else if (keeps_expiry)
             args = {"HSETEX", c.arg(1), "KEEPTTL", "FIELDS", fields};
         else
             args = {"HSET", c.arg(1)};
@@ -374,7 +374,7 @@ void hgetex(call& c) {
         if (place == nullptr || !c.collection_of(place).contains(name)) continue;
         collection fields = c.collection_of(place);
         if (at_ms) {
-            end_field(c, fields, name, *at_ms);
+            set_field_expiry(c, fields, name, *at_ms);
             changed.add(name);
         } else if (persists && fields.drop_end(name)) {
             changed.add(name);
@@ -418,13 +418,13 @@ void hsetex(call& c) {
     collection fields = c.collection_of(place);
     const auto name = [&](std::size_t i) { return c.arg(options.first + i * 2); };
     for (std::size_t i = 0; i < options.count; ++i) {
-        fields.put(name(i), c.arg(options.first + i * 2 + 1), options.keeps_end);
+        fields.put(name(i), c.arg(options.first + i * 2 + 1), options.keeps_expiry);
     }
     c.changed(key_event::hash, "hset", c.arg(1), options.count);
     if (propagates(c)) options.propagate(c);
     if (options.at_ms) {
         for (std::size_t i = 0; i < options.count; ++i) {
-            if (fields.contains(name(i))) end_field(c, fields, name(i), *options.at_ms);
+            if (fields.contains(name(i))) set_field_expiry(c, fields, name(i), *options.at_ms);
         }
         notify_expiry_set(c, place, *options.at_ms, 0);
     }

@@ -41,8 +41,8 @@ void notify_fields_expired(engine::state& s, keyspace& in, std::string_view key,
     if (key_is_gone) s.key_happened(in.number(), key_event::generic, "del", key);
 }
 
-std::size_t end_fields(engine::state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
-                       std::size_t most, std::span<const std::string_view> named) {
+std::size_t expire_fields(engine::state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
+                          std::size_t most, std::span<const std::string_view> named) {
     entry& e = *keyspace::at(place);
     collection fields(s.env, e);
     if (fields.ended() == 0 || others_say_what_goes(s)) return 0;
@@ -50,7 +50,7 @@ std::size_t end_fields(engine::state& s, keyspace& in, keyspace::slot* place, st
     if (in.keeper() != nullptr) in.keeper()->before_change(e, hash);
     const std::string key(e.key());
     std::vector<std::string> names;
-    fields.remove_ended(most, named, names);
+    fields.remove_expired(most, named, names);
     const bool is_gone = fields.all() == 0;
     if (is_gone)
         in.remove(place, hash);
@@ -88,7 +88,7 @@ bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice) {
             return false;
         } else {
             const std::size_t most = std::min(left, slice_limit::a_look);
-            const std::size_t ended = end_fields(s, in, place, next.key_hash, most);
+            const std::size_t ended = expire_fields(s, in, place, next.key_hash, most);
             if (ended == 0) clock.note(next);
             weight += ended;
             left -= std::min(left - 1, ended);
@@ -97,10 +97,10 @@ bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice) {
     return has_fields_to_end(s);
 }
 
-keyspace::slot* without_ended(call& c, keyspace::slot* place) {
+keyspace::slot* without_expired(call& c, keyspace::slot* place) {
     // What the command names is really gone, here and on replicas, before it makes it anew.
     const std::span<const std::string_view> named(c.args + 2, c.count - 2);
-    if (end_fields(c.state, *c.keys, place, c.hash, fields_ended_by_command, named) == 0)
+    if (expire_fields(c.state, *c.keys, place, c.hash, fields_expired_by_command, named) == 0)
         return place;
     return c.keys->find(c.arg(1), c.hash);
 }

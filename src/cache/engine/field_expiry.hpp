@@ -14,13 +14,13 @@ namespace eddy::cache {
 
 /// Fields that a command on their hash removes at most when they are over, beside those that it
 /// names. It sees none of the others either; they are for the sweep.
-inline constexpr std::size_t fields_ended_by_command = 64;
+inline constexpr std::size_t fields_expired_by_command = 64;
 
 /// Removes fields of the slot's hash that are over: those that are `named`, up to `most` others,
 /// and the hash with the last one; returns how many. Removes none while a master, or a file that is
 /// loaded, says what goes.
-std::size_t end_fields(engine::state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
-                       std::size_t most, std::span<const std::string_view> named = {});
+std::size_t expire_fields(engine::state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
+                          std::size_t most, std::span<const std::string_view> named = {});
 
 /// Whether sweep_fields() has something to do.
 bool has_fields_to_end(const engine::state& s) noexcept;
@@ -34,19 +34,19 @@ void notify_fields_expired(engine::state& s, keyspace& in, std::string_view key,
                            std::span<const std::string> fields, bool key_is_gone);
 
 /// The value found under args[1], or null, after removal of expired fields.
-keyspace::slot* without_ended(call& c, keyspace::slot* place);
+keyspace::slot* without_expired(call& c, keyspace::slot* place);
 
 inline keyspace::slot* hash_to_read(call& c) {
     keyspace::slot* const place = c.find_to_read();
     if (place == nullptr || keyspace::at(place)->held_as != encoding::timed_table) [[likely]]
         return place;
-    return without_ended(c, place);
+    return without_expired(c, place);
 }
 inline keyspace::slot* hash_to_write(call& c) {
     keyspace::slot* const place = c.find_to_write();
     if (place == nullptr || keyspace::at(place)->held_as != encoding::timed_table) [[likely]]
         return place;
-    return without_ended(c, place);
+    return without_expired(c, place);
 }
 
 }  // namespace eddy::cache

@@ -86,7 +86,7 @@ protected:
 
 TEST_F(field_expiry, a_field_that_is_over_is_seen_by_nobody) {
     // One hash is small, one has more fields over than a command removes.
-    constexpr int many = 3 * fields_ended_by_command;
+    constexpr int many = 3 * fields_expired_by_command;
     for (const int ending : {2, many}) {
         SCOPED_TRACE(ending);
         client_("FLUSHALL");

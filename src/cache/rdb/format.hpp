@@ -28,7 +28,7 @@ namespace eddy::cache::rdb {
 /// Written version: readable by Redis 7.0.
 inline constexpr unsigned written_version = 10;
 /// Written version with expiring fields of hashes: readable by Redis 7.4.
-inline constexpr unsigned written_version_with_ends = 12;
+inline constexpr unsigned written_version_with_expiring_fields = 12;
 /// Versions read: up to Redis 7.4.
 inline constexpr unsigned min_version = 1;
 inline constexpr unsigned max_version = 12;

@@ -19,7 +19,7 @@ constexpr std::size_t fetched_together = 64;
 }  // namespace
 
 file_writer::file_writer(environment& env) noexcept
-    : value_(env), has_ends_(env.fields != nullptr && env.fields->size() != 0) {}
+    : value_(env), has_expiring_fields_(env.fields != nullptr && env.fields->size() != 0) {}
 
 void file_writer::count(const byte_buffer& out, std::size_t before) noexcept {
     sum_ = crc64(sum_, out.text().substr(before));
@@ -29,7 +29,7 @@ void file_writer::header(byte_buffer& out) {
     const std::size_t before = out.size();
     char magic[16];
     std::snprintf(magic, sizeof magic, "REDIS%04u",
-                  has_ends_ ? written_version_with_ends : written_version);
+                  has_expiring_fields_ ? written_version_with_expiring_fields : written_version);
     out.append(std::string_view(magic));
     count(out, before);
 }

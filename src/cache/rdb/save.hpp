@@ -51,7 +51,7 @@ public:
 
 private:
     value_writer value_;
-    bool has_ends_;
+    bool has_expiring_fields_;
     std::uint64_t sum_ = 0;
 };
 

@@ -98,8 +98,9 @@ void put_select(byte_buffer& out, std::size_t database) {
 }
 
 unsigned value_writer::version_for(environment& env, entry& of) noexcept {
-    return of.type == value_type::hash && collection(env, of).has_ends() ? written_version_with_ends
-                                                                         : written_version;
+    return of.type == value_type::hash && collection(env, of).has_expiring_fields()
+               ? written_version_with_expiring_fields
+               : written_version;
 }
 
 void value_writer::begin_key(entry& of) {
@@ -149,7 +150,7 @@ void value_writer::next(byte_buffer& out) {
             next_ = part::type;
             break;
         case part::type:
-            timed_ = of_->type == value_type::hash && collection(env_, *of_).has_ends();
+            timed_ = of_->type == value_type::hash && collection(env_, *of_).has_expiring_fields();
             out.append(static_cast<char>(timed_ ? object_type::hash_with_expiry : type_of(*of_)));
             next_ = with_key_ ? part::key : part::value;
             break;

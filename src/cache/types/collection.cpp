@@ -74,13 +74,13 @@ std::optional<std::string_view> collection::get(std::string_view field) const no
     return e->value_bytes();
 }
 
-bool collection::put(std::string_view field, std::string_view value, bool keeps_end) {
-    if (!is_packed()) return put_table(field, value, keeps_end);
+bool collection::put(std::string_view field, std::string_view value, bool keeps_expiry) {
+    if (!is_packed()) return put_table(field, value, keeps_expiry);
     if (field.size() <= max_packed_text && value.size() <= max_packed_text) {
         return put_packed(field, value);
     }
     become_table();
-    return put_table(field, value, keeps_end);
+    return put_table(field, value, keeps_expiry);
 }
 
 bool collection::put_packed(std::string_view field, std::string_view value) {
@@ -128,7 +128,7 @@ void collection::add_to_table(dictionary& to, std::string_view field, std::strin
     to.insert(added, hash);
 }
 
-bool collection::put_table(std::string_view field, std::string_view value, bool keeps_end) {
+bool collection::put_table(std::string_view field, std::string_view value, bool keeps_expiry) {
     dictionary& fields = table();
     const std::uint64_t hash = env_->hash(field);
     dictionary::slot* const place = fields.find(field, hash);
@@ -141,7 +141,7 @@ bool collection::put_table(std::string_view field, std::string_view value, bool 
     // In the order of its table the entry stands by its address.
     const expiry_time old_end = e->expiry();
     const bool was_over = is_over(*e);
-    const expiry_time end = keeps_end && !was_over ? old_end : no_expiry;
+    const expiry_time end = keeps_expiry && !was_over ? old_end : no_expiry;
     if (old_end != no_expiry) leave_order(e);
     if (e->value_size != value.size()) {
         const bool with_room = e->has(entry::has_expiry_room);
@@ -229,7 +229,7 @@ std::uint64_t collection::scan(std::uint64_t cursor, std::vector<element>& found
 collection::walk::walk(const collection& over, also what) noexcept
     : has_values_(over.has_values()) {
     if (over.is_timed() && what == also::none && over.env_->expired != expired_keys::stay)
-        skips_ended_ = over.env_;
+        skips_expired_ = over.env_;
     if (over.is_packed()) {
         at_ = over.packed().data();
         end_ = at_ + over.packed().used;
@@ -246,8 +246,8 @@ bool collection::walk::next(element& to) noexcept {
             if (place == nullptr) return false;
             e = dictionary::entry_of(*place);
             ends_at_ = e->expiry();
-        } while (ends_at_ != no_expiry && skips_ended_ != nullptr &&
-                 skips_ended_->now_ms > ends_at_);
+        } while (ends_at_ != no_expiry && skips_expired_ != nullptr &&
+                 skips_expired_->now_ms > ends_at_);
         to = {e->key(), e->value_bytes()};
         return true;
     }

@@ -76,8 +76,8 @@ public:
     std::optional<std::string_view> get(std::string_view field) const noexcept;
 
     /// Adds the field, or replaces its value; true when it was added. Neither text may point into
-    /// this collection. The field's expiry is removed, unless `keeps_end`.
-    bool put(std::string_view field, std::string_view value = {}, bool keeps_end = false);
+    /// this collection. The field's expiry is removed, unless `keeps_expiry`.
+    bool put(std::string_view field, std::string_view value = {}, bool keeps_expiry = false);
     bool erase(std::string_view field);
 
     /// When a field of a hash ends: milliseconds since 1970. No_expiry for one that does not, and
@@ -89,13 +89,13 @@ public:
     /// Takes it away; false when there was none.
     bool drop_end(std::string_view field);
     /// Whether some field ends.
-    bool has_ends() const noexcept;
+    bool has_expiring_fields() const noexcept;
     /// How many fields are over and not removed yet. O(log n).
     std::size_t ended() const noexcept;
     /// Removes those of these that are named, and then up to `most` more, the oldest first; appends
     /// their names.
-    void remove_ended(std::size_t most, std::span<const std::string_view> first,
-                      std::vector<std::string>& names);
+    void remove_expired(std::size_t most, std::span<const std::string_view> first,
+                        std::vector<std::string>& names);
 
     /// One element, each about as likely as any other; the collection must not be empty.
     element random() const;
@@ -116,7 +116,7 @@ public:
         expiry_time ends_at() const noexcept { return ends_at_; }
 
     private:
-        const environment* skips_ended_ = nullptr;  // whose clock says which
+        const environment* skips_expired_ = nullptr;  // whose clock says which
         expiry_time ends_at_ = no_expiry;
         const char* at_ = nullptr;
         const char* end_ = nullptr;
@@ -143,7 +143,7 @@ private:
 
     char* find_packed(std::string_view field) const noexcept;
     bool put_packed(std::string_view field, std::string_view value);
-    bool put_table(std::string_view field, std::string_view value, bool keeps_end);
+    bool put_table(std::string_view field, std::string_view value, bool keeps_expiry);
     void add_to_table(dictionary& to, std::string_view field, std::string_view value,
                       std::uint64_t hash);
     void become_table();

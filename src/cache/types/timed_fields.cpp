@@ -134,19 +134,19 @@ bool collection::drop_end(std::string_view field) {
     return true;
 }
 
-bool collection::has_ends() const noexcept {
+bool collection::has_expiring_fields() const noexcept {
     return is_timed() && timed_table::of(*holder_)->order.size() > 0;
 }
 
 std::size_t collection::ended() const noexcept {
-    if (!has_ends() || env_->expired == expired_keys::stay) return 0;
+    if (!has_expiring_fields() || env_->expired == expired_keys::stay) return 0;
     const timed_table& fields = *timed_table::of(*holder_);
     if (env_->now_ms <= fields.first_end()) return 0;
     return fields.order.count_below(static_cast<double>(env_->now_ms), false);
 }
 
-void collection::remove_ended(std::size_t most, std::span<const std::string_view> first,
-                              std::vector<std::string>& names) {
+void collection::remove_expired(std::size_t most, std::span<const std::string_view> first,
+                                std::vector<std::string>& names) {
     if (ended() == 0) return;
     timed_table& fields = *timed_table::of(*holder_);
     for (const std::string_view each : first) {
