@@ -120,7 +120,7 @@ void push_to(engine::state& s, session& who, std::string_view bytes) {
     if (who.closing) return;
     if (&who == s.executing) {
         s.own_pushes.append(bytes);
-        s.unsettled = true;
+        s.has_effects = true;
         if (s.own_pushes.size() > s.options.max_outbox) kill(s, who);
         return;
     }

@@ -190,7 +190,7 @@ void note_ready(engine::state& s, scoped_name key) {
     if (topic == nullptr || topic->noted) return;
     s.ready_keys.push_back({key.scope, std::string(key.text)});
     topic->noted = true;
-    s.unsettled = true;
+    s.has_effects = true;
 }
 
 void note_all_ready(engine::state& s, unsigned database) {

@@ -185,7 +185,7 @@ void zrem(call& c) {
     for (std::size_t i = 2; i < c.count && !members.empty(); ++i) {
         removed += members.erase(c.arg(i)) ? 1 : 0;
     }
-    if (removed > 0) settle_sorted_set(c, "zrem", c.arg(1), place, c.hash);
+    if (removed > 0) complete_sorted_set(c, "zrem", c.arg(1), place, c.hash);
     c.reply.integer(removed);
 }
 

@@ -79,8 +79,8 @@ void add_members(call& c, const add_options& options, std::span<const double> sc
     result ? c.reply.number(*result) : c.reply.null();
 }
 
-void settle_sorted_set(call& c, std::string_view event, std::string_view key, keyspace::slot* place,
-                       std::uint64_t hash) {
+void complete_sorted_set(call& c, std::string_view event, std::string_view key,
+                         keyspace::slot* place, std::uint64_t hash) {
     c.changed(key_event::sorted_set, event, key);
     if (!c.sorted_set_of(place).empty()) return;
     c.keys->remove(place, hash);

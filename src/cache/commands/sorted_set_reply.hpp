@@ -41,8 +41,8 @@ void add_members(call& c, const add_options& options, std::span<const double> sc
                  std::size_t first, std::size_t step);
 
 /// Notifies of a change, after it, and removes the key when the set has become empty.
-void settle_sorted_set(call& c, std::string_view event, std::string_view key, keyspace::slot* place,
-                       std::uint64_t hash);
+void complete_sorted_set(call& c, std::string_view event, std::string_view key,
+                         keyspace::slot* place, std::uint64_t hash);
 
 /// A sorted set under no key, until it is stored.
 class sorted_set_result {

@@ -45,7 +45,7 @@ public:
         state_.executing = nullptr;
         if (std::uncaught_exceptions() == exceptions_) return;
         state_.own_pushes.clear();
-        state_.unsettled = !state_.ready_keys.empty();
+        state_.has_effects = !state_.ready_keys.empty();
     }
     executing_mark(const executing_mark&) = delete;
     executing_mark& operator=(const executing_mark&) = delete;
@@ -255,8 +255,8 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
     const auto execute_next = [&](const resp::command& next, const planned& plan) {
         c.executed_in_batch = done;
         const bool executed = execute_one(c, next, plan);
-        if (s.unsettled) [[unlikely]]
-            settle(s, out);
+        if (s.has_effects) [[unlikely]]
+            flush_effects(s, out);
         done += executed ? 1 : 0;
     };
     const executing_mark mark(s, who);
@@ -289,7 +289,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
     }
     if (!s.tracking.changes.empty()) [[unlikely]] {
         send_broadcasts(s);
-        if (s.unsettled) settle(s, out);
+        if (s.has_effects) flush_effects(s, out);
     }
     mark.end();
     const output_limit& limit = s.options.output_limits[0];
@@ -479,7 +479,7 @@ bool engine::upkeep(std::size_t steps) {
         more |= its.work(s, steps, slice);
     }
     // Those who wait for a key may have been told that one expired.
-    if (s.unsettled && !scripting::is_late(s)) serve_waiting(s);
+    if (s.has_effects && !scripting::is_late(s)) serve_waiting(s);
     if (!s.tracking.changes.empty()) send_broadcasts(s);
     return more;
 }

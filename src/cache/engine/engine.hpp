@@ -300,7 +300,7 @@ public:
 
     /// Takes in what lanes have done, see lane.hpp. Call it before anything else, after any of them
     /// may have been in use.
-    void settle_lanes() noexcept;
+    void merge_lanes() noexcept;
 
     /// A script has taken some milliseconds and was left in the middle. Until it ends its session
     /// is blocked, and all others wait, or get BUSY after busy_reply_ms. go_on() runs it for a few

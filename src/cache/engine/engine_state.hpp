@@ -188,7 +188,7 @@ struct engine::state final : key_observer {
 
     std::uint32_t observers = 0;  // of observers
     std::uint16_t slow_path = 0;  // of slow_path
-    bool unsettled = false;       // there are own pushes, or ready keys
+    bool has_effects = false;     // there are own pushes, or ready keys
     name_registry watched{env.hash};
     name_registry channels{env.hash};
     name_registry patterns{env.hash};

@@ -415,7 +415,7 @@ bool execute_on_slow_path(call& c) {
                 const use_scope uses(c);
                 run(c);
             }
-            if ((c.state.slow_path & slow_path::hooks) != 0) c.state.hooked->settle();
+            if ((c.state.slow_path & slow_path::hooks) != 0) c.state.hooked->queue_changes();
             break;
     }
     // CLIENT CACHING is for one command, or one transaction.
@@ -430,11 +430,11 @@ bool execute_on_slow_path(call& c) {
     return true;
 }
 
-void settle(engine::state& s, byte_buffer& out) {
-    s.unsettled = false;
+void flush_effects(engine::state& s, byte_buffer& out) {
+    s.has_effects = false;
     // What a late script has made ready is served when it has ended.
     if (!scripting::is_late(s)) serve_waiting(s);
-    s.unsettled = false;
+    s.has_effects = false;
     out.append(s.own_pushes.text());
     s.own_pushes.clear();
     constexpr std::size_t kept = 64 * 1024;

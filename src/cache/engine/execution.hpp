@@ -88,7 +88,7 @@ void run(call& c);
 
 /// Serves sessions that wait for ready keys, and appends the executing session's own messages to
 /// its output.
-void settle(engine::state& s, byte_buffer& out);
+void flush_effects(engine::state& s, byte_buffer& out);
 
 /// Forgets a transaction, and what was watched for it.
 void drop_transaction(engine::state& s, session& who);

@@ -52,11 +52,11 @@ lane::lane(engine& of)
       untimed_(all_commands().size()) {
     called_.reserve(all_commands().size());
     state_.lanes.push_back(this);
-    of.settle_lanes();
+    of.merge_lanes();
 }
 
 lane::~lane() {
-    settle();
+    merge_counters();
     std::erase(state_.lanes, this);
 }
 
@@ -296,10 +296,10 @@ void lane::count_running() noexcept {
     untimed_[number] -= std::min(untimed_[number], calls);
 }
 
-void lane::settle() noexcept {
+void lane::merge_counters() noexcept {
     engine::state& s = state_;
     if (!std::exchange(has_run_, false)) return;
-    stock_.settle();
+    stock_.merge_counters();
     s.env.counters.hits += counts_.hits;
     s.env.counters.misses += counts_.misses;
     s.changes += counts_.changes;
@@ -331,9 +331,9 @@ void lane::resize(std::size_t& left) noexcept {
     }
 }
 
-void engine::settle_lanes() noexcept {
+void engine::merge_lanes() noexcept {
     state& s = *state_;
-    for (lane* const each : s.lanes) each->settle();
+    for (lane* const each : s.lanes) each->merge_counters();
     std::size_t left = lane::most_resized;
     for (lane* const each : s.lanes) each->resize(left);
     const std::size_t used = s.env.memory.used_bytes();

@@ -12,7 +12,7 @@
 //   number of keys                   each segment's count by atomic additions, their sum as
 //                                    INFO's counters
 //   memory                           a stock of blocks for each lane
-//   INFO's counters                  counters of each lane, merged by settle_lanes()
+//   INFO's counters                  counters of each lane, merged by merge_lanes()
 //   time, settings, clients, rest    constant while lanes run
 //
 // While changes are observed or persisted, write commands take the exclusive path: replicas, the
@@ -41,7 +41,7 @@ namespace eddy::cache {
 struct command_spec;
 struct planned;
 
-/// Lane of one thread. Made, destroyed and settled exclusively; the engine must outlive it.
+/// Lane of one thread. Made, destroyed and merged exclusively; the engine must outlive it.
 class alignas(64) lane {
 public:
     /// Databases of fewer keys are for one thread at a time: so few buckets would be wanted by all.
@@ -98,7 +98,7 @@ private:
     // without permission for any, so many take the exclusive path before the next try.
     static constexpr std::uint32_t most_useless = 16;
     static constexpr std::uint32_t batches_without_use = 32;
-    // Segments that wait to be resized, and those resized when all lanes are settled: some ten
+    // Segments that wait to be resized, and those resized when all lanes are merged: some ten
     // microseconds each.
     static constexpr std::size_t most_noted = 4;
     static constexpr std::size_t most_resized = 8;
@@ -123,13 +123,13 @@ private:
     void count_running() noexcept;
     void note_contention() noexcept;
     void note_use(const outcome& of) noexcept;
-    void settle() noexcept;
+    void merge_counters() noexcept;
     void resize(std::size_t& left) noexcept;
 
     // Read on the exclusive path; changed by the lane's runs.
-    bool has_run_ = false;  // since it was settled
+    bool has_run_ = false;  // since merge_counters()
     std::size_t noted_count_ = 0;
-    std::size_t room_ = 0;  // bytes that it may take until it is settled
+    std::size_t room_ = 0;  // bytes that it may take until merge_counters()
 
     engine::state& state_;
     slab::stock stock_;
@@ -143,7 +143,7 @@ private:
     std::uint32_t useless_ = 0;  // batches in a row
     std::uint32_t batches_left_ = 0;
     repeated running_;
-    std::vector<std::uint32_t> calls_;    // of each command since it was settled
+    std::vector<std::uint32_t> calls_;    // of each command since merge_counters()
     std::vector<std::uint32_t> untimed_;  // of each command, so many until one is timed
     std::vector<std::uint16_t> called_;   // those of which there were calls
     std::array<sample, most_samples> samples_;

@@ -44,7 +44,7 @@ public:
     template <class Work>
     auto alone(Work what) {
         const std::lock_guard only(mutex_);
-        home.settle_lanes();
+        home.merge_lanes();
         return what();
     }
     template <class Work>
@@ -406,7 +406,7 @@ TEST(lane, takes_turns_for_a_while_where_batches_keep_meeting_others) {
     EXPECT_FALSE(mine.is_of_use(2s + 10ms));
     EXPECT_TRUE(mine.is_of_use(2s + 100ms));
     EXPECT_TRUE(ask("wanted"));
-    beside.home.settle_lanes();
+    beside.home.merge_lanes();
 }
 
 TEST(lane, is_left_alone_for_a_while_where_no_batch_is_for_it) {
@@ -443,7 +443,7 @@ TEST(lane, is_left_alone_for_a_while_where_no_batch_is_for_it) {
     EXPECT_TRUE(tries({"GET", "a"}));
     EXPECT_FALSE(tries({"RENAME", "a"}));
     EXPECT_EQ(left_alone(), 0);
-    beside.home.settle_lanes();
+    beside.home.merge_lanes();
 }
 
 // Of a full table it takes more buckets than a thread may have.
@@ -468,7 +468,7 @@ TEST(lane, a_command_of_too_many_keys_is_no_reason_to_take_turns) {
     }
     EXPECT_GT(left_alone, 0);
     EXPECT_LT(left_alone, 500);
-    beside.home.settle_lanes();
+    beside.home.merge_lanes();
 }
 
 TEST(lane, counts_an_error_once_and_changes_nothing_for_it) {
@@ -572,7 +572,7 @@ TEST(lane, what_many_threads_change_at_once_adds_up) {
     EXPECT_GT(by_lanes, static_cast<std::size_t>(threads * rounds));
     clients.clear();
     test_client ask(beside.home);
-    beside.home.settle_lanes();
+    beside.home.merge_lanes();
     for (std::size_t i = 0; i < keys; ++i) {
         const std::string k = std::to_string(i);
         const std::string sum = std::to_string(sums[i]);
@@ -666,7 +666,7 @@ TEST(lane, many_threads_may_execute_each_of_its_commands_at_once) {
     for (const auto& each : clients) by_lanes += each->by_lanes;
     EXPECT_GT(by_lanes, static_cast<std::size_t>(threads * rounds) / 2);
     clients.clear();
-    beside.home.settle_lanes();
+    beside.home.merge_lanes();
     while (beside.home.upkeep()) {
     }
     keyspace& keys = beside.home.internals().database(0);

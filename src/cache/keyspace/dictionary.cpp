@@ -178,8 +178,8 @@ void dictionary::split(std::uint64_t hash) {
     segment* const low = root(hash).owner;
     EDDY_ASSERT(low->depth < max_depth);
     // Before anything changes, as it may fail.
-    std::vector<slot> unsettled;
-    unsettled.reserve(low->count);
+    std::vector<slot> unplaced;
+    unplaced.reserve(low->count);
     if (low->depth == depth_) double_directory();
     moved_ += low->count;
     const unsigned bit = 63 - low->depth;
@@ -195,7 +195,7 @@ void dictionary::split(std::uint64_t hash) {
             const auto i = static_cast<unsigned>(__builtin_ctz(used));
             const slot moved = from.slots[i];
             if (from.overflow > 0) {
-                unsettled.push_back(moved);
+                unplaced.push_back(moved);
                 from.tags[i] = 0;
                 continue;
             }
@@ -211,7 +211,7 @@ void dictionary::split(std::uint64_t hash) {
         high->count += placed;
     }
     low->count -= high->count;
-    for (const slot moved : unsettled) {
+    for (const slot moved : unplaced) {
         const std::uint64_t its = hash_(entry_of(moved)->key());
         const bool up = (its >> bit & 1) != 0;
         place(up ? buckets : low->buckets, moved, its);

@@ -198,7 +198,7 @@ slab::stock::~stock() {
             of_.release_alone(take(index), class_size(index));
         }
     }
-    settle();
+    merge_counters();
 }
 
 // The links stand in the blocks themselves, as a page's free ones have theirs.

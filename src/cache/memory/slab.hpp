@@ -58,12 +58,12 @@ public:
         /// Returns the blocks. No other use of the slab meanwhile.
         ~stock();
 
-        /// Bytes that were allocated through it since settle().
+        /// Bytes that were allocated through it since merge_counters().
         std::size_t taken() const noexcept { return taken_; }
         /// Merges its free blocks into the slab's count. No other use of the slab meanwhile.
-        void settle() noexcept {
-            of_.stocked_ += bytes_ - settled_;
-            settled_ = bytes_;
+        void merge_counters() noexcept {
+            of_.stocked_ += bytes_ - merged_;
+            merged_ = bytes_;
             taken_ = 0;
         }
 
@@ -90,8 +90,8 @@ public:
         void put(free_block* block, unsigned index) noexcept;
 
         slab& of_;
-        std::size_t bytes_ = 0;    // in its free blocks
-        std::size_t settled_ = 0;  // of them, those that the slab knows of
+        std::size_t bytes_ = 0;   // in its free blocks
+        std::size_t merged_ = 0;  // of them, those that the slab knows of
         std::size_t taken_ = 0;
         std::array<pile, 65> piles_;  // one for each fine class
     };
@@ -137,7 +137,7 @@ public:
     }
 
     /// Bytes in blocks that are in use, each counted with its whole capacity. Not while stocks are
-    /// in use, nor before their settle().
+    /// in use, nor before their merge_counters().
     std::size_t used_bytes() const noexcept { return used_ - stocked_; }
     /// Number of returns of memory to the system so far. One takes a microsecond and more, so
     /// callers that release many blocks in slices of time count them.

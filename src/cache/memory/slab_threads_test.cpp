@@ -62,7 +62,7 @@ TEST(slab_threads, threads_with_stocks_have_blocks_of_their_own) {
         });
     }
     for (std::thread& each : running) each.join();
-    for (const auto& each : stocks) each->settle();
+    for (const auto& each : stocks) each->merge_counters();
     std::size_t used = 0;
     constexpr std::size_t malloc_overhead = 16;
     for (const auto& all : blocks) {
@@ -93,10 +93,10 @@ TEST(slab_threads, a_stock_keeps_few_blocks_and_counts_what_it_gave) {
         EXPECT_EQ(stock.taken(), 1000 * size);
         for (void* const each : blocks) memory.release(each, size);
     }
-    // What it keeps counts as used until it is settled.
+    // What it keeps counts as used until it has merged its counters.
     EXPECT_GT(memory.used_bytes(), 0U);
     EXPECT_LE(memory.used_bytes(), slab::stock::most * size);
-    stock.settle();
+    stock.merge_counters();
     EXPECT_EQ(memory.used_bytes(), 0U);
     EXPECT_EQ(stock.taken(), 0U);
 }

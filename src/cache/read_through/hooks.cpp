@@ -365,7 +365,7 @@ void hooks::key_happened(unsigned database, key_event kind, std::string_view nam
     const std::string scoped = scoped_key(database, key);
     if (kind == key_event::expired || kind == key_event::evicted) {
         // The value is still there, and whoever wrote it relies on its being told.
-        if (dirty_.contains(scoped)) settle();
+        if (dirty_.contains(scoped)) queue_changes();
         if (const key_change* const change = queue_.find(scoped);
             change != nullptr && change->what == key_change::kind::write && !change->value)
             queue_.fill(scoped, value_of(scoped));
@@ -394,7 +394,7 @@ void hooks::key_happened(unsigned database, key_event kind, std::string_view nam
                               name == "rename_to" || name == "copy_to" || name == "move_to" ||
                               name == "restore" || name.ends_with("store");
     if (kind != key_event::string && kind != key_event::generic && !may_be_other) return;
-    // Not every change is part of a command, which ends with settle().
+    // Not every change is part of a command, which ends with queue_changes().
     if (dirty_.empty()) host_.hook_work_came();
     dirty_[scoped] |= may_be_other;
 }
@@ -416,7 +416,7 @@ void hooks::expired(unsigned database, std::string_view key, std::string_view sc
     host_.hook_work_came();
 }
 
-void hooks::settle() {
+void hooks::queue_changes() {
     if (dirty_.empty()) [[likely]]
         return;
     for (const auto& [scoped, may_be_other] : dirty_) {
@@ -459,13 +459,13 @@ std::shared_ptr<const std::string> hooks::value_of(std::string_view scoped) {
 }
 
 void hooks::keep_values() {
-    settle();
+    queue_changes();
     queue_.for_each_unfilled(
         [this](const std::string& scoped) { queue_.fill(scoped, value_of(scoped)); });
 }
 
 bool hooks::take(hook_job& job) {
-    settle();
+    queue_changes();
     const bool changes_first = change_has_turn_;
     if (changes_first && take_change(job)) return true;
     if (take_miss(job)) {
@@ -614,7 +614,7 @@ void hooks::tick() {
 }
 
 bool hooks::flushed() {
-    settle();
+    queue_changes();
     return queue_.empty();
 }
 

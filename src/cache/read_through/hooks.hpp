@@ -133,7 +133,7 @@ public:
     /// Before a command that would run now; `flags` are those of all that it will run.
     verdict before(call& c, std::uint32_t flags);
     /// After it.
-    void settle();
+    void queue_changes();
     void key_happened(unsigned database, key_event kind, std::string_view name,
                       std::string_view key);
     /// Before all keys of databases are removed, or exchanged, without an event for each.

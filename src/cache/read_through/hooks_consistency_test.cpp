@@ -375,7 +375,7 @@ TEST_F(HooksTest, a_state_that_is_lost_takes_the_older_one_with_it) {
     const std::uint64_t hash = keys.hash("k");
     keys.put_text(keys.find("k", hash), "k", hash, "newer");
     home_->internals().key_happened(0, key_event::string, "set", "k");
-    hooks_->settle();
+    hooks_->queue_changes();
     EXPECT_EQ(hooks_->counts().changes.lost, 2);
     EXPECT_EQ(hooks_->counts().queued_keys, 1);
     // As an eviction takes it. The older state is nobody's any more.

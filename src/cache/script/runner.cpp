@@ -464,10 +464,10 @@ void script_runner::finish_late() {
     check_output(state_, who);
     try {
         serve_waiting(state_);
-        state_.unsettled = false;
+        state_.has_effects = false;
     } catch (const std::bad_alloc&) {
         // The next command does it.
-        state_.unsettled = true;
+        state_.has_effects = true;
     }
 }
 

@@ -85,7 +85,7 @@ struct cache_context final : loop_lock_observer {
     cache_context(eddy::cache::engine& its_engine, journal& its_events, counters& its_counters)
         : engine(its_engine), events(its_events), counted(its_counters), clock(its_engine) {}
 
-    void became_exclusive() noexcept override { engine.settle_lanes(); }
+    void became_exclusive() noexcept override { engine.merge_lanes(); }
 
     /// Updates the engine's clock. The home loop's thread, once in each of its turns in which the
     /// engine works; also with the loop locked.
