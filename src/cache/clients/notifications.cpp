@@ -5,7 +5,7 @@
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/persistence/propagation.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/replication/migration.hpp"
 
 #include <optional>
@@ -73,7 +73,7 @@ void engine::state::note_observers() noexcept {
     if (!awaited.empty()) now |= observers::waiters;
     if (tracking.clients > 0) now |= observers::trackers;
     if ((slow_path & slow_path::propagates) != 0) now |= observers::propagation;
-    if (hooked != nullptr) now |= observers::hooks;
+    if (hooked != nullptr) now |= observers::read_through;
     if (migrating != nullptr) now |= observers::migrations;
     observers = now;
     env.observer = now != 0 ? this : nullptr;
@@ -86,7 +86,7 @@ void engine::state::key_happened(unsigned database, key_event kind, std::string_
     std::optional<recorded_alone> told;
     if (by_itself && (observers & observers::propagation) != 0)
         told.emplace(*this, database, std::initializer_list<std::string_view>{"DEL", key});
-    if (is_change && (observers & observers::hooks) != 0)
+    if (is_change && (observers & observers::read_through) != 0)
         hooked->key_happened(database, kind, name, key);
     // Fields end there as well.
     if (is_change && (observers & observers::migrations) != 0 && name != "hexpired")

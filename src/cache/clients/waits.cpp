@@ -8,7 +8,7 @@
 #include "cache/engine/execution.hpp"
 #include "cache/engine/server_host.hpp"
 #include "cache/persistence/propagation.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/replication/replication.hpp"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include "cache/engine/server_host.hpp"
 #include "cache/engine/version.hpp"
 #include "cache/persistence/append_log.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/replication/replication_info.hpp"
 #include "cache/script/scripting.hpp"

@@ -9,7 +9,7 @@
 #include "cache/commands/scan_options.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/keys_ahead.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/types/encoding_name.hpp"
 
 #include <algorithm>

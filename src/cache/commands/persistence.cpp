@@ -6,7 +6,7 @@
 #include "cache/engine/call.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/save.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/replication/replication.hpp"
 
 #include <string>

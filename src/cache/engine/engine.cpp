@@ -20,7 +20,7 @@
 #include "cache/engine/server_host.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/persistence/propagation.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/replication/migration.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/scripting.hpp"

@@ -15,7 +15,7 @@
 //   rdb           format.hpp: RDB files and DUMP payloads, snapshots
 //   persistence   persistence.hpp: SAVE, the append-only file, propagation of changes
 //   replication   replication.hpp: master and replica, FAILOVER, MIGRATE
-//   read_through  hooks.hpp: load on miss and write-behind by scripts
+//   read_through  read_through.hpp: load on miss and write-behind by scripts
 //   script        scripts.hpp: EVAL and functions, on LuaJIT
 //   testing       test_client.hpp: fixtures, comparison with redis-server
 //

@@ -34,7 +34,7 @@ namespace eddy::cache {
 class append_log;
 class client_memory;
 class command_names;
-class hooks;
+class read_through;
 class lane;
 class migrations;
 class propagation;
@@ -58,7 +58,7 @@ inline constexpr std::uint32_t watchers = 1 << 16;
 inline constexpr std::uint32_t waiters = 1 << 17;
 inline constexpr std::uint32_t trackers = 1 << 18;
 inline constexpr std::uint32_t propagation = 1 << 19;  ///< expirations and evictions
-inline constexpr std::uint32_t hooks = 1 << 20;
+inline constexpr std::uint32_t read_through = 1 << 20;
 inline constexpr std::uint32_t migrations = 1 << 21;
 }  // namespace observers
 
@@ -71,10 +71,10 @@ inline constexpr std::uint16_t script = 8;        ///< one is late: other client
 inline constexpr std::uint16_t propagates = 16;   ///< changes are written down as commands
 inline constexpr std::uint16_t replica = 32;      ///< another server's commands change the data
 inline constexpr std::uint16_t loading = 64;      ///< the data is not whole yet
-inline constexpr std::uint16_t hooks = 128;       ///< scripts are called on misses and changes
-inline constexpr std::uint16_t snapshot = 256;    ///< a snapshot is being written
-inline constexpr std::uint16_t starting = 512;    ///< the files are not read, or not made, yet
-inline constexpr std::uint16_t migration = 1024;  ///< keys are on their way to another server
+inline constexpr std::uint16_t read_through = 128;  ///< scripts are called on misses and changes
+inline constexpr std::uint16_t snapshot = 256;      ///< a snapshot is being written
+inline constexpr std::uint16_t starting = 512;      ///< the files are not read, or not made, yet
+inline constexpr std::uint16_t migration = 1024;    ///< keys are on their way to another server
 /// Clients get LOADING.
 inline constexpr std::uint16_t not_ready = loading | starting;
 }  // namespace slow_path
@@ -220,7 +220,7 @@ struct engine::state final : key_observer {
     std::unique_ptr<propagation> propagating;  // changes as commands, for files and replicas
     std::unique_ptr<append_log> appending;     // the append-only file
     std::unique_ptr<replication> replicating;  // masters and replicas
-    std::unique_ptr<hooks> hooked;             // the scripts that are told of misses and changes
+    std::unique_ptr<read_through> hooked;      // the scripts that are told of misses and changes
     std::unique_ptr<migrations> migrating;     // keys on their way to other servers
     std::unique_ptr<client_memory> clients_memory;  // of maxmemory-clients
     std::unique_ptr<const command_names> renamed;   // commands by other names

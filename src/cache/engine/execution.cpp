@@ -16,7 +16,7 @@
 #include "cache/persistence/persistence.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/persistence/snapshot_gate.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/replication/migration.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/scripting.hpp"
@@ -208,8 +208,8 @@ bool is_held_by_script(const call& c) {
     return what != commands::shutdown || !is_word(form, "nosave");
 }
 
-hooks::verdict ask_hooks(call& c) {
-    if ((c.state.slow_path & slow_path::hooks) == 0) return hooks::verdict::run;
+read_through::verdict ask_read_through(call& c) {
+    if ((c.state.slow_path & slow_path::read_through) == 0) return read_through::verdict::run;
     return c.state.hooked->before(c, all_flags(c));
 }
 
@@ -387,10 +387,10 @@ fate fate_of(call& c) {
         return fate::queued;
     }
     if (!obeys && (waits_for_migration(c) || waits_for_snapshot(c))) return fate::waits;
-    switch (ask_hooks(c)) {
-        case hooks::verdict::wait: return fate::waits;
-        case hooks::verdict::refused: return fate::refused;
-        case hooks::verdict::run: break;
+    switch (ask_read_through(c)) {
+        case read_through::verdict::wait: return fate::waits;
+        case read_through::verdict::refused: return fate::refused;
+        case read_through::verdict::run: break;
     }
     return fate::runs;
 }
@@ -415,7 +415,7 @@ bool execute_on_slow_path(call& c) {
                 const use_scope uses(c);
                 run(c);
             }
-            if ((c.state.slow_path & slow_path::hooks) != 0) c.state.hooked->queue_changes();
+            if ((c.state.slow_path & slow_path::read_through) != 0) c.state.hooked->queue_changes();
             break;
     }
     // CLIENT CACHING is for one command, or one transaction.

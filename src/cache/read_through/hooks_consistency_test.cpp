@@ -436,7 +436,7 @@ TEST_F(HooksTest, a_stale_value_whose_second_is_over_is_stale_once) {
         EXPECT_EQ(c.pushed(), "$3\r\nold\r\n");
     }
     // Nothing has removed them yet.
-    set_time(now_us_ + (hooks::stale_retry_ms + 1) * 1000);
+    set_time(now_us_ + (read_through::stale_retry_ms + 1) * 1000);
     c("MULTI");
     c("INCR n");
     EXPECT_EQ(c("EXEC"), "*1\r\n:1\r\n");

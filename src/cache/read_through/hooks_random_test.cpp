@@ -202,7 +202,7 @@ protected:
             for (test_client& each : clients) static_cast<void>(each.pushed());
             drain();
         }
-        pass_ms(hooks::stale_retry_ms + 200);
+        pass_ms(read_through::stale_retry_ms + 200);
         drain();
         if (hooks_->counts().changes.lost == 0) compare();
         EXPECT_EQ(hooks_->counts().queued_keys, 0);

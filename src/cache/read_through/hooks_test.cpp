@@ -230,7 +230,7 @@ TEST_F(HooksTest, the_value_that_expired_last_serves_until_the_backend_is_back) 
     next();
     give_failure("miss a");
     EXPECT_EQ(c.pushed(), "$3\r\nold\r\n");
-    pass_ms(hooks::stale_retry_ms + 1);
+    pass_ms(read_through::stale_retry_ms + 1);
     EXPECT_EQ(c("GET a"), "") << "the backend has its chance again";
     EXPECT_EQ(next(), "miss a") << "and no further on_expire";
     give("miss a", "new", 1000);
@@ -752,13 +752,13 @@ TEST_F(HooksTest, a_key_that_never_stays_is_not_asked_for_without_end) {
     begin();
     test_client c(*home_);
     c("GET a");
-    for (int i = 0; i < hooks::max_rounds; ++i) {
+    for (int i = 0; i < read_through::max_rounds; ++i) {
         ASSERT_EQ(next(), "miss a") << i;
         give("miss a", "1");
         keyspace& keys = home_->internals().database(0);
         keys.remove("a", keys.hash("a"));
         const std::string got = c.pushed();
-        if (i + 1 < hooks::max_rounds)
+        if (i + 1 < read_through::max_rounds)
             EXPECT_EQ(got, "");
         else
             EXPECT_TRUE(got.starts_with("-ERR a key of this command was removed")) << got;
@@ -795,7 +795,7 @@ TEST_F(HooksTest, what_was_brought_is_passed_on) {
     EXPECT_EQ(next(), "miss a");
     give_failure("miss a");
     EXPECT_EQ(c.pushed(), "$3\r\nold\r\n");
-    EXPECT_EQ(sink.lines(), (lines{"DEL a", "SET a old PXAT " + at(hooks::stale_retry_ms)}));
+    EXPECT_EQ(sink.lines(), (lines{"DEL a", "SET a old PXAT " + at(read_through::stale_retry_ms)}));
     c("APPEND a x");
     EXPECT_EQ(sink.lines(), lines{"DEL a"}) << "a stale value is taken away before a write";
     remove_sink(home_->internals(), sink);

@@ -1,5 +1,5 @@
 // Tests of FAILOVER on both sides, as seen by clients and the two servers.
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/replication/failover_plan.hpp"
 #include "cache/testing/replication_fixture.hpp"
 
@@ -287,7 +287,7 @@ TEST_F(failovers, what_hooks_answer_meanwhile_waits_for_the_end) {
     } host;
     hook_options options;
     options.has_miss = true;
-    hooks& hooked = hooks::attach(*l_.home, options, host);
+    read_through& hooked = read_through::attach(*l_.home, options, host);
     EXPECT_EQ(client_("FAILOVER"), "+OK\r\n");
     const std::uint64_t before = its().offset();
     test_client reader(*l_.home);

@@ -13,7 +13,7 @@
 #include "cache/engine/execution.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/rdb/payload.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/scripting.hpp"
 

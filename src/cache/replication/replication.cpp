@@ -7,7 +7,7 @@
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/persistence/append_log.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 
 #include <algorithm>
 #include <new>

@@ -7,7 +7,7 @@
 #include "cache/clients/waits.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/persistence/persistence.hpp"
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/scripting.hpp"
 

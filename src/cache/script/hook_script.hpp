@@ -1,9 +1,9 @@
 // Hooks in a script: on_miss(), on_write(), on_delete(), on_expire(), in a Lua state that may load
-// libraries and block. It runs on a thread that serves no clients; see hooks.hpp for the other
-// side.
+// libraries and block. It runs on a thread that serves no clients; see read_through.hpp for the
+// other side.
 #pragma once
 
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "lua/blocking_state.hpp"
 
 #include <array>

@@ -1,7 +1,7 @@
 // Test fixture: hooks without threads and without scripts, answered by the test.
 #pragma once
 
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/testing/test_client.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ protected:
         of_engine.seed = 7;
         home_ = std::make_unique<engine>(of_engine);
         set_time(1'000'000'000);
-        hooks_ = &hooks::attach(*home_, options, *this);
+        hooks_ = &read_through::attach(*home_, options, *this);
     }
     hook_options all() const {
         hook_options options;
@@ -87,7 +87,7 @@ protected:
     void end_waits(test_client& who) { home_->end_wait(who.who()); }
 
     std::unique_ptr<engine> home_;
-    hooks* hooks_ = nullptr;
+    read_through* hooks_ = nullptr;
     std::int64_t now_us_ = 0;
     int calls_ = 0;
     std::map<std::string, std::uint64_t> jobs_;

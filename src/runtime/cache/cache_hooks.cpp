@@ -20,7 +20,7 @@ namespace {
 
 using eddy::cache::hook_answer;
 using eddy::cache::hook_job;
-using eddy::cache::hooks;
+using eddy::cache::read_through;
 
 /// A hook's own time: what waits for it gives up earlier, but a late answer is still of use.
 constexpr int patience_factor = 4;
@@ -153,7 +153,7 @@ void cache_hooks::attach(cache_context& to) {
     options.has_delete = functions_.erase;
     options.has_expire = functions_.expire;
     context_ = &to;
-    hooks_ = &hooks::attach(to.engine, options, *this);
+    hooks_ = &read_through::attach(to.engine, options, *this);
 }
 
 void cache_hooks::worker_loaded(std::expected<std::vector<bool>, std::string> defined) {

@@ -6,7 +6,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "cache/script/hook_script.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
@@ -78,7 +78,7 @@ private:
     journal& events_;
     cache_context* context_ = nullptr;  // from attach() on
     std::unique_ptr<script::workers> workers_;
-    eddy::cache::hooks* hooks_ = nullptr;
+    eddy::cache::read_through* hooks_ = nullptr;
     std::deque<eddy::cache::hook_result> answers_;
     event something_;
     event progress_;

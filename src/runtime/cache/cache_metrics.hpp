@@ -3,6 +3,7 @@
 
 #include "cache/keyspace/statistics.hpp"
 #include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 #include "runtime/metrics.hpp"
 
 namespace eddy::runtime::cache {

@@ -1,5 +1,5 @@
 // Waits for on_miss, recording of changes for the other hooks, and the application of answers.
-#include "cache/read_through/hooks.hpp"
+#include "cache/read_through/read_through.hpp"
 
 #include <eddy/base/assert.hpp>
 
@@ -87,7 +87,7 @@ void for_each_key(const call& c, F&& what) {
 
 }  // namespace
 
-hooks::hooks(engine::state& home, const hook_options& options, hook_host& host)
+read_through::read_through(engine::state& home, const hook_options& options, hook_host& host)
     : home_(home),
       options_(options),
       host_(host),
@@ -95,27 +95,27 @@ hooks::hooks(engine::state& home, const hook_options& options, hook_host& host)
       stale_(options.max_stale_bytes, options.stale_for_us),
       absent_(max_negative_bytes) {}
 
-hooks::~hooks() = default;
+read_through::~read_through() = default;
 
-hooks& hooks::attach(engine& to, const hook_options& options, hook_host& host) {
+read_through& read_through::attach(engine& to, const hook_options& options, hook_host& host) {
     engine::state& s = to.internals();
-    s.hooked = std::make_unique<hooks>(s, options, host);
-    s.slow_path |= slow_path::hooks;
+    s.hooked = std::make_unique<read_through>(s, options, host);
+    s.slow_path |= slow_path::read_through;
     s.note_observers();
     return *s.hooked;
 }
 
 /// Whether this server's data is another one's, or a file's.
-bool hooks::rests() const noexcept {
+bool read_through::rests() const noexcept {
     return (home_.slow_path & (slow_path::replica | slow_path::loading)) != 0;
 }
 
 /// Whether a key may be brought or taken away now: that is a change, which replicas are sent.
-bool hooks::may_change_keys() const noexcept {
+bool read_through::may_change_keys() const noexcept {
     return (home_.slow_path & slow_path::pause) == 0 && !scripting::is_late(home_);
 }
 
-hooks::verdict hooks::before(call& c, std::uint32_t flags) {
+read_through::verdict read_through::before(call& c, std::uint32_t flags) {
     if (rests()) [[unlikely]] {
         forget(c.client);
         return verdict::run;
@@ -133,7 +133,7 @@ hooks::verdict hooks::before(call& c, std::uint32_t flags) {
 }
 
 /// Who deletes a key means the backend's, too, also when the cache has it no more.
-void hooks::note_deletions(const call& c) {
+void read_through::note_deletions(const call& c) {
     if (c.spec->run != commands::del) return;
     for_each_key(c, [&](std::string_view key) {
         if (c.keys->find_to_read(key) == nullptr)
@@ -141,7 +141,7 @@ void hooks::note_deletions(const call& c) {
     });
 }
 
-hooks::verdict hooks::look_for_room(call& c) {
+read_through::verdict read_through::look_for_room(call& c) {
     waiter& own = waiters_[&c.client];
     if (options_.refuses_when_full || own.room_refused) {
         ++counts_.refused;
@@ -153,7 +153,7 @@ hooks::verdict hooks::look_for_room(call& c) {
     return verdict::wait;
 }
 
-hooks::verdict hooks::look_for_misses(call& c, bool writes) {
+read_through::verdict read_through::look_for_misses(call& c, bool writes) {
     if (writes && stale_.any_back()) {
         // Whatever a transaction or a script writes.
         if (c.spec->first_key <= 0) {
@@ -177,13 +177,13 @@ hooks::verdict hooks::look_for_misses(call& c, bool writes) {
     return verdict::wait;
 }
 
-hooks::verdict hooks::refuse(call& c, std::string_view why) {
+read_through::verdict read_through::refuse(call& c, std::string_view why) {
     forget(c.client);
     c.error(why);
     return verdict::refused;
 }
 
-void hooks::look_for(call& c, waiter*& own, std::string_view key, bool writes) {
+void read_through::look_for(call& c, waiter*& own, std::string_view key, bool writes) {
     if (c.keys->find_to_read(key) != nullptr) return;
     const std::string scoped = scoped_key(c.keys->number(), key);
     if (const key_change* const change = queue_.find(scoped)) {
@@ -212,7 +212,7 @@ void hooks::look_for(call& c, waiter*& own, std::string_view key, bool writes) {
         ask(*own, c.client, scoped);
 }
 
-void hooks::ask(waiter& own, session& who, std::string_view scoped) {
+void read_through::ask(waiter& own, session& who, std::string_view scoped) {
     auto found = misses_.find(scoped);
     if (found == misses_.end()) {
         if (misses_.size() >= options_.max_misses) {
@@ -233,7 +233,7 @@ void hooks::ask(waiter& own, session& who, std::string_view scoped) {
 }
 
 /// What the session gets for a key that on_miss did not answer for.
-void hooks::fail(waiter& of, std::string_view scoped, std::string_view why) {
+void read_through::fail(waiter& of, std::string_view scoped, std::string_view why) {
     // What is written on the basis of a guess would reach the backend.
     if (!of.writes && options_.fallback == hook_fallback::nil) {
         of.absent.emplace(scoped);
@@ -254,14 +254,14 @@ void hooks::fail(waiter& of, std::string_view scoped, std::string_view why) {
 }
 
 /// Takes stale values away before a command that writes sees them.
-void hooks::drop_stale_keys(const call& c) {
+void read_through::drop_stale_keys(const call& c) {
     for_each_key(c, [&](std::string_view key) {
         const std::string scoped = scoped_key(c.keys->number(), key);
         take_back_stale(scoped);
     });
 }
 
-void hooks::take_back_stale(std::string_view scoped) {
+void read_through::take_back_stale(std::string_view scoped) {
     stale_values::value* const old = stale_.find(scoped);
     if (old == nullptr || !old->is_back) return;
     // FLUSHALL and SWAPDB are not noted: another value may be in its place.
@@ -284,11 +284,11 @@ void hooks::take_back_stale(std::string_view scoped) {
 }
 
 /// Who reads through a cache of his own: the value is another one than he may have seen.
-void hooks::notify_trackers(std::string_view key) {
+void read_through::notify_trackers(std::string_view key) {
     if ((home_.observers & observers::trackers) != 0) invalidate(home_, key, nullptr);
 }
 
-void hooks::block(session& who, waiter& own) {
+void read_through::block(session& who, waiter& own) {
     if (own.deadline_us == 0) own.deadline_us = home_.env.steady_us + options_.deadline_us;
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::hook;
@@ -296,12 +296,12 @@ void hooks::block(session& who, waiter& own) {
     who.blocked = true;
 }
 
-void hooks::wake(session& who) {
+void read_through::wake(session& who) {
     forget_wait(home_, who);
     who.wake();
 }
 
-void hooks::wake_for_room() {
+void read_through::wake_for_room() {
     if (waiting_for_room_.empty() || queue_.is_full()) return;
     const auto all = std::exchange(waiting_for_room_, {});
     for (session* const each : all) {
@@ -311,7 +311,7 @@ void hooks::wake_for_room() {
 }
 
 /// The session waits for nothing any more.
-void hooks::leave(session& who, waiter& of) {
+void read_through::leave(session& who, waiter& of) {
     for (miss* const each : of.misses) {
         each->waiting.erase(&who);
         let_go(*each);
@@ -322,20 +322,20 @@ void hooks::leave(session& who, waiter& of) {
 }
 
 /// Forgets a miss that nobody waits for, unless a script is at it.
-void hooks::let_go(miss& of) {
+void read_through::let_go(miss& of) {
     if (of.running || !of.waiting.empty()) return;
     unasked_.erase(of.id);
     misses_.erase(misses_.find(of.key));
 }
 
-void hooks::forget(session& who) {
+void read_through::forget(session& who) {
     const auto found = waiters_.find(&who);
     if (found == waiters_.end()) return;
     leave(who, found->second);
     waiters_.erase(found);
 }
 
-void hooks::end_wait(session& who) {
+void read_through::end_wait(session& who) {
     waiter& own = waiters_[&who];
     ++counts_.timeouts;
     if (own.for_room) own.room_refused = true;
@@ -344,7 +344,7 @@ void hooks::end_wait(session& who) {
     wake(who);
 }
 
-void hooks::store(std::string_view scoped, std::string_view value, std::int64_t ttl_ms) {
+void read_through::store(std::string_view scoped, std::string_view value, std::int64_t ttl_ms) {
     if (rests()) return;
     keyspace& keys = home_.database(database_of(scoped));
     const std::string_view key = key_of(scoped);
@@ -360,8 +360,8 @@ void hooks::store(std::string_view scoped, std::string_view value, std::int64_t 
     notify_trackers(key);
 }
 
-void hooks::key_happened(unsigned database, key_event kind, std::string_view name,
-                         std::string_view key) {
+void read_through::key_happened(unsigned database, key_event kind, std::string_view name,
+                                std::string_view key) {
     const std::string scoped = scoped_key(database, key);
     if (kind == key_event::expired || kind == key_event::evicted) {
         // The value is still there, and whoever wrote it relies on its being told.
@@ -399,7 +399,7 @@ void hooks::key_happened(unsigned database, key_event kind, std::string_view nam
     dirty_[scoped] |= may_be_other;
 }
 
-void hooks::expired(unsigned database, std::string_view key, std::string_view scoped) {
+void read_through::expired(unsigned database, std::string_view key, std::string_view scoped) {
     if (stale_values::value* const old = stale_.find(scoped); old != nullptr && old->is_back) {
         stale_.set_back(*old, false);
         return;
@@ -416,7 +416,7 @@ void hooks::expired(unsigned database, std::string_view key, std::string_view sc
     host_.hook_work_came();
 }
 
-void hooks::queue_changes() {
+void read_through::queue_changes() {
     if (dirty_.empty()) [[likely]]
         return;
     for (const auto& [scoped, may_be_other] : dirty_) {
@@ -442,14 +442,14 @@ void hooks::queue_changes() {
 
 /// What was queued before this server began to follow another one, and has lost its key to that
 /// one's commands before its value was copied, is not told.
-void hooks::drop_without_value(std::string_view scoped) {
+void read_through::drop_without_value(std::string_view scoped) {
     const key_change* const queued = queue_.find(scoped);
     if (queued == nullptr || queued->what != key_change::kind::write || queued->value) return;
     const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
     if (now == nullptr || now->type != value_type::string) queue_.drop(scoped);
 }
 
-std::shared_ptr<const std::string> hooks::value_of(std::string_view scoped) {
+std::shared_ptr<const std::string> read_through::value_of(std::string_view scoped) {
     const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
     // Each change of a key is noted, and its going: what waits for its value has one, or was
     // replaced or dropped.
@@ -458,13 +458,13 @@ std::shared_ptr<const std::string> hooks::value_of(std::string_view scoped) {
     return std::make_shared<const std::string>(text(*now));
 }
 
-void hooks::keep_values() {
+void read_through::keep_values() {
     queue_changes();
     queue_.for_each_unfilled(
         [this](const std::string& scoped) { queue_.fill(scoped, value_of(scoped)); });
 }
 
-bool hooks::take(hook_job& job) {
+bool read_through::take(hook_job& job) {
     queue_changes();
     const bool changes_first = change_has_turn_;
     if (changes_first && take_change(job)) return true;
@@ -475,7 +475,7 @@ bool hooks::take(hook_job& job) {
     return !changes_first && take_change(job);
 }
 
-bool hooks::take_miss(hook_job& job) {
+bool read_through::take_miss(hook_job& job) {
     while (!unasked_.empty()) {
         miss& next = *unasked_.begin()->second;
         unasked_.erase(unasked_.begin());
@@ -500,7 +500,7 @@ bool hooks::take_miss(hook_job& job) {
     return false;
 }
 
-bool hooks::take_change(hook_job& job) {
+bool read_through::take_change(hook_job& job) {
     change_has_turn_ = false;
     std::string scoped;
     key_change change;
@@ -525,7 +525,7 @@ bool hooks::take_change(hook_job& job) {
     return true;
 }
 
-void hooks::finish(hook_result&& result) {
+void read_through::finish(hook_result&& result) {
     // Nothing changes while a script is in the middle of its work, nor what keys there are while
     // writes are held up.
     if (scripting::is_late(home_) || (!may_change_keys() && running_misses_.contains(result.id))) {
@@ -546,7 +546,7 @@ void hooks::finish(hook_result&& result) {
     change_delivered(scoped, !result.failed);
 }
 
-void hooks::answer(miss& of, hook_result&& result) {
+void read_through::answer(miss& of, hook_result&& result) {
     of.running = false;
     const std::string& scoped = of.key;
     const std::size_t longest = home_.options.max_text;
@@ -581,7 +581,7 @@ void hooks::answer(miss& of, hook_result&& result) {
     if (!home_.tracking.changes.empty()) send_broadcasts(home_);
 }
 
-void hooks::change_delivered(const std::string& scoped, bool succeeded) {
+void read_through::change_delivered(const std::string& scoped, bool succeeded) {
     queue_.finish(scoped, succeeded, home_.env.steady_us);
     if (const auto found = misses_.find(scoped); found != misses_.end() && found->second->parked) {
         miss& held_up = *found->second;
@@ -597,13 +597,13 @@ void hooks::change_delivered(const std::string& scoped, bool succeeded) {
     if (queue_.has_due()) host_.hook_work_came();
 }
 
-std::int64_t hooks::next_due_us() const noexcept {
+std::int64_t read_through::next_due_us() const noexcept {
     const std::int64_t retry_us = queue_.next_retry_us();
     return postponed_.empty() ? retry_us
                               : std::min(retry_us, home_.env.steady_us + postponement_us);
 }
 
-void hooks::tick() {
+void read_through::tick() {
     queue_.release(home_.env.steady_us);
     // A pause that nobody asks about ends here.
     static_cast<void>(is_client_paused(home_));
@@ -613,12 +613,12 @@ void hooks::tick() {
     if (queue_.has_due()) host_.hook_work_came();
 }
 
-bool hooks::flushed() {
+bool read_through::flushed() {
     queue_changes();
     return queue_.empty();
 }
 
-hook_counts hooks::counts() const {
+hook_counts read_through::counts() const {
     hook_counts all = counts_;
     all.waiting = waiters_.size();
     all.asked = misses_.size();

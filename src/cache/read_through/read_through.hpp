@@ -14,7 +14,7 @@
 //
 // The room read_through stands between the cache and a backend. Files in reading order:
 //
-//   hooks.hpp               misses, changes, and their results
+//   read_through.hpp        misses, changes, and their results
 //   write_behind.hpp        the queue of changes
 //   remembered_values.hpp   expired values, and keys that the backend does not have
 //
@@ -102,7 +102,7 @@ struct hook_counts {
 /// Runner of the scripts.
 class hook_host {
 public:
-    /// Called by the engine within a command: hooks::take() will give something.
+    /// Called by the engine within a command: read_through::take() will give something.
     virtual void hook_work_came() noexcept = 0;
 
 protected:
@@ -110,7 +110,7 @@ protected:
 };
 
 /// One thread, the engine's.
-class hooks {
+class read_through {
 public:
     /// A stale value that was put back stays so long before the backend is asked again.
     static constexpr std::int64_t stale_retry_ms = 1000;
@@ -120,13 +120,13 @@ public:
     static constexpr std::size_t copied_at_once = 16U << 10;
     static constexpr std::size_t max_negative_bytes = 16U << 20;
 
-    hooks(engine::state& home, const hook_options& options, hook_host& host);
-    hooks(const hooks&) = delete;
-    hooks& operator=(const hooks&) = delete;
-    ~hooks();
+    read_through(engine::state& home, const hook_options& options, hook_host& host);
+    read_through(const read_through&) = delete;
+    read_through& operator=(const read_through&) = delete;
+    ~read_through();
     /// Attaches hooks to the engine: they observe its commands and keys from now on. `host` must
     /// outlive the engine.
-    static hooks& attach(engine& to, const hook_options& options, hook_host& host);
+    static read_through& attach(engine& to, const hook_options& options, hook_host& host);
 
     // What the engine calls.
     enum class verdict : std::uint8_t { run, wait, refused };
