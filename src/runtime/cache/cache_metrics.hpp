@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cache/keyspace/statistics.hpp"
-#include "cache/read_through/hooks.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "runtime/metrics.hpp"
 

@@ -65,7 +65,7 @@ task<outcome<>> cache_server::start() {
     if (loads) {
         running_->context.update_time();
         eddy::cache::note_load_began(state, 0);
-        state.attention |= eddy::cache::attention::starting;
+        state.slow_path |= eddy::cache::slow_path::starting;
         open_listeners_to_clients();
         running_->opening.emplace(co_await current_source());
         if (start_given_up_) running_->opening->request();
