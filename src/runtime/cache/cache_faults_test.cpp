@@ -200,7 +200,7 @@ TEST_P(cache_faults, a_thousand_clients_that_come_and_vanish_leave_nothing) {
             if (i % 4 == 3) co_await t.say("*x\r\n");
         }
         co_await until([&] {
-            const counters c = cache->count();
+            const metrics c = cache->count();
             return c.connections_total == clients && c.connections_now == 0;
         });
         co_await cache->stop(0s);

@@ -57,7 +57,7 @@ TEST_P(cache_server, answers_commands_in_both_forms) {
                         }(client)) +
                             "_\r\n");
 
-        const counters counted = cache->count();
+        const metrics counted = cache->count();
         EXPECT_EQ(counted.connections_now, 1U);
         EXPECT_EQ(counted.messages_in, 9U);
         EXPECT_EQ(counted.errors, 0U);

@@ -275,7 +275,7 @@ TEST_P(cache_threads, a_stop_lets_clients_of_all_threads_finish_and_a_start_serv
             }));
             const std::uint64_t before = cache->count().messages_in;
             co_await until([&] {
-                const counters now = cache->count();
+                const metrics now = cache->count();
                 return now.connections_now == 6 && now.messages_in > before + 200;
             });
             stopping = true;

@@ -64,7 +64,7 @@ TEST_P(datagram_server, a_datagram_reaches_the_other_known_peers) {
         EXPECT_EQ(must_do(co_await server->send("to all")), 3U);
         EXPECT_EQ(co_await a.hear(), "to all");
 
-        const counters counted = server->count();
+        const metrics counted = server->count();
         EXPECT_EQ(counted.connections_now, 3U);
         EXPECT_EQ(counted.connections_total, 3U);
         EXPECT_EQ(counted.messages_in, 4U);
@@ -152,7 +152,7 @@ TEST_P(datagram_server, datagrams_over_a_rate_are_dropped_and_counted) {
             mouth a = opened(server);
             for (int i = 0; i < 20; ++i) a.say("x");
             co_await until([&] {
-                const counters c = server->count();
+                const metrics c = server->count();
                 return c.messages_in + c.dropped == 20;
             });
             EXPECT_GE(server->count().messages_in, 5U);

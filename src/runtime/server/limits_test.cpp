@@ -39,7 +39,7 @@ TEST_P(server_limits, connections_over_the_limit_are_told_and_closed) {
         co_await a.say("room again\n");
         EXPECT_EQ(co_await c.line(), "room again");
 
-        const counters counted = server->count();
+        const metrics counted = server->count();
         EXPECT_EQ(counted.connections_now, 2U);
         EXPECT_EQ(counted.connections_total, 3U);
         EXPECT_EQ(counted.connections_refused, 3U);

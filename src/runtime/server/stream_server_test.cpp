@@ -37,7 +37,7 @@ TEST_P(stream_server, a_line_reaches_every_client_but_its_sender) {
         EXPECT_EQ(co_await a.line(), "hi");
         EXPECT_EQ(co_await c.line(), "hi");
 
-        const counters counted = server->count();
+        const metrics counted = server->count();
         EXPECT_EQ(counted.connections_now, 3U);
         EXPECT_EQ(counted.connections_total, 3U);
         EXPECT_EQ(counted.messages_in, 2U);
@@ -190,7 +190,7 @@ TEST_P(stream_server, a_thousand_clients_that_come_and_vanish_leave_nothing) {
             if (i % 3 == 2) co_await t.say("part of a line");
         }
         co_await until([&] {
-            const counters c = server->count();
+            const metrics c = server->count();
             return c.connections_total == clients && c.connections_now == 0;
         });
         EXPECT_EQ(server->count().connections_refused, 0U);

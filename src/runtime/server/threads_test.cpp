@@ -52,7 +52,7 @@ TEST_P(server_threads, a_line_reaches_the_clients_of_all_loops_but_its_sender) {
                     EXPECT_EQ(co_await all[i].line(), "from " + std::to_string(sender));
             }
         }
-        const counters counted = server->count();
+        const metrics counted = server->count();
         EXPECT_EQ(counted.connections_now, 6U);
         EXPECT_EQ(counted.messages_in, 6U);
         EXPECT_EQ(counted.messages_out, 30U);
