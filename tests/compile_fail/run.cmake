@@ -1,6 +1,6 @@
 # Compiles SOURCE twice with COMPILER: as it is, which must succeed, and with EDDY_REFUSED defined,
 # which must fail for the reason that its line "// Refused: REGEX" gives. So a case that stopped
-# compiling for another reason is seen, too.
+# compiling for another reason is seen, too. PCH, where given, has the headers precompiled for COMPILER, a Clang.
 
 file(STRINGS "${SOURCE}" lines REGEX "^// Refused: ")
 list(LENGTH lines count)
@@ -10,6 +10,9 @@ endif()
 string(REPLACE "// Refused: " "" reason "${lines}")
 
 set(command "${COMPILER}" -std=c++23 -fsyntax-only -Wall -Wextra -Werror "-I${INCLUDE}")
+if(PCH)
+    list(APPEND command -include-pch "${PCH}")
+endif()
 
 execute_process(COMMAND ${command} "${SOURCE}" RESULT_VARIABLE status ERROR_VARIABLE said)
 if(NOT status EQUAL 0)

@@ -1,10 +1,9 @@
 # Installs a build into a new folder; builds and runs a user's project with it, by find_package() and
 # by pkg-config, with the compiler COMPILER and each newer g++ that is there; a project that asks for
 # another version, or for a component that there is not, must be refused; the projects that pages of docs/
-# show are built and run as they stand there; the pages' links must lead somewhere. The build is the folder
-# BUILD, or a new one of SOURCE with the cache entries OPTIONS and the layers LAYERS (base,io,...), in which
-# the unit tests of the layers TESTS are run, too. With DEB its Debian package is tried in the same way.
-# Usage: cmake -DBUILD=... | -DSOURCE=... -DOPTIONS=... -DLAYERS=... [-DTESTS=...] [-DDEB=ON] -DCOMPILER=... -DWORK=... -P run.cmake
+# show are built and run as they stand there; the pages' links must lead somewhere. With DEB the build's Debian
+# package is tried in the same way.
+# Usage: cmake -DBUILD=... [-DDEB=ON] -DCOMPILER=... -DWORK=... -P run.cmake
 
 function(step)
     execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -123,22 +122,6 @@ function(check_refused prefix name request reason)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
-if(NOT BUILD)
-    set(BUILD "${WORK}/build")
-    string(REPLACE "," "\\;" LAYERS "${LAYERS}")
-    step("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${BUILD}" -G Ninja -DCMAKE_BUILD_TYPE=Release
-         "-DCMAKE_CXX_COMPILER=${COMPILER}" ${OPTIONS} "-DEDDY_LAYERS=${LAYERS}")
-    step("${CMAKE_COMMAND}" --build "${BUILD}")
-    string(REPLACE "," ";" TESTS "${TESTS}")
-    if(TESTS)
-        step("${CMAKE_COMMAND}" "${BUILD}" -DEDDY_TESTS=ON)
-    endif()
-    foreach(layer IN LISTS TESTS)
-        step("${CMAKE_COMMAND}" --build "${BUILD}" --target "${layer}_test")
-        step("${BUILD}/test/${layer}_test" --gtest_brief=1)
-        message(STATUS "the tests of ${layer} pass with ${OPTIONS}")
-    endforeach()
-endif()
 step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
 check_paths("${WORK}/prefix")
 check_links("${WORK}/prefix")
