@@ -26,13 +26,14 @@
 include(GNUInstallDirs)
 include(GoogleTest)  # here, so that what it sets is known in all folders
 
-# A test that waits for longer than this has hung. Sanitizers make work up to twenty times as slow.
-set(EDDY_TEST_TIMEOUT_S 60)
+# A test that waits for longer than this has hung, also on a machine that compiles meanwhile. Sanitizers make work up
+# to twenty times as slow.
+set(EDDY_TEST_TIMEOUT_S 180)
 if(EDDY_SANITIZE)
-    set(EDDY_TEST_TIMEOUT_S 240)
+    set(EDDY_TEST_TIMEOUT_S 360)
 endif()
 # A script of the whole program is dozens of tests.
-math(EXPR EDDY_SCRIPT_TIMEOUT_S "5 * ${EDDY_TEST_TIMEOUT_S}")
+math(EXPR EDDY_SCRIPT_TIMEOUT_S "4 * ${EDDY_TEST_TIMEOUT_S}")
 
 # The layers that the installed library consists of. The others are the program's own.
 set(EDDY_LIBRARY_LAYERS base io wire net tls shm transport)

@@ -1,8 +1,9 @@
-// The length of a random or exhaustive search in a sanitized build. Sanitizers make each round many
-// times as slow, and the plain build makes all of them.
+// Length of random and exhaustive searches: shorter in a sanitized build, where each round is many
+// times as slow, and longer by the environment variable EDDY_ROUNDS.
 #pragma once
 
 #include <concepts>
+#include <cstdlib>
 
 namespace eddy::testing {
 
@@ -16,10 +17,13 @@ inline constexpr bool is_sanitized = false;
 inline constexpr bool is_sanitized = false;
 #endif
 
-/// A quarter of the rounds where they are sanitized.
+/// A quarter of the rounds where they are sanitized, and EDDY_ROUNDS times as many.
 template <std::integral Number>
-constexpr Number rounds(Number in_a_plain_build) {
-    return is_sanitized ? (in_a_plain_build + 3) / 4 : in_a_plain_build;
+Number rounds(Number in_a_plain_build) {
+    const char* const wanted = std::getenv("EDDY_ROUNDS");
+    const int times = wanted != nullptr ? std::atoi(wanted) : 1;
+    return static_cast<Number>((is_sanitized ? (in_a_plain_build + 3) / 4 : in_a_plain_build) *
+                               static_cast<Number>(times > 0 ? times : 1));
 }
 
 /// The step of a search through places one after another.

@@ -229,7 +229,7 @@ private:
 };
 
 TEST(rdb_snapshot_search, each_of_many_images_of_large_values_is_of_its_instant) {
-    for_each_seed(300, [](std::uint64_t seed) {
+    for_each_seed(80, [](std::uint64_t seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         constexpr int images = 12;
         image_row row(seed);

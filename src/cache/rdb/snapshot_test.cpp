@@ -59,7 +59,7 @@ void one_run(std::uint64_t seed) {
 }
 
 TEST(rdb_snapshot, is_the_data_of_its_instant_whatever_happens_meanwhile) {
-    for_each_seed(eddy::testing::rounds(150U), one_run);
+    for_each_seed(eddy::testing::rounds(40U), one_run);
 }
 
 TEST(rdb_snapshot, there_is_one_at_a_time) {
