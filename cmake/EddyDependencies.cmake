@@ -4,7 +4,7 @@
 # Targets for DEPENDS in eddy_layer():
 #   PkgConfig::liburing (with EDDY_URING)  PkgConfig::cares  Threads::Threads
 #   PkgConfig::openssl (with EDDY_TLS)  PkgConfig::luajit (with EDDY_SCRIPTS)
-#   fmt::fmt-header-only  nlohmann_json::nlohmann_json
+#   eddy_fmt  nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
 #   benchmark::benchmark eddy_asio eddy_boost PkgConfig::libuv
@@ -22,6 +22,7 @@ function(eddy_need_config package apt)
         message(FATAL_ERROR "Eddy needs the library ${package}: run `apt install ${apt}` "
                             "(or `./eddy-dev build`, which installs all that is missing).")
     endif()
+    set(${package}_VERSION "${${package}_VERSION}" PARENT_SCOPE)
 endfunction()
 
 # eddy_need_pkg(liburing liburing>=2.3 liburing-dev) makes the target PkgConfig::liburing. With LINKED
@@ -53,6 +54,18 @@ endif()
 if(runtime IN_LIST EDDY_LAYERS)
     eddy_need_config(fmt libfmt-dev)
     eddy_need_config(nlohmann_json nlohmann-json3-dev)
+    # {fmt} of headers alone is compiled with each file that formats: a third of such a file's time. So it is
+    # compiled once, in the version for which cmake/fmt.cpp is written. Debian's library of it is a shared one.
+    if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+        add_library(eddy_fmt STATIC "${PROJECT_SOURCE_DIR}/cmake/fmt.cpp")
+        target_compile_features(eddy_fmt PUBLIC cxx_std_20)
+        set_target_properties(eddy_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)
+        get_target_property(include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+        target_include_directories(eddy_fmt SYSTEM PUBLIC "${include}")
+    else()
+        add_library(eddy_fmt INTERFACE)
+        target_link_libraries(eddy_fmt INTERFACE fmt::fmt-header-only)
+    endif()
 endif()
 
 if(EDDY_TESTS OR EDDY_FUZZ OR EDDY_CHECK_HEADERS)

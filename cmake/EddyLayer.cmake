@@ -6,9 +6,11 @@
 #       SOURCES tcp.cpp udp.cpp dns.cpp        # paths relative to src/net
 #       TESTS   tcp_test.cpp dns_test.cpp      # GoogleTest, into one program net_test
 #       LAYERS  base io                        # the layers it includes
-#       DEPENDS PkgConfig::cares fmt::fmt-header-only   # see cmake/EddyDependencies.cmake
+#       DEPENDS PkgConfig::cares eddy_fmt      # see cmake/EddyDependencies.cmake
 #       TEST_DEPENDS rapidcheck rapidcheck_gtest        # optional, for the tests alone
-#       TEST_LAYERS transport)                 # optional; must stand before this layer
+#       TEST_LAYERS transport                  # optional; must stand before this layer
+#       PRECOMPILE io/loop.hpp                 # optional: headers of ours that most of its SOURCES include
+#       TEST_PRECOMPILE net/testing.hpp)       # optional: the same of its TESTS
 #
 # This makes the static library eddy_net with the alias eddy::net, and in developer mode the
 # program net_test, each of whose tests is one of ctest's. A layer of headers only has no SOURCES.
@@ -57,11 +59,15 @@ endfunction()
 set(EDDY_LAYERS_OF_ONE_THREAD wire lua transport http cache cli)
 # The layers that hand bytes on and are seldom where time goes. Most of their files read JSON.
 set(EDDY_PLAIN_LAYERS runtime daemon cli)
+# Those of them through which no client's bytes go.
+set(EDDY_COLD_LAYERS daemon cli)
 
 # How a library or a test of `layer` is compiled. Optimising takes as long as everything else that a
 # compiler does to a file, with sanitizers twice as long. So what gains little by it goes without:
 # the tests of layers that are not the library's, and with sanitizers all tests and the plain layers.
+# The headers OWN of the layer, and what they need of the libraries DEPENDS, are precompiled with the others.
 function(eddy_compile target kind layer)
+    cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "OWN;DEPENDS")
     set(variant "")
     set(headers "")
     set(libraries "")
@@ -73,14 +79,22 @@ function(eddy_compile target kind layer)
         endif()
     elseif(EDDY_SANITIZE AND layer IN_LIST EDDY_PLAIN_LAYERS)
         set(variant unoptimised_)
+    elseif(layer IN_LIST EDDY_COLD_LAYERS)
+        target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+        set(variant cold_)
     endif()
-    if(variant)
+    if(variant STREQUAL "unoptimised_")
         target_compile_options(${target} PRIVATE -O0)
     endif()
     if(layer IN_LIST EDDY_PLAIN_LAYERS)
         string(APPEND variant plain_)
         list(APPEND headers <fmt/format.h> <nlohmann/json.hpp>)
-        list(APPEND libraries fmt::fmt-header-only nlohmann_json::nlohmann_json)
+        list(APPEND libraries eddy_fmt nlohmann_json::nlohmann_json)
+    endif()
+    if(arg_OWN)
+        string(PREPEND variant ${layer}_)
+        list(APPEND headers ${arg_OWN})
+        list(APPEND libraries ${arg_DEPENDS})
     endif()
     eddy_precompile(${target} ${variant}${kind} HEADERS ${headers} DEPENDS ${libraries})
 endfunction()
@@ -107,7 +121,7 @@ endmacro()
 
 function(eddy_layer layer)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
-                          "SOURCES;TESTS;LAYERS;DEPENDS;TEST_DEPENDS;TEST_LAYERS")
+                          "SOURCES;TESTS;LAYERS;DEPENDS;TEST_DEPENDS;TEST_LAYERS;PRECOMPILE;TEST_PRECOMPILE")
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "eddy_layer(${layer}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
     endif()
@@ -122,7 +136,7 @@ function(eddy_layer layer)
         if(EDDY_FUZZ)
             target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
         endif()
-        eddy_compile(${target} library ${layer})
+        eddy_compile(${target} library ${layer} OWN ${arg_PRECOMPILE} DEPENDS ${arg_DEPENDS})
     else()
         add_library(${target} INTERFACE)
         target_compile_features(${target} INTERFACE cxx_std_23)
@@ -164,7 +178,7 @@ function(eddy_layer layer)
             message(FATAL_ERROR "eddy_layer(${layer}): TEST_LAYERS ${absent} do not stand before it.")
         endif()
         eddy_gtest(${layer}_test SOURCES ${arg_TESTS} LAYERS ${layer} ${arg_TEST_LAYERS}
-                   DEPENDS ${arg_DEPENDS} ${arg_TEST_DEPENDS})
+                   DEPENDS ${arg_DEPENDS} ${arg_TEST_DEPENDS} PRECOMPILE ${arg_TEST_PRECOMPILE})
     endif()
 endfunction()
 
@@ -173,7 +187,7 @@ if(EDDY_TESTS)
     add_custom_target(gtests)
 endif()
 function(eddy_gtest name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL" "SOURCES;LAYERS;DEPENDS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL" "SOURCES;LAYERS;DEPENDS;PRECOMPILE")
     eddy_skip_without_layers("The test ${name}" ${arg_LAYERS})
     if(NOT arg_LABEL)
         set(arg_LABEL unit)
@@ -181,7 +195,7 @@ function(eddy_gtest name)
     add_executable(${name} ${arg_SOURCES} ${EDDY_PROGRAM_SOURCES})
     eddy_target_settings(${name})
     list(GET arg_LAYERS 0 tested)
-    eddy_compile(${name} test ${tested})
+    eddy_compile(${name} test ${tested} OWN ${arg_PRECOMPILE} DEPENDS ${arg_DEPENDS})
     list(TRANSFORM arg_LAYERS PREPEND eddy::)
     target_link_libraries(${name} PRIVATE ${arg_LAYERS} ${arg_DEPENDS}
                           GTest::gmock GTest::gtest GTest::gtest_main)

@@ -3,7 +3,8 @@
 # what a file of the library forgot to include.
 #
 # A precompiled header serves only targets that are compiled by the same flags, so there is one for
-# each of the kinds below.
+# each kind. A layer whose files mostly include the same headers of ours has one of its own with them:
+# reading these, and making what they instantiate, is more than half of the time of such a file.
 
 option(EDDY_PRECOMPILE "Precompile the headers that most files include" ${EDDY_DEVELOPER})
 if(NOT PROJECT_IS_TOP_LEVEL OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
@@ -22,7 +23,8 @@ set(EDDY_PRECOMPILED
     <thread> <unordered_map> <utility> <variant> <vector>)
 
 # eddy_precompile(TARGET KIND [HEADERS HEADER...] [DEPENDS LIBRARY...]): TARGET reads the headers
-# above and these, which the libraries need, from one file, which all targets of its KIND share.
+# above and these, which the libraries need, from one file, which all targets of its KIND share. A HEADER is
+# <library.hpp>, or layer/own.hpp below src/ or include/eddy/.
 function(eddy_precompile target kind)
     cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "HEADERS;DEPENDS")
     if(NOT EDDY_PRECOMPILE)
@@ -41,8 +43,21 @@ function(eddy_precompile target kind)
         eddy_target_settings(${host})
         get_target_property(options ${target} COMPILE_OPTIONS)
         set_target_properties(${host} PROPERTIES COMPILE_OPTIONS "${options}")
+        target_include_directories(${host} PRIVATE "${PROJECT_SOURCE_DIR}/include")
         target_link_libraries(${host} PRIVATE ${arg_DEPENDS})
-        target_precompile_headers(${host} PRIVATE ${EDDY_PRECOMPILED} ${arg_HEADERS})
+        set(headers ${EDDY_PRECOMPILED})
+        foreach(header IN LISTS arg_HEADERS)
+            if(header MATCHES "^<")
+                list(APPEND headers "${header}")
+            elseif(EXISTS "${PROJECT_SOURCE_DIR}/src/${header}")
+                list(APPEND headers "${PROJECT_SOURCE_DIR}/src/${header}")
+            elseif(EXISTS "${PROJECT_SOURCE_DIR}/include/eddy/${header}")
+                list(APPEND headers "${PROJECT_SOURCE_DIR}/include/eddy/${header}")
+            else()
+                message(FATAL_ERROR "There is no header ${header} to precompile for ${target}.")
+            endif()
+        endforeach()
+        target_precompile_headers(${host} PRIVATE ${headers})
     endif()
     target_precompile_headers(${target} REUSE_FROM ${host})
 endfunction()
