@@ -2,6 +2,7 @@
 // effect, and an option without one fails.
 #include "runtime/cache/options.hpp"
 
+#include "runtime/server/options.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -111,7 +112,40 @@ task<void> idle_clients_are_closed(std::string type) {
     co_await s->stop(0s);
 }
 
+// Serving by it is seen in tests/serving_test.py, with real certificates.
+task<void> tls_is_served_on_the_port(std::string type) {
+    const auto address = [&](json more) -> std::string {
+        json all = with({{"tls", true}, {"cert", "/c"}});
+        all.update(more);
+        const subject s(type, all);
+        const settings chosen = s.parse(all);
+        return type == "server" ? must_do(server::read_config(chosen)).where.to_string()
+                                : must_do(cache::read_config(chosen)).where.to_string();
+    };
+    EXPECT_THAT(address(json::object()), StartsWith("tls://127.0.0.1:0?cert=/c&clients=no"));
+    EXPECT_THAT(address({{"key", "/k"}, {"ca", "/a"}}),
+                StartsWith("tls://127.0.0.1:0?cert=/c&key=/k&ca=/a&clients=yes"));
+    EXPECT_THAT(address({{"ca", "/a"}, {"client_auth", "optional"}}),
+                StartsWith("tls://127.0.0.1:0?cert=/c&ca=/a&clients=optional"));
+    // Of a file that is not there the option is named.
+    const temporary_folder folder;
+    const std::string none = folder.file("none.pem");
+    subject s(type, with({{"tls", true}, {"cert", none}}));
+    EXPECT_THAT(co_await s.failure_to_start(), HasSubstr("--cert " + none + " cannot be read"));
+}
+
 // --- The server's -----------------------------------------------------------------------------
+
+task<void> threads_pass_messages_on(std::string type) {
+    subject s(type, with({{"threads", 2}}));
+    co_await s.start();
+    talker a = co_await join(s);
+    talker b = co_await join(s);
+    co_await a.say("hello\n");
+    EXPECT_EQ(co_await b.line(), "hello");
+    EXPECT_TRUE(s.events.has("2 threads serve its clients"));
+    co_await s->stop(0s);
+}
 
 task<void> udp_takes_datagrams(std::string type) {
     subject s(type, with({{"udp", true}}));
@@ -528,6 +562,12 @@ const std::map<std::pair<std::string_view, std::string_view>, effect> effects = 
     {{"server", "slow-reader"}, {slow_readers_meet_their_fate, sim}},
     {{"server", "max-queue"}, {a_longer_queue_holds_more}},
     {{"server", "log"}, {lines_are_appended_to_the_file}},
+    {{"server", "threads"}, {threads_pass_messages_on}},
+    {{"server", "tls"}, {tls_is_served_on_the_port}},
+    {{"server", "cert"}, {tls_is_served_on_the_port}},
+    {{"server", "key"}, {tls_is_served_on_the_port}},
+    {{"server", "ca"}, {tls_is_served_on_the_port}},
+    {{"server", "client-auth"}, {tls_is_served_on_the_port}},
     {{"server", "log-traffic"}, {traffic_is_written_to_the_journal}},
     {{"cache", "port"}, {port_is_served}},
     {{"cache", "bind"}, {bind_chooses_the_address}},
@@ -549,6 +589,11 @@ const std::map<std::pair<std::string_view, std::string_view>, effect> effects = 
     {{"cache", "idle-timeout"}, {idle_clients_are_closed, sim}},
     {{"cache", "write-timeout"}, {who_takes_nothing_is_closed, sim}},
     {{"cache", "max-queue"}, {replies_are_limited}},
+    {{"cache", "tls"}, {tls_is_served_on_the_port}},
+    {{"cache", "cert"}, {tls_is_served_on_the_port}},
+    {{"cache", "key"}, {tls_is_served_on_the_port}},
+    {{"cache", "ca"}, {tls_is_served_on_the_port}},
+    {{"cache", "client-auth"}, {tls_is_served_on_the_port}},
     {{"cache", "tls-port"}, {tls_options_make_an_address}},
     {{"cache", "tls-cert-file"}, {tls_options_make_an_address}},
     {{"cache", "tls-key-file"}, {tls_options_make_an_address}},
