@@ -226,7 +226,7 @@ TEST_F(scripting, a_text_that_takes_too_long_to_compile_is_refused) {
 }
 
 TEST_F(scripting, a_text_beyond_the_limit_is_refused) {
-    const std::string text = "return 1 --" + std::string(scripts::max_cached_bytes - 11, 'x');
+    const std::string text = "return 1 --" + std::string(script_cache::max_bytes - 11, 'x');
     EXPECT_EQ(eval(text), ":1\r\n");
     const std::string why = "-ERR the script is longer than the cache of scripts may be\r\n";
     EXPECT_EQ(eval(text + 'x'), why);
@@ -438,7 +438,7 @@ TEST_F(scripting, the_cache_forgets_what_was_not_used_and_keeps_what_was_loaded)
     };
     const std::string loaded = a_.ask(arguments{"SCRIPT", "LOAD", big(-1)}).substr(5, 40);
     for (int i = 0; i < 60; ++i) EXPECT_EQ(run(a_, big(i)), ":" + std::to_string(i) + "\r\n");
-    EXPECT_LE(std::stoull(info("used_memory_scripts_eval")), scripts::max_cached_bytes);
+    EXPECT_LE(std::stoull(info("used_memory_scripts_eval")), script_cache::max_bytes);
     EXPECT_GE(std::stoull(info("number_of_cached_scripts")), 30U);
     EXPECT_EQ(a_("EVALSHA " + loaded + " 0"), ":-1\r\n");
     std::string refused;
