@@ -73,14 +73,14 @@ public:
     body(std::string text) noexcept : text_(std::move(text)) {}
     /// The same; the text is copied.
     body(const char* text) : text_(text) {}
-    /// What `producer` writes. With a `size` the message declares it, and the producer writes
-    /// exactly so many bytes; without one it is sent in chunks.
+    /// Content that `producer` writes. With a `size` the message declares it, and the producer
+    /// writes exactly so many bytes; without one it is sent in chunks.
     explicit body(std::unique_ptr<body_producer> producer,
                   std::optional<std::uint64_t> size = std::nullopt) noexcept
         : producer_(std::move(producer)), size_(size) {}
 
-    /// What a callable writes that takes a body_writer& and returns task<result<>>. It lives until
-    /// the task has ended, so it may be a lambda that captures and is a coroutine.
+    /// Content that a callable writes: it takes a body_writer& and returns task<result<>>. It lives
+    /// until the task has ended, so it may be a lambda that captures and is a coroutine.
     template <class Produce>
     static body streamed(Produce produce, std::optional<std::uint64_t> size = std::nullopt) {
         class calling final : public body_producer {

@@ -11,7 +11,7 @@
 
 namespace eddy::http {
 
-/// What a handler answers. The session adds the framing fields, and Connection where it says
+/// The answer of a handler. The session adds the framing fields, and Connection where it says
 /// something. With status 204 or 304, and in answer to HEAD, the body is not sent. One loop's
 /// thread.
 class response {

@@ -23,7 +23,7 @@ struct route {
     std::string path;
 };
 
-/// Where a request goes.
+/// The route of a request.
 struct routing {
     std::optional<std::size_t> index;  ///< of the route in the table
     std::vector<std::string> parameters;
@@ -38,8 +38,8 @@ class router {
 public:
     /// Answers a request; it may be a plain callable that returns the task of a coroutine.
     using handler = std::function<task<response>(request& incoming)>;
-    /// Answers what no route fits: 404, or 405 where only the method is wrong and `allow` has the
-    /// right ones. The router adds the field Allow.
+    /// Answers a request that fits no route: 404, or 405 where only the method is wrong and `allow`
+    /// has the right ones. The router adds the field Allow.
     using refusal =
         std::function<response(const request& incoming, int status, std::string_view allow)>;
 

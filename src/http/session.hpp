@@ -33,7 +33,7 @@ protected:
     ~request_handler() = default;
 };
 
-/// What a client may take of a session.
+/// Limits on the client of a session.
 struct session_limits {
     /// Sizes of heads and bodies: 414, 431, 413, 400. A handler may set a body's limit anew.
     http1::limits parser{};
