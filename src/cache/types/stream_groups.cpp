@@ -177,14 +177,14 @@ const char* redis_stream::add_block(slab& memory, stream_id id, std::string_view
         std::int64_t ms = 0;
         std::int64_t seq = 0;
         std::int64_t own = 0;
-        std::int64_t count = 0;
+        std::int64_t claimed = 0;
         if (!is_short || !number(flags) || !number(ms) || !number(seq)) return wrong_entry;
         const bool shares = (flags & 2) != 0;
         if (!shares && !number(own)) return wrong_entry;
         const std::int64_t texts = shares ? shared : own;
         if (texts > static_cast<std::int64_t>(count)) return wrong_entry;
-        if (!elements(shares ? texts : 2 * texts) || !number(count)) return wrong_entry;
-        if (count != (shares ? 3 + texts : 4 + 2 * texts)) return wrong_entry;
+        if (!elements(shares ? texts : 2 * texts) || !number(claimed)) return wrong_entry;
+        if (claimed != (shares ? 3 + texts : 4 + 2 * texts)) return wrong_entry;
         const stream_id its{id.ms + static_cast<std::uint64_t>(ms),
                             id.seq + static_cast<std::uint64_t>(seq)};
         if (its < id || (last && its <= *last) || its.is_zero()) return wrong_order;
