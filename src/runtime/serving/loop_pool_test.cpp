@@ -70,7 +70,7 @@ struct served {
 
     static std::unique_ptr<served> listen() {
         return std::make_unique<served>(
-            must_do(listen_on(*transport::parse("tcp://127.0.0.1:0"), "served")));
+            must_do(listen_on(*transport::parse("tcp://127.0.0.1:0"), nullptr)));
     }
     task<void> start(std::size_t threads, std::uint64_t most = 1000) {
         must_do(pool.start_threads(threads, "served", "the test"));
