@@ -517,7 +517,7 @@ TEST_P(cache_threads, without_always_replies_wait_for_the_kernel_on_every_thread
 
 TEST_P(cache_loops, clients_of_different_workers_reach_each_other) {
     run([&]() -> task<void> {
-        subject cache("cache", with({{"max_connections", 6}}));
+        subject cache("cache", on_workers({{"max_connections", 6}}));
         co_await cache.start();
         std::vector<talker> all;
         for (int i = 0; i < 6; ++i) {
