@@ -34,6 +34,10 @@ DEADLINE_S = 60
 SCRIPT_TIMEOUT_S = int(os.environ.get("EDDY_SCRIPT_TIMEOUT_S", "300")) * 9 // 10
 
 
+# A shell's background job ignores SIGINT, and the programs that tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def eventually(condition, what="the condition", deadline_s=DEADLINE_S):
     """Asks until `condition()` is true and returns its value; fails at the deadline."""
     end = time.monotonic() + deadline_s
