@@ -47,7 +47,7 @@ public:
     rdb::refusal stream_block(stream_id id, std::string_view a) override {
         return add('b', stream_id_text(id).view(), a);
     }
-    rdb::refusal stream_facts(const stream::facts& of) override {
+    rdb::refusal stream_facts(const redis_stream::facts& of) override {
         const stream_id added{of.length, of.entries_added.value_or(1)};
         add('i', stream_id_text(of.last_id).view(), stream_id_text(added).view());
         return add('i', stream_id_text(of.max_deleted_id).view());
@@ -127,7 +127,7 @@ void load_and_save(std::string_view file) {
 template <class Ask>
 void use_stream(engine& home, Ask&& ask) {
     const auto& keys = home.internals().database(0);
-    const stream& entries = *keys.look_at("a")->template pointer<stream>();
+    const redis_stream& entries = *keys.look_at("a")->template pointer<redis_stream>();
     entries.check();
     ask({"XINFO", "STREAM", "a", "FULL", "COUNT", "0"});
     ask({"XGROUP", "CREATE", "a", "fuzz", "0"});

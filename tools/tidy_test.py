@@ -143,14 +143,14 @@ class TidyTest(unittest.TestCase):
             self.assert_fault(changes, "src/net/a.cpp", "use the loop")
 
     def test_lua_stays_in_its_layer(self):
-        for folder in ("daemon", "script", "cache"):
+        for folder in ("daemon", "script", "cache/engine"):
             changes = self.listed(f"src/{folder}/a.cpp", "// A.\n#include <luajit-2.1/lua.hpp>\n")
             self.assert_fault(changes, f"src/{folder}/a.cpp", "only src/lua")
         self.assertEqual(self.faults(self.listed("src/lua/a.cpp", "// A.\n#include <lua.hpp>\n")), [])
 
     def test_lua_is_called_in_its_layer(self):
         text = "// A.\nint top(lua_State* in) { return lua_gettop(in); }  // not lua_settop()\n"
-        self.assert_fault(self.listed("src/cache/a.cpp", text), "src/cache/a.cpp", "only src/lua calls lua_gettop()", 2)
+        self.assert_fault(self.listed("src/cache/engine/a.cpp", text), "src/cache/engine/a.cpp", "only src/lua calls lua_gettop()", 2)
         self.assertEqual(self.faults(self.listed("src/lua/a.cpp", text)), [])
 
     def test_public_headers_show_no_third_party(self):
