@@ -1,4 +1,4 @@
-// What one command costs inside the process: parsed, executed, replied; no socket.
+// Cost of one command inside the process: parsed, executed, replied; no socket.
 //
 //   cache_engine [keys] [batch] [row] [rounds]      default: 1000000 100, all rows, 5
 //

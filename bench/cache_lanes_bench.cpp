@@ -1,4 +1,5 @@
-// What several threads do with one cache inside the process: parsed, executed, replied; no socket.
+// Throughput of several threads on one cache inside the process: parsed, executed, replied; no
+// socket.
 //
 //   cache_lanes [threads] [keys] [batch] [rounds]      default: 2 1000000 100 5
 //

@@ -1,6 +1,6 @@
-// What a full cache still has, by its policy: the engine's, and models of what they were chosen
-// over (docs/adr/0017-eviction-by-a-queue-and-a-clock.md). In the process, without sockets;
-// run_hits.py compares whole servers.
+// Hit rates of a full cache by policy: the engine's, and models of those that were rejected
+// (docs/adr/0017-eviction-by-a-queue-and-a-clock.md). In the process, without sockets; run_hits.py
+// compares whole servers.
 //
 //   eviction [keys] [room] [requests] [rounds]      default: 200000 20000 400000 6
 //

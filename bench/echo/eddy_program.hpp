@@ -1,4 +1,4 @@
-// What the programs on Eddy share: their options and their loop.
+// Options and loop of the programs on Eddy.
 #pragma once
 
 #include <eddy/io/loop.hpp>

@@ -1,4 +1,4 @@
-// What the files of the manager share; nobody else includes it.
+// Helpers shared by the files of the manager, and by them alone.
 #pragma once
 
 #include "daemon/manager.hpp"

@@ -1,4 +1,4 @@
-// Where requests go.
+// Routing of requests: paths, methods, refusals.
 #include "http/router.hpp"
 
 #include "http/message_reader.hpp"

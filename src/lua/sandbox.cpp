@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t max_kept_scratch = 256 * 1024;
 
-// Called protected, with a metatable of a userdata on top: of one that nobody has.
+// In protected mode, with a metatable on top: gives it to a userdata, which is then dropped.
 void leave_behind(lua_State* in) {
     lua_newuserdata(in, 1);
     lua_insert(in, -2);

@@ -1,4 +1,4 @@
-// What of the face is called seldom; and the comparison of its declarations with Lua's header.
+// Rarely called functions of the face, and the check of its declarations against Lua's header.
 #include "lua/stack.hpp"
 
 #include <lua.hpp>

@@ -38,7 +38,7 @@ public:
             while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
             kind = token_kind::word;
         } else if (is_digit(c)) {
-            // Also its exponent's sign is left to the signs: nobody asks.
+            // An exponent's sign becomes a token of its own, which changes nothing here.
             while (at_ < text_.size() &&
                    (is_letter(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '.'))
                 ++at_;

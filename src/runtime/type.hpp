@@ -24,7 +24,7 @@ struct type {
     std::vector<option> options;
     std::function<std::unique_ptr<instance>(creation)> make;
     /// What the table cannot say: options that exclude or need each other. start() checks the same;
-    /// call it before anything is stored, so that the user hears of it at once.
+    /// call it before anything is stored, so that a refusal stores nothing new.
     std::function<outcome<>(const settings&)> check;
     /// How much longer than others it may take to start, and to stop, because it reads or writes
     /// files then. Null: no longer.

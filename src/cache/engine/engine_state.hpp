@@ -220,7 +220,7 @@ struct engine::state final : key_observer {
     std::unique_ptr<propagation> propagating;  // changes as commands, for files and replicas
     std::unique_ptr<append_log> appending;     // the append-only file
     std::unique_ptr<replication> replicating;  // masters and replicas
-    std::unique_ptr<read_through> hooked;      // the scripts that are told of misses and changes
+    std::unique_ptr<read_through> hooked;      // scripts which serve misses and observe changes.
     std::unique_ptr<migrations> migrating;     // keys on their way to other servers
     std::unique_ptr<client_memory> clients_memory;  // of maxmemory-clients
     std::unique_ptr<const command_names> renamed;   // commands by other names

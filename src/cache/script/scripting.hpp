@@ -1,5 +1,5 @@
-// What the rest of the engine needs to know of scripts; scripting_absent.cpp has it where there are
-// none.
+// Face of scripts for the rest of the engine; scripting_absent.cpp implements it in builds without
+// them.
 #pragma once
 
 #include "cache/engine/engine_state.hpp"
