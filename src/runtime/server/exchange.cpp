@@ -13,13 +13,13 @@ void inbox::push(shared_messages more) {
         waiting_.push_back(std::move(more));
         bytes_ += size;
     }
-    came_.raise();
+    came_->notify();
 }
 
-bool inbox::raise_with_room(loop_signal& waiting) {
+bool inbox::notify_of_room(const std::shared_ptr<loop_notifier>& waiting) {
     const std::lock_guard lock(guard_);
     if (!is_full()) return false;
-    if (std::ranges::find(for_room_, &waiting) == for_room_.end()) for_room_.push_back(&waiting);
+    if (std::ranges::find(for_room_, waiting) == for_room_.end()) for_room_.push_back(waiting);
     return true;
 }
 
@@ -30,14 +30,14 @@ std::optional<shared_messages> inbox::front() const {
 }
 
 void inbox::pop() {
-    std::vector<loop_signal*> released;
+    std::vector<std::shared_ptr<loop_notifier>> released;
     {
         const std::lock_guard lock(guard_);
         bytes_ -= waiting_.front().payload->size();
         waiting_.pop_front();
         if (bytes_ <= limit_ / 2) released.swap(for_room_);
     }
-    for (loop_signal* const each : released) each->raise();
+    for (const auto& each : released) each->notify();
 }
 
 void exchange_end::send(const shared_messages& what) {
@@ -54,11 +54,11 @@ bool exchange_end::must_wait() const noexcept {
 task<result<>> exchange_end::wait_for_room() {
     for (;;) {
         bool waits = false;
-        room_.raised().reset();
+        room_->reset();
         for (inbox* const each : exchange_.all())
-            waits = (each != &own_ && each->raise_with_room(room_)) || waits;
+            waits = (each != &own_ && each->notify_of_room(room_)) || waits;
         if (!waits) co_return result<>();
-        const result<> woken = co_await room_.raised().wait();
+        const result<> woken = co_await room_->wait();
         if (!woken) co_return woken;
     }
 }

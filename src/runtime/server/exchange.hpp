@@ -9,9 +9,9 @@
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
-#include <eddy/io/event.hpp>
-#include <eddy/io/executor.hpp>
 #include <eddy/io/task.hpp>
+
+#include "runtime/loop_notifier.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -25,39 +25,6 @@
 
 namespace eddy::runtime::server {
 
-/// An event of a loop that any thread may set. It outlives what sets it; what was set before the
-/// last post to its loop has arrived when that runs.
-class loop_signal {
-public:
-    /// Of the loop that runs.
-    loop_signal() = default;
-    loop_signal(const loop_signal&) = delete;
-    loop_signal& operator=(const loop_signal&) = delete;
-
-    /// Sets the event, on its loop and once for all calls that come meanwhile. Any thread.
-    void raise() noexcept {
-        if (is_posted_.exchange(true)) return;
-        if (!where_.post(wakeup_)) is_posted_ = false;
-    }
-    /// Its loop's thread.
-    event& raised() noexcept { return raised_; }
-
-private:
-    struct wakeup final : posted_work {
-        explicit wakeup(loop_signal& to) noexcept : owner(to) {}
-        void run() noexcept override {
-            owner.is_posted_ = false;
-            owner.raised_.set();
-        }
-        loop_signal& owner;
-    };
-
-    executor where_ = executor::current();
-    std::atomic<bool> is_posted_{false};
-    wakeup wakeup_{*this};
-    event raised_;
-};
-
 /// Whole messages for all clients of a loop. The payload does not change any more.
 struct shared_messages {
     std::shared_ptr<const byte_buffer> payload;
@@ -69,29 +36,29 @@ class inbox {
 public:
     /// Bytes that may wait; one batch of each other loop comes on top, as fullness is checked
     /// before a message is taken from its sender.
-    explicit inbox(std::size_t limit) noexcept : limit_(limit) {}
+    explicit inbox(std::size_t limit) : limit_(limit) {}
 
     /// Any thread. Throws std::bad_alloc, and then has nothing of it.
     void push(shared_messages more);
     /// Any thread.
     bool is_full() const noexcept { return bytes_.load(std::memory_order_relaxed) >= limit_; }
-    /// False when it is not full. Else `waiting` is raised once half of it is free. Any thread.
-    bool raise_with_room(loop_signal& waiting);
+    /// False when it is not full. Else `waiting` is notified once half of it is free. Any thread.
+    bool notify_of_room(const std::shared_ptr<loop_notifier>& waiting);
 
     /// Its loop's thread: the oldest, which stays; none when it is empty.
     std::optional<shared_messages> front() const;
     /// Its loop's thread, after front().
     void pop();
-    /// Its loop's thread: set after messages came.
-    event& came() noexcept { return came_.raised(); }
+    /// Its loop's thread: notified after messages came.
+    loop_notifier& came() noexcept { return *came_; }
 
 private:
     std::size_t limit_;
     mutable std::mutex guard_;
     std::deque<shared_messages> waiting_;
     std::atomic<std::size_t> bytes_{0};  // changed under the guard
-    std::vector<loop_signal*> for_room_;
-    loop_signal came_;
+    std::vector<std::shared_ptr<loop_notifier>> for_room_;
+    const std::shared_ptr<loop_notifier> came_ = std::make_shared<loop_notifier>();
 };
 
 /// The inboxes of all loops that have clients. They are added before the first message, and outlive
@@ -126,7 +93,7 @@ public:
 private:
     exchange& exchange_;
     inbox own_;
-    loop_signal room_;
+    const std::shared_ptr<loop_notifier> room_ = std::make_shared<loop_notifier>();
 };
 
 }  // namespace eddy::runtime::server

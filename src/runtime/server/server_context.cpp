@@ -13,7 +13,7 @@ bool shared_log::append(std::string_view messages, std::uint64_t count) {
         waiting_.append(messages);
         messages_ += count;
     }
-    came_.raise();
+    came_->notify();
     return true;
 }
 
@@ -30,8 +30,8 @@ std::uint64_t shared_log::flush() {
 }
 
 task<void> shared_log::run() {
-    while (co_await came_.raised().wait()) {
-        came_.raised().reset();
+    while (co_await came_->wait()) {
+        came_->reset();
         static_cast<void>(flush());
     }
 }

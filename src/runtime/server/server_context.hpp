@@ -8,6 +8,7 @@
 
 #include "runtime/journal.hpp"
 #include "runtime/line_log.hpp"
+#include "runtime/loop_notifier.hpp"
 #include "runtime/server/exchange.hpp"
 
 #include <atomic>
@@ -60,7 +61,7 @@ private:
 class shared_log {
 public:
     /// On the home loop; `to` outlives it. `is_shared`: several loops append.
-    shared_log(line_log& to, bool is_shared) noexcept : log_(to), is_shared_(is_shared) {}
+    shared_log(line_log& to, bool is_shared) : log_(to), is_shared_(is_shared) {}
 
     /// Takes whole messages; false when there was no room (line_log::max_waiting bytes) and they
     /// were dropped. Any thread if it is shared, else the home loop's.
@@ -77,7 +78,7 @@ private:
     byte_buffer waiting_;
     std::uint64_t messages_ = 0;  // in it
     std::uint64_t dropped_ = 0;   // of them, the home loop's
-    loop_signal came_;
+    const std::shared_ptr<loop_notifier> came_ = std::make_shared<loop_notifier>();
 };
 
 /// One for each start of a server; it outlives the workers.
