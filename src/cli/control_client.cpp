@@ -1,11 +1,11 @@
 // One exchange with the daemon.
 #include "cli/control_client.hpp"
 
+#include <eddy/http/client.hpp>
 #include <eddy/net/unix.hpp>
 #include <eddy/transport/transport.hpp>
 
 #include "base/private_folder.hpp"
-#include "http/client.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,12 +1,12 @@
 // The control API: what each request of docs/control-api.openapi.json does.
 #pragma once
 
+#include <eddy/http/router.hpp>
+#include <eddy/http/session.hpp>
 #include <eddy/io/task.hpp>
 
 #include "daemon/manager.hpp"
 #include "daemon/metrics.hpp"
-#include "http/router.hpp"
-#include "http/session.hpp"
 
 #include <cstddef>
 #include <cstdint>

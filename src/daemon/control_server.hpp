@@ -2,12 +2,12 @@
 // those who may control the daemon, and on a TCP port of this machine for metrics.
 #pragma once
 
+#include <eddy/http/session.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 
 #include "daemon/metrics.hpp"
-#include "http/session.hpp"
 
 #include <sys/types.h>
 

@@ -1,11 +1,11 @@
 // The last lines that a runtime and the daemon wrote about it: `eddy logs NAME`.
 #pragma once
 
+#include <eddy/http/body.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/task.hpp>
 
-#include "http/body.hpp"
 #include "runtime/journal.hpp"
 
 #include <chrono>

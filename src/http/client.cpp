@@ -1,5 +1,5 @@
 // Exchanges of a client with its server.
-#include "http/client.hpp"
+#include <eddy/http/client.hpp>
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>

@@ -1,5 +1,5 @@
 // Clients against sessions, and against servers that misbehave.
-#include "http/client.hpp"
+#include <eddy/http/client.hpp>
 
 #include <eddy/net/unix.hpp>
 

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/http/body.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/timer.hpp>
 #include <eddy/wire/http1.hpp>
-
-#include "http/body.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Requests: decoding of targets, lookups, and the collected body.
-#include "http/request.hpp"
+#include <eddy/http/request.hpp>
 
 #include <eddy/base/assert.hpp>
 

@@ -1,5 +1,7 @@
 // Choosing a route, and the answers where there is none.
-#include "http/router.hpp"
+#include <eddy/http/router.hpp>
+
+#include "http/path_pattern.hpp"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // Routing of requests: paths, methods, refusals.
-#include "http/router.hpp"
+#include <eddy/http/router.hpp>
 
 #include "http/message_reader.hpp"
 #include "http/testing.hpp"

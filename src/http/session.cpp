@@ -1,5 +1,5 @@
 // The life of a server's connection.
-#include "http/session.hpp"
+#include <eddy/http/session.hpp>
 
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/io/loop.hpp>

@@ -1,5 +1,5 @@
 // Sessions as a client sees them: pipelining, limits, deadlines, bodies and responses that stream.
-#include "http/session.hpp"
+#include <eddy/http/session.hpp>
 
 #include "http/testing.hpp"
 

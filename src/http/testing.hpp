@@ -1,12 +1,12 @@
 // Fixture of this layer's tests: a handler that answers by path, and sessions that serve it.
 #pragma once
 
+#include <eddy/http/session.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "http/session.hpp"
 #include "io/testing.hpp"
 
 #include <gtest/gtest.h>

@@ -3,13 +3,12 @@
 #pragma once
 
 #include <eddy/base/result.hpp>
+#include <eddy/http/request.hpp>
+#include <eddy/http/response.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 #include <eddy/wire/http1.hpp>
-
-#include "http/request.hpp"
-#include "http/response.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -1,11 +1,9 @@
 // Router: a table of methods and path patterns, each with the handler of its requests.
 #pragma once
 
+#include <eddy/http/request.hpp>
+#include <eddy/http/response.hpp>
 #include <eddy/io/task.hpp>
-
-#include "http/path_pattern.hpp"
-#include "http/request.hpp"
-#include "http/response.hpp"
 
 #include <cstddef>
 #include <functional>

@@ -1,9 +1,8 @@
 // A response as a server's handler gives it: status, fields, and a body that is whole or streamed.
 #pragma once
 
+#include <eddy/http/body.hpp>
 #include <eddy/wire/http1.hpp>
-
-#include "http/body.hpp"
 
 #include <string>
 #include <string_view>

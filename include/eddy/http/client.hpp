@@ -3,14 +3,13 @@
 #pragma once
 
 #include <eddy/base/result.hpp>
+#include <eddy/http/body.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/http1.hpp>
-
-#include "http/body.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <eddy/base/result.hpp>
+#include <eddy/http/body.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/wire/http1.hpp>
-
-#include "http/body.hpp"
 
 #include <cstddef>
 #include <optional>
