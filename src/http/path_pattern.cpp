@@ -1,9 +1,10 @@
-// Matching paths.
+// Parsing and matching the segments of paths.
 #include "http/path_pattern.hpp"
 
 #include <eddy/wire/http1/target.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace eddy::http {
@@ -17,44 +18,101 @@ std::string_view take_segment(std::string_view& path) {
     return segment;
 }
 
-bool is_parameter(std::string_view segment) {
-    return segment.starts_with('{') && segment.ends_with('}');
+bool is_name(std::string_view text) noexcept {
+    return !text.empty() && std::ranges::all_of(text, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_';
+    });
+}
+
+bool is_integer(std::string_view text) noexcept {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+}
+
+std::optional<pattern_segment> parse_segment(std::string_view text) {
+    pattern_segment made;
+    const std::size_t open = text.find('{');
+    const std::size_t close = text.find('}');
+    if (open == std::string_view::npos && close == std::string_view::npos) {
+        made.before = text;
+        return made;
+    }
+    if (open == std::string_view::npos || close == std::string_view::npos || close < open ||
+        text.find_first_of("{}", open + 1) != close ||
+        text.find_first_of("{}", close + 1) != text.npos)
+        return std::nullopt;
+    made.before = text.substr(0, open);
+    made.after = text.substr(close + 1);
+    std::string_view name = text.substr(open + 1, close - open - 1);
+    made.is = pattern_segment::kind::any;
+    if (name.ends_with("...")) {
+        made.is = pattern_segment::kind::rest;
+        name.remove_suffix(3);
+        if (!made.before.empty() || !made.after.empty()) return std::nullopt;
+    } else if (const std::size_t colon = name.find(':'); colon != name.npos) {
+        if (name.substr(colon) != ":int") return std::nullopt;
+        made.is = pattern_segment::kind::integer;
+        name = name.substr(0, colon);
+    }
+    if (!is_name(name)) return std::nullopt;
+    made.name = name;
+    return made;
 }
 
 }  // namespace
 
-std::optional<std::vector<std::string>> match_path(std::string_view pattern,
-                                                   std::string_view path) {
-    std::vector<std::string> parameters;
-    while (pattern.starts_with('/') && path.starts_with('/')) {
-        const std::string_view wanted = take_segment(pattern);
+std::optional<std::string_view> pattern_segment::match(std::string_view segment) const noexcept {
+    if (is == kind::text) return segment == before ? std::optional(segment) : std::nullopt;
+    if (segment.size() <= before.size() + after.size() || !segment.starts_with(before) ||
+        !segment.ends_with(after))
+        return std::nullopt;
+    const std::string_view value =
+        segment.substr(before.size(), segment.size() - before.size() - after.size());
+    if (is == kind::integer && !is_integer(value)) return std::nullopt;
+    return value;
+}
+
+bool pattern_segment::precedes(const pattern_segment& other) const noexcept {
+    if (is != other.is) return is < other.is;
+    return before.size() + after.size() > other.before.size() + other.after.size();
+}
+
+std::optional<std::vector<pattern_segment>> parse_pattern(std::string_view pattern) {
+    std::vector<pattern_segment> all;
+    if (!pattern.starts_with('/')) return std::nullopt;
+    while (!pattern.empty()) {
+        auto segment = parse_segment(take_segment(pattern));
+        if (!segment) return std::nullopt;
+        if (segment->is == pattern_segment::kind::rest && !pattern.empty()) return std::nullopt;
+        const bool is_repeated =
+            !segment->name.empty() &&
+            std::ranges::find(all, segment->name, &pattern_segment::name) != all.end();
+        if (is_repeated) return std::nullopt;
+        all.push_back(std::move(*segment));
+    }
+    return all;
+}
+
+std::optional<std::vector<std::string>> split_path(std::string_view path) {
+    std::vector<std::string> all;
+    while (path.starts_with('/')) {
         const std::string_view given = take_segment(path);
-        if (!is_parameter(wanted)) {
-            if (wanted != given) return std::nullopt;
+        if (given.find('%') == std::string_view::npos) {
+            all.emplace_back(given);
             continue;
         }
         auto decoded = http1::percent_decode(given);
-        if (!decoded || decoded->empty()) return std::nullopt;
-        const bool odd = std::any_of(decoded->begin(), decoded->end(), [](char c) {
+        if (!decoded) return std::nullopt;
+        const bool is_odd = std::ranges::any_of(*decoded, [](char c) {
             return c == '/' || c == 0x7f || static_cast<unsigned char>(c) < 0x20;
         });
-        if (odd) return std::nullopt;
-        parameters.push_back(std::move(*decoded));
+        if (is_odd) return std::nullopt;
+        all.push_back(std::move(*decoded));
     }
-    if (!pattern.empty() || !path.empty()) return std::nullopt;
-    return parameters;
-}
-
-std::optional<std::size_t> parameter_index(std::string_view pattern,
-                                           std::string_view name) noexcept {
-    std::size_t index = 0;
-    while (pattern.starts_with('/')) {
-        const std::string_view segment = take_segment(pattern);
-        if (!is_parameter(segment)) continue;
-        if (segment.substr(1, segment.size() - 2) == name) return index;
-        ++index;
-    }
-    return std::nullopt;
+    if (!path.empty()) return std::nullopt;
+    return all;
 }
 
 }  // namespace eddy::http

@@ -1,7 +1,7 @@
-// Patterns of paths such as "/v1/runtimes/{name}/start", in which {name} stands for one segment.
+// Path patterns such as "/users/{id:int}/{file}.json", taken apart.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,12 +9,34 @@
 
 namespace eddy::http {
 
-/// The decoded segments that stood in the places of a path's braces, in order; none when the path
-/// does not fit. A segment that decodes to nothing, to a '/' or to a control byte fits nowhere.
-std::optional<std::vector<std::string>> match_path(std::string_view pattern, std::string_view path);
+/// A segment of a pattern: text, or text around one parameter.
+struct pattern_segment {
+    enum class kind : std::uint8_t {
+        text,
+        integer,  ///< {name:int}
+        any,      ///< {name}
+        rest,     ///< {name...}: this segment and all behind it
+    };
+    kind is = kind::text;
+    std::string before;  ///< the whole text of one without a parameter
+    std::string name;
+    std::string after;
 
-/// The place of {name} among the braces of a pattern; none when it is not there.
-std::optional<std::size_t> parameter_index(std::string_view pattern,
-                                           std::string_view name) noexcept;
+    bool operator==(const pattern_segment&) const = default;
+
+    /// What the parameter stands for, if the segment fits. `segment` is decoded.
+    std::optional<std::string_view> match(std::string_view segment) const noexcept;
+    /// Whether it is tried before another one that fits, too.
+    bool precedes(const pattern_segment& other) const noexcept;
+};
+
+/// The segments of a pattern; none when it is malformed: it begins with a slash, a segment has at
+/// most one parameter, names are of letters, digits and underscores and differ, and only the last
+/// segment may stand for the rest.
+std::optional<std::vector<pattern_segment>> parse_pattern(std::string_view pattern);
+
+/// The decoded segments of a path that begins with a slash; none when one has an encoded slash or a
+/// control byte, or cannot be decoded. "/a/" has two, of which the second is empty.
+std::optional<std::vector<std::string>> split_path(std::string_view path);
 
 }  // namespace eddy::http

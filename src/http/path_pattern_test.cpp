@@ -1,44 +1,74 @@
-// Which paths fit a pattern, and what stands for its braces.
+// Path patterns: what is one, which segments fit, and the segments of paths.
 #include "http/path_pattern.hpp"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace eddy::http {
 namespace {
 
-TEST(match_path, takes_parameters_out_decoded) {
-    EXPECT_EQ(match_path("/v1/runtimes/{name}", "/v1/runtimes/db"), std::vector<std::string>{"db"});
-    EXPECT_EQ(match_path("/v1/runtimes/{name}/start", "/v1/runtimes/a%20b/start"),
-              std::vector<std::string>{"a b"});
-    EXPECT_EQ(match_path("/metrics", "/metrics"), std::vector<std::string>{});
+using kind = pattern_segment::kind;
+
+pattern_segment one(std::string_view pattern) {
+    const auto segments = parse_pattern(pattern);
+    if (!segments || segments->size() != 1) return {};
+    return segments->front();
 }
 
-TEST(match_path, refuses_what_does_not_fit) {
-    EXPECT_FALSE(match_path("/v1/runtimes", "/v1/runtimes/"));
-    EXPECT_FALSE(match_path("/v1/runtimes", "/v1"));
-    EXPECT_FALSE(match_path("/v1/runtimes", "v1/runtimes"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a/b"));
-    EXPECT_FALSE(match_path("/v1/runtimes", ""));
+TEST(parse_pattern, takes_segments_apart) {
+    const auto all = parse_pattern("/users/{id:int}/v{version}.json/{path...}");
+    ASSERT_TRUE(all);
+    const std::vector<pattern_segment> wanted = {{kind::text, "users", "", ""},
+                                                 {kind::integer, "", "id", ""},
+                                                 {kind::any, "v", "version", ".json"},
+                                                 {kind::rest, "", "path", ""}};
+    EXPECT_EQ(*all, wanted);
+    EXPECT_EQ(parse_pattern("/")->size(), 1U);
+    EXPECT_EQ(parse_pattern("/a/")->size(), 2U);
 }
 
-TEST(match_path, refuses_segments_that_hide_something) {
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%2Fb"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%00b"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%0Ab"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%zz"));
-    EXPECT_FALSE(match_path("/v1/runtimes/{name}", "/v1/runtimes/a%"));
+TEST(parse_pattern, refuses_malformed_ones) {
+    for (const char* const pattern :
+         {"", "a", "/{", "/}", "/{}", "/{a}{b}", "/{a:text}", "/{a/b}", "/{a b}", "/{a}/{a}",
+          "/{a...}/b", "/x{a...}", "/{a...}x", "/{{a}}", "/}a{"})
+        EXPECT_FALSE(parse_pattern(pattern)) << pattern;
 }
 
-TEST(parameter_index, counts_the_braces) {
-    EXPECT_EQ(parameter_index("/a/{one}/b/{two}", "one"), 0U);
-    EXPECT_EQ(parameter_index("/a/{one}/b/{two}", "two"), 1U);
-    EXPECT_EQ(parameter_index("/a/{one}/b/{two}", "a"), std::nullopt);
-    EXPECT_EQ(parameter_index("", "one"), std::nullopt);
+TEST(pattern_segment, matches_what_fits) {
+    EXPECT_EQ(one("/{a}").match("x y"), "x y");
+    EXPECT_FALSE(one("/{a}").match(""));
+    EXPECT_EQ(one("/v{a}.json").match("v1.2.json"), "1.2");
+    EXPECT_FALSE(one("/v{a}.json").match("v.json"));
+    EXPECT_FALSE(one("/v{a}.json").match("v1.html"));
+    EXPECT_FALSE(one("/aa{x}aa").match("aaa")) << "the texts overlap";
+    EXPECT_EQ(one("/{a:int}").match("-7"), "-7");
+    for (const char* const text : {"7x", "+7", "0x7", "", " 7", "9223372036854775808"})
+        EXPECT_FALSE(one("/{a:int}").match(text)) << text;
+    EXPECT_TRUE(one("/text").match("text"));
+    EXPECT_FALSE(one("/text").match("Text"));
+}
+
+TEST(pattern_segment, is_ordered_by_how_much_it_fixes) {
+    const char* const in_order[] = {"/text", "/{a:int}", "/v{a}.json", "/v{a}", "/{a}", "/{a...}"};
+    for (std::size_t i = 0; i + 1 < std::size(in_order); ++i) {
+        EXPECT_TRUE(one(in_order[i]).precedes(one(in_order[i + 1]))) << in_order[i];
+        EXPECT_FALSE(one(in_order[i + 1]).precedes(one(in_order[i]))) << in_order[i];
+    }
+}
+
+TEST(split_path, decodes_segments) {
+    EXPECT_EQ(split_path("/a%20b/%61/"), (std::vector<std::string>{"a b", "a", ""}));
+    EXPECT_EQ(split_path("/"), std::vector<std::string>{""});
+    EXPECT_EQ(split_path("//a"), (std::vector<std::string>{"", "a"}));
+}
+
+TEST(split_path, refuses_segments_that_hide_something) {
+    for (const char* const path : {"/a%2Fb", "/a%00b", "/a%0Ab", "/a%7F", "/a%zz", "/a%", "a"})
+        EXPECT_FALSE(split_path(path)) << path;
 }
 
 }  // namespace

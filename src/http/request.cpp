@@ -3,9 +3,10 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "http/path_pattern.hpp"
-
+#include <algorithm>
+#include <charconv>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 namespace eddy::http {
@@ -28,14 +29,21 @@ std::optional<std::string_view> request::query(std::string_view name) const noex
 }
 
 std::string_view request::path_parameter(std::string_view name) const noexcept {
-    const auto index = parameter_index(pattern_, name);
-    EDDY_ASSERT(index && *index < segments_.size());
-    return segments_[*index];
+    const auto found = std::ranges::find(arguments_, name, &path_argument::name);
+    EDDY_ASSERT(found != arguments_.end());
+    return found->value;
 }
 
-void request::set_route(std::string_view pattern, std::vector<std::string> segments) noexcept {
-    pattern_ = pattern;
-    segments_ = std::move(segments);
+std::int64_t request::path_integer(std::string_view name) const noexcept {
+    const std::string_view text = path_parameter(name);
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    EDDY_ASSERT(error == std::errc() && end == text.data() + text.size());
+    return value;
+}
+
+void request::set_route(std::vector<path_argument> arguments) noexcept {
+    arguments_ = std::move(arguments);
 }
 
 task<result<>> request::collect() {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,37 +16,6 @@ namespace eddy::http {
 namespace {
 
 using testing::must;
-
-const route table[] = {
-    {"GET", "/v1/runtimes"},
-    {"POST", "/v1/runtimes"},
-    {"GET", "/v1/runtimes/{name}"},
-    {"POST", "/v1/runtimes/{name}/start"},
-};
-
-TEST(find_route, chooses_by_method_and_path) {
-    EXPECT_EQ(find_route(table, "GET", "/v1/runtimes").index, 0U);
-    EXPECT_EQ(find_route(table, "POST", "/v1/runtimes").index, 1U);
-    const routing start = find_route(table, "POST", "/v1/runtimes/db/start");
-    EXPECT_EQ(start.index, 3U);
-    EXPECT_EQ(start.parameters, std::vector<std::string>{"db"});
-}
-
-TEST(find_route, answers_head_as_get) {
-    EXPECT_EQ(find_route(table, "HEAD", "/v1/runtimes").index, 0U);
-}
-
-TEST(find_route, names_the_methods_that_would_do) {
-    const routing wrong = find_route(table, "PUT", "/v1/runtimes");
-    EXPECT_FALSE(wrong.index);
-    EXPECT_EQ(wrong.allow, "GET, HEAD, POST");
-}
-
-TEST(find_route, knows_no_other_paths) {
-    const routing nowhere = find_route(table, "GET", "/v2/runtimes");
-    EXPECT_FALSE(nowhere.index);
-    EXPECT_EQ(nowhere.allow, "");
-}
 
 /// Routes requests without a body, on the simulator.
 class http_router : public testing::with_server {
@@ -58,7 +28,8 @@ protected:
             head.target = target;
             stream none;
             http1::request_parser parser;
-            message_reader content(none, parser);
+            traffic counted;
+            message_reader content(none, parser, counted);
             request incoming = must(request::make(head, content));
             answer = co_await to.dispatch(incoming);
         });
@@ -101,6 +72,139 @@ TEST_P(http_router, lets_its_owner_word_refusals) {
     });
     to.add("POST", "/a", [](request&) -> task<response> { co_return response(); });
     EXPECT_EQ(ask(to, "GET", "/a").body.text(), "/a allows POST");
+}
+
+/// A handler that answers with a text.
+router::handler says(std::string text) {
+    return [text](request&) -> task<response> { co_return response(200, "text/plain", text); };
+}
+
+/// One that answers with the values of parameters.
+router::handler shows(std::string text, std::vector<std::string> names) {
+    return [text, names](request& incoming) -> task<response> {
+        std::string all = text;
+        for (const std::string& each : names) all.append(" ").append(incoming.path_parameter(each));
+        co_return response(200, "text/plain", all);
+    };
+}
+
+TEST_P(http_router, prefers_the_more_specific_pattern) {
+    router to;
+    to.get("/{path...}", shows("rest", {"path"}))
+        .get("/users/{name}", shows("name", {"name"}))
+        .get("/users/{id:int}", shows("id", {"id"}))
+        .get("/users/me", says("me"))
+        .get("/users/{name}.json", shows("json", {"name"}))
+        .get("/users/me/{thing}/last", shows("last", {"thing"}));
+    const auto text = [&](std::string path) { return ask(to, "GET", path).body.text(); };
+    EXPECT_EQ(text("/users/me"), "me");
+    EXPECT_EQ(text("/users/%6De"), "me");
+    EXPECT_EQ(text("/users/42"), "id 42");
+    EXPECT_EQ(text("/users/ann"), "name ann");
+    EXPECT_EQ(text("/users/ann.json"), "json ann");
+    EXPECT_EQ(text("/users/me/x/last"), "last x");
+    EXPECT_EQ(text("/users/me/x/first"), "rest users/me/x/first") << "goes back";
+    EXPECT_EQ(text("/users/"), "rest users/");
+    EXPECT_EQ(text("/a%20b/c"), "rest a b/c");
+    EXPECT_EQ(ask(to, "GET", "/").status, 404);
+    EXPECT_EQ(ask(to, "GET", "/a%2Fb").status, 404);
+}
+
+TEST_P(http_router, goes_on_to_a_pattern_that_has_the_method) {
+    router to;
+    to.get("/users/me", says("me"))
+        .post("/users/{name}", says("posted"))
+        .del("/users/{id:int}", says("deleted"));
+    EXPECT_EQ(ask(to, "POST", "/users/me").body.text(), "posted");
+    const response wrong = ask(to, "PUT", "/users/7");
+    EXPECT_EQ(wrong.status, 405);
+    EXPECT_EQ(wrong.headers.find("Allow"), "DELETE, POST");
+    EXPECT_EQ(ask(to, "PUT", "/users/me").headers.find("Allow"), "GET, HEAD, POST");
+}
+
+TEST_P(http_router, answers_options) {
+    router to;
+    to.get("/a", says("a")).put("/a", says("a"));
+    const response options = ask(to, "OPTIONS", "/a");
+    EXPECT_EQ(options.status, 204);
+    EXPECT_EQ(options.headers.find("Allow"), "GET, HEAD, PUT, OPTIONS");
+    EXPECT_EQ(ask(to, "OPTIONS", "*").status, 204);
+    EXPECT_EQ(ask(to, "OPTIONS", "/b").status, 404);
+    to.add("OPTIONS", "/a", says("own"));
+    EXPECT_EQ(ask(to, "OPTIONS", "/a").body.text(), "own");
+}
+
+TEST_P(http_router, gives_integers) {
+    router to;
+    std::int64_t seen = 0;
+    to.get("/{id:int}", [&seen](request& incoming) -> task<response> {
+        seen = incoming.path_integer("id");
+        co_return response();
+    });
+    EXPECT_EQ(ask(to, "GET", "/-9223372036854775808").status, 200);
+    EXPECT_EQ(seen, INT64_MIN);
+    EXPECT_EQ(ask(to, "GET", "/9223372036854775808").status, 404);
+}
+
+/// Middleware that writes around the content of responses.
+router::middleware around(std::string text) {
+    return [text](request& incoming, chain rest) -> task<response> {
+        response answer = co_await rest(incoming);
+        answer.body = body(text + "(" + answer.body.text() + ")");
+        co_return answer;
+    };
+}
+
+TEST_P(http_router, runs_middleware_around_everything) {
+    router to([](const request&, int status, std::string_view) {
+        return response(status, "text/plain", "refused");
+    });
+    to.use(around("outer")).get("/a", says("a")).use(around("inner"));
+    EXPECT_EQ(ask(to, "GET", "/a").body.text(), "outer(inner(a))");
+    EXPECT_EQ(ask(to, "GET", "/b").body.text(), "outer(inner(refused))");
+    to.use([](request& incoming, chain rest) -> task<response> {
+        if (incoming.path() == "/a") co_return response(403, "text/plain", "no");
+        co_return co_await rest(incoming);
+    });
+    EXPECT_EQ(ask(to, "GET", "/a").body.text(), "outer(inner(no))") << "it need not go on";
+}
+
+TEST_P(http_router, mounts_routers_with_their_middleware) {
+    router deepest;
+    deepest.use(around("deepest")).get("/{name}", shows("hello", {"name"}));
+    router api;
+    api.use(around("api")).get("/version", says("1")).mount("/deep", std::move(deepest));
+    router to;
+    to.use(around("all")).mount("/api", std::move(api)).get("/", says("home"));
+    EXPECT_EQ(ask(to, "GET", "/").body.text(), "all(home)");
+    EXPECT_EQ(ask(to, "GET", "/api/version").body.text(), "all(api(1))");
+    EXPECT_EQ(ask(to, "GET", "/api/deep/x").body.text(), "all(api(deepest(hello x)))");
+    EXPECT_EQ(ask(to, "GET", "/api").status, 404);
+    router moved = std::move(to);
+    EXPECT_EQ(ask(moved, "GET", "/api/deep/y").body.text(), "all(api(deepest(hello y)))");
+}
+
+TEST_P(http_router, words_errors) {
+    router to;
+    EXPECT_EQ(to.reject(431, "too much").body.text(),
+              "Request Header Fields Too Large: too much\n");
+    to.on_error([](int status, std::string_view what) {
+        return response(status, "text/plain", "error: " + std::string(what));
+    });
+    EXPECT_EQ(to.reject(400, "bad").body.text(), "error: bad");
+    to.on_refusal([](const request& incoming, int status, std::string_view) {
+        return response(status, "text/plain", "no " + std::string(incoming.path()));
+    });
+    EXPECT_EQ(ask(to, "GET", "/x").body.text(), "no /x");
+}
+
+TEST(http_router_patterns, must_be_sound_and_new) {
+    router to;
+    to.get("/a", says("a"));
+    EXPECT_DEATH(to.get("/a", says("again")), "");
+    EXPECT_DEATH(to.get("a", says("a")), "");
+    EXPECT_DEATH(to.get("/{a}{b}", says("a")), "");
+    EXPECT_DEATH(to.mount("/api/", router()), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(http, http_router, ::testing::Values(backend_kind::sim),

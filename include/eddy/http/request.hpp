@@ -7,6 +7,7 @@
 #include <eddy/wire/http1.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,12 @@ namespace eddy::http {
 
 /// Fields of a message.
 using http1::header_list;
+
+/// What a parameter of a path pattern stands for.
+struct path_argument {
+    std::string_view name;  ///< the router's
+    std::string value;      ///< decoded
+};
 
 /// A request whose head has arrived. Its views are valid, and its body can be read, until the
 /// response has been sent. One loop's thread.
@@ -42,11 +49,13 @@ public:
     /// The first value of a query parameter.
     std::optional<std::string_view> query(std::string_view name) const noexcept;
 
-    /// The decoded segment that stands for {name} in the pattern of the route. Asserts that the
-    /// pattern has it.
+    /// What a parameter of the route's pattern stands for, decoded. Asserts that the pattern has
+    /// it.
     std::string_view path_parameter(std::string_view name) const noexcept;
-    /// For a router: the route's pattern, which must outlive the request, and its segments.
-    void set_route(std::string_view pattern, std::vector<std::string> segments) noexcept;
+    /// The same of one of the form {name:int}: asserts that it is an integer.
+    std::int64_t path_integer(std::string_view name) const noexcept;
+    /// For a router: the parameters of the route.
+    void set_route(std::vector<path_argument> arguments) noexcept;
 
     /// The body, to be read piece by piece.
     body_reader& body() const noexcept { return *body_; }
@@ -65,9 +74,8 @@ private:
     const http1::request_head* head_;
     body_reader* body_;
     std::string_view path_;
-    std::string_view pattern_;
     std::vector<http1::query_parameter> query_;
-    std::vector<std::string> segments_;
+    std::vector<path_argument> arguments_;
     std::string content_;
 };
 
