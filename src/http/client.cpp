@@ -38,7 +38,8 @@ struct detail::client_connection {
     stream peer;
     client_limits limits;
     http1::response_parser parser;
-    message_reader reader{peer, parser};
+    traffic counted;
+    message_reader reader{peer, parser, counted};
     byte_buffer out;
     std::uint64_t serial = 0;
     time_point last_use{};
@@ -195,7 +196,7 @@ task<result<client_response>> client::exchange(client_request& request) {
     with.keep = with.has_received = with.is_sent = with.is_late = false;
     with.own_failure = {};
     with.parser.expect_response_to(request.method);
-    message_writer to(with.peer, with.out, framing, options_.limits.write_time);
+    message_writer to(with.peer, with.out, framing, options_.limits.write_time, with.counted);
     cancel_source waiting(co_await current_source());
     co_await with_scope([&](scope& sending) {
         sending.spawn(with.transmit(request.body, to, waiting));

@@ -28,7 +28,7 @@ http1::step message_reader::parse() {
 task<result<>> message_reader::receive(time_point deadline) {
     auto received = co_await with_deadline(deadline, from_.read());
     if (!received) co_return fail(received.error());
-    in_.append(received->bytes());
+    append(received->bytes());
     co_return result<>();
 }
 
@@ -107,6 +107,7 @@ task<result<std::string_view>> message_reader::next(time_point last) {
 
 task<result<>> message_reader::announce_continue() {
     const auto sent = co_await with_timeout(terms_.write_time, from_.write_all(continue_head));
+    if (sent) counted_.out += continue_head.size();
     terms_.expects_continue = false;
     if (!sent && sent.error() != errc::cancelled) failure_ = sent.error();
     co_return sent;

@@ -9,6 +9,8 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/wire/http1.hpp>
 
+#include "http/traffic.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <system_error>
@@ -16,7 +18,7 @@
 namespace eddy::http {
 
 /// Reader of messages from a stream. Memory: what one read() of the stream lends, and what was
-/// received ahead. Stream and parser must outlive it. One loop's thread.
+/// received ahead. Stream, parser and `counted` must outlive it. One loop's thread.
 class message_reader final : public body_reader {
 public:
     /// Terms of receiving a body.
@@ -27,8 +29,8 @@ public:
         duration write_time = duration::max();  ///< for that
     };
 
-    message_reader(stream& from, http1::message_parser& parser) noexcept
-        : from_(from), parser_(parser) {}
+    message_reader(stream& from, http1::message_parser& parser, traffic& counted) noexcept
+        : from_(from), parser_(parser), counted_(counted) {}
 
     // --- Heads: for the owner, between bodies ---
 
@@ -37,7 +39,10 @@ public:
     /// Awaits bytes behind those that there are. Fails as stream::read(), and with errc::timed_out.
     task<result<>> receive(time_point deadline);
     /// Keeps bytes that were received elsewhere, behind those that there are.
-    void append(const_bytes bytes) { in_.append(bytes); }
+    void append(const_bytes bytes) {
+        counted_.in += bytes.size();
+        in_.append(bytes);
+    }
     /// Bytes received and not parsed.
     std::size_t waiting() const noexcept { return in_.size() - pending_; }
     /// Frees memory while no message has begun.
@@ -68,6 +73,7 @@ private:
 
     stream& from_;
     http1::message_parser& parser_;
+    traffic& counted_;
     byte_buffer in_;
     std::size_t pending_ = 0;  // bytes at the front of in_ that the last step has taken
     terms terms_;

@@ -63,9 +63,14 @@ task<result<>> message_writer::send(std::string_view before, std::string_view co
     if (count == 0) co_return result<>();
     const std::span<const const_bytes> all(pieces.data(), count);
     const auto sent = co_await with_timeout(write_time_, to_.write_all(all));
+    if (sent) {
+        for (const const_bytes each : all) counted_.out += each.size();
+        counted_.content_out += content.size();
+    } else {
+        failure_ = sent.error();
+    }
     head_.clear();
     head_.release_if_empty();
-    if (!sent) failure_ = sent.error();
     co_return sent;
 }
 

@@ -8,6 +8,8 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/wire/http1.hpp>
 
+#include "http/traffic.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -24,9 +26,14 @@ public:
 
     /// `head` has the written head, and is empty once that was sent. Each slice may take
     /// `write_time`.
-    message_writer(stream& to, byte_buffer& head, http1::body_framing framing,
-                   duration write_time) noexcept
-        : to_(to), head_(head), framing_(framing), left_(framing.size), write_time_(write_time) {}
+    message_writer(stream& to, byte_buffer& head, http1::body_framing framing, duration write_time,
+                   traffic& counted) noexcept
+        : to_(to),
+          head_(head),
+          framing_(framing),
+          left_(framing.size),
+          write_time_(write_time),
+          counted_(counted) {}
 
     task<result<>> write(std::string_view piece) override;
 
@@ -46,6 +53,7 @@ private:
     http1::body_framing framing_;
     std::uint64_t left_;  // of the declared size
     duration write_time_;
+    traffic& counted_;
     std::error_code failure_;
 };
 

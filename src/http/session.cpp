@@ -2,6 +2,7 @@
 #include <eddy/http/session.hpp>
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/log.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
@@ -10,7 +11,10 @@
 #include "http/message_writer.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace eddy::http {
@@ -51,14 +55,24 @@ http1::parse_error fault_of(std::error_code failure, const http1::parse_error& o
     return {};
 }
 
+/// For sessions without an observer.
+class unobserved final : public session_observer {
+public:
+    void enter(session_state) noexcept override {}
+    void note(const exchange_record&) override {}
+    bool is_ending() const noexcept override { return false; }
+};
+
 class session {
 public:
-    session(stream peer, request_handler& handler, const session_limits& limits)
-        : peer_(std::move(peer)),
+    session(stream& peer, request_handler& handler, const session_limits& limits,
+            session_observer& observer)
+        : peer_(peer),
           handler_(handler),
           limits_(limits),
+          observer_(observer),
           parser_(limits.parser),
-          reader_(peer_, parser_) {}
+          reader_(peer_, parser_, traffic_) {}
 
     task<void> run();
 
@@ -75,13 +89,18 @@ private:
     task<void> watch_for_hangup(cancel_source& to_cancel);
     task<void> linger();
 
-    stream peer_;
+    void note(const http1::request_head* request, int status, bool is_whole);
+
+    stream& peer_;
     request_handler& handler_;
     const session_limits& limits_;
+    session_observer& observer_;
+    traffic traffic_;
     http1::request_parser parser_;
     message_reader reader_;
     byte_buffer out_;
     duration head_time_{};  // that the request's head took
+    time_point head_at_;    // when it was complete
 };
 
 task<void> session::run() {
@@ -99,6 +118,7 @@ task<void> session::run() {
 
 task<session::arrival> session::await_head() {
     loop& here = loop::current();
+    head_at_ = here.now();
     parser_.set_body_limit(limits_.parser.body);
     time_point deadline = here.after(limits_.idle_time);
     std::optional<time_point> begun;
@@ -106,14 +126,21 @@ task<session::arrival> session::await_head() {
         const http1::step step = reader_.parse();
         if (step.what == http1::event::error) co_return arrival::malformed;
         if (step.what == http1::event::head) {
-            head_time_ = begun ? here.now() - *begun : duration::zero();
+            head_at_ = here.now();
+            head_time_ = begun ? head_at_ - *begun : duration::zero();
+            observer_.enter(session_state::working);
             co_return arrival::head;
         }
         if (!begun && !parser_.idle()) {
             begun = here.now();
             deadline = here.after(limits_.request_time);
+            observer_.enter(session_state::receiving);
         }
-        if (!begun) reader_.release_memory();
+        if (!begun) {
+            if (observer_.is_ending()) co_return arrival::ended;
+            observer_.enter(session_state::idle);
+            reader_.release_memory();
+        }
         const auto received = co_await reader_.receive(deadline);
         if (received) continue;
         if (received.error() == errc::timed_out && begun) co_return arrival::timed_out;
@@ -138,29 +165,59 @@ task<bool> session::answer_request() {
 
     auto incoming = request::make(head, reader_);
     response answer;
-    if (incoming)
-        answer = co_await handler_.handle(*incoming);
-    else
-        answer = handler_.reject(400, "the request's target is malformed");
+    http1::parse_error fault;
+    if (!incoming) {
+        fault = {400, "the request's target is malformed"};
+    } else {
+        try {
+            answer = co_await handler_.handle(*incoming);
+        } catch (const std::bad_alloc&) {
+            fault = {503, "there is no memory for the request"};
+        } catch (const std::exception& thrown) {
+            log_error("http", head.method + " " + head.target + ": " + thrown.what());
+            fault = {500, "the request could not be answered"};
+        }
+    }
+    if (fault.status != 0) answer = handler_.reject(fault.status, fault.what);
     if (reader_.failure()) {
-        const http1::parse_error fault = fault_of(reader_.failure(), parser_.error());
-        if (fault.status != 0) co_await reject(fault);
+        fault = fault_of(reader_.failure(), parser_.error());
+        if (fault.status != 0)
+            co_await reject(fault);
+        else
+            note(&head, answer.status, false);
         co_return false;
     }
     // What the handler left of the body stands before the next request. What has not arrived yet is
     // not waited for, and a producer may still read it.
     const bool is_read = answer.body.producer() ? reader_.ended() : reader_.skip_received();
-    const bool keep = head.keep_alive && is_read &&
+    const bool keep = head.keep_alive && is_read && !observer_.is_ending() &&
                       !answer.headers.contains_token("Connection", "close") &&
                       (head.minor_version > 0 || answer.body.size());
+    const int status = answer.status;
     const auto sent = co_await send(std::move(answer), keep);
+    note(&head, status, sent.has_value());
     if (sent && !keep) co_await linger();
     co_return sent&& keep;
 }
 
 task<void> session::reject(http1::parse_error fault) {
+    observer_.enter(session_state::working);
     const auto sent = co_await send(handler_.reject(fault.status, fault.what), false);
+    note(nullptr, fault.status, sent.has_value());
     if (sent) co_await linger();
+}
+
+void session::note(const http1::request_head* request, int status, bool is_whole) {
+    exchange_record what;
+    what.request = request;
+    what.status = status;
+    what.is_whole = is_whole;
+    what.content_bytes = traffic_.content_out;
+    what.time = loop::current().now() - head_at_;
+    what.bytes_in = traffic_.in;
+    what.bytes_out = traffic_.out;
+    traffic_ = {};
+    observer_.note(what);
 }
 
 task<result<>> session::send(response answer, bool keep) {
@@ -170,7 +227,7 @@ task<result<>> session::send(response answer, bool keep) {
     const unsigned version = parser_.head().minor_version;
     const body_framing framing = framing_of(answer, version);
     write_head(out_, answer, framing, keep, version);
-    message_writer to(peer_, out_, framing, limits_.write_time);
+    message_writer to(peer_, out_, framing, limits_.write_time, traffic_);
     if (parser_.head().method == "HEAD" || has_no_body(answer.status))
         co_return co_await to.flush();
     if (answer.body.producer()) co_return co_await stream_body(*answer.body.producer(), to);
@@ -230,7 +287,14 @@ task<void> session::linger() {
 }  // namespace
 
 task<void> serve(stream peer, request_handler& handler, session_limits limits) {
-    session serving(std::move(peer), handler, limits);
+    unobserved alone;
+    session serving(peer, handler, limits, alone);
+    co_await serving.run();
+}
+
+task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
+                          session_observer& observer) {
+    session serving(peer, handler, limits, observer);
     co_await serving.run();
 }
 
@@ -238,7 +302,8 @@ task<result<>> send_and_close(stream peer, response answer, duration time) {
     EDDY_ASSERT(answer.is_valid() && !answer.body.producer());
     byte_buffer head;
     write_head(head, answer, framing_of(answer, 1), false, 1);
-    message_writer to(peer, head, framing_of(answer, 1), time);
+    traffic uncounted;
+    message_writer to(peer, head, framing_of(answer, 1), time, uncounted);
     const auto sent = co_await to.write(answer.body.text());
     if (!sent) co_return sent;
     co_return co_await to.finish();

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace eddy::http {
@@ -23,7 +24,7 @@ public:
     /// Answers a request, which lives until the response has been sent. Called once the head has
     /// arrived; the body is received as the handler reads it, and "100 Continue" sent before the
     /// first read. A body that fails for the client's fault is answered by reject(), whatever is
-    /// returned. An exception ends the session and comes out of serve().
+    /// returned. In place of one that throws, reject() answers 500, or 503 without memory.
     virtual task<response> handle(request& incoming) = 0;
     /// The response to what is no valid request; the connection closes behind it.
     virtual response reject(int status, std::string_view what) = 0;
@@ -57,10 +58,49 @@ struct session_limits {
     duration linger_time = std::chrono::seconds(2);
 };
 
+/// States of a session.
+enum class session_state : unsigned char {
+    idle,       ///< between requests: it may be closed without loss
+    receiving,  ///< part of a request's head has arrived
+    working,    ///< the handler answers, or the response is sent
+};
+
+/// A response that has been sent, or was cut off.
+struct exchange_record {
+    const http1::request_head* request = nullptr;  ///< null for what was no valid request
+    int status = 0;                                ///< of the response
+    bool is_whole = false;                         ///< false if it was cut off
+    std::uint64_t content_bytes = 0;               ///< of the response's content that were sent
+    duration time{};              ///< from the end of the request's head to the end of the response
+    std::uint64_t bytes_in = 0;   ///< received since the last record
+    std::uint64_t bytes_out = 0;  ///< sent since the last record
+};
+
+/// Observer of sessions, for counting them, for logs, and for ending them in order. It must outlive
+/// the sessions. Called on their loop's thread.
+class session_observer {
+public:
+    /// The session has entered a state; it begins idle.
+    virtual void enter(session_state now) noexcept = 0;
+    /// A response has ended. The record is valid during the call.
+    virtual void note(const exchange_record& what) = 0;
+    /// Whether the session is to end: after the response at hand, which says "Connection: close".
+    /// One that is idle is ended by cancelling it.
+    virtual bool is_ending() const noexcept = 0;
+
+protected:
+    ~session_observer() = default;
+};
+
 /// Serves a connection until it ends. `handler` must outlive the task. While a response is streamed
 /// and the request has been read, a client that goes away, or finishes sending, cancels the
-/// producer.
+/// producer. Yields nothing: an error ends the session.
 task<void> serve(stream peer, request_handler& handler, session_limits limits);
+
+/// The same for a stream that stays the caller's, with an observer. All three must outlive the
+/// task.
+task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
+                          session_observer& observer);
 
 /// Sends a response with a text without having read a request, and closes: for connections beyond a
 /// limit. It takes at most `time`. Yields a result<>: errc::timed_out, or the stream's error.
