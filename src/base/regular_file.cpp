@@ -1,7 +1,9 @@
 // Kinds of files, and the checks before and after open(2).
 #include "base/regular_file.hpp"
 
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -12,6 +14,10 @@ namespace eddy {
 namespace {
 
 constexpr std::size_t read_step = 64 * 1024;
+
+/// openat2(2) fails with EAGAIN when a rename meets its way through a "..": so often it is
+/// repeated.
+constexpr int rename_retries = 16;
 
 /// Devices of memory that take and yield at once, and never block: see null(4) and full(4).
 constexpr unsigned memory_devices = 1;
@@ -70,6 +76,35 @@ result<unique_fd> open_regular(const char* path, int flags, mode_t mode) {
     const int status = ::fcntl(fd.get(), F_GETFL);
     if (status < 0 || ::fcntl(fd.get(), F_SETFL, status & ~O_NONBLOCK) < 0) return fail_errno();
     return fd;
+}
+
+result<unique_fd> open_beneath(int folder, const char* path, int flags, bool cached) {
+    open_how how{};
+    how.flags = static_cast<unsigned>(flags | O_CLOEXEC);
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+    if (cached) how.resolve |= RESOLVE_CACHED;
+    for (int tries = 0;;) {
+        const long opened = ::syscall(SYS_openat2, folder, path, &how, sizeof how);
+        if (opened >= 0) return unique_fd(static_cast<int>(opened));
+        const bool again = errno == EINTR || (errno == EAGAIN && !cached);
+        if (!again || ++tries > rename_retries) return fail_errno();
+    }
+}
+
+result<unique_fd> open_regular_beneath(int folder, const char* path, int flags, bool cached) {
+    struct stat about{};
+    const auto seen = open_beneath(folder, path, O_PATH, cached);
+    if (!seen) return fail(seen.error());
+    if (::fstat(seen->get(), &about) != 0) return fail_errno();
+    if (!S_ISREG(about.st_mode)) return fail(not_regular(about.st_mode));
+    auto opened = open_beneath(folder, path, flags | O_NONBLOCK | O_NOCTTY, cached);
+    if (!opened) return fail(opened.error());
+    // Another file may have taken the name meanwhile.
+    if (::fstat(opened->get(), &about) != 0) return fail_errno();
+    if (!S_ISREG(about.st_mode)) return fail(not_regular(about.st_mode));
+    // As in open_regular().
+    if (::fcntl(opened->get(), F_SETFL, flags) < 0) return fail_errno();
+    return opened;
 }
 
 result<std::string> read_regular(const std::string& path, std::size_t most) {

@@ -19,6 +19,16 @@ namespace eddy {
 /// for a folder, and not_regular(). Any thread.
 result<unique_fd> open_regular(const char* path, int flags, mode_t mode = 0666);
 
+/// openat2(2) below the folder that the descriptor `folder` is of: no "..", symbolic link or mount
+/// of /proc in `path` leads out of it (EXDEV), whatever is renamed meanwhile. `flags` are open(2)'s
+/// without O_CREAT; O_CLOEXEC is added. With `cached` it does not wait for the disk, and fails with
+/// EAGAIN where that would be needed. Fails with ENOSYS before Linux 5.6. Any thread.
+result<unique_fd> open_beneath(int folder, const char* path, int flags, bool cached);
+
+/// The same for a regular file alone. Other kinds are not opened at all, since a FIFO's writers,
+/// for one, would notice; errors are EISDIR for a folder, and not_regular(). Any thread.
+result<unique_fd> open_regular_beneath(int folder, const char* path, int flags, bool cached);
+
 /// The content of a regular file, at most `most` bytes; errc::limit_reached for a larger one. Other
 /// errors are open_regular()'s and read(2)'s. It waits for the disk. Any thread.
 result<std::string> read_regular(const std::string& path, std::size_t most);

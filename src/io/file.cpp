@@ -9,6 +9,7 @@
 #include "io/file_access.hpp"
 
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,6 +62,33 @@ task<std::invoke_result_t<Call>> off_loop(Call call) {
     co_return co_await run_blocking(file_access::threads(here), std::move(call));
 }
 
+/// Awaits `call(cached)`, which does not wait for the disk when `cached` is true: at once if that
+/// suffices, else where it does not block the loop.
+template <class Call>
+task<std::invoke_result_t<Call, bool>> cached_or_off_loop(Call call) {
+    auto at_once = call(true);
+    // EINVAL is the answer of kernels before 5.12, which do not know such a look-up.
+    if (at_once || (at_once.error() != std::errc::resource_unavailable_try_again &&
+                    at_once.error() != std::errc::invalid_argument))
+        co_return at_once;
+    co_return co_await off_loop([&call] { return call(false); });
+}
+
+result<file_status> status_of(int fd) noexcept {
+    struct stat about{};
+    if (::fstat(fd, &about) < 0) return fail_errno();
+    file_status seen;
+    seen.mode = about.st_mode;
+    seen.size = static_cast<std::uint64_t>(about.st_size);
+    seen.inode = about.st_ino;
+    seen.device = about.st_dev;
+    seen.modified_seconds = about.st_mtim.tv_sec;
+    seen.modified_nanoseconds = static_cast<std::uint32_t>(about.st_mtim.tv_nsec);
+    seen.changed_seconds = about.st_ctim.tv_sec;
+    seen.changed_nanoseconds = static_cast<std::uint32_t>(about.st_ctim.tv_nsec);
+    return seen;
+}
+
 task<result<std::size_t>> do_step(file_request what) {
     loop& here = loop::current();
     backend& kernel = file_access::backend_of(here);
@@ -69,6 +97,10 @@ task<result<std::size_t>> do_step(file_request what) {
 }
 
 }  // namespace
+
+bool file_status::is_folder() const noexcept { return S_ISDIR(mode); }
+
+bool file_status::is_regular() const noexcept { return S_ISREG(mode); }
 
 struct file::state {
     explicit state(unique_fd opened) noexcept : fd(std::move(opened)) {}
@@ -140,6 +172,33 @@ task<result<file>> file::open_regular(std::string path, int flags, mode_t mode) 
         co_await off_loop([&] { return eddy::open_regular(path.c_str(), flags, mode); });
     if (!opened) co_return fail(opened.error());
     co_return file(std::move(*opened));
+}
+
+task<result<file>> file::open_beneath(int folder, std::string path, int flags) {
+    auto opened = co_await cached_or_off_loop(
+        [&](bool cached) { return open_regular_beneath(folder, path.c_str(), flags, cached); });
+    if (!opened) co_return fail(opened.error());
+    co_return file(std::move(*opened));
+}
+
+task<result<file_status>> file::status_beneath(int folder, std::string path) {
+    co_return co_await cached_or_off_loop([&](bool cached) -> result<file_status> {
+        const auto seen = eddy::open_beneath(folder, path.c_str(), O_PATH, cached);
+        if (!seen) return fail(seen.error());
+        return status_of(seen->get());
+    });
+}
+
+result<file_status> file::status() const noexcept { return status_of(native_handle()); }
+
+result<std::size_t> file::try_read_at(std::uint64_t offset, mutable_bytes into) noexcept {
+    iovec room{into.data(), std::min(into.size(), most_a_step)};
+    const auto count = outcome_of(unless_interrupted([&] {
+        return ::preadv2(native_handle(), &room, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    }));
+    // File systems without such reads.
+    if (!count && count.error() == std::errc::operation_not_supported) return fail_errno(EAGAIN);
+    return count;
 }
 
 task<result<std::size_t>> file::read(state* of, std::uint64_t offset, mutable_bytes into) {

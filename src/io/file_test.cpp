@@ -9,7 +9,9 @@
 #include "io/file_access.hpp"
 #include "io/testing.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -70,6 +72,65 @@ TEST_P(file_io, a_path_that_others_choose_is_a_regular_file) {
             const auto refused = co_await file::open_regular(fifo, flags);
             EXPECT_EQ(error_of(refused).message(), "it is a FIFO, and a regular file is needed");
         }
+    });
+}
+
+TEST_P(file_io, a_path_beneath_a_folder_stays_there) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        const std::string root = folder.path() + "/root";
+        EXPECT_EQ(::mkdir(root.c_str(), 0700), 0);
+        EXPECT_EQ(::mkfifo((root + "/fifo").c_str(), 0600), 0);
+        EXPECT_EQ(::symlink("../x", (root + "/out").c_str()), 0);
+        EXPECT_EQ(::symlink("./x", (root + "/in").c_str()), 0);
+        for (const std::string& path : {folder.path() + "/x", root + "/x"}) {
+            file made = must(co_await file::open(path, O_WRONLY | O_CREAT, 0600));
+            must(co_await made.write_at(0, as_bytes("text")));
+        }
+        const unique_fd at(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        for (const char* path : {"x", "in", "./x"}) {
+            const file opened = must(co_await file::open_beneath(at.get(), path));
+            EXPECT_EQ(must(opened.status()).size, 4u);
+        }
+        const std::string absolute = root + "/x";
+        for (const std::string& path : {std::string("../x"), std::string("out"), absolute}) {
+            EXPECT_EQ(error_of(co_await file::open_beneath(at.get(), path)),
+                      std::errc::cross_device_link);
+            EXPECT_EQ(error_of(co_await file::status_beneath(at.get(), path)),
+                      std::errc::cross_device_link);
+        }
+        EXPECT_EQ(error_of(co_await file::open_beneath(at.get(), "none")),
+                  std::errc::no_such_file_or_directory);
+        EXPECT_EQ(error_of(co_await file::open_beneath(at.get(), ".")), std::errc::is_a_directory);
+        EXPECT_TRUE(must(co_await file::status_beneath(at.get(), ".")).is_folder());
+        EXPECT_TRUE(must(co_await file::status_beneath(at.get(), "x")).is_regular());
+        for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR}) {
+            const auto refused = co_await file::open_beneath(at.get(), "fifo", flags);
+            EXPECT_EQ(error_of(refused).message(), "it is a FIFO, and a regular file is needed");
+        }
+    });
+}
+
+TEST_P(file_io, what_is_in_memory_is_read_at_once) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        file made = must(co_await file::open(folder.path() + "/x", O_RDWR | O_CREAT, 0600));
+        must(co_await made.write_at(0, as_bytes("text")));
+        std::array<std::byte, 10> room{};
+        const auto refused = std::errc::resource_unavailable_try_again;
+        // Some file systems have no such reads.
+        const auto got = made.try_read_at(1, room);
+        if (got)
+            EXPECT_EQ(*got, 3u);
+        else
+            EXPECT_EQ(error_of(got), refused);
+        const auto end = made.try_read_at(4, room);
+        if (end)
+            EXPECT_EQ(*end, 0u);
+        else
+            EXPECT_EQ(error_of(end), refused);
+        file unreadable = must(co_await file::open(folder.path() + "/x", O_WRONLY));
+        EXPECT_EQ(error_of(unreadable.try_read_at(0, room)), std::errc::bad_file_descriptor);
     });
 }
 

@@ -27,6 +27,25 @@
 
 namespace eddy {
 
+/// What fstat(2) says of a file. Times are seconds and nanoseconds since 1970, UTC.
+struct file_status {
+    mode_t mode = 0;         ///< kind and permissions
+    std::uint64_t size = 0;  ///< in bytes
+    std::uint64_t inode = 0;
+    std::uint64_t device = 0;  ///< that has the inode
+    std::int64_t modified_seconds = 0;
+    std::uint32_t modified_nanoseconds = 0;
+    std::int64_t changed_seconds = 0;  ///< of content or inode, set by the kernel alone
+    std::uint32_t changed_nanoseconds = 0;
+
+    /// Whether it is a folder.
+    bool is_folder() const noexcept;
+    /// Whether it is a regular file.
+    bool is_regular() const noexcept;
+    /// Equal status: the content is that of before, as far as the kernel's clock tells.
+    bool operator==(const file_status&) const noexcept = default;
+};
+
 /// An open file. It must outlive what is awaited of it; any number of reads and writes may be in
 /// flight at once. One loop's thread.
 ///
@@ -43,6 +62,17 @@ public:
     /// /dev/full for writing, and nothing that could make a thread wait, such as a FIFO. Yields a
     /// result<file>; errors are open(2)'s, EISDIR, and one that names the kind of the file.
     static task<result<file>> open_regular(std::string path, int flags, mode_t mode = 0666);
+
+    /// Opens an existing regular file below the folder that the descriptor `folder` is of, which
+    /// must live until then. No "..", symbolic link or /proc in `path` leads out of that folder,
+    /// and nothing that could make a thread wait is opened. What is in the kernel's caches is
+    /// opened at once, without a thread. `flags` are open(2)'s without O_CREAT. Yields a
+    /// result<file>; errors are openat2(2)'s, such as EXDEV for a way out, EISDIR, and one that
+    /// names the kind of the file; ENOSYS before Linux 5.6.
+    static task<result<file>> open_beneath(int folder, std::string path, int flags = O_RDONLY);
+    /// Status of what `path` names below that folder, of any kind, as open_beneath() finds it.
+    /// `folder` must live until then. Yields a result<file_status>; errors are openat2(2)'s.
+    static task<result<file_status>> status_beneath(int folder, std::string path);
 
     /// Gives what is named `from` the name `to`, in place of what had it, and waits until the disk
     /// has that: rename(2), then fsync(2) of the folder of `to`, whose errors these are. Yields a
@@ -62,6 +92,10 @@ public:
     task<result<std::size_t>> read_at(std::uint64_t offset, mutable_bytes into) {
         return read(state_.get(), offset, into);
     }
+    /// Reads at once what the kernel has in memory of what follows `offset`, at most as much as
+    /// `into` holds: fewer bytes, too, before the end of the file; 0 behind it. Fails with EAGAIN
+    /// when read_at() would wait for the disk; other errors are preadv2(2)'s.
+    result<std::size_t> try_read_at(std::uint64_t offset, mutable_bytes into) noexcept;
     /// Writes all of `bytes` at `offset`; they must live until completion. After an error, or a
     /// cancellation, it is unknown how many were written. With O_APPEND they go to the end of the
     /// file. Yields a result<>; errors are pwrite(2)'s.
@@ -79,6 +113,8 @@ public:
 
     /// Yields the file's length in bytes, a result<std::uint64_t>; errors are fstat(2)'s.
     task<result<std::uint64_t>> size() { return size(state_.get()); }
+    /// Its status, which an open file has in memory. Errors are fstat(2)'s.
+    result<file_status> status() const noexcept;
     /// Cuts the file, or lengthens it by zeros. Yields a result<>; errors are ftruncate(2)'s.
     task<result<>> truncate(std::uint64_t size) { return truncate(state_.get(), size); }
 
