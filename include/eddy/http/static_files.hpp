@@ -1,0 +1,66 @@
+// Static files: the regular files below a folder as responses to GET and HEAD. No path leads out of
+// the folder, and nothing blocks the loop.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/http/request.hpp>
+#include <eddy/http/response.hpp>
+#include <eddy/io/task.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace eddy::http {
+
+/// Options of static_files. Names are relative to the root and not percent-encoded.
+struct static_options {
+    /// File that is served for a folder; empty for none.
+    std::string index = "index.html";
+    /// File below the root that is served, with status 200, for paths that name nothing, such as
+    /// the routes of a single-page application; empty for none.
+    std::string fallback;
+    /// Names that begin with a dot are served, too; otherwise only ".well-known" is.
+    bool hidden = false;
+};
+
+/// The files below a folder, its root. Requests are confined to it by the kernel (openat2(2)):
+/// "..", encoded or not, symbolic links and names with NUL or an encoded slash never reach another
+/// file; symbolic links that are relative and stay inside work. Only regular files are served.
+/// Files of at most whole_limit bytes are answered whole; larger ones are read as they are sent,
+/// with one buffer of slice_bytes, and a file that shrinks meanwhile cuts the connection. One
+/// loop's thread: each loop opens its own.
+class static_files {
+public:
+    /// Files of at most so many bytes are read whole before they are sent.
+    static constexpr std::size_t whole_limit = 64 * 1024;
+    /// Larger ones are sent in slices of so many bytes, one at a time for each response.
+    static constexpr std::size_t slice_bytes = 128 * 1024;
+
+    /// Opens the folder `root`, which must be readable; it may wait for the disk. Errors are
+    /// open(2)'s, such as ENOENT, ENOTDIR and EACCES; errc::unsupported where the kernel has no
+    /// openat2(2) (before Linux 5.6, or in a container that refuses it).
+    [[nodiscard]] static result<static_files> open(const std::string& root, static_options options);
+
+    /// `other` may then only be assigned to or destroyed.
+    static_files(static_files&& other) noexcept;
+    /// The same; no serve() of the previous one may be under way.
+    static_files& operator=(static_files&& other) noexcept;
+    ~static_files();
+
+    /// Yields the response to a request for `path`: the path of its target below the mount, still
+    /// percent-encoded, with or without a slash at its beginning. Both and this object must live
+    /// until then, but need not until the response is sent. Errors are responses: 301 to the same
+    /// path with a slash for a folder without one; 403 for a file that may not be read; 404 for
+    /// what does not exist, is no regular file or lies outside; 405 for methods other than GET and
+    /// HEAD; 503 when there are too few descriptors or too much work for the loop's threads.
+    task<response> serve(request& incoming, std::string_view path);
+
+private:
+    struct state;
+    explicit static_files(std::unique_ptr<state> made) noexcept;
+    std::unique_ptr<state> state_;
+};
+
+}  // namespace eddy::http

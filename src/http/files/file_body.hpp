@@ -1,0 +1,33 @@
+// Bodies of responses from files: whole texts of small ones, producers that read slices of others.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/http/body.hpp>
+#include <eddy/io/file.hpp>
+#include <eddy/io/task.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace eddy::http {
+
+/// A piece of a body: bytes that are sent as they are, then an extent of a file.
+struct body_part {
+    std::string before;
+    std::uint64_t offset = 0;  ///< in bytes
+    std::uint64_t size = 0;
+};
+
+/// Reads `size` bytes from `offset` on, at most static_files::whole_limit, at once where the kernel
+/// has them in memory. `from` must live until then. Yields a result<std::string>;
+/// errc::truncated when the file ends before, and read_at()'s errors.
+task<result<std::string>> read_extent(file& from, std::uint64_t offset, std::uint64_t size);
+
+/// Body of `parts` of a file, which it owns: read with one buffer of static_files::slice_bytes
+/// while it is sent. A file that has become too short cuts the connection (errc::truncated). One
+/// loop's thread.
+body file_body(file from, std::vector<body_part> parts);
+
+}  // namespace eddy::http

@@ -1,0 +1,29 @@
+// Paths of requests as names of files below a root.
+#pragma once
+
+#include <eddy/base/result.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace eddy::http {
+
+/// A request's path below a root.
+struct file_path {
+    /// Decoded segments joined by '/', without one at either end; empty for the root itself. No
+    /// segment is empty, "." or "..", or holds '/' or NUL.
+    std::string name;
+    /// Whether the path asks for a folder: it is empty or ends with a slash.
+    bool is_folder = false;
+};
+
+/// Decodes a percent-encoded path. errc::malformed for a bad encoding, and for what no file below
+/// a root is named by: a segment "." or "..", an encoded slash or NUL. Without `hidden`, segments
+/// that begin with a dot are errc::malformed, too, except ".well-known". Empty segments are
+/// skipped. Any thread.
+result<file_path> decode_path(std::string_view path, bool hidden);
+
+/// Whether a name begins with a dot and is not ".well-known".
+bool is_hidden(std::string_view segment) noexcept;
+
+}  // namespace eddy::http
