@@ -19,10 +19,14 @@ class Tls(harness.EddyTest):
 
     def create(self, kind, *flags):
         created = self.running.run("create", kind, "x", "-p", str(self.port), "--tls", "--cert", self.made.cert,
-                                   "--key", self.made.key, *flags, "-s")
+                                   "--key", self.made.key, *self.needed(kind), *flags, "-s")
         if "does not have" in created.err:
             self.skipTest("this build has no TLS")
         self.assertEqual(created.status, 0, created)
+
+    def needed(self, kind):
+        """Flags that a type cannot do without."""
+        return ("--root", self.folder()) if kind == "http" else ()
 
     def tls(self, own=False):
         made = self.made.connect(self.port, own)
@@ -60,7 +64,7 @@ class Tls(harness.EddyTest):
 
     def test_renewed_certificates_need_no_restart(self):
         cert, key = self.made.named("renewed.example")
-        for kind, threads in (("server", "1"), ("server", "2"), ("cache", "1")):
+        for kind, threads in (("server", "1"), ("server", "2"), ("cache", "1"), ("http", "1"), ("http", "2")):
             with self.subTest(kind=kind, threads=threads):
                 kept = [shutil.copy(each, each + ".kept") for each in (self.made.cert, self.made.key)]
                 self.create(kind, "--threads", threads)
@@ -93,10 +97,20 @@ class Tls(harness.EddyTest):
         self.assertEqual(secret("CONFIG", "GET", "tls-cert-file"), [b"tls-cert-file", self.made.cert.encode()])
         self.assertEqual(secret("CONFIG", "GET", "tls-auth-clients"), [b"tls-auth-clients", b"no"])
 
+    def test_a_site_serves_https_on_its_port(self):
+        for threads in ("1", "2"):
+            with self.subTest(threads):
+                self.create("http", "--threads", threads)
+                over = self.tls()
+                over.sendall(b"GET /missing HTTP/1.1\r\nHost: x\r\n\r\n")
+                self.assertEqual(read_line(over), "HTTP/1.1 404 Not Found")
+                self.running.must("stop", "x")
+                self.running.must("remove", "x")
+
     def test_what_cannot_be_is_refused(self):
-        for kind in ("server", "cache"):
+        for kind in ("http", "server", "cache"):
             def refused(*flags):
-                result = self.running.run("create", kind, "y", *flags, "-s")
+                result = self.running.run("create", kind, "y", *self.needed(kind), *flags, "-s")
                 self.assertNotEqual(result.status, 0)
                 return result.err
 

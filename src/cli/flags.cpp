@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
+#include <system_error>
 
 namespace eddy::cli {
 namespace {
@@ -37,6 +39,14 @@ std::string unknown(std::span<const flag> table, std::string_view name) {
 
 std::string needs_value(const flag& f) {
     return fmt::format("--{} needs a value: --{} {}", f.name, f.name, f.value_name);
+}
+
+/// The value that a flag is given. The daemon's folder is not the user's, so a path is made whole.
+std::string value_of(const flag& f, std::string_view given) {
+    std::error_code error;
+    if (!f.is_path || given.empty()) return std::string(given);
+    const std::filesystem::path whole = std::filesystem::absolute(given, error);
+    return error ? std::string(given) : whole.lexically_normal().string();
 }
 
 bool is_flag_value(std::string_view text) { return text == "true" || text == "false"; }
@@ -86,7 +96,7 @@ std::expected<arguments, std::string> parse_arguments(std::span<const std::strin
                     if (i + 1 == words.size()) return std::unexpected(needs_value(*f));
                     value = words[++i];
                 }
-                parsed.values_.emplace_back(f->name, value);
+                parsed.values_.emplace_back(f->name, value_of(*f, value));
                 break;
             }
             continue;
@@ -115,10 +125,10 @@ std::expected<arguments, std::string> parse_arguments(std::span<const std::strin
             continue;
         }
         if (equals != std::string_view::npos) {
-            parsed.values_.emplace_back(f->name, body.substr(equals + 1));
+            parsed.values_.emplace_back(f->name, value_of(*f, body.substr(equals + 1)));
         } else {
             if (i + 1 == words.size()) return std::unexpected(needs_value(*f));
-            parsed.values_.emplace_back(f->name, words[++i]);
+            parsed.values_.emplace_back(f->name, value_of(*f, words[++i]));
         }
     }
     return parsed;

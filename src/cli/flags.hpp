@@ -24,6 +24,8 @@ struct flag {
     std::vector<std::string> choices = {};
     /// A flag without a value may be taken back: --no-NAME, --NAME=false.
     bool negatable = false;
+    /// The value names a file or folder; a relative path is one of the working folder.
+    bool is_path = false;
 
     bool takes_value() const noexcept { return !value_name.empty(); }
 };

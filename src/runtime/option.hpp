@@ -24,7 +24,8 @@ struct option {
     std::vector<std::string_view> choices = {};  ///< for option_kind::choice
     std::int64_t minimum = 0;
     std::int64_t maximum = INT64_MAX;
-    bool live = false;  ///< `edit` applies it to a running runtime without a restart
+    bool live = false;     ///< `edit` applies it to a running runtime without a restart
+    bool is_path = false;  ///< the CLI makes a path of the user's folder whole
     /// What is shown of a value that has a secret: `hidden` in the secret's place. Null: the value.
     std::string (*shown)(const std::string& value) = nullptr;
 };

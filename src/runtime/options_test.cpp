@@ -2,6 +2,8 @@
 // effect, and an option without one fails.
 #include "runtime/cache/options.hpp"
 
+#include "runtime/http/options.hpp"
+#include "runtime/option_effects.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/testing.hpp"
 
@@ -12,7 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,7 +37,7 @@ std::uint16_t free_port() {
     return must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)))).local().port();
 }
 
-// --- Effects shared by both types -------------------------------------------------------------
+// --- Effects shared by the types --------------------------------------------------------------
 
 task<void> port_is_served(std::string type) {
     const std::uint16_t port = free_port();
@@ -119,6 +120,7 @@ task<void> tls_is_served_on_the_port(std::string type) {
         all.update(more);
         const subject s(type, all);
         const settings chosen = s.parse(all);
+        if (type == "http") return must_do(http::read_config(chosen)).where.to_string();
         return type == "server" ? must_do(server::read_config(chosen)).where.to_string()
                                 : must_do(cache::read_config(chosen)).where.to_string();
     };
@@ -540,13 +542,9 @@ task<void> it_logs_in_as_a_user_to_follow(std::string type) {
 
 // --- The walk ---------------------------------------------------------------------------------
 
-struct effect {
-    task<void> (*seen)(std::string type);
-    backend_kind on = backend_kind::automatic;  // the simulator where time decides
-};
 constexpr auto sim = backend_kind::sim;
 
-const std::map<std::pair<std::string_view, std::string_view>, effect> effects = {
+const effect_table own_effects = {
     {{"server", "port"}, {port_is_served}},
     {{"server", "bind"}, {bind_chooses_the_address}},
     {{"server", "unix"}, {unix_serves_on_a_path}},
@@ -610,7 +608,28 @@ const std::map<std::pair<std::string_view, std::string_view>, effect> effects = 
     {{"cache", "config"}, {parameters_are_set}},
     {{"cache", "maxmemory-clients"}, {greedy_clients_are_closed}},
     {{"cache", "rename-command"}, {commands_have_other_names}},
+    {{"http", "port"}, {port_is_served}},
+    {{"http", "bind"}, {bind_chooses_the_address}},
+    {{"http", "unix"}, {unix_serves_on_a_path}},
+    {{"http", "listen"}, {listen_takes_uris}},
+    {{"http", "max-connections"}, {connections_are_limited}},
+    {{"http", "idle-timeout"}, {idle_clients_are_closed, sim}},
+    {{"http", "tls"}, {tls_is_served_on_the_port}},
+    {{"http", "cert"}, {tls_is_served_on_the_port}},
+    {{"http", "key"}, {tls_is_served_on_the_port}},
+    {{"http", "ca"}, {tls_is_served_on_the_port}},
+    {{"http", "client-auth"}, {tls_is_served_on_the_port}},
 };
+
+/// With those of the types whose tests stand elsewhere.
+const effect_table& effects() {
+    static const effect_table all = [] {
+        effect_table joined = http_effects();
+        joined.insert(own_effects.begin(), own_effects.end());
+        return joined;
+    }();
+    return all;
+}
 
 struct named_option {
     std::string_view type;
@@ -631,8 +650,8 @@ class every_option_has_its_effect : public ::testing::TestWithParam<named_option
 
 TEST_P(every_option_has_its_effect, seen) {
     const auto [type, name] = GetParam();
-    const auto found = effects.find({type, name});
-    ASSERT_NE(found, effects.end()) << "no test shows the effect of --" << name << " of " << type;
+    const auto found = effects().find({type, name});
+    ASSERT_NE(found, effects().end()) << "no test shows the effect of --" << name << " of " << type;
     loop_options options;
     options.kind = found->second.on;
     const auto made = loop::create(options);
@@ -653,7 +672,7 @@ INSTANTIATE_TEST_SUITE_P(runtime, every_option_has_its_effect, ::testing::Values
                          });
 
 TEST(options, every_effect_is_of_an_option_that_exists) {
-    for (const auto& [key, test] : effects) {
+    for (const auto& [key, test] : effects()) {
         const type* t = find_type(key.first);
         ASSERT_TRUE(t) << key.first;
         EXPECT_TRUE(std::any_of(t->options.begin(), t->options.end(), [&](const option& o) {
@@ -729,6 +748,12 @@ TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
         {"server", {{"port", 1}, {"max_queue", "64k"}}, "--max-queue 64k is too small for lines"},
         {"cache", {{"port", 1}, {"eviction", "allkeys-lru"}}, "add --maxmemory"},
         {"cache", {{"listen", "udp://:1"}}, "a cache cannot serve udp://"},
+        {"http", {{"port", 1}}, "say which by --root DIR"},
+        {"http", {{"port", 1}, {"root", "here"}}, "write the whole path, from /"},
+        {"http", {{"listen", "udp://:1"}, {"root", "/"}}, "HTTP needs a stream"},
+        {"http",
+         {{"port", 1}, {"root", "/"}, {"access_format", "json"}},
+         "has no effect without --access-log"},
     };
     for (const auto& [name, options, told] : cases) {
         const type& t = *find_type(name);

@@ -1,9 +1,9 @@
-// The log file of a server with several loops.
-#include "runtime/server/server_context.hpp"
+// Collecting what other loops append, for the home loop.
+#include "runtime/shared_log.hpp"
 
 #include <utility>
 
-namespace eddy::runtime::server {
+namespace eddy::runtime {
 
 bool shared_log::append(std::string_view messages, std::uint64_t count) {
     if (!is_shared_) return log_.append(messages);
@@ -36,4 +36,4 @@ task<void> shared_log::run() {
     }
 }
 
-}  // namespace eddy::runtime::server
+}  // namespace eddy::runtime

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -101,6 +102,13 @@ inline json on_threads(std::string_view type_name, json options) {
     return options;
 }
 
+/// The options, and for a site a folder, if they name none.
+inline json with_root(std::string_view type_name, json options) {
+    if (type_name == "http" && !options.contains("root"))
+        options["root"] = std::filesystem::temp_directory_path().string();
+    return options;
+}
+
 /// A runtime with its journal. Stop it before it dies.
 class subject {
 public:
@@ -125,7 +133,7 @@ public:
     subject& operator=(const subject&) = delete;
 
     settings parse(const json& options) const {
-        return must_do(settings::parse(type_->options, options));
+        return must_do(settings::parse(type_->options, with_root(type_->name, options)));
     }
     instance& operator*() noexcept { return *made_; }
     instance* operator->() noexcept { return made_.get(); }

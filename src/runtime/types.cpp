@@ -1,6 +1,8 @@
 // Every type of runtime of this build.
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
+#include "runtime/http/options.hpp"
+#include "runtime/http/site.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/server/datagram_server.hpp"
@@ -53,10 +55,23 @@ type cache_type() {
             }};
 }
 
+type http_type() {
+    return {"http", "serves the files of a folder to browsers, over HTTP and HTTPS",
+            http::option_table(),
+            [](creation from) -> std::unique_ptr<instance> {
+                return std::make_unique<http::site>(std::move(from));
+            },
+            [](const settings& chosen) -> outcome<> {
+                auto read = http::read_config(chosen);
+                if (!read) return std::unexpected(read.error());
+                return {};
+            }};
+}
+
 }  // namespace
 
 std::span<const type> types() {
-    static const std::array all{server_type(), cache_type()};
+    static const std::array all{server_type(), cache_type(), http_type()};
     return all;
 }
 

@@ -44,4 +44,25 @@ private:
     bool has_bad_field_ = false;
 };
 
+/// A response of Content-Type application/json. `content` is the JSON, as of json_writer.
+inline response json(std::string content, int status = 200) {
+    return {status, "application/json", std::move(content)};
+}
+/// A response of plain text in UTF-8.
+inline response text(std::string content, int status = 200) {
+    return {status, "text/plain; charset=utf-8", std::move(content)};
+}
+/// A response of HTML in UTF-8.
+inline response html(std::string content, int status = 200) {
+    return {status, "text/html; charset=utf-8", std::move(content)};
+}
+/// A response that sends the client to `location`, a URI reference; one with a byte that no field
+/// may have makes the response invalid. 307 and 308 keep the request's method, 302 and 303 make it
+/// GET, 301 and 308 are remembered.
+inline response redirect(std::string_view location, int status = 302) {
+    response made(status);
+    made.add("Location", location);
+    return made;
+}
+
 }  // namespace eddy::http

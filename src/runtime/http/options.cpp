@@ -1,0 +1,140 @@
+// The table of a site's options, and which of them contradict each other.
+#include "runtime/http/options.hpp"
+
+#include "runtime/listening.hpp"
+#include "runtime/serving/loop_pool.hpp"
+#include "runtime/serving/tls_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace eddy::runtime::http {
+namespace {
+
+using transport::scheme;
+
+/// A time that an option gives, of which 0 is none.
+duration time_of(const settings& chosen, std::string_view name) {
+    const std::int64_t given = chosen.number(name);
+    return given == 0 ? duration::max() : duration(given);
+}
+
+eddy::http::session_limits read_limits(const settings& chosen) {
+    eddy::http::session_limits read;
+    read.parser.header_bytes = static_cast<std::size_t>(chosen.number("max-header"));
+    read.parser.start_line = static_cast<std::size_t>(chosen.number("max-header"));
+    read.request_time = time_of(chosen, "request-timeout");
+    read.read_time = read.request_time;
+    read.idle_time = time_of(chosen, "idle-timeout");
+    read.write_time = time_of(chosen, "write-timeout");
+    return read;
+}
+
+}  // namespace
+
+std::vector<option> option_table() {
+    std::vector<option> table = {
+        port_option(),
+        bind_option("*", "address of this machine to serve on; * for all"),
+        unix_option(),
+        listen_option("serve on a URI instead: tcp://HOST:PORT or unix:///PATH"),
+        {.name = "root",
+         .value_name = "DIR",
+         .help = "folder whose files are served; nothing outside it is",
+         .is_path = true},
+        {.name = "index",
+         .value_name = "FILE",
+         .default_value = "index.html",
+         .help = "file that answers for its folder"},
+        {.name = "spa",
+         .value_name = "FILE",
+         .help = "file below --root that answers for paths that name no file, such as index.html "
+                 "of an application that routes in the browser"},
+        {.name = "hidden",
+         .kind = option_kind::flag,
+         .help = "serve files and folders whose names begin with a dot, too"},
+        serving::threads_option("threads that serve clients. One is the fastest a core"),
+        max_connections_option(),
+        {.name = "max-header",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "16KiB",
+         .help = "largest first line (414 beyond it), and largest header (431) of a request",
+         .minimum = 256,
+         .maximum = 1 << 20},
+        {.name = "request-timeout",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "15s",
+         .help = "time for a client to send a request, from its first byte; 408 beyond it; 0 is no "
+                 "limit"},
+        {.name = "idle-timeout",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "60s",
+         .help = "close a connection without a request for so long; 0 is never"},
+        {.name = "write-timeout",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "15s",
+         .help = "close a connection whose client takes less than 256 KiB of a response in so "
+                 "long; 0 is never"},
+        {.name = "access-log",
+         .value_name = "FILE",
+         .help = "append a line for each request to this file",
+         .is_path = true},
+        {.name = "access-format",
+         .kind = option_kind::choice,
+         .value_name = "FORMAT",
+         .default_value = "common",
+         .help = "lines of the access log: common, as other servers write it, or json",
+         .choices = {"common", "json"}},
+    };
+    // Behind --listen.
+    const std::vector<option> tls = serving::tls_options();
+    const auto at = std::ranges::find(table, std::string_view("root"), &option::name);
+    table.insert(at, tls.begin(), tls.end());
+    return table;
+}
+
+outcome<config> read_config(const settings& chosen) {
+    auto where = choose_address(chosen, scheme::tcp);
+    if (!where) return std::unexpected(where.error());
+    if (where->kind == scheme::udp)
+        return refuse(400, "HTTP needs a stream; write --listen tcp://HOST:PORT");
+
+    config read;
+    read.where = std::move(*where);
+    auto tls = serving::read_tls(chosen);
+    if (!tls) return std::unexpected(tls.error());
+    if (*tls) {
+        if (auto added = serving::add_tls(read.where, std::move(**tls)); !added)
+            return std::unexpected(added.error());
+        read.is_tls_by_option = true;
+    }
+    read.root = chosen.text("root");
+    if (read.root.empty())
+        return refuse(400, "an http runtime serves a folder; say which by --root DIR");
+    for (const std::string_view name : {"root", "access-log"}) {
+        const std::string& path = chosen.text(name);
+        if (!path.empty() && !path.starts_with('/'))
+            return refuse(400, fmt::format("--{} cannot be \"{}\": write the whole path, from /",
+                                           name, path));
+    }
+    if (chosen.given("access-format") && !chosen.has("access-log"))
+        return refuse(400, "--access-format has no effect without --access-log FILE");
+    read.threads = static_cast<std::size_t>(chosen.number("threads"));
+    read.files.index = chosen.text("index");
+    read.files.fallback = chosen.text("spa");
+    read.files.hidden = chosen.flag("hidden");
+    read.limits = read_limits(chosen);
+    read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
+    read.access_log = chosen.text("access-log");
+    if (chosen.text("access-format") == "json") read.format = access_format::json;
+    return read;
+}
+
+}  // namespace eddy::runtime::http

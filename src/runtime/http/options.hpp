@@ -1,0 +1,41 @@
+// Options of `eddy create http`, as a table and as what the site works with.
+#pragma once
+
+#include <eddy/http/session.hpp>
+#include <eddy/http/static_files.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace eddy::runtime::http {
+
+/// Lines of the access log.
+enum class access_format : std::uint8_t {
+    common,  ///< the Common Log Format of NCSA httpd
+    json,    ///< an object a line
+};
+
+/// Checked and converted.
+struct config {
+    transport::address where;
+    bool is_tls_by_option = false;  ///< `where` is tls by --tls
+    std::size_t threads = 1;        ///< that serve clients
+    std::string root;               ///< folder of the files
+    eddy::http::static_options files;
+    eddy::http::session_limits limits;
+    std::uint64_t max_connections = 0;
+    std::string access_log;  ///< empty: none
+    access_format format = access_format::common;
+};
+
+std::vector<option> option_table();
+outcome<config> read_config(const settings& chosen);
+
+}  // namespace eddy::runtime::http

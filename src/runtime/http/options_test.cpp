@@ -1,0 +1,175 @@
+// Effects of a site's options.
+#include "runtime/http/options.hpp"
+
+#include "runtime/http/testing.hpp"
+#include "runtime/option_effects.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace eddy::runtime::http {
+namespace {
+
+using namespace http::testing;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr auto sim = backend_kind::sim;
+
+/// A site of `in` with these options.
+json site_of(const temporary_folder& in, json options) {
+    options["root"] = in.path();
+    return with(options);
+}
+
+task<void> the_folder_is_served(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "a.txt", "hello");
+    subject s(type, site_of(folder, {}));
+    co_await s.start();
+    const answer got = co_await get_from(s, "/a.txt");
+    EXPECT_EQ(got.status(), "200");
+    EXPECT_EQ(got.content, "hello");
+    co_await s->stop(0s);
+    subject none(type, with({{"root", folder.file("missing")}}));
+    EXPECT_THAT(co_await none.failure_to_start(), HasSubstr("missing cannot be served"));
+}
+
+task<void> the_index_answers_for_its_folder(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "start.html", "the start");
+    subject s(type, site_of(folder, {{"index", "start.html"}}));
+    co_await s.start();
+    EXPECT_EQ((co_await get_from(s, "/")).content, "the start");
+    co_await s->stop(0s);
+}
+
+task<void> a_file_answers_for_paths_without_one(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "app.html", "the application");
+    subject s(type, site_of(folder, {{"spa", "app.html"}}));
+    co_await s.start();
+    const answer got = co_await get_from(s, "/users/7");
+    EXPECT_EQ(got.status(), "200");
+    EXPECT_EQ(got.content, "the application");
+    co_await s->stop(0s);
+}
+
+task<void> hidden_files_are_served(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, ".env", "secret");
+    for (const bool hidden : {false, true}) {
+        subject s(type, site_of(folder, {{"hidden", hidden}}));
+        co_await s.start();
+        EXPECT_EQ((co_await get_from(s, "/.env")).status(), hidden ? "200" : "404");
+        co_await s->stop(0s);
+    }
+}
+
+task<void> threads_answer_requests(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "a.txt", "hello");
+    subject s(type, site_of(folder, {{"threads", 2}}));
+    co_await s.start();
+    talker first = co_await talker::to(s->local());
+    talker second = co_await talker::to(s->local());
+    for (talker* each : {&first, &second})
+        EXPECT_EQ((co_await get(*each, "/a.txt")).content, "hello");
+    EXPECT_TRUE(s.events.has("2 threads serve its clients"));
+    EXPECT_EQ(s->count().messages_in, 2U);
+    co_await s->stop(0s);
+}
+
+task<void> heads_are_limited(std::string type) {
+    const temporary_folder folder;
+    subject s(type, site_of(folder, {{"max_header", "1k"}}));
+    co_await s.start();
+    const std::string long_field = "X: " + std::string(1024, 'x') + "\r\n";
+    EXPECT_EQ((co_await get_from(s, "/", long_field)).status(), "431");
+    EXPECT_EQ((co_await get_from(s, "/" + std::string(1024, 'x'))).status(), "414");
+    co_await s->stop(0s);
+}
+
+task<void> slow_requests_are_refused(std::string type) {
+    const temporary_folder folder;
+    subject s(type, site_of(folder, {{"request_timeout", "50ms"}}));
+    co_await s.start();
+    talker client = co_await talker::to(s->local());
+    co_await client.say("GET / HT");
+    EXPECT_THAT(co_await client.rest(), StartsWith("HTTP/1.1 408 "));
+    co_await s->stop(0s);
+}
+
+task<void> clients_that_take_nothing_are_closed(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "large", std::string(4 << 20, 'x'));
+    subject s(type, site_of(folder, {{"write_timeout", "50ms"}}));
+    co_await s.start();
+    talker client = co_await talker::to(s->local());
+    co_await client.say("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    co_await until([&] { return s->count().connections_now == 1; });
+    co_await until([&] { return s->count().connections_now == 0; });
+    EXPECT_EQ(s->count().errors, 1U);
+    EXPECT_LT((co_await client.rest()).size(), std::size_t{4} << 20);
+    co_await s->stop(0s);
+}
+
+/// What is in the access log after a request.
+task<std::string> logged(std::string type, json options, std::string request) {
+    const temporary_folder folder;
+    write_file(folder, "a.txt", "hello");
+    options["access_log"] = folder.file("log");
+    subject s(type, site_of(folder, options));
+    co_await s.start();
+    talker client = co_await talker::to(s->local());
+    co_await client.say(request);
+    static_cast<void>(co_await next_answer(client));
+    co_await s->stop(0s);
+    co_return content(folder.file("log"));
+}
+
+task<void> requests_are_logged(std::string type) {
+    const std::string line =
+        co_await logged(type, {}, "GET /a.txt?q=\" HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_THAT(line, ::testing::MatchesRegex("127\\.0\\.0\\.1:[0-9]+ - - \\[[^]]+\\] \".*\n"));
+    EXPECT_THAT(line, HasSubstr("] \"GET /a.txt?q=\\\"\\\\ HTTP/1.1\" 200 5\n"));
+    EXPECT_THAT(co_await logged(type, {}, "GET / HTTP/7\r\n\r\n"), HasSubstr("] \"-\" 505 "));
+}
+
+task<void> logs_have_a_format(std::string type) {
+    const std::string line =
+        co_await logged(type, {{"access_format", "json"}},
+                        "GET /a.txt HTTP/1.1\r\nHost: x\r\nUser-Agent: a\"b\xff\r\n\r\n");
+    const json read = json::parse(line);
+    EXPECT_EQ(read["method"], "GET");
+    EXPECT_EQ(read["target"], "/a.txt");
+    EXPECT_EQ(read["status"], 200);
+    EXPECT_EQ(read["bytes"], 5);
+    EXPECT_EQ(read["user_agent"], "a\"b\xEF\xBF\xBD");
+    EXPECT_FALSE(read.contains("cut_off"));
+}
+
+}  // namespace
+}  // namespace eddy::runtime::http
+
+namespace eddy::runtime::testing {
+
+effect_table http_effects() {
+    using namespace http;
+    return {
+        {{"http", "root"}, {the_folder_is_served}},
+        {{"http", "index"}, {the_index_answers_for_its_folder}},
+        {{"http", "hidden"}, {hidden_files_are_served}},
+        {{"http", "spa"}, {a_file_answers_for_paths_without_one}},
+        {{"http", "threads"}, {threads_answer_requests}},
+        {{"http", "max-header"}, {heads_are_limited}},
+        {{"http", "request-timeout"}, {slow_requests_are_refused, sim}},
+        {{"http", "write-timeout"}, {clients_that_take_nothing_are_closed, sim}},
+        {{"http", "access-log"}, {requests_are_logged}},
+        {{"http", "access-format"}, {logs_have_a_format}},
+    };
+}
+
+}  // namespace eddy::runtime::testing

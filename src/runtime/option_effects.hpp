@@ -1,0 +1,26 @@
+// Table of what sees the effect of each option: options_test.cpp walks it, and fails for an option
+// without a test.
+#pragma once
+
+#include <eddy/io/loop.hpp>
+#include <eddy/io/task.hpp>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace eddy::runtime::testing {
+
+struct effect {
+    task<void> (*seen)(std::string type);
+    backend_kind on = backend_kind::automatic;  // the simulator where time decides
+};
+
+/// By type and name.
+using effect_table = std::map<std::pair<std::string_view, std::string_view>, effect>;
+
+/// Those of the type http that are not those of others, too: http/options_test.cpp.
+effect_table http_effects();
+
+}  // namespace eddy::runtime::testing

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Sites: `eddy create http` as its users meet it, with curl."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+
+import harness
+from harness import connect, eventually, free_port
+
+
+def curl(*words):
+    return subprocess.run(["curl", "-sS", "--max-time", "60", *words], capture_output=True, timeout=120)
+
+
+@harness.on_each_backend
+class Site(harness.EddyTest):
+    def setUp(self):
+        if not shutil.which("curl"):
+            self.skipTest("there is no curl")
+        self.root = self.folder()
+        self.write("index.html", b"<h1>hello</h1>\n")
+        self.running = self.daemon()
+        self.port = free_port()
+
+    def write(self, name, content):
+        with open(os.path.join(self.root, name), "wb") as file:
+            file.write(content)
+
+    def create(self, *flags):
+        self.running.must("create", "http", "site", "-p", str(self.port), "--root", self.root, *flags, "-s")
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def status(self, path, *flags):
+        return curl("-o", "/dev/null", "-w", "%{http_code}", "--path-as-is", *flags, self.url(path)).stdout.decode()
+
+    def test_serves_a_folder_to_curl(self):
+        large = os.urandom(5_000_000)
+        self.write("large.bin", large)
+        self.create()
+        got = curl("-i", self.url("/"))
+        self.assertIn(b"\r\nContent-Type: text/html; charset=utf-8\r\n", got.stdout)
+        self.assertTrue(got.stdout.endswith(b"\r\n\r\n<h1>hello</h1>\n"))
+        self.assertEqual(curl(self.url("/large.bin")).stdout, large)
+        self.assertEqual(self.status("/missing"), "404")
+        self.assertEqual(self.status("/", "-X", "DELETE"), "405")
+        both = curl(self.url("/index.html"), self.url("/"), "-w", "%{num_connects}\n")
+        self.assertEqual(both.stdout, b"<h1>hello</h1>\n1\n<h1>hello</h1>\n0\n")
+
+    def test_takes_the_folder_as_the_user_sees_it(self):
+        made = subprocess.run([harness.BINARY, "create", "http", "site", "-p", str(self.port), "--root",
+                               os.path.basename(self.root), "-s"], cwd=os.path.dirname(self.root),
+                              env=self.running.environment(), capture_output=True, timeout=60, text=True)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(self.status("/"), "200")
+
+    def test_serves_nothing_outside_its_folder(self):
+        beside = self.root + "-beside"
+        os.mkdir(beside)
+        self.addCleanup(shutil.rmtree, beside)
+        with open(os.path.join(beside, "secret"), "wb") as file:
+            file.write(b"secret")
+        os.symlink(os.path.join(beside, "secret"), os.path.join(self.root, "link"))
+        os.mkfifo(os.path.join(self.root, "fifo"))
+        name = os.path.basename(beside)
+        self.create("--hidden")
+        for path in (f"/../{name}/secret", f"/%2e%2e/{name}/secret", f"/..%2f{name}%2fsecret", f"/.%2e/{name}/secret",
+                     f"/x/../../{name}/secret", f"//{beside}/secret", "/link", "/fifo", "/index.html%00",
+                     f"/..\\{name}\\secret", "/index.html/"):
+            with self.subTest(path):
+                self.assertIn(self.status(path), ("404", "400", "403"))
+
+    def test_says_what_is_missing(self):
+        for flags, text in (((), "--root DIR"), (("--root", "/no/such/folder"), "No such file or directory"),
+                            (("--root", os.path.join(self.root, "index.html")), "Not a directory")):
+            refused = self.running.run("create", "http", "x", "-p", str(self.port), *flags, "-s")
+            self.assertNotEqual(refused.status, 0)
+            self.assertIn(text, refused.err)
+            self.running.run("remove", "x")
+
+    def test_writes_an_access_log_and_metrics(self):
+        log = os.path.join(self.folder(), "access.log")
+        self.create("--access-log", log, "--access-format", "json")
+        for path in ("/", "/", "/missing"):
+            self.status(path)
+        self.running.must("stop", "site")
+        with open(log, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        self.assertEqual([(line["target"], line["status"]) for line in lines],
+                         [("/", 200), ("/", 200), ("/missing", 404)])
+        self.assertIn("curl", lines[0]["user_agent"])
+        self.running.must("start", "site")
+        self.status("/")
+        shown = curl("--unix-socket", self.running.socket, "http://eddy/metrics").stdout.decode()
+        self.assertIn('eddy_http_requests_total{runtime="site",type="http",code="2xx"} 1', shown)
+        self.assertIn('eddy_http_request_seconds_count{runtime="site",type="http"} 1', shown)
+
+    def test_changes_options_while_it_serves(self):
+        self.create()
+        first = connect(self.port)
+        first.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.assertTrue(first.recv(9).startswith(b"HTTP/1.1"))
+        self.running.must("edit", "site", "--max-connections", "1")
+        eventually(lambda: self.status("/") == "503", "the site is full")
+        first.close()
+        eventually(lambda: self.status("/") == "200", "it is not full any more")
+        self.write("start.html", b"start")
+        self.running.must("edit", "site", "--index", "start.html")
+        self.assertEqual(curl(self.url("/")).stdout, b"start")
+
+    def test_survives_raw_nonsense(self):
+        self.create()
+        for text in (b"\x00" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01" + b"x" * 200,
+                     b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                     b"GET / HTTP/1.1\nHost: x\n\n", b"GET / HTTP/1.1\r\nHost : x\r\n\r\n", b"x" * 100_000):
+            with self.subTest(text[:40]), connect(self.port) as peer:
+                with_error = b""
+                try:
+                    peer.sendall(text)
+                    peer.shutdown(socket.SHUT_WR)
+                    while more := peer.recv(65536):
+                        with_error += more
+                except OSError:
+                    pass  # it may have closed while more was sent
+                self.assertRegex(with_error[:13], rb"HTTP/1\.1 (4|5)\d\d|^$")
+        self.assertEqual(self.status("/"), "200")
+
+
+if __name__ == "__main__":
+    harness.main()
