@@ -134,8 +134,8 @@ task<void> requests_are_logged(std::string type) {
     const std::string line =
         co_await logged(type, {}, "GET /a.txt?q=\" HTTP/1.1\r\nHost: x\r\n\r\n");
     EXPECT_THAT(line, ::testing::MatchesRegex("127\\.0\\.0\\.1:[0-9]+ - - \\[[^]]+\\] \".*\n"));
-    EXPECT_THAT(line, HasSubstr("] \"GET /a.txt?q=\\\"\\\\ HTTP/1.1\" 200 5\n"));
-    EXPECT_THAT(co_await logged(type, {}, "GET / HTTP/7\r\n\r\n"), HasSubstr("] \"-\" 505 "));
+    EXPECT_THAT(line, HasSubstr("] \"GET /a.txt?q=\\\" HTTP/1.1\" 200 5\n"));
+    EXPECT_THAT(co_await logged(type, {}, "GET / HTTP/2.0\r\n\r\n"), HasSubstr("] \"-\" 505 "));
 }
 
 task<void> logs_have_a_format(std::string type) {
