@@ -16,7 +16,7 @@
 namespace eddy::http {
 
 /// Content of a received message, in pieces as they arrive: what is not read stays with the peer.
-/// It belongs to the connection that it comes from. One read at a time.
+/// It belongs to the connection that it comes from. One read at a time; one loop's thread.
 class body_reader {
 public:
     virtual ~body_reader() = default;
@@ -41,7 +41,7 @@ public:
     virtual bool ended() const noexcept = 0;
 };
 
-/// The way out for a body that is sent piece by piece. One write at a time.
+/// The way out for a body that is sent piece by piece. One write at a time; one loop's thread.
 class body_writer {
 public:
     virtual ~body_writer() = default;
@@ -54,7 +54,7 @@ public:
     virtual task<result<>> write(std::string_view piece) = 0;
 };
 
-/// Content that is made while it is sent, such as a log that is followed.
+/// Content that is made while it is sent, such as a log that is followed. One loop's thread.
 class body_producer {
 public:
     virtual ~body_producer() = default;
@@ -64,7 +64,7 @@ public:
     virtual task<result<>> produce(body_writer& to) = 0;
 };
 
-/// Content of a message to send: a text, or what a producer writes.
+/// Content of a message to send: a text, or what a producer writes. One thread.
 class body {
 public:
     /// No content.
@@ -86,6 +86,7 @@ public:
         class calling final : public body_producer {
         public:
             explicit calling(Produce work) : work_(std::move(work)) {}
+            /// As body_producer::produce(). Yields the same.
             task<result<>> produce(body_writer& to) override { return work_(to); }
 
         private:

@@ -3,9 +3,9 @@
 //
 //     http::router api;
 //     api.get("/users/{id:int}", show_user)
-//        .post("/users", add_user)
-//        .get("/files/{path...}", send_file)
-//        .use(log_requests);
+//         .post("/users", add_user)
+//         .get("/files/{path...}", send_file)
+//         .use(log_requests);
 //
 // A pattern's segments are text, or have one parameter each: {name} stands for any text of a
 // segment, {name:int} for a decimal integer, and "{name}.json" has text around it. {name...} at the
@@ -63,7 +63,8 @@ private:
 };
 
 /// Routes with their handlers; a request_handler for sessions. Everything is added before it
-/// serves. Then it is not changed, and may be used by several loops at a time if the handlers may.
+/// serves, by one thread. Then it is not changed, and several threads may use it at a time, each
+/// with a loop, if the handlers may.
 class router final : public request_handler {
 public:
     /// Answers a request; it may be a plain callable that returns the task of a coroutine.
@@ -117,10 +118,11 @@ public:
     std::span<const route> routes() const noexcept { return routes_; }
 
     /// Answers a request by its route's handler, or a refusal. The router and the request must live
-    /// until then. Yields the response; an exception of a handler comes out of it.
+    /// until then. Yields the response; an exception of a handler comes out of it. Errors are
+    /// responses.
     task<response> dispatch(request& incoming) const;
 
-    /// As dispatch().
+    /// As dispatch(). Yields the same.
     task<response> handle(request& incoming) override { return dispatch(incoming); }
     response reject(int status, std::string_view what) override;
 
