@@ -5,6 +5,8 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "http/spare_buffers.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -33,7 +35,7 @@ task<result<>> message_reader::receive(time_point deadline) {
 }
 
 void message_reader::release_memory() {
-    in_.release_if_empty();
+    if (in_.empty()) give_spare(in_);
     parser_.release_memory();
 }
 

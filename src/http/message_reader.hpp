@@ -9,6 +9,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/wire/http1.hpp>
 
+#include "http/spare_buffers.hpp"
 #include "http/traffic.hpp"
 
 #include <chrono>
@@ -41,6 +42,7 @@ public:
     /// Keeps bytes that were received elsewhere, behind those that there are.
     void append(const_bytes bytes) {
         counted_.in += bytes.size();
+        take_spare(in_);
         in_.append(bytes);
     }
     /// Bytes received and not parsed.

@@ -70,7 +70,6 @@ task<result<>> message_writer::send(std::string_view before, std::string_view co
         failure_ = sent.error();
     }
     head_.clear();
-    head_.release_if_empty();
     co_return sent;
 }
 

@@ -9,6 +9,7 @@
 
 #include "http/message_reader.hpp"
 #include "http/message_writer.hpp"
+#include "http/spare_buffers.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -63,7 +64,13 @@ public:
     bool is_ending() const noexcept override { return false; }
 };
 
-class session {
+/// Responses with a text of at most this many bytes wait for those of the requests behind them, so
+/// that a pipeline is answered by one write.
+constexpr std::size_t queued_text_limit = 16 * 1024;
+/// Bytes of responses that wait at most; one response comes on top.
+constexpr std::size_t queued_limit = 64 * 1024;
+
+class session final : private timer {
 public:
     session(stream& peer, request_handler& handler, const session_limits& limits,
             session_observer& observer)
@@ -74,6 +81,10 @@ public:
           parser_(limits.parser),
           reader_(peer_, parser_, traffic_) {}
 
+    ~session() { stop_flush_timer(); }
+    session(const session&) = delete;
+    session& operator=(const session&) = delete;
+
     task<void> run();
 
 private:
@@ -82,6 +93,13 @@ private:
     task<arrival> await_head();
     task<bool> answer_request();
     task<void> reject(http1::parse_error fault);
+    void make_valid(response& answer);
+    bool sends_no_content(const response& answer) const noexcept;
+    bool queue(const response& answer);
+    task<result<>> flush();
+    void start_flush_timer() noexcept;
+    void stop_flush_timer() noexcept;
+    void fire() noexcept override;
     task<result<>> send(response answer, bool keep);
     task<result<>> stream_body(body_producer& from, message_writer& to);
     task<void> produce(body_producer& from, message_writer& to, cancel_source& waiting,
@@ -98,7 +116,7 @@ private:
     traffic traffic_;
     http1::request_parser parser_;
     message_reader reader_;
-    byte_buffer out_;
+    byte_buffer out_;       // responses that wait, and the head of the one that is sent
     duration head_time_{};  // that the request's head took
     time_point head_at_;    // when it was complete
 };
@@ -131,6 +149,11 @@ task<session::arrival> session::await_head() {
             observer_.enter(session_state::working);
             co_return arrival::head;
         }
+        // First, since a client's time to send does not run while it reads.
+        if (!out_.empty()) {
+            const auto sent = co_await flush();
+            if (!sent) co_return arrival::ended;
+        }
         if (!begun && !parser_.idle()) {
             begun = here.now();
             deadline = here.after(limits_.request_time);
@@ -140,6 +163,7 @@ task<session::arrival> session::await_head() {
             if (observer_.is_ending()) co_return arrival::ended;
             observer_.enter(session_state::idle);
             reader_.release_memory();
+            give_spare(out_);
         }
         const auto received = co_await reader_.receive(deadline);
         if (received) continue;
@@ -166,6 +190,15 @@ task<bool> session::answer_request() {
     auto incoming = request::make(head, reader_);
     response answer;
     http1::parse_error fault;
+    if (!out_.empty()) {
+        if (head.expect_continue) {
+            const auto sent = co_await flush();
+            if (!sent) co_return false;
+        } else {
+            // The responses before must not wait for a handler that does.
+            start_flush_timer();
+        }
+    }
     if (!incoming) {
         fault = {400, "the request's target is malformed"};
     } else {
@@ -187,12 +220,19 @@ task<bool> session::answer_request() {
             note(&head, answer.status, false);
         co_return false;
     }
+    make_valid(answer);
     // What the handler left of the body stands before the next request. What has not arrived yet is
     // not waited for, and a producer may still read it.
     const bool is_read = answer.body.producer() ? reader_.ended() : reader_.skip_received();
     const bool keep = head.keep_alive && is_read && !observer_.is_ending() &&
                       !answer.headers.contains_token("Connection", "close") &&
                       (head.minor_version > 0 || answer.body.size());
+    if (keep && queue(answer)) {
+        note(&head, answer.status, true);
+        if (out_.size() < queued_limit) co_return true;
+        const auto flushed = co_await flush();
+        co_return flushed.has_value();
+    }
     const int status = answer.status;
     const auto sent = co_await send(std::move(answer), keep);
     note(&head, status, sent.has_value());
@@ -202,7 +242,9 @@ task<bool> session::answer_request() {
 
 task<void> session::reject(http1::parse_error fault) {
     observer_.enter(session_state::working);
-    const auto sent = co_await send(handler_.reject(fault.status, fault.what), false);
+    response answer = handler_.reject(fault.status, fault.what);
+    make_valid(answer);
+    const auto sent = co_await send(std::move(answer), false);
     note(nullptr, fault.status, sent.has_value());
     if (sent) co_await linger();
 }
@@ -220,16 +262,68 @@ void session::note(const http1::request_head* request, int status, bool is_whole
     observer_.note(what);
 }
 
-task<result<>> session::send(response answer, bool keep) {
+void session::make_valid(response& answer) {
     if (!answer.is_valid())
         answer = handler_.reject(500, "the response has a status or a field that cannot be sent");
     if (!answer.is_valid()) answer = response(500);
+}
+
+/// Whether a response has no content whatever its body.
+bool session::sends_no_content(const response& answer) const noexcept {
+    return parser_.head().method == "HEAD" || has_no_body(answer.status);
+}
+
+/// Has a short response wait for those of the requests behind it. False for others.
+bool session::queue(const response& answer) {
+    if (answer.body.producer() || answer.body.text().size() > queued_text_limit) return false;
+    take_spare(out_);
+    const std::size_t before = out_.size();
+    const unsigned version = parser_.head().minor_version;
+    write_head(out_, answer, framing_of(answer, version), true, version);
+    if (!sends_no_content(answer)) {
+        out_.append(answer.body.text());
+        traffic_.content_out += answer.body.text().size();
+    }
+    traffic_.out += out_.size() - before;
+    return true;
+}
+
+/// Sends what waits.
+task<result<>> session::flush() {
+    stop_flush_timer();
+    const auto sent = co_await with_timeout(limits_.write_time, peer_.write_all(out_.bytes()));
+    out_.clear();
+    co_return sent;
+}
+
+/// Has what waits sent at the end of this turn, unless that is done before.
+void session::start_flush_timer() noexcept {
+    loop& here = loop::current();
+    if (!armed()) here.arm(*this, here.now());
+}
+
+void session::stop_flush_timer() noexcept {
+    if (armed()) loop::current().disarm(*this);
+}
+
+void session::fire() noexcept {
+    // Nothing else writes while a handler is asked. What does not fit goes out by flush(), and an
+    // error comes again there.
+    const auto sent = peer_.try_write(out_.bytes());
+    if (sent) out_.consume(*sent);
+}
+
+task<result<>> session::send(response answer, bool keep) {
+    stop_flush_timer();
+    take_spare(out_);
+    const std::size_t waiting = out_.size();
     const unsigned version = parser_.head().minor_version;
     const body_framing framing = framing_of(answer, version);
     write_head(out_, answer, framing, keep, version);
+    // What waits goes out with the head. It is counted already.
+    traffic_.out -= waiting;
     message_writer to(peer_, out_, framing, limits_.write_time, traffic_);
-    if (parser_.head().method == "HEAD" || has_no_body(answer.status))
-        co_return co_await to.flush();
+    if (sends_no_content(answer)) co_return co_await to.flush();
     if (answer.body.producer()) co_return co_await stream_body(*answer.body.producer(), to);
     const auto sent = co_await to.write(answer.body.text());
     if (!sent) co_return sent;

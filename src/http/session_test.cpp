@@ -6,8 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::http {
 namespace {
@@ -103,6 +107,114 @@ TEST_P(http_session, answers_pipelined_requests_in_order) {
     EXPECT_LT(second, third);
     EXPECT_LT(third, fourth);
     EXPECT_EQ(handler_.requests, 4);
+}
+
+TEST_P(http_session, a_handler_that_waits_does_not_hold_back_the_responses_before_it) {
+    event go_on;
+    handler_.answer = [&](request& incoming) -> task<response> {
+        if (incoming.path() == "/slow") must(co_await go_on.wait());
+        co_return text(std::string(incoming.path()));
+    };
+    with_session([&](stream& client) -> task<void> {
+        const std::string_view both =
+            "GET /fast HTTP/1.1\r\nHost: x\r\n\r\nGET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+        must(co_await client.write_all(both));
+        std::string answer;
+        EXPECT_TRUE(co_await read_until(client, answer, "/fast"));
+        EXPECT_EQ(answer.find("/slow"), std::string::npos);
+        go_on.set();
+        EXPECT_TRUE(co_await read_until(client, answer, "/slow"));
+        client.close();
+    });
+}
+
+TEST_P(http_session, a_client_that_pipelines_and_does_not_read_waits) {
+    constexpr int requests = 2000;
+    socket_buffer_ = 16 * 1024;
+    limits_.write_time = limits_.request_time = 30s;
+    handler_.answer = [](request& incoming) -> task<response> {
+        co_return text(std::string(incoming.path()) + std::string(1000, '.'));
+    };
+    with_session([&](stream& client) -> task<void> {
+        std::string all;
+        for (int i = 0; i < requests; ++i)
+            all += "GET /" + std::to_string(i) + "! HTTP/1.1\r\nHost: x\r\n\r\n";
+        std::string answer;
+        co_await join_scope([&](scope& writing) -> task<void> {
+            writing.spawn([](stream& to, const std::string& text) -> task<void> {
+                must(co_await to.write_all(text));
+            }(client, all));
+            EXPECT_TRUE(co_await read_until(client, answer, "/0!"));
+            EXPECT_LT(handler_.requests, requests) << "answered ahead without bound";
+            EXPECT_TRUE(co_await read_until(client, answer, "/1999!"));
+        });
+        std::size_t at = 0;
+        for (int i = 0; i < requests && at != std::string::npos; ++i)
+            at = answer.find("/" + std::to_string(i) + "!", at);
+        EXPECT_NE(at, std::string::npos) << "out of order";
+        client.close();
+    });
+}
+
+TEST_P(http_session, a_handler_that_throws_gets_500) {
+    handler_.answer = [](request& incoming) -> task<response> {
+        if (incoming.path() == "/memory") throw std::bad_alloc();
+        if (incoming.path() == "/throw") throw std::runtime_error("on purpose");
+        co_return text("fine");
+    };
+    const std::string answer = talk(
+        "GET /throw HTTP/1.1\r\nHost: x\r\n\r\nGET /memory HTTP/1.1\r\nHost: x\r\n\r\n"
+        "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 500 ")) << answer;
+    EXPECT_NE(answer.find("HTTP/1.1 503 "), std::string::npos) << answer;
+    EXPECT_TRUE(answer.ends_with("fine")) << answer;
+    EXPECT_EQ(answer.find("on purpose"), std::string::npos) << "inner matters are shown";
+}
+
+/// Keeps what it observes.
+class test_observer final : public session_observer {
+public:
+    void enter(session_state now) noexcept override { state = now; }
+    void note(const exchange_record& what) override {
+        records.push_back(what);
+        targets.push_back(what.request ? what.request->target : "");
+    }
+    bool is_ending() const noexcept override { return ending; }
+
+    session_state state = session_state::idle;
+    std::vector<exchange_record> records;
+    std::vector<std::string> targets;
+    bool ending = false;
+};
+
+TEST_P(http_session, is_observed) {
+    test_observer seen;
+    run([&]() -> task<void> {
+        eddy::testing::connection both = co_await connect();
+        co_await join_scope([&](scope& serving) -> task<void> {
+            serving.spawn(serve_observed(both.server, handler_, limits_, seen));
+            const std::string first = "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n";
+            must(co_await both.client.write_all(first));
+            std::string answer;
+            EXPECT_TRUE(co_await read_until(both.client, answer, "GET /1 []"));
+            const std::size_t sent = answer.size();
+            must(co_await both.client.write_all(std::string_view("GET ")));
+            while (seen.state != session_state::receiving)
+                must(co_await loop::current().sleep_for(1ms));
+            seen.ending = true;
+            must(
+                co_await both.client.write_all(std::string_view("/2 HTTP/1.1\r\nHost: x\r\n\r\n")));
+            co_await read_all(both.client, answer);
+            EXPECT_NE(answer.find("\r\nConnection: close\r\n", sent), std::string::npos) << answer;
+            EXPECT_EQ(seen.targets, (std::vector<std::string>{"/1", "/2"}));
+            EXPECT_EQ(seen.records.at(0).bytes_in, first.size());
+            EXPECT_EQ(seen.records.at(0).bytes_out, sent);
+            EXPECT_EQ(seen.records.at(0).content_bytes, std::string_view("GET /1 []").size());
+            EXPECT_EQ(seen.records.at(1).bytes_out, answer.size() - sent);
+            EXPECT_TRUE(seen.records.at(1).is_whole);
+            EXPECT_EQ(seen.records.at(1).status, 200);
+        });
+    });
 }
 
 TEST_P(http_session, answers_head_without_a_body) {
