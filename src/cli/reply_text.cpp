@@ -1,13 +1,13 @@
 // The forms are redis-cli's, so that scripts which read them need no change.
 #include "cli/reply_text.hpp"
 
+#include "base/base64.hpp"
 #include "base/terminal_text.hpp"
 #include "cli/request.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -119,21 +119,6 @@ bool is_utf8(const std::string& text) {
     } catch (const json::type_error&) {
         return false;
     }
-}
-
-std::string base64(std::string_view bytes) {
-    constexpr std::string_view digits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string text;
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        const std::size_t here = std::min<std::size_t>(3, bytes.size() - i);
-        std::uint32_t group = 0;
-        for (std::size_t j = 0; j < 3; ++j)
-            group = group << 8 | (j < here ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-        for (std::size_t j = 0; j < 4; ++j)
-            text += j <= here ? digits[group >> (18 - 6 * j) & 63] : '=';
-    }
-    return text;
 }
 
 json to_json(const reply& of) {

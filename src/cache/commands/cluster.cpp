@@ -4,9 +4,9 @@
 // it go on without; with engine_options::emulates_cluster it answers as a cluster of one node that
 // has all slots, for clients that know nothing else.
 #include "cache/catalog/command_table.hpp"
+#include "base/sha1.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
-#include "cache/types/sha1.hpp"
 
 #include <array>
 #include <string>

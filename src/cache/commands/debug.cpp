@@ -86,7 +86,7 @@ void digest_values(call& c) {
     for (std::size_t i = 2; i < c.count; ++i) {
         const call::slot* const place = c.keys->find_to_read(c.arg(i));
         c.reply.simple(hexadecimal(
-            place == nullptr ? digest{} : value_digest(c.state.env, *keyspace::at(place))));
+            place == nullptr ? sha1_digest{} : value_digest(c.state.env, *keyspace::at(place))));
     }
 }
 

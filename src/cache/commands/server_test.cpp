@@ -5,7 +5,6 @@
 #include "cache/config/config.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
-#include "cache/types/sha1.hpp"
 
 #include <gtest/gtest.h>
 
@@ -521,8 +520,6 @@ TEST_F(server_commands, memory_has_reports) {
 }
 
 TEST_F(server_commands, debug_digests_values_whatever_their_order) {
-    EXPECT_EQ(hexadecimal(sha1("abc")), "a9993e364706816aba3e25717850c26c9cd0d89d");
-    EXPECT_EQ(hexadecimal(sha1(std::string(119, 'a'))), "ee971065aaa017e0632a8ca6c77bb3bf8b1dfc56");
     expect("DEBUG DIGEST", "+" + std::string(40, '0') + "\r\n");
     client_("SADD s a b c 1 2");
     const std::string one = client_("DEBUG DIGEST-VALUE s");

@@ -13,27 +13,27 @@
 namespace eddy::cache {
 namespace {
 
-std::string_view view_of(const digest& of) noexcept {
+std::string_view view_of(const sha1_digest& of) noexcept {
     return {reinterpret_cast<const char*>(of.data()), of.size()};
 }
 
-void add_unordered(digest& to, std::string_view bytes) {
-    const digest its = sha1(bytes);
+void add_unordered(sha1_digest& to, std::string_view bytes) {
+    const sha1_digest its = sha1(bytes);
     for (std::size_t i = 0; i < to.size(); ++i) to[i] ^= its[i];
 }
 
-void add_in_order(digest& to, std::string_view bytes) {
+void add_in_order(sha1_digest& to, std::string_view bytes) {
     add_unordered(to, bytes);
     to = sha1(view_of(to));
 }
 
-void add_number(digest& to, std::uint32_t number) {
+void add_number(sha1_digest& to, std::uint32_t number) {
     char bytes[4];  // the highest first
     for (int i = 0; i < 4; ++i) bytes[i] = static_cast<char>(number >> 8 * (3 - i));
     add_in_order(to, {bytes, sizeof bytes});
 }
 
-void add_value(digest& to, environment& env, const entry& of) {
+void add_value(sha1_digest& to, environment& env, const entry& of) {
     // The collections' views do not change what they look at here.
     auto& e = const_cast<entry&>(of);
     switch (of.type) {
@@ -64,7 +64,7 @@ void add_value(digest& to, environment& env, const entry& of) {
                 char digits[32];
                 const auto [end, failed] = std::to_chars(digits, digits + sizeof digits, m.score,
                                                          std::chars_format::general, 17);
-                digest its{};
+                sha1_digest its{};
                 add_in_order(its, m.member);
                 add_in_order(its, {digits, static_cast<std::size_t>(end - digits)});
                 add_unordered(to, view_of(its));
@@ -91,7 +91,7 @@ void add_value(digest& to, environment& env, const entry& of) {
             add_number(to, 4);
             collection::walk walk(collection(env, e));
             for (collection::element f; walk.next(f);) {
-                digest its{};
+                sha1_digest its{};
                 add_in_order(its, f.field);
                 add_in_order(its, f.value);
                 if (walk.ends_at() != no_expiry) add_unordered(its, "!!hexpire!!");
@@ -105,14 +105,14 @@ void add_value(digest& to, environment& env, const entry& of) {
 
 }  // namespace
 
-digest value_digest(environment& env, const entry& of) {
-    digest made{};
+sha1_digest value_digest(environment& env, const entry& of) {
+    sha1_digest made{};
     add_value(made, env, of);
     return made;
 }
 
-digest dataset_digest(engine::state& of) {
-    digest all{};
+sha1_digest dataset_digest(engine::state& of) {
+    sha1_digest all{};
     for (std::uint32_t number = 0; number < engine::databases; ++number) {
         const keyspace* const keys = of.keyspaces[number].get();
         if (keys == nullptr || keys->size() == 0) continue;
@@ -120,7 +120,7 @@ digest dataset_digest(engine::state& of) {
         dictionary::iterator entries(keys->table());
         while (const dictionary::slot* const place = entries.next()) {
             const entry& e = *keyspace::at(place);
-            digest its{};
+            sha1_digest its{};
             add_in_order(its, e.key());
             add_value(its, of.env, e);
             add_unordered(all, view_of(its));

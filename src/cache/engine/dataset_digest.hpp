@@ -2,14 +2,14 @@
 // and encoding, here and in Redis. Test suites compare data sets by them.
 #pragma once
 
+#include "base/sha1.hpp"
 #include "cache/engine/engine_state.hpp"
-#include "cache/types/sha1.hpp"
 
 namespace eddy::cache {
 
 /// Of one value, with the fact that it has an expiry. O(its size).
-digest value_digest(environment& env, const entry& of);
+sha1_digest value_digest(environment& env, const entry& of);
 /// Of all databases. O(all there is).
-digest dataset_digest(engine::state& of);
+sha1_digest dataset_digest(engine::state& of);
 
 }  // namespace eddy::cache

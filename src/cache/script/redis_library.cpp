@@ -4,13 +4,13 @@
 #include <eddy/base/log.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "base/sha1.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/engine/execution.hpp"
 #include "cache/engine/version.hpp"
 #include "cache/script/runner.hpp"
 #include "cache/script/values.hpp"
 #include "cache/types/number.hpp"
-#include "cache/types/sha1.hpp"
 #include "lua/errors.hpp"
 #include "lua/sandbox.hpp"
 
@@ -105,8 +105,8 @@ int redis_sha1hex(lua_State* raw) {
         sum.add(left.substr(0, piece));
         lua::sandbox::of(in).count_steps(in, piece / hashed_bytes_a_step);
     }
-    const digest of = sum.end(left);
-    char digits[2 * std::tuple_size_v<digest>];
+    const sha1_digest of = sum.end(left);
+    char digits[2 * std::tuple_size_v<sha1_digest>];
     char* to = digits;
     for (const std::uint8_t each : of) {
         *to++ = "0123456789abcdef"[each >> 4];

@@ -1,9 +1,9 @@
 // Scripts by their SHA-1, in the order of their use.
 #include "cache/script/script_cache.hpp"
 
+#include "base/sha1.hpp"
 #include "cache/script/redis_library.hpp"
 #include "cache/script/script_text.hpp"
-#include "cache/types/sha1.hpp"
 
 #include <utility>
 

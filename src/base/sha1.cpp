@@ -1,11 +1,11 @@
 // SHA-1 by the standard's own steps.
-#include "cache/types/sha1.hpp"
+#include "base/sha1.hpp"
 
 #include <bit>
 #include <cstddef>
 #include <cstring>
 
-namespace eddy::cache {
+namespace eddy {
 namespace {
 
 std::uint32_t load_big_endian(const std::uint8_t* from) noexcept {
@@ -65,7 +65,7 @@ void sha1_sum::add(std::string_view blocks) noexcept {
     bytes_ += blocks.size();
 }
 
-digest sha1_sum::end(std::string_view rest) noexcept {
+sha1_digest sha1_sum::end(std::string_view rest) noexcept {
     const std::size_t whole = rest.size() / block_bytes * block_bytes;
     add(rest.substr(0, whole));
     rest.remove_prefix(whole);
@@ -77,16 +77,16 @@ digest sha1_sum::end(std::string_view rest) noexcept {
     const std::size_t padded = rest.size() < block_bytes - 8 ? block_bytes : 2 * block_bytes;
     store_big_endian(last + padded - 8, bytes_ * 8, 8);
     for (std::size_t at = 0; at < padded; at += block_bytes) sha1_block(state_, last + at);
-    digest made;
+    sha1_digest made;
     for (std::size_t i = 0; i < state_.size(); ++i) {
         store_big_endian(made.data() + i * 4, state_[i], 4);
     }
     return made;
 }
 
-digest sha1(std::string_view bytes) { return sha1_sum().end(bytes); }
+sha1_digest sha1(std::string_view bytes) { return sha1_sum().end(bytes); }
 
-std::string hexadecimal(const digest& of) {
+std::string hexadecimal(const sha1_digest& of) {
     std::string text;
     for (const std::uint8_t byte : of) {
         text += "0123456789abcdef"[byte >> 4];
@@ -95,4 +95,4 @@ std::string hexadecimal(const digest& of) {
     return text;
 }
 
-}  // namespace eddy::cache
+}  // namespace eddy
