@@ -11,8 +11,10 @@
 #include <eddy/base/nearest.hpp>
 #include <eddy/base/random.hpp>
 #include <eddy/base/unique_fd.hpp>
+#include <eddy/base/utf8.hpp>
 #include <eddy/wire/http1.hpp>
 #include <eddy/wire/resp.hpp>
+#include <eddy/wire/websocket.hpp>
 
 #include <fcntl.h>
 
@@ -80,6 +82,72 @@ bool http_queries() {
     http1::query_reader reader("name=a%20b&more=1");
     while (auto parameter = reader.next()) seen += parameter->value.empty() ? 0 : 1;
     return seen == 2 && !reader.malformed();
+}
+
+/// The server's end of a connection that echoes messages: `input` is what has arrived, `out` what
+/// is to be sent. False when the connection is over.
+bool echo_messages(websocket::parser& parser, byte_buffer& input, byte_buffer& message,
+                   byte_buffer& out) {
+    using websocket::opcode;
+    for (;;) {
+        websocket::step step = parser.collect(input.text(), message);
+        input.consume(step.consumed);
+        switch (step.what) {
+            case websocket::event::message_end:
+                websocket::write_frame(out, {.kind = parser.message().kind}, message.text());
+                message.clear();
+                break;
+            case websocket::event::ping:
+                if (!websocket::write_control(out, opcode::pong, step.data)) return false;
+                break;
+            case websocket::event::close:
+                static_cast<void>(websocket::write_close(out, step.code));
+                return false;
+            case websocket::event::error:
+                static_cast<void>(websocket::write_close(out, parser.error().code));
+                return false;
+            case websocket::event::need_more: return true;
+            default: break;
+        }
+    }
+}
+
+bool websocket_messages() {
+    constexpr websocket::mask_key mask{1, 2, 3, 4};  // random ones in a client
+    byte_buffer sent;
+    websocket::write_frame(sent, {.mask = mask}, "hello");
+    if (!websocket::write_close(sent, websocket::close_code::normal, "bye", mask)) return false;
+    websocket::parser parser(websocket::role::server);
+    byte_buffer message;
+    byte_buffer out;
+    const bool goes_on = echo_messages(parser, sent, message, out);
+    return !goes_on && parser.finish() && out.text() == "\x81\x05hello\x88\x02\x03\xe8";
+}
+
+bool websocket_handshakes() {
+    websocket::client_offer offer{.key = websocket::make_key({}), .protocols = {"chat"}};
+    http1::header_list fields;
+    if (!websocket::add_request_fields(fields, offer)) return false;
+    byte_buffer out;
+    http1::head_writer writer(out);
+    writer.request("GET", "/").field("Host", "example.org").fields(fields);
+    if (!writer.end(http1::body_framing::none())) return false;
+
+    http1::request_parser requests;
+    if (requests.parse(out.text()).what != http1::event::head) return false;
+    const websocket::server_policy policy{.protocols = {"chat"},
+                                          .deflate = websocket::deflate_policy()};
+    const auto agreed = websocket::check_request(requests.head(), policy);
+    if (!agreed) return false;  // answer agreed.error().status, with add_error_fields()
+    http1::header_list answer;
+    if (!websocket::add_response_fields(answer, *agreed)) return false;
+
+    http1::response_head response;
+    response.status = 101;
+    response.upgrade = true;
+    response.headers = answer;
+    const auto confirmed = websocket::check_response(response, offer);
+    return confirmed && confirmed->protocol == "chat" && !confirmed->deflate;
 }
 
 bool resp_pipelines() {
@@ -175,6 +243,13 @@ bool descriptors() {
     return owner && owner.get() >= 0;
 }
 
+bool characters() {
+    utf8_validator validator;
+    const bool is_valid = validator.check("10 \xe2\x82") == 5 && !validator.is_complete() &&
+                          validator.check("\xac") == 1 && validator.is_complete();
+    return is_valid && !is_utf8("\xff");
+}
+
 bool frames() {
     void* frame = frame_allocate(200);
     frame_free(frame, 200);
@@ -197,6 +272,8 @@ int main() {
     failed += check("http_responses", http_responses());
     failed += check("http_chunks", http_chunks());
     failed += check("http_queries", http_queries());
+    failed += check("websocket_messages", websocket_messages());
+    failed += check("websocket_handshakes", websocket_handshakes());
     failed += check("resp_pipelines", resp_pipelines());
     failed += check("resp_commands", resp_commands());
     failed += check("resp_replies", resp_replies());
@@ -207,6 +284,7 @@ int main() {
     failed += check("texts", texts());
     failed += check("lists", lists());
     failed += check("descriptors", descriptors());
+    failed += check("characters", characters());
     failed += check("frames", frames());
     if (failed == 0) std::puts("all of it works");
     return failed;
