@@ -1,0 +1,84 @@
+// Compression of WebSocket messages by permessage-deflate (RFC 7692, 7.2), with zlib: one object
+// for each direction of a connection. One thread.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/wire/websocket.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+struct z_stream_s;
+
+namespace eddy::http {
+
+/// Compressor of the messages that one end sends. It has no memory of zlib's before its first
+/// message. Where the terms say that this end keeps no context, one object can serve any number of
+/// connections with the same terms, one whole message after another.
+class message_compressor {
+public:
+    /// For messages that `sender` sends. Levels are zlib's: 1 is fast, 9 is small.
+    message_compressor(const websocket::deflate_terms& terms, websocket::role sender,
+                       int level = 6) noexcept;
+
+    /// Appends the compressed form of the message's next piece to `out`, with the last one all that
+    /// is left; it goes into frames with is_compressed. Pieces may yield nothing before the last.
+    /// Fails with ENOMEM when zlib gets no memory. Throws std::bad_alloc, as all that grows. The
+    /// message is lost then, and the object begins anew.
+    [[nodiscard]] result<> add(std::string_view piece, bool is_last, byte_buffer& out);
+
+    /// Frees zlib's memory. Only between messages; a context that is kept is lost, so only where
+    /// none is, or when the connection ends.
+    void release_memory() noexcept { stream_.reset(); }
+
+private:
+    struct deleter {
+        void operator()(z_stream_s* stream) const noexcept;
+    };
+    result<> open() noexcept;
+
+    std::unique_ptr<z_stream_s, deleter> stream_;
+    int level_;
+    unsigned window_bits_;
+    bool keeps_context_;
+    bool is_in_message_ = false;
+    bool has_data_ = false;  // the message so far is not empty
+};
+
+/// Inflater of the messages that one end receives, each with a limit on its inflated size. Memory
+/// and sharing are as those of message_compressor.
+class message_inflater {
+public:
+    /// For messages that `sender`, the other end, sends.
+    message_inflater(const websocket::deflate_terms& terms, websocket::role sender) noexcept;
+
+    /// Inflates the next piece of a message's data to the end of `out`, which grows by at most
+    /// `limit` bytes for one message. errc::limit_reached beyond that (close with 1009),
+    /// errc::malformed for data that is no deflate stream or ends within a block (1007), ENOMEM
+    /// when zlib gets no memory. After an error the object begins anew.
+    [[nodiscard]] result<> add(std::string_view piece, bool is_last, byte_buffer& out,
+                               std::uint64_t limit);
+
+    /// As message_compressor::release_memory().
+    void release_memory() noexcept { drop_stream(); }
+
+private:
+    struct deleter {
+        void operator()(z_stream_s* stream) const noexcept;
+    };
+    result<> open() noexcept;
+    result<> inflate_all(std::string_view data, byte_buffer& out, std::uint64_t limit);
+    result<> begin_next_stream();
+    void drop_stream() noexcept;
+
+    std::unique_ptr<z_stream_s, deleter> stream_;
+    std::uint64_t size_ = 0;  // of the message, inflated so far
+    unsigned window_bits_;
+    bool keeps_context_;
+    bool is_in_message_ = false;
+    bool has_ended_ = false;  // a final block has come, and nothing behind it
+};
+
+}  // namespace eddy::http
