@@ -1,6 +1,7 @@
 // Close codes, and the mask by words, which compilers turn into vectors.
 #include <eddy/wire/websocket/frame.hpp>
 
+#include <bit>
 #include <cstring>
 
 namespace eddy::websocket {
@@ -49,11 +50,19 @@ bool is_wide(std::size_t words) noexcept {
 
 /// The key as it falls on eight bytes that begin at `offset`.
 std::uint64_t key_at(mask_key key, std::uint64_t offset) noexcept {
-    std::uint8_t bytes[word_size];
-    for (std::size_t i = 0; i < word_size; ++i) bytes[i] = key[(offset + i) % key.size()];
-    std::uint64_t word;
-    std::memcpy(&word, bytes, word_size);
-    return word;
+    std::uint32_t half;
+    std::memcpy(&half, key.data(), sizeof half);
+    const int bits = static_cast<int>(offset % key.size() * 8);
+    half =
+        std::endian::native == std::endian::little ? std::rotr(half, bits) : std::rotl(half, bits);
+    return half | std::uint64_t{half} << 32;
+}
+
+// The last bytes, fewer than eight. The key falls on them as on the words before.
+void copy_rest(std::byte* to, const std::byte* from, std::size_t size, std::uint64_t key) noexcept {
+    std::byte bytes[word_size];
+    std::memcpy(bytes, &key, word_size);
+    for (std::size_t i = 0; i < size; ++i) to[i] = from[i] ^ bytes[i];
 }
 
 }  // namespace
@@ -73,8 +82,8 @@ void apply_mask(mutable_bytes payload, mask_key key, std::uint64_t offset) noexc
     else
 #endif
         mask_words(payload.data(), words, word);
-    for (std::size_t i = words * word_size; i < payload.size(); ++i)
-        payload[i] ^= std::byte{key[(offset + i) % key.size()]};
+    std::byte* const rest = payload.data() + words * word_size;
+    copy_rest(rest, rest, payload.size() % word_size, word);
 }
 
 void copy_masked(std::byte* to, const_bytes payload, mask_key key, std::uint64_t offset) noexcept {
@@ -86,8 +95,8 @@ void copy_masked(std::byte* to, const_bytes payload, mask_key key, std::uint64_t
     else
 #endif
         copy_words(to, payload.data(), words, word);
-    for (std::size_t i = words * word_size; i < payload.size(); ++i)
-        to[i] = payload[i] ^ std::byte{key[(offset + i) % key.size()]};
+    copy_rest(to + words * word_size, payload.data() + words * word_size,
+              payload.size() % word_size, word);
 }
 
 }  // namespace eddy::websocket
