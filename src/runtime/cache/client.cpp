@@ -23,7 +23,7 @@ client::client(connections& all, stream accepted, cancel_source& parent, worker&
     const std::string address = is_unix ? local_address : socket.peer().to_string();
     const loop_lock lock(at.context().lockable.get());
     session.emplace(*this, address, local_address);
-    at.look(*this);
+    at.note_view(*this);
 }
 
 client::~client() { static_cast<void>(leave()); }
@@ -32,13 +32,13 @@ byte_buffer client::leave() {
     byte_buffer last;
     if (!session) return last;
     const bool takes_more =
-        attention && !attention->awaits_disk && attention->unsent.empty() && !attention->feeds;
+        push_mode && !push_mode->awaits_disk && push_mode->unsent.empty() && !push_mode->feeds;
     const loop_lock lock(at.context().lockable.get());
     at.forget(*session);
     try {
         if (takes_more && at.clients().draining() && !session->closing) {
             at.context().engine.take_output(*session, last);
-            at.look(*this);
+            at.note_view(*this);
         }
     } catch (const std::bad_alloc&) {
         at.context().note_no_memory(at.counted_, session->id);

@@ -89,12 +89,12 @@ public:
         if ((what & to_close) != 0) close();
         if ((what & woken) != 0) {
             session->has_output = true;
-            if (attention)
-                attention->something.set();
+            if (push_mode)
+                push_mode->something.set();
             else if (is_reading())
                 interrupt();
         }
-        if ((what & fed) != 0 && attention) attention->feed.set();
+        if ((what & fed) != 0 && push_mode) push_mode->feed.set();
     }
 
     /// What is left of the received bytes, when they ended within a command or when replies must be
@@ -117,7 +117,7 @@ public:
 
     /// Separate tasks for reading, executing and writing: of a client that others send something
     /// to, or that waits for them, until its end; of any other one while its replies wait.
-    struct attentive {
+    struct push_state {
         event something;      ///< input came, output came or went, or a wait has ended
         event room;           ///< the reader may go on
         event feed;           ///< there is more for a replica
@@ -130,7 +130,7 @@ public:
         bool execution_waits = false;  ///< for others, for the disk, or for replies to be taken
         bool at_end = false;           ///< nothing more will come
     };
-    std::unique_ptr<attentive> attention;
+    std::unique_ptr<push_state> push_mode;
 
     /// Whether it waits for bytes, if it is not in push mode.
     bool is_reading() const noexcept {

@@ -34,12 +34,12 @@ constexpr duration longest_wait = std::chrono::hours(1);
 
 /// Yields next::close at the client's end, and anything else when one task is enough again. A task
 /// of its own: what it holds is no part of other connections.
-[[gnu::noinline]] task<worker::next> worker::serve_attentively(client& c, next then) {
-    c.attention = std::make_unique<client::attentive>();
+[[gnu::noinline]] task<worker::next> worker::serve_in_push_mode(client& c, next then) {
+    c.push_mode = std::make_unique<client::push_state>();
     co_await with_scope([this, &c, &then](scope& tasks) -> task<void> {
         try {
             tasks.spawn(read_ahead(c));
-            then = co_await attend(c, tasks, then);
+            then = co_await run_push_mode(c, tasks, then);
         } catch (...) {
             // The scope's end waits, and others go on meanwhile.
             reset_shared();
@@ -48,7 +48,7 @@ constexpr duration longest_wait = std::chrono::hours(1);
     });
     if (then == next::close) co_return then;
     // What the reader had received when it was stopped. An end that it met is met again.
-    const std::unique_ptr<client::attentive> last = std::exchange(c.attention, nullptr);
+    const std::unique_ptr<client::push_state> last = std::exchange(c.push_mode, nullptr);
     while (!last->received.empty()) keep(c, last->received.pop().text());
     note_input(c);
     co_return c.rest ? next::again : next::read;
@@ -56,8 +56,8 @@ constexpr duration longest_wait = std::chrono::hours(1);
 
 /// Executes what was read and has it sent, in order, until one side ends it, or until a client that
 /// is here only for its replies has taken them.
-task<worker::next> worker::attend(client& c, scope& tasks, next then) {
-    client::attentive& here = *c.attention;
+task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
+    client::push_state& here = *c.push_mode;
     bool stays = then == next::wait || c.seen().waits_for_others || c.session->has_output;
     if (!replies_.empty() && !send_or_queue(c, tasks)) co_return next::close;
     if (then == next::close) {
@@ -139,7 +139,7 @@ task<worker::next> worker::attend(client& c, scope& tasks, next then) {
 
 /// Executes a part of what was read: a turn of the loop is for all clients.
 worker::next worker::execute_next(client& c) {
-    client::attentive& here = *c.attention;
+    client::push_state& here = *c.push_mode;
     const next then = execute_rest(c);
     if (then != next::read || here.received.empty()) return then;
     const byte_buffer block = here.received.pop();
@@ -154,7 +154,7 @@ std::size_t worker::most_unsent() const noexcept {
 
 /// False when the connection is over.
 bool worker::send_or_queue(client& c, scope& tasks) {
-    client::attentive& here = *c.attention;
+    client::push_state& here = *c.push_mode;
     if (here.unsent.empty()) {
         if (!send_now(c)) return false;
         if (replies_.empty()) return true;
@@ -175,7 +175,7 @@ bool worker::send_or_queue(client& c, scope& tasks) {
 
 /// Writes what is unsent, to its end.
 task<void> worker::write_out(client& c) {
-    client::attentive& here = *c.attention;
+    client::push_state& here = *c.push_mode;
     while (!here.unsent.empty()) {
         const const_bytes block = here.unsent.front().bytes();
         result<std::size_t> sent =
@@ -203,7 +203,7 @@ task<void> worker::write_out(client& c) {
 
 /// Until nothing is unsent; false when the connection is over.
 task<bool> worker::all_sent(client& c) {
-    client::attentive& here = *c.attention;
+    client::push_state& here = *c.push_mode;
     c.enter(activity::writing);
     while (!here.unsent.empty() && !here.is_broken) {
         here.something.reset();
@@ -216,7 +216,7 @@ task<bool> worker::all_sent(client& c) {
 /// Whether a client is to be closed whose query buffer is full, or else, in `until`, when that is
 /// to be asked again.
 bool worker::is_overrun(client& c, time_point& until) {
-    if (c.attention->received.size() < max_query_buffer_) return false;
+    if (c.push_mode->received.size() < max_query_buffer_) return false;
     const time_point end = c.touched_at() + longest_stall;
     if (loop::current().now() < end) {
         until = std::min(until, end);
@@ -228,7 +228,7 @@ bool worker::is_overrun(client& c, time_point& until) {
         fmt::format("client {} closed: {} bytes of commands wait for it to take its replies, over "
                     "client-query-buffer-limit; read replies while commands are written, or raise "
                     "the limit by CONFIG SET",
-                    c.session->id, c.attention->received.size()));
+                    c.session->id, c.push_mode->received.size()));
     const loop_lock lock(context_.lockable.get());
     ++context_.engine.internals().env.counters.query_closed;
     return true;
@@ -241,7 +241,7 @@ void worker::end_wait(client& c) {
     context_.clock.update(now);
     context_.ask_upkeep();
     context_.engine.end_wait(*c.session);
-    look(c);
+    note_view(c);
 }
 
 /// Takes what others have sent, if it is wanted. Yields when the session's wait ends by itself, on
@@ -253,7 +253,7 @@ time_point worker::take_output(client& c, bool wanted) {
         c.session->has_output = false;
         context_.engine.take_output(*c.session, replies_);
     }
-    look(c);
+    note_view(c);
     const std::int64_t deadline_us = eddy::cache::engine::deadline_us(*c.session);
     if (deadline_us == eddy::cache::session::no_deadline) return time_point::max();
     const auto left = std::chrono::microseconds(deadline_us) - context_.clock.steady();
@@ -262,9 +262,9 @@ time_point worker::take_output(client& c, bool wanted) {
 
 /// Until there is something to do, or the time has come.
 task<result<>> worker::wait_for_something(client& c, time_point until) {
-    if (until == time_point::max()) co_return co_await c.attention->something.wait();
+    if (until == time_point::max()) co_return co_await c.push_mode->something.wait();
     const duration pause = until - loop::current().now();
-    const result<> woken = co_await with_timeout(pause, c.attention->something.wait());
+    const result<> woken = co_await with_timeout(pause, c.push_mode->something.wait());
     if (!woken && woken.error() == errc::timed_out) co_return result<>();
     co_return woken;
 }
@@ -272,7 +272,7 @@ task<result<>> worker::wait_for_something(client& c, time_point until) {
 /// Reads what comes, so that the end of the connection is noticed at any time. Up to a limit;
 /// beyond it nothing is read. A busy execution gets no more than it can soon use.
 task<void> worker::read_ahead(client& c) {
-    client::attentive& here = *c.attention;
+    client::push_state& here = *c.push_mode;
     for (;;) {
         while (here.received.size() >= (here.execution_waits
                                             ? max_query_buffer_

@@ -141,7 +141,7 @@ bool leader::note_sent(client& to, const replication::output& sent) {
 }
 
 task<void> leader::feed(client& to, counters& counted) {
-    event& grown = to.attention->feed;
+    event& grown = to.push_mode->feed;
     for (;;) {
         grown.reset();
         const replication::output next = next_output(to);

@@ -96,7 +96,7 @@ void worker::forget(client::own_session& gone) noexcept {
 }
 
 /// With the loop locked.
-void worker::look(client& c) noexcept {
+void worker::note_view(client& c) noexcept {
     client::own_session& its = *c.session;
     its.seen = {.authenticated = its.authenticated,
                 .closing = its.closing,
@@ -165,7 +165,7 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
             // A wait may have ended while earlier replies were on their way: its answer waits.
             if (!replies_.empty() || then == next::wait ||
                 (then != next::close && (c.seen().waits_for_others || c.session->has_output)))
-                then = co_await serve_attentively(c, then);
+                then = co_await serve_in_push_mode(c, then);
         }
         co_await part_with(c);
         c.rest.reset();
@@ -283,7 +283,7 @@ void worker::keep(client& c, std::string_view bytes) {
 
 void worker::note_input(client& c) noexcept {
     std::size_t held = c.rest ? c.rest->held_bytes() : 0;
-    if (c.attention) held += c.attention->received.size();
+    if (c.push_mode) held += c.push_mode->received.size();
     c.session->input.store(counted_bytes(held), std::memory_order_relaxed);
 }
 
@@ -382,7 +382,7 @@ std::size_t worker::execute_exclusive(client& c, time_point now,
             : context_.engine.execute(*c.session, commands, replies_);
     if (context_.engine.is_behind() && !context_.is_behind.is_set()) [[unlikely]]
         context_.is_behind.set();
-    look(c);
+    note_view(c);
     return executed;
 }
 

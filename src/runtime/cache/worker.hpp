@@ -115,7 +115,7 @@ private:
     std::size_t execute_batch(client& c, std::span<const resp::command> commands);
     std::size_t execute_exclusive(client& c, time_point now,
                                   std::span<const resp::command> commands);
-    void look(client& c) noexcept;
+    void note_view(client& c) noexcept;
     void keep(client& c, std::string_view bytes);
     static void note_input(client& c) noexcept;
     void note_grown(client& c, std::size_t bytes);
@@ -132,9 +132,9 @@ private:
     static bool begins_large_argument(const client& c) noexcept;
     task<bool> receive_large_argument(client& c);
     task<bool> send_output(client& c);
-    task<next> serve_attentively(client& c, next then);
+    task<next> serve_in_push_mode(client& c, next then);
     task<void> part_with(client& c);
-    task<next> attend(client& c, scope& tasks, next then);
+    task<next> run_push_mode(client& c, scope& tasks, next then);
     next execute_next(client& c);
     std::size_t most_unsent() const noexcept;
     bool send_or_queue(client& c, scope& tasks);
