@@ -2,7 +2,7 @@
 // why not; a file that it refuses is left as it was; and one that it takes it takes again, with the
 // same keys.
 //
-// The first byte chooses: the image, the commands behind it, or the list of both.
+// The first byte chooses: the snapshot, the commands behind it, or the list of both.
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
@@ -35,9 +35,9 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-enum class place : std::uint8_t { commands, image, list, single_file, count };
+enum class place : std::uint8_t { commands, snapshot, list, single_file, count };
 
-constexpr std::string_view empty_image("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
+constexpr std::string_view empty_snapshot("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
 constexpr std::string_view list_text =
     "file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n";
 
@@ -99,7 +99,7 @@ task<> main_task(const fs::path& folder, place where, std::string_view text) {
     if (where != place::single_file) {
         fs::create_directory(files);
         put(touched[0], where == place::commands ? text : std::string_view());
-        put(touched[1], where == place::image ? text : empty_image);
+        put(touched[1], where == place::snapshot ? text : empty_snapshot);
         put(touched[2], where == place::list ? text : list_text);
     } else {
         put(touched[3], text);

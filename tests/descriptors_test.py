@@ -77,7 +77,7 @@ class FewDescriptors(harness.EddyTest):
         self.assertEqual(client("SAVE"), "+OK")
         self.assertTrue(os.path.exists(os.path.join(self.dir, "dump.rdb")))
         self.assertEqual(client("CONFIG", "SET", "appendonly", "yes"), "+OK")
-        eventually(lambda: client.info("persistence")["aof_rewrite_in_progress"] == "0", "the first image")
+        eventually(lambda: client.info("persistence")["aof_rewrite_in_progress"] == "0", "the first snapshot")
         self.assertEqual(client("BGREWRITEAOF")[0], "+")
         eventually(lambda: client.info("persistence")["aof_rewrite_in_progress"] == "0", "the next one")
         self.assertEqual(client.info("persistence")["aof_last_bgrewrite_status"], "ok")

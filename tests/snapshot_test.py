@@ -181,7 +181,7 @@ class Snapshots(harness.EddyTest):
             while time.monotonic() < end or not all(counts.values()):
                 kind = min(counts, key=lambda each: (counts[each], self.chance.random()))
                 counts[kind] += 1
-                self.check_image(getattr(self, kind)(), f"in {kind} {counts[kind]}")
+                self.check_snapshot(getattr(self, kind)(), f"in {kind} {counts[kind]}")
                 beside.check()
         except Exception:
             for name in ("db", "copy"):
@@ -190,11 +190,11 @@ class Snapshots(harness.EddyTest):
         finally:
             beside.end()
         beside.check()
-        print(f"images without a fault: {counts}, and {replica.info('stats')['total_commands_processed']} "
+        print(f"snapshots without a fault: {counts}, and {replica.info('stats')['total_commands_processed']} "
               "commands by a replica", file=sys.stderr)
         self.check_end(daemon, replica)
 
-    # --- Work beside the images
+    # --- Work beside the snapshots
 
     def start_writer(self, beside, writer):
         client, chance = client_of(self, self.port), random.Random(self.chance.random())
@@ -241,7 +241,7 @@ class Snapshots(harness.EddyTest):
     def save(self):
         def saved():
             reply = self.cache("SAVE")
-            # Another image is on its way.
+            # Another snapshot is on its way.
             self.assertIn(reply, ("+OK", "-ERR Background save already in progress"))
             return reply == "+OK"
         eventually(saved, "SAVE")
@@ -268,7 +268,7 @@ class Snapshots(harness.EddyTest):
             self.assertTrue(stranger.ask("?", "-1").startswith("+FULLRESYNC"))
             return stranger.take_copy()
 
-    def check_image(self, content, what):
+    def check_snapshot(self, content, what):
         path = os.path.join(self.reader_disk, "dump.rdb")
         with open(path, "wb") as file:
             file.write(content)
@@ -305,10 +305,10 @@ class Snapshots(harness.EddyTest):
             each.check(self, self.cache, "after a restart")
             self.assertEqual(each.last_of(self, self.cache, each.second, "after a restart")[0], each.pushed)
 
-    def test_images_of_large_values_are_of_one_instant(self):
+    def test_snapshots_of_large_values_are_of_one_instant(self):
         self.search(1)
 
-    def test_images_of_large_values_with_three_threads(self):
+    def test_snapshots_of_large_values_with_three_threads(self):
         self.search(3)
 
 

@@ -185,7 +185,7 @@ class SpecialFiles(harness.EddyTest):
         self.assertEqual(client("ACL", "SAVE"), "+OK")
         self.assertTrue(os.path.isfile(users))
         self.assertEqual(client("CONFIG", "SET", "appendonly", "yes"), "+OK")
-        eventually(lambda: client.info("persistence")["aof_rewrite_in_progress"] == "0", "the first image")
+        eventually(lambda: client.info("persistence")["aof_rewrite_in_progress"] == "0", "the first snapshot")
         fifo(os.path.join(folder, "appendonlydir", "temp-rewriteaof-bg-0.aof"))
         client("BGREWRITEAOF")
         eventually(lambda: "it is a FIFO" in self.eddy.must("logs", "x"), "the rewrite's failure")

@@ -371,7 +371,7 @@ task<bool> append_file::flush(bool sync_all) {
     }
     if (sync_all && dirty_ && !co_await sync_file()) co_return false;
     if (!co_await sync_if_due()) co_return false;
-    // Not while the first image is still to come: it may fail, and then nothing counts.
+    // Not while the first snapshot is still to come: it may fail, and then nothing counts.
     if (!sync_failed_ && log().is_on() && log().is_listed && !log().has_missed()) log().recover();
     co_return true;
 }
@@ -574,7 +574,7 @@ task<outcome<>> append_file::save_all(std::function<bool()> is_given_up) {
 
 task<bool> append_file::close() {
     bool is_whole = true;
-    co_await end_image();
+    co_await end_snapshot();
     if (log().is_on() && !co_await flush(true)) {
         is_whole = false;
         events_.write(fmt::format("{} bytes of changes are not in the append-only file",

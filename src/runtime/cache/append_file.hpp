@@ -1,13 +1,13 @@
-// The append-only file: a folder with an image of the keys, the commands that came behind it, and a
-// list of both, as redis-server 7.0 has it.
+// The append-only file: a folder with a snapshot of the keys, the commands that came behind it, and
+// a list of both, as redis-server 7.0 has it.
 //
 // The engine appends to a buffer. Without `always` it is written in the loop's turn, before the
 // replies of that turn go out: write(2) to the page cache takes a few microseconds. While a sync is
 // under way it might wait for the disk, so a task writes then, as it does with `always` and much at
 // once. Two other tasks sync, and rewrite.
-// A rewrite begins a new file of commands at the very instant of which it writes the image, so that
-// each command is either in the image or in that file. The list is replaced as a whole: it names
-// the new file before a byte of it counts, and the image once that is complete.
+// A rewrite begins a new file of commands at the very instant of which it writes the snapshot, so
+// that each command is either in the snapshot or in that file. The list is replaced as a whole: it
+// names the new file before a byte of it counts, and the snapshot once that is complete.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -58,7 +58,7 @@ public:
     /// Makes the folder this process's own and executes what is in it. False when there is nothing
     /// yet. The engine must be empty, and nobody else use it.
     task<outcome<bool>> load();
-    /// Goes on behind what was loaded, or begins with an image of the keys that are there.
+    /// Goes on behind what was loaded, or begins with a snapshot of the keys that are there.
     task<outcome<>> open();
 
     /// Write, sync and rewrite until they are cancelled; follow the options, which may change.
@@ -133,7 +133,7 @@ private:
     bool lacks_whole_data() const noexcept;
     task<outcome<>> rewrite();
     task<outcome<>> write_base(append_manifest::part increment, bool appends);
-    task<void> end_image();
+    task<void> end_snapshot();
     bool has_lost_files() const;
     bool lacks_base() const;
     task<bool> write_anew();
@@ -157,7 +157,7 @@ private:
     bool dirty_ = false;             // written and not synced
     int syncs_under_way_ = 0;
     bool leaving_ = false;  // no more is appended to the files, which are still in use
-    eddy::cache::rdb::snapshot* image_ = nullptr;  // the rewrite's
+    eddy::cache::rdb::snapshot* snapshot_ = nullptr;  // the rewrite's
     bool sync_failed_ = false;  // what the disk has is unknown until all is written anew
     time_point synced_at_{};
     duration sync_took_{};           // the last one

@@ -230,7 +230,7 @@ TEST_P(cache_append, what_a_copy_writes_once_it_leads_is_there_after_a_crash) {
             talker above = co_await talker::to(leader->local());
             talker client = co_await talker::to(cache->local());
             EXPECT_EQ(co_await ask(above, "CONFIG SET repl-diskless-sync-delay 0"), "+OK");
-            // Their image takes a while.
+            // Their snapshot takes a while.
             EXPECT_THAT(co_await ask(above, "DEBUG POPULATE 50000 key 100"), StartsWith("+OK"));
             EXPECT_EQ(co_await ask(client, "SET old 1"), "+OK");
             EXPECT_THAT(co_await ask(client, "REPLICAOF 127.0.0.1 " +

@@ -188,7 +188,7 @@ TEST_P(cache_append_load, damage_is_told_with_its_place_and_left_alone) {
     });
 }
 
-// A rewrite begins with the next part, to which nothing is appended before its image has begun.
+// A rewrite begins with the next part, to which nothing is appended before its snapshot has begun.
 TEST_P(cache_append_load, a_crash_while_a_rewrite_begins_loses_no_whole_command) {
     run([&]() -> task<void> {
         const temporary_folder folder;

@@ -1,4 +1,4 @@
-// Rewriting: an image of the keys in place of all the commands that made them.
+// Rewriting: a snapshot of the keys in place of all the commands that made them.
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
@@ -26,7 +26,7 @@ using eddy::cache::rdb::snapshot;
 
 constexpr std::string_view temporary_name = "temp-rewriteaof-bg-0.aof";
 constexpr std::int64_t second_us = 1'000'000;
-/// While another image is written, or a script runs.
+/// While another snapshot is written, or a script runs.
 constexpr duration instant_pause = std::chrono::milliseconds(10);
 /// After failures the next try waits 1, 2, 4, ... seconds, and no longer than this.
 constexpr std::int64_t longest_pause_s = 3600;
@@ -63,7 +63,7 @@ task<void> append_file::rewrite_on() {
     cancel_source* const source = co_await current_source();
     constexpr duration look_again = std::chrono::seconds(1);
     // What is left of a rewrite that lacked memory.
-    co_await end_image();
+    co_await end_snapshot();
     log().rewriting = false;
     if (log().is_on() && !log().is_listed) {
         leaving_ = true;
@@ -113,7 +113,7 @@ task<outcome<>> append_file::rewrite() {
     } catch (const std::bad_alloc&) {
         done = refuse(500, "there is no memory");
     }
-    co_await end_image();
+    co_await end_snapshot();
 
     state.rewriting = false;
     context_.update_time();
@@ -163,7 +163,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         outcome<> listed = co_await write_manifest(std::move(more));
         if (!listed) co_return listed;
     }
-    // Half of what a script does must not be in the image without the other half.
+    // Half of what a script does must not be in the snapshot without the other half.
     eddy::cache::script_gap gap(engine_);
     while (!gap.is_there(snapshot::may_begin(engine_) && !lacks_whole_data())) {
         static_cast<void>(engine_.upkeep());
@@ -175,7 +175,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     gap.release();
     context_.update_time();
     // The instant: nothing is executed until all of this is done.
-    image_ = snapshot::begin(engine_, {.aof_base = true});
+    snapshot_ = snapshot::begin(engine_, {.aof_base = true});
     if (appends) {
         if (state.is_on()) {
             next_.emplace(std::move(*opened), state.appended);
@@ -191,7 +191,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         append_wanted();
     }
     const std::string temporary = path_of(std::string(temporary_name));
-    const outcome<std::uint64_t> written = co_await write_image(*image_, temporary);
+    const outcome<std::uint64_t> written = co_await write_snapshot(*snapshot_, temporary);
     if (!written) {
         static_cast<void>(co_await background_remove(temporary));
         co_return std::unexpected(written.error());
@@ -225,16 +225,16 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     state.current_size = state.base_size = older_size_ + size_;
     co_await remove_history();
     const std::chrono::duration<double> took = loop::current().now() - began;
-    events_.write(
-        fmt::format("wrote an image of {} bytes to {} in {:.3f} s", *written, base, took.count()));
+    events_.write(fmt::format("wrote a snapshot of {} bytes to {} in {:.3f} s", *written, base,
+                              took.count()));
     co_return outcome<>();
 }
 
-/// The image is not needed any more; what is left of it is cleared up.
-task<void> append_file::end_image() {
-    snapshot* const image = std::exchange(image_, nullptr);
-    if (image == nullptr) co_return;
-    image->end();
+/// The snapshot is not needed any more; what is left of it is cleared up.
+task<void> append_file::end_snapshot() {
+    snapshot* const data = std::exchange(snapshot_, nullptr);
+    if (data == nullptr) co_return;
+    data->end();
     while (snapshot::is_clearing(engine_)) {
         static_cast<void>(engine_.upkeep());
         co_await give_way();

@@ -129,7 +129,7 @@ task<void> cache_files::keep_saved() {
     cancel_source* const source = co_await current_source();
     eddy::cache::script_gap gap(engine_);
     // Its task has lacked memory; what it has given would be missing in another file.
-    end_image(no_memory_text);
+    abort_save(no_memory_text);
     bool waits_for_script = false;
     for (;;) {
         const result<> woken =
@@ -150,7 +150,7 @@ task<void> cache_files::keep_saved() {
 }
 
 /// Ends the snapshot that has begun, if there is one. It is not named any more when it has gone.
-void cache_files::end_image(std::string_view fault) {
+void cache_files::abort_save(std::string_view fault) {
     if (state().saves.snapshot == nullptr) return;
     state().saves.snapshot->end();
     eddy::cache::end_save(state(), fault);
@@ -158,12 +158,12 @@ void cache_files::end_image(std::string_view fault) {
 
 /// Writes the snapshot that has begun.
 task<void> cache_files::write_save() {
-    eddy::cache::rdb::snapshot& image = *state().saves.snapshot;
+    eddy::cache::rdb::snapshot& data = *state().saves.snapshot;
     const std::string path = dump_path();
-    const std::uint64_t keys = image.keys();
+    const std::uint64_t keys = data.keys();
     const time_point began = loop::current().now();
-    const outcome<std::uint64_t> written = co_await write_dump(image, path);
-    image.end();
+    const outcome<std::uint64_t> written = co_await write_dump(data, path);
+    data.end();
     // What is left to clear up after a failure; the next one can begin when it is told.
     try {
         while (eddy::cache::rdb::snapshot::is_clearing(engine_)) {
@@ -233,7 +233,7 @@ task<void> cache_files::close(last_save::saving wanted, bool is_saved) {
     bool lacked_memory = false;
     bool is_appended = true;
     try {
-        end_image(no_memory_text);
+        abort_save(no_memory_text);
         is_appended = co_await append_.close();
     } catch (const std::bad_alloc&) {
         lacked_memory = true;

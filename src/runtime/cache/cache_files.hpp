@@ -76,7 +76,7 @@ private:
     task<void> write_save();
     task<void> save_at_end(last_save::saving wanted);
     void note_loss(last_save::saving wanted, bool is_saved, bool is_appended);
-    void end_image(std::string_view fault);
+    void abort_save(std::string_view fault);
     bool wants_dump(last_save::saving wanted) const noexcept;
     bool has_data() const;
     eddy::cache::engine::state& state() const noexcept { return engine_.internals(); }

@@ -160,24 +160,24 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
 
 task<outcome<>> cache_server::write_keys(const handover& to, duration patience, std::uint64_t own) {
     eddy::cache::engine& engine = running_->engine;
-    snapshot* image = nullptr;
+    snapshot* data = nullptr;
     last_save how;
     how.patience = patience;
     how.is_given_up = [this, own] { return preparation_ != own; };
     auto begun = co_await await_instant(running_->context, how, [&] {
         // What is left of one that was given up.
         static_cast<void>(engine.upkeep());
-        image = snapshot::begin(engine);
-        return image != nullptr;
+        data = snapshot::begin(engine);
+        return data != nullptr;
     });
     if (!begun) co_return begun;
     outcome<> written;
     try {
-        written = co_await write_handover(*image, to);
+        written = co_await write_handover(*data, to);
     } catch (const std::bad_alloc&) {
         written = refuse(503, std::string(no_memory_text));
     }
-    image->end();
+    data->end();
     try {
         while (snapshot::is_clearing(engine)) {
             static_cast<void>(engine.upkeep());

@@ -54,7 +54,7 @@ std::unexpected<problem> disk_problem(std::string_view what, const std::string& 
 
 std::unexpected<problem> stop_given_up() { return refuse(503, "the stop was given up"); }
 
-task<outcome<std::uint64_t>> write_image(snapshot& image, std::string path) {
+task<outcome<std::uint64_t>> write_snapshot(snapshot& data, std::string path) {
     result<file> opened = co_await file::open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (!opened) co_return disk_problem("create", path, opened.error());
     background_writer writer(*opened);
@@ -64,8 +64,8 @@ task<outcome<std::uint64_t>> write_image(snapshot& image, std::string path) {
     std::uint64_t sent_up_to = 0;
     auto now = snapshot::status::writing;
     while (now == snapshot::status::writing) {
-        now = image.step(out, std::min(out.size() + written_slice, written_bytes));
-        if (now == snapshot::status::failed) co_return refuse(500, image.fault());
+        now = data.step(out, std::min(out.size() + written_slice, written_bytes));
+        if (now == snapshot::status::failed) co_return refuse(500, data.fault());
         if (now == snapshot::status::writing && out.size() < written_bytes) {
             co_await give_way();
             if (source != nullptr && source->requested())
@@ -89,11 +89,11 @@ task<outcome<std::uint64_t>> write_image(snapshot& image, std::string path) {
 
 std::string temporary_of(const std::string& path) { return path + ".tmp"; }
 
-task<outcome<std::uint64_t>> write_dump(snapshot& image, std::string path) {
+task<outcome<std::uint64_t>> write_dump(snapshot& data, std::string path) {
     const std::string temporary = temporary_of(path);
     outcome<std::uint64_t> written = refuse(500, "");
     try {
-        written = co_await write_image(image, temporary);
+        written = co_await write_snapshot(data, temporary);
     } catch (const std::bad_alloc&) {
         written = refuse(500, fmt::format("could not write {}: there is no memory", path));
     }

@@ -30,12 +30,12 @@ std::unexpected<problem> stop_given_up();
 
 /// Writes the snapshot to `path` and syncs it. Yields how many bytes it has. The snapshot must stay
 /// until the end, and is the caller's to end. What was written stays on failure.
-task<outcome<std::uint64_t>> write_image(eddy::cache::rdb::snapshot& image, std::string path);
+task<outcome<std::uint64_t>> write_snapshot(eddy::cache::rdb::snapshot& data, std::string path);
 
 /// Writes the snapshot to `path`: under another name first, synced, then renamed, and the folder
 /// synced; on failure what was there stays. Yields how many bytes it has. The snapshot must stay
 /// until the end, and is the caller's to end. What is not told by the error is errc::cancelled.
-task<outcome<std::uint64_t>> write_dump(eddy::cache::rdb::snapshot& image, std::string path);
+task<outcome<std::uint64_t>> write_dump(eddy::cache::rdb::snapshot& data, std::string path);
 
 /// Fills the engine, which is empty, from the file at `path`; none when there is no such file. The
 /// error names the file and the byte; the file stays as it is, and the engine is not to be used.

@@ -12,7 +12,7 @@
 namespace eddy::runtime::cache {
 
 /// Writes the snapshot, which stays the caller's to end.
-task<outcome<>> write_handover(eddy::cache::rdb::snapshot& image, const handover& to);
+task<outcome<>> write_handover(eddy::cache::rdb::snapshot& data, const handover& to);
 
 /// Fills the engine, which is empty. All of it then counts as changes that no file has.
 task<outcome<>> load_handover(eddy::cache::engine& to, const handover& from, journal& events);

@@ -67,15 +67,15 @@ task<void> leader::make_copy() {
     eddy::cache::rdb::snapshot_options options;
     // A master's stream is handed on as it comes, and may not name its database for long.
     if (its.is_replica()) options.stream_database = its.stream_database;
-    snapshot* const image = snapshot::begin(context_.engine, options);
+    snapshot* const data = snapshot::begin(context_.engine, options);
     std::shared_ptr<eddy::cache::full_copy> copy;
     try {
         copy = its.begin_copy();
     } catch (...) {
-        image->end();
+        data->end();
         throw;
     }
-    const std::uint64_t keys = image->keys();
+    const std::uint64_t keys = data->keys();
     const std::size_t takers = its.takers(*copy);
     std::uint64_t bytes = 0;
     const char* fault = nullptr;
@@ -88,9 +88,9 @@ task<void> leader::make_copy() {
                 continue;
             }
             const snapshot::status now =
-                image->step(out, std::min(out.size() + slice_bytes, piece_bytes));
+                data->step(out, std::min(out.size() + slice_bytes, piece_bytes));
             if (now == snapshot::status::failed) {
-                fault = image->fault();
+                fault = data->fault();
                 break;
             }
             const bool is_last = now == snapshot::status::done;
@@ -107,7 +107,7 @@ task<void> leader::make_copy() {
     } catch (const std::bad_alloc&) {
         fault = "there is no memory";
     }
-    image->end();
+    data->end();
     if (!copy->complete) its.give_up(*copy);
     while (snapshot::is_clearing(context_.engine)) {
         static_cast<void>(context_.engine.upkeep());
