@@ -153,7 +153,7 @@ class AmongCaches(Failover):
         self.assertEqual(second("CONFIG", "RESETSTAT"), "+OK")
         self.hand_over(second, first, "TO", "127.0.0.1", first.port)
         told = daemon.must("logs", "second") + daemon.must("logs", "first")
-        self.assertEqual(told.count("leads from now on"), 2)
+        self.assertEqual(told.count("is master from now on"), 2)
 
     def test_a_replica_that_will_not_lead_leaves_all_as_it_was(self):
         daemon = self.daemon()

@@ -343,17 +343,17 @@ task<void> tls_options_make_an_address(std::string type) {
 }
 
 task<void> the_master_is_reached_by_tls(std::string type) {
-    subject leader(type, with({}), "leader");
-    co_await leader.start();
-    subject follower(type,
-                     with({{"replicate", "127.0.0.1:" + std::to_string(leader->local().port())},
-                           {"tls_replication", "yes"},
-                           {"tls_ca_cert_file", "/nowhere/ca.pem"}}));
-    co_await follower.start();
-    co_await until([&] { return follower.events.has("by TLS (tls-replication)"); });
-    EXPECT_TRUE(follower.events.has("/nowhere/ca.pem"));
-    co_await leader->stop(0s);
-    co_await follower->stop(0s);
+    subject master(type, with({}), "master");
+    co_await master.start();
+    subject replica(type,
+                    with({{"replicate", "127.0.0.1:" + std::to_string(master->local().port())},
+                          {"tls_replication", "yes"},
+                          {"tls_ca_cert_file", "/nowhere/ca.pem"}}));
+    co_await replica.start();
+    co_await until([&] { return replica.events.has("by TLS (tls-replication)"); });
+    EXPECT_TRUE(replica.events.has("/nowhere/ca.pem"));
+    co_await master->stop(0s);
+    co_await replica->stop(0s);
 }
 
 task<void> other_machines_are_refused(std::string type) {
@@ -509,35 +509,35 @@ task<void> replies_wait_for_the_disk(std::string type) {
     co_await s->stop(1s);
 }
 
-task<void> it_follows(std::string type, json more, std::vector<std::string> before) {
-    subject leader(type, with({}), "leader");
-    co_await leader.start();
-    talker to_leader = co_await join(leader);
+task<void> it_replicates(std::string type, json more, std::vector<std::string> before) {
+    subject master(type, with({}), "master");
+    co_await master.start();
+    talker to_master = co_await join(master);
     before.emplace_back("CONFIG SET repl-diskless-sync-delay 0");
     before.emplace_back("SET k v");
     for (const std::string& each : before)
-        EXPECT_THAT(co_await ask(to_leader, each), StartsWith("+OK")) << each;
-    more["replicate"] = "127.0.0.1:" + std::to_string(leader->local().port());
-    subject follower(type, with(more));
-    co_await follower.start();
-    talker client = co_await join(follower);
+        EXPECT_THAT(co_await ask(to_master, each), StartsWith("+OK")) << each;
+    more["replicate"] = "127.0.0.1:" + std::to_string(master->local().port());
+    subject replica(type, with(more));
+    co_await replica.start();
+    talker client = co_await join(replica);
     while (!(co_await ask(client, "GET k")).starts_with("$1"))
         must(co_await loop::current().sleep_for(5ms));
-    co_await leader->stop(0s);
-    co_await follower->stop(0s);
+    co_await master->stop(0s);
+    co_await replica->stop(0s);
 }
 
-task<void> another_server_is_followed(std::string type) { co_await it_follows(type, {}, {}); }
+task<void> another_server_is_replicated(std::string type) { co_await it_replicates(type, {}, {}); }
 
-task<void> it_logs_in_to_follow(std::string type) {
-    co_await it_follows(type, {{"replicate_password", "secret"}},
-                        {"CONFIG SET requirepass secret", "AUTH secret"});
+task<void> it_logs_in_to_replicate(std::string type) {
+    co_await it_replicates(type, {{"replicate_password", "secret"}},
+                           {"CONFIG SET requirepass secret", "AUTH secret"});
 }
 
-task<void> it_logs_in_as_a_user_to_follow(std::string type) {
-    co_await it_follows(type, {{"replicate_user", "copy"}, {"replicate_password", "secret"}},
-                        {"ACL SETUSER copy on >secret +psync +replconf +ping",
-                         "CONFIG SET requirepass other", "AUTH other"});
+task<void> it_logs_in_as_a_user_to_replicate(std::string type) {
+    co_await it_replicates(type, {{"replicate_user", "copy"}, {"replicate_password", "secret"}},
+                           {"ACL SETUSER copy on >secret +psync +replconf +ping",
+                            "CONFIG SET requirepass other", "AUTH other"});
 }
 
 // --- The walk ---------------------------------------------------------------------------------
@@ -579,9 +579,9 @@ const effect_table own_effects = {
     {{"cache", "appendonly"}, {changes_are_appended}},
     {{"cache", "appendfsync"}, {replies_wait_for_the_disk}},
     {{"cache", "save"}, {it_saves_when_it_is_told_to, sim}},
-    {{"cache", "replicate"}, {another_server_is_followed}},
-    {{"cache", "replicate-password"}, {it_logs_in_to_follow}},
-    {{"cache", "replicate-user"}, {it_logs_in_as_a_user_to_follow}},
+    {{"cache", "replicate"}, {another_server_is_replicated}},
+    {{"cache", "replicate-password"}, {it_logs_in_to_replicate}},
+    {{"cache", "replicate-user"}, {it_logs_in_as_a_user_to_replicate}},
     {{"cache", "threads"}, {threads_serve_clients}},
     {{"cache", "max-connections"}, {connections_are_limited}},
     {{"cache", "idle-timeout"}, {idle_clients_are_closed, sim}},

@@ -104,7 +104,7 @@ bool take_over(call& c) {
         c.error("ERR PSYNC FAILOVER replid must match my replid.");
         return false;
     }
-    if (its.host != nullptr) its.host->tell("leads from now on, as its master asked by FAILOVER");
+    if (its.host != nullptr) its.host->log("is master from now on, by a FAILOVER of its master");
     its.become_master();
     return true;
 }

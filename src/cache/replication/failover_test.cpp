@@ -27,9 +27,9 @@ constexpr std::string_view read_only = "-READONLY You can't write against a read
 struct recording_host final : replication_host {
     void copy_wanted() noexcept override {}
     void link_changed() noexcept override { ++changes; }
-    void tell(std::string_view what) override { told.emplace_back(what); }
+    void log(std::string_view what) override { logged.emplace_back(what); }
     int changes = 0;
-    std::vector<std::string> told;
+    std::vector<std::string> logged;
 };
 
 /// A master with a client and a replica that is online.
@@ -129,7 +129,7 @@ TEST_F(failovers, one_that_is_aborted_lets_writes_go_on) {
         EXPECT_EQ(client_("GET k"), "$4\r\nlate\r\n");
         // Those that come back go on where they were.
         EXPECT_EQ(is_handing_over ? its().second_id() : its().id(), before);
-        EXPECT_THAT(host_.told.back(), HasSubstr("given up: FAILOVER ABORT"));
+        EXPECT_THAT(host_.logged.back(), HasSubstr("given up: FAILOVER ABORT"));
     }
     EXPECT_EQ(client_("FAILOVER ABORT"), "-ERR No failover in progress.\r\n");
 }
@@ -145,7 +145,7 @@ TEST_F(failovers, a_timeout_gives_up_or_goes_on_without_the_rest) {
     its().tick();
     EXPECT_EQ(state(), "no-failover");
     EXPECT_EQ(writer.pushed(), "+OK\r\n");
-    EXPECT_THAT(host_.told, ElementsAre(HasSubstr("no replica had everything in time")));
+    EXPECT_THAT(host_.logged, ElementsAre(HasSubstr("no replica had everything in time")));
 
     EXPECT_EQ(client_("FAILOVER TO test 7001 FORCE TIMEOUT 1000"), "+OK\r\n");
     at(4);
@@ -334,10 +334,10 @@ TEST_F(failovers, a_replica_leads_when_its_master_asks) {
     EXPECT_NE(links.id(), id);
     EXPECT_EQ(client("SET k v"), "+OK\r\n");
     EXPECT_THAT(sent_to(home, master.who()), HasSubstr("SET"));
-    EXPECT_THAT(host.told, ElementsAre(HasSubstr("leads from now on")));
+    EXPECT_THAT(host.logged, ElementsAre(HasSubstr("is master from now on")));
 }
 
-TEST_F(failovers, a_replica_that_is_told_whom_to_follow_does_not_lead) {
+TEST_F(failovers, a_replica_with_another_master_is_not_promoted) {
     engine_options options;
     options.mode = access_mode::readonly;
     engine home(options);

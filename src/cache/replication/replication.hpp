@@ -1,5 +1,5 @@
 // Replication, engine side: master and replica roles, offsets, and the bytes to be sent. The
-// connections are the server's part (runtime/cache/leading.hpp, following.hpp).
+// connections are the server's part (runtime/cache/master_side.hpp, replica_side.hpp).
 //
 // A master records its changes as commands, one stream of bytes for all its replicas, and counts
 // the bytes: that is the offset. A replica forwards its input byte for byte, so all replicas of one
@@ -85,10 +85,10 @@ class replication_host {
 public:
     /// A replica waits for a copy, or has taken a piece of one.
     virtual void copy_wanted() noexcept = 0;
-    /// It is to follow another server than before, or none, or to acknowledge.
+    /// Its master has changed, or an acknowledgement is due.
     virtual void link_changed() noexcept = 0;
     /// Message for the server's operator.
-    virtual void tell(std::string_view what) = 0;
+    virtual void log(std::string_view what) = 0;
 
 protected:
     ~replication_host() = default;

@@ -69,7 +69,7 @@ void replication::end_failover() {
 void replication::abort_failover(std::string_view why) {
     if (!is_failing_over()) return;
     const bool is_replica = failover_.now == failover_stage::in_progress;
-    if (host != nullptr) host->tell("the failover is given up: " + std::string(why));
+    if (host != nullptr) host->log("the failover is given up: " + std::string(why));
     if (is_replica) become_master();
     end_failover();
 }

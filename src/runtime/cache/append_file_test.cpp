@@ -178,19 +178,19 @@ TEST_P(cache_append, it_is_switched_off_and_on_while_clients_write) {
 TEST_P(cache_append, a_masters_data_replaces_what_was_there) {
     run([&]() -> task<void> {
         const temporary_folder folder;
-        subject leader("cache", {{"port", 0}, {"mode", "admin"}}, "leader");
-        co_await leader.start();
+        subject master("cache", {{"port", 0}, {"mode", "admin"}}, "master");
+        co_await master.start();
         subject cache("cache", kept_in(folder, at_once));
         co_await cache.start();
         std::string digest;
         {
-            talker above = co_await talker::to(leader->local());
+            talker above = co_await talker::to(master->local());
             talker client = co_await talker::to(cache->local());
             EXPECT_EQ(co_await ask(above, "CONFIG SET repl-diskless-sync-delay 0"), "+OK");
             EXPECT_EQ(co_await ask(above, "SET mine 1"), "+OK");
             EXPECT_EQ(co_await ask(client, "SET old 1"), "+OK");
             EXPECT_THAT(co_await ask(client, "REPLICAOF 127.0.0.1 " +
-                                                 std::to_string(leader->local().port())),
+                                                 std::to_string(master->local().port())),
                         StartsWith("+OK"));
             // It may say that it loads.
             for (;;) {
@@ -212,7 +212,7 @@ TEST_P(cache_append, a_masters_data_replaces_what_was_there) {
             EXPECT_EQ(co_await digest_in(crashed), digest);
         }
         co_await cache->stop(1s);
-        co_await leader->stop(1s);
+        co_await master->stop(1s);
         EXPECT_EQ(co_await digest_in(folder), digest);
     });
 }
@@ -222,19 +222,19 @@ TEST_P(cache_append, a_masters_data_replaces_what_was_there) {
 TEST_P(cache_append, what_a_copy_writes_once_it_leads_is_there_after_a_crash) {
     run([&]() -> task<void> {
         const temporary_folder folder;
-        subject leader("cache", {{"port", 0}, {"mode", "admin"}}, "leader");
-        co_await leader.start();
+        subject master("cache", {{"port", 0}, {"mode", "admin"}}, "master");
+        co_await master.start();
         subject cache("cache", kept_in(folder, at_once));
         co_await cache.start();
         {
-            talker above = co_await talker::to(leader->local());
+            talker above = co_await talker::to(master->local());
             talker client = co_await talker::to(cache->local());
             EXPECT_EQ(co_await ask(above, "CONFIG SET repl-diskless-sync-delay 0"), "+OK");
             // Their snapshot takes a while.
             EXPECT_THAT(co_await ask(above, "DEBUG POPULATE 50000 key 100"), StartsWith("+OK"));
             EXPECT_EQ(co_await ask(client, "SET old 1"), "+OK");
             EXPECT_THAT(co_await ask(client, "REPLICAOF 127.0.0.1 " +
-                                                 std::to_string(leader->local().port())),
+                                                 std::to_string(master->local().port())),
                         StartsWith("+OK"));
             while (co_await ask(client, "EXISTS key:49999") != ":1")
                 must(co_await loop::current().sleep_for(1ms));
@@ -247,7 +247,7 @@ TEST_P(cache_append, what_a_copy_writes_once_it_leads_is_there_after_a_crash) {
             EXPECT_EQ(co_await digest_in(crashed), digest);
         }
         co_await cache->stop(1s);
-        co_await leader->stop(1s);
+        co_await master->stop(1s);
     });
 }
 

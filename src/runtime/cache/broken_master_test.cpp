@@ -23,8 +23,8 @@ EDDY_ON_EVERY_BACKEND(cache_masters);
 
 TEST_P(cache_masters, what_a_broken_master_sends_does_no_harm) {
     run([&]() -> task<void> {
-        server follower;
-        co_await follower.start();
+        server replica;
+        co_await replica.start();
         const std::string id(40, 'a');
         const std::string full = "+FULLRESYNC " + id + " 0\r\n";
         const std::string mark(40, 'b');
@@ -58,24 +58,24 @@ TEST_P(cache_masters, what_a_broken_master_sends_does_no_harm) {
         listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
         const std::string port = std::to_string(at.local().port());
         for (std::size_t i = 0; i < bad.size(); ++i) {
-            EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
-            EXPECT_EQ(co_await follower.ask("SET own value"), "+OK");
-            follower.cache->events.lines.clear();
+            EXPECT_EQ(co_await replica.ask("REPLICAOF NO ONE"), "+OK");
+            EXPECT_EQ(co_await replica.ask("SET own value"), "+OK");
+            replica.cache->events.lines.clear();
             std::size_t served = 0;
             scope tasks(co_await current_source());
-            tasks.spawn(pretend_to_lead(at, bad[i], served));
-            co_await follower.follow(port);
-            co_await until([&] { return follower.cache->events.has("is lost"); });
+            tasks.spawn(pretend_master(at, bad[i], served));
+            co_await replica.replicate(port);
+            co_await until([&] { return replica.cache->events.has("is lost"); });
             EXPECT_EQ(served, 1U);
-            EXPECT_EQ(co_await follower.text("GET own"), i < harmless ? "value" : "$-1") << bad[i];
-            EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "down");
+            EXPECT_EQ(co_await replica.text("GET own"), i < harmless ? "value" : "$-1") << bad[i];
+            EXPECT_EQ(co_await replica.info("replication", "master_link_status"), "down");
             tasks.cancel();
             co_await tasks.join();
         }
-        EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
-        EXPECT_EQ(co_await follower.text("GET n"), "$-1");
-        EXPECT_EQ(co_await follower.ask("SET own value"), "+OK");
-        co_await follower.stop();
+        EXPECT_EQ(co_await replica.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await replica.text("GET n"), "$-1");
+        EXPECT_EQ(co_await replica.ask("SET own value"), "+OK");
+        co_await replica.stop();
     });
 }
 
@@ -98,8 +98,8 @@ std::string no_data() {
 // They are well-formed, and would stop the replica, change its settings, or stall its link.
 TEST_P(cache_masters, what_no_master_sends_ends_the_link_and_nothing_else) {
     run([&]() -> task<void> {
-        server follower;
-        co_await follower.start();
+        server replica;
+        co_await replica.start();
         const std::vector<std::string_view> strays = {"SHUTDOWN NOSAVE",
                                                       "DEBUG SLEEP 1000",
                                                       "CONFIG SET maxmemory 1",
@@ -133,47 +133,47 @@ TEST_P(cache_masters, what_no_master_sends_ends_the_link_and_nothing_else) {
             const bool queued = i == strays.size();
             const std::string_view stray = queued ? "CONFIG SET maxmemory 1" : strays[i];
             SCOPED_TRACE(stray);
-            follower.cache->events.lines.clear();
+            replica.cache->events.lines.clear();
             std::size_t served = 0;
             scope tasks(co_await current_source());
-            tasks.spawn(pretend_to_lead(at,
-                                        no_data() + encoded_words("SET before 1") +
-                                            (queued ? encoded_words("MULTI") : "") +
-                                            encoded_words(stray) + encoded_words("SET behind 1") +
-                                            (queued ? encoded_words("EXEC") : ""),
-                                        served));
-            co_await follower.follow(port);
-            co_await until([&] { return follower.cache->events.has(", which no master sends"); });
+            tasks.spawn(pretend_master(at,
+                                       no_data() + encoded_words("SET before 1") +
+                                           (queued ? encoded_words("MULTI") : "") +
+                                           encoded_words(stray) + encoded_words("SET behind 1") +
+                                           (queued ? encoded_words("EXEC") : ""),
+                                       served));
+            co_await replica.replicate(port);
+            co_await until([&] { return replica.cache->events.has(", which no master sends"); });
             std::string name(stray.substr(0, stray.find(' ')));
             std::ranges::transform(name, name.begin(), [](char c) {
                 return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
             });
-            EXPECT_TRUE(follower.cache->events.has("it sent '" + name));
-            EXPECT_EQ(co_await follower.text("GET before"), "1");
-            EXPECT_EQ(co_await follower.text("GET behind"), "$-1");
-            EXPECT_EQ(co_await follower.ask("CONFIG GET maxmemory"), "*2");
+            EXPECT_TRUE(replica.cache->events.has("it sent '" + name));
+            EXPECT_EQ(co_await replica.text("GET before"), "1");
+            EXPECT_EQ(co_await replica.text("GET behind"), "$-1");
+            EXPECT_EQ(co_await replica.ask("CONFIG GET maxmemory"), "*2");
             for (const char* const each : {"$9", "maxmemory", "$1", "0"})
-                EXPECT_EQ(co_await follower.line(), each);
-            EXPECT_EQ(co_await follower.ask("ACL LIST"), "*1");
-            static_cast<void>(co_await follower.line());
-            static_cast<void>(co_await follower.line());
-            EXPECT_EQ(co_await follower.info("replication", "role"), "slave");
-            EXPECT_EQ(co_await follower.info("replication", "connected_slaves"), "0");
-            EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "down");
+                EXPECT_EQ(co_await replica.line(), each);
+            EXPECT_EQ(co_await replica.ask("ACL LIST"), "*1");
+            static_cast<void>(co_await replica.line());
+            static_cast<void>(co_await replica.line());
+            EXPECT_EQ(co_await replica.info("replication", "role"), "slave");
+            EXPECT_EQ(co_await replica.info("replication", "connected_slaves"), "0");
+            EXPECT_EQ(co_await replica.info("replication", "master_link_status"), "down");
             tasks.cancel();
             co_await tasks.join();
-            if (i < strays.size()) EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
+            if (i < strays.size()) EXPECT_EQ(co_await replica.ask("REPLICAOF NO ONE"), "+OK");
         }
         // It is tried again, from the beginning: the same would come again.
         std::size_t served = 0;
         scope tasks(co_await current_source());
-        tasks.spawn(pretend_to_lead(
+        tasks.spawn(pretend_master(
             at, no_data() + encoded_words("SET now 1") + encoded_words("SET stay 1"), served));
-        co_await follower.until_up();
-        while (co_await follower.text("GET stay") != "1")
+        co_await replica.until_up();
+        while (co_await replica.text("GET stay") != "1")
             must(co_await loop::current().sleep_for(2ms));
-        EXPECT_EQ(co_await follower.text("GET before"), "$-1");
-        co_await follower.stop();
+        EXPECT_EQ(co_await replica.text("GET before"), "$-1");
+        co_await replica.stop();
         tasks.cancel();
         co_await tasks.join();
     });
@@ -181,32 +181,32 @@ TEST_P(cache_masters, what_no_master_sends_ends_the_link_and_nothing_else) {
 
 TEST_P(cache_masters, a_masters_script_without_end_can_be_killed) {
     run([&]() -> task<void> {
-        server follower;
-        co_await follower.start();
-        if ((co_await follower.ask("SCRIPT EXISTS x"))
+        server replica;
+        co_await replica.start();
+        if ((co_await replica.ask("SCRIPT EXISTS x"))
                 .starts_with("-ERR this eddy was built without")) {
-            co_await follower.stop();
+            co_await replica.stop();
             co_return;
         }
-        static_cast<void>(co_await follower.line());
-        EXPECT_EQ(co_await follower.ask("CONFIG SET busy-reply-threshold 1"), "+OK");
+        static_cast<void>(co_await replica.line());
+        EXPECT_EQ(co_await replica.ask("CONFIG SET busy-reply-threshold 1"), "+OK");
         const std::string endless = "*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n";
         listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
         std::size_t served = 0;
         scope tasks(co_await current_source());
-        tasks.spawn(pretend_to_lead(at, no_data() + endless + encoded_words("SET stay 1"), served));
-        co_await follower.follow(std::to_string(at.local().port()));
-        while (!(co_await follower.ask("GET stay")).starts_with("-BUSY"))
+        tasks.spawn(pretend_master(at, no_data() + endless + encoded_words("SET stay 1"), served));
+        co_await replica.replicate(std::to_string(at.local().port()));
+        while (!(co_await replica.ask("GET stay")).starts_with("-BUSY"))
             must(co_await loop::current().sleep_for(2ms));
-        EXPECT_EQ(co_await follower.ask("SCRIPT KILL"), "+OK");
+        EXPECT_EQ(co_await replica.ask("SCRIPT KILL"), "+OK");
         // What comes behind it is done.
         for (;;) {
-            const std::string got = co_await follower.text("GET stay");
+            const std::string got = co_await replica.text("GET stay");
             if (got == "1") break;
             must(co_await loop::current().sleep_for(2ms));
         }
-        EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "up");
-        co_await follower.stop();
+        EXPECT_EQ(co_await replica.info("replication", "master_link_status"), "up");
+        co_await replica.stop();
         tasks.cancel();
         co_await tasks.join();
     });
@@ -214,40 +214,40 @@ TEST_P(cache_masters, a_masters_script_without_end_can_be_killed) {
 
 TEST_P(cache_masters, a_masters_transaction_that_does_not_end_has_no_effect) {
     run([&]() -> task<void> {
-        server follower;
-        co_await follower.start();
+        server replica;
+        co_await replica.start();
         std::string begin = no_data() + encoded_words("SET before 1") + encoded_words("MULTI");
         for (int i = 0; i < 20'000; ++i) begin += encoded_words("INCR stay");
         listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
         std::size_t served = 0;
         scope tasks(co_await current_source());
-        tasks.spawn(pretend_to_lead(at, begin, served));
-        co_await follower.follow(std::to_string(at.local().port()));
-        while (co_await follower.text("GET before") != "1")
+        tasks.spawn(pretend_master(at, begin, served));
+        co_await replica.replicate(std::to_string(at.local().port()));
+        while (co_await replica.text("GET before") != "1")
             must(co_await loop::current().sleep_for(2ms));
         // It is served meanwhile, and what has come so far does not count as had.
-        EXPECT_EQ(co_await follower.text("GET stay"), "$-1");
-        EXPECT_EQ(co_await follower.info("replication", "master_link_status"), "up");
-        EXPECT_EQ(co_await follower.info("replication", "slave_repl_offset"),
+        EXPECT_EQ(co_await replica.text("GET stay"), "$-1");
+        EXPECT_EQ(co_await replica.info("replication", "master_link_status"), "up");
+        EXPECT_EQ(co_await replica.info("replication", "slave_repl_offset"),
                   std::to_string(100 + encoded_words("SET before 1").size()));
-        EXPECT_EQ(co_await follower.ask("REPLICAOF NO ONE"), "+OK");
-        EXPECT_EQ(co_await follower.text("GET stay"), "$-1");
-        EXPECT_EQ(co_await follower.ask("INCR stay"), ":1");
-        co_await follower.stop();
+        EXPECT_EQ(co_await replica.ask("REPLICAOF NO ONE"), "+OK");
+        EXPECT_EQ(co_await replica.text("GET stay"), "$-1");
+        EXPECT_EQ(co_await replica.ask("INCR stay"), ":1");
+        co_await replica.stop();
         tasks.cancel();
         co_await tasks.join();
     });
 }
 
-/// A cache's engine that follows, without clients or files.
-struct small_follower {
+/// A replica's engine, without clients or files.
+struct small_replica {
     static constexpr std::size_t limit = 64 * 1024;
 
-    explicit small_follower(scope& tasks)
+    explicit small_replica(scope& tasks)
         : context(engine, events, counted), replicating(context), client(engine) {
         context.update_time();
         replicating.begin();
-        tasks.spawn(replicating.follow());
+        tasks.spawn(replicating.replicate());
     }
     static eddy::cache::engine_options options() {
         eddy::cache::engine_options made;
@@ -268,46 +268,46 @@ struct small_follower {
     eddy::cache::testing::test_client client;
 };
 
-/// Answers a follower up to its PSYNC; which stream it asks for.
-task<std::string> asked_stream(talker& follower) {
+/// Answers a replica up to its PSYNC; which stream it asks for.
+task<std::string> asked_stream(talker& replica) {
     for (;;) {
-        const std::string line = co_await follower.line();
-        if (line == "PING\r") co_await follower.say("+PONG\r\n");
-        if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
+        const std::string line = co_await replica.line();
+        if (line == "PING\r") co_await replica.say("+PONG\r\n");
+        if (line == "REPLCONF\r") co_await replica.say("+OK\r\n");
         if (line == "PSYNC\r") break;
     }
-    static_cast<void>(co_await follower.line());
-    std::string stream = co_await follower.line();
-    for (int i = 0; i < 2; ++i) static_cast<void>(co_await follower.line());
+    static_cast<void>(co_await replica.line());
+    std::string stream = co_await replica.line();
+    for (int i = 0; i < 2; ++i) static_cast<void>(co_await replica.line());
     co_return stream;
 }
 
-/// Leads one follower after the other: each is sent the first part, and the second when it is let.
-struct slow_leader {
+/// Leads one replica after the other: each is sent the first part, and the second when it is let.
+struct slow_master {
     listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
     std::vector<std::string> asked;  // for which stream
     std::string first;
     std::string second;
     event go_on;
 
-    task<void> lead() {
+    task<void> serve() {
         for (;;) {
             result<stream> peer = co_await at.accept();
             if (!peer) co_return;
-            talker follower(std::move(*peer));
+            talker replica(std::move(*peer));
             try {
-                co_await lead_one(follower);
+                co_await serve_one(replica);
             } catch (const std::exception&) {
                 // It has left.
             }
         }
     }
-    task<void> lead_one(talker& follower) {
-        asked.push_back(co_await asked_stream(follower));
-        co_await follower.say(first);
+    task<void> serve_one(talker& replica) {
+        asked.push_back(co_await asked_stream(replica));
+        co_await replica.say(first);
         if (!co_await go_on.wait()) co_return;
-        co_await follower.say(second);
-        static_cast<void>(co_await follower.rest());
+        co_await replica.say(second);
+        static_cast<void>(co_await replica.rest());
     }
 };
 
@@ -321,53 +321,53 @@ TEST_P(cache_masters, a_transaction_beyond_the_limit_ends_the_link_and_nothing_e
                                       (nested ? encoded_words("MULTI") : "");
             // Up to the limit, to the byte.
             std::string transaction = encoded_words("MULTI");
-            while (transaction.size() + 2 * piece.size() <= small_follower::limit)
+            while (transaction.size() + 2 * piece.size() <= small_replica::limit)
                 transaction += piece;
-            std::size_t size = small_follower::limit - transaction.size();
+            std::size_t size = small_replica::limit - transaction.size();
             std::string last;
             do {
                 last = encoded_words("SET last " + std::string(size--, 'x'));
-            } while (transaction.size() + last.size() > small_follower::limit);
+            } while (transaction.size() + last.size() > small_replica::limit);
             transaction += last;
-            EXPECT_EQ(transaction.size(), small_follower::limit);
+            EXPECT_EQ(transaction.size(), small_replica::limit);
 
-            slow_leader leader;
-            leader.first = no_data() + before + transaction;
-            leader.second = encoded_words("PING");
+            slow_master master;
+            master.first = no_data() + before + transaction;
+            master.second = encoded_words("PING");
             scope tasks(co_await current_source());
-            small_follower follower(tasks);
-            tasks.spawn(leader.lead());
-            follower.client("REPLICAOF 127.0.0.1 " + std::to_string(leader.at.local().port()));
+            small_replica replica(tasks);
+            tasks.spawn(master.serve());
+            replica.client("REPLICAOF 127.0.0.1 " + std::to_string(master.at.local().port()));
             std::uint64_t received = 0;
             co_await until([&] {
-                received = follower.counted.bytes_in;
-                return received >= leader.first.size() && follower.is_up();
+                received = replica.counted.bytes_in;
+                return received >= master.first.size() && replica.is_up();
             });
             // All of it has come, and is waited for; what came before counts.
-            EXPECT_EQ(follower.client("GET before"), "$1\r\n1\r\n");
-            EXPECT_EQ(follower.client("EXISTS queued last"), ":0\r\n");
-            EXPECT_EQ(follower.offset(), 100 + before.size());
-            EXPECT_FALSE(follower.events.has("is lost"));
+            EXPECT_EQ(replica.client("GET before"), "$1\r\n1\r\n");
+            EXPECT_EQ(replica.client("EXISTS queued last"), ":0\r\n");
+            EXPECT_EQ(replica.offset(), 100 + before.size());
+            EXPECT_FALSE(replica.events.has("is lost"));
 
-            leader.go_on.set();
-            co_await until([&] { return follower.events.has("is lost"); });
+            master.go_on.set();
+            co_await until([&] { return replica.events.has("is lost"); });
             EXPECT_TRUE(
-                follower.events.has("is lost: it sent a transaction of more than 65536 "
-                                    "bytes; it is tried again every second"));
-            EXPECT_FALSE(follower.is_up());
-            EXPECT_EQ(follower.client("GET before"), "$1\r\n1\r\n");
-            EXPECT_EQ(follower.client("EXISTS queued last"), ":0\r\n");
-            EXPECT_EQ(follower.offset(), 100 + before.size());
+                replica.events.has("is lost: it sent a transaction of more than 65536 "
+                                   "bytes; it is tried again every second"));
+            EXPECT_FALSE(replica.is_up());
+            EXPECT_EQ(replica.client("GET before"), "$1\r\n1\r\n");
+            EXPECT_EQ(replica.client("EXISTS queued last"), ":0\r\n");
+            EXPECT_EQ(replica.offset(), 100 + before.size());
 
             // The next time all data is asked for: the same would come again.
-            leader.first = no_data() + encoded_words("SET now 1") + encoded_words("MULTI") +
+            master.first = no_data() + encoded_words("SET now 1") + encoded_words("MULTI") +
                            encoded_words("SET both 1") + encoded_words("EXEC");
-            leader.second.clear();
-            co_await until([&] { return follower.client("GET both") == "$1\r\n1\r\n"; });
-            EXPECT_EQ(leader.asked, (std::vector<std::string>{"?\r", "?\r"}));
-            EXPECT_EQ(follower.client("EXISTS before queued last"), ":0\r\n");
-            EXPECT_EQ(follower.client("GET now"), "$1\r\n1\r\n");
-            EXPECT_TRUE(follower.is_up());
+            master.second.clear();
+            co_await until([&] { return replica.client("GET both") == "$1\r\n1\r\n"; });
+            EXPECT_EQ(master.asked, (std::vector<std::string>{"?\r", "?\r"}));
+            EXPECT_EQ(replica.client("EXISTS before queued last"), ":0\r\n");
+            EXPECT_EQ(replica.client("GET now"), "$1\r\n1\r\n");
+            EXPECT_TRUE(replica.is_up());
             tasks.cancel();
             co_await tasks.join();
         }
@@ -377,10 +377,10 @@ TEST_P(cache_masters, a_transaction_beyond_the_limit_ends_the_link_and_nothing_e
 // The same bytes would come again, and be wrong again.
 TEST_P(cache_masters, a_stream_that_breaks_the_protocol_is_not_taken_up_again) {
     run([&]() -> task<void> {
-        server follower;
-        co_await follower.start();
-        server leader;
-        co_await leader.start();
+        server replica;
+        co_await replica.start();
+        server master;
+        co_await master.start();
         std::vector<std::string> asked;
         listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
         struct breaks {
@@ -388,29 +388,29 @@ TEST_P(cache_masters, a_stream_that_breaks_the_protocol_is_not_taken_up_again) {
                 while (asked.size() < 2) {
                     result<stream> peer = co_await at.accept();
                     if (!peer) co_return;
-                    talker follower(std::move(*peer));
+                    talker replica(std::move(*peer));
                     try {
-                        co_await one(follower, asked);
+                        co_await one(replica, asked);
                     } catch (const std::exception&) {
                         // It has left.
                     }
                 }
             }
-            static task<void> one(talker& follower, std::vector<std::string>& asked) {
-                asked.push_back(co_await asked_stream(follower));
+            static task<void> one(talker& replica, std::vector<std::string>& asked) {
+                asked.push_back(co_await asked_stream(replica));
                 const std::string empty("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
-                co_await follower.say("+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
-                                      empty + "*9999999999\r\n");
-                static_cast<void>(co_await follower.rest());
+                co_await replica.say("+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
+                                     empty + "*9999999999\r\n");
+                static_cast<void>(co_await replica.rest());
             }
         };
         scope tasks(co_await current_source());
         tasks.spawn(breaks::all(at, asked));
-        co_await follower.follow(std::to_string(at.local().port()));
+        co_await replica.replicate(std::to_string(at.local().port()));
         co_await until([&] { return asked.size() == 2; });
         EXPECT_EQ(asked[1], "?\r");
-        co_await follower.stop();
-        co_await leader.stop();
+        co_await replica.stop();
+        co_await master.stop();
         tasks.cancel();
         co_await tasks.join();
     });

@@ -6,7 +6,7 @@
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/leading.hpp"
+#include "runtime/cache/master_side.hpp"
 
 #include <fmt/format.h>
 

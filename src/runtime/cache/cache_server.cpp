@@ -90,7 +90,7 @@ task<outcome<>> cache_server::start() {
     running_->replicating->begin();
     spawn_lasting([its = running_->replicating.get()] { return its->make_copies(); });
     spawn_lasting([its = running_->replicating.get()] { return its->tend(); });
-    spawn_lasting([its = running_->replicating.get()] { return its->follow(); });
+    spawn_lasting([its = running_->replicating.get()] { return its->replicate(); });
     if (running_->hooks) {
         running_->context.update_time();
         running_->hooks->attach(running_->context);

@@ -285,7 +285,7 @@ task<void> worker::read_ahead(client& c) {
             c.touch();
             counted_.bytes_in += got->size();
             ++counted_.reads;
-            if (here.feeds) context_.replicating->heard(c);
+            if (here.feeds) context_.replicating->note_progress(c);
             try {
                 here.received.append(got->text());
                 note_grown(c, got->size());

@@ -97,9 +97,9 @@ void trouble(const endpoint& where, random_generator dice, const std::atomic<boo
     }
 }
 
-/// While clients change what they can, the loop's allocations fail at any place. `followers` are
+/// While clients change what they can, the loop's allocations fail at any place. `replicas` are
 /// connections that stay.
-task<void> starve(subject& cache, random_generator& dice, std::uint64_t followers = 0) {
+task<void> starve(subject& cache, random_generator& dice, std::uint64_t replicas = 0) {
     std::atomic<bool> over{false};
     scope tasks;
     tasks.spawn(in_parallel(4, [&over, where = cache->local(), seed = dice()](int number) {
@@ -117,7 +117,7 @@ task<void> starve(subject& cache, random_generator& dice, std::uint64_t follower
     over = true;
     co_await tasks.join();
     // What they have sent last is still executed after they have gone.
-    co_await until([&] { return cache->count().connections_now <= followers; });
+    co_await until([&] { return cache->count().connections_now <= replicas; });
 }
 
 TEST_P(cache_memory, goes_on_and_its_files_say_the_same) {
@@ -161,7 +161,7 @@ TEST_P(cache_memory, goes_on_and_its_files_say_the_same) {
     });
 }
 
-TEST_P(cache_memory, is_followed_all_the_same) {
+TEST_P(cache_memory, is_replicated_all_the_same) {
     run([&]() -> task<void> {
         subject master("cache", {{"port", 0}, {"mode", "admin"}});
         co_await master.start();
@@ -171,18 +171,18 @@ TEST_P(cache_memory, is_followed_all_the_same) {
             EXPECT_EQ(co_await to_master.line(), "+OK\r");
         }
         const std::string where = "127.0.0.1:" + std::to_string(master->local().port());
-        subject follower("cache", {{"port", 0}, {"mode", "admin"}, {"replicate", where}});
-        co_await follower.start();
+        subject replica("cache", {{"port", 0}, {"mode", "admin"}, {"replicate", where}});
+        co_await replica.start();
         // Both live on the loop.
         co_await starve(master, random(), 1);
         talker to_master = co_await talker::to(master->local());
-        talker to_follower = co_await talker::to(follower->local());
+        talker to_replica = co_await talker::to(replica->local());
         for (;;) {
             co_await to_master.say("DEBUG DIGEST\r\n");
-            co_await to_follower.say("DEBUG DIGEST\r\n");
+            co_await to_replica.say("DEBUG DIGEST\r\n");
             const std::string digest = co_await to_master.line();
             EXPECT_THAT(digest, StartsWith("+"));
-            if (co_await to_follower.line() == digest) break;
+            if (co_await to_replica.line() == digest) break;
             static_cast<void>(co_await here().sleep_for(10ms));
         }
         // What comes later does, too.
@@ -190,11 +190,11 @@ TEST_P(cache_memory, is_followed_all_the_same) {
         EXPECT_EQ(co_await to_master.line(), "+OK\r");
         for (std::string got; got != "$1\r";) {
             static_cast<void>(co_await here().sleep_for(10ms));
-            co_await to_follower.say("GET last\r\n");
-            got = co_await to_follower.line();
-            if (got == "$1\r") EXPECT_EQ(co_await to_follower.line(), "1\r");
+            co_await to_replica.say("GET last\r\n");
+            got = co_await to_replica.line();
+            if (got == "$1\r") EXPECT_EQ(co_await to_replica.line(), "1\r");
         }
-        co_await follower->stop(0s);
+        co_await replica->stop(0s);
         co_await master->stop(0s);
     });
 }

@@ -1,5 +1,4 @@
-// What the tests of replication share: caches with a client, and a link between two that can be
-// cut.
+// Fixtures of the replication tests: caches with a client, and a link between two that can be cut.
 #pragma once
 
 #include "runtime/testing.hpp"
@@ -65,20 +64,20 @@ struct server {
         const std::size_t begin = at + before.size();
         co_return all.substr(begin, all.find('\r', begin) - begin);
     }
-    task<void> follow(std::string of) {
+    task<void> replicate(std::string of) {
         EXPECT_THAT(co_await ask("REPLICAOF 127.0.0.1 " + of), ::testing::StartsWith("+OK"));
     }
     task<void> until_up() {
         while (co_await info("replication", "master_link_status") != "up")
             must(co_await loop::current().sleep_for(2ms));
     }
-    /// Has all that the leader has.
-    task<void> until_equal(server& leader) {
+    /// Has all that the master has.
+    task<void> until_equal(server& master) {
         for (;;) {
-            const std::string theirs = co_await leader.info("replication", "master_repl_offset");
+            const std::string theirs = co_await master.info("replication", "master_repl_offset");
             const std::string own = co_await info("replication", "slave_repl_offset");
             if (theirs == own &&
-                co_await leader.ask("DEBUG DIGEST") == co_await ask("DEBUG DIGEST"))
+                co_await master.ask("DEBUG DIGEST") == co_await ask("DEBUG DIGEST"))
                 co_return;
             must(co_await loop::current().sleep_for(2ms));
         }
@@ -89,12 +88,12 @@ struct server {
     talker client;
 };
 
-/// Follows, and acknowledges what it is told to.
-inline task<talker> silent_replica(endpoint leader) {
-    talker client = co_await talker::to(leader);
+/// A replica that acknowledges only what the test sends.
+inline task<talker> silent_replica(endpoint master) {
+    talker client = co_await talker::to(master);
     co_await client.say("CONFIG SET repl-diskless-sync-delay 0\r\n");
     static_cast<void>(co_await client.line());
-    talker replica = co_await talker::to(leader);
+    talker replica = co_await talker::to(master);
     co_await replica.say("REPLCONF capa eof capa psync2\r\nPSYNC ? -1\r\n");
     for (;;) {
         co_await replica.say("REPLCONF ACK 0\r\n");
@@ -106,28 +105,28 @@ inline task<talker> silent_replica(endpoint leader) {
     }
 }
 
-/// Answers what a replica says, up to PSYNC, and then sends `then` and closes.
-inline task<void> pretend_to_lead(listener& at, std::string then, std::size_t& served) {
+/// Replies to a replica up to PSYNC, then sends `then` and closes.
+inline task<void> pretend_master(listener& at, std::string then, std::size_t& served) {
     result<stream> peer = co_await at.accept();
     if (!peer) co_return;
-    talker follower(std::move(*peer));
+    talker replica(std::move(*peer));
     try {
         for (;;) {
-            const std::string line = co_await follower.line();
-            if (line == "PING\r") co_await follower.say("+PONG\r\n");
-            if (line == "REPLCONF\r") co_await follower.say("+OK\r\n");
+            const std::string line = co_await replica.line();
+            if (line == "PING\r") co_await replica.say("+PONG\r\n");
+            if (line == "REPLCONF\r") co_await replica.say("+OK\r\n");
             if (line == "PSYNC\r") break;
         }
         ++served;
-        for (int i = 0; i < 4; ++i) static_cast<void>(co_await follower.line());
-        co_await follower.say(then);
-        if (then.find("stay") != std::string::npos) static_cast<void>(co_await follower.rest());
+        for (int i = 0; i < 4; ++i) static_cast<void>(co_await replica.line());
+        co_await replica.say(then);
+        if (then.find("stay") != std::string::npos) static_cast<void>(co_await replica.rest());
     } catch (const std::exception&) {
         // It had enough.
     }
 }
 
-/// Passes bytes on between a follower and its leader, and cuts the link when so many have passed.
+/// Passes bytes on between a replica and its master, and cuts the link when so many have passed.
 class relay {
 public:
     relay(endpoint to, std::uint64_t seed) : to_(to), dice_(seed) {

@@ -1,23 +1,23 @@
-// Both sides of a cache's replication: those that follow it, and whom it follows. A task of its own
-// for each part.
+// Replication of a cache: its connections as a master and as a replica, with a task of its own for
+// each part.
 #pragma once
 
 #include <eddy/io/task.hpp>
 
 #include "cache/replication/replication.hpp"
-#include "runtime/cache/following.hpp"
-#include "runtime/cache/leading.hpp"
+#include "runtime/cache/master_side.hpp"
+#include "runtime/cache/replica_side.hpp"
 
 namespace eddy::runtime::cache {
 
-/// Is told by the engine of those that follow, and whom to follow. One loop's thread.
+/// Takes the engine's notifications of replicas and of its master. One loop's thread.
 class replicator final : public eddy::cache::replication_host {
 public:
     /// `of` outlives it.
     explicit replicator(cache_context& of)
-        : engine_(of.engine), events_(of.events), leading_(of), following_(of) {}
+        : engine_(of.engine), events_(of.events), master_side_(of), replica_side_(of) {}
 
-    /// Follows whom the options name.
+    /// Becomes a replica of the master in the options, if they name one.
     void begin() {
         eddy::cache::replication& its = eddy::cache::replication::of(engine_.internals());
         its.host = this;
@@ -26,26 +26,26 @@ public:
             its.become_replica(options.master_host, options.master_port);
     }
     /// Its tasks: they run until they are cancelled, and can be begun anew after lack of memory.
-    task<void> make_copies() { return leading_.make_copies(); }
-    task<void> tend() { return leading_.tend(); }
-    task<void> follow() { return following_.run(); }
-    /// As leader::feed().
-    task<void> feed(client& to, counters& counted) { return leading_.feed(to, counted); }
-    /// As leader::heard().
-    void heard(client& from) { leading_.heard(from); }
+    task<void> make_copies() { return master_side_.make_copies(); }
+    task<void> tend() { return master_side_.tend(); }
+    task<void> replicate() { return replica_side_.run(); }
+    /// As master_side::feed().
+    task<void> feed(client& to, counters& counted) { return master_side_.feed(to, counted); }
+    /// As master_side::note_progress().
+    void note_progress(client& from) { master_side_.note_progress(from); }
 
-    void copy_wanted() noexcept override { leading_.wake(); }
+    void copy_wanted() noexcept override { master_side_.wake(); }
     void link_changed() noexcept override {
-        following_.wake();
-        leading_.wake();
+        replica_side_.wake();
+        master_side_.wake();
     }
-    void tell(std::string_view what) override { events_.write(what); }
+    void log(std::string_view what) override { events_.write(what); }
 
 private:
     eddy::cache::engine& engine_;
     journal& events_;
-    leader leading_;
-    follower following_;
+    master_side master_side_;
+    replica_side replica_side_;
 };
 
 }  // namespace eddy::runtime::cache

@@ -13,7 +13,7 @@
 #include "cache/script/script_gap.hpp"
 #include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/leading.hpp"
+#include "runtime/cache/master_side.hpp"
 #include "runtime/cache/migrating.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/parameters.hpp"
@@ -114,7 +114,7 @@ constexpr own_option own_options[] = {
 };
 
 /// What differs from the options that say whom this cache follows.
-nlohmann::json followed_now(eddy::cache::engine& of, const nlohmann::json& options) {
+nlohmann::json master_option_now(eddy::cache::engine& of, const nlohmann::json& options) {
     const eddy::cache::replication* const its = of.internals().replicating.get();
     nlohmann::json changed = nlohmann::json::object();
     if (its != nullptr && its->is_replica()) {
@@ -212,7 +212,7 @@ task<void> services::keep_config_there(std::uint64_t session) {
     nlohmann::json options = chosen_.to_json();
     options.erase("config");
     // Whom it follows, or that it does not: REPLICAOF may have changed that.
-    nlohmann::json changed = followed_now(engine_, options);
+    nlohmann::json changed = master_option_now(engine_, options);
     options.merge_patch(changed);
     const std::vector<option> table = option_table();
     auto plain = settings::parse(table, options);

@@ -1,5 +1,5 @@
-// What a master says is checked like what any stranger says.
-#include "runtime/cache/following.hpp"
+// Replica side of PSYNC. Every byte of the master is checked like any other untrusted input.
+#include "runtime/cache/replica_side.hpp"
 
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
@@ -38,20 +38,20 @@ using eddy::cache::rdb::reader;
 
 constexpr duration retry_pause = std::chrono::seconds(1);
 constexpr duration ack_pause = std::chrono::seconds(1);
-/// What the stream waits for is looked at again after this time.
-constexpr duration turn_pause = std::chrono::milliseconds(10);
+/// Between polls of what the stream waits for.
+constexpr duration gap_pause = std::chrono::milliseconds(10);
 /// Of a copy in one go; keys are made of it.
 constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
 
-/// Where those who ask the master for its replicas are sent.
+/// Port of this replica that the master announces to its clients.
 std::uint16_t announced_port(const eddy::cache::engine_options& of) {
     if (of.replication.announce_port != 0) return of.replication.announce_port;
     const bool by_tls = of.tls.port != 0 && (of.tls.replication || of.port == 0);
     return by_tls ? of.tls.port : of.port;
 }
 
-// Connecting, talking, or what was said: why it goes no further.
+// Failure of a link: its reason, for the journal.
 struct trouble {
     std::string what;
 };
@@ -70,10 +70,10 @@ std::optional<std::uint64_t> number_of(std::string_view text) noexcept {
     return value;
 }
 
-/// Bytes of a master's words that a message repeats.
+/// Bytes of the master's input that a message repeats.
 constexpr std::size_t most_shown = 200;
 
-/// Of a master that sends its stream, to PSYNC.
+/// Reply to PSYNC of a master that sends its stream.
 struct sync_answer {
     std::string id;                        ///< of the stream; empty: as before
     std::optional<std::uint64_t> copy_at;  ///< all data comes first, as of this offset
@@ -100,8 +100,8 @@ bool is_alone(const resp::command& what, std::string_view name) noexcept {
     return what.argc == 1 && is_word(what.argv[0], name);
 }
 
-/// How many of them come before the MULTI of the transaction that is open behind them. A MULTI
-/// within it begins nothing.
+/// Number of commands before the MULTI of the transaction that is open behind them. A MULTI within
+/// it begins nothing.
 std::size_t before_open_transaction(std::span<const resp::command> all, bool is_open) noexcept {
     std::size_t before = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -125,23 +125,23 @@ std::optional<std::uint8_t> selected_by(const resp::command& what) noexcept {
 
 }  // namespace
 
-/// One connection. What goes wrong is thrown as `trouble`, and caught where it was opened.
-class follower::link {
+/// One connection. Failures are thrown as `trouble`, and caught where it was opened.
+class replica_side::link {
 public:
-    link(follower& owner, stream connected)
+    link(replica_side& owner, stream connected)
         : of_(owner),
           its_(owner.links()),
           engine_(owner.context_.engine),
           socket(std::move(connected)),
           parser_(limits_of_trusted()) {}
 
-    task<void> introduce();
+    task<void> handshake();
     /// By PSYNC: the stream begins behind it.
     task<void> synchronize();
     task<void> apply_stream();
 
 private:
-    friend class follower;
+    friend class replica_side;
 
     struct own_session final : session {
         own_session(link& on, eddy::cache::engine& engine)
@@ -162,21 +162,21 @@ private:
     };
 
     task<std::string> ask(std::initializer_list<std::string_view> words);
-    task<sync_answer> hand_over(std::string id, std::string from);
+    task<sync_answer> request_failover(std::string id, std::string from);
     task<void> receive();
     task<std::string> line();
     task<void> load(std::string id, std::uint64_t offset, std::string announced);
     task<void> feed_loader(loader& into, std::optional<std::uint64_t> left);
     task<void> skip_mark(std::string_view mark);
-    task<void> let_others() const;
-    task<void> wait_for_turn();
-    void check_followed() const;
+    task<void> yield_to_others() const;
+    task<void> wait_for_gap();
+    void check_generation() const;
     void check_memory() const;
     task<void> apply();
     void hold(std::span<const resp::command> executed, std::size_t size);
     void pass_on(std::size_t size);
 
-    follower& of_;
+    replica_side& of_;
     replication& its_;
     eddy::cache::engine& engine_;
     stream socket;
@@ -185,23 +185,23 @@ private:
     event woken_;
     resp::request_parser parser_;
     resp::request_batch batch_;
-    byte_buffer replies_;  // which nobody gets
+    byte_buffer replies_;  // discarded
     std::optional<own_session> session_;
 };
 
-void follower::wake() noexcept {
+void replica_side::wake() noexcept {
     woken_.set();
     ack_wanted_.set();
-    if (current_ != nullptr && links().generation() != followed_) current_->request();
+    if (current_ != nullptr && links().generation() != generation_) current_->request();
 }
 
-void follower::tell(std::string_view what) {
-    if (last_told_ == what) return;
-    last_told_ = what;
+void replica_side::log(std::string_view what) {
+    if (last_logged_ == what) return;
+    last_logged_ = what;
     context_.events.write(what);
 }
 
-task<void> follower::run() {
+task<void> replica_side::run() {
     for (;;) {
         woken_.reset();
         cancel_source* const source = co_await current_source();
@@ -211,14 +211,14 @@ task<void> follower::run() {
             if (!co_await woken_.wait()) co_return;
             continue;
         }
-        const bool is_new = followed_ != links().generation();
-        followed_ = links().generation();
-        if (is_new) last_told_.clear();
+        const bool is_new = generation_ != links().generation();
+        generation_ = links().generation();
+        if (is_new) last_logged_.clear();
         {
             cancel_source mine(source);
             current_ = &mine;
             try {
-                co_await follow_once().under(mine);
+                co_await replicate_once().under(mine);
             } catch (const std::bad_alloc&) {
                 ++context_.counted.errors;
             }
@@ -226,12 +226,12 @@ task<void> follower::run() {
         }
         context_.update_time();
         if (source != nullptr && source->requested()) co_return;
-        if (followed_ != links().generation()) continue;
+        if (generation_ != links().generation()) continue;
         if (links().is_loading()) links().fail_load();
         links().set_link(link_state::connect);
-        // Until then, or until somebody else is to be followed.
+        // Until then, or until the master changes.
         const time_point until = loop::current().now() + retry_pause;
-        while (loop::current().now() < until && followed_ == links().generation()) {
+        while (loop::current().now() < until && generation_ == links().generation()) {
             woken_.reset();
             const result<> woken = co_await with_deadline(until, woken_.wait());
             if (!woken && woken.error() != errc::timed_out) co_return;
@@ -239,7 +239,7 @@ task<void> follower::run() {
     }
 }
 
-task<void> follower::follow_once() {
+task<void> replica_side::replicate_once() {
     replication& its = links();
     const eddy::cache::replication_options& options = context_.engine.options().replication;
     const std::string name = fmt::format("{}:{}", its.master_host(), its.master_port());
@@ -255,38 +255,37 @@ task<void> follower::follow_once() {
                                     ? " by TLS (tls-replication): " +
                                           transport::explain(where.to_string(), connected.error())
                                     : ": " + connected.error().message();
-        tell(
-            fmt::format("cannot reach the master {}{}; it is tried again every second", name, why));
-        // Nobody was asked to lead.
+        log(fmt::format("cannot reach the master {}{}; it is tried again every second", name, why));
+        // The target was not asked to become master.
         if (!its.failover().asked) its.abort_failover("the replica cannot be reached");
         co_return;
     }
-    if (followed_ != its.generation()) co_return;
+    if (generation_ != its.generation()) co_return;
     its.set_link(link_state::handshake);
     std::string why;
     try {
         link on(*this, std::move(*connected));
-        co_await on.introduce();
+        co_await on.handshake();
         co_await on.synchronize();
-        last_told_.clear();
-        co_await with_scope([this, &on](scope& telling) -> task<void> {
-            telling.spawn(acknowledge(on));
+        last_logged_.clear();
+        co_await with_scope([this, &on](scope& acks) -> task<void> {
+            acks.spawn(acknowledge(on));
             co_await on.apply_stream();
         });
     } catch (const trouble& known) {
         why = known.what;
     } catch (const std::bad_alloc&) {
-        // How far a command came is not known.
+        // How far a command came is unknown.
         its.cannot_resume();
         why = "there is no memory for what it sends";
     }
-    if (followed_ != its.generation() || why.empty()) co_return;
+    if (generation_ != its.generation() || why.empty()) co_return;
     if (its.is_failing_over() && !its.failover().asked) co_return its.abort_failover(why);
-    tell(fmt::format("the master {} is lost: {}; it is tried again every second", name, why));
+    log(fmt::format("the master {} is lost: {}; it is tried again every second", name, why));
 }
 
 /// The offset up to which this server's disk has the master's stream, as far as that is known.
-std::uint64_t follower::note_disk() {
+std::uint64_t replica_side::note_disk() {
     const eddy::cache::append_log* const log = context_.engine.internals().appending.get();
     if (log == nullptr || !log->has_on_disk(0)) return 0;
     if (!unsynced_) unsynced_ = mark{links().offset(), log->appended};
@@ -296,8 +295,8 @@ std::uint64_t follower::note_disk() {
     return synced_offset_;
 }
 
-/// The offset, each second and when somebody asks.
-task<void> follower::acknowledge(link& on) {
+/// Sends the offset, each second and on request.
+task<void> replica_side::acknowledge(link& on) {
     for (;;) {
         ack_wanted_.reset();
         links().ack_wanted = false;
@@ -305,9 +304,9 @@ task<void> follower::acknowledge(link& on) {
         const std::string synced = std::to_string(note_disk());
         byte_buffer out;
         const std::string_view words[] = {"REPLCONF", "ACK", offset, "FACK", synced};
-        // Who keeps no file has nothing to tell.
-        const bool tells_disk = context_.engine.options().append.enabled;
-        resp::write_command(out, std::span(words).first(tells_disk ? 5 : 3));
+        // Without an append-only file there is no offset on disk.
+        const bool has_disk = context_.engine.options().append.enabled;
+        resp::write_command(out, std::span(words).first(has_disk ? 5 : 3));
         if (!co_await on.socket.write_all(out.bytes())) co_return;
         const result<> woken = co_await with_timeout(ack_pause, ack_wanted_.wait());
         if (!woken && woken.error() != errc::timed_out) co_return;
@@ -316,7 +315,7 @@ task<void> follower::acknowledge(link& on) {
 
 // --- Before the stream --------------------------------------------------------------------------
 
-task<std::string> follower::link::ask(std::initializer_list<std::string_view> words) {
+task<std::string> replica_side::link::ask(std::initializer_list<std::string_view> words) {
     const std::vector<std::string_view> copied(words);
     byte_buffer out;
     resp::write_command(out, copied);
@@ -325,7 +324,7 @@ task<std::string> follower::link::ask(std::initializer_list<std::string_view> wo
     co_return co_await line();
 }
 
-task<void> follower::link::receive() {
+task<void> replica_side::link::receive() {
     // What the disk has not taken yet has a limit.
     const eddy::cache::append_log* const log = engine_.internals().appending.get();
     while (log != nullptr && log->lags()) {
@@ -333,19 +332,19 @@ task<void> follower::link::receive() {
     }
     // CONFIG SET may change the limit while this waits.
     const time_point began = loop::current().now();
-    constexpr duration look_again = std::chrono::seconds(1);
+    constexpr duration poll_pause = std::chrono::seconds(1);
     std::int64_t limit_s = 0;
     result<lease> got = fail(errc::timed_out);
     for (bool waits = true; waits;) {
         limit_s = std::max<std::int64_t>(engine_.options().replication.timeout_s, 1);
         const time_point end = began + std::chrono::seconds(limit_s);
-        const time_point until = std::min(end, loop::current().now() + look_again);
+        const time_point until = std::min(end, loop::current().now() + poll_pause);
         got = co_await with_deadline(until, socket.read());
         waits = !got && got.error() == errc::timed_out && loop::current().now() < end;
     }
     if (!got) {
         if (got.error() == errc::timed_out) {
-            throw trouble{fmt::format("it said nothing for {} s", limit_s)};
+            throw trouble{fmt::format("it sent nothing for {} s", limit_s)};
         }
         throw trouble{got.error() == errc::end_of_stream
                           ? "it closed the connection"
@@ -354,14 +353,14 @@ task<void> follower::link::receive() {
     of_.context_.update_time();
     of_.context_.counted.bytes_in += got->size();
     ++of_.context_.counted.reads;
-    // What came at the same time as another order is not for this one.
-    check_followed();
+    // Input that came together with a change of the master is not of the new one.
+    check_generation();
     its_.last_input_us = engine_.internals().env.steady_us;
     in_.append(got->text());
 }
 
-/// The next line that is not empty: empty ones say that the master is alive.
-task<std::string> follower::link::line() {
+/// The next line that is not empty: empty ones are signs of life.
+task<std::string> replica_side::link::line() {
     for (;;) {
         const std::string_view text = in_.text();
         const std::size_t end = text.find('\n');
@@ -378,7 +377,7 @@ task<std::string> follower::link::line() {
     }
 }
 
-task<void> follower::link::introduce() {
+task<void> replica_side::link::handshake() {
     const eddy::cache::engine_options& all = engine_.options();
     const eddy::cache::replication_options& options = all.replication;
     std::string reply = co_await ask({"PING"});
@@ -398,40 +397,41 @@ task<void> follower::link::introduce() {
         }
     }
     const std::string port = std::to_string(announced_port(all));
-    // Masters that do not know a word of this go on nevertheless.
+    // Masters that do not know these attributes go on nevertheless.
     static_cast<void>(co_await ask({"REPLCONF", "listening-port", port}));
     const std::string address = options.announce_ip;
     if (!address.empty()) static_cast<void>(co_await ask({"REPLCONF", "ip-address", address}));
     static_cast<void>(co_await ask({"REPLCONF", "capa", "eof", "capa", "psync2"}));
 }
 
-/// FAILOVER: the other is asked to lead. Yields what it answers when it does.
+/// FAILOVER: requests that the replica become master. Yields its reply when it has.
 ///
-/// Where that is certain not to have happened this server leads on. As long as nobody knows it asks
-/// again: if both led, each would take writes that the other loses.
-task<sync_answer> follower::link::hand_over(std::string id, std::string from) {
-    // The question of a connection that broke may have come there.
+/// Where that has certainly not happened this server stays master. While it is unknown the request
+/// is repeated: with two masters each would take writes that the other loses.
+task<sync_answer> replica_side::link::request_failover(std::string id, std::string from) {
+    // The request of a connection that broke may have arrived.
     const bool was_asked = its_.failover().asked;
     its_.note_failover_asked();
     std::string reply = co_await ask({"PSYNC", id, from, "FAILOVER"});
     const bool is_refusal = reply.starts_with("-ERR PSYNC FAILOVER ");
-    const bool leads_already = is_refusal && reply.contains("can't be sent to a master");
-    if (was_asked && leads_already) reply = co_await ask({"PSYNC", id, from});
-    check_followed();
+    const bool is_master_already = is_refusal && reply.contains("can't be sent to a master");
+    if (was_asked && is_master_already) reply = co_await ask({"PSYNC", id, from});
+    check_generation();
     if (reply.starts_with('-')) {
-        const bool follows_still = is_refusal && !leads_already;
-        if (!was_asked || follows_still)
-            its_.abort_failover("the replica refuses to lead: " + printable(reply, most_shown));
+        const bool is_still_replica = is_refusal && !is_master_already;
+        if (!was_asked || is_still_replica)
+            its_.abort_failover("the replica refuses to become master: " +
+                                printable(reply, most_shown));
         throw trouble{"it answered PSYNC with: " + printable(reply, most_shown)};
     }
     sync_answer answer = sync_answer_in(reply);
-    // It was started anew since it had everything, and what it has now would take the place of the
-    // only copy. Who goes on with the stream has shown that it knows it.
+    // It was restarted since it had everything, and its data would replace the only copy. A replica
+    // that continues the stream has shown that it has it.
     const std::uint64_t least =
-        std::max<std::uint64_t>(its_.failover().least, leads_already ? 1 : 0);
+        std::max<std::uint64_t>(its_.failover().least, is_master_already ? 1 : 0);
     if (answer.copy_at && *answer.copy_at < least) {
         const std::string why =
-            fmt::format("it leads with other data: they end at {}, and it had all up to {}",
+            fmt::format("it is master of other data: they end at {}, and it had all up to {}",
                         *answer.copy_at, least);
         its_.abort_failover(why);
         throw trouble{why};
@@ -440,12 +440,12 @@ task<sync_answer> follower::link::hand_over(std::string id, std::string from) {
     co_return answer;
 }
 
-task<void> follower::link::synchronize() {
+task<void> replica_side::link::synchronize() {
     const bool resumes = its_.may_resume();
     const std::string id = resumes ? its_.id() : "?";
     const std::string from = resumes ? std::to_string(its_.offset() + 1) : "-1";
     const sync_answer answer = its_.is_failing_over()
-                                   ? co_await hand_over(id, from)
+                                   ? co_await request_failover(id, from)
                                    : sync_answer_in(co_await ask({"PSYNC", id, from}));
     if (answer.copy_at) {
         std::string announced = co_await line();
@@ -456,41 +456,42 @@ task<void> follower::link::synchronize() {
     session_.emplace(*this, engine_);
     session_->db = of_.database_;
     its_.resumed(answer.id);
-    of_.context_.events.write(fmt::format("follows {}:{} again, where it was left: at {}",
-                                          its_.master_host(), its_.master_port(), its_.offset()));
+    of_.context_.events.write(
+        fmt::format("replicates {}:{} again, from where the link broke: offset {}",
+                    its_.master_host(), its_.master_port(), its_.offset()));
 }
 
 // --- A full copy --------------------------------------------------------------------------------
 
-void follower::link::check_followed() const {
-    if (of_.followed_ != its_.generation()) throw trouble{"it is not followed any more"};
+void replica_side::link::check_generation() const {
+    if (of_.generation_ != its_.generation()) throw trouble{"it is not the master any more"};
 }
 
-task<void> follower::link::let_others() const {
+task<void> replica_side::link::yield_to_others() const {
     co_await loop::current().yield();
     cancel_source* const source = co_await current_source();
     if (source != nullptr && source->requested()) throw trouble{"it is given up"};
-    check_followed();
+    check_generation();
     of_.context_.update_time();
-    // Also of a replica that no client of its own has anything freed for.
+    // Also for a replica without clients of its own.
     of_.context_.ask_upkeep();
 }
 
-/// Until a script that takes long has ended, and the stream is not held up by CLIENT PAUSE. Nothing
-/// is received meanwhile: what comes stays with the master, up to its limit.
-task<void> follower::link::wait_for_turn() {
+/// Waits until a script that takes long has ended, and CLIENT PAUSE does not hold up the stream.
+/// Nothing is received meanwhile: the stream stays with the master, up to its limit.
+task<void> replica_side::link::wait_for_gap() {
     eddy::cache::script_gap gap(engine_);
     while (!gap.is_there(!session_ || !session_->blocked)) {
         woken_.reset();
-        const result<> woken = co_await with_timeout(turn_pause, woken_.wait());
+        const result<> woken = co_await with_timeout(gap_pause, woken_.wait());
         if (!woken && woken.error() != errc::timed_out) throw trouble{"it is given up"};
-        check_followed();
+        check_generation();
         of_.context_.update_time();
         if (session_) engine_.end_wait(*session_);
     }
 }
 
-void follower::link::check_memory() const {
+void replica_side::link::check_memory() const {
     const std::size_t limit = engine_.options().max_memory;
     const std::size_t used = engine_.internals().env.memory.used_bytes();
     if (limit != 0 && used / most_over_memory > limit) {
@@ -499,7 +500,7 @@ void follower::link::check_memory() const {
     }
 }
 
-task<void> follower::link::load(std::string id, std::uint64_t offset, std::string announced) {
+task<void> replica_side::link::load(std::string id, std::uint64_t offset, std::string announced) {
     constexpr std::string_view eof = "$EOF:";
     std::optional<std::uint64_t> size;
     std::string mark;
@@ -512,8 +513,8 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
         throw trouble{"in the place of its data it sent: " + printable(announced, most_shown)};
     }
     // A script must not see the data change.
-    co_await wait_for_turn();
-    // Only now is it sure that there is something to take the place of what was here.
+    co_await wait_for_gap();
+    // Only now is it certain that there is data to replace the old.
     of_.context_.events.write(
         fmt::format("takes all data of {}:{}", its_.master_host(), its_.master_port()));
     const time_point began = loop::current().now();
@@ -539,11 +540,11 @@ task<void> follower::link::load(std::string id, std::uint64_t offset, std::strin
     of_.context_.ask_upkeep();
 }
 
-/// Until the file has ended, of which so many bytes are to come if that is known.
-task<void> follower::link::feed_loader(loader& into, std::optional<std::uint64_t> left) {
+/// Feeds the loader until the file has ended, of which `left` bytes are to come if that is known.
+task<void> replica_side::link::feed_loader(loader& into, std::optional<std::uint64_t> left) {
     eddy::cache::environment& env = engine_.internals().env;
     const time_point began = loop::current().now();
-    time_point told = began;
+    time_point sent_at = began;
     while (into.now() == reader::status::reading) {
         if (in_.empty()) co_await receive();
         std::string_view piece = in_.text().substr(0, load_slice);
@@ -571,10 +572,10 @@ task<void> follower::link::feed_loader(loader& into, std::optional<std::uint64_t
         // The old data goes as the new comes, so that there are not both at the end.
         static_cast<void>(engine_.upkeep());
         check_memory();
-        co_await let_others();
+        co_await yield_to_others();
         // A master must not think that this side is gone.
-        if (loop::current().now() - told > ack_pause) {
-            told = loop::current().now();
+        if (loop::current().now() - sent_at > ack_pause) {
+            sent_at = loop::current().now();
             static_cast<void>(socket.try_write(as_bytes(std::string_view("\n"))));
         }
     }
@@ -582,23 +583,23 @@ task<void> follower::link::feed_loader(loader& into, std::optional<std::uint64_t
         throw trouble{fmt::format("its data is wrong at byte {}: {}", into.fault().offset,
                                   into.fault().what)};
     }
-    if (left && *left != 0) throw trouble{"its data ended before the size that it told"};
+    if (left && *left != 0) throw trouble{"its data ended before the size that it announced"};
 }
 
-task<void> follower::link::skip_mark(std::string_view mark) {
+task<void> replica_side::link::skip_mark(std::string_view mark) {
     while (in_.size() < mark.size()) co_await receive();
     if (in_.text().substr(0, mark.size()) != mark) {
-        throw trouble{"its data did not end with the mark that it told"};
+        throw trouble{"its data did not end with the mark that it announced"};
     }
     in_.consume(mark.size());
 }
 
 // --- The stream ---------------------------------------------------------------------------------
 
-task<void> follower::link::apply_stream() {
+task<void> replica_side::link::apply_stream() {
     // Whatever ends it: the next link goes on from here.
     struct keep_database {
-        follower& of;
+        replica_side& of;
         const session& from;
         ~keep_database() { of.database_ = from.db; }
     } const keep{of_, *session_};
@@ -610,9 +611,9 @@ task<void> follower::link::apply_stream() {
 }
 
 /// Executes the whole commands that are there.
-task<void> follower::link::apply() {
+task<void> replica_side::link::apply() {
     for (;;) {
-        co_await wait_for_turn();
+        co_await wait_for_gap();
         session_->unlimited = session_->authenticated = true;
         session_->special |= session::reply_off;
         const std::string_view input = in_.text();
@@ -631,7 +632,7 @@ task<void> follower::link::apply() {
             stopped = executed < parsed.commands.size() || session_->blocked;
             if (session_->closing && !strayed) throw trouble{"the connection to it was killed"};
             // It may have sent REPLICAOF.
-            check_followed();
+            check_generation();
             if (stopped) {
                 resp::request_parser again(parser_.limits());
                 used = 0;
@@ -663,13 +664,13 @@ task<void> follower::link::apply() {
                 throw trouble{"it broke the protocol: " + printable(parsed.error, most_shown)};
             case resp::parse_status::complete: break;
         }
-        co_await let_others();
+        co_await yield_to_others();
     }
 }
 
 /// What was executed ends within a transaction. That is not counted before its end: where the link
 /// breaks, it comes again as a whole.
-void follower::link::hold(std::span<const resp::command> executed, std::size_t size) {
+void replica_side::link::hold(std::span<const resp::command> executed, std::size_t size) {
     const std::size_t before = before_open_transaction(executed, !held_.empty());
     std::size_t counted = 0;
     resp::request_parser again(parser_.limits());
@@ -687,8 +688,8 @@ void follower::link::hold(std::span<const resp::command> executed, std::size_t s
     }
 }
 
-/// So many bytes were executed: those that follow this cache get them.
-void follower::link::pass_on(std::size_t size) {
+/// So many bytes were executed: the replicas of this cache get them.
+void replica_side::link::pass_on(std::size_t size) {
     if (size == 0) return;
     if (!held_.empty()) {
         its_.feed_from_master(held_.text());

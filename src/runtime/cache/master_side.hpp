@@ -1,5 +1,5 @@
-// The connections of those that follow this cache: all data to begin with, in pieces of one
-// snapshot that all who wait share, then the stream.
+// Master side of PSYNC: full copies, in pieces of one snapshot that all waiting replicas share,
+// then the stream of changes.
 #pragma once
 
 #include <eddy/io/event.hpp>
@@ -17,23 +17,22 @@
 namespace eddy::runtime::cache {
 
 /// The engine's loop's thread, but for what says otherwise.
-class leader {
+class master_side {
 public:
     /// `of` outlives it.
-    explicit leader(cache_context& of) : context_(of) {}
+    explicit master_side(cache_context& of) : context_(of) {}
 
     /// Makes copies when replicas wait for one, until it is cancelled.
     task<void> make_copies();
     /// Sends a replica what is for it, until its connection ends; counts the bytes. The client's
     /// loop.
     task<void> feed(client& to, counters& counted);
-    /// A replica has sent something: while it takes in its copy, that it is there. The client's
-    /// loop.
-    void heard(client& from);
-    /// Looks after timeouts and pings, until it is cancelled.
+    /// Notes input of a replica: while it loads its copy, a sign of life. The client's loop.
+    void note_progress(client& from);
+    /// Timeouts and pings, until it is cancelled.
     task<void> tend();
 
-    /// There is something to look at.
+    /// Wakes both tasks: the state of a replica has changed.
     void wake() noexcept {
         copies_.set();
         tended_.set();
@@ -53,9 +52,9 @@ private:
     event tended_;
 };
 
-/// For when the cache is about to stop: holds writes up from now on, and waits until those that
-/// follow have acknowledged all there is, `limit` is over or it `is_given_up`. What they do not
-/// have would be lost where one of them is promoted. Notes how many lack something.
+/// Wait before a stop: holds writes from now on, and ends when the replicas have acknowledged
+/// everything, after `limit`, or when it `is_given_up`. What a replica lacks would be lost where it
+/// is promoted. Writes to the journal how many lack something.
 task<void> await_replicas(eddy::cache::engine& of, journal& events, duration limit,
                           std::function<bool()> is_given_up = {});
 

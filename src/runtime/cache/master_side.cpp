@@ -1,5 +1,5 @@
-// A snapshot's slices between turns of the loop; each replica's own task sends them.
-#include "runtime/cache/leading.hpp"
+// Slices of a snapshot between turns of the loop; each replica's own task sends them.
+#include "runtime/cache/master_side.hpp"
 
 #include <eddy/io/loop.hpp>
 
@@ -28,17 +28,17 @@ using eddy::cache::rdb::snapshot;
 constexpr std::size_t piece_bytes = 256 * 1024;
 /// Of a snapshot in one go: some 100 us.
 constexpr std::size_t slice_bytes = 48 * 1024;
-/// Another snapshot is on its way: looked at again after this time.
+/// Between polls while another snapshot is written.
 constexpr duration snapshot_pause = std::chrono::milliseconds(20);
 constexpr duration busy_pause = std::chrono::milliseconds(100);
-/// How often it is looked whether replicas have everything before a stop.
-constexpr duration look_again = std::chrono::milliseconds(5);
-/// Without replicas only the backlog's end is looked for.
+/// Between polls, before a stop, of what the replicas have acknowledged.
+constexpr duration poll_pause = std::chrono::milliseconds(5);
+/// Without replicas only the backlog's end is polled.
 constexpr duration idle_pause = std::chrono::seconds(1);
 
 }  // namespace
 
-task<void> leader::make_copies() {
+task<void> master_side::make_copies() {
     eddy::cache::script_gap gap(context_.engine);
     for (;;) {
         copies_.reset();
@@ -61,11 +61,11 @@ task<void> leader::make_copies() {
     }
 }
 
-task<void> leader::make_copy() {
+task<void> master_side::make_copy() {
     cancel_source* const source = co_await current_source();
     replication& its = links();
     eddy::cache::rdb::snapshot_options options;
-    // A master's stream is handed on as it comes, and may not name its database for long.
+    // A master's stream is forwarded as it comes, and may not name its database for long.
     if (its.is_replica()) options.stream_database = its.stream_database;
     snapshot* const data = snapshot::begin(context_.engine, options);
     std::shared_ptr<eddy::cache::full_copy> copy;
@@ -125,14 +125,14 @@ task<void> leader::make_copy() {
     }
 }
 
-replication::output leader::next_output(client& to) {
+replication::output master_side::next_output(client& to) {
     const loop_lock lock(context_.lockable.get());
     // The session is a replica as long as it lives, which is longer than the task that feeds it.
     return links().next_output(*replication::find(*to.session));
 }
 
 /// True when that was all.
-bool leader::note_sent(client& to, const replication::output& sent) {
+bool master_side::note_sent(client& to, const replication::output& sent) {
     const loop_lock lock(context_.lockable.get());
     context_.update_time();
     replica& of = *replication::find(*to.session);
@@ -140,7 +140,7 @@ bool leader::note_sent(client& to, const replication::output& sent) {
     return of.copy_only && of.now == replica::stage::copied;
 }
 
-task<void> leader::feed(client& to, counters& counted) {
+task<void> master_side::feed(client& to, counters& counted) {
     event& grown = to.push_mode->feed;
     for (;;) {
         grown.reset();
@@ -163,7 +163,7 @@ task<void> leader::feed(client& to, counters& counted) {
     }
 }
 
-void leader::heard(client& from) {
+void master_side::note_progress(client& from) {
     const loop_lock lock(context_.lockable.get());
     replica* const of = replication::find(*from.session);
     if (of == nullptr || of->now != replica::stage::copied) return;
@@ -182,14 +182,14 @@ task<void> await_replicas(eddy::cache::engine& of, journal& events, duration lim
     const time_point end = loop::current().after(limit);
     while (its->late_replicas() > 0 && loop::current().now() < end) {
         if (is_given_up && is_given_up()) co_return;
-        if (!co_await loop::current().sleep_for(look_again)) break;
+        if (!co_await loop::current().sleep_for(poll_pause)) break;
     }
     if (const std::size_t late = its->late_replicas(); late > 0)
         events.write(fmt::format("stops though {} of {} replicas {} not acknowledged everything",
                                  late, its->replicas().size(), late == 1 ? "has" : "have"));
 }
 
-task<void> leader::tend() {
+task<void> master_side::tend() {
     for (;;) {
         tended_.reset();
         replication& its = links();

@@ -1,5 +1,5 @@
-// The connection to the server that this cache follows: introducing itself, all data if need be,
-// then the stream, whose commands are executed here; and again when it breaks.
+// Replica side of PSYNC: connect, handshake, a full copy if need be, then the stream of commands,
+// which are executed here; once more when the connection breaks.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -8,7 +8,7 @@
 #include <eddy/wire/resp/request.hpp>
 
 #include "cache/replication/replication.hpp"
-#include "runtime/cache/leading.hpp"
+#include "runtime/cache/master_side.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -17,8 +17,8 @@
 
 namespace eddy::runtime::cache {
 
-/// One loop's thread.
-class follower {
+/// Input from the master is untrusted. One loop's thread.
+class replica_side {
 public:
     /// A line of the master's before the stream; a longer one is an error.
     static constexpr std::size_t max_line = 4096;
@@ -26,32 +26,32 @@ public:
     static constexpr std::size_t most_over_memory = 2;
 
     /// `of` outlives it.
-    explicit follower(cache_context& of) : context_(of) {}
+    explicit replica_side(cache_context& of) : context_(of) {}
 
-    /// Follows whom the engine is to follow, until it is cancelled.
+    /// Replicates the master that the engine names, until it is cancelled.
     task<void> run();
-    /// Another one is to be followed, or the offset is to be told now.
+    /// Wakes it: the master has changed, or the offset is to be acknowledged now.
     void wake() noexcept;
 
 private:
     class link;
 
-    task<void> follow_once();
+    task<void> replicate_once();
     task<void> acknowledge(link& on);
     std::uint64_t note_disk();
 
     eddy::cache::replication& links() {
         return eddy::cache::replication::of(context_.engine.internals());
     }
-    void tell(std::string_view what);
+    void log(std::string_view what);
 
     cache_context& context_;
     event woken_;
     event ack_wanted_;
     cancel_source* current_ = nullptr;  // of the link
-    std::uint64_t followed_ = 0;        // the generation that it is for
+    std::uint64_t generation_ = 0;      // of the engine's replication that the link is for
     std::uint8_t database_ = 0;         // that the stream has selected where it ended
-    std::string last_told_;
+    std::string last_logged_;
     /// An offset, and where the append-only file was then.
     struct mark {
         std::uint64_t offset;
