@@ -6,7 +6,7 @@
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/handing_over.hpp"
-#include "runtime/cache/lasting.hpp"
+#include "runtime/cache/supervised.hpp"
 
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ task<outcome<>> cache_server::start() {
     }
     tell_of_protection(config_, events_);
     // Who comes while files are read may subscribe, too.
-    spawn_lasting([this] { return check_outputs(); });
+    spawn_supervised([this] { return check_outputs(); });
     eddy::cache::engine::state& state = running_->engine.internals();
     const bool loads = !config_.engine.dir.empty() || inherited_;
     if (loads) {
@@ -79,26 +79,26 @@ task<outcome<>> cache_server::start() {
     if (running_->files) {
         cache_files& files = *running_->files;
         files.attach();
-        spawn_lasting([its = &files] { return its->keep_saved(); });
-        spawn_lasting([its = &files.append()] { return its->write_on(); });
-        spawn_lasting([its = &files.append()] { return its->sync_on(); });
-        spawn_lasting([its = &files.append()] { return its->rewrite_on(); });
+        spawn_supervised([its = &files] { return its->keep_saved(); });
+        spawn_supervised([its = &files.append()] { return its->write_on(); });
+        spawn_supervised([its = &files.append()] { return its->sync_on(); });
+        spawn_supervised([its = &files.append()] { return its->rewrite_on(); });
         running_->context.append = &files.append();
     }
     running_->replicating = std::make_unique<replicator>(running_->context);
     running_->context.replicating = running_->replicating.get();
     running_->replicating->begin();
-    spawn_lasting([its = running_->replicating.get()] { return its->make_copies(); });
-    spawn_lasting([its = running_->replicating.get()] { return its->tend(); });
-    spawn_lasting([its = running_->replicating.get()] { return its->replicate(); });
+    spawn_supervised([its = running_->replicating.get()] { return its->make_copies(); });
+    spawn_supervised([its = running_->replicating.get()] { return its->tend(); });
+    spawn_supervised([its = running_->replicating.get()] { return its->replicate(); });
     if (running_->hooks) {
         running_->context.update_time();
         running_->hooks->attach(running_->context);
-        spawn_lasting([its = running_->hooks.get()] { return its->run(); });
+        spawn_supervised([its = running_->hooks.get()] { return its->run(); });
     }
-    spawn_lasting([this] { return keep_up(); });
-    spawn_lasting([this] { return catch_up(); });
-    spawn_lasting([this] { return running_->context.keep_limits(); });
+    spawn_supervised([this] { return keep_up(); });
+    spawn_supervised([this] { return catch_up(); });
+    spawn_supervised([this] { return running_->context.keep_limits(); });
     if (!loads) open_listeners_to_clients();
     // Who has come before was told LOADING.
     state.slow_path &= static_cast<std::uint16_t>(~eddy::cache::slow_path::starting);
@@ -121,8 +121,8 @@ task<void> cache_server::close_listeners() {
     running_->listening.close();
 }
 
-void cache_server::spawn_lasting(std::function<task<void>()> make) {
-    running_->background.spawn(lasting(std::move(make), counted_, events_));
+void cache_server::spawn_supervised(std::function<task<void>()> make) {
+    running_->background.spawn(supervised(std::move(make), counted_, events_));
 }
 
 /// Leaves nothing of a start that has failed.

@@ -73,7 +73,7 @@ private:
     task<outcome<>> write_keys(const handover& to, duration patience, std::uint64_t own);
     outcome<> check_new_folder(const config& next) const;
     void note_loss();
-    void spawn_lasting(std::function<task<void>()> make);
+    void spawn_supervised(std::function<task<void>()> make);
     task<void> keep_up();
     task<void> catch_up();
     task<void> check_outputs();

@@ -1,5 +1,5 @@
-// One try after the other.
-#include "runtime/cache/lasting.hpp"
+// Supervised tasks: restart after a pause.
+#include "runtime/cache/supervised.hpp"
 
 #include <eddy/io/loop.hpp>
 
@@ -22,7 +22,7 @@ void note(counters& counted, journal& events) noexcept {
 
 }  // namespace
 
-task<void> lasting(std::function<task<void>()> make, counters& counted, journal& events) {
+task<void> supervised(std::function<task<void>()> make, counters& counted, journal& events) {
     for (;;) {
         try {
             co_await make();

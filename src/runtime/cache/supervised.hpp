@@ -1,0 +1,18 @@
+// Supervised tasks: those that run as long as the cache, restarted when they run out of memory.
+#pragma once
+
+#include <eddy/io/task.hpp>
+
+#include "runtime/journal.hpp"
+#include "runtime/metrics.hpp"
+
+#include <functional>
+
+namespace eddy::runtime::cache {
+
+/// Runs the task of `make` until it ends. When it runs out of memory that is counted, and another
+/// one of `make` continues a second later: the task's state must allow that. One loop's thread; the
+/// counters and the journal must outlive it.
+task<void> supervised(std::function<task<void>()> make, counters& counted, journal& events);
+
+}  // namespace eddy::runtime::cache
