@@ -10,7 +10,7 @@
 #include "runtime/cache/background_io.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/give_way.hpp"
+#include "runtime/cache/yield.hpp"
 
 #include <fmt/format.h>
 
@@ -237,7 +237,7 @@ task<void> append_file::end_snapshot() {
     data->end();
     while (snapshot::is_clearing(engine_)) {
         static_cast<void>(engine_.upkeep());
-        co_await give_way();
+        co_await yield();
     }
 }
 

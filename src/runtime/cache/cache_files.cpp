@@ -11,8 +11,8 @@
 #include "cache/script/script_gap.hpp"
 #include "cache/script/scripting.hpp"
 #include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/give_way.hpp"
 #include "runtime/cache/handing_over.hpp"
+#include "runtime/cache/yield.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -168,7 +168,7 @@ task<void> cache_files::write_save() {
     try {
         while (eddy::cache::rdb::snapshot::is_clearing(engine_)) {
             static_cast<void>(engine_.upkeep());
-            co_await give_way();
+            co_await yield();
         }
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
     }

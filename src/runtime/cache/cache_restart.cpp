@@ -10,8 +10,8 @@
 #include "cache/script/scripting.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/give_way.hpp"
 #include "runtime/cache/handing_over.hpp"
+#include "runtime/cache/yield.hpp"
 #include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
@@ -181,7 +181,7 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
     try {
         while (snapshot::is_clearing(engine)) {
             static_cast<void>(engine.upkeep());
-            co_await give_way();
+            co_await yield();
         }
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
     }

@@ -4,7 +4,7 @@
 #include <eddy/io/timeout.hpp>
 
 #include "runtime/cache/cache_server_parts.hpp"
-#include "runtime/cache/give_way.hpp"
+#include "runtime/cache/yield.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -42,7 +42,7 @@ task<void> cache_server::keep_up() {
             static_cast<worker&>(*each.its).trim_later();
         running_->context.update_time();
         while (engine.upkeep()) {
-            co_await give_way();
+            co_await yield();
             if (running_->background.source().requested()) co_return;
             running_->context.update_time();
         }
@@ -64,7 +64,7 @@ task<void> cache_server::catch_up() {
         if (!engine.is_behind() && !co_await running_->context.is_behind.wait()) co_return;
         while (engine.is_behind()) {
             engine.go_on();
-            co_await give_way();
+            co_await yield();
             if (running_->background.source().requested()) co_return;
             running_->context.update_time();
         }

@@ -8,7 +8,7 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/persistence.hpp"
 #include "runtime/cache/background_io.hpp"
-#include "runtime/cache/give_way.hpp"
+#include "runtime/cache/yield.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ task<outcome<std::uint64_t>> write_snapshot(snapshot& data, std::string path) {
         now = data.step(out, std::min(out.size() + written_slice, written_bytes));
         if (now == snapshot::status::failed) co_return refuse(500, data.fault());
         if (now == snapshot::status::writing && out.size() < written_bytes) {
-            co_await give_way();
+            co_await yield();
             if (source != nullptr && source->requested())
                 co_return refuse(503, "the cache is stopping");
             continue;

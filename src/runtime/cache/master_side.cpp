@@ -7,7 +7,7 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/script/script_gap.hpp"
-#include "runtime/cache/give_way.hpp"
+#include "runtime/cache/yield.hpp"
 
 #include <fmt/format.h>
 
@@ -100,7 +100,7 @@ task<void> master_side::make_copy() {
                 out = byte_buffer();
             }
             if (is_last) break;
-            co_await give_way();
+            co_await yield();
             if (source != nullptr && source->requested()) break;
             context_.update_time();
         }
@@ -111,7 +111,7 @@ task<void> master_side::make_copy() {
     if (!copy->complete) its.give_up(*copy);
     while (snapshot::is_clearing(context_.engine)) {
         static_cast<void>(context_.engine.upkeep());
-        co_await give_way();
+        co_await yield();
     }
     context_.ask_upkeep();
     if (copy->complete) {
