@@ -11,7 +11,7 @@
 #include "cache/script/script_gap.hpp"
 #include "cache/script/scripting.hpp"
 #include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/handing_over.hpp"
+#include "runtime/cache/handover.hpp"
 #include "runtime/cache/yield.hpp"
 
 #include <fmt/format.h>

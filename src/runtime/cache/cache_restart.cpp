@@ -10,7 +10,7 @@
 #include "cache/script/scripting.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/handing_over.hpp"
+#include "runtime/cache/handover.hpp"
 #include "runtime/cache/yield.hpp"
 #include "runtime/serving/tls_options.hpp"
 

@@ -5,7 +5,7 @@
 #include "runtime/cache/cache_metrics.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/handing_over.hpp"
+#include "runtime/cache/handover.hpp"
 #include "runtime/cache/supervised.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Keys of a cache in a file without a name, on their way from one instance to the next.
+// Handover of a cache's keys from one instance to the next, in a file without a name.
 #pragma once
 
 #include <eddy/io/task.hpp>

@@ -1,5 +1,5 @@
-// An RDB file, as dumps are.
-#include "runtime/cache/handing_over.hpp"
+// Handover of a cache's keys: an RDB file, as dumps are.
+#include "runtime/cache/handover.hpp"
 
 #include <eddy/io/loop.hpp>
 
