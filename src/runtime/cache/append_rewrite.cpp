@@ -61,7 +61,7 @@ bool append_file::lacks_whole_data() const noexcept {
 
 task<void> append_file::rewrite_on() {
     cancel_source* const source = co_await current_source();
-    constexpr duration look_again = std::chrono::seconds(1);
+    constexpr duration poll_pause = std::chrono::seconds(1);
     // What is left of a rewrite that lacked memory.
     co_await end_snapshot();
     log().rewriting = false;
@@ -74,7 +74,7 @@ task<void> append_file::rewrite_on() {
     for (;;) {
         result<> woken;
         if (log().failures_in_a_row > 0) {
-            woken = co_await with_timeout(look_again, rewrite_wanted_.wait());
+            woken = co_await with_timeout(poll_pause, rewrite_wanted_.wait());
             if (!woken && woken.error() == errc::timed_out) woken = {};
         } else {
             woken = co_await rewrite_wanted_.wait();

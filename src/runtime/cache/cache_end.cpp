@@ -21,7 +21,7 @@ task<outcome<>> cache_server::prepare_stop(duration patience) {
     if (!running_ || is_prepared_) co_return outcome<>();
     co_await end_preparation();
     // A client has asked for this end, whatever it loses.
-    if (running_->helper->is_forced()) co_return outcome<>();
+    if (running_->commands->is_forced()) co_return outcome<>();
     const std::uint64_t own = preparation_;
     is_preparing_ = true;
     // Without files there is nothing that a change could be late for.
@@ -40,7 +40,7 @@ task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t o
         co_await await_replicas(running_->engine, events_, std::min<duration>(patience, longest),
                                 is_given_up);
         last_save how;
-        how.wanted = running_->helper->at_end();
+        how.wanted = running_->commands->at_end();
         how.patience = patience;
         how.is_given_up = is_given_up;
         co_return co_await running_->context.save_all(std::move(how));
@@ -70,7 +70,7 @@ void cache_server::resume() noexcept {
     if (!running_) return;
     eddy::cache::engine::state& state = running_->engine.internals();
     eddy::cache::let_write(state, eddy::cache::write_hold::stop);
-    running_->helper->stop_refused();
+    running_->commands->stop_refused();
 }
 
 /// Of a prepare_stop() whose caller has left; it ends at its next wait.
@@ -104,7 +104,7 @@ task<void> cache_server::stop(duration drain) {
     }
     running_->background.cancel();
     co_await running_->background.join();
-    if (running_->files) co_await running_->files->close(running_->helper->at_end(), is_prepared);
+    if (running_->files) co_await running_->files->close(running_->commands->at_end(), is_prepared);
     note_loss();
     co_await end_workers();
     last_stats_ = running_->engine.stats();

@@ -124,7 +124,7 @@ task<outcome<>> cache_files::load() {
 // --- While it runs ---------------------------------------------------------------------------
 
 task<void> cache_files::keep_saved() {
-    constexpr duration look_again = std::chrono::seconds(1);
+    constexpr duration save_point_pause = std::chrono::seconds(1);
     constexpr duration script_pause = std::chrono::milliseconds(5);
     cancel_source* const source = co_await current_source();
     eddy::cache::script_gap gap(engine_);
@@ -132,8 +132,8 @@ task<void> cache_files::keep_saved() {
     abort_save(no_memory_text);
     bool waits_for_script = false;
     for (;;) {
-        const result<> woken =
-            co_await with_timeout(waits_for_script ? script_pause : look_again, wanted_.wait());
+        const result<> woken = co_await with_timeout(
+            waits_for_script ? script_pause : save_point_pause, wanted_.wait());
         if (!woken && woken.error() != errc::timed_out) co_return;
         wanted_.reset();
         context_.update_time();

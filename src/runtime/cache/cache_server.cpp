@@ -43,9 +43,9 @@ task<outcome<>> cache_server::start() {
     running_->context.max_queue = config_.max_queue;
     running_->context.max_pending_reply = config_.engine.max_pending_reply;
     running_->context.write_timeout = config_.write_timeout;
-    running_->helper =
-        std::make_unique<services>(running_->context, running_->background, options_, above_);
-    running_->engine.internals().server = running_->helper.get();
+    running_->commands = std::make_unique<server_commands>(running_->context, running_->background,
+                                                           options_, above_);
+    running_->engine.internals().server = running_->commands.get();
     running_->engine.internals().forget_moved();
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
     if (!config_.engine.acl_file.empty()) {

@@ -11,7 +11,7 @@
 #include "runtime/cache/cache_server.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/cache/replicator.hpp"
-#include "runtime/cache/services.hpp"
+#include "runtime/cache/server_commands.hpp"
 #include "runtime/cache/worker.hpp"
 #include "runtime/serving/acceptor.hpp"
 #include "runtime/serving/loop_pool.hpp"
@@ -47,7 +47,7 @@ struct cache_server::running {
     scope background;
 
     std::unique_ptr<replicator> replicating;
-    std::unique_ptr<services> helper;
+    std::unique_ptr<server_commands> commands;
     std::unique_ptr<cache_hooks> hooks;  // null without --hooks
 };
 

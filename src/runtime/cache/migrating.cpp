@@ -30,10 +30,10 @@ namespace {
 using eddy::cache::migration;
 using eddy::cache::migration_order;
 
-/// While writes are held up it is looked so often whether they go on.
-constexpr duration look_again = std::chrono::milliseconds(5);
+/// Between polls while writes are held.
+constexpr duration poll_pause = std::chrono::milliseconds(5);
 
-/// It is looked so often whether the client is still there.
+/// Between polls of whether the client is still there.
 constexpr duration look_for_client = std::chrono::milliseconds(500);
 /// The patience is for so many bytes at most: more may take longer.
 constexpr std::size_t most_without_progress = 64U << 10;
@@ -135,7 +135,7 @@ task<void> remove_taken(migration& what, outcome_of_keys& of, cache_context& con
     if (of.taken.empty() || what.order().copies) co_return;
     context.update_time();
     while (!what.may_remove()) {
-        if (!co_await loop::current().sleep_for(look_again))
+        if (!co_await loop::current().sleep_for(poll_pause))
             throw trouble{"ERR it was given up before the keys could be removed here"};
         context.update_time();
     }
@@ -151,7 +151,7 @@ task<void> send_keys(other_server& to, migration& what, cache_context& context,
     std::vector<std::size_t> sent;
     for (std::size_t next = 0; next < keys;) {
         while (what.is_crowded()) {
-            if (!co_await loop::current().sleep_for(look_again)) throw trouble{not_sent_text};
+            if (!co_await loop::current().sleep_for(poll_pause)) throw trouble{not_sent_text};
         }
         context.update_time();
         byte_buffer out;

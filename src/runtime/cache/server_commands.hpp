@@ -1,5 +1,5 @@
-// What the cache's commands ask of the world around the engine: ACL SAVE and LOAD, SHUTDOWN,
-// CONFIG REWRITE, MIGRATE.
+// Commands about the server, outside of the engine: ACL SAVE and LOAD, SHUTDOWN, CONFIG REWRITE,
+// MIGRATE.
 #pragma once
 
 #include <eddy/io/scope.hpp>
@@ -20,14 +20,15 @@
 namespace eddy::runtime::cache {
 
 /// One for each start of a cache, on its loop's thread.
-class services final : public eddy::cache::server_host {
+class server_commands final : public eddy::cache::server_host {
 public:
     /// What is to be saved when the cache stops.
     using saving = eddy::cache::shutdown_request::saving;
 
     /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
     /// All references outlive it; tasks run in `background`, which ends before it.
-    services(cache_context& of, scope& background, settings& chosen, std::shared_ptr<host> above);
+    server_commands(cache_context& of, scope& background, settings& chosen,
+                    std::shared_ptr<host> above);
 
     eddy::cache::traffic moved() const noexcept override { return context_.traffic(); }
     void save_users(std::uint64_t session, std::string text) override;

@@ -1,5 +1,5 @@
-// Tasks beside the clients; each ends by an answer.
-#include "runtime/cache/services.hpp"
+// Tasks of the commands about the server; each ends with a reply.
+#include "runtime/cache/server_commands.hpp"
 
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
@@ -31,14 +31,14 @@
 namespace eddy::runtime::cache {
 namespace {
 
-/// How often it is looked whether a snapshot has been written.
-constexpr duration look_again = std::chrono::milliseconds(5);
+/// Between polls of whether the file of users is free.
+constexpr duration poll_pause = std::chrono::milliseconds(5);
 
 constexpr std::string_view not_saved_text =
     "There was an error trying to save the ACLs. Please check the server logs for more information";
 constexpr std::string_view not_shut_down_text = "Errors trying to SHUTDOWN. Check logs.";
 
-/// For nobody but the user of the daemon: it has passwords, if only as digests.
+/// Readable by the daemon's user alone: it has passwords, if only as digests.
 constexpr mode_t users_mode = 0600;
 
 /// Set while it lives.
@@ -88,7 +88,7 @@ task<result<std::string>> read_whole(std::string path) {
     co_return text;
 }
 
-/// Why the file could not be taken, or empty.
+/// Yields why the file could not be loaded, or an empty text.
 task<std::string> take_users(eddy::cache::engine& to) {
     eddy::cache::engine::state& state = to.internals();
     const std::string path = state.options.acl_file;
@@ -113,7 +113,7 @@ constexpr own_option own_options[] = {
     {"timeout", "idle_timeout"},
 };
 
-/// What differs from the options that say whom this cache follows.
+/// Differences of the present role to the options that name a master.
 nlohmann::json master_option_now(eddy::cache::engine& of, const nlohmann::json& options) {
     const eddy::cache::replication* const its = of.internals().replicating.get();
     nlohmann::json changed = nlohmann::json::object();
@@ -133,8 +133,8 @@ nlohmann::json master_option_now(eddy::cache::engine& of, const nlohmann::json& 
 
 }  // namespace
 
-services::services(cache_context& of, scope& background, settings& chosen,
-                   std::shared_ptr<host> above)
+server_commands::server_commands(cache_context& of, scope& background, settings& chosen,
+                                 std::shared_ptr<host> above)
     : context_(of),
       engine_(of.engine),
       background_(background),
@@ -142,37 +142,37 @@ services::services(cache_context& of, scope& background, settings& chosen,
       chosen_(chosen),
       above_(std::move(above)) {}
 
-void services::answer(std::uint64_t session, std::string_view fault) {
+void server_commands::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::answer(engine_.internals(), session, fault);
 }
 
-void services::save_users(std::uint64_t session, std::string text) {
+void server_commands::save_users(std::uint64_t session, std::string text) {
     background_.spawn(answered(session, save_users_there(session, std::move(text))));
 }
 
-void services::load_users(std::uint64_t session) {
+void server_commands::load_users(std::uint64_t session) {
     background_.spawn(answered(session, load_users_there(session)));
 }
 
-void services::keep_config(std::uint64_t session) {
+void server_commands::keep_config(std::uint64_t session) {
     background_.spawn(answered(session, keep_config_there(session)));
 }
 
-void services::shut_down(std::uint64_t session, eddy::cache::shutdown_request how) {
+void server_commands::shut_down(std::uint64_t session, eddy::cache::shutdown_request how) {
     ++shutdowns_;
     background_.spawn(answered(session, shut_down_there(session, how, shutdown_turn_)));
 }
 
-void services::migrate(std::uint64_t session, std::unique_ptr<eddy::cache::migration> what) {
+void server_commands::migrate(std::uint64_t session, std::unique_ptr<eddy::cache::migration> what) {
     background_.spawn(answered(session, migrate_keys(context_, session, std::move(what))));
 }
 
-/// Who asked is told when there is no memory for it; nobody else notices.
-task<void> services::answered(std::uint64_t session, task<void> work) {
+/// Runs `work`, and replies to its session when there is no memory for it; no other client notices.
+task<void> server_commands::answered(std::uint64_t session, task<void> work) {
     try {
         co_await std::move(work);
         co_return;
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): told below
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): replied below
     }
     try {
         answer(session, "there is no memory for it");
@@ -181,11 +181,11 @@ task<void> services::answered(std::uint64_t session, task<void> work) {
     }
 }
 
-task<void> services::save_users_there(std::uint64_t session, std::string text) {
+task<void> server_commands::save_users_there(std::uint64_t session, std::string text) {
     co_await loop::current().yield();
     // The last one wins, and each is whole.
     while (is_writing_) {
-        if (!co_await loop::current().sleep_for(look_again)) co_return;
+        if (!co_await loop::current().sleep_for(poll_pause)) co_return;
     }
     const std::string path = engine_.options().acl_file;
     result<> done;
@@ -199,19 +199,19 @@ task<void> services::save_users_there(std::uint64_t session, std::string text) {
     answer(session, done ? std::string_view() : not_saved_text);
 }
 
-task<void> services::load_users_there(std::uint64_t session) {
+task<void> server_commands::load_users_there(std::uint64_t session) {
     co_await loop::current().yield();
     const std::string fault = co_await take_users(engine_);
     if (!fault.empty()) events_.write("ACL LOAD: " + fault);
     answer(session, fault);
 }
 
-task<void> services::keep_config_there(std::uint64_t session) {
+task<void> server_commands::keep_config_there(std::uint64_t session) {
     co_await loop::current().yield();
     // What the options alone say, without the parameters that were kept before.
     nlohmann::json options = chosen_.to_json();
     options.erase("config");
-    // Whom it follows, or that it does not: REPLICAOF may have changed that.
+    // The master, or that there is none: REPLICAOF may have changed that.
     nlohmann::json changed = master_option_now(engine_, options);
     options.merge_patch(changed);
     const std::vector<option> table = option_table();
@@ -246,15 +246,15 @@ task<void> services::keep_config_there(std::uint64_t session) {
         events_.write("CONFIG REWRITE: " + kept.error().message);
         co_return answer(session, "Rewriting config file: " + kept.error().message);
     }
-    // The next time only what has changed since is told.
+    // The next time only later changes are passed.
     chosen_ = std::move(*next);
     events_.write("CONFIG REWRITE: the settings are kept for the next start");
     answer(session, {});
 }
 
-/// Why not everything could be saved, or empty.
-task<std::string> services::save_before_end(eddy::cache::shutdown_request how, std::uint64_t turn,
-                                            duration patience) {
+/// Yields why not everything could be saved, or an empty text.
+task<std::string> server_commands::save_before_end(eddy::cache::shutdown_request how,
+                                                   std::uint64_t turn, duration patience) {
     eddy::cache::engine::state& state = engine_.internals();
     const bool is_wanted = how.saves == saving::always ||
                            (how.saves == saving::by_points && !state.options.save_points.empty());
@@ -270,8 +270,8 @@ task<std::string> services::save_before_end(eddy::cache::shutdown_request how, s
     co_return saved ? std::string() : saved.error().message;
 }
 
-task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdown_request how,
-                                     std::uint64_t turn) {
+task<void> server_commands::shut_down_there(std::uint64_t session,
+                                            eddy::cache::shutdown_request how, std::uint64_t turn) {
     co_await loop::current().yield();
     const auto given_up = [this, turn] { return turn != shutdown_turn_; };
     std::string fault;
@@ -301,7 +301,7 @@ task<void> services::shut_down_there(std::uint64_t session, eddy::cache::shutdow
     above_->request_stop();
 }
 
-void services::stop_refused() noexcept {
+void server_commands::stop_refused() noexcept {
     if (shutdowns_ == 0)
         eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::shutdown);
     at_end_ = saving::by_points;
@@ -314,7 +314,7 @@ void services::stop_refused() noexcept {
     }
 }
 
-bool services::abort_shutdown() {
+bool server_commands::abort_shutdown() {
     if (shutdowns_ == 0) return false;
     shutdowns_ = 0;
     ++shutdown_turn_;
