@@ -284,7 +284,7 @@ task<bool> many_cores() {
             auto hello = co_await client->read();
             if (!hello || hello->text() != "hello") co_return false;
             ++greeted;
-        } else if (!co_await loop::current().sleep_for(1ms)) {  // nobody listens yet
+        } else if (!co_await loop::current().sleep_for(1ms)) {  // no listener yet
             co_return false;
         }
     }

@@ -328,7 +328,7 @@ class Bench(harness.EddyTest):
     # --- Mistakes ---
 
     def test_mistakes_are_told(self):
-        port = free_port()  # where nobody listens
+        port = free_port()  # without a listener
         for words, status, *texts in (
                 (("-t", "set,gett"), 1, "there is no test 'gett'", "ping, set, get, incr"),
                 (("-t", ""), 1, "--tests", "ping, set, get, incr"),

@@ -22,7 +22,7 @@ namespace eddy::daemon {
 namespace {
 
 /// How long a connection that is one too many may take to hear so.
-constexpr duration turn_away_time = std::chrono::seconds(1);
+constexpr duration reject_time = std::chrono::seconds(1);
 
 /// Strangers cannot fill the log: at most a line about them in so long.
 constexpr duration stranger_log_pause = std::chrono::seconds(1);
@@ -87,7 +87,7 @@ void control_server::admit(stream peer, uid_t user, scope& sessions) {
     ++counted_.connections_refused;
     // A flood is not worth more memory than the connections that are served.
     if (sessions.children() < 2 * limits_.connections + limits_.strangers)
-        sessions.spawn(turn_away(std::move(peer), limit));
+        sessions.spawn(reject(std::move(peer), limit));
 }
 
 void control_server::refuse_stranger(stream peer, std::optional<uid_t> user, scope& sessions) {
@@ -155,12 +155,12 @@ task<void> control_server::answer_stranger(stream peer, std::string name) {
     --strangers_;
 }
 
-task<void> control_server::turn_away(stream peer, std::size_t limit) {
+task<void> control_server::reject(stream peer, std::size_t limit) {
     http::response refusal = error_response(
         503, fmt::format("there are {} control connections, which is the limit; try again later",
                          limit));
     static_cast<void>(
-        co_await http::send_and_close(std::move(peer), std::move(refusal), turn_away_time));
+        co_await http::send_and_close(std::move(peer), std::move(refusal), reject_time));
 }
 
 }  // namespace eddy::daemon

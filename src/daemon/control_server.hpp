@@ -58,7 +58,7 @@ private:
     void refuse_stranger(stream peer, std::optional<uid_t> user, scope& sessions);
     task<void> serve(stream peer);
     task<void> answer_stranger(stream peer, std::string name);
-    task<void> turn_away(stream peer, std::size_t limit);
+    task<void> reject(stream peer, std::size_t limit);
     task<result<>> wait_for_descriptors(std::error_code error);
     task<result<>> wait_for_room(const stream& accepted);
 

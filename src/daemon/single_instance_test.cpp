@@ -106,7 +106,7 @@ TEST_F(single_instance_test, a_socket_that_somebody_listens_on_is_not_free) {
     ASSERT_FALSE(taken);
     EXPECT_NE(taken.error().message.find(std::to_string(::getpid())), std::string::npos);
     listening.reset();
-    // The file is still there, but nobody listens.
+    // The file is still there, but no process listens.
     EXPECT_TRUE(check_socket_is_free(path));
 }
 

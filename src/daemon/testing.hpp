@@ -123,7 +123,7 @@ public:
         if (message.starts_with("publish "))
             co_return made_.host->publish("tricks", message.substr(8));
         if (message.starts_with("keep ")) data_ = message.substr(5);
-        if (message == "refuse") co_return runtime::refuse(409, "nobody listens");
+        if (message == "refuse") co_return runtime::refuse(409, "no listener");
         ++sent_;
         co_return message.size();
     }

@@ -161,7 +161,7 @@ std::string_view advice(std::error_code error, const address& where) {
     if (error == errno_code(EACCES) && where.path.empty() && where.port < 1024)
         return "; ports below 1024 need root or CAP_NET_BIND_SERVICE";
     if (error == errno_code(EADDRNOTAVAIL)) return "; this machine does not have that address";
-    if (error == errno_code(ECONNREFUSED)) return "; nobody listens there";
+    if (error == errno_code(ECONNREFUSED)) return "; no server listens there";
     if (error == errno_code(ENOENT) && !where.path.empty())
         return "; there is no such socket or folder";
     if (error == errc::untrusted_certificate)

@@ -166,7 +166,7 @@ TEST(transport_uri, explains_failures_with_advice) {
     EXPECT_THAT(said("tcp://*:80", errno_code(EADDRINUSE)), HasSubstr("another program"));
     EXPECT_THAT(said("tcp://*:80", errno_code(EACCES)), HasSubstr("below 1024"));
     EXPECT_THAT(said("tcp://9.9.9.9:80", errno_code(EADDRNOTAVAIL)), HasSubstr("this machine"));
-    EXPECT_THAT(said("tcp://h:80", errno_code(ECONNREFUSED)), HasSubstr("nobody listens"));
+    EXPECT_THAT(said("tcp://h:80", errno_code(ECONNREFUSED)), HasSubstr("no server listens"));
     EXPECT_THAT(said("unix:///x", errno_code(ENOENT)), HasSubstr("no such socket"));
     EXPECT_THAT(said("tcp://h:80", errno_code(EMFILE)), HasSubstr("ulimit"));
     EXPECT_THAT(said("tcp://h.example:80", errc::name_not_found), HasSubstr("\"h.example\""));

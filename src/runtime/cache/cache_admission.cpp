@@ -27,7 +27,7 @@ void cache_server::watch_peer(const stream& accepted) const noexcept {
 /// Has a client served, or rejects it.
 void cache_server::admit(stream accepted, noted_listener& from) {
     watch_peer(accepted);
-    if (is_denied(running_->engine, accepted.peer())) {
+    if (is_rejected(running_->engine, accepted.peer())) {
         ++counted_.connections_refused;
         if (from.finish != nullptr)
             reject_after_handshake(std::move(accepted), from);
@@ -41,10 +41,10 @@ void cache_server::admit(stream accepted, noted_listener& from) {
 /// Rejects a client by protected mode, with the reason.
 void cache_server::reject(stream accepted) {
     serving::loop_worker& here = *running_->pool.here();
-    auto away =
-        std::make_unique<denied_client>(here.clients(), std::move(accepted), here.tasks().source());
-    cancel_source& cancel = away->cancel;
-    here.tasks().spawn(turn_away(std::move(away)).under(cancel));
+    auto rejected = std::make_unique<rejected_client>(here.clients(), std::move(accepted),
+                                                      here.tasks().source());
+    cancel_source& cancel = rejected->cancel;
+    here.tasks().spawn(runtime::cache::reject(std::move(rejected)).under(cancel));
 }
 
 /// The same with TLS. Rejected clients must not use up the budget of handshakes.

@@ -57,7 +57,7 @@ task<outcome<>> cache_server::start() {
         if (auto ready = co_await running_->hooks->prepare(); !ready)
             co_return co_await give_up(std::move(ready));
     }
-    tell_of_protection(config_, events_);
+    note_protection(config_, events_);
     // Who comes while files are read may subscribe, too.
     spawn_supervised([this] { return check_outputs(); });
     eddy::cache::engine::state& state = running_->engine.internals();

@@ -1,4 +1,4 @@
-// The texts that clients get are Redis's.
+// Protected mode and TLS options of a cache. The texts that clients get are Redis's.
 #include "runtime/cache/protection.hpp"
 
 #include "base/text.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 using transport::scheme;
 
-constexpr std::string_view denied_text =
+constexpr std::string_view rejected_text =
     "-DENIED Redis is running in protected mode because protected mode is enabled and no password "
     "is set for the default user. In this mode connections are only accepted from the loopback "
     "interface. If you want to connect from external computers to Redis you may adopt one of the "
@@ -78,39 +78,39 @@ eddy::cache::listening_place as_listening(const transport::address& where,
 
 }  // namespace
 
-transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& told) {
+transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& chosen) {
     transport::tls_parameters made;
-    made.cert = told.cert_file;
-    made.key = told.key_file;
-    made.ca = told.ca_cert_file.empty() ? told.ca_cert_dir : told.ca_cert_file;
-    made.clients = told.auth_clients;
-    if (told.protocols == new_protocol) made.min = "1.3";
-    if (told.protocols == old_protocol) made.max = "1.2";
-    made.ciphers = told.ciphers;
-    made.ciphersuites = told.ciphersuites;
-    if (!told.prefer_server_ciphers) made.prefer = "client";
+    made.cert = chosen.cert_file;
+    made.key = chosen.key_file;
+    made.ca = chosen.ca_cert_file.empty() ? chosen.ca_cert_dir : chosen.ca_cert_file;
+    made.clients = chosen.auth_clients;
+    if (chosen.protocols == new_protocol) made.min = "1.3";
+    if (chosen.protocols == old_protocol) made.max = "1.2";
+    made.ciphers = chosen.ciphers;
+    made.ciphersuites = chosen.ciphersuites;
+    if (!chosen.prefer_server_ciphers) made.prefer = "client";
     return made;
 }
 
-transport::address server_address(const eddy::cache::tls_settings& told, std::string host,
+transport::address server_address(const eddy::cache::tls_settings& chosen, std::string host,
                                   std::uint16_t port) {
     transport::address made;
     made.host = std::move(host);
     made.port = port;
-    if (!told.replication) return made;
+    if (!chosen.replication) return made;
     made.kind = scheme::tls;
-    made.tls = tls_parameters_of(told);
+    made.tls = tls_parameters_of(chosen);
     made.tls.verify = "chain";
     return made;
 }
 
 outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
-                                                              eddy::cache::tls_settings& told) {
+                                                              eddy::cache::tls_settings& into) {
     const auto text = [&](std::string_view name) {
         return chosen.has(name) ? chosen.text(name) : std::string();
     };
     const bool listens = chosen.has("tls-port");
-    told.replication = chosen.text("tls-replication") == "yes";
+    into.replication = chosen.text("tls-replication") == "yes";
     const auto plain = serving::read_tls(chosen);
     if (!plain) return std::unexpected(plain.error());
     if (*plain) {
@@ -123,7 +123,7 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
                                                name));
         }
     }
-    if (!listens && !told.replication && !*plain) {
+    if (!listens && !into.replication && !*plain) {
         for (const char* const name :
              {"tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir",
               "tls-auth-clients", "tls-protocols", "tls-ciphers", "tls-ciphersuites",
@@ -134,44 +134,44 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
         return std::nullopt;
     }
     if (*plain) {
-        told.cert_file = (*plain)->cert;
-        told.key_file = (*plain)->key;
-        told.ca_cert_file = (*plain)->ca;
-        told.auth_clients = (*plain)->clients;
+        into.cert_file = (*plain)->cert;
+        into.key_file = (*plain)->key;
+        into.ca_cert_file = (*plain)->ca;
+        into.auth_clients = (*plain)->clients;
     } else {
-        told.cert_file = text("tls-cert-file");
-        told.key_file = text("tls-key-file");
-        told.ca_cert_file = text("tls-ca-cert-file");
-        told.ca_cert_dir = text("tls-ca-cert-dir");
-        told.auth_clients = chosen.text("tls-auth-clients");
+        into.cert_file = text("tls-cert-file");
+        into.key_file = text("tls-key-file");
+        into.ca_cert_file = text("tls-ca-cert-file");
+        into.ca_cert_dir = text("tls-ca-cert-dir");
+        into.auth_clients = chosen.text("tls-auth-clients");
     }
-    told.ciphers = text("tls-ciphers");
-    told.ciphersuites = text("tls-ciphersuites");
-    told.prefer_server_ciphers = chosen.text("tls-prefer-server-ciphers") == "yes";
-    if (!told.ca_cert_file.empty() && !told.ca_cert_dir.empty())
+    into.ciphers = text("tls-ciphers");
+    into.ciphersuites = text("tls-ciphersuites");
+    into.prefer_server_ciphers = chosen.text("tls-prefer-server-ciphers") == "yes";
+    if (!into.ca_cert_file.empty() && !into.ca_cert_dir.empty())
         return refuse(400,
                       "--tls-ca-cert-file and --tls-ca-cert-dir exclude each other; give one of "
                       "them");
     transport::address where;
     where.kind = scheme::tls;
-    where.tls = tls_parameters_of(told);
+    where.tls = tls_parameters_of(into);
     if (auto good = serving::check_tls_files(where.tls); !good)
         return std::unexpected(good.error());
     auto protocols = read_protocols(text("tls-protocols"));
     if (!protocols) return std::unexpected(protocols.error());
-    told.protocols = std::move(*protocols);
-    where.tls = tls_parameters_of(told);
-    if (told.replication && where.tls.ca.empty())
+    into.protocols = std::move(*protocols);
+    where.tls = tls_parameters_of(into);
+    if (into.replication && where.tls.ca.empty())
         return refuse(400,
                       "--tls-replication yes needs to know who may sign the master's certificate: "
                       "add --tls-ca-cert-file FILE");
-    if (told.cert_file.empty() && !told.key_file.empty())
+    if (into.cert_file.empty() && !into.key_file.empty())
         return refuse(400, "--tls-key-file has no certificate: add --tls-cert-file FILE");
     if (!listens) return std::nullopt;
-    if (auto good = serving::check_tls_listener(where.tls, told.auth_clients, own_names); !good)
+    if (auto good = serving::check_tls_listener(where.tls, into.auth_clients, own_names); !good)
         return std::unexpected(good.error());
-    told.port = static_cast<std::uint16_t>(chosen.number("tls-port"));
-    where.port = told.port;
+    into.port = static_cast<std::uint16_t>(chosen.number("tls-port"));
+    where.port = into.port;
     if (chosen.text("bind") != "*") where.host = chosen.text("bind");
     return where;
 }
@@ -197,13 +197,13 @@ outcome<serving::listeners> open_listeners(config& by, host* of) {
 
 bool is_local(const endpoint& peer) { return peer.is_unix() || is_loopback(peer.host()); }
 
-bool is_denied(eddy::cache::engine& by, const endpoint& peer) {
+bool is_rejected(eddy::cache::engine& by, const endpoint& peer) {
     eddy::cache::engine::state& state = by.internals();
     return state.options.protected_mode && state.users.default_user().needs_no_password() &&
            !is_local(peer);
 }
 
-void tell_of_protection(const config& of, journal& events) {
+void note_protection(const config& of, journal& events) {
     const bool is_open = of.where.kind != scheme::unix_socket && !is_loopback(of.where.host);
     if (!is_open || !of.engine.protected_mode || !of.engine.password.empty()) return;
     events.write(
@@ -211,12 +211,12 @@ void tell_of_protection(const config& of, journal& events) {
         "password (CONFIG SET requirepass), or with --protected-mode no");
 }
 
-task<void> turn_away(std::unique_ptr<denied_client> who) {
+task<void> reject(std::unique_ptr<rejected_client> rejected) {
     try {
-        who->enter(activity::writing);
-        if (!co_await who->socket.write_all(denied_text)) co_return;
-        who->enter(activity::resting);
-        if (who->socket.shutdown_write()) co_await discard_input(who->socket);
+        rejected->enter(activity::writing);
+        if (!co_await rejected->socket.write_all(rejected_text)) co_return;
+        rejected->enter(activity::resting);
+        if (rejected->socket.shutdown_write()) co_await discard_input(rejected->socket);
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted as refused
     }
 }
