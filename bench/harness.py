@@ -1,4 +1,4 @@
-"""What the benchmarks share: servers and loads on cores of their own, taking turns, and quiet.
+"""Harness of the benchmarks: servers and loads on cores of their own, in turns, with nothing beside them.
 
 A run_<name>.py says what to measure. The rules that it keeps to are in docs/benchmarks.md.
 """

@@ -1,4 +1,4 @@
-"""What a benchmark leaves behind: a table in Markdown, JSON and a figure."""
+"""Report of a benchmark: a table in Markdown, JSON and a figure."""
 
 import datetime
 import html

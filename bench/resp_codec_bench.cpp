@@ -1,4 +1,4 @@
-// What a command costs to parse and a reply to write or count. `items_per_second` is commands or
+// Cost of parsing a command, and of writing or counting a reply. `items_per_second` is commands or
 // replies, and its inverse is the figure to quote.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/resp.hpp>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long others wait while a cache removes something huge, writes a snapshot or loses many keys to their expiry
+"""Waits of other clients while a cache removes something huge, writes a snapshot or loses many keys to their expiry
 at once, against redis-server."""
 
 import array

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a second thread brings a cache where load and server share two cores."""
+"""Gain of a second thread for a cache where load and server share two cores."""
 
 import harness
 import report

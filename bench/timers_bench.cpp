@@ -1,5 +1,5 @@
-// What a timer costs beside few others and beside a million, in Eddy and in Asio: the number after
-// a benchmark's name is that of the others. `items_per_second` is arms with their cancellations, or
+// Cost of a timer beside few others and beside a million, in Eddy and in Asio: the number after a
+// benchmark's name is that of the others. `items_per_second` is arms with their cancellations, or
 // timers fired; its inverse is the figure to quote.
 #include <eddy/base/random.hpp>
 #include <eddy/io/loop.hpp>

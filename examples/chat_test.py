@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts the chat of docs/tutorial.md and talks in it.
+"""Test of the chat of docs/tutorial.md: starts it and talks in it.
 
 Usage: chat_test.py PROGRAM
 """

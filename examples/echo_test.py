@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts an echo server, that of docs/tutorial.md or of docs/from-asio.md, and speaks to it as its clients would.
+"""Test of an echo server, that of docs/tutorial.md or of docs/from-asio.md: starts it and acts as its clients.
 
 Usage: echo_test.py PROGRAM
 """

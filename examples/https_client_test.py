@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lets the HTTPS client of docs/tutorial.md fetch from a server of OpenSSL's.
+"""Test of the HTTPS client of docs/tutorial.md, which fetches from a server of OpenSSL's.
 
 Usage: https_client_test.py PROGRAM. The certificate is made by the test; SSL_CERT_FILE makes the client trust it.
 """

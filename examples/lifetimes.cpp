@@ -1,4 +1,4 @@
-// The programs' parts that docs/lifetimes.md quotes: who owns what while a coroutine waits.
+// The programs' parts that docs/lifetimes.md quotes: ownership while a coroutine waits.
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>

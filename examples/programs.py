@@ -1,4 +1,4 @@
-"""What the tests of the example programs share: a server that is started on a free port, and its clients."""
+"""Fixtures of the example programs' tests: a server that is started on a free port, and its clients."""
 
 import os
 import socket

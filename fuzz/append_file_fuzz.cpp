@@ -1,5 +1,5 @@
-// Fuzzes what a cache reads when it starts: an append-only file of any content. It starts or says
-// why not; a file that it refuses is left as it was; and one that it takes it takes again, with the
+// Fuzz target of a cache's start with an append-only file of any content. It starts or says why
+// not; a file that it refuses is left as it was; and one that it takes it takes again, with the
 // same keys.
 //
 // The first byte chooses: the snapshot, the commands behind it, or the list of both.

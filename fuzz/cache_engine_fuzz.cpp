@@ -1,6 +1,6 @@
-// Fuzzes the cache engine with whatever two clients may send: it neither crashes nor grows without
-// bound, and all that it sends is whole, well-formed replies; one for each command, as long as the
-// client does nothing that changes that.
+// Fuzz target of the cache engine, with two clients that send anything: it neither crashes nor
+// grows without bound, and all that it sends is whole, well-formed replies; one for each command,
+// as long as the client does nothing that changes that.
 //
 // The first byte chooses the options; the rest is the clients' stream, of which each gets a batch
 // in turn. Time passes between batches, so that keys expire and waits end.

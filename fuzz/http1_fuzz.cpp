@@ -1,5 +1,5 @@
-// Fuzzes the HTTP/1.1 parsers: no input may crash them, and the way it is cut may not change what
-// they say. What they accept is written again and must read the same.
+// Fuzz target of the HTTP/1.1 parsers: no input may crash them, and the way it is cut may not
+// change what they say. What they accept is written again and must read the same.
 //
 // The first byte chooses parser, method, limits and close; the second how the rest is cut.
 #include <eddy/base/random.hpp>

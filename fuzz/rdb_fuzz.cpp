@@ -1,6 +1,6 @@
-// Fuzzes what reads RDB with whatever a file, a master or a RESTORE may bring: it neither crashes
-// nor allocates what was only claimed, tells the same events in whatever pieces the bytes come, and
-// what was loaded can be saved and loaded again.
+// Fuzz target of the reader of RDB, with any bytes of a file, a master or a RESTORE: it neither
+// crashes nor allocates what was only claimed, emits the same events in whatever pieces the bytes
+// come, and what was loaded can be saved and loaded again.
 //
 // The first byte chooses: a file or a RESTORE, and where the input is split. Checksums are not
 // asked for, or made, since no fuzzer would find one.

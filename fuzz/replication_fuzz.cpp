@@ -1,6 +1,6 @@
-// Fuzzes both ends of replication, in the simulator: a cache follows a master that sends whatever
-// it likes, or leads a replica that does. It goes on to serve its clients, counts no more of a
-// stream than was sent, and ends when it is told to.
+// Fuzz target of both sides of replication, in the simulator: a cache is the replica of a master
+// that sends anything, or the master of such a replica. It goes on to serve its clients, counts no
+// more of a stream than was sent, and ends when it is stopped.
 //
 // The first byte chooses what `choice` names, the second seeds the pieces in which the rest comes.
 #include <eddy/base/assert.hpp>

@@ -1,5 +1,5 @@
-// Fuzzes the two readers of replies: at any split the parser gives the same events and the counter
-// the same counts, and both agree on how many replies a stream holds.
+// Fuzz target of the two readers of replies: at any split the parser gives the same events and the
+// counter the same counts, and both agree on how many replies a stream holds.
 //
 // The first eight bytes seed the splits and choose the limits; the rest is the stream.
 #include <eddy/base/assert.hpp>

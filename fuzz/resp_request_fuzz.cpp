@@ -1,6 +1,6 @@
-// Fuzzes the request parser: whatever the bytes, however they are split, one command at a time or
-// in batches, with large arguments in places of their own or not, it finds the same commands and
-// the same error, and its views stay within the input.
+// Fuzz target of the request parser: whatever the bytes, however they are split, one command at a
+// time or in batches, with large arguments in places of their own or not, it finds the same
+// commands and the same error, and its views stay within the input.
 //
 // The first eight bytes seed the splits and choose the limits; the rest is the stream.
 #include <eddy/base/assert.hpp>

@@ -1,5 +1,5 @@
-// Fuzzes recursion through functions of C: programs of nested callbacks, in which the innermost one
-// calls the outermost again. The engine lives, and goes on running scripts.
+// Fuzz target of recursion through functions of C: programs of nested callbacks, in which the
+// innermost one calls the outermost again. The engine lives, and goes on running scripts.
 //
 // The first byte chooses how the program is run; each byte behind it is one piece of the program.
 #include <eddy/base/assert.hpp>

@@ -1,4 +1,4 @@
-// Fuzzes what scripts may be and may decode with any bytes: the engine lives, and says something.
+// Fuzz target of scripts and their decoders, with any bytes: the engine lives, and replies.
 //
 // The first byte chooses: a script's text, or bytes for one of the decoders.
 #include <eddy/base/assert.hpp>

@@ -1,5 +1,6 @@
-// Fuzzes the ends of a TLS connection, in the simulator: whatever comes in, an end neither crashes
-// nor reads bytes that its peer did not write, nor takes a cut connection for a finished one.
+// Fuzz target of the ends of a TLS connection, in the simulator: whatever comes in, an end neither
+// crashes nor reads bytes that its peer did not write, nor takes a cut connection for a finished
+// one.
 //
 // The first byte chooses what `choice` names, the second seeds the cuts and what the ends do, the
 // third how much they say. The rest are either all bytes that the peer sends, or changes to those

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rules by which benchmarks are judged (bench/harness.py): who begins, what is void, what is wrong."""
+"""The rules by which benchmarks are judged (bench/harness.py): order, void runs, wrong results."""
 
 import contextlib
 import importlib.util

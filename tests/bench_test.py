@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`eddy bench resp`: what it reports of real servers, and that it finds out a server whose replies are wrong."""
+"""`eddy bench resp`: its report of real servers, and that it detects a server whose replies are wrong."""
 
 import contextlib
 import json

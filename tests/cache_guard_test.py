@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What protects a cache: TLS, protected mode, users in a file; and SHUTDOWN, CONFIG REWRITE and functions
-that are kept, beside a real redis-server where there is one.
+"""Protection of a cache: TLS, protected mode, users in a file; and SHUTDOWN, CONFIG REWRITE and functions that are
+kept, beside a real redis-server where there is one.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a cache takes at most: memory under load, and for a large value; and TLS clients that are gone."""
+"""Limits of a cache: memory under load, and for a large value; and TLS clients that are gone."""
 
 import random
 import re

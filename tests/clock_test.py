@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The system's clock is set while a cache runs: forwards by a day, and back. Keys end by the new time; waits,
+"""A cache whose system's clock is set while it runs: forwards by a day, and back. Keys end by the new time; waits,
 upkeep, files and replication go on as if nothing had happened.
 
 libfaketime (https://github.com/wolfcw/libfaketime) gives the daemon a wall clock of its own, which a file sets

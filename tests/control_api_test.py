@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The control API as strangers and bad clients see it: garbage, slowness, size, other users, and its
-OpenAPI document."""
+"""The control API with untrusted and broken clients: garbage, slowness, size, other users, and its OpenAPI document."""
 
 import contextlib
 import http.client

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""FAILOVER: caches, real Redis and Valkey servers give each other the lead while clients write, and nothing is lost."""
+"""FAILOVER between caches, real Redis and Valkey servers while clients write: nothing is lost."""
 
 import os
 import signal

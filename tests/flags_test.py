@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Walks every flag of every command and type, and sees its effect: none is accepted and ignored.
+"""Tests of each flag of each command and type by its effect: none is accepted and ignored.
 
 The flags are read from the program's own help. A flag that no test here claims fails the last test.
 """

@@ -1,5 +1,5 @@
-"""What the tests of the whole program have in common: a daemon of one's own, the command line, the
-control API, and waiting without hoping. Standard library alone.
+"""Fixtures of the tests of the whole program: a daemon of a test's own, the command line, the control API, and waits
+for conditions. Standard library alone.
 
 Every daemon has its own socket, state and ports, so that tests run side by side. Nothing sleeps for a
 guessed time: eventually() asks again until a deadline that only a broken program reaches.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What clients are told while a cache reads its files, or its master's data: how far it is, and which commands
-run meanwhile; beside a Redis that loads."""
+"""Replies of a cache that reads its files, or its master's data: its progress, and the commands that run meanwhile;
+beside a Redis that loads."""
 
 import os
 import socket

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """MIGRATE between caches and real Redis and Valkey servers: the replies are Redis's, values of all types arrive as
-they were, and nothing that was acknowledged is lost, whoever writes or dies meanwhile.
+they were, and nothing that was acknowledged is lost, whichever side writes or dies meanwhile.
 """
 
 import contextlib

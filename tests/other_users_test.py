@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Other users of the machine: they take no place from those who may control the daemon, get no password of
-the command line's, and have nothing of theirs used or changed."""
+"""Other users of the machine: they take no connection from users that may control the daemon, get no password of the
+command line's, and have nothing of theirs used or changed."""
 
 import contextlib
 import os

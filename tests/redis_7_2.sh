@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compares the cache's replies with those of the server in $EDDY_REDIS_7_2, by the tests that compare
-# them with the installed redis-server, too.
+# Comparison of the cache's replies with those of the server in $EDDY_REDIS_7_2, by the tests that compare them with the
+# installed redis-server, too.
 #
 # Usage: redis_7_2.sh <cache_test>
 if [ -z "$EDDY_REDIS_7_2" ]; then

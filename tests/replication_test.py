@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Caches and real Redis and Valkey servers that follow each other, in both directions, under random writes."""
+"""Caches and real Redis and Valkey servers that replicate each other, in both directions, under random writes."""
 
 import os
 import re

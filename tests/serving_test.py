@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What runtimes serve with, whatever their type: TLS on their port by --tls, and several threads."""
+"""Serving by runtimes of all types: TLS on their port by --tls, and several threads."""
 
 import os
 import shutil

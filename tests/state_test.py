@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the daemon does when its state is damaged, cannot be written, or comes from elsewhere."""
+"""The daemon when its state is damaged, cannot be written, or comes from elsewhere."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the base URI of a distribution's package archive, in which pool/ and dists/ lie: that of
+# Mirror of a distribution's package archive: prints its base URI, in which pool/ and dists/ lie: that of
 # $EDDY_DEBIAN_MIRROR or $EDDY_UBUNTU_MIRROR, or the one from which this system's apt has its packages.
 #
 # Usage: tools/archive_mirror.sh debian|ubuntu

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the library's unit tests in a build with EDDY_COVERAGE, and says which lines they reached.
+"""Coverage of the library's unit tests in a build with EDDY_COVERAGE: the lines that they reach.
 
 Usage: tools/coverage.py BUILD [--least PERCENT] [--html FOLDER] LAYER...
 Fails when the tests do, or when a layer has less than PERCENT (90) of its lines covered. Tests and what

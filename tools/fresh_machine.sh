@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Proves that Eddy works on a machine with nothing on it: makes a minimal system with debootstrap,
-# copies this checkout in, runs `./eddy-dev run` there and speaks to its demo.
+# Test of Eddy on a machine with nothing on it: makes a minimal system with debootstrap, copies this checkout in, runs
+# `./eddy-dev run` there and speaks to its demo.
 #
 # Usage: tools/fresh_machine.sh [--test|--quick|--bench=NAME] [--keep] [--package|--packages] [bookworm|trixie|noble]
 #   --test      then run `./eddy-dev test` as well

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the dump files of real Redis servers in src/cache/rdb/files, with what the servers say of their keys.
+"""Maker of the dump files of real Redis servers in src/cache/rdb/files, with the servers' digests of their keys.
 
 Usage: tools/make_rdb_files.py FOLDER...
   FOLDER  a system, such as debootstrap(8) makes with --include=redis-server: bullseye has Redis 6.0, which writes RDB 9,

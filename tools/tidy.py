@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the manners of the code: who includes whom, no dead file, no stray text.
+"""Checks of the code's manners: includes between layers, dead files, stray text.
 
 Usage: tools/tidy.py [ROOT]. Prints `path:line: what is wrong` for each fault; fails if there is one.
 The layers' table below is the law; ARCHITECTURE.md explains it.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks Debian packages into a folder, without installing them: rivals in versions that this system's
-# apt does not have.
+# Unpacker of Debian packages, into a folder and without installing them: rivals in versions that this system's apt does
+# not have.
 #
 # Usage: tools/unpack_packages.sh FOLDER debian|ubuntu PATH SHA256 [PATH SHA256...]
 #

@@ -1,4 +1,4 @@
-// What the rivals on standalone Asio share: how it is included, and a completion token that gives
+// Shared parts of the rivals on standalone Asio: its inclusion, and a completion token that gives
 // error codes and knows the context's own executor instead of the type-erased one.
 #pragma once
 

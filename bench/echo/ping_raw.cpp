@@ -1,5 +1,5 @@
-// One message to and fro without any library: both ends ask recv(2) again and again, so that nobody
-// sleeps. What is left is the kernel's. The client prints one JSON object.
+// One message to and fro without any library: both ends ask recv(2) again and again, so that
+// neither sleeps. What is left is the kernel's. The client prints one JSON object.
 //
 //     ping_raw --serve yes --port N
 //     ping_raw --port N [--milliseconds 3000] [--server-pid PID]

@@ -1,5 +1,5 @@
-// A server that sends large messages without end to whoever connects: what a write costs that is
-// copied into the socket, and one that is not.
+// A server that sends large messages without end to each client: the cost of a write that is copied
+// into the socket, and of one that is not.
 //
 //     send_eddy --port N --payload BYTES [--zero-copy 0|1] [--backend auto|uring|epoll]
 //

@@ -1,4 +1,4 @@
-// What the programs of this folder share: their options, and the listening socket of those without
+// Shared parts of this folder's programs: their options, and the listening socket of those without
 // a library.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A certificate for the TLS benchmarks' servers, made when they start: nobody checks it.
+// A certificate for the TLS benchmarks' servers, made when they start: no client verifies it.
 #pragma once
 
 #include <openssl/evp.h>

@@ -1,4 +1,4 @@
-// What the loads share: their messages, the part of a run that is measured, and its report.
+// Shared parts of the loads: their messages, the part of a run that is measured, and its report.
 #pragma once
 
 #include <eddy/base/histogram.hpp>

@@ -1,4 +1,4 @@
-// What the UDP servers and their load have in common.
+// Shared parts of the UDP servers and their load.
 #pragma once
 
 /// SO_RCVBUF of servers and clients alike, so that the rows under way fit; the kernel caps it at

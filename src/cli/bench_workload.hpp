@@ -1,5 +1,5 @@
-// What `eddy bench resp` sends: pipelines encoded before the clock starts, and what their replies
-// must be.
+// Workload of `eddy bench resp`: pipelines encoded before the clock starts, and their expected
+// replies.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Every command of `eddy` but `daemon`, which main.cpp adds. A new command is one entry of
+// Commands of `eddy`: all but `daemon`, which main.cpp adds. A new command is one entry of
 // all_commands() and the function that makes it.
 #pragma once
 

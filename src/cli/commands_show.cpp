@@ -1,4 +1,4 @@
-// Commands that look: ls, ps, show, stats, logs, version.
+// Commands that show state: ls, ps, show, stats, logs, version.
 #include "cli/commands.hpp"
 #include "cli/journal.hpp"
 #include "cli/request.hpp"

@@ -1,4 +1,4 @@
-// Talks to the daemon: HTTP/1.1 over its Unix socket, one connection a request.
+// Control client: requests to the daemon by HTTP/1.1 over its Unix socket, one connection each.
 #pragma once
 
 #include <eddy/base/result.hpp>

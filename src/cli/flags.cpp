@@ -1,4 +1,4 @@
-// Parsing and describing flags.
+// Flags of the command line: parser and descriptions.
 #include "cli/flags.hpp"
 
 #include <eddy/base/nearest.hpp>

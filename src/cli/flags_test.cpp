@@ -1,4 +1,4 @@
-// Taking command lines apart.
+// Tests of parsing command lines.
 #include "cli/flags.hpp"
 
 #include <gtest/gtest.h>

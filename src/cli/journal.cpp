@@ -1,4 +1,4 @@
-// Printing a journal, and `eddy start -i`, which does so while it reads what its user types.
+// Output of a journal, and `eddy start -i`, which prints it while it reads its user's input.
 #include "cli/journal.hpp"
 
 #include <eddy/io/scope.hpp>

@@ -1,4 +1,4 @@
-// Showing a runtime's journal as it comes from the daemon.
+// Output of a runtime's journal as it comes from the daemon.
 #pragma once
 
 #include "cli/program.hpp"

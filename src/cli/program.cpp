@@ -1,4 +1,4 @@
-// Dispatching commands, and help.
+// The program around the commands: dispatch and help.
 #include "cli/program.hpp"
 
 #include <eddy/base/nearest.hpp>

@@ -1,4 +1,4 @@
-// Finding commands, help, and exit statuses, without a daemon.
+// Tests of dispatch, help and exit statuses, without a daemon.
 #include "cli/program.hpp"
 
 #include "cli/commands.hpp"

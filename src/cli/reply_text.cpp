@@ -1,4 +1,4 @@
-// The forms are redis-cli's, so that scripts which read them need no change.
+// Replies as text. The forms are redis-cli's, so that scripts which read them need no change.
 #include "cli/reply_text.hpp"
 
 #include "base/base64.hpp"

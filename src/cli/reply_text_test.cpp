@@ -1,4 +1,5 @@
-// The forms of replies, and lines as words. What redis-cli prints was taken from redis-cli 7.0.
+// Tests of the forms of replies, and of lines as words. The output of redis-cli is that of version
+// 7.0.
 #include "cli/reply_text.hpp"
 
 #include <gtest/gtest.h>

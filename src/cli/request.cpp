@@ -1,4 +1,4 @@
-// Asking the daemon and reading its answers.
+// Requests to the daemon, and its replies.
 #include "cli/request.hpp"
 
 #include <eddy/base/glob.hpp>

@@ -1,4 +1,4 @@
-// What commands have in common: asking the daemon for JSON, telling its errors, resolving names.
+// Helpers shared by commands: requests to the daemon for JSON, its errors, names of runtimes.
 #pragma once
 
 #include "cli/program.hpp"

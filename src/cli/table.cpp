@@ -1,4 +1,4 @@
-// Laying out tables and writing quantities for people.
+// Layout of tables, and quantities for people.
 #include "cli/table.hpp"
 
 #include "base/terminal_text.hpp"

@@ -1,4 +1,4 @@
-// Laying out tables and quantities.
+// Tests of tables and quantities.
 #include "cli/table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Accepting control connections.
+// Control server: accept loops and admission.
 #include "daemon/control_server.hpp"
 
 #include <eddy/base/log.hpp>

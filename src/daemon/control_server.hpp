@@ -1,5 +1,6 @@
-// Accepts the connections of the control plane and gives each its session: on the Unix socket for
-// those who may control the daemon, and on a TCP port of this machine for metrics.
+// Control server: accepts the connections of the control plane and starts a session for each: on
+// the Unix socket for users that may control the daemon, and on a TCP port of this machine for
+// metrics.
 #pragma once
 
 #include <eddy/http/session.hpp>

@@ -1,4 +1,4 @@
-// Accepting control connections: the limit, and who may control.
+// Tests of the control server: the limit of connections, and the users that may control the daemon.
 #include "daemon/control_server.hpp"
 
 #include <eddy/net/unix.hpp>

@@ -1,4 +1,4 @@
-// Starting the daemon, its main task, and its end.
+// The daemon as a whole: start, main task and end.
 #include "daemon/daemon.hpp"
 
 #include <eddy/base/log.hpp>

@@ -1,4 +1,5 @@
-// JSON of the control plane: parsing what a stranger sent, and writing what is always valid.
+// JSON of the control plane: a parser for untrusted input, and a writer whose output is always
+// valid.
 #pragma once
 
 #include "daemon/problem.hpp"

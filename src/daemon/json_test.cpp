@@ -1,4 +1,4 @@
-// Reading and writing JSON of strangers.
+// Tests of reading and writing JSON, with untrusted input.
 #include "daemon/json.hpp"
 
 #include <gtest/gtest.h>

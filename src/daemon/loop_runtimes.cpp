@@ -1,4 +1,4 @@
-// Starting, asking and stopping instances on their own loop.
+// Runtimes of one data loop: start, requests and stop of instances.
 #include "daemon/loop_runtimes.hpp"
 
 #include "daemon/remote.hpp"

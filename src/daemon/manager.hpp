@@ -1,4 +1,4 @@
-// The runtimes of this daemon: what there is, what runs where, and every change to it.
+// Runtime manager: the runtimes of this daemon, the loops that run them, and all changes to them.
 //
 // The manager lives on the control loop. A change is saved before it is reported, and undone when
 // it cannot be saved. Changes to one runtime take turns; different runtimes do not wait for each

@@ -1,4 +1,4 @@
-// A manager over a folder of state, with the fake type: for its tests.
+// Fixture of the manager's tests: a manager over a folder of state, with the fake type.
 #pragma once
 
 #include <eddy/io/blocking.hpp>

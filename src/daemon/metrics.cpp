@@ -1,4 +1,4 @@
-// Rendering metrics.
+// The page /metrics: rendering.
 #include "daemon/metrics.hpp"
 
 #include "runtime/metrics.hpp"

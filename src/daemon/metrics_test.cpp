@@ -1,4 +1,4 @@
-// The page of metrics.
+// Tests of the page /metrics.
 #include "daemon/metrics.hpp"
 
 #include "base/temporary_folder.hpp"

@@ -1,4 +1,4 @@
-// The queue, and the thread behind it.
+// Output writer: the queue, and the thread behind it.
 #include "daemon/output_writer.hpp"
 
 #include <eddy/base/log.hpp>

@@ -1,5 +1,5 @@
-// Output of the daemon that never waits for its reader: a bounded queue, and a thread that writes
-// it.
+// Output writer of the daemon, which never waits for its reader: a bounded queue, and a thread that
+// writes it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The way to another loop and back.
+// Remote calls: the way to another loop and back.
 #include "daemon/remote.hpp"
 
 #include <eddy/io/event.hpp>

@@ -1,4 +1,4 @@
-// Asking another loop: a task runs there, and its value comes back here.
+// Remote calls: a task runs on another loop, and its value comes back here.
 #pragma once
 
 #include <eddy/io/loop_group.hpp>

@@ -1,4 +1,4 @@
-// Writing, reading and following a journal.
+// Journal of a runtime: writing, reading and following.
 #include "daemon/runtime_journal.hpp"
 
 #include "base/terminal_text.hpp"

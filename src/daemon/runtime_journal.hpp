@@ -1,4 +1,4 @@
-// The last lines that a runtime and the daemon wrote about it: `eddy logs NAME`.
+// Journal of a runtime: the last lines that it and the daemon wrote, for `eddy logs NAME`.
 #pragma once
 
 #include <eddy/http/body.hpp>

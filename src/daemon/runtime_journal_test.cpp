@@ -1,4 +1,4 @@
-// The ring of lines, at its limits, and following it.
+// Tests of the journal: the ring of lines at its limits, and following it.
 #include "daemon/runtime_journal.hpp"
 
 #include <eddy/io/scope.hpp>

@@ -1,4 +1,4 @@
-// Checking names.
+// Names of runtimes: the check.
 #include "daemon/runtime_name.hpp"
 
 #include <fmt/format.h>

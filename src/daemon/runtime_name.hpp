@@ -1,4 +1,4 @@
-// What a runtime may be called.
+// Names of runtimes, and the check of them.
 #pragma once
 
 #include "daemon/problem.hpp"

@@ -1,4 +1,4 @@
-// Which names are allowed.
+// Tests of the names of runtimes: allowed and refused ones.
 #include "daemon/runtime_name.hpp"
 
 #include <gtest/gtest.h>

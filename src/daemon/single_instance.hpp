@@ -1,4 +1,4 @@
-// One daemon a folder of state, and one a control socket.
+// Single instance: at most one daemon a folder of state, and one a control socket.
 #pragma once
 
 #include <eddy/base/unique_fd.hpp>

@@ -1,4 +1,4 @@
-// One daemon a folder and a socket.
+// Tests of the single instance: one daemon a folder and a socket.
 #include "daemon/single_instance.hpp"
 
 #include <eddy/io/endpoint.hpp>

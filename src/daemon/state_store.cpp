@@ -1,4 +1,4 @@
-// Reading and writing the state files.
+// State files: reading and writing.
 #include "daemon/state_store.hpp"
 
 #include <eddy/base/unique_fd.hpp>

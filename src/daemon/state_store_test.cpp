@@ -1,4 +1,4 @@
-// Saving and loading state, and what happens to damaged files.
+// Tests of the state store: saving, loading, and damaged files.
 #include "daemon/state_store.hpp"
 
 #include <eddy/base/unique_fd.hpp>

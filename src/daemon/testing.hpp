@@ -1,4 +1,5 @@
-// For this layer's tests: a type of runtime that serves nothing and does as it is told.
+// Fixtures of this layer's tests: a type of runtime that serves nothing and does what a test sends
+// it.
 #pragma once
 
 #include <eddy/io/event.hpp>

@@ -1,4 +1,4 @@
-// Receiving heads and bodies.
+// Receiving side: heads and bodies.
 #include "http/message_reader.hpp"
 
 #include <eddy/base/assert.hpp>

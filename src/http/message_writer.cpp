@@ -1,4 +1,4 @@
-// Sending heads, chunks and slices.
+// Sending side: heads, chunks and slices.
 #include "http/message_writer.hpp"
 
 #include <eddy/io/loop.hpp>

@@ -1,4 +1,4 @@
-// Accepting, watching and draining connections.
+// Connections of a runtime: accepting, limits in time, draining.
 #include "runtime/connections.hpp"
 
 #include <eddy/io/timeout.hpp>

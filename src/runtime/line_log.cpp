@@ -1,4 +1,4 @@
-// Opening the file and writing it on a thread.
+// Line log: the file, written on a thread.
 #include "runtime/line_log.hpp"
 
 #include "base/regular_file.hpp"

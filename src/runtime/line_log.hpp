@@ -1,4 +1,5 @@
-// A file that received messages are appended to, without making the loop wait for the disk.
+// Line log: a file to which received messages are appended, without a wait of the loop for the
+// disk.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>

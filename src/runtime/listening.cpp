@@ -1,4 +1,4 @@
-// Choosing an address from options, and explaining why it cannot be had.
+// Address of a runtime: read from options, and errors explained.
 #include "runtime/listening.hpp"
 
 #include <fmt/format.h>

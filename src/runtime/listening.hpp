@@ -1,4 +1,4 @@
-// Where a runtime serves: the options that say so, and errors that say what to do.
+// Address of a runtime: the options that name it, and errors that say what to do.
 #pragma once
 
 #include <eddy/base/result.hpp>

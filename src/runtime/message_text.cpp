@@ -1,4 +1,4 @@
-// Cutting and escaping messages for the journal.
+// Messages of the journal: cutting and escaping.
 #include "runtime/message_text.hpp"
 
 #include "base/terminal_text.hpp"

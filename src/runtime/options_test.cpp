@@ -1,5 +1,5 @@
-// No option is ever accepted and ignored: every option of every type has a test here that sees its
-// effect, and an option without one fails.
+// Tests of all options, so that none is accepted and ignored: each option of each type has a test
+// here that observes its effect, and an option without one fails.
 #include "runtime/cache/options.hpp"
 
 #include "runtime/http/options.hpp"

@@ -1,4 +1,5 @@
-// Tests of the registry: resolving names and groups, watching them, and who has an address.
+// Tests of the registry: resolving names and groups, watching them, and which runtime has an
+// address.
 #include "runtime/registry.hpp"
 
 #include <eddy/io/loop_group.hpp>

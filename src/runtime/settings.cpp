@@ -1,4 +1,4 @@
-// Checking what the user wrote against a type's table of options.
+// Settings: checks of the user's input against a type's table of options.
 #include "runtime/settings.hpp"
 
 #include <eddy/base/assert.hpp>

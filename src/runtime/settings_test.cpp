@@ -1,4 +1,4 @@
-// Tests of checking options: each kind, its limits, and what the user is told.
+// Tests of checking options: each kind, its limits, and the messages to the user.
 #include "runtime/settings.hpp"
 
 #include "runtime/option.hpp"

@@ -1,4 +1,4 @@
-// Cancels what still runs in a scope when a runtime's time to stop is over.
+// Stop timer: cancels what still runs in a scope when a runtime's time to stop is over.
 #pragma once
 
 #include <eddy/io/loop.hpp>

@@ -1,5 +1,4 @@
-// What the tests of runtimes share: a journal that remembers, an instance made from JSON, and
-// clients that talk to it.
+// Fixtures of runtimes' tests: a journal in memory, an instance made from JSON, and its clients.
 #pragma once
 
 #include <eddy/io/scope.hpp>

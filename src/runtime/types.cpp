@@ -1,4 +1,4 @@
-// Every type of runtime of this build.
+// Types of runtime of this build.
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
 #include "runtime/http/options.hpp"

@@ -1,4 +1,4 @@
-// Parsing and writing sizes and durations, in integers throughout: no rounding surprises.
+// Sizes and durations: parser and writer, in integers throughout, so that nothing is rounded.
 #include "runtime/units.hpp"
 
 #include "base/text.hpp"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives Eddy's cache with the Redis clients that people use, each through its ordinary flow.
+"""Runner of the Redis clients that people use: drives Eddy's cache with each, through its ordinary flow.
 
 Usage: tests/clients/run.py [--list] [--apt] [--only eddy|redis] [NAME...]; ./eddy-dev clients calls it.
 

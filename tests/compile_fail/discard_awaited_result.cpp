@@ -1,4 +1,4 @@
-// Not looking at what an operation has yielded.
+// An ignored result of an operation.
 // Refused: nodiscard|unused-result
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>

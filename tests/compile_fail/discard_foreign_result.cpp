@@ -1,4 +1,4 @@
-// Not looking at the result of an awaitable that is not of Eddy's.
+// An ignored result of an awaitable that is not Eddy's.
 // Refused: nodiscard|unused-result
 #include <eddy/base/result.hpp>
 #include <eddy/io/task.hpp>

@@ -1,4 +1,4 @@
-// Not looking at whether work was accepted.
+// An ignored result of posting: whether work was accepted.
 // Refused: nodiscard|unused-result
 #include <eddy/io/executor.hpp>
 

@@ -1,4 +1,4 @@
-// Not looking at the result of a task.
+// An ignored result of a task.
 // Refused: nodiscard|unused-result
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>

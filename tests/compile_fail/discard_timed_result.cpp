@@ -1,4 +1,4 @@
-// Not looking at whether an operation was in time.
+// An ignored result of a deadline: whether an operation was in time.
 // Refused: nodiscard|unused-result
 #include <eddy/io/stream.hpp>
 #include <eddy/io/timeout.hpp>

@@ -1,4 +1,4 @@
-// A user who links one component, and what it stands on, alone.
+// A user's program that links one component, and what it stands on, alone.
 #include <eddy/io/loop.hpp>
 #include <eddy/net/tcp.hpp>
 

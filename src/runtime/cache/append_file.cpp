@@ -1,4 +1,4 @@
-// Beginning, writing, and waiting for the disk.
+// Append-only file: start, writes, and waits for the disk.
 #include "runtime/cache/append_file.hpp"
 
 #include <eddy/io/loop.hpp>

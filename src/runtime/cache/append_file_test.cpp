@@ -1,5 +1,5 @@
-// A cache that appends its changes to a file: crashes at any time, rewrites, and clients that wait
-// for the disk together.
+// Tests of a cache that appends its changes to a file: crashes at any time, rewrites, and clients
+// that wait for the disk together.
 #include <eddy/base/unique_fd.hpp>
 
 #include "base/temporary_folder.hpp"

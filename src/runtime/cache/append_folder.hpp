@@ -1,4 +1,4 @@
-// What tests of the append-only file share: its folder, and a client that asks in lines.
+// Fixtures of the append-only file's tests: its folder, and a client that sends lines.
 #pragma once
 
 #include "base/temporary_folder.hpp"

@@ -1,4 +1,4 @@
-// Parsing, executing, and what is said of damage.
+// Loading of an append-only file: parsing, execution, and reports of damage.
 #include "runtime/cache/append_load.hpp"
 
 #include <eddy/base/byte_buffer.hpp>

@@ -1,4 +1,4 @@
-// Reading one part of an append-only file: keys as RDB, commands, or the one behind the other.
+// Loader of one part of an append-only file: keys as RDB, commands, or the one behind the other.
 #pragma once
 
 #include <eddy/io/task.hpp>

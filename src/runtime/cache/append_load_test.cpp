@@ -1,5 +1,5 @@
-// A cache that finds an append-only file when it starts: whole, cut at any byte, damaged, or of an
-// older Redis.
+// Tests of a cache that finds an append-only file when it starts: whole, cut at any byte, damaged,
+// or of an older Redis.
 #include "base/temporary_folder.hpp"
 #include "runtime/cache/append_folder.hpp"
 

@@ -1,4 +1,4 @@
-// "file NAME seq NUMBER type b|i|h", a line for each part.
+// Format of the manifest: "file NAME seq NUMBER type b|i|h", a line for each part.
 #include "runtime/cache/append_manifest.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Rewriting: a snapshot of the keys in place of all the commands that made them.
+// Rewrite of the append-only file: a snapshot of the keys in place of all the commands that made
+// them.
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 

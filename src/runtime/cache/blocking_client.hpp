@@ -1,4 +1,4 @@
-// For tests: clients of a cache on threads of their own, beside the loop that serves them.
+// Clients of a cache for tests, on threads of their own beside the loop that serves them.
 #pragma once
 
 #include <eddy/net/blocking.hpp>

@@ -1,5 +1,5 @@
-// Masters that send what no master sends: broken protocol, and commands that would stop the
-// replica, change its settings or stall its link.
+// Tests of masters that send what no master sends: broken protocol, and commands that would stop
+// the replica, change its settings or stall its link.
 #include "cache/testing/test_client.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/replication_servers.hpp"

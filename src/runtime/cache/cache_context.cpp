@@ -1,4 +1,4 @@
-// Context of a running cache: what it does for several parts.
+// Context of a running cache: functions that several parts share.
 #include "runtime/cache/cache_context.hpp"
 
 #include "runtime/cache/append_file.hpp"

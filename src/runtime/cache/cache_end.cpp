@@ -1,5 +1,5 @@
-// The end of a cache: what must last is written while clients are still served, so that a stop can
-// be refused.
+// End of a cache: unsaved data is written while clients are still served, so that a stop can be
+// refused.
 #include <eddy/io/loop.hpp>
 
 #include "cache/clients/waits.hpp"

@@ -1,4 +1,5 @@
-// One task writes all dumps; who needs one begins a snapshot and waits for its end.
+// Files of a running cache. One task writes all dumps; others begin a snapshot and wait for its
+// end.
 #include "runtime/cache/cache_files.hpp"
 
 #include <eddy/io/file.hpp>

@@ -1,5 +1,5 @@
-// What protects a cache, and what its commands ask of the world: protected mode, limits on clients'
-// buffers, the file of users, SHUTDOWN, CONFIG REWRITE, and clients that do their worst.
+// Tests of a cache's protection, and of commands about the server: protected mode, limits on
+// clients' buffers, the file of users, SHUTDOWN, CONFIG REWRITE, and hostile clients.
 #include "base/temporary_folder.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/parameters.hpp"

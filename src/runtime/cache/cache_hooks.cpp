@@ -1,4 +1,4 @@
-// One task hands out jobs and takes in answers, in turns of the loop.
+// Hooks of a cache at work: one task assigns jobs and takes results, in turns of the loop.
 #include "runtime/cache/cache_hooks.hpp"
 
 #include <eddy/base/assert.hpp>

@@ -1,5 +1,5 @@
-// Hooks of a cache at work: between the engine, which knows what is to be done, and the worker
-// threads that run the script.
+// Hooks of a cache at work: jobs on their way between the engine and the worker threads that run
+// the script.
 #pragma once
 
 #include <eddy/io/event.hpp>

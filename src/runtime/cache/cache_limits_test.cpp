@@ -1,4 +1,4 @@
-// What a cache's connections are held to: keepalive, the size of an argument.
+// Tests of the limits of a cache's connections: keepalive, the size of an argument.
 #include "runtime/cache/blocking_client.hpp"
 #include "runtime/testing.hpp"
 

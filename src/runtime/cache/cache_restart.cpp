@@ -1,5 +1,5 @@
-// Restarts of a cache, and changes that need none: keys are handed over to the next instance,
-// options that CONFIG SET changes and files that are read again take effect at once.
+// Restarts of a cache, and changes that need none: keys pass to the next instance, options that
+// CONFIG SET changes and files that are read again take effect at once.
 #include <eddy/io/loop.hpp>
 
 #include "cache/clients/waits.hpp"

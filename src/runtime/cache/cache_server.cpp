@@ -1,4 +1,4 @@
-// Starting a cache, its workers, and its counts.
+// The cache runtime: start, workers and counts.
 #include "runtime/cache/cache_server.hpp"
 
 #include "cache/persistence/persistence.hpp"

@@ -1,5 +1,5 @@
-// A disk that takes what is written and then does not keep it, or has no room: what clients are
-// told, and what is there after a start.
+// Tests of a disk that loses what was written, or has no room: replies to clients, and the data
+// after a start.
 #include <eddy/base/unique_fd.hpp>
 
 #include "base/temporary_folder.hpp"

@@ -1,4 +1,4 @@
-// Slices of work between turns of the loop, and requests to the disk.
+// The dump file: slices of work between turns of the loop, and requests to the disk.
 #include "runtime/cache/dump_file.hpp"
 
 #include <eddy/base/byte_buffer.hpp>

@@ -1,5 +1,5 @@
-// Tests of clients that write much before they read: pipelines written whole, what they may cost,
-// and the limits at which they are closed or wait.
+// Tests of clients that write much before they read: pipelines written whole, their cost, and the
+// limits at which they are closed or wait.
 #include <eddy/base/random.hpp>
 
 #include "runtime/testing.hpp"

@@ -1,5 +1,5 @@
-// Large arguments over connections: any split, what stands before and behind them, and clients that
-// leave, wait or are refused in the middle.
+// Tests of large arguments over connections: any split, other commands before and behind them, and
+// clients that leave, wait or are refused in the middle.
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// A cache whose loop runs out of memory again and again: it closes clients, and goes on. What it
-// says and what its files say stay the same.
+// Tests of a cache whose loop runs out of memory again and again: it closes clients, and goes on.
+// Its replies and its files stay consistent.
 #include "base/counted_memory.hpp"
 #include "cache/memory/slab.hpp"
 #include "runtime/cache/blocking_client.hpp"

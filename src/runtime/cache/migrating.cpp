@@ -1,4 +1,4 @@
-// Errors are Redis's, as programs look at them.
+// MIGRATE. Error texts are Redis's, since programs parse them.
 #include "runtime/cache/migrating.hpp"
 
 #include <eddy/base/byte_buffer.hpp>

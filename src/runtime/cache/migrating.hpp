@@ -1,4 +1,4 @@
-// MIGRATE: connecting to the other server, sending it the keys, removing here what it has taken.
+// MIGRATE: connects to the other server, sends it the keys, and removes those that it has taken.
 #pragma once
 
 #include <eddy/io/task.hpp>

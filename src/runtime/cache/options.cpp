@@ -1,4 +1,4 @@
-// The table of the cache's options, and which of them contradict each other.
+// The table of the cache's options, and their contradictions.
 #include "runtime/cache/options.hpp"
 
 #include "cache/catalog/command_names.hpp"

@@ -1,4 +1,4 @@
-// The options of `eddy create cache`, as a table and as what the cache works with.
+// The options of `eddy create cache`, as a table and as the cache's configuration.
 #pragma once
 
 #include <eddy/io/timer.hpp>

@@ -1,4 +1,4 @@
-// A value is quoted only where it would be read as something else.
+// Parameters in one line. A value is quoted only where it would be read as something else.
 #include "runtime/cache/parameters.hpp"
 
 #include "base/text.hpp"

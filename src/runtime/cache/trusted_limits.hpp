@@ -1,5 +1,5 @@
-// What commands from a server's own file, or from the master that it follows, may measure: those
-// that a redis-server has executed, which has fewer limits for its clients.
+// Parser limits for trusted input: commands from a server's own file, or from its master. A
+// redis-server, which has fewer limits for its clients, may have executed them.
 #pragma once
 
 #include <eddy/wire/resp/request.hpp>

@@ -1,4 +1,4 @@
-// Serving RESP clients.
+// A worker: service of RESP clients.
 #include "runtime/cache/worker.hpp"
 
 #include <eddy/io/timeout.hpp>

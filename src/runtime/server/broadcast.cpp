@@ -1,4 +1,4 @@
-// Collecting, and sending to everyone but the sender.
+// Broadcast: messages are collected, and sent to all clients but the sender.
 #include "runtime/server/broadcast.hpp"
 
 #include "runtime/clock.hpp"

@@ -1,4 +1,4 @@
-// Receiving datagrams and passing them on to the known peers.
+// The server runtime over UDP: receives datagrams and forwards them to the known peers.
 #include "runtime/server/datagram_server.hpp"
 
 #include <eddy/net/udp.hpp>

@@ -1,4 +1,4 @@
-// Tests of what is between the loops of one server.
+// Tests of the exchange between the loops of one server.
 #include "runtime/server/exchange.hpp"
 
 #include "runtime/testing.hpp"

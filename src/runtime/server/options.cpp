@@ -1,4 +1,4 @@
-// The table of the server's options, and which of them contradict each other.
+// The table of the server's options, and their contradictions.
 #include "runtime/server/options.hpp"
 
 #include "runtime/listening.hpp"

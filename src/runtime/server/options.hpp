@@ -1,4 +1,4 @@
-// The options of `eddy create server`, as a table and as what the server works with.
+// The options of `eddy create server`, as a table and as the server's configuration.
 #pragma once
 
 #include <eddy/io/timer.hpp>

@@ -1,4 +1,4 @@
-// Tests of the server runtime over streams: who gets what, framings, start and stop.
+// Tests of the server runtime over streams: recipients, framings, start and stop.
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>

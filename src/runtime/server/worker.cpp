@@ -1,4 +1,4 @@
-// Serving the clients of a stream server on one loop.
+// Server worker: service of a stream server's clients on one loop.
 #include "runtime/server/worker.hpp"
 
 #include <eddy/base/assert.hpp>

@@ -1,4 +1,4 @@
-// Opening, trying and renewing listeners.
+// Listeners of one runtime: opening, trial and renewal.
 #include "runtime/serving/listeners.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Reading the TLS options.
+// TLS options: reading and checks.
 #include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
