@@ -24,7 +24,7 @@
 namespace eddy::daemon {
 namespace {
 
-/// How many lines `logs` shows when nobody says.
+/// Lines of `logs` by default.
 constexpr std::size_t default_tail = 100;
 
 /// Marks a response, which describes the present, as one that no cache may keep.

@@ -23,7 +23,8 @@ inline constexpr std::uint64_t control_body_limit = 1024 * 1024;
 /// An error as the API answers it: {"error": {"status": 404, "message": "..."}}.
 http::response error_response(int status, std::string_view message);
 
-/// Answers requests of whoever may control the daemon. Everything given outlives it; control loop.
+/// Replies to requests of users that may control the daemon. Everything given outlives it; control
+/// loop.
 class control_api final : public http::request_handler {
 public:
     control_api(manager& runtimes, const daemon_facts& facts, daemon_counters& counted);
@@ -66,7 +67,7 @@ private:
     http::router router_;
 };
 
-/// Answers everybody with the same refusal: for peers who may not control the daemon.
+/// Replies to all requests with the same refusal: for peers that may not control the daemon.
 class closed_door final : public http::request_handler {
 public:
     closed_door(int status, std::string message) : status_(status), message_(std::move(message)) {}

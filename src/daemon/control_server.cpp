@@ -21,7 +21,7 @@
 namespace eddy::daemon {
 namespace {
 
-/// How long a connection that is one too many may take to hear so.
+/// Time in which a connection over the limit may read its refusal.
 constexpr duration reject_time = std::chrono::seconds(1);
 
 /// Strangers cannot fill the log: at most a line about them in so long.

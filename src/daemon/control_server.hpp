@@ -24,7 +24,7 @@ struct server_limits {
     /// Of these, as many are for root alone, where the daemon is another user's: that user's
     /// programs cannot keep root out.
     std::size_t for_root = 8;
-    /// Connections of users who may not control the daemon take no place of the others. At most so
+    /// Connections of users that may not control the daemon take no slot of the others. At most so
     /// many are answered (403) at the same time, each within this time; further ones are closed.
     std::size_t strangers = 16;
     duration stranger_time = std::chrono::seconds(10);

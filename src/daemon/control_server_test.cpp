@@ -81,7 +81,7 @@ public:
     daemon_counters counted_;
 };
 
-TEST_P(control_server_test, serves_up_to_the_limit_and_tells_the_next_one) {
+TEST_P(control_server_test, serves_up_to_the_limit_and_refuses_the_next_one) {
     with_server([](control_server_test& test) -> task<void> {
         stream first = co_await test.join();
         stream second = co_await test.join();

@@ -30,7 +30,7 @@ struct daemon_options {
 
 /// The most loops that one may ask for.
 inline constexpr std::size_t loop_limit = 64;
-/// The most loops that are chosen when nobody asks.
+/// The most loops that are chosen by default.
 inline constexpr std::size_t automatic_loop_limit = 4;
 
 /// The default control socket: for root /run/eddy/eddy.sock; for another user eddy.sock in

@@ -18,7 +18,7 @@ outcome<T> flatten(outcome<outcome<T>> nested) {
 
 }  // namespace
 
-/// Who has the last word about a start that takes too long: the side that changes `pending` first.
+/// Arbiter of a start that takes too long: the side that changes `pending` first decides.
 struct loop_runtimes::start_ticket {
     enum state { pending, served, given_up };
     std::atomic<state> now{pending};

@@ -30,13 +30,13 @@ inline constexpr duration loop_patience = std::chrono::seconds(2);
 inline constexpr duration vitals_patience = std::chrono::milliseconds(500);
 /// How long opening what a runtime serves on may take.
 inline constexpr duration start_patience = std::chrono::seconds(30);
-/// How long peers may take to accept what `eddy send` hands them.
+/// How long peers may take to accept what `eddy send` sends them.
 inline constexpr duration send_patience = std::chrono::seconds(30);
 
 /// How long the data of an instance may take on its way to the next one.
 inline constexpr duration handover_patience = std::chrono::hours(1);
 
-/// What is told of a runtime from outside.
+/// State of a runtime as seen from outside.
 struct runtime_vitals {
     runtime::metrics counted;
     endpoint local;

@@ -466,7 +466,7 @@ task<outcome<runtime_ref>> manager::create(runtime_request request) {
     record.created = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
     record.options = options->to_json();
     const runtime_ref entry = adopt(std::move(record));
-    // Nobody else has seen the entry, so the turn is free.
+    // No other task has seen the entry, so the turn is free.
     const auto entered = co_await entry->turn.enter();
     if (!entered) {
         disown(entry->record.name);

@@ -159,16 +159,16 @@ public:
     task<outcome<>> reload(runtime_ref which, restart_data data = restart_data::kept);
     task<outcome<>> remove(runtime_ref which, unsaved data = unsaved::kept);
     /// Merges `options` into those of the runtime (null takes one back) and sets owner and group
-    /// where given. A running runtime is told, or restarted with its data where that is not enough.
-    /// What can be checked is checked before it stops; when it still does not start with the new
-    /// options, it goes on with the old ones.
+    /// where given. A running runtime is notified, or restarted with its data where that is not
+    /// enough. What can be checked is checked before it stops; when it still does not start with
+    /// the new options, it goes on with the old ones.
     task<outcome<edit_effect>> edit(runtime_ref which, json options,
                                     std::optional<std::string> owner,
                                     std::optional<std::string> group,
                                     restart_data data = restart_data::kept);
     task<outcome<std::uint64_t>> send(runtime_ref which, std::string message);
-    /// Merges `options` into those of the runtime, for its next start: one that runs is not told,
-    /// because it was itself that asked for it.
+    /// Merges `options` into those of the runtime, for its next start: one that runs is not
+    /// notified, because it was itself that asked for it.
     task<outcome<>> keep_options(runtime_ref which, json options);
 
     /// By name, or by id. Refuses (404) with the name that was probably meant.
@@ -212,7 +212,7 @@ private:
     outcome<> cannot_stop(managed_runtime& which, problem why);
     static duration file_time_of(const managed_runtime& which);
 
-    /// Whoever starts it has the turn, maybe for long. Yields whether somebody does.
+    /// The task that starts it has the turn, maybe for long. Yields whether one does.
     static task<bool> give_up_start(runtime_ref which);
     /// Waits for the turn, but not for long while the runtime is starting. `change` is the command
     /// that wants it.

@@ -22,7 +22,7 @@
 namespace eddy::daemon {
 namespace {
 
-/// Who has read options and sends them back means the secrets that are there.
+/// A client that has read options and sends them back means the stored secrets.
 outcome<> put_secrets_back(const runtime::type& of, const json& now, json& changed) {
     for (const runtime::option& each : of.options) {
         if (each.shown == nullptr) continue;

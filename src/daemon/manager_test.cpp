@@ -492,7 +492,7 @@ task<void> send_one(manager& runtimes, runtime_ref which, std::string message) {
     static_cast<void>(co_await runtimes.send(which, std::move(message)));
 }
 
-TEST_F(manager_test, a_loop_that_hangs_stops_nobody_else) {
+TEST_F(manager_test, a_loop_that_hangs_stops_no_other) {
     live([](manager& runtimes) -> task<void> {
         const runtime_ref stuck = co_await make(runtimes, wanted("stuck"));
         const runtime_ref lively = co_await make(runtimes, wanted("lively"));
@@ -601,7 +601,7 @@ task<void> make_one(manager& runtimes, std::string name) {
     EXPECT_TRUE(co_await runtimes.create(wanted(name)));
 }
 
-TEST_F(manager_test, one_that_is_being_made_is_not_told_to_be_gone) {
+TEST_F(manager_test, one_that_is_being_made_is_not_reported_as_gone) {
     live([](manager& runtimes) -> task<void> {
         for (int i = 0; i < 30; ++i) {
             scope making(co_await current_source());

@@ -15,7 +15,7 @@ namespace eddy::daemon {
 /// thread.
 class output_writer {
 public:
-    /// Bytes that may wait. As many again may be in the thread's hands.
+    /// Bytes that may wait. As many again may be with the thread.
     static constexpr std::size_t max_waiting = std::size_t{1} << 20;
 
     /// `fd` must outlive the process's use of it: a reader that has stopped may keep the thread

@@ -13,20 +13,20 @@
 namespace eddy::daemon {
 namespace {
 
-/// Comes home when the work is done. It holds itself while it is on its way, since whoever waits
-/// may have left meanwhile.
-struct homecoming final : posted_work {
+/// Completion of a remote call, posted to the loop of the caller. It holds itself on its way, since
+/// the task that waits may have ended meanwhile.
+struct completion final : posted_work {
     void run() noexcept override {
         done.set();
         const auto last = std::move(self);
     }
 
-    std::shared_ptr<homecoming> self;
+    std::shared_ptr<completion> self;
     std::string failure;
     event done;  // home's thread only
 };
 
-task<void> carry(task<void> work, loop& home, std::shared_ptr<homecoming> back) {
+task<void> run_remotely(task<void> work, loop& home, std::shared_ptr<completion> back) {
     try {
         co_await std::move(work);
     } catch (const std::exception& failure) {
@@ -35,11 +35,11 @@ task<void> carry(task<void> work, loop& home, std::shared_ptr<homecoming> back) 
         back->failure = "an unknown exception";
     }
     {
-        // Its frame goes on this thread, before anybody at home hears of the end.
+        // Its frame goes on this thread, before the end is known at home.
         const task<void> finished =
             std::move(work);  // NOLINT(bugprone-use-after-move): awaited only
     }
-    homecoming& node = *back;
+    completion& node = *back;
     node.self = std::move(back);
     home.post(node);
 }
@@ -48,9 +48,9 @@ task<void> carry(task<void> work, loop& home, std::shared_ptr<homecoming> back) 
 
 task<outcome<>> detail::run_on(loop_group& group, std::size_t index, task<void> work,
                                duration patience) {
-    auto back = std::make_shared<homecoming>();
+    auto back = std::make_shared<completion>();
     loop& home = loop::current();
-    const auto posted = group.post(index, carry(std::move(work), home, back));
+    const auto posted = group.post(index, run_remotely(std::move(work), home, back));
     if (!posted) co_return refuse(503, "the daemon is stopping");
 
     const auto waited = co_await with_timeout(patience, back->done.wait());

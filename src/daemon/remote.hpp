@@ -17,7 +17,7 @@ namespace eddy::daemon {
 namespace detail {
 
 /// Runs `work` on the loop `index` and waits here, at most for `patience`. The work goes on there
-/// when nobody waits for it any more.
+/// when the wait for it has ended.
 task<outcome<>> run_on(loop_group& group, std::size_t index, task<void> work, duration patience);
 
 template <class T>
@@ -28,7 +28,7 @@ task<void> store(task<T> work, std::shared_ptr<std::optional<T>> into) {
 }  // namespace detail
 
 /// Runs `work` on the loop `index` of `group` and awaits its value here. What the task refers to
-/// must outlive it even if nobody waits any more. Fails with status 503 when the value has not
+/// must outlive it even when the wait has ended. Fails with status 503 when the value has not
 /// come within `patience` (the work goes on), or when the wait is cancelled; with 500 when an
 /// exception left the task.
 template <class T>

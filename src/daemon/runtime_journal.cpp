@@ -82,7 +82,7 @@ private:
 
 }  // namespace
 
-/// Carries the news to the control loop; it holds the journal until then.
+/// Notification of the control loop; it holds the journal until then.
 struct runtime_journal::wake_up final : posted_work {
     explicit wake_up(std::shared_ptr<runtime_journal> of) : journal(std::move(of)) {}
     void run() noexcept override {

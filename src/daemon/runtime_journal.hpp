@@ -36,7 +36,7 @@ public:
     static constexpr std::size_t byte_limit = 256 * 1024;  ///< bytes kept
     static constexpr std::size_t line_bytes_limit = 4096;  ///< a longer line is cut
 
-    /// `control` is the loop of those who follow; it outlives the journal.
+    /// `control` is the loop of the followers; it outlives the journal.
     explicit runtime_journal(loop& control) noexcept : control_(control) {}
 
     /// Any thread. Control bytes come out escaped; each newline begins a new line.
@@ -65,7 +65,7 @@ private:
     std::deque<journal_line> lines_;
     std::size_t bytes_ = 0;
     std::uint64_t last_number_ = 0;
-    bool followed_ = false;  // somebody waits for the next line
+    bool followed_ = false;  // a follower waits for the next line
 };
 
 /// "2026-11-21T21:22:04.123Z text\n"

@@ -85,7 +85,7 @@ TEST_F(runtime_journal_test, cuts_a_long_line) {
     EXPECT_TRUE(lines[0].text.ends_with("..."));
 }
 
-TEST_F(runtime_journal_test, lets_nobody_forge_a_line_or_drive_a_terminal) {
+TEST_F(runtime_journal_test, lets_no_output_forge_a_line_or_drive_a_terminal) {
     journal_->write("a\r\x1b[31mred\x7f");
     EXPECT_EQ(journal_->read(0, 1)[0].text, "a\\x0d\\x1b[31mred\\x7f");
     journal_->write("two\nlines");

@@ -28,7 +28,7 @@ std::string read_pid(int file) {
     return std::string(pid.substr(0, pid.find('\n')));
 }
 
-/// Who listens on a Unix socket: none, or a process whose id is 0 when it cannot be known.
+/// Listener on a Unix socket: none, or a process whose id is 0 when it cannot be known.
 outcome<std::optional<pid_t>> find_listener(const endpoint& address) {
     const unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!probe)

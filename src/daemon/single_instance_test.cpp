@@ -95,7 +95,7 @@ TEST_F(single_instance_test, another_users_lock_is_refused) {
     EXPECT_EQ(std::filesystem::file_size(folder_ + "/lock"), 8U);
 }
 
-TEST_F(single_instance_test, a_socket_that_somebody_listens_on_is_not_free) {
+TEST_F(single_instance_test, a_socket_with_a_listener_is_not_free) {
     const std::string path = folder_ + "/s.sock";
     EXPECT_TRUE(check_socket_is_free(path));
     const auto address = endpoint::unix_path(path);

@@ -151,7 +151,7 @@ outcome<> state_store::prepare() const {
 
 outcome<> state_store::save(const runtime_record& record) const {
     const std::string path = path_of(record.name);
-    // No runtime's name begins with a dot, so this is nobody's file.
+    // No runtime's name begins with a dot, so this is no runtime's file.
     const std::string fresh = fmt::format("{}/runtimes/.{}{}.new", directory_, record.name, suffix);
     const std::string text = dump_json(to_json(record), 2) + "\n";
 

@@ -88,7 +88,7 @@ public:
             400, "runtimes of its type have no clients to send to; `eddy send` is for servers");
     }
 
-    /// Whether it could be started with these options after a stop, as far as that can be told
+    /// Whether it could be started with these options after a stop, as far as that can be known
     /// while it runs: addresses, certificates, scripts, folders. With `discards_data` its own may
     /// be replaced by that of files which the options name.
     virtual task<outcome<>> check_restart(settings /*next*/, bool /*discards_data*/) {

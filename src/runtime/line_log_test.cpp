@@ -83,7 +83,7 @@ TEST_F(line_logs, what_the_disk_cannot_take_in_time_is_dropped_at_the_limit) {
     });
 }
 
-TEST_F(line_logs, a_full_disk_is_told_once_and_the_messages_go_on) {
+TEST_F(line_logs, a_full_disk_is_reported_once_and_the_messages_go_on) {
     run([&]() -> task<void> {
         line_log log(events_);
         must_do(log.open("/dev/full"));

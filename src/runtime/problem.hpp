@@ -7,7 +7,7 @@
 
 namespace eddy::runtime {
 
-/// Why a request about a runtime failed: told to the user as it stands, so `message` says what
+/// Why a request about a runtime failed: shown to the user as it stands, so `message` says what
 /// happened, to what, and what to do. `status` is the HTTP status that fits (400, 403, 404, 409,
 /// 500, 503).
 struct problem {

@@ -151,7 +151,7 @@ TEST(settings, a_duration_has_a_largest_value_that_no_deadline_overflows) {
     EXPECT_GT(now + duration(largest_duration), now);
 }
 
-TEST(settings, a_wrong_kind_is_told_what_would_be_right) {
+TEST(settings, a_wrong_kind_is_refused_with_what_would_be_right) {
     EXPECT_EQ(complaint({{"verbose", "perhaps"}}),
               "--verbose cannot be \"perhaps\"; it takes no value, or true or false");
     EXPECT_EQ(complaint({{"max_connections", "many"}}),

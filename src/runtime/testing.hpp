@@ -54,7 +54,7 @@ public:
         });
     }
 
-    std::vector<std::string> lines;  // once nobody writes
+    std::vector<std::string> lines;  // once no thread writes
 
 private:
     mutable std::mutex mutex_;

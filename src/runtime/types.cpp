@@ -45,7 +45,7 @@ type cache_type() {
                 return {};
             },
             [](const settings& chosen) -> duration {
-                // A dump file of a terabyte; a script that connects to a backend and is told the
+                // A dump file of a terabyte; a script that connects to a backend and is sent the
                 // rest.
                 duration longer = chosen.has("dir") ? duration(std::chrono::hours(1)) : duration{};
                 if (chosen.has("hooks"))

@@ -449,7 +449,7 @@ task<bool> append_file::sync_file() {
 }
 
 task<bool> append_file::switch_files() {
-    // With everysec nobody waits for that.
+    // With everysec no reply waits for that.
     if (dirty_ && (log().waits_for_disk() || older_) && !co_await sync_file()) co_return false;
     // Another rewrite may have begun meanwhile: its part takes over later.
     if (!next_ || next_->from != log().written) co_return true;
@@ -481,7 +481,7 @@ void append_file::note_progress() {
 void append_file::fail(std::string_view what, std::error_code why) {
     if (why == errc::cancelled) return;
     const bool is_new = !log().has_failed();
-    // First what needs no memory: nobody may be told that all is well.
+    // First what needs no memory: no reply may report success.
     log().given_up = log().appended;
     log().fail("disk trouble");
     note_progress();
@@ -503,12 +503,12 @@ task<bool> append_file::settled(mark by) {
         if (syncs == log().syncs) --waiting_;
         if (!woken) co_return false;
     }
-    // Without always it is told, as by Redis: what is refused is what comes from then on.
+    // Without `always` replies report success, as Redis's: later commands are refused.
     co_return !by.waits_for_disk;
 }
 
-/// Keys that end by themselves, and masters, cannot be told to wait. Clients are refused until a
-/// rewrite has succeeded.
+/// Expirations and masters cannot be made to wait. Clients are refused until a rewrite has
+/// succeeded.
 void append_file::abandon(std::string_view why) {
     log().given_up = log().appended;
     if (!log().has_failed()) log().fail("no memory");

@@ -56,7 +56,7 @@ public:
     ~append_file();
 
     /// Makes the folder this process's own and executes what is in it. False when there is nothing
-    /// yet. The engine must be empty, and nobody else use it.
+    /// yet. The engine must be empty, and not be used meanwhile.
     task<outcome<bool>> load();
     /// Goes on behind what was loaded, or begins with a snapshot of the keys that are there.
     task<outcome<>> open();
@@ -75,13 +75,13 @@ public:
     /// Whether replies must wait.
     bool holds_replies() const noexcept { return log().holds_replies(); }
     bool holds_reads() const noexcept { return log().holds_reads(); }
-    /// What has been appended by now, and what of it nobody waits for any more.
+    /// What has been appended by now, and what of it no reply waits for any more.
     struct mark {
         std::uint64_t position = 0;
         std::uint64_t given_up = 0;
         bool waits_for_disk = true;  ///< a write alone does not end the wait
     };
-    /// Whether the session was to be told of that; see append_log::was_given_up().
+    /// Whether the session must be notified of that; see append_log::was_given_up().
     bool was_given_up(eddy::cache::session& of) const noexcept { return log().was_given_up(of); }
     mark present() const noexcept {
         return {log().appended, log().given_up, log().waits_for_disk()};
@@ -90,7 +90,7 @@ public:
     /// when replies to what was appended by then need not wait any more.
     bool write_now(mark by) noexcept;
     /// Until replies to what was appended by then need not wait. False when the disk has refused
-    /// what it was to have: nobody may be told that all is well.
+    /// what it was to have: no reply may report success.
     task<bool> settled(mark by);
 
     void append_wanted() noexcept override {

@@ -219,7 +219,7 @@ TEST_P(cache_append, a_masters_data_replaces_what_was_there) {
 
 /// The files are of before the copy until they are rewritten, and who leads may be a matter of
 /// moments.
-TEST_P(cache_append, what_a_copy_writes_once_it_leads_is_there_after_a_crash) {
+TEST_P(cache_append, what_a_replica_writes_once_promoted_is_there_after_a_crash) {
     run([&]() -> task<void> {
         const temporary_folder folder;
         subject master("cache", {{"port", 0}, {"mode", "admin"}}, "master");
@@ -264,9 +264,9 @@ TEST_P(cache_append, no_reply_overtakes_its_change) {
                 talker plain = co_await talker::to(cache->local());
                 talker other = co_await talker::to(cache->local());
                 // Served by two tasks from now on.
-                talker attentive = co_await talker::to(cache->local());
-                co_await attentive.say("HELLO 3\r\nSUBSCRIBE news\r\nSET begun 1\r\n");
-                while (co_await line_of(attentive) != "+OK") {
+                talker subscriber = co_await talker::to(cache->local());
+                co_await subscriber.say("HELLO 3\r\nSUBSCRIBE news\r\nSET begun 1\r\n");
+                while (co_await line_of(subscriber) != "+OK") {
                 }
                 for (int i = 0; i < 50; ++i) {
                     const std::string n = std::to_string(1000 + i);
@@ -275,11 +275,11 @@ TEST_P(cache_append, no_reply_overtakes_its_change) {
                     if (i == 49)
                         co_await other.say(encoded({"SET", "much", std::string(1'100'000, 'x')}));
                     // All three wait for the same writes, or for different ones.
-                    co_await attentive.say("SET a" + n + " 1\r\n");
+                    co_await subscriber.say("SET a" + n + " 1\r\n");
                     co_await plain.say("SET p" + n + " 1\r\n");
                     co_await other.say("RPUSH l" + n + " 1\r\nLPOP l" + n + "\r\nGET a" + n +
                                        "\r\n");
-                    EXPECT_EQ(co_await line_of(attentive), "+OK");
+                    EXPECT_EQ(co_await line_of(subscriber), "+OK");
                     EXPECT_THAT(content(part(folder, 1)), HasSubstr("a" + n));
                     EXPECT_EQ(co_await line_of(plain), "+OK");
                     EXPECT_THAT(content(part(folder, 1)), HasSubstr("p" + n));
@@ -326,7 +326,7 @@ TEST_P(cache_append, clients_that_write_at_once_share_a_sync) {
 }
 
 /// A stop wakes those who wait, and what they were given meanwhile is in no list any more.
-TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_it_is_told) {
+TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_its_reply) {
     run([&]() -> task<void> {
         struct reading {
             static task<void> all(talker& from) {
@@ -361,7 +361,7 @@ TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_it_is_told) {
     });
 }
 
-TEST_P(cache_append, all_who_wait_are_answered_whatever_the_others_do) {
+TEST_P(cache_append, all_waiting_clients_get_replies_whatever_the_others_do) {
     run([&]() -> task<void> {
         const temporary_folder folder;
         subject cache("cache", kept_in(folder, at_once));
@@ -442,7 +442,7 @@ private:
 
 /// It is served at once, but hears of it when all before has been sent, and the disk has refused by
 /// then.
-TEST_P(cache_append, who_was_given_what_the_disk_refused_is_not_told) {
+TEST_P(cache_append, a_client_given_what_the_disk_refused_gets_no_success) {
     run([&]() -> task<void> {
         const temporary_folder folder;
         subject cache("cache", kept_in(folder, at_once));

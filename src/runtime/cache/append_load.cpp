@@ -32,7 +32,7 @@ constexpr std::size_t request_bytes = 512 * 1024;
 /// What is executed in one go.
 constexpr std::size_t slice_bytes = 32 * 1024;
 constexpr std::size_t slice_commands = 256;
-/// Refused commands that are told one by one.
+/// Refused commands that are reported one by one.
 constexpr std::uint64_t most_told = 10;
 constexpr duration report_pause = std::chrono::seconds(2);
 

@@ -19,10 +19,10 @@ struct append_counts {
     std::uint64_t refused = 0;   ///< those of them that answered with an error
 };
 
-/// Executes the part. Slices of work between turns of the loop; nobody else may use the engine.
-/// With `may_cut` an incomplete end, or a MULTI without its EXEC, is cut off the file; otherwise
-/// that is an error like other damage, which names the file and the byte, and leaves the file as it
-/// is. All given must stay until the end.
+/// Executes the part. Slices of work between turns of the loop; the engine must not be used
+/// meanwhile. With `may_cut` an incomplete end, or a MULTI without its EXEC, is cut off the file;
+/// otherwise that is an error like other damage, which names the file and the byte, and leaves the
+/// file as it is. All given must stay until the end.
 task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::string path,
                                               bool may_cut, journal& events);
 

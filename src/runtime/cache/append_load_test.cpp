@@ -138,7 +138,7 @@ TEST_P(cache_append_load, a_file_that_ends_at_any_byte_gives_its_whole_commands)
     });
 }
 
-TEST_P(cache_append_load, damage_is_told_with_its_place_and_left_alone) {
+TEST_P(cache_append_load, damage_is_reported_with_its_place_and_left_alone) {
     run([&]() -> task<void> {
         const temporary_folder folder;
         {

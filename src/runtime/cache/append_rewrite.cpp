@@ -97,7 +97,7 @@ task<outcome<>> append_file::rewrite() {
     context_.update_time();
     state.rewrite_began_us = engine_.internals().env.steady_us;
     const bool was_on = state.is_on();
-    // What is appended until somebody has seen that it is not wanted any more needs its file.
+    // What is appended until the option's change is noticed needs its file.
     const bool appends = options().enabled || was_on;
 
     outcome<> done = co_await take_folder();
@@ -128,7 +128,7 @@ task<outcome<>> append_file::rewrite() {
         state.recover();
     } else {
         const bool is_of_disk = done.error().status != unwanted;
-        // Nobody is to wait for a disk that refuses.
+        // No reply may wait for a disk that refuses.
         if (is_of_disk && state.holds_writes()) state.fail(done.error().message);
         // What was begun has no base.
         if (!was_on && state.is_on()) {

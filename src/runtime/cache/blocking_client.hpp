@@ -86,7 +86,8 @@ inline void await(const std::function<bool()>& met) {
     }
 }
 
-/// Runs `count` threads, each with its number, while the loop goes on; rethrows nothing but tells.
+/// Runs `count` threads, each with its number, while the loop goes on; rethrows nothing, but
+/// reports.
 inline task<void> in_parallel(int count, std::function<void(int)> work) {
     std::atomic<int> ended{0};
     std::vector<std::thread> all;

@@ -94,7 +94,7 @@ TEST_P(cache_clients, messages_reach_an_idle_subscriber_in_order) {
     });
 }
 
-TEST_P(cache_clients, a_subscriber_that_does_not_read_is_closed_and_nobody_else_waits) {
+TEST_P(cache_clients, a_subscriber_that_does_not_read_is_closed_and_no_other_client_waits) {
     run([&]() -> task<void> {
         subject cache("cache", any_port);
         co_await cache.start();
@@ -281,7 +281,7 @@ TEST_P(cache_clients, monitor_sees_commands_as_they_run) {
     });
 }
 
-TEST_P(cache_clients, those_who_wait_for_others_are_never_idle) {
+TEST_P(cache_clients, clients_that_wait_for_others_are_never_idle) {
     if (!simulated()) GTEST_SKIP() << "needs a clock that nothing else disturbs";
     run([&]() -> task<void> {
         subject cache("cache", with({{"idle_timeout", "100ms"}}));
@@ -305,7 +305,7 @@ TEST_P(cache_clients, those_who_wait_for_others_are_never_idle) {
     });
 }
 
-TEST_P(cache_clients, stopping_closes_those_who_wait_at_once) {
+TEST_P(cache_clients, stopping_closes_waiting_clients_at_once) {
     run([&]() -> task<void> {
         subject cache("cache", any_port);
         co_await cache.start();

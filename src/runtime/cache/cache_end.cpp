@@ -59,7 +59,7 @@ outcome<> cache_server::finish_preparation(std::uint64_t own, outcome<> ready) {
     resume();
     try {
         events_.write(fmt::format("does not stop: {}", ready.error().message));
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): who has asked is told
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the caller reports it
     }
     return ready;
 }

@@ -231,7 +231,7 @@ task<void> keep_own_secret(endpoint where, int number, int rounds, int& wrong, i
     ++done;
 }
 
-TEST_P(cache_faults, with_too_few_buffers_nobody_sees_anothers_bytes) {
+TEST_P(cache_faults, with_too_few_buffers_no_client_sees_anothers_bytes) {
     loop_options few;
     few.buffer_count = 16;
     few.buffer_size = 512;

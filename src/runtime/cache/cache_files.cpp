@@ -59,8 +59,8 @@ std::string cache_files::dump_path() const { return options().dir + "/" + option
 
 // --- The start -------------------------------------------------------------------------------
 
-/// Nobody gets or changes a key before all is there. Of the two kinds of files the append-only one
-/// has the later changes.
+/// No client gets or changes a key before all is there. Of the two kinds of files the append-only
+/// one has the later changes.
 task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
     context_.update_time();
     bool has_loaded = inherited != nullptr;

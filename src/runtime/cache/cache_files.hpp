@@ -34,7 +34,7 @@ struct last_save {
 };
 
 /// Until `begin` has begun a snapshot, which there is one of at a time, and no script is half done.
-/// A replica that is slow to take a copy is closed when the patience ends.
+/// A replica that is slow to take a copy is closed after the patience.
 task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bool()> begin);
 
 /// Of one engine with a folder. One loop's thread; all references outlive it.

@@ -85,7 +85,7 @@ TEST(cache_protection, local_clients_are_those_of_loopback_and_unix_sockets) {
         EXPECT_FALSE(is_local(*endpoint::ip(host, 4711))) << host;
 }
 
-TEST(cache_protection, it_is_on_unless_there_is_a_password_or_it_is_told) {
+TEST(cache_protection, it_is_on_unless_there_is_a_password_or_an_option) {
     eddy::cache::engine home;
     const endpoint far = *endpoint::ip("10.0.0.1", 4711);
     const endpoint near = *endpoint::ip("127.0.0.1", 4711);
@@ -321,7 +321,7 @@ TEST_P(cache_guard, a_file_of_users_that_cannot_be_written_stays) {
 
 // --- SHUTDOWN and CONFIG REWRITE -------------------------------------------------------------
 
-TEST_P(cache_guard, shutdown_asks_to_be_stopped_and_saves_as_told) {
+TEST_P(cache_guard, shutdown_requests_a_stop_and_saves_as_its_argument_says) {
     run([&]() -> task<void> {
         for (const auto& [command, points, is_saved] : {std::tuple{"SHUTDOWN", "off", false},
                                                         {"SHUTDOWN SAVE", "off", true},
@@ -424,7 +424,7 @@ TEST_P(cache_guard, a_shutdown_that_cannot_save_is_refused_unless_forced) {
     });
 }
 
-TEST_P(cache_guard, without_a_daemon_there_is_nobody_to_ask) {
+TEST_P(cache_guard, without_a_daemon_shutdown_and_rewrite_are_refused) {
     run([&]() -> task<void> {
         subject cache("cache", unbound({{"mode", "admin"}}));
         co_await cache.start();
@@ -577,7 +577,7 @@ TEST_P(cache_guard, those_whose_buffers_are_largest_are_closed_beyond_the_limit)
     });
 }
 
-TEST_P(cache_guard, info_tells_where_it_listens) {
+TEST_P(cache_guard, info_shows_where_it_listens) {
     run([&]() -> task<void> {
         subject cache("cache", {{"port", 0}});
         co_await cache.start();

@@ -56,8 +56,8 @@ public:
     void attach(cache_context& to);
     /// Serves until it is cancelled.
     task<void> run();
-    /// Waits until all that clients have changed was told, as long as that may take, and lets the
-    /// threads end. Tells the journal what was lost. run() must still be at work.
+    /// Waits until all changes of clients were delivered, as long as that may take, and lets the
+    /// threads end. Notes in the journal what was lost. run() must still be at work.
     task<void> flush();
     void count(metrics& into) const;
 

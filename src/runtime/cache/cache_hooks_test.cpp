@@ -298,7 +298,7 @@ TEST_P(cache_hooks, threads_load_the_script_one_after_another) {
     });
 }
 
-TEST_P(cache_hooks, loading_a_dump_file_tells_nobody) {
+TEST_P(cache_hooks, loading_a_dump_file_notifies_no_hook) {
     run([&]() -> task<void> {
         const backend store(
             "function on_write(key) note('written', key) end\n"

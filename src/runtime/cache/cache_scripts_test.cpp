@@ -24,7 +24,7 @@ task<void> wait_until_busy(talker& other) {
     }
 }
 
-TEST_P(cache_scripts, an_endless_script_keeps_nobody_waiting_and_is_killed) {
+TEST_P(cache_scripts, an_endless_script_keeps_no_client_waiting_and_is_killed) {
     run([&]() -> task<void> {
         subject cache("cache", any_port);
         co_await cache.start();
@@ -155,7 +155,7 @@ TEST_P(cache_scripts, below_the_threshold_its_own_clients_wait_and_see_it_whole)
     });
 }
 
-TEST_P(cache_scripts, a_client_that_waits_for_one_is_told_busy_at_the_threshold) {
+TEST_P(cache_scripts, a_client_that_waits_for_one_gets_busy_at_the_threshold) {
     run([&]() -> task<void> {
         subject cache("cache", any_port);
         co_await cache.start();

@@ -58,7 +58,7 @@ task<outcome<>> cache_server::start() {
             co_return co_await give_up(std::move(ready));
     }
     note_protection(config_, events_);
-    // Who comes while files are read may subscribe, too.
+    // Clients that connect while files are read may subscribe, too.
     spawn_supervised([this] { return check_outputs(); });
     eddy::cache::engine::state& state = running_->engine.internals();
     const bool loads = !config_.engine.dir.empty() || inherited_;
@@ -100,7 +100,7 @@ task<outcome<>> cache_server::start() {
     spawn_supervised([this] { return catch_up(); });
     spawn_supervised([this] { return running_->context.keep_limits(); });
     if (!loads) open_listeners_to_clients();
-    // Who has come before was told LOADING.
+    // Clients that connected before got LOADING.
     state.slow_path &= static_cast<std::uint16_t>(~eddy::cache::slow_path::starting);
     co_return outcome<>();
 }

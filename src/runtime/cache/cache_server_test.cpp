@@ -216,7 +216,7 @@ TEST_P(cache_server, memory_is_limited_by_refusing_or_by_evicting) {
     });
 }
 
-TEST_P(cache_server, keys_expire_without_being_looked_at) {
+TEST_P(cache_server, keys_expire_without_being_read) {
     run([&]() -> task<void> {
         subject cache("cache", any_port);
         co_await cache.start();
@@ -296,7 +296,7 @@ TEST_P(cache_server, a_message_cannot_be_sent_to_it) {
     });
 }
 
-TEST_P(cache_server, the_second_on_a_port_is_told_who_has_it) {
+TEST_P(cache_server, the_second_on_a_port_names_the_first_in_its_error) {
     run([&]() -> task<void> {
         const neighbours all;
         subject first("cache", any_port, "first", all);

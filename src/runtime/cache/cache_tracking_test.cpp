@@ -105,7 +105,7 @@ TEST_P(cache_tracking, a_silent_target_gets_invalidations_at_once) {
     });
 }
 
-TEST_P(cache_tracking, a_silent_target_stays_when_one_turn_has_several_news_for_it) {
+TEST_P(cache_tracking, a_silent_target_stays_when_one_turn_has_several_invalidations_for_it) {
     run([&]() -> task<void> {
         subject cache("cache", {{"port", 0}});
         co_await cache.start();
@@ -198,7 +198,7 @@ TEST_P(cache_tracking, a_target_that_subscribes_gets_messages_and_pushes_once_it
     });
 }
 
-TEST_P(cache_tracking, a_source_is_told_that_its_target_is_gone) {
+TEST_P(cache_tracking, a_source_is_notified_that_its_target_is_gone) {
     run([&]() -> task<void> {
         subject cache("cache", {{"port", 0}});
         co_await cache.start();

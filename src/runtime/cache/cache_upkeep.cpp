@@ -13,11 +13,11 @@
 namespace eddy::runtime::cache {
 namespace {
 
-/// Keys that expire are looked for this often; less often while none is found.
+/// Period of the search for expired keys; less often while none is found.
 constexpr duration shortest_upkeep = std::chrono::milliseconds(100);
 constexpr duration longest_upkeep = std::chrono::seconds(1);
-/// But so often that all have been looked at after about this time, where a slice of it every
-/// soonest_upkeep is enough for that.
+/// Time after which all keys have been visited, about, where a slice every soonest_upkeep is enough
+/// for that.
 constexpr duration whole_sweep = std::chrono::seconds(60);
 constexpr duration soonest_upkeep = std::chrono::milliseconds(5);
 

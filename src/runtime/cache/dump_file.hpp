@@ -21,7 +21,7 @@ namespace eddy::runtime::cache {
 /// What a dump file is called until it is whole.
 std::string temporary_of(const std::string& path);
 
-/// What users are told of a failed `what`, such as "open", of the file.
+/// Message to users about a failed `what`, such as "open", of the file.
 std::unexpected<problem> disk_problem(std::string_view what, const std::string& path,
                                       std::error_code error);
 
@@ -34,7 +34,7 @@ task<outcome<std::uint64_t>> write_snapshot(eddy::cache::rdb::snapshot& data, st
 
 /// Writes the snapshot to `path`: under another name first, synced, then renamed, and the folder
 /// synced; on failure what was there stays. Yields how many bytes it has. The snapshot must stay
-/// until the end, and is the caller's to end. What is not told by the error is errc::cancelled.
+/// until the end, and is the caller's to end. Fails with 503 when it is cancelled.
 task<outcome<std::uint64_t>> write_dump(eddy::cache::rdb::snapshot& data, std::string path);
 
 /// Fills the engine, which is empty, from the file at `path`; none when there is no such file. The

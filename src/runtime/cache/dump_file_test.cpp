@@ -40,7 +40,7 @@ task<void> fill(talker& client, int keys) {
 }
 
 // A dump that is copied to another place while the next one replaces it.
-TEST_P(cache_dump, a_file_that_is_replaced_stays_whole_for_who_reads_it) {
+TEST_P(cache_dump, a_file_that_is_replaced_stays_whole_for_its_readers) {
     run([&]() -> task<void> {
         const std::string old(3 << 20, 'o');
         const temporary_folder folder;
@@ -138,7 +138,7 @@ task<void> come_early(subject& cache) {
     });
 }
 
-TEST_P(cache_dump, clients_are_told_while_the_file_is_read) {
+TEST_P(cache_dump, clients_get_loading_while_the_file_is_read) {
     if (simulated()) GTEST_SKIP() << "its time stands still while it reads";
     run([&]() -> task<void> {
         const temporary_folder folder;
@@ -150,7 +150,7 @@ TEST_P(cache_dump, clients_are_told_while_the_file_is_read) {
     });
 }
 
-TEST_P(cache_dump, clients_are_told_while_the_append_only_file_is_read) {
+TEST_P(cache_dump, clients_get_loading_while_the_append_only_file_is_read) {
     if (simulated()) GTEST_SKIP() << "its time stands still while it reads";
     run([&]() -> task<void> {
         const temporary_folder folder;
@@ -162,7 +162,7 @@ TEST_P(cache_dump, clients_are_told_while_the_append_only_file_is_read) {
     });
 }
 
-TEST_P(cache_dump, those_who_came_early_leave_when_the_file_is_damaged) {
+TEST_P(cache_dump, early_clients_are_closed_when_the_file_is_damaged) {
     if (simulated()) GTEST_SKIP() << "its time stands still while it reads";
     run([&]() -> task<void> {
         const temporary_folder folder;
@@ -271,7 +271,7 @@ TEST_P(cache_dump, it_saves_by_itself_after_so_many_changes) {
     });
 }
 
-TEST_P(cache_dump, a_damaged_file_is_told_and_left_alone) {
+TEST_P(cache_dump, a_damaged_file_is_reported_and_left_alone) {
     run([&]() -> task<void> {
         const temporary_folder folder;
         const std::string path = folder.file("dump.rdb");
@@ -302,7 +302,7 @@ TEST_P(cache_dump, a_damaged_file_is_told_and_left_alone) {
     });
 }
 
-TEST_P(cache_dump, a_save_that_fails_is_told_and_leaves_the_old_file) {
+TEST_P(cache_dump, a_save_that_fails_is_reported_and_leaves_the_old_file) {
     run([&]() -> task<void> {
         const temporary_folder folder;
         const std::string path = folder.file("dump.rdb");
@@ -371,7 +371,7 @@ TEST_P(cache_dump, what_cannot_work_is_refused) {
     });
 }
 
-TEST_P(cache_dump, who_changes_a_huge_value_in_a_save_waits_and_the_others_are_served) {
+TEST_P(cache_dump, a_change_of_a_huge_value_in_a_save_waits_and_others_are_served) {
     run([&]() -> task<void> {
         const temporary_folder folder;
         subject cache("cache", kept_in(folder));

@@ -27,7 +27,7 @@ constexpr std::size_t largest_write = 1024 * 1024;
 constexpr std::size_t largest_waiting_write = 64 * 1024;
 /// Smaller replies are copied behind those that wait.
 constexpr std::size_t least_own_block = 16 * 1024;
-/// A longer wait is looked at again after this time.
+/// A longer wait is split into waits of this time.
 constexpr duration longest_wait = std::chrono::hours(1);
 
 }  // namespace
@@ -83,7 +83,7 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
             c.close();
             co_return next::close;
         }
-        // Also who wants no replies: there is a limit to what may wait.
+        // Also of clients that want no replies: there is a limit to what may wait.
         if (held_by_disk_) [[unlikely]] {
             here.awaits_disk = true;
             if (!co_await wait_for_disk(*held_by_disk_)) {

@@ -107,7 +107,7 @@ TEST_P(cache_large_arguments, a_client_that_waits_sends_them_too) {
     });
 }
 
-TEST_P(cache_large_arguments, those_who_leave_in_the_middle_leave_nothing) {
+TEST_P(cache_large_arguments, clients_that_leave_in_the_middle_leave_nothing) {
     run([&]() -> task<void> {
         subject cache("cache", admin);
         co_await cache.start();
@@ -125,7 +125,7 @@ TEST_P(cache_large_arguments, those_who_leave_in_the_middle_leave_nothing) {
     });
 }
 
-TEST_P(cache_large_arguments, refused_ones_are_told_and_forgotten) {
+TEST_P(cache_large_arguments, refused_ones_get_the_error_and_are_freed) {
     run([&]() -> task<void> {
         subject cache("cache", admin);
         co_await cache.start();
@@ -154,7 +154,7 @@ TEST_P(cache_large_arguments, refused_ones_are_told_and_forgotten) {
 }
 
 /// A thread of its own has them from its clients, and the engine keeps them.
-TEST_P(cache_large_arguments, other_threads_hand_them_over) {
+TEST_P(cache_large_arguments, other_threads_deliver_them) {
     if (simulated()) GTEST_SKIP() << "the simulator has no threads";
     run([&]() -> task<void> {
         json options = admin;

@@ -42,7 +42,7 @@ constexpr const char* not_connected_text = "IOERR error or timeout connecting to
 constexpr const char* not_sent_text = "IOERR error or timeout writing to target instance";
 constexpr const char* not_answered_text = "IOERR error or timeout reading to target instance";
 
-// Why it goes no further: what the client is told.
+// Failure of a migration: the reply to the client.
 struct trouble {
     std::string error;
 };
@@ -110,7 +110,7 @@ task<other_server> connect(const eddy::cache::engine& of, const migration_order&
     co_return other_server(std::move(*connected), order.patience);
 }
 
-// Before any key: one that came to another database, or to a stranger, would be lost.
+// Before any key: one that came to another database, or to another server, would be lost.
 task<void> introduce(other_server& to, const migration_order& order) {
     if (order.has_password) {
         std::string answer;
@@ -191,7 +191,7 @@ task<void> move_keys(cache_context& of, migration& what, outcome_of_keys& of_key
     co_await send_keys(to, what, of, of_keys);
 }
 
-// The same, until it is done or the client has gone: then nobody else is to wait for it.
+// The same, until it is done or the client has gone: then no other migration waits for it.
 task<void> move_keys_while_wanted(cache_context& of, migration& what, outcome_of_keys& of_keys) {
     cancel_source unwanted(co_await current_source());
     co_await with_scope([&](scope& looking) -> task<void> {

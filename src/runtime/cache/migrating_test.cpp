@@ -141,7 +141,7 @@ TEST_P(cache_migration, a_line_without_end_is_not_kept) {
     });
 }
 
-TEST_P(cache_migration, nothing_is_sent_to_who_refuses_the_password_or_the_database) {
+TEST_P(cache_migration, nothing_is_sent_to_a_server_that_refuses_the_password_or_the_database) {
     run([&]() -> task<void> {
         server source;
         co_await source.start();
@@ -184,7 +184,7 @@ TEST_P(cache_migration, others_go_on_while_it_waits) {
     });
 }
 
-TEST_P(cache_migration, nobody_waits_for_one_whose_client_has_gone) {
+TEST_P(cache_migration, no_migration_waits_for_one_whose_client_has_gone) {
     run([&]() -> task<void> {
         server source;
         co_await source.start();

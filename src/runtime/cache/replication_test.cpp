@@ -140,7 +140,7 @@ TEST_P(cache_replication, what_its_master_deletes_is_freed_without_clients_of_it
     });
 }
 
-TEST_P(cache_replication, wait_tells_how_many_have_it) {
+TEST_P(cache_replication, wait_replies_how_many_have_it) {
     run([&]() -> task<void> {
         server master;
         co_await master.start();
@@ -164,7 +164,7 @@ TEST_P(cache_replication, wait_tells_how_many_have_it) {
 }
 
 // Else it would be known after a second: WAIT and FAILOVER would take as long.
-TEST_P(cache_replication, who_is_asked_acknowledges_at_once_and_all_of_it) {
+TEST_P(cache_replication, a_replica_acknowledges_all_of_it_at_once_on_request) {
     run([&]() -> task<void> {
         server replica;
         co_await replica.start();
@@ -222,7 +222,7 @@ TEST_P(cache_replication, a_stop_waits_until_replicas_have_everything) {
     });
 }
 
-TEST_P(cache_replication, a_stop_waits_for_replicas_no_longer_than_it_is_told) {
+TEST_P(cache_replication, a_stop_waits_for_replicas_no_longer_than_the_limit) {
     run([&]() -> task<void> {
         server master;
         co_await master.start();
@@ -235,7 +235,7 @@ TEST_P(cache_replication, a_stop_waits_for_replicas_no_longer_than_it_is_told) {
     });
 }
 
-TEST_P(cache_replication, waitaof_tells_whose_disk_has_it) {
+TEST_P(cache_replication, waitaof_replies_which_disks_have_it) {
     run([&]() -> task<void> {
         const temporary_folder own;
         const temporary_folder other;
@@ -377,7 +377,7 @@ TEST_P(cache_replication, a_replica_without_its_master_says_so) {
     });
 }
 
-TEST_P(cache_replication, clients_that_wait_are_told_when_it_becomes_a_replica) {
+TEST_P(cache_replication, clients_that_wait_get_an_error_when_it_becomes_a_replica) {
     run([&]() -> task<void> {
         server master;
         server replica;

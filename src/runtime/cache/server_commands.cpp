@@ -177,7 +177,7 @@ task<void> server_commands::answered(std::uint64_t session, task<void> work) {
     try {
         answer(session, "there is no memory for it");
         events_.write("there was no memory for what a client has asked for");
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): its patience will end
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it times out
     }
 }
 
@@ -310,7 +310,7 @@ void server_commands::stop_refused() noexcept {
     if (session == 0) return;
     try {
         answer(session, not_shut_down_text);
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): its patience will end
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it times out
     }
 }
 

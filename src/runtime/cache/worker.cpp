@@ -360,7 +360,7 @@ std::size_t worker::execute_batch(client& c, std::span<const resp::command> comm
     std::size_t beside_others = 0;
     if (lane_ && !has_large && lane_->is_of_use(now.time_since_epoch())) {
         const shared_loop_lock lock(context_.lockable.get());
-        // Upkeep that has come to its end is asked for anew by who is alone.
+        // Upkeep that has come to its end is requested anew on the exclusive path.
         if (context_.clock.is_current(now) && context_.work_done.is_set() &&
             !context_.holds_reads()) {
             const auto done = lane_->execute(*c.session, commands, replies_);
@@ -419,8 +419,8 @@ void worker::keep_spare(byte_buffer sent) {
         spare_buffers_.push_back(std::move(sent));
 }
 
-/// Until the append-only file, or the disk, has what the replies tell of. False, with the replies
-/// dropped, when the disk refuses what it was to have: nobody is told of what may be lost.
+/// Until the append-only file, or the disk, has what the replies report. False, with the replies
+/// dropped, when the disk refuses what it was to have: no reply reports what may be lost.
 [[gnu::noinline]] task<bool> worker::wait_for_disk(append_file::mark until) {
     byte_buffer waiting = set_replies_aside();
     if (!until.waits_for_disk) {

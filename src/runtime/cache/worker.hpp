@@ -40,7 +40,7 @@ namespace eddy::runtime::cache {
 /// One loop's thread, but for what says otherwise.
 class worker final : public serving::loop_worker {
 public:
-    /// What clients are told that come when there are too many.
+    /// Reply to clients that connect when there are too many.
     static constexpr std::string_view refusal = "-ERR max number of clients reached\r\n";
 
     using limits = worker_limits;
@@ -168,7 +168,7 @@ private:
     /// its replies go out. Of its locked sections the first one knows what was given up before, the
     /// last one how far it is.
     std::optional<append_file::mark> held_by_disk_;
-    std::uint64_t written_to_file_ = 0;  // so far it was, at the last look
+    std::uint64_t written_to_file_ = 0;  // so far it was, at the last poll
 
     // The engine's, as the sessions in it.
     intrusive_list<client::own_session, client> to_notify_;

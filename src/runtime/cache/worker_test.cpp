@@ -165,7 +165,7 @@ TEST_P(cache_threads, waits_and_messages_go_from_thread_to_thread) {
     });
 }
 
-TEST_P(cache_threads, many_listeners_are_told_of_much_at_once) {
+TEST_P(cache_threads, many_subscribers_are_notified_of_much_at_once) {
     run([&]() -> task<void> {
         subject cache("cache", on_workers({{"threads", 2}}));
         co_await cache.start();
@@ -198,7 +198,7 @@ TEST_P(cache_threads, many_listeners_are_told_of_much_at_once) {
     });
 }
 
-TEST_P(cache_threads, clients_are_dealt_counted_and_closed_wherever_they_are) {
+TEST_P(cache_threads, clients_are_assigned_counted_and_closed_wherever_they_are) {
     run([&]() -> task<void> {
         const auto count_threads = [] {
             std::size_t count = 0;

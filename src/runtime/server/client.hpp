@@ -19,7 +19,7 @@ public:
         : connection(all, std::move(accepted), tasks.source(), std::move(slot)),
           out(socket, tasks, queue),
           limiter(pace) {}
-    /// Whoever waits for this client to read need not any more.
+    /// The waits for this client to read end.
     ~client() { out.abort(); }
 
     queued_writer out;

@@ -166,7 +166,7 @@ TEST_P(datagram_server, datagrams_over_a_rate_are_dropped_and_counted) {
     });
 }
 
-TEST_P(datagram_server, modes_say_who_gets_what) {
+TEST_P(datagram_server, modes_choose_the_recipients) {
     run([&]() -> task<void> {
         for (const char* mode : {"in", "out"}) {
             subject server("server", over_udp({{"mode", mode}}));
@@ -201,7 +201,7 @@ TEST_P(datagram_server, a_message_must_fit_into_a_datagram) {
     });
 }
 
-TEST_P(datagram_server, the_second_on_a_port_is_told_who_has_it) {
+TEST_P(datagram_server, the_second_on_a_port_names_the_first_in_its_error) {
     run([&]() -> task<void> {
         const neighbours all;
         subject first("server", over_udp({}), "first", all);

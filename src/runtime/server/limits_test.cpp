@@ -22,7 +22,7 @@ task<talker> join(subject& server) {
     co_return made;
 }
 
-TEST_P(server_limits, connections_over_the_limit_are_told_and_closed) {
+TEST_P(server_limits, connections_over_the_limit_get_the_reason_and_are_closed) {
     run([&]() -> task<void> {
         subject server("server", with({{"max_connections", 2}}));
         co_await server.start();

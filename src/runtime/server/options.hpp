@@ -17,11 +17,11 @@
 
 namespace eddy::runtime::server {
 
-/// Who gets what a client sends.
+/// Recipients of a client's messages.
 enum class flow : std::uint8_t {
     inout,  ///< all the other clients
     in,     ///< the journal; clients get nothing
-    out,    ///< nobody: only `eddy send` reaches the clients
+    out,    ///< none: only `eddy send` reaches the clients
 };
 
 enum class framing : std::uint8_t {
@@ -50,7 +50,7 @@ struct config {
 std::vector<option> option_table();
 outcome<config> read_config(const settings& chosen);
 
-/// Why `eddy send` has nobody to reach through the server `name`, if that is so.
+/// Why `eddy send` reaches no client through the server `name`, if that is so.
 outcome<> may_send(const config& chosen, std::string_view name, bool running);
 
 }  // namespace eddy::runtime::server

@@ -108,7 +108,7 @@ TEST_P(stream_server, a_last_line_without_newline_is_a_line) {
     });
 }
 
-TEST_P(stream_server, who_stops_sending_still_gets_what_was_sent_before) {
+TEST_P(stream_server, a_client_that_stops_sending_still_gets_what_was_sent_before) {
     run([&]() -> task<void> {
         subject server("server", any_port);
         co_await server.start();
@@ -253,7 +253,7 @@ TEST_P(stream_server, a_drain_that_takes_too_long_is_cut_off) {
     });
 }
 
-TEST_P(stream_server, the_second_on_a_port_is_told_who_has_it) {
+TEST_P(stream_server, the_second_on_a_port_names_the_first_in_its_error) {
     run([&]() -> task<void> {
         const neighbours both;
         subject first("server", any_port, "first", both);

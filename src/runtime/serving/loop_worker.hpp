@@ -61,8 +61,8 @@ public:
     void adopt(stream accepted, const noted_listener& from, connection_slot slot,
                handshake begun) noexcept;
 
-    /// Counts a connection that was closed for want of memory, and tells the journal if there is
-    /// memory for that.
+    /// Counts a connection that was closed for want of memory, and notes it in the journal if there
+    /// is memory for that.
     void note_no_memory() noexcept;
     /// Counts a connection that was closed because it could not be given to another loop.
     void note_lost(std::string_view why, std::error_code error);
