@@ -338,65 +338,65 @@ class Links(ClockTest):
 
     QUICK = ("repl-ping-replica-period", "1", "repl-timeout", "5")
 
-    def links(self, leader):
+    def links(self, master):
         """The numbers of its replicas' connections."""
-        listed = leader("CLIENT", "LIST", "TYPE", "replica").decode()
+        listed = master("CLIENT", "LIST", "TYPE", "replica").decode()
         return [line.split(" ")[0] for line in listed.splitlines() if line]
 
     @staticmethod
-    def lag(leader):
-        return int(leader.info("replication")["slave0"].rpartition("lag=")[2])
+    def lag(master):
+        return int(master.info("replication")["slave0"].rpartition("lag=")[2])
 
-    def stays(self, leader, follower, jumping):
-        eventually(lambda: follower.info("replication")["master_link_status"] == "up", "the link")
-        links = eventually(lambda: self.links(leader), "a replica")
+    def stays(self, master, replica, jumping):
+        eventually(lambda: replica.info("replication")["master_link_status"] == "up", "the link")
+        links = eventually(lambda: self.links(master), "a replica")
         for seconds in (DAY, -DAY, 0):
             self.jump(jumping, seconds)
-            leader("SET", "key", seconds)
-            eventually(lambda: follower("GET", "key") == str(seconds).encode(), "the write to come")
+            master("SET", "key", seconds)
+            eventually(lambda: replica("GET", "key") == str(seconds).encode(), "the write to come")
             # Who looks after timeouts has done so meanwhile.
-            offset = int(leader.info("replication")["master_repl_offset"])
+            offset = int(master.info("replication")["master_repl_offset"])
             ping = len(Client.encoded(("PING",)))
-            eventually(lambda: int(leader.info("replication")["master_repl_offset"]) >= offset + 2 * ping, "PINGs")
-            self.assertEqual(follower.info("replication")["master_link_status"], "up")
-            self.assertEqual(leader("WAIT", 1, 0), 1)
-        self.assertEqual(self.links(leader), links)
-        self.assertEqual(leader.info("stats")["sync_full"], "1")
-        if jumping is leader:
-            self.assertIn(self.lag(leader), range(5))
+            eventually(lambda: int(master.info("replication")["master_repl_offset"]) >= offset + 2 * ping, "PINGs")
+            self.assertEqual(replica.info("replication")["master_link_status"], "up")
+            self.assertEqual(master("WAIT", 1, 0), 1)
+        self.assertEqual(self.links(master), links)
+        self.assertEqual(master.info("stats")["sync_full"], "1")
+        if jumping is master:
+            self.assertIn(self.lag(master), range(5))
         else:
             # Redis was seen to tell -1.
-            eventually(lambda: self.lag(leader) in range(5), "a short lag")
+            eventually(lambda: self.lag(master) in range(5), "a short lag")
 
     def test_a_cache_that_follows(self):
         redis = Redis(self, *[("--" if i % 2 == 0 else "") + word for i, word in enumerate(self.QUICK)])
-        leader = self.client(redis.port)
-        _, follower = self.cache()
-        follower("CONFIG", "SET", *self.QUICK)
-        leader("SET", "hour", "1", "EX", 3600)
-        follower("REPLICAOF", "127.0.0.1", redis.port)
-        eventually(lambda: follower("DBSIZE") == 1, "the copy")
+        master = self.client(redis.port)
+        _, replica = self.cache()
+        replica("CONFIG", "SET", *self.QUICK)
+        master("SET", "hour", "1", "EX", 3600)
+        replica("REPLICAOF", "127.0.0.1", redis.port)
+        eventually(lambda: replica("DBSIZE") == 1, "the copy")
         # Its own clock decides what it shows, its master's what there is.
-        self.jump(follower, DAY)
-        self.assertEqual(follower("GET", "hour"), None)
-        self.assertEqual(follower("DBSIZE"), 1)
-        self.jump(follower, 0)
-        self.assertEqual(follower("GET", "hour"), b"1")
-        self.stays(leader, follower, follower)
+        self.jump(replica, DAY)
+        self.assertEqual(replica("GET", "hour"), None)
+        self.assertEqual(replica("DBSIZE"), 1)
+        self.jump(replica, 0)
+        self.assertEqual(replica("GET", "hour"), b"1")
+        self.stays(master, replica, replica)
 
     def test_a_cache_that_leads(self):
-        _, leader = self.cache()
-        leader("CONFIG", "SET", *self.QUICK)
-        leader("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+        _, master = self.cache()
+        master("CONFIG", "SET", *self.QUICK)
+        master("CONFIG", "SET", "repl-diskless-sync-delay", "0")
         redis = Redis(self, *[("--" if i % 2 == 0 else "") + word for i, word in enumerate(self.QUICK)])
-        follower = self.client(redis.port)
-        follower("REPLICAOF", "127.0.0.1", leader.port)
-        self.stays(leader, follower, leader)
-        # What has ended by the leader's clock goes here, too.
-        leader("SET", "hour", "1", "EX", 3600)
-        eventually(lambda: follower("GET", "hour") == b"1", "the write to come")
-        self.jump(leader, DAY)
-        eventually(lambda: follower("EXISTS", "hour") == 0 and follower("DBSIZE") == 1, "its end to come")
+        replica = self.client(redis.port)
+        replica("REPLICAOF", "127.0.0.1", master.port)
+        self.stays(master, replica, master)
+        # What has ended by the master's clock goes here, too.
+        master("SET", "hour", "1", "EX", 3600)
+        eventually(lambda: replica("GET", "hour") == b"1", "the write to come")
+        self.jump(master, DAY)
+        eventually(lambda: replica("EXISTS", "hour") == 0 and replica("DBSIZE") == 1, "its end to come")
 
 
 if __name__ == "__main__":

@@ -47,20 +47,20 @@ class Writer(threading.Thread):
 
 
 class Failover(Replication):
-    def hand_over(self, leader, follower, *how):
+    def hand_over(self, master, replica, *how):
         """FAILOVER from the one to the other, while many write."""
-        leader("CONFIG", "SET", "repl-diskless-sync-delay", "0")
-        eventually(lambda: f"port={follower.port},state=online" in leader.info("replication").get("slave0", ""))
-        leader("FLUSHALL")
-        writers = [Writer(number, (leader.port, follower.port)) for number in range(WRITERS)]
+        master("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+        eventually(lambda: f"port={replica.port},state=online" in master.info("replication").get("slave0", ""))
+        master("FLUSHALL")
+        writers = [Writer(number, (master.port, replica.port)) for number in range(WRITERS)]
         for each in writers:
             each.start()
         try:
             eventually(lambda: min(each.written for each in writers) > 100, "writes")
-            self.assertEqual(leader("FAILOVER", *how), "+OK")
-            eventually(lambda: leader.info("replication")["master_failover_state"] == "no-failover", "the end")
-            self.assertEqual(leader("ROLE")[:3], [b"slave", b"127.0.0.1", follower.port])
-            self.assertEqual(follower("ROLE")[0], b"master")
+            self.assertEqual(master("FAILOVER", *how), "+OK")
+            eventually(lambda: master.info("replication")["master_failover_state"] == "no-failover", "the end")
+            self.assertEqual(master("ROLE")[:3], [b"slave", b"127.0.0.1", replica.port])
+            self.assertEqual(replica("ROLE")[0], b"master")
             enough = [each.written + 100 for each in writers]
             eventually(lambda: all(each.written > least or each.trouble
                                    for each, least in zip(writers, enough)), "writes at the new master")
@@ -72,11 +72,11 @@ class Failover(Replication):
         for each in writers:
             self.assertIsNone(each.trouble)
             self.assertEqual(each.refused, 1, "one refusal tells where to go")
-        self.assertEqual(follower("DBSIZE"), sum(each.written for each in writers))
-        have_same_data(follower, leader)
+        self.assertEqual(replica("DBSIZE"), sum(each.written for each in writers))
+        have_same_data(replica, master)
         # Nobody took a copy for it.
-        self.assertEqual(follower.info("stats")["sync_full"], "0")
-        self.assertEqual(follower.info("stats")["sync_partial_ok"], "1")
+        self.assertEqual(replica.info("stats")["sync_full"], "0")
+        self.assertEqual(replica.info("stats")["sync_partial_ok"], "1")
 
 
 class BesideServers:
@@ -89,17 +89,17 @@ class BesideServers:
 
     def test_a_cache_takes_over(self):
         _, other, own = self.pair()
-        self.follow(own, other)
+        self.replicate(own, other)
         self.hand_over(other, own, "TO", "127.0.0.1", own.port)
 
-    def test_a_cache_gives_the_lead(self):
+    def test_a_cache_fails_over(self):
         _, other, own = self.pair()
-        self.follow(other, own)
+        self.replicate(other, own)
         self.hand_over(own, other)
 
     def test_one_that_does_not_answer_is_not_waited_for_longer_than_was_said(self):
         server, other, own = self.pair()
-        self.follow(other, own)
+        self.replicate(other, own)
         os.kill(server.process.pid, signal.SIGSTOP)
         own("SET", "k", "v")
         self.assertEqual(own("FAILOVER", "TIMEOUT", "300"), "+OK")
@@ -116,7 +116,7 @@ class BesideServers:
 
     def test_one_that_does_not_answer_is_given_the_lead_by_force(self):
         server, other, own = self.pair()
-        self.follow(other, own)
+        self.replicate(other, own)
         os.kill(server.process.pid, signal.SIGSTOP)
         own("SET", "k", "v")
         self.assertEqual(own("FAILOVER", "TO", "127.0.0.1", other.port, "FORCE", "TIMEOUT", "300"), "+OK")
@@ -144,10 +144,10 @@ class BesideValkey(BesideServers, Failover):
 
 @harness.on_each_backend
 class AmongCaches(Failover):
-    def test_the_lead_goes_there_and_back(self):
+    def test_the_master_changes_there_and_back(self):
         daemon = self.daemon()
         first, second = self.cache(daemon, "first"), self.cache(daemon, "second")
-        self.follow(second, first)
+        self.replicate(second, first)
         self.hand_over(first, second)
         self.assertEqual(first("CONFIG", "RESETSTAT"), "+OK")
         self.assertEqual(second("CONFIG", "RESETSTAT"), "+OK")
@@ -155,10 +155,10 @@ class AmongCaches(Failover):
         told = daemon.must("logs", "second") + daemon.must("logs", "first")
         self.assertEqual(told.count("is master from now on"), 2)
 
-    def test_a_replica_that_will_not_lead_leaves_all_as_it_was(self):
+    def test_a_replica_that_refuses_leaves_all_as_it_was(self):
         daemon = self.daemon()
         first, second = self.cache(daemon, "first"), self.cache(daemon, "second")
-        self.follow(second, first)
+        self.replicate(second, first)
         # It does not let the master in.
         second("CONFIG", "SET", "requirepass", "secret")
         first("SET", "k", "v")
@@ -174,7 +174,7 @@ class AmongCaches(Failover):
         daemon = self.daemon()
         first, second = self.cache(daemon, "first"), self.cache(daemon, "second")
         second("CONFIG", "SET", "replica-announce-port", "1")
-        self.follow(second, first)
+        self.replicate(second, first)
         first("SET", "k", "v")
         self.assertEqual(first("FAILOVER"), "+OK")
         eventually(lambda: "cannot be reached" in daemon.must("logs", "first"), "the end")

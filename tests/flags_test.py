@@ -355,12 +355,12 @@ class CacheFlags(FlagTest):
         self.assert_refused(refused, 1, "HOST:PORT")
         refused = daemon.run("create", "cache", "r", "-p", "0", "--replicate-user", "me")
         self.assert_refused(refused, 1, "without --replicate")
-        leader = self.create(daemon, "cache", "leader")
+        master = self.create(daemon, "cache", "master")
         for command in ("CONFIG SET repl-diskless-sync-delay 0", "SET a 1",
                         "ACL SETUSER copy on >secret +psync +replconf +ping"):
-            self.assertEqual(ask_cache(leader, command), "+OK")
-        self.assertEqual(ask_cache(leader, "CONFIG SET requirepass other"), "+OK")
-        port = self.create(daemon, "cache", "r", "--replicate", f"127.0.0.1:{leader}",
+            self.assertEqual(ask_cache(master, command), "+OK")
+        self.assertEqual(ask_cache(master, "CONFIG SET requirepass other"), "+OK")
+        port = self.create(daemon, "cache", "r", "--replicate", f"127.0.0.1:{master}",
                            "--replicate-user", "copy", "--replicate-password", "secret")
         eventually(lambda: ask_cache(port, "GET a") == "$1", "the key")
 
@@ -398,15 +398,15 @@ class CacheFlags(FlagTest):
         daemon.must("edit", "r", "--tls-protocols", "TLSv1.2", "--tls-ciphers", "ECDHE-ECDSA-AES256-GCM-SHA384")
         self.assertEqual(spoken(), ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384"))
         # It follows one that speaks TLS.
-        leader = free_port()
-        daemon.must("create", "cache", "leader", "--tls-port", str(leader), "--tls-cert-file", made.cert,
+        master = free_port()
+        daemon.must("create", "cache", "master", "--tls-port", str(master), "--tls-cert-file", made.cert,
                     "--tls-key-file", made.key, "--tls-auth-clients", "no", "--mode", "admin", "-s")
-        with made.connect(leader) as client:
+        with made.connect(master) as client:
             client.sendall(b"CONFIG SET repl-diskless-sync-delay 0\r\nSET a 1\r\n")
             self.assertEqual([read_line(client), read_line(client)], ["+OK", "+OK"])
-        follower = self.create(daemon, "cache", "f", "--replicate", f"127.0.0.1:{leader}", "--tls-replication", "yes",
+        replica = self.create(daemon, "cache", "f", "--replicate", f"127.0.0.1:{master}", "--tls-replication", "yes",
                                "--tls-ca-cert-file", made.ca)
-        eventually(lambda: ask_cache(follower, "GET a") == "$1", "the key")
+        eventually(lambda: ask_cache(replica, "GET a") == "$1", "the key")
 
     @effect_of("cache", "protected-mode")
     def test_protected_mode(self):

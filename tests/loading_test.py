@@ -101,7 +101,7 @@ class LoadingTest(harness.EddyTest):
 class Follower(LoadingTest):
     """The data of a master, which stops in the middle of it."""
 
-    def follower(self, master, *more):
+    def replica(self, master, *more):
         daemon, port = self.daemon(), free_port()
         daemon.must("create", "cache", "db", "-p", str(port), "--mode", "admin", "-s", *more)
         client = self.client(port)
@@ -113,7 +113,7 @@ class Follower(LoadingTest):
         data = dump(100, 1000)
         half = len(data) // 2
         master = SlowMaster(self, data, half)
-        daemon, client = self.follower(master)
+        daemon, client = self.replica(master)
         fields = eventually(lambda: self.fields_from(client, half - 2000), "half of the data")
         self.assertLessEqual(self.check(fields, len(data)), half)
         self.assertEqual(int(fields["loading_rdb_used_mem"]), USED_MEMORY)
@@ -132,7 +132,7 @@ class Follower(LoadingTest):
     def test_without_a_size_the_masters_memory_stands_for_it(self):
         data = dump(100, 1000)
         half = len(data) // 2
-        daemon, client = self.follower(SlowMaster(self, data, half, tells_size=False))
+        daemon, client = self.replica(SlowMaster(self, data, half, tells_size=False))
         fields = eventually(lambda: self.fields_from(client, half - 2000), "half of the data")
         self.assertEqual(fields["loading_total_bytes"], "0")
         self.assertEqual(fields["loading_loaded_perc"],
@@ -142,14 +142,14 @@ class Follower(LoadingTest):
     def test_more_than_the_masters_memory_is_not_more_than_all(self):
         data = dump(100, 1000, memory=1000)
         half = len(data) // 2
-        daemon, client = self.follower(SlowMaster(self, data, half, tells_size=False))
+        daemon, client = self.replica(SlowMaster(self, data, half, tells_size=False))
         fields = eventually(lambda: self.fields_from(client, half - 2000), "half of the data")
         self.assertEqual(fields["loading_loaded_perc"], "99.99")
         daemon.must("stop", "db")
 
     def test_it_can_be_shut_down_and_its_old_file_stays(self):
         data, folder = dump(100, 1000), self.folder()
-        daemon, client = self.follower(SlowMaster(self, data, len(data) // 2), "--dir", folder, "--save", "3600 1")
+        daemon, client = self.replica(SlowMaster(self, data, len(data) // 2), "--dir", folder, "--save", "3600 1")
         # The copy may have begun before it was written.
         before = os.path.join(folder, "dump.rdb")
         eventually(lambda: client.info("persistence")["loading"] == "1", "the copy to begin")

@@ -249,12 +249,12 @@ class Moving(harness.EddyTest):
         for each in self.threads:
             if each.problem is not None:
                 raise each.problem
-        leader = servers[0]
+        master = servers[0]
         for server in servers:
-            eventually(lambda at=server: self.has_whole_stream(leader, at), "the end of the stream")
+            eventually(lambda at=server: self.has_whole_stream(master, at), "the end of the stream")
             for each in self.writers:
                 each.check(server)
-            self.assertEqual(server("DEBUG", "DIGEST"), leader("DEBUG", "DIGEST"))
+            self.assertEqual(server("DEBUG", "DIGEST"), master("DEBUG", "DIGEST"))
 
     def test_from_redis_and_back(self):
         self.begin(self.old)

@@ -14,16 +14,16 @@ from harness import connect, eventually, free_port
 ROUNDS = int(os.environ.get("EDDY_REPLICATION_ROUNDS", "20"))
 
 
-def have_same_data(leader, follower):
-    """Waits until the follower has all that the leader has, and compares."""
+def have_same_data(master, replica):
+    """Waits until the replica has all that the master has, and compares."""
     def same():
-        told, has = leader.info("replication"), follower.info("replication")
+        told, has = master.info("replication"), replica.info("replication")
         return (has.get("master_link_status") == "up" and
                 told["master_repl_offset"] == has["slave_repl_offset"])
-    # Keys that expire are removed by the leader, which tells.
+    # Keys that expire are removed by the master, which tells.
     def equal():
-        eventually(same, "the follower to have everything")
-        return leader("DEBUG", "DIGEST") == follower("DEBUG", "DIGEST")
+        eventually(same, "the replica to have everything")
+        return master("DEBUG", "DIGEST") == replica("DEBUG", "DIGEST")
     eventually(equal, "the same data")
 
 
@@ -74,9 +74,9 @@ class Replication(harness.EddyTest):
         self.assertEqual(client("CONFIG", "SET", "repl-diskless-sync-delay", "0"), "+OK")
         return client
 
-    def follow(self, follower, leader):
-        self.assertEqual(follower("REPLICAOF", "127.0.0.1", leader.port), "+OK")
-        eventually(lambda: follower.info("replication")["master_link_status"] == "up", "the link")
+    def replicate(self, replica, master):
+        self.assertEqual(replica("REPLICAOF", "127.0.0.1", master.port), "+OK")
+        eventually(lambda: replica.info("replication")["master_link_status"] == "up", "the link")
 
     def write(self, client, seed, rounds=ROUNDS):
         traffic = Traffic(seed)
@@ -92,56 +92,56 @@ class BesideServers:
         server = Redis(self, *arguments, program=self.program)
         return server, client_of(self, server.port)
 
-    def test_a_cache_follows(self):
-        _, leader = self.server()
-        follower = self.cache(self.daemon(), "db")
-        follower("SET", "its own", "goes")
-        self.write(leader, 1)
-        self.follow(follower, leader)
-        self.assertEqual(follower("EXISTS", "its own"), 0)
-        self.write(leader, 2)
-        have_same_data(leader, follower)
-        self.assertTrue(follower("SET", "a", "b").startswith("-READONLY"))
-        self.assertEqual(follower("ROLE")[:4], [b"slave", b"127.0.0.1", leader.port, b"connected"])
-        self.assertEqual(leader("WAIT", "1", "10000"), 1)
+    def test_a_cache_replicates(self):
+        _, master = self.server()
+        replica = self.cache(self.daemon(), "db")
+        replica("SET", "its own", "goes")
+        self.write(master, 1)
+        self.replicate(replica, master)
+        self.assertEqual(replica("EXISTS", "its own"), 0)
+        self.write(master, 2)
+        have_same_data(master, replica)
+        self.assertTrue(replica("SET", "a", "b").startswith("-READONLY"))
+        self.assertEqual(replica("ROLE")[:4], [b"slave", b"127.0.0.1", master.port, b"connected"])
+        self.assertEqual(master("WAIT", "1", "10000"), 1)
         # Both go on where they were.
-        writer = client_of(self, leader.port)
+        writer = client_of(self, master.port)
         writing = threading.Thread(target=self.write, args=(writer, 3))
         writing.start()
         for _ in range(3):
-            leader("CLIENT", "KILL", "TYPE", "replica")
-            eventually(lambda: follower.info("replication")["master_link_status"] == "up")
+            master("CLIENT", "KILL", "TYPE", "replica")
+            eventually(lambda: replica.info("replication")["master_link_status"] == "up")
         writing.join()
-        have_same_data(leader, follower)
-        self.assertEqual(leader.info("stats")["sync_full"], "1")
-        self.assertGreaterEqual(int(leader.info("stats")["sync_partial_ok"]), 1)
+        have_same_data(master, replica)
+        self.assertEqual(master.info("stats")["sync_full"], "1")
+        self.assertGreaterEqual(int(master.info("stats")["sync_partial_ok"]), 1)
         # Moving over: it stays as it is, and takes writes.
-        self.assertEqual(follower("REPLICAOF", "NO", "ONE"), "+OK")
-        self.assertEqual(follower("SET", "a", "b"), "+OK")
-        self.assertEqual(follower("ROLE")[0], b"master")
+        self.assertEqual(replica("REPLICAOF", "NO", "ONE"), "+OK")
+        self.assertEqual(replica("SET", "a", "b"), "+OK")
+        self.assertEqual(replica("ROLE")[0], b"master")
 
-    def test_it_follows_a_cache(self):
-        leader = self.cache(self.daemon(), "db")
-        _, follower = self.server()
-        self.write(leader, 1)
-        self.follow(follower, leader)
-        self.write(leader, 2)
-        have_same_data(leader, follower)
-        told = leader.info("replication")
+    def test_it_replicates_a_cache(self):
+        master = self.cache(self.daemon(), "db")
+        _, replica = self.server()
+        self.write(master, 1)
+        self.replicate(replica, master)
+        self.write(master, 2)
+        have_same_data(master, replica)
+        told = master.info("replication")
         self.assertEqual(told["connected_slaves"], "1")
         self.assertIn("state=online", told["slave0"])
-        self.assertIn(f"port={follower.port}", told["slave0"])
-        self.assertEqual(leader("WAIT", "1", "10000"), 1)
-        writer = client_of(self, leader.port)
+        self.assertIn(f"port={replica.port}", told["slave0"])
+        self.assertEqual(master("WAIT", "1", "10000"), 1)
+        writer = client_of(self, master.port)
         writing = threading.Thread(target=self.write, args=(writer, 3))
         writing.start()
         for _ in range(3):
-            leader("CLIENT", "KILL", "TYPE", "replica")
-            eventually(lambda: follower.info("replication")["master_link_status"] == "up")
+            master("CLIENT", "KILL", "TYPE", "replica")
+            eventually(lambda: replica.info("replication")["master_link_status"] == "up")
         writing.join()
-        have_same_data(leader, follower)
-        self.assertEqual(leader.info("stats")["sync_full"], "1")
-        self.assertGreaterEqual(int(leader.info("stats")["sync_partial_ok"]), 1)
+        have_same_data(master, replica)
+        self.assertEqual(master.info("stats")["sync_full"], "1")
+        self.assertGreaterEqual(int(master.info("stats")["sync_partial_ok"]), 1)
 
     def test_a_replica_that_asks_from_a_wrong_place(self):
         """It gets everything anew, as a real server gives it, and nobody else notices."""
@@ -149,17 +149,17 @@ class BesideServers:
         _, theirs = self.server("--repl-diskless-sync", "no")
         ours = self.cache(self.daemon(), "db")
         answers = []
-        for leader in (ours, theirs):
-            self.assertEqual(leader("CONFIG", "SET", "repl-backlog-size", "16kb"), "+OK")
-            leader("SET", "a", "1")
-            first = Stranger(self, leader.port)
+        for master in (ours, theirs):
+            self.assertEqual(master("CONFIG", "SET", "repl-backlog-size", "16kb"), "+OK")
+            master("SET", "a", "1")
+            first = Stranger(self, master.port)
             self.assertRegex(first.ask("?", "-1"), "^[+]FULLRESYNC [0-9a-f]{40} [0-9]+$")
             first.close()
             for _ in range(20):
-                leader("SET", "filler", "x" * 10_000)
-            eventually(lambda at=leader: int(at.info("replication")["repl_backlog_first_byte_offset"]) > 1,
+                master("SET", "filler", "x" * 10_000)
+            eventually(lambda at=master: int(at.info("replication")["repl_backlog_first_byte_offset"]) > 1,
                        "the backlog to forget")
-            told = leader.info("replication")
+            told = master.info("replication")
             its_id, offset = told["master_replid"], int(told["master_repl_offset"])
             answers.append([])
             for asked in ((its_id, offset + 1), (its_id.upper(), offset + 1), (its_id, offset + 2),
@@ -167,16 +167,16 @@ class BesideServers:
                           (its_id, 2**63), (its_id, 1), (its_id, 0), (its_id, -5), (its_id, "x"), ("f" * 40, 1),
                           ("f" * 40, offset + 1), (its_id[:-1], offset + 1), ("x" * 10_000, offset + 1),
                           ("", offset + 1), ("?", -1), ("?", offset + 1)):
-                stranger = Stranger(self, leader.port)
+                stranger = Stranger(self, master.port)
                 answer = stranger.ask(*asked)
                 if answer.startswith("+FULLRESYNC"):
                     self.assertEqual(answer, f"+FULLRESYNC {its_id} {offset}", asked)
                     answer = "+FULLRESYNC"
                 answers[-1].append(answer.split()[0])
                 stranger.close()
-                self.assertEqual(leader("GET", "a"), b"1")
-            eventually(lambda at=leader: at.info("replication")["connected_slaves"] == "0", "the end of all")
-            self.assertEqual(leader.info("stats")["sync_partial_ok"], "2")
+                self.assertEqual(master("GET", "a"), b"1")
+            eventually(lambda at=master: at.info("replication")["connected_slaves"] == "0", "the end of all")
+            self.assertEqual(master.info("stats")["sync_partial_ok"], "2")
         self.assertEqual(answers[0], answers[1])
         self.assertEqual(answers[0].count("+CONTINUE"), 2)
 
@@ -187,9 +187,9 @@ class BesideServers:
         _, third = self.server()
         fourth = self.cache(daemon, "fourth")
         self.write(first, 1)
-        self.follow(second, first)
-        self.follow(third, second)
-        self.follow(fourth, third)
+        self.replicate(second, first)
+        self.replicate(third, second)
+        self.replicate(fourth, third)
         self.write(first, 2)
         for each in (second, third, fourth):
             have_same_data(first, each)
@@ -202,31 +202,31 @@ class BesideServers:
             have_same_data(second, each)
         self.assertEqual(second.info("stats")["sync_full"], "1")
         # The old one may have let keys end meanwhile, and need all.
-        self.follow(first, second)
+        self.replicate(first, second)
         for each in (first, third, fourth):
             have_same_data(second, each)
 
     def test_messages_and_the_end_of_keys_reach_replicas(self):
         daemon = self.daemon()
-        leader = self.cache(daemon, "leader")
-        follower = self.cache(daemon, "follower")
+        master = self.cache(daemon, "master")
+        replica = self.cache(daemon, "replica")
         _, theirs = self.server()
-        self.follow(follower, leader)
-        self.follow(theirs, leader)
-        for each in (follower, theirs):
+        self.replicate(replica, master)
+        self.replicate(theirs, master)
+        for each in (replica, theirs):
             listener = client_of(self, each.port)
             listener("SUBSCRIBE", "news")
-            leader("PUBLISH", "news", "today")
+            master("PUBLISH", "news", "today")
             self.assertEqual(listener.reply(), [b"message", b"news", b"today"])
-        leader("SET", "short", "1", "PX", "50")
-        leader("SET", "long", "1", "PX", "100000")
-        eventually(lambda: follower("GET", "short") is None, "the key's end")
-        eventually(lambda: follower("DBSIZE") == 1 and theirs("DBSIZE") == 1, "its removal")
-        self.assertEqual(follower("PEXPIRETIME", "long"), leader("PEXPIRETIME", "long"))
-        have_same_data(leader, follower)
-        have_same_data(leader, theirs)
+        master("SET", "short", "1", "PX", "50")
+        master("SET", "long", "1", "PX", "100000")
+        eventually(lambda: replica("GET", "short") is None, "the key's end")
+        eventually(lambda: replica("DBSIZE") == 1 and theirs("DBSIZE") == 1, "its removal")
+        self.assertEqual(replica("PEXPIRETIME", "long"), master("PEXPIRETIME", "long"))
+        have_same_data(master, replica)
+        have_same_data(master, theirs)
 
-    def test_functions_follow(self):
+    def test_functions_are_replicated(self):
         daemon = self.daemon()
         _, theirs = self.server()
         cache = self.cache(daemon, "cache")
@@ -235,7 +235,7 @@ class BesideServers:
         if str(cache("FUNCTION", "LOAD", library.format("its_own"))).startswith("-"):
             self.skipTest("this eddy was built without scripts")
         theirs("FUNCTION", "LOAD", library.format("first"))
-        self.follow(cache, theirs)
+        self.replicate(cache, theirs)
         theirs("FUNCTION", "LOAD", library.format("second"))
         have_same_data(theirs, cache)
         for name in ("first", "second"):
@@ -244,7 +244,7 @@ class BesideServers:
         # And back again.
         cache("REPLICAOF", "NO", "ONE")
         theirs("FUNCTION", "FLUSH")
-        self.follow(theirs, cache)
+        self.replicate(theirs, cache)
         cache("FUNCTION", "LOAD", library.format("third"))
         cache("FUNCTION", "DELETE", "first")
         have_same_data(cache, theirs)
@@ -254,15 +254,15 @@ class BesideServers:
 
     def test_a_big_copy_while_much_is_written(self):
         daemon = self.daemon()
-        leader = self.cache(daemon, "leader")
+        master = self.cache(daemon, "master")
         for base in range(0, 60000, 1000):
-            leader.all([("SET", f"key {i}", "v" * (i % 300)) for i in range(base, base + 1000)])
-        follower = self.cache(daemon, "follower")
+            master.all([("SET", f"key {i}", "v" * (i % 300)) for i in range(base, base + 1000)])
+        replica = self.cache(daemon, "replica")
         _, theirs = self.server()
         stop = threading.Event()
 
         def write():
-            client, traffic = Client(leader.port), Traffic(5)
+            client, traffic = Client(master.port), Traffic(5)
             while not stop.is_set():
                 client.all(traffic.batch(100))
                 client.all([("APPEND", f"key {i}", "!") for i in range(0, 60000, 997)])
@@ -270,23 +270,23 @@ class BesideServers:
         writer = threading.Thread(target=write)
         writer.start()
         try:
-            self.follow(follower, leader)
-            self.follow(theirs, leader)
+            self.replicate(replica, master)
+            self.replicate(theirs, master)
         finally:
             stop.set()
             writer.join()
-        have_same_data(leader, follower)
-        have_same_data(leader, theirs)
+        have_same_data(master, replica)
+        have_same_data(master, theirs)
 
     def test_a_password_and_the_flags(self):
-        server, leader = self.server("--requirepass", "secret")
-        leader("AUTH", "secret")
-        leader("SET", "a", "1")
+        server, master = self.server("--requirepass", "secret")
+        master("AUTH", "secret")
+        master("SET", "a", "1")
         daemon = self.daemon()
-        follower = self.cache(daemon, "db", "--replicate", f"127.0.0.1:{server.port}")
+        replica = self.cache(daemon, "db", "--replicate", f"127.0.0.1:{server.port}")
         eventually(lambda: "NOAUTH" in daemon.must("logs", "db"), "the refusal in the log")
-        self.assertEqual(follower("CONFIG", "SET", "masterauth", "secret"), "+OK")
-        eventually(lambda: follower("GET", "a") == b"1", "the key")
+        self.assertEqual(replica("CONFIG", "SET", "masterauth", "secret"), "+OK")
+        eventually(lambda: replica("GET", "a") == b"1", "the key")
         other = self.cache(daemon, "other", "--replicate", f"127.0.0.1:{server.port}",
                            "--replicate-user", "default", "--replicate-password", "secret")
         eventually(lambda: other("GET", "a") == b"1", "the key")
@@ -304,7 +304,7 @@ class BesideValkey(BesideServers, Replication):
 
 @harness.on_each_backend
 class ByTls(Replication):
-    """The certificates are for another name than the address that the followers know: who signs them counts."""
+    """The certificates are for another name than the address that the replicas know: who signs them counts."""
 
     def setUp(self):
         self.made = harness.Certificates(self.folder())
@@ -342,52 +342,52 @@ class ByTls(Replication):
         Redis(self, "--tls-port", str(port), "--port", "0", *self.flags)
         return self.client(port)
 
-    def check(self, leader, follower):
-        self.write(leader, 1)
-        self.follow(follower, leader)
-        self.write(leader, 2)
-        have_same_data(leader, follower)
-        self.assertEqual(leader("WAIT", "1", "10000"), 1)
-        self.assertIn(f"port={follower.port},", leader.info("replication")["slave0"])
+    def check(self, master, replica):
+        self.write(master, 1)
+        self.replicate(replica, master)
+        self.write(master, 2)
+        have_same_data(master, replica)
+        self.assertEqual(master("WAIT", "1", "10000"), 1)
+        self.assertIn(f"port={replica.port},", master.info("replication")["slave0"])
 
-    def test_a_cache_follows(self):
+    def test_a_cache_replicates(self):
         self.check(self.redis(), self.cache(self.daemon(), "db"))
 
-    def test_it_follows_a_cache(self):
+    def test_it_replicates_a_cache(self):
         self.check(self.cache(self.daemon(), "db"), self.redis())
 
     def test_among_caches(self):
         daemon = self.daemon()
-        self.check(self.cache(daemon, "leader"), self.cache(daemon, "follower"))
+        self.check(self.cache(daemon, "master"), self.cache(daemon, "replica"))
 
-    def test_the_lead_goes_there_and_back(self):
+    def test_the_master_changes_there_and_back(self):
         daemon = self.daemon()
         first, second = self.cache(daemon, "first"), self.cache(daemon, "second")
-        self.follow(second, first)
-        for leader, follower in ((first, second), (second, first)):
-            self.write(leader, leader.port, 1)
-            self.assertEqual(leader("FAILOVER", "TO", "127.0.0.1", follower.port), "+OK")
-            eventually(lambda at=leader: at.info("replication")["master_failover_state"] == "no-failover", "the end")
-            self.assertEqual(leader("ROLE")[:3], [b"slave", b"127.0.0.1", follower.port])
-            self.assertEqual(follower("ROLE")[0], b"master")
-            have_same_data(follower, leader)
-            self.assertEqual(follower.info("stats")["sync_partial_ok"], "1")
+        self.replicate(second, first)
+        for master, replica in ((first, second), (second, first)):
+            self.write(master, master.port, 1)
+            self.assertEqual(master("FAILOVER", "TO", "127.0.0.1", replica.port), "+OK")
+            eventually(lambda at=master: at.info("replication")["master_failover_state"] == "no-failover", "the end")
+            self.assertEqual(master("ROLE")[:3], [b"slave", b"127.0.0.1", replica.port])
+            self.assertEqual(replica("ROLE")[0], b"master")
+            have_same_data(replica, master)
+            self.assertEqual(replica.info("stats")["sync_partial_ok"], "1")
 
-    def test_a_master_of_another_authority_is_not_followed_nor_told_the_password(self):
+    def test_a_master_of_another_authority_is_not_replicated_nor_sent_the_password(self):
         daemon = self.daemon()
-        follower = self.cache(daemon, "follower")
+        replica = self.cache(daemon, "replica")
         other, port = harness.Certificates(self.folder()), free_port()
-        daemon.must("create", "cache", "leader", "--tls-port", str(port), "--tls-cert-file", other.cert,
+        daemon.must("create", "cache", "master", "--tls-port", str(port), "--tls-cert-file", other.cert,
                     "--tls-key-file", other.key, "--tls-auth-clients", "no", "-s")
-        self.assertEqual(follower("REPLICAOF", "127.0.0.1", port), "+OK")
-        eventually(lambda: f"{port} by TLS (tls-replication)" in daemon.must("logs", "follower"), "the reason")
-        self.assertEqual(follower.info("replication")["master_link_status"], "down")
+        self.assertEqual(replica("REPLICAOF", "127.0.0.1", port), "+OK")
+        eventually(lambda: f"{port} by TLS (tls-replication)" in daemon.must("logs", "replica"), "the reason")
+        self.assertEqual(replica.info("replication")["master_link_status"], "down")
         # Nor one that does not speak TLS, whatever it is sent.
-        self.assertEqual(follower("CONFIG", "SET", "masterauth", "secret"), "+OK")
+        self.assertEqual(replica("CONFIG", "SET", "masterauth", "secret"), "+OK")
         with socket.create_server(("127.0.0.1", 0)) as plain:
             plain.settimeout(harness.DEADLINE_S)
             port = plain.getsockname()[1]
-            self.assertEqual(follower("REPLICAOF", "127.0.0.1", port), "+OK")
+            self.assertEqual(replica("REPLICAOF", "127.0.0.1", port), "+OK")
             for _ in range(2):
                 peer, _ = plain.accept()
                 with peer:
@@ -398,102 +398,102 @@ class ByTls(Replication):
                         told += more
                 self.assertTrue(told.startswith(b"\x16\x03"), "a ClientHello (RFC 8446, section 5.1)")
                 self.assertNotIn(b"secret", told)
-            eventually(lambda: f"{port} by TLS (tls-replication)" in daemon.must("logs", "follower"), "the reason")
+            eventually(lambda: f"{port} by TLS (tls-replication)" in daemon.must("logs", "replica"), "the reason")
 
 
 @harness.on_each_backend
 class AmongCaches(Replication):
-    def test_config_rewrite_keeps_whom_it_follows(self):
+    def test_config_rewrite_keeps_the_master(self):
         daemon = self.daemon()
-        leader = self.cache(daemon, "leader")
-        follower = self.cache(daemon, "follower", "--replicate", f"127.0.0.1:{leader.port}",
+        master = self.cache(daemon, "master")
+        replica = self.cache(daemon, "replica", "--replicate", f"127.0.0.1:{master.port}",
                               "--replicate-password", "unused")
-        self.assertEqual(follower("REPLICAOF", "NO", "ONE"), "+OK")
-        self.assertEqual(follower("CONFIG", "REWRITE"), "+OK")
-        options = daemon.show("follower")["options"]
+        self.assertEqual(replica("REPLICAOF", "NO", "ONE"), "+OK")
+        self.assertEqual(replica("CONFIG", "REWRITE"), "+OK")
+        options = daemon.show("replica")["options"]
         self.assertNotIn("replicate", options)
-        daemon.must("stop", "follower")
-        daemon.must("start", "follower")
-        follower = client_of(self, follower.port)
-        self.assertEqual(follower("ROLE")[0], b"master")
-        self.assertEqual(follower("CONFIG", "GET", "masterauth"), [b"masterauth", b"unused"])
-        self.assertEqual(follower("REPLICAOF", "127.0.0.1", leader.port), "+OK")
-        self.assertEqual(follower("CONFIG", "REWRITE"), "+OK")
-        daemon.must("stop", "follower")
-        daemon.must("start", "follower")
-        follower = client_of(self, follower.port)
-        self.assertEqual(follower("ROLE")[:3], [b"slave", b"127.0.0.1", leader.port])
+        daemon.must("stop", "replica")
+        daemon.must("start", "replica")
+        replica = client_of(self, replica.port)
+        self.assertEqual(replica("ROLE")[0], b"master")
+        self.assertEqual(replica("CONFIG", "GET", "masterauth"), [b"masterauth", b"unused"])
+        self.assertEqual(replica("REPLICAOF", "127.0.0.1", master.port), "+OK")
+        self.assertEqual(replica("CONFIG", "REWRITE"), "+OK")
+        daemon.must("stop", "replica")
+        daemon.must("start", "replica")
+        replica = client_of(self, replica.port)
+        self.assertEqual(replica("ROLE")[:3], [b"slave", b"127.0.0.1", master.port])
 
     def test_a_replica_that_acknowledges_nonsense(self):
-        leader = self.cache(self.daemon(), "leader")
+        master = self.cache(self.daemon(), "master")
         other = self.cache(self.daemon(), "other")
         # Nothing but what is written here goes into the stream.
-        self.assertEqual(leader("CONFIG", "SET", "repl-ping-replica-period", "3600"), "+OK")
-        leader("SET", "a", "1")
-        stranger = Stranger(self, leader.port)
+        self.assertEqual(master("CONFIG", "SET", "repl-ping-replica-period", "3600"), "+OK")
+        master("SET", "a", "1")
+        stranger = Stranger(self, master.port)
         self.assertTrue(stranger.ask("?", "-1").startswith("+FULLRESYNC"))
         stranger.take_copy()
 
         def acknowledged():
-            found = re.search(r"offset=(\d+)", leader.info("replication").get("slave0", ""))
+            found = re.search(r"offset=(\d+)", master.info("replication").get("slave0", ""))
             return int(found.group(1)) if found else None
 
         def end():
-            return int(leader.info("replication")["master_repl_offset"])
+            return int(master.info("replication")["master_repl_offset"])
         # Redis believes it, and counts it for what is written later; a cache believes what it has sent.
         for much in (end() + 10**12, 2**63 - 1):
             stranger.acknowledge(much)
             eventually(lambda: acknowledged() == end(), "what was sent to be acknowledged")
-            leader("SET", "a", "2")
-            self.assertEqual(leader("WAIT", "1", "50"), 0)
+            master("SET", "a", "2")
+            self.assertEqual(master("WAIT", "1", "50"), 0)
         # What is no offset, or less than before, changes nothing.
         before = acknowledged()
         for words in (("0",), ("1",), ("-1",), (-2**63,), (2**64,), ("9" * 1000,), ("x",), ("",), (b"\0\xff",),
                       ("1.5",), ("1", "FACK", "x"), ("1", "FACK", 2**63 - 1), ("x", "FACK", "x")):
             stranger.acknowledge(*words)
-            self.assertEqual(leader("SET", "a", "3"), "+OK")
+            self.assertEqual(master("SET", "a", "3"), "+OK")
         self.assertEqual(acknowledged(), before)
-        self.assertEqual(leader("WAITAOF", "0", "1", "50"), [0, 0])
+        self.assertEqual(master("WAITAOF", "0", "1", "50"), [0, 0])
         # A replica that would need a reply is closed, as Redis does.
         stranger.acknowledge()
-        eventually(lambda: leader.info("replication")["connected_slaves"] == "0", "it is closed")
-        # Others are served, and follow.
-        self.follow(other, leader)
-        have_same_data(leader, other)
-        self.assertGreaterEqual(leader("WAIT", "1", "10000"), 1)
+        eventually(lambda: master.info("replication")["connected_slaves"] == "0", "it is closed")
+        # Others are served, and replicate.
+        self.replicate(other, master)
+        have_same_data(master, other)
+        self.assertGreaterEqual(master("WAIT", "1", "10000"), 1)
         self.assertEqual(other("GET", "a"), b"3")
         other("REPLICAOF", "NO", "ONE")
-        eventually(lambda: leader.info("replication")["connected_slaves"] == "0", "it follows no longer")
+        eventually(lambda: master.info("replication")["connected_slaves"] == "0", "its link to end")
         # Another stranger, who tells the truth as often as a replica does, is counted.
-        honest = Stranger(self, leader.port)
+        honest = Stranger(self, master.port)
         self.assertTrue(honest.ask("?", "-1").startswith("+FULLRESYNC"))
         honest.take_copy()
-        leader("SET", "a", "4")
+        master("SET", "a", "4")
 
         def counted():
             honest.acknowledge(end())
-            return leader("WAIT", "1", "50") == 1
+            return master("WAIT", "1", "50") == 1
         eventually(counted, "its acknowledgement to count")
 
     def test_a_replica_that_does_not_read_is_closed(self):
         daemon = self.daemon()
-        leader = self.cache(daemon, "leader")
-        self.assertEqual(leader("CONFIG", "SET", "client-output-buffer-limit",
+        master = self.cache(daemon, "master")
+        self.assertEqual(master("CONFIG", "SET", "client-output-buffer-limit",
                                 "replica 2mb 0 0", "repl-backlog-size", "100kb"), "+OK")
-        lazy = Client(leader.port)
+        lazy = Client(master.port)
         self.addCleanup(lazy.close)
         lazy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         lazy("REPLCONF", "capa", "eof", "capa", "psync2")
         lazy.send("PSYNC", "?", "-1")
-        eventually(lambda: leader.info("replication")["connected_slaves"] == "1", "it follows")
+        eventually(lambda: master.info("replication")["connected_slaves"] == "1", "its link")
         before = daemon.resident_kib()
         value = "x" * 100_000
         for _ in range(300):
-            leader("SET", "a", value)
-        eventually(lambda: leader.info("replication")["connected_slaves"] == "0", "it is closed")
+            master("SET", "a", value)
+        eventually(lambda: master.info("replication")["connected_slaves"] == "0", "it is closed")
         if not harness.sanitized():
             self.assertLess(daemon.resident_kib() - before, 40_000)
-        self.assertEqual(leader.info("stats")["client_output_buffer_limit_disconnections"], "1")
+        self.assertEqual(master.info("stats")["client_output_buffer_limit_disconnections"], "1")
 
 
 if __name__ == "__main__":

@@ -308,35 +308,35 @@ class Partition(Network):
     def setUp(self):
         super().setUp()
         self.inside, self.outside = self.node_inside(), self.node_outside(self.outer)
-        self.leader, self.follower = self.inside.client(), self.outside.client()
+        self.master, self.replica = self.inside.client(), self.outside.client()
         self.inside.configure("repl-diskless-sync-delay", "0")
         self.outside.follow(self.inside.place)
-        eventually(lambda: self.follower.info("replication")["master_link_status"] == "up", "the first copy")
-        self.leader("SET", "a", "1")
-        eventually(lambda: self.follower("GET", "a") == b"1", "the key")
+        eventually(lambda: self.replica.info("replication")["master_link_status"] == "up", "the first copy")
+        self.master("SET", "a", "1")
+        eventually(lambda: self.replica("GET", "a") == b"1", "the key")
         # Not before, as that copy may take a slow machine longer. It holds for a wait that has begun.
         for each in (self.inside, self.outside):
             each.configure("repl-timeout", "2", "repl-ping-replica-period", "1")
 
     def test_a_cut_link_times_out_and_goes_on_where_it_was(self):
         self.cut()
-        eventually(lambda: self.follower.info("replication")["master_link_status"] == "down",
+        eventually(lambda: self.replica.info("replication")["master_link_status"] == "down",
                    "the loss to be noticed")
         self.heal()
-        leader = self.inside.client()
-        leader("SET", "a", "2")
-        eventually(lambda: self.follower("GET", "a") == b"2", "the change")
-        self.assertEqual(leader.info("stats")["sync_full"], "1")
+        master = self.inside.client()
+        master("SET", "a", "2")
+        eventually(lambda: self.replica("GET", "a") == b"2", "the change")
+        self.assertEqual(master.info("stats")["sync_full"], "1")
 
     def test_a_master_without_replicas_refuses_writes_if_told_so(self):
         self.inside.configure("min-replicas-to-write", "1", "min-replicas-max-lag", "2")
-        eventually(lambda: self.leader("SET", "a", "2") == "+OK", "a replica that is near enough")
+        eventually(lambda: self.master("SET", "a", "2") == "+OK", "a replica that is near enough")
         self.cut()
         eventually(lambda: self.inside.ask_at_home("SET", "a", "3").startswith("NOREPLICAS"), "the refusal")
         self.heal()
-        leader = self.inside.client()
-        eventually(lambda: leader("SET", "a", "4") == "+OK", "the replica to be back")
-        eventually(lambda: self.follower("GET", "a") == b"4", "the change")
+        master = self.inside.client()
+        eventually(lambda: master("SET", "a", "4") == "+OK", "the replica to be back")
+        eventually(lambda: self.replica("GET", "a") == b"4", "the change")
 
 
 class WatchedPartition(Watched, Network):

@@ -126,7 +126,7 @@ TEST_F(manager_start_test, a_pause_before_the_next_attempt_is_ended_too) {
     keep("removed", {{"port", 666}});
     keep("left", {{"port", 666}});
     live_meanwhile([](manager& runtimes) -> task<void> {
-        // Longer and longer ones: wait for one that nobody would sit out.
+        // Longer and longer ones: waits for one that no test could sit out.
         static_cast<void>(co_await loop::current().sleep_for(std::chrono::milliseconds(200)));
         const runtime_ref stopped = find(runtimes, "stopped");
         EXPECT_EQ(stopped->status, runtime_status::starting);

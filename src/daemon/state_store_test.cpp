@@ -176,7 +176,7 @@ TEST_F(state_store_test, without_descriptors_nothing_is_moved) {
 TEST_F(state_store_test, a_file_that_cannot_be_read_is_not_damaged) {
     ASSERT_TRUE(store().save(record("db")));
     write("cut.json", "{");
-    // A link to itself fails for root as well, who may read everything.
+    // A link to itself fails for root as well, which may read everything.
     fs::create_symlink("loop.json", file("loop.json"));
     const auto loaded = store().load();
     ASSERT_FALSE(loaded);

@@ -137,7 +137,7 @@ public:
 
 private:
     runtime::creation made_;
-    std::string data_;  // lost with a stop, unless it is handed over
+    std::string data_;  // lost with a stop, unless hand_over() passes it on
     std::uint64_t sent_ = 0;
     bool running_ = false;
     event given_up_;

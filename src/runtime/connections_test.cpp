@@ -60,7 +60,7 @@ TEST_P(descriptors, when_they_run_out_clients_wait_until_some_are_free) {
         talker waiting = co_await talker::to(server->local());
         co_await until([&] { return server.events.has("cannot accept connections for now"); });
         EXPECT_EQ(server->count().connections_now, 1U);
-        // Who is there is served as before.
+        // Clients that are there are served as before.
         EXPECT_EQ(must_do(co_await server->send("still here")), 1U);
         EXPECT_EQ(co_await known.line(), "still here");
 

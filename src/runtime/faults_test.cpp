@@ -129,7 +129,7 @@ task<void> send_lines(endpoint where, int number, int lines) {
     co_await reading.join();
 }
 
-/// Reads until it is reset or told to end; checks that lines are whole and each sender's in order.
+/// Reads until it is reset or stopped; checks that lines are whole and each sender's in order.
 task<void> read_lines(endpoint where, int senders, int& faults) {
     auto connected = co_await loop::current().connect(where);
     if (!connected) co_return;

@@ -49,7 +49,7 @@ task<void> port_is_served(std::string type) {
 }
 
 task<void> bind_chooses_the_address(std::string type) {
-    // Whoever would take all addresses would find that this one has its port.
+    // A listener on all addresses would find the port of this one taken.
     const listener other = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
     subject s(type, {{"port", other.local().port()}, {"bind", "127.0.0.2"}});
     co_await s.start();

@@ -96,7 +96,7 @@ bool take_over(call& c) {
     if (c.state.options.mode == access_mode::readonly) {
         c.error(
             "ERR PSYNC FAILOVER can't be sent to a cache in readonly mode: its option --replicate "
-            "says whom it follows");
+            "names its master");
         return false;
     }
     replication& its = *c.state.replicating;

@@ -350,7 +350,7 @@ TEST_F(failovers, a_replica_with_another_master_is_not_promoted) {
     links.end_load(id, 100);
     EXPECT_EQ(master("PSYNC " + id + " 101 FAILOVER"),
               "-ERR PSYNC FAILOVER can't be sent to a cache in readonly mode: its option "
-              "--replicate says whom it follows\r\n");
+              "--replicate names its master\r\n");
     EXPECT_TRUE(links.is_replica());
     EXPECT_THAT(client("SET k v"), StartsWith("-READONLY"));
 }

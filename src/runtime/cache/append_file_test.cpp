@@ -174,7 +174,7 @@ TEST_P(cache_append, it_is_switched_off_and_on_while_clients_write) {
     });
 }
 
-/// What a master sends at first is told to nobody as commands.
+/// A master's full copy is not propagated as commands.
 TEST_P(cache_append, a_masters_data_replaces_what_was_there) {
     run([&]() -> task<void> {
         const temporary_folder folder;
@@ -217,8 +217,8 @@ TEST_P(cache_append, a_masters_data_replaces_what_was_there) {
     });
 }
 
-/// The files are of before the copy until they are rewritten, and who leads may be a matter of
-/// moments.
+/// The files are of before the copy until they are rewritten, and the replica may be promoted at
+/// once.
 TEST_P(cache_append, what_a_replica_writes_once_promoted_is_there_after_a_crash) {
     run([&]() -> task<void> {
         const temporary_folder folder;
@@ -325,7 +325,7 @@ TEST_P(cache_append, clients_that_write_at_once_share_a_sync) {
     });
 }
 
-/// A stop wakes those who wait, and what they were given meanwhile is in no list any more.
+/// A stop wakes waiting clients, and what they were given meanwhile is in no list any more.
 TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_its_reply) {
     run([&]() -> task<void> {
         struct reading {
@@ -440,7 +440,7 @@ private:
     unique_fd kept_;
 };
 
-/// It is served at once, but hears of it when all before has been sent, and the disk has refused by
+/// It is served at once, but notified when all before has been sent, and the disk has refused by
 /// then.
 TEST_P(cache_append, a_client_given_what_the_disk_refused_gets_no_success) {
     run([&]() -> task<void> {
@@ -533,7 +533,7 @@ TEST_P(cache_append, waitaof_waits_until_the_disk_takes_it) {
     });
 }
 
-/// One transaction may be larger than what may wait; whoever sent it waits until it is written.
+/// One transaction may be larger than what may wait; its client waits until it is written.
 TEST_P(cache_append, a_value_beyond_the_limit_of_what_waits_is_written) {
     if (GetParam() != backend_kind::sim) GTEST_SKIP() << "64 MiB are a lot where time is real";
     run([&]() -> task<void> {

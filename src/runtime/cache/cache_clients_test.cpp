@@ -349,7 +349,7 @@ TEST_P(cache_clients, clients_that_come_and_go_at_any_time_leave_nothing) {
         constexpr int clients = 600;
         int done = 0;
         scope all(co_await current_source());
-        // One that pushes in the end, so that nobody waits for ever.
+        // One that pushes in the end, so that no client waits for ever.
         talker last = co_await talker::to(cache->local());
         for (int i = 0; i < clients; ++i) {
             all.spawn(come_and_go(cache->local(), i, done));

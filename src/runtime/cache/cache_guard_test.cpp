@@ -57,7 +57,7 @@ struct noting_host final : host {
     json kept;
 };
 
-/// A cache with somebody to ask.
+/// A cache with a host.
 struct supervised {
     explicit supervised(const json& options)
         : options_(options),
@@ -278,7 +278,7 @@ TEST_P(cache_guard, users_come_from_their_file_and_go_back) {
             EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
             EXPECT_EQ(std::filesystem::status(path).permissions(),
                       std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-            // A fault leaves everybody as they were.
+            // A fault leaves all users as they were.
             write(path, saved + "user last on +@nothing\n");
             const std::string fault = co_await ask(client, "ACL LOAD");
             EXPECT_THAT(fault, StartsWith("-ERR " + path + ":"));
@@ -568,7 +568,7 @@ TEST_P(cache_guard, those_whose_buffers_are_largest_are_closed_beyond_the_limit)
         EXPECT_THAT(co_await ask_bulk(small, "INFO stats"), HasSubstr("evicted_clients:1\r\n"));
         co_await spared.say(std::string(2'000'000, 'x') + "\r\n");
         EXPECT_EQ(co_await spared.line(), "+OK\r");
-        // Replies that nobody takes. How much waits here and how much in the kernel is its affair.
+        // Replies that are not read. How much waits here and how much in the kernel is its affair.
         talker deaf = co_await talker::to(cache->local());
         for (int i = 0; i < 8; ++i) (void)co_await deaf.socket.write_all("GET b\r\n");
         co_await until([&] { return cache->count().connections_now == 2; });

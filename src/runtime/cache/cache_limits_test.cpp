@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 EDDY_ON_EVERY_BACKEND(cache_limits);
 EDDY_ON_EVERY_KERNEL_BACKEND(cache_limits_kernel);
 
-// What the kernel was told for a connection of this process.
+// The kernel's options of a connection of this process.
 struct keepalive {
     int on = 0;
     int idle = 0;
@@ -114,7 +114,7 @@ TEST_P(cache_limits, an_argument_over_proto_max_bulk_len_ends_its_connection) {
         subject cache("cache", {{"port", 0}});
         co_await cache.start();
         talker client = co_await talker::to(cache->local());
-        // The new limit holds from the next read on, also for who sets it.
+        // The new limit holds from the next read on, also for the client that sets it.
         co_await client.say("CONFIG SET proto-max-bulk-len 1mb\r\n");
         EXPECT_EQ(co_await client.line(), "+OK\r");
         const std::string most(1024 * 1024, 'x');
@@ -171,7 +171,7 @@ TEST_P(cache_limits_kernel, other_threads_get_the_limit_of_an_argument) {
         talker client = co_await talker::to(where);
         co_await client.say("CONFIG SET proto-max-bulk-len 1mb\r\n");
         EXPECT_EQ(co_await client.line(), "+OK\r");
-        // They are told behind that: until then what is within the old limit is waited for.
+        // They get it after that: until then what is within the old limit is awaited.
         bool is_told = false;
         const time_point end = loop::current().now() + 10s;
         while (!is_told && loop::current().now() < end) {

@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 
 EDDY_ON_EVERY_BACKEND(cache_scripts);
 
-/// Until others are told BUSY.
+/// Until others get BUSY.
 task<void> wait_until_busy(talker& other) {
     for (;;) {
         const std::string reply = co_await ask(other, "EXISTS x");

@@ -88,7 +88,7 @@ TEST_P(cache_disk_faults, a_sync_that_fails_is_answered_by_nothing_and_mended_by
             {
                 const lossy_disk disk(part(folder, 1));
                 co_await client.say("SET lost 1\r\n");
-                EXPECT_EQ(co_await client.rest(), "") << "nobody knows what the disk has";
+                EXPECT_EQ(co_await client.rest(), "") << "what the disk has is unknown";
                 EXPECT_THAT(co_await ask(other, "SET refused 1"),
                             StartsWith("-MISCONF Errors writing to the AOF file: "));
                 EXPECT_EQ(co_await ask(second, "GET refused"), "$-1");

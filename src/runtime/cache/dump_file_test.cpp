@@ -113,7 +113,7 @@ task<void> leave_much(json options) {
     co_await cache->stop(1s);
 }
 
-/// What clients hear that come while a start reads its files, and after it.
+/// Replies to clients that connect while a start reads its files, and after it.
 task<void> come_early(subject& cache) {
     bool has_started = false;
     co_await with_scope([&](scope& tasks) -> task<void> {

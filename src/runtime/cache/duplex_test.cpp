@@ -193,7 +193,7 @@ TEST_P(cache_duplex, a_full_query_buffer_closes_a_client_that_takes_no_reply) {
         subject cache("cache", any_port);
         co_await cache.start();
         talker looker = co_await talker::to(cache->local());
-        // For those who are there already, too.
+        // For the clients that are there already, too.
         talker client = co_await talker::to(cache->local());
         co_await expect(client, "CLIENT SETNAME it\r\n", "+OK\r\n");
         co_await expect(looker, "CONFIG SET client-query-buffer-limit 1mb\r\n", "+OK\r\n");

@@ -24,7 +24,7 @@ std::string order(const std::string& port, std::string_view rest) {
     return "MIGRATE 127.0.0.1 " + port + " " + std::string(rest);
 }
 
-// Another server, which says the `answers` one after the other, whatever it hears, and is silent
+// Another server, which sends the `answers` one after the other, whatever it gets, and is silent
 // then.
 struct pretender {
     explicit pretender(std::vector<std::string> said) : answers(std::move(said)) {

@@ -84,7 +84,7 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "WHETHER",
          .default_value = "no",
-         .help = "yes: the server that this one follows is reached by TLS, and must show a "
+         .help = "yes: the master of this replica is reached by TLS, and must show a "
                  "certificate that --tls-ca-cert-file signs",
          .choices = {"yes", "no"}},
         {.name = "protected-mode",
@@ -153,8 +153,9 @@ std::vector<option> option_table() {
          .live = true},
         {.name = "replicate",
          .value_name = "HOST:PORT",
-         .help = "follow another cache or Redis: take all its data in the place of one's own, and "
-                 "all changes; REPLICAOF NO ONE ends it until the next start"},
+         .help =
+             "replicate another cache or Redis: take all its data in the place of one's own, and "
+             "all changes; REPLICAOF NO ONE ends it until the next start"},
         {.name = "replicate-user",
          .value_name = "NAME",
          .help = "user to log in as at the server that --replicate names"},

@@ -86,7 +86,7 @@ TEST_P(cache_replication, a_chain_keeps_its_offsets_and_survives_a_promotion) {
             EXPECT_EQ(co_await first.ask("INCR n"), ":" + std::to_string(i + 1));
         }
         co_await third.until_equal(first);
-        // Who begins in the middle of the stream does not hear for which database it is.
+        // A replica that begins in the middle of the stream gets no SELECT of its database.
         server late;
         co_await late.start();
         EXPECT_EQ(co_await first.ask("SELECT 3"), "+OK");
@@ -107,7 +107,7 @@ TEST_P(cache_replication, a_chain_keeps_its_offsets_and_survives_a_promotion) {
         co_await third.until_up();
         co_await first.until_equal(second);
         co_await third.until_equal(second);
-        // Nobody but the late one needed all data again.
+        // Only the late one needed all data again.
         EXPECT_EQ(co_await second.info("stats", "sync_full"), "2");
         EXPECT_EQ(co_await first.text("GET a"), "2");
         for (server* const each : {&first, &second, &third}) co_await each->stop();
@@ -195,7 +195,7 @@ TEST_P(cache_replication, a_replica_acknowledges_all_of_it_at_once_on_request) {
     });
 }
 
-// Whoever is promoted then has what was acknowledged.
+// A replica that is promoted then has what was acknowledged.
 TEST_P(cache_replication, a_stop_waits_until_replicas_have_everything) {
     run([&]() -> task<void> {
         server master;
@@ -216,7 +216,7 @@ TEST_P(cache_replication, a_stop_waits_until_replicas_have_everything) {
         EXPECT_FALSE(has_ended);
         co_await replica.say("REPLCONF ACK 1000000\r\n");
         co_await until([&] { return has_ended; });
-        EXPECT_EQ(co_await writer.rest(), "") << "nobody has it";
+        EXPECT_EQ(co_await writer.rest(), "") << "no replica has it";
         EXPECT_FALSE(master.cache->events.has("not acknowledged everything"));
         co_await tasks.join();
     });
@@ -357,7 +357,7 @@ TEST_P(cache_replication, a_replica_without_its_master_says_so) {
         const std::uint16_t nobody =
             must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)))).local().port();
         co_await replica.replicate(std::to_string(nobody));
-        // What it has it still shows, unless it is told not to.
+        // What it has it still shows, unless an option forbids it.
         EXPECT_EQ(co_await replica.text("GET a"), "1");
         EXPECT_EQ(co_await replica.ask("CONFIG SET replica-serve-stale-data no"), "+OK");
         EXPECT_EQ(co_await replica.ask("GET a"),
@@ -480,7 +480,7 @@ TEST_P(cache_replication, it_stops_in_the_middle_of_a_copy) {
     });
 }
 
-// Nobody takes the copy any more; what comes after must not wait for it.
+// No replica takes the copy any more; what comes after must not wait for it.
 TEST_P(cache_replication, a_copy_for_a_replica_beyond_its_limit_is_given_up) {
     run([&]() -> task<void> {
         const temporary_folder folder;

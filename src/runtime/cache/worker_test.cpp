@@ -129,7 +129,7 @@ TEST_P(cache_threads, waits_and_messages_go_from_thread_to_thread) {
         co_await in_parallel(8, [&](int number) {
             blocking_client c(where);
             if (number < 3) {
-                // Whoever takes an element has it alone.
+                // The client that takes an element has it alone.
                 for (;;) {
                     const std::string got = c.ask("BLPOP queue 0");
                     if (got == "[queue end]") return;

@@ -211,7 +211,7 @@ TEST_P(datagram_server, the_second_on_a_port_names_the_first_in_its_error) {
         subject second("server", same, "second", all);
         EXPECT_THAT(co_await second.failure_to_start(),
                     HasSubstr("the runtime first serves on UDP port"));
-        if (simulated()) {  // elsewhere somebody else may have it
+        if (simulated()) {  // elsewhere another process may have it
             // TCP has ports of its own.
             same.erase("udp");
             subject third("server", same, "third", all);
